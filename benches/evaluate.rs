@@ -7,7 +7,7 @@ use mantile::plan::parallel::ParallelPlan;
 use mantile::quantity::ledger::Ledger;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::{Plain, Reading};
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::serving::evaluate::{Evaluation, Pool, aggregated};
 use mantile::serving::instance::Instance;
 use mantile::serving::iteration::prefill;
@@ -21,22 +21,22 @@ const LOAD: InstanceLoad = InstanceLoad { concurrency: 64, offload: OffloadTarge
 
 fn full<R: Reading>(
     read: &R,
-    question: &Problem,
+    problem: &Problem,
     instance: &Instance,
     concurrency: u64,
 ) -> Evaluation<Qty<R::N>> {
-    let machine = question.formats[0].machine.read(read);
-    let terms = question.stated.read(read);
+    let machine = problem.formats[0].machine.read(read);
+    let terms = problem.workload.read(read);
     let prompt = prefill(read, instance, &machine, &terms, &mut ());
     let pool = Pool { instance, replicas: 1, prompt, load: InstanceLoad { concurrency, ..LOAD } };
     aggregated(read, &[pool], &machine, &terms, &Demand::Free, &mut ())
 }
 
 fn bench(criterion: &mut Criterion, name: &str, model: &str, hardware: &str, plan: ParallelPlan) {
-    let question = ask::ask(&ask::on(model, hardware)).unwrap_or_else(|fault| panic!("{fault}"));
-    let layers = question.graph.layers.value as u32;
-    let instance = Instance::new(&question.graph, plan, vec![layers], question.tiers());
-    let (machine, terms) = (question.formats[0].plain(), question.terms());
+    let problem = ask::ask(&ask::on(model, hardware)).unwrap_or_else(|fault| panic!("{fault}"));
+    let layers = problem.graph.layers.value as u32;
+    let instance = Instance::new(&problem.graph, plan, vec![layers], problem.tiers());
+    let (machine, terms) = (problem.formats[0].plain(), problem.terms());
     let mut group = criterion.benchmark_group("evaluate");
     let mut load = 0;
     let mut next = move || {
@@ -62,7 +62,7 @@ fn bench(criterion: &mut Criterion, name: &str, model: &str, hardware: &str, pla
     group.bench_function(format!("{name}, traced"), |bencher| {
         bencher.iter(|| {
             let ledger = Ledger::new();
-            full(&&ledger, &question, &instance, next()).metrics.tpot.value()
+            full(&&ledger, &problem, &instance, next()).metrics.tpot.value()
         });
     });
     group.finish();

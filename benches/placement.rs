@@ -124,7 +124,7 @@ fn benches(criterion: &mut Criterion) {
         .unwrap_or_else(|fault| panic!("{fault}"));
     group.bench_function("four PCIe cards, priced and placed", |b| {
         b.iter(|| {
-            solve(black_box(&rigged.questions), PlacementObjective::Latency, &UNWATCHED)
+            solve(black_box(&rigged.problems), PlacementObjective::Latency, &UNWATCHED)
                 .map(|found| found.seconds)
         });
     });
@@ -133,7 +133,7 @@ fn benches(criterion: &mut Criterion) {
         let rigged = ResolvedRig::resolve(&catalog, &scenario, sixteen(), concurrency)
             .unwrap_or_else(|fault| panic!("{fault}"));
         group.bench_function(format!("16 devices of the catalogue, throughput of {name}"), |b| {
-            let solved = || solve(black_box(&rigged.questions), PlacementObjective::Throughput, &UNWATCHED);
+            let solved = || solve(black_box(&rigged.problems), PlacementObjective::Throughput, &UNWATCHED);
             b.iter(|| solved().map(|found| found.seconds));
         });
     }

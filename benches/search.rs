@@ -18,8 +18,8 @@ fn benches(criterion: &mut Criterion) {
         ("1024 devices", ask::on("Llama-3.3-70B-Instruct", "dgx-h100x1024")),
     ];
     for (name, scenario) in questions {
-        let question = ask::ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
-        group.bench_function(name, |bencher| bencher.iter(|| run(&question, &UNWATCHED)));
+        let problem = ask::ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
+        group.bench_function(name, |bencher| bencher.iter(|| run(&problem, &UNWATCHED)));
     }
     group.bench_function("resolve", |bencher| bencher.iter(|| ask::ask(&Scenario::default())));
     group.finish();

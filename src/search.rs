@@ -22,7 +22,7 @@ pub mod pareto;
 pub mod placement;
 pub mod point;
 pub mod prefill_options;
-pub mod question;
+pub mod problem;
 pub mod ranking;
 pub mod ratio;
 pub mod region;

@@ -10,12 +10,12 @@ mod truth;
 use std::cell::Cell;
 
 use ask::{ask, on};
-use mantile::report::answer::{forbidden, reported};
+use mantile::report::answer::{forbidden, report_deployment};
 use mantile::report::notation::notation;
 use mantile::request::build_candidate::candidate;
 use mantile::search::aggregated::measure;
 use mantile::search::outcome::EvaluatedCandidate;
-use mantile::search::question::{OffloadPolicy, Problem};
+use mantile::search::problem::{OffloadPolicy, Problem};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::notation::PlanText;
 use mantile::spec::scenario::{OffloadMode, Scenario};
@@ -101,17 +101,16 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
 }
 
 /// A row typed again: the same metrics, all of them.
-fn again(question: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseError> {
-    let text = notation(question, &found.candidate).to_string();
+fn again(problem: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseError> {
+    let text = notation(problem, &found.candidate).to_string();
     let plan: PlanText = text.parse().map_err(|fault| TestCaseError::fail(format!("{text}: {fault}")))?;
-    let typed =
-        candidate(question, &plan).map_err(|fault| TestCaseError::fail(format!("{text}: {fault}")))?;
-    let point = measure(question, &typed);
+    let typed = candidate(problem, &plan).map_err(|fault| TestCaseError::fail(format!("{text}: {fault}")))?;
+    let point = measure(problem, &typed);
     for (again, there) in point.iter().zip(&found.point) {
         let same = (again - there).abs() <= CLOSE * there.abs() || (again.is_nan() && there.is_nan());
         prop_assert!(same, "{text}: {there} is answered, {again} comes out");
     }
-    prop_assert_eq!(typed.concurrency(&question.traffic), found.candidate.concurrency(&question.traffic));
+    prop_assert_eq!(typed.concurrency(&problem.traffic), found.candidate.concurrency(&problem.traffic));
     Ok(())
 }
 
@@ -120,23 +119,23 @@ fn every_answer_typed_again_comes_to_the_same_metrics() {
     let (answered, rows, unlike, cut) = (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
     cases::each(40, scenarios(), |scenario| {
         // Some formats do not run everywhere.
-        let Ok(question) = ask(&scenario) else { return Ok(()) };
-        let outcome = run(&question, &UNWATCHED);
+        let Ok(problem) = ask(&scenario) else { return Ok(()) };
+        let outcome = run(&problem, &UNWATCHED);
         answered.set(answered.get() + u32::from(outcome.best.is_some()));
         for found in outcome.best.iter().chain(&outcome.alternatives).chain(&outcome.front) {
-            again(&question, found).map_err(|error| match error {
+            again(&problem, found).map_err(|error| match error {
                 TestCaseError::Fail(why) => TestCaseError::fail(format!("{why}\n{scenario:?}")),
                 reject => reject,
             })?;
             rows.set(rows.get() + 1);
             unlike.set(unlike.get() + u32::from(found.candidate.pools.len() > 2));
-            cut.set(cut.get() + u32::from(notation(&question, &found.candidate).to_string().contains('[')));
+            cut.set(cut.get() + u32::from(notation(&problem, &found.candidate).to_string().contains('[')));
         }
         // As it is told, not only as it was found.
         if let Some(best) = &outcome.best {
-            let told = reported(&question, &best.candidate);
-            let typed = candidate(&question, &told.notation.parse().unwrap()).unwrap();
-            let again = serde_json::to_value(reported(&question, &typed)).unwrap();
+            let told = report_deployment(&problem, &best.candidate);
+            let typed = candidate(&problem, &told.notation.parse().unwrap()).unwrap();
+            let again = serde_json::to_value(report_deployment(&problem, &typed)).unwrap();
             prop_assert_eq!(again, serde_json::to_value(&told).unwrap(), "{:?}", scenario);
         }
         Ok(())
@@ -151,24 +150,25 @@ fn every_answer_typed_again_comes_to_the_same_metrics() {
 #[test]
 fn every_deployment_typed_again_comes_to_the_same_metrics() {
     cases::each_case(120, |case| {
-        let mut question = case.question.clone();
+        let mut problem = case.problem.clone();
         // Pools are typed with their own loads, whatever the traffic.
-        question.traffic = mantile::search::question::Traffic::Free;
-        question.offload = OffloadPolicy::Always;
-        if case.candidate.apart() && case.candidate.offload != mantile::serving::terms::OffloadTarget::Nothing
+        problem.traffic = mantile::search::problem::Traffic::Free;
+        problem.offload = OffloadPolicy::Always;
+        if case.candidate.is_disaggregated()
+            && case.candidate.offload != mantile::serving::terms::OffloadTarget::Nothing
         {
             return Ok(());
         }
         // What no rule allows is not laid out.
-        if case.candidate.devices() > question.cluster.devices()
-            || !forbidden(&question, &case.candidate).is_empty()
+        if case.candidate.devices() > problem.cluster.devices()
+            || !forbidden(&problem, &case.candidate).is_empty()
         {
             return Ok(());
         }
         again(
-            &question,
+            &problem,
             &EvaluatedCandidate {
-                point: measure(&question, &case.candidate),
+                point: measure(&problem, &case.candidate),
                 candidate: case.candidate.clone(),
             },
         )

@@ -1,7 +1,7 @@
 //! No number that is not finite leaves: questions at the edges of every limit, told as text, CSV and JSON, where a
 //! number that is none would be `null` and break the schema.
 
-use mantile::report::answer::{answer, estimated};
+use mantile::report::answer::{estimate_result, optimize_result};
 use mantile::report::schema::schema;
 use mantile::report::{rows, text};
 use mantile::request::{build_candidate, inputs};
@@ -100,11 +100,11 @@ fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
     each(CASES, (questions(), prop::option::of(0_u32..4)), |(mut asked, tp)| {
         let both = Degrees { tp: tp.map(|power| 1 << power), ..Degrees::default() };
         asked.deployment = tp.map(|_| Deployment { both, ..Deployment::default() });
-        let Ok(problem) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
-        let deployment = problem.deployment.clone().unwrap_or_default();
-        let (Ok(question), Ok(plan)) = (problem.question(), deployment.text()) else { return Ok(()) };
-        let Ok(candidate) = build_candidate::candidate(&question, &plan) else { return Ok(()) };
-        let estimated = estimated(&question, inputs::report_inputs(&problem, &question), &candidate);
+        let Ok(resolved) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
+        let deployment = resolved.deployment.clone().unwrap_or_default();
+        let (Ok(problem), Ok(plan)) = (resolved.problem(), deployment.text()) else { return Ok(()) };
+        let Ok(candidate) = build_candidate::candidate(&problem, &plan) else { return Ok(()) };
+        let estimated = estimate_result(&problem, inputs::report_inputs(&resolved, &problem), &candidate);
         finite(&text::estimate(&estimated));
         finite(&rows::csv(std::slice::from_ref(&estimated.candidate), &estimated.question));
         let wrong = faults("estimate", &serde_json::to_value(&estimated).unwrap());
@@ -119,11 +119,11 @@ fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
 fn an_answer_at_the_edges_of_every_limit_tells_finite_numbers() {
     each(CASES / 4, questions(), |asked| {
         let asked = Scenario { model: Some(MODEL.into()), hardware: Some("1xrtx-4090".into()), ..asked };
-        let Ok(problem) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
-        let Ok(question) = problem.question() else { return Ok(()) };
-        let outcome = run(&question, &UNWATCHED);
+        let Ok(resolved) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
+        let Ok(problem) = resolved.problem() else { return Ok(()) };
+        let outcome = run(&problem, &UNWATCHED);
         let answer =
-            answer(&question, inputs::report_inputs(&problem, &question), &outcome, None, usize::MAX);
+            optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, None, usize::MAX);
         finite(&text::table(&answer));
         finite(&rows::csv(&answer.front, &answer.question));
         let wrong = faults("result", &serde_json::to_value(&answer).unwrap());

@@ -18,7 +18,7 @@ pub fn fleets() -> impl Strategy<Value = Fleet> {
             |at: usize, rate: u64| Bucket { name: format!("b{at}"), model: 0, rate: rate as f64, osl: 100 };
         let kind = |index: usize, cents: u64| SystemKind {
             name: format!("k{index}"),
-            supply: index,
+            supply_index: index,
             model: 0,
             usd_per_hour: cents as f64 / 100.0,
             devices: 1 + index as u64,
@@ -144,7 +144,7 @@ fn one_kind(available: u64) -> Fleet {
         supplies: vec![SystemSupply { name: "s".into(), available: Some(available) }],
         kinds: vec![SystemKind {
             name: "k".into(),
-            supply: 0,
+            supply_index: 0,
             model: 0,
             usd_per_hour: 2.0,
             devices: 8,
@@ -194,7 +194,7 @@ fn wide(types: usize, buckets: usize, available: Option<u64>, seed: u64) -> Flee
         kinds: (0..types)
             .map(|kind| SystemKind {
                 name: format!("k{kind}"),
-                supply: kind,
+                supply_index: kind,
                 model: 0,
                 usd_per_hour: strengths[kind].0 * (0.8 + 0.4 * random.f64()),
                 devices: 1 + kind as u64 % 8,

@@ -32,35 +32,36 @@ struct Light<'a> {
 }
 
 impl CostObserver<f64> for Light<'_> {
-    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
-        let chip = &self.case.question.formats[self.case.candidate.formats].machine.chip;
+    fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
+        let chip = &self.case.problem.formats[self.case.candidate.formats].machine.chip;
         let peaks = [chip.weight_peak.value, chip.native_peak.value, chip.attention_peak.value];
         let peak = peaks.into_iter().fold(0.0, f64::max);
-        let [flops, bytes, time, floor] = [cost.flops, cost.bytes, cost.time, cost.floor].map(Qty::value);
+        let [flops, bytes, time, floor] =
+            [cost.flops, cost.bytes, cost.time, cost.roofline_time].map(Qty::value);
         let least = (flops / peak).max(bytes / chip.bandwidth.value);
         if time < floor || floor < least * (1.0 - HAIR) {
             let name = format!("{}/{}/{}", phase.name(), block.name, step.name);
             self.faults.push(format!("{name}: {time} s, floor {floor} s, light {least} s"));
         }
-        let hidden = matches!(&step.task, Task::Exchange(exchange) if exchange.overlaps);
+        let hidden = matches!(&step.task, Task::Communicate(exchange) if exchange.overlaps);
         if !hidden {
             self.least += floor * block.layers.value as f64;
         }
     }
 
-    fn wait(&mut self, _: Phase, _: &'static str, times: u64, time: Qty<f64>) {
+    fn on_idle(&mut self, _: Phase, _: &'static str, times: u64, time: Qty<f64>) {
         self.least += time.value() * times as f64;
     }
 }
 
 fn of_steps(case: &Case) -> Result<(), TestCaseError> {
-    let question = &case.question;
-    let machine = question.formats[case.candidate.formats].plain();
-    for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
+    let problem = &case.problem;
+    let machine = problem.formats[case.candidate.formats].plain();
+    for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(problem)) {
         for phase in [Phase::Prefill, Phase::Decode] {
             let (new, past) = match phase {
-                Phase::Prefill => (question.terms().isl - question.terms().prefix, question.terms().prefix),
-                Phase::Decode => (Qty(1.0), question.terms().isl),
+                Phase::Prefill => (problem.terms().isl - problem.terms().prefix, problem.terms().prefix),
+                Phase::Decode => (Qty(1.0), problem.terms().isl),
             };
             let sequences = Qty(if phase == Phase::Prefill { 1.0 } else { pool.concurrency as f64 });
             let load = batch(&Plain, &instance, phase, sequences, new, past);
@@ -103,21 +104,21 @@ fn must(case: &Case, instance: &Instance) -> (f64, f64) {
 }
 
 fn question_machine(case: &Case) -> &mantile::cost::machine::Machine<Qty<f64>> {
-    case.question.formats[case.candidate.formats].plain()
+    case.problem.formats[case.candidate.formats].plain()
 }
 
 /// Straight from the weights: a token takes at least a read of them, a prompt at least their operations.
 fn of_metrics(case: &Case) -> Result<(), TestCaseError> {
-    let question = &case.question;
-    let evaluation = case.candidate.evaluate(&Plain, question, &mut ());
+    let problem = &case.problem;
+    let evaluation = case.candidate.evaluate(&Plain, problem, &mut ());
     let metrics = &evaluation.metrics;
     let chip = &question_machine(case).chip;
     let peaks = [chip.weight_peak, chip.native_peak].map(Qty::value);
     let peak = peaks[0].max(peaks[1]);
-    let terms = question.terms();
+    let terms = problem.terms();
     let tokens = (terms.isl - terms.prefix).value();
-    let instances = case.candidate.instances(question);
-    let answering = |pool: &PoolPlan| pool.duty != PoolRole::Prefill;
+    let instances = case.candidate.instances(problem);
+    let answering = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
     for (pool, instance) in case.candidate.pools.iter().zip(&instances) {
         let (bytes, flops) = must(case, instance);
         if answering(pool) {
@@ -125,7 +126,7 @@ fn of_metrics(case: &Case) -> Result<(), TestCaseError> {
             let tpot = evaluation.slowest.tpot.value();
             prop_assert!(tpot >= least, "tpot {tpot} under {least}");
         }
-        if pool.duty != PoolRole::Decode {
+        if pool.role != PoolRole::Decode {
             // Latent attention's own matrix is among them, and decode has it absorbed: prompts do as much.
             let least = flops * tokens / pool.plan.cp as f64 / peak;
             let ttft = evaluation.slowest.ttft.value();

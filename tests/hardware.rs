@@ -16,7 +16,7 @@ use mantile::store::kind::{Entry, KINDS};
 use serde_json::Value;
 
 fn all<T: Entry>() -> Vec<T> {
-    let shelf = Catalog::default().shelf(T::KIND);
+    let shelf = Catalog::default().entries(T::KIND);
     shelf.values().map(|file| read_entry(file).unwrap_or_else(|fault| panic!("{fault}"))).collect()
 }
 
@@ -159,7 +159,7 @@ const ROUNDED: f64 = 1e-4;
 fn units_round_trip() {
     let mut figures = 0;
     for kind in KINDS {
-        for file in Catalog::default().shelf(kind).values() {
+        for file in Catalog::default().entries(kind).values() {
             let value: Value = serde_json::from_str(&file.text().unwrap()).unwrap();
             each_figure(&value, &mut |text| {
                 let (number, unit) = parse(text).unwrap_or_else(|why| panic!("{}: {text}: {why}", file.file));

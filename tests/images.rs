@@ -7,7 +7,7 @@ use mantile::plan::shard::{ShardedBlock, Task, TaskStep};
 use mantile::quantity::ledger::Ledger;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::serving::evaluate::residency;
 use mantile::serving::instance::Instance;
 use mantile::serving::iteration::prefill;
@@ -26,7 +26,7 @@ struct Seen {
 }
 
 impl CostObserver<f64> for Seen {
-    fn see(&mut self, _: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
+    fn on_operator(&mut self, _: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
         let layers = block.layers.value as f64;
         let Task::Compute { operator, .. } = &step.task else { return };
         let counted = matches!(operator, Operator::Linear { .. } | Operator::Attention { .. });
@@ -40,7 +40,7 @@ impl CostObserver<f64> for Seen {
         }
     }
 
-    fn wait(&mut self, _: Phase, _: &'static str, _: u64, _: Qty<f64>) {}
+    fn on_idle(&mut self, _: Phase, _: &'static str, _: u64, _: Qty<f64>) {}
 }
 
 fn asked(model: &str, images: u64, size: Option<(u64, u64)>) -> Scenario {
@@ -56,15 +56,15 @@ fn put(model: &str, images: u64, size: Option<(u64, u64)>) -> Problem {
     ask::ask(&asked(model, images, size)).unwrap_or_else(|error| panic!("{model}: {error}"))
 }
 
-fn laid(question: &Problem, tp: u64) -> Instance {
-    let layers = vec![question.graph.layer_block.len() as u32];
-    Instance::new(&question.graph, ParallelPlan { tp, ..ParallelPlan::SINGLE }, layers, question.tiers())
+fn laid(problem: &Problem, tp: u64) -> Instance {
+    let layers = vec![problem.graph.layer_block.len() as u32];
+    Instance::new(&problem.graph, ParallelPlan { tp, ..ParallelPlan::SINGLE }, layers, problem.tiers())
 }
 
-fn priced(question: &Problem, tp: u64) -> (Seen, f64) {
+fn priced(problem: &Problem, tp: u64) -> (Seen, f64) {
     let mut seen = Seen::default();
-    let machine = question.formats[0].plain();
-    let time = prefill(&Plain, &laid(question, tp), machine, question.terms(), &mut seen);
+    let machine = problem.formats[0].plain();
+    let time = prefill(&Plain, &laid(problem, tp), machine, problem.terms(), &mut seen);
     (seen, time.total.value())
 }
 
@@ -80,12 +80,12 @@ fn an_encoder_computes_every_patch_of_every_image() {
         + 2.0 * pairs * 2.0 * wide;
     let model = "Qwen2.5-VL-7B-Instruct";
     for images in [1, 3] {
-        let question = put(model, images, Some((1120, 840)));
-        assert_eq!(question.terms().isl.value(), 500.0 + images as f64 * tokens);
-        assert_eq!(priced(&question, 1).0.encoder, images as f64 * by_hand);
+        let problem = put(model, images, Some((1120, 840)));
+        assert_eq!(problem.terms().isl.value(), 500.0 + images as f64 * tokens);
+        assert_eq!(priced(&problem, 1).0.encoder, images as f64 * by_hand);
         // Heads and columns are divided; what stays whole on both devices is the embedding of patches.
         let halved = (by_hand + 2.0 * patches * 3.0 * 2.0 * 14.0 * 14.0 * wide) / 2.0;
-        assert_eq!(priced(&question, 2).0.encoder, images as f64 * halved);
+        assert_eq!(priced(&problem, 2).0.encoder, images as f64 * halved);
     }
 }
 
@@ -97,11 +97,11 @@ fn what_inspect_states_is_what_a_prompt_is_charged() {
         ("Mistral-Small-3.1-24B-Instruct-2503", 55 * 56),
         ("Llama-3.2-11B-Vision-Instruct", 1),
     ] {
-        let question = put(model, 2, None);
-        let tower = question.graph.towers.iter().find(|tower| tower.name == "vision").unwrap();
+        let problem = put(model, 2, None);
+        let tower = problem.graph.towers.iter().find(|tower| tower.name == "vision").unwrap();
         let stated = tower.flops_per_image().unwrap() as f64;
-        assert_eq!(priced(&question, 1).0.encoder, 2.0 * stated, "{model}");
-        assert_eq!(question.stated.lengths.isl, 500 + 2 * tokens, "{model}");
+        assert_eq!(priced(&problem, 1).0.encoder, 2.0 * stated, "{model}");
+        assert_eq!(problem.workload.lengths.isl, 500 + 2 * tokens, "{model}");
     }
 }
 
@@ -114,9 +114,9 @@ fn the_language_model_works_as_if_the_tokens_were_words() {
     assert!(slow > fast, "encoding takes time: {slow} {fast}");
     let weights = with.graph.towers[0].parameters() as f64 * 2.0;
     assert!(seen.bytes > weights, "its weights are read once");
-    let held = |question: &Problem| {
-        let machine = question.formats[0].plain();
-        residency(&Plain, &laid(question, 1), Phase::Decode, machine, question.terms(), 4)
+    let held = |problem: &Problem| {
+        let machine = problem.formats[0].plain();
+        residency(&Plain, &laid(problem, 1), Phase::Decode, machine, problem.terms(), 4)
     };
     let (seen, none) = (held(&with), held(&text));
     assert_eq!(seen.weights.value(), none.weights.value(), "an encoder is held with images or without");
@@ -127,9 +127,9 @@ fn the_language_model_works_as_if_the_tokens_were_words() {
 #[test]
 fn states_that_layers_attend_to_grow_with_the_images() {
     let kept = |images| {
-        let question = put("Llama-3.2-11B-Vision-Instruct", images, None);
-        let machine = question.formats[0].plain();
-        let held = residency(&Plain, &laid(&question, 1), Phase::Decode, machine, question.terms(), 1);
+        let problem = put("Llama-3.2-11B-Vision-Instruct", images, None);
+        let machine = problem.formats[0].plain();
+        let held = residency(&Plain, &laid(&problem, 1), Phase::Decode, machine, problem.terms(), 1);
         held.state.unwrap().value()
     };
     // 8 layers, keys and values of 8 heads of 128 in 2 bytes, 4 tiles of 1601 positions.
@@ -139,12 +139,12 @@ fn states_that_layers_attend_to_grow_with_the_images() {
 
 #[test]
 fn the_drill_down_names_images_and_their_tokens() {
-    let question = put("Qwen2.5-VL-7B-Instruct", 2, Some((1120, 840)));
+    let problem = put("Qwen2.5-VL-7B-Instruct", 2, Some((1120, 840)));
     let ledger = Ledger::new();
-    let machine = question.formats[0].machine.read(&&ledger);
-    let terms = question.stated.read(&&ledger);
-    let time = prefill(&&ledger, &laid(&question, 1), &machine, &terms, &mut ());
-    assert_eq!(time.total.value().to_bits(), priced(&question, 1).1.to_bits());
+    let machine = problem.formats[0].machine.read(&&ledger);
+    let terms = problem.workload.read(&&ledger);
+    let time = prefill(&&ledger, &laid(&problem, 1), &machine, &terms, &mut ());
+    assert_eq!(time.total.value().to_bits(), priced(&problem, 1).1.to_bits());
     let leaves: Vec<_> = ledger.leaves(time.total).into_iter().map(|leaf| leaf.symbol).collect();
     for symbol in ["images", "image_tokens", "crops", "positions", "window_positions", "isl"] {
         assert!(leaves.iter().any(|leaf| leaf == symbol), "{symbol} not in {leaves:?}");

@@ -33,7 +33,7 @@ fn names_are_found_however_they_are_written() {
 fn no_two_ids_differ_in_separators_alone() {
     for kind in KINDS {
         let mut seen = std::collections::BTreeMap::new();
-        for id in Catalog::default().shelf(kind).into_keys() {
+        for id in Catalog::default().entries(kind).into_keys() {
             if let Some(other) = seen.insert(folded(&id), id.clone()) {
                 panic!("{other} and {id}");
             }

@@ -79,7 +79,7 @@ fn the_profiles_state_what_they_reach() {
 #[test]
 fn single_streams_are_as_far_off_as_their_profiles_say() {
     let fitted = |row: &MeasuredRow| {
-        row.doubt.is_empty()
+        row.warning.is_empty()
             && ["llama.cpp", "mlx", "mistral.rs", "mlc-llm"].contains(&&*runtime(&row.runtime))
     };
     let Some(rows) = rows(SINGLE, fitted) else { return };
@@ -202,7 +202,7 @@ fn overwrite() -> bool {
 fn what_is_borrowed_has_the_widest_interval_of_all_profiles() {
     let catalog = Catalog::default();
     let stated = catalog.defaults().unwrap().unmeasured;
-    let fits = catalog.shelf(CatalogKind::Runtimes).into_keys();
+    let fits = catalog.entries(CatalogKind::Runtimes).into_keys();
     let fits = fits.filter_map(|name| catalog.load::<Runtime>(&name).unwrap().serving_fit);
     let all: Vec<Interval> = fits.flat_map(|fit| fit.intervals).collect();
     let ends = |of: fn(&Interval) -> [f64; 3]| {

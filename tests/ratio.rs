@@ -1,6 +1,6 @@
 //! Mixes of unlike workers: what the dynamic programme finds is what trying every mix and the integer programme find.
 
-use mantile::report::answer::answer;
+use mantile::report::answer::optimize_result;
 use mantile::report::ratio::SplitAdvice;
 use mantile::report::text::table;
 use mantile::report::verify::optimize::verify;
@@ -9,7 +9,7 @@ use mantile::search::mip::SHARE;
 use mantile::search::mip::solve::{SolveBudget, solve};
 use mantile::search::outcome::Status;
 use mantile::search::point::place;
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::search::ratio::{Goal, Roles, Worker, WorkerMix, best, check, one_each, programme};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::objective::Metric;
@@ -28,12 +28,16 @@ fn workers(most: usize) -> impl Strategy<Value = Vec<Worker>> {
 }
 
 fn roles() -> impl Strategy<Value = Roles> {
-    (workers(3), workers(3), workers(2)).prop_map(|(prompts, answers, both)| Roles { prompts, answers, both })
+    (workers(3), workers(3), workers(2)).prop_map(|(prompts, answers, both)| Roles {
+        prefill: prompts,
+        decode: answers,
+        aggregated: both,
+    })
 }
 
 /// Every mix there is room for: requests per second, and devices.
 fn every(roles: &Roles, devices: u64) -> Vec<(f64, u64)> {
-    let kinds = [&roles.prompts, &roles.answers, &roles.both];
+    let kinds = [&roles.prefill, &roles.decode, &roles.aggregated];
     let all: Vec<(usize, &Worker)> =
         kinds.iter().enumerate().flat_map(|(kind, workers)| workers.iter().map(move |w| (kind, w))).collect();
     let mut mixes = vec![([0.0; 3], 0)];
@@ -80,7 +84,7 @@ proptest! {
             }
         }
         // One shape each is a mix too.
-        let alone = Roles { both: vec![], ..roles.clone() };
+        let alone = Roles { aggregated: vec![], ..roles.clone() };
         prop_assert!(one_each(&roles, devices) <= found(&alone, devices, Goal::Total).0 + 1e-9);
     }
 
@@ -88,9 +92,9 @@ proptest! {
     fn the_integer_programme_agrees(roles in roles(), devices in 1u64..=12) {
         let (value, mix) = found(&roles, devices, Goal::Total);
         let none = WorkerMix {
-            prompts: vec![0; roles.prompts.len()],
-            answers: vec![0; roles.answers.len()],
-            both: vec![0; roles.both.len()],
+            prefill: vec![0; roles.prefill.len()],
+            decode: vec![0; roles.decode.len()],
+            aggregated: vec![0; roles.aggregated.len()],
             ..WorkerMix::default()
         };
         let mix = mix.unwrap_or(none);
@@ -144,50 +148,53 @@ proptest! {
 fn leftover_devices_are_used_and_unlike_prompt_workers_match_the_answers() {
     let worker = |devices, rate: f64| Worker { devices, works: rate, carries: f64::INFINITY };
     // A decode worker of four keeps up with one and a half prompt workers of two.
-    let mut roles =
-        Roles { prompts: vec![worker(2, 4.0), worker(1, 1.5)], answers: vec![worker(4, 5.5)], both: vec![] };
+    let mut roles = Roles {
+        prefill: vec![worker(2, 4.0), worker(1, 1.5)],
+        decode: vec![worker(4, 5.5)],
+        aggregated: vec![],
+    };
     assert_eq!(one_each(&roles, 7), 4.5);
     let mix = best(&roles, 7, Goal::Total).unwrap();
-    assert_eq!((mix.prompts, mix.answers, mix.rate, mix.devices), (vec![1, 1], vec![1], 5.5, 7));
+    assert_eq!((mix.prefill, mix.decode, mix.rate, mix.devices), (vec![1, 1], vec![1], 5.5, 7));
     // With room for one more, an instance that does both takes it.
-    roles.both.push(worker(1, 0.5));
+    roles.aggregated.push(worker(1, 0.5));
     let mix = best(&roles, 8, Goal::Total).unwrap();
-    assert_eq!((mix.both, mix.apart, mix.rate), (vec![1], 5.5, 6.0));
+    assert_eq!((mix.aggregated, mix.disaggregated_rate, mix.rate), (vec![1], 5.5, 6.0));
     // Where those that do both are good enough nothing is split.
-    roles.both[0] = worker(1, 0.8);
-    assert_eq!(best(&roles, 8, Goal::Total).unwrap().apart, 0.0);
+    roles.aggregated[0] = worker(1, 0.8);
+    assert_eq!(best(&roles, 8, Goal::Total).unwrap().disaggregated_rate, 0.0);
     // A link that carries little holds a worker back, and its row says so.
-    roles.prompts[0].carries = 1.0;
-    roles.both.clear();
+    roles.prefill[0].carries = 1.0;
+    roles.aggregated.clear();
     let slow = best(&roles, 7, Goal::Total).unwrap();
-    assert_eq!((slow.prompts.clone(), slow.rate), (vec![0, 3], 4.5));
-    let forced = WorkerMix { prompts: vec![1, 1], answers: vec![1], rate: 5.5, ..slow };
+    assert_eq!((slow.prefill.clone(), slow.rate), (vec![0, 3], 4.5));
+    let forced = WorkerMix { prefill: vec![1, 1], decode: vec![1], rate: 5.5, ..slow };
     assert!(check(&roles, 7, &forced).is_err());
 }
 
 fn posed(model: &str, hardware: &str) -> (ResolvedScenario, Problem) {
     let scenario =
         Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() };
-    let problem = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
-    let question = problem.question().unwrap();
-    (problem, question)
+    let resolved = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
+    let problem = resolved.problem().unwrap();
+    (resolved, problem)
 }
 
 /// Three devices, of which prompts and answers fill two: the third does both, and the answer says what that is worth.
 #[test]
 fn what_is_left_does_both_and_the_answer_verifies() {
-    let (problem, question) = posed("Llama-3.3-70B", "3xh200-sxm");
-    let outcome = run(&question, &UNWATCHED);
+    let (resolved, problem) = posed("Llama-3.3-70B", "3xh200-sxm");
+    let outcome = run(&problem, &UNWATCHED);
     let best = outcome.best.as_ref().unwrap();
     let ratio = outcome.ratio.as_ref().unwrap();
     let output =
         |found: &mantile::search::outcome::EvaluatedCandidate| found.point[place(Metric::OutputTokS)];
-    let split = ratio.apart.as_ref().unwrap();
+    let split = ratio.disaggregated.as_ref().unwrap();
     assert!(output(best) > 1.05 * output(split), "{} against {}", output(best), output(split));
     assert!((ratio.one_shape_each.unwrap() - output(split)).abs() < 1e-6 * output(split));
     assert!(ratio.rows_checked > 0 && best.candidate.devices() == 3);
-    let asked = || mantile::request::inputs::report_inputs(&problem, &question);
-    let told = answer(&question, asked(), &outcome, None, usize::MAX);
+    let asked = || mantile::request::inputs::report_inputs(&resolved, &problem);
+    let told = optimize_result(&problem, asked(), &outcome, None, usize::MAX);
     assert_eq!(told.split_ratio.as_ref().unwrap().verdict, SplitAdvice::SplitWithBoth);
     let text = table(&told);
     assert!(
@@ -195,20 +202,20 @@ fn what_is_left_does_both_and_the_answer_verifies() {
         "{text}"
     );
     let mut saved = serde_json::to_value(&told).unwrap();
-    let verified = verify(&question, &saved, &told, (200, 1));
+    let verified = verify(&problem, &saved, &told, (200, 1));
     assert!(verified.holds, "{:#?}", verified.checks);
     // A mix whose numbers were touched is found out.
     let replicas = saved.pointer_mut("/best/plan/others/0/replicas").unwrap();
     *replicas = 2.into();
-    assert!(!verify(&question, &saved, &told, (0, 1)).holds);
+    assert!(!verify(&problem, &saved, &told, (0, 1)).holds);
 }
 
 #[test]
 fn more_devices_never_yield_less_of_a_real_model() {
     let yields = (2..=6).map(|devices| {
-        let (_, mut question) = posed("Llama-3.3-70B", &format!("{devices}xh200-sxm"));
-        question.axes.clear();
-        run(&question, &UNWATCHED).best.map_or(0.0, |best| best.point[place(Metric::OutputTokS)])
+        let (_, mut problem) = posed("Llama-3.3-70B", &format!("{devices}xh200-sxm"));
+        problem.axes.clear();
+        run(&problem, &UNWATCHED).best.map_or(0.0, |best| best.point[place(Metric::OutputTokS)])
     });
     let yields: Vec<f64> = yields.collect();
     assert!(yields.windows(2).all(|pair| pair[1] >= pair[0]), "{yields:?}");

@@ -14,7 +14,7 @@ use mantile::quantity::num::{Num, Qty};
 use mantile::quantity::read::{Plain, Reading};
 use mantile::quantity::unit::SECOND;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
-use mantile::search::question::{Problem, Traffic};
+use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::cuts;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::step::CostObserver;
@@ -34,13 +34,14 @@ use cases::{Case, each_case};
 struct Kernels(Vec<(String, f64)>);
 
 impl<N: Num> CostObserver<N> for Kernels {
-    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>) {
-        let numbers = [cost.flops, cost.bytes, cost.computing, cost.moving, cost.time, cost.floor];
+    fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>) {
+        let numbers =
+            [cost.flops, cost.bytes, cost.compute_time, cost.memory_time, cost.time, cost.roofline_time];
         let name = format!("{}/{}/{}", phase.name(), block.name, step.name);
         self.0.extend(numbers.map(|number| (name.clone(), number.value())));
     }
 
-    fn wait(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<N>) {
+    fn on_idle(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<N>) {
         self.0.push((format!("{} {times} {what}", phase.name()), time.value()));
     }
 }
@@ -56,7 +57,7 @@ fn figures<N: Num>(evaluation: &Evaluation<Qty<N>>) -> Vec<(String, Qty<N>)> {
     let memory = [held.weights, held.kv, held.activations, held.buffers, held.total, held.usable];
     figures.extend(memory.map(|bytes| ("memory".to_owned(), bytes)));
     for (name, step) in [("decode", &evaluation.decode), ("prefill", &evaluation.prefill)] {
-        let times = [step.total, step.slowest, step.computing, step.moving];
+        let times = [step.total, step.slowest, step.compute_time, step.memory_time];
         figures.extend(times.map(|time| (name.to_owned(), time)));
     }
     figures
@@ -64,18 +65,18 @@ fn figures<N: Num>(evaluation: &Evaluation<Qty<N>>) -> Vec<(String, Qty<N>)> {
 
 fn evaluate<R: Reading>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(String, f64)>) {
     let mut kernels = Kernels::default();
-    let mut question = case.question.clone();
+    let mut problem = case.problem.clone();
     // More in flight than two pools hold moving, as measured deployments have.
-    if case.candidate.apart() {
-        question.traffic = Traffic::InFlight(1_000);
+    if case.candidate.is_disaggregated() {
+        problem.traffic = Traffic::InFlight(1_000);
     }
-    let evaluation = case.candidate.evaluate(read, &question, &mut kernels);
+    let evaluation = case.candidate.evaluate(read, &problem, &mut kernels);
     (evaluation, kernels.0)
 }
 
 /// A cache streamed to another device, as if the prompt were two layers.
 fn arrives<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> Option<Qty<R::N>> {
-    let machine = case.question.formats[case.candidate.formats].machine.read(read);
+    let machine = case.problem.formats[case.candidate.formats].machine.read(read);
     let layer = (told.prefill.total, transfer(told.memory.kv, machine.links.first()?, &machine.chip));
     Some(arrival(Qty::literal(0.0 * SECOND), [layer, layer]))
 }
@@ -181,26 +182,26 @@ fn readings_agree_and_every_formula_is_read() {
 }
 
 /// Every wait of the decode step that the host accounts for, with `requests` of each of `dp` attention ranks.
-fn host(question: &Problem, dp: u64, requests: u64) -> Vec<f64> {
+fn host(problem: &Problem, dp: u64, requests: u64) -> Vec<f64> {
     let plan = ParallelPlan { tp: 1, pp: 1, dp, cp: 1, ep: dp, moe_tp: 1, sp: false };
-    let stages = cuts(question, plan).swap_remove(0);
-    let pool = PoolPlan { duty: PoolRole::Both, plan, stages, replicas: 1, concurrency: requests * dp };
+    let stages = cuts(problem, plan).swap_remove(0);
+    let pool = PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas: 1, concurrency: requests * dp };
     let candidate = Candidate { formats: 0, pools: vec![pool], offload: OffloadTarget::Nothing };
     let mut seen = Kernels::default();
-    candidate.evaluate(&Plain, question, &mut seen);
+    candidate.evaluate(&Plain, problem, &mut seen);
     seen.0.into_iter().filter(|(name, _)| name == "decode 1 host").map(|(_, time)| time).collect()
 }
 
 /// Each attention rank has a scheduler of its own.
 #[test]
 fn the_host_takes_as_long_for_a_rank_however_many_ranks_there_are() {
-    let question = ask::ask(&ask::on("Qwen3-30B-A3B", "dgx-h100")).unwrap();
-    let alone = host(&question, 1, 24);
+    let problem = ask::ask(&ask::on("Qwen3-30B-A3B", "dgx-h100")).unwrap();
+    let alone = host(&problem, 1, 24);
     assert!(alone.len() == 1 && alone[0] > 0.0, "{alone:?}");
     for dp in [2, 4, 8] {
-        assert_eq!(host(&question, dp, 24), alone, "{dp} ranks");
+        assert_eq!(host(&problem, dp, 24), alone, "{dp} ranks");
     }
-    assert!(host(&question, 8, 25)[0] > alone[0]);
+    assert!(host(&problem, 8, 25)[0] > alone[0]);
 }
 
 /// Whatever a runtime makes others wait: a request that is alone takes as long as its prompt and what the server takes.
@@ -210,13 +211,13 @@ fn a_request_that_is_alone_waits_for_nobody() {
         let mut candidate = case.candidate.clone();
         let [pool] = &mut candidate.pools[..] else { return Ok(()) };
         pool.concurrency = 1;
-        let mut question = case.question.clone();
-        if matches!(question.traffic, Traffic::Rate(_)) {
+        let mut problem = case.problem.clone();
+        if matches!(problem.traffic, Traffic::Rate(_)) {
             return Ok(());
         }
-        let ttft = |question: &Problem| candidate.evaluate(&Plain, question, &mut ()).metrics.ttft.value();
-        let before = ttft(&question);
-        for pair in &mut question.formats {
+        let ttft = |problem: &Problem| candidate.evaluate(&Plain, problem, &mut ()).metrics.ttft.value();
+        let before = ttft(&problem);
+        for pair in &mut problem.formats {
             let chip = &mut pair.machine.chip;
             for wait in
                 [&mut chip.step_wait, &mut chip.prompt_queue, &mut chip.prompt_burst, &mut chip.request_work]
@@ -224,7 +225,7 @@ fn a_request_that_is_alone_waits_for_nobody() {
                 wait.value = 10.0 * wait.value + 1.0;
             }
         }
-        prop_assert_eq!(ttft(&question).to_bits(), before.to_bits());
+        prop_assert_eq!(ttft(&problem).to_bits(), before.to_bits());
         Ok(())
     });
 }

@@ -7,7 +7,7 @@ use clap::Parser;
 use mantile::cli::Cli;
 use mantile::report::relax::{ConflictReport, Remedy, RemedyClaim};
 use mantile::request::remedy::InfeasibleProblem;
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::deployment::Deployment;
 use mantile::spec::scenario::Scenario;
@@ -52,7 +52,7 @@ fn drawn(random: &mut fastrand::Rng) -> Scenario {
     }
 }
 
-/// Whether the command line, asked the saved question with `flags` typed behind it, has an answer; none where it
+/// Whether the command line, asked the saved problem with `flags` typed behind it, has an answer; none where it
 /// refuses them.
 fn typed(scenario: &Scenario, flags: &str) -> Option<bool> {
     let folder = tempfile::tempdir().unwrap();
@@ -60,30 +60,30 @@ fn typed(scenario: &Scenario, flags: &str) -> Option<bool> {
     std::fs::write(&file, serde_json::to_string(scenario).unwrap()).unwrap();
     let words = ["mantile-opt", "--scenario", file.to_str().unwrap()].into_iter().chain(flags.split(' '));
     let cli = Cli::try_parse_from(words).ok()?;
-    let scenario = cli.optimize.question.scenario(&Deployment::default()).ok()?;
+    let scenario = cli.optimize.problem.scenario(&Deployment::default()).ok()?;
     answered(&posed(&scenario)?.1).into()
 }
 
 fn posed(scenario: &Scenario) -> Option<(ResolvedScenario, Problem)> {
-    let problem = ResolvedScenario::resolve(&Catalog::default(), scenario).ok()?;
-    let mut question = problem.question().ok()?;
-    question.axes.clear();
-    Some((problem, question))
+    let resolved = ResolvedScenario::resolve(&Catalog::default(), scenario).ok()?;
+    let mut problem = resolved.problem().ok()?;
+    problem.axes.clear();
+    Some((resolved, problem))
 }
 
-fn answered(question: &Problem) -> bool {
-    run(question, &UNWATCHED).best.is_some()
+fn answered(problem: &Problem) -> bool {
+    run(problem, &UNWATCHED).best.is_some()
 }
 
-/// What is said of a question, where it has no answer.
+/// What is said of a problem, where it has no answer.
 fn conflict(scenario: &Scenario) -> Option<ConflictReport> {
-    let (problem, question) = posed(scenario)?;
-    if answered(&question) {
+    let (resolved, problem) = posed(scenario)?;
+    if answered(&problem) {
         return None;
     }
     let catalog = Catalog::default();
-    let (problem, question) = (&problem, &question);
-    Some(InfeasibleProblem { catalog: &catalog, scenario, problem, question, control: &UNWATCHED }.conflict())
+    let (resolved, problem) = (&resolved, &problem);
+    Some(InfeasibleProblem { catalog: &catalog, scenario, resolved, problem, control: &UNWATCHED }.conflict())
 }
 
 /// The flags with one of them tighter, as they would be typed.

@@ -1,10 +1,10 @@
 //! What leaves the house: text that says what the JSON says, JSON that its schema describes.
 
 use anstream::adapter::strip_str;
-use mantile::report::answer::{answer, estimated};
+use mantile::report::answer::{estimate_result, optimize_result};
 use mantile::report::result::{EstimateResult, OptimizeResult};
 use mantile::request::inputs;
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -27,26 +27,26 @@ fn scenario(model: &str, hardware: &str) -> Scenario {
 }
 
 fn pose(scenario: &Scenario) -> (ResolvedScenario, Problem) {
-    let problem =
+    let resolved =
         ResolvedScenario::resolve(&Catalog::default(), scenario).unwrap_or_else(|error| panic!("{error}"));
-    let question = problem.question().unwrap();
-    (problem, question)
+    let problem = resolved.problem().unwrap();
+    (resolved, problem)
 }
 
 /// The answer to a question, as `optimize` gives it.
 fn optimize(scenario: &Scenario) -> OptimizeResult {
-    let (problem, question) = pose(scenario);
-    let outcome = run(&question, &UNWATCHED);
-    let lower = inputs::lower_format(&problem, &outcome).unwrap();
-    answer(&question, inputs::report_inputs(&problem, &question), &outcome, lower, usize::MAX)
+    let (resolved, problem) = pose(scenario);
+    let outcome = run(&problem, &UNWATCHED);
+    let lower = inputs::lower_format(&resolved, &outcome).unwrap();
+    optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX)
 }
 
 /// A stated deployment, as `estimate` gives it.
 fn estimate(scenario: &Scenario) -> EstimateResult {
-    let (problem, question) = pose(scenario);
-    let stated = problem.deployment.clone().unwrap_or_default().text().unwrap();
-    let candidate = mantile::request::build_candidate::candidate(&question, &stated).unwrap();
-    estimated(&question, inputs::report_inputs(&problem, &question), &candidate)
+    let (resolved, problem) = pose(scenario);
+    let stated = resolved.deployment.clone().unwrap_or_default().text().unwrap();
+    let candidate = mantile::request::build_candidate::candidate(&problem, &stated).unwrap();
+    estimate_result(&problem, inputs::report_inputs(&resolved, &problem), &candidate)
 }
 
 /// Text without colours.

@@ -41,7 +41,7 @@ fn request(line: &[&str]) -> Value {
         }
         Command::Estimate(command) => value(&command.request().unwrap()),
         Command::Place(command) => {
-            value(&mantile::request::place::PlaceRequest { scenario: command.stated.clone() })
+            value(&mantile::request::place::PlaceRequest { scenario: command.scenario.clone() })
         }
         Command::Explain(command) => value(&command.request().unwrap()),
         Command::Recommend(command) => value(&command.request()),

@@ -1,7 +1,7 @@
 //! How many copies of a system it takes: against the search, which looks at every load.
 
 use mantile::search::point::place;
-use mantile::search::question::{Problem, Traffic};
+use mantile::search::problem::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sizing::{longest_context, size};
 use mantile::spec::objective::{Direction, Metric, ObjectiveTerm};
@@ -16,16 +16,16 @@ fn question(model: &str, hardware: &str, tpot: &str) -> Problem {
         tpot: Some(tpot.into()),
         ..Scenario::default()
     };
-    let mut question = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap();
-    question.split = false;
-    question.axes.clear();
-    question.aims = vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }];
-    question
+    let mut problem = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().problem().unwrap();
+    problem.split = false;
+    problem.axes.clear();
+    problem.aims = vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }];
+    problem
 }
 
 /// The search's best with so many requests in flight.
-fn searched(question: &Problem, users: u64) -> Option<f64> {
-    let mut asked = question.clone();
+fn searched(problem: &Problem, users: u64) -> Option<f64> {
+    let mut asked = problem.clone();
     asked.traffic = Traffic::InFlight(users);
     // Of like instances that prefill and decode.
     asked.split = false;
@@ -45,22 +45,22 @@ fn the_search_finds_nothing_quicker_and_nothing_that_carries_more() {
         ("Qwen3-30B-A3B", "mac-studio-m3-ultra-x2", "50 ms", 4),
         ("DeepSeek-V3", "8xh200", "50 ms", 900),
     ] {
-        let question = question(model, hardware, tpot);
+        let problem = question(model, hardware, tpot);
         let sized =
-            size(&question, users).unwrap_or_else(|unfit| panic!("{model} on {hardware}: {}", unfit.reason));
+            size(&problem, users).unwrap_or_else(|unfit| panic!("{model} on {hardware}: {}", unfit.reason));
         let name = format!("{model} on {hardware}: {} copies of {}", sized.copies, sized.full_users);
         assert_eq!(sized.share, users.div_ceil(sized.copies), "{name}");
         assert!(sized.share <= sized.full_users, "{name}");
         assert!(sized.copies == 1 || users.div_ceil(sized.copies - 1) > sized.full_users, "{name}");
         if sized.at_share.candidate.pools.len() == 1 {
-            let quickest = searched(&question, sized.share).unwrap();
+            let quickest = searched(&problem, sized.share).unwrap();
             let ours = sized.at_share.point[place(Metric::E2e)];
             assert!(ours <= quickest * (1.0 + 1e-9), "{name}: {ours} s, the search {quickest} s");
-            assert!(searched(&question, sized.full_users).is_some(), "{name}");
-            assert!(searched(&question, sized.full_users + 1).is_none(), "{name}");
+            assert!(searched(&problem, sized.full_users).is_some(), "{name}");
+            assert!(searched(&problem, sized.full_users + 1).is_none(), "{name}");
         }
         // Instances of several sizes may yield more together; like ones never do.
-        let free = run(&question, &UNWATCHED).best.unwrap().point[place(Metric::OutputTokS)];
+        let free = run(&problem, &UNWATCHED).best.unwrap().point[place(Metric::OutputTokS)];
         assert!(sized.full.point[place(Metric::OutputTokS)] <= free * (1.0 + 1e-9), "{name}");
     }
 }
@@ -76,14 +76,14 @@ fn what_cannot_serve_says_by_what() {
 
 #[test]
 fn the_longest_context_is_served_and_twice_that_is_not() {
-    let question = question("Llama-3.1-8B", "1xrtx-4090", "40 ms");
-    let longest = longest_context(&question, 2);
+    let problem = question("Llama-3.1-8B", "1xrtx-4090", "40 ms");
+    let longest = longest_context(&problem, 2);
     assert!(longest.is_power_of_two() && longest > 2048, "{longest}");
     let at = |tokens: u64| {
-        let lengths = question.stated.lengths;
+        let lengths = problem.workload.lengths;
         let isl = tokens - lengths.osl;
         let prefix = isl.saturating_sub(lengths.isl);
-        searched(&question.with_lengths(mantile::serving::terms::Lengths { isl, prefix, ..lengths }), 2)
+        searched(&problem.with_lengths(mantile::serving::terms::Lengths { isl, prefix, ..lengths }), 2)
     };
     assert!(at(longest).is_some() && at(2 * longest).is_none());
 }

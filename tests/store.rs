@@ -44,14 +44,14 @@ fn ids_on_disk(folder: &Path) -> Vec<String> {
 }
 
 fn all<T: Entry>() -> Vec<T> {
-    let shelf = Catalog::default().shelf(T::KIND);
+    let shelf = Catalog::default().entries(T::KIND);
     shelf.values().map(|file| read_entry(file).unwrap_or_else(|fault| panic!("{fault}"))).collect()
 }
 
 #[test]
 fn every_file_on_disk_is_built_in_and_loads() {
     for kind in KINDS {
-        let shelf = Catalog::default().shelf(kind);
+        let shelf = Catalog::default().entries(kind);
         assert_eq!(
             shelf.keys().cloned().collect::<Vec<_>>(),
             ids_on_disk(&root().join(kind.folder())),
@@ -83,7 +83,7 @@ fn faults(name: &str, value: &Value) -> Vec<String> {
 #[test]
 fn every_shipped_file_fits_the_schema_of_its_kind() {
     for kind in KINDS {
-        for file in Catalog::default().shelf(kind).values() {
+        for file in Catalog::default().entries(kind).values() {
             let text = file.text().unwrap();
             each_key_once(&text).unwrap_or_else(|fault| panic!("{}: {fault}", file.file));
             let value: Value = serde_json::from_str(&text).unwrap();
@@ -97,7 +97,7 @@ fn every_shipped_file_fits_the_schema_of_its_kind() {
 #[test]
 fn a_schema_refuses_what_the_reader_refuses() {
     for kind in KINDS {
-        let file = Catalog::default().shelf(kind).into_values().next().unwrap();
+        let file = Catalog::default().entries(kind).into_values().next().unwrap();
         let mut value: Value = serde_json::from_str(&file.text().unwrap()).unwrap();
         value["not_a_key"] = Value::from(1);
         assert!(!faults(kind.singular(), &value).is_empty(), "{kind:?}");
@@ -170,7 +170,7 @@ fn every_system_is_a_cluster_whose_tiers_hold_all_its_devices() {
 fn every_reference_leads_somewhere() {
     let catalog = Catalog::default();
     let has = |kind: CatalogKind, id: &str, from: &str| {
-        assert!(catalog.shelf(kind).contains_key(id), "{from} refers to {} `{id}`", kind.singular());
+        assert!(catalog.entries(kind).contains_key(id), "{from} refers to {} `{id}`", kind.singular());
     };
     for device in all::<Device>() {
         if let Some(system) = &device.system {
@@ -211,7 +211,7 @@ fn every_reference_leads_somewhere() {
 fn every_name_means_one_thing() {
     for kind in KINDS {
         let mut seen: Vec<(String, String)> = Vec::new();
-        for file in Catalog::default().shelf(kind).values() {
+        for file in Catalog::default().entries(kind).values() {
             let value: Value = serde_json::from_str(&file.text().unwrap()).unwrap();
             let aliases = value["aliases"].as_array().cloned().unwrap_or_default();
             let aliases = aliases.iter().map(|alias| alias.as_str().unwrap().to_lowercase());
@@ -232,7 +232,7 @@ const SAMPLE: usize = 7;
 fn models_meet_systems_with_a_problem_or_a_reason() {
     let catalog = Catalog::default();
     let (mut posed, mut refused) = (0, 0);
-    let (models, systems) = (catalog.shelf(CatalogKind::Models), catalog.shelf(CatalogKind::Systems));
+    let (models, systems) = (catalog.entries(CatalogKind::Models), catalog.entries(CatalogKind::Systems));
     assert!(!systems.len().is_multiple_of(SAMPLE));
     for (nth, model) in models.keys().enumerate() {
         for system in systems.keys().skip(nth % SAMPLE).step_by(SAMPLE) {
@@ -273,8 +273,8 @@ fn the_users_files_come_before_those_built_in() {
     let text = Catalog::default().find(CatalogKind::Devices, "h100").unwrap().text().unwrap();
     fs::write(devices.join("nvidia-h100-sxm.json"), text.replace("3.35 TB/s", "1 TB/s")).unwrap();
     assert_eq!(catalog.hardware("8xh100").unwrap().device.bandwidth().unwrap().value, 1e12);
-    assert!(catalog.shelf(CatalogKind::Devices)["nvidia-h100-sxm"].user);
-    assert!(!catalog.shelf(CatalogKind::Devices)["nvidia-h200-sxm"].user);
+    assert!(catalog.entries(CatalogKind::Devices)["nvidia-h100-sxm"].user);
+    assert!(!catalog.entries(CatalogKind::Devices)["nvidia-h200-sxm"].user);
 
     fs::write(devices.join("mine.json"), "{").unwrap();
     let fault = catalog.hardware("8xmine").unwrap_err();

@@ -8,7 +8,7 @@ use mantile::report::answer::forbidden;
 use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::Candidate;
 use mantile::search::outcome::Status;
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -31,15 +31,15 @@ struct Tally {
 
 /// One deployment of a model: as much tensor parallelism as its shape allows, at the largest load that fits.
 /// Nothing where it does not fit, or nothing of that shape may be.
-fn smoke(question: &Problem, devices: u64) -> Option<Candidate> {
+fn smoke(problem: &Problem, devices: u64) -> Option<Candidate> {
     let widths = (0..7).rev().map(|power| 1 << power).filter(|width| *width <= devices);
     widths.into_iter().find_map(|width| {
         let plan = format!("1 x tp{width}").parse().unwrap();
-        let candidate = candidate(question, &plan).unwrap();
-        if !forbidden(question, &candidate).is_empty() {
+        let candidate = candidate(problem, &plan).unwrap();
+        if !forbidden(problem, &candidate).is_empty() {
             return None;
         }
-        let memory = candidate.evaluate(&Plain, question, &mut ()).memory;
+        let memory = candidate.evaluate(&Plain, problem, &mut ()).memory;
         (memory.total.value() <= memory.usable.value()).then_some(candidate)
     })
 }
@@ -48,7 +48,7 @@ fn smoke(question: &Problem, devices: u64) -> Option<Candidate> {
 #[test]
 fn every_pair_that_fits_runs() {
     let catalog = Catalog::default();
-    let (models, systems) = (catalog.shelf(CatalogKind::Models), catalog.shelf(CatalogKind::Systems));
+    let (models, systems) = (catalog.entries(CatalogKind::Models), catalog.entries(CatalogKind::Systems));
     let start = Instant::now();
     let pairs: Vec<_> = models
         .keys()
@@ -61,10 +61,10 @@ fn every_pair_that_fits_runs() {
             hardware: Some((*system).clone()),
             ..Scenario::default()
         };
-        let Ok(problem) = ResolvedScenario::resolve(&catalog, &scenario) else { return false };
-        let question = problem.question().unwrap_or_else(|fault| panic!("{model} on {system}: {fault}"));
-        let Some(candidate) = smoke(&question, problem.cluster.devices()) else { return false };
-        let seconds = candidate.evaluate(&Plain, &question, &mut ()).metrics.tpot.value();
+        let Ok(resolved) = ResolvedScenario::resolve(&catalog, &scenario) else { return false };
+        let problem = resolved.problem().unwrap_or_else(|fault| panic!("{model} on {system}: {fault}"));
+        let Some(candidate) = smoke(&problem, resolved.cluster.devices()) else { return false };
+        let seconds = candidate.evaluate(&Plain, &problem, &mut ()).metrics.tpot.value();
         assert!(seconds.is_finite() && seconds > 0.0, "{model} on {system}: a step of {seconds} s");
         true
     };
@@ -83,7 +83,7 @@ const LARGER: [&str; 2] = ["8xb200", "gb300-nvl72"];
 fn every_model_is_answered_on_a_system_that_holds_it() {
     let catalog = Catalog::default();
     let start = Instant::now();
-    let models = catalog.shelf(CatalogKind::Models);
+    let models = catalog.entries(CatalogKind::Models);
     for model in models.keys() {
         // Short enough for the oldest models.
         let asked = Scenario {
@@ -97,16 +97,16 @@ fn every_model_is_answered_on_a_system_that_holds_it() {
             let on = |weight_format: Option<String>| {
                 let hardware = Some((*system).to_owned());
                 let scenario = Scenario { hardware, weight_format, ..asked.clone() };
-                ResolvedScenario::resolve(&catalog, &scenario).and_then(|problem| problem.question())
+                ResolvedScenario::resolve(&catalog, &scenario).and_then(|resolved| resolved.problem())
             };
             // Checkpoints of several formats have to be asked for in one.
-            let mut question = match on(None) {
+            let mut problem = match on(None) {
                 Err(fault) if fault.key == "weight-format" => on(Some("fp8-block".into())),
-                question => question,
+                problem => problem,
             }
             .unwrap_or_else(|fault| panic!("{model} on {system}: {fault}"));
-            question.axes.clear();
-            let outcome = run(&question, &UNWATCHED);
+            problem.axes.clear();
+            let outcome = run(&problem, &UNWATCHED);
             let finite = outcome.best.is_some_and(|best| best.point.iter().all(|value| value.is_finite()));
             assert!(finite || outcome.status == Status::Infeasible, "{model} on {system}");
             finite
@@ -123,7 +123,7 @@ fn whole() -> bool {
 #[test]
 fn every_pair_is_answered_or_refused_with_a_reason() {
     let catalog = Catalog::default();
-    let (models, systems) = (catalog.shelf(CatalogKind::Models), catalog.shelf(CatalogKind::Systems));
+    let (models, systems) = (catalog.entries(CatalogKind::Models), catalog.entries(CatalogKind::Systems));
     let pairs = models.keys().flat_map(|model| systems.keys().map(move |system| (model, system)));
     let start = Instant::now();
     let (mut tally, mut slowest) = (Tally::default(), (Duration::ZERO, String::new()));
@@ -136,17 +136,17 @@ fn every_pair_is_answered_or_refused_with_a_reason() {
         let since = Instant::now();
         let scenario =
             Scenario { model: Some(model.clone()), hardware: Some(system.clone()), ..Scenario::default() };
-        let question = ResolvedScenario::resolve(&catalog, &scenario).and_then(|problem| problem.question());
-        match question {
+        let problem = ResolvedScenario::resolve(&catalog, &scenario).and_then(|resolved| resolved.problem());
+        match problem {
             Err(fault) => {
                 tally.refused += 1;
                 let told = [&fault.key, &fault.found, &fault.expected, &fault.fix];
                 assert!(told.iter().all(|text| !text.is_empty()), "{pair}: {fault}");
             }
-            Ok(mut question) => {
+            Ok(mut problem) => {
                 // The optimum alone is asked for: it takes the same formulas as a front, and less time.
-                question.axes.clear();
-                let outcome = run(&question, &UNWATCHED);
+                problem.axes.clear();
+                let outcome = run(&problem, &UNWATCHED);
                 match outcome.status {
                     Status::Infeasible => tally.infeasible += 1,
                     _ => {
@@ -154,7 +154,7 @@ fn every_pair_is_answered_or_refused_with_a_reason() {
                         let best =
                             outcome.best.as_ref().unwrap_or_else(|| panic!("{pair}: {:?}", outcome.status));
                         // Money and energy are unknown where nobody published a price or a power limit.
-                        let known = question.stated.draw.is_some() && question.stated.bill.is_some();
+                        let known = problem.workload.power_draw.is_some() && problem.workload.bill.is_some();
                         let unknown = best.point.iter().filter(|value| value.is_nan()).count();
                         assert!(
                             unknown == 0 || !known && unknown < best.point.len() / 2,

@@ -1,16 +1,16 @@
 //! Reasons for an answer, reasons against one, and saved answers checked again: each against searches of its own.
 
-use mantile::report::answer::answer;
+use mantile::report::answer::optimize_result;
 use mantile::report::result::OptimizeResult;
 use mantile::report::verify::optimize::verify;
 use mantile::request::inputs;
 use mantile::search::family::StrategyFamily;
 use mantile::search::point::before;
-use mantile::search::question::{Problem, Traffic};
+use mantile::search::problem::{Problem, Traffic};
 use mantile::search::relax::{Condition, conditions, conflicts, least, with, without};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sample::sample;
-use mantile::search::why::{Along, duel, families, held_to, worths};
+use mantile::search::why::{Along, change_results, duel, families, restricted_to};
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -27,9 +27,9 @@ fn scenario(model: &str, hardware: &str, objective: &str) -> Scenario {
 }
 
 fn posed(scenario: &Scenario) -> (ResolvedScenario, Problem) {
-    let problem = ResolvedScenario::resolve(&Catalog::default(), scenario).unwrap();
-    let question = problem.question().unwrap();
-    (problem, question)
+    let resolved = ResolvedScenario::resolve(&Catalog::default(), scenario).unwrap();
+    let problem = resolved.problem().unwrap();
+    (resolved, problem)
 }
 
 #[test]
@@ -39,40 +39,40 @@ fn the_best_of_all_families_is_the_best() {
         ("gpt-oss-120b", "4xh100", "latency"),
         ("Llama-3.1-8B", "2xrtx-4090", "perf-per-dollar"),
     ] {
-        let (_, mut question) = posed(&scenario(model, hardware, objective));
-        let best = run(&question, &UNWATCHED).best.unwrap();
-        question.axes.clear();
+        let (_, mut problem) = posed(&scenario(model, hardware, objective));
+        let best = run(&problem, &UNWATCHED).best.unwrap();
+        problem.axes.clear();
         let name = format!("{model} on {hardware} for {objective}");
         // Unlike instances side by side may be of no one family.
         let mixed = StrategyFamily::of(&best.candidate) == StrategyFamily::Mixed;
-        let tried = families(&question);
+        let tried = families(&problem);
         let found: Vec<_> = tried.iter().filter_map(|one| one.best.as_ref()).collect();
-        assert!(!found.iter().any(|one| before(&one.point, &best.point, &question.aims)), "{name}");
-        let as_good = found.iter().any(|one| !before(&best.point, &one.point, &question.aims));
+        assert!(!found.iter().any(|one| before(&one.point, &best.point, &problem.aims)), "{name}");
+        let as_good = found.iter().any(|one| !before(&best.point, &one.point, &problem.aims));
         assert!(as_good || mixed, "{name}");
         for one in &tried {
             assert_eq!(one.best.is_none(), one.none.is_some(), "{name}: {:?}", one.family);
             let family = one.best.as_ref().map(|found| StrategyFamily::of(&found.candidate));
             assert!(family.is_none_or(|family| family == one.family), "{name}: {family:?}");
         }
-        let drawn = sample(&question, Some(&best), 500, 3);
+        let drawn = sample(&problem, Some(&best), 500, 3);
         assert!(drawn.kept > 0 && drawn.better.is_empty(), "{name}: {:?}", drawn.better.first());
     }
 }
 
 #[test]
 fn families_change_places_where_it_is_told() {
-    let (_, question) = posed(&scenario("Llama-3.1-8B", "4xh100", "throughput"));
+    let (_, problem) = posed(&scenario("Llama-3.1-8B", "4xh100", "throughput"));
     let pair = (StrategyFamily::Tensor, StrategyFamily::Single);
-    let found = duel(&question, Along::Concurrency, 64, pair).unwrap();
+    let found = duel(&problem, Along::Concurrency, 64, pair).unwrap();
     assert!(!found.crossovers.is_empty(), "few requests are quicker split, many are not: {found:?}");
     for change in &found.crossovers {
         for (requests, leads, trails) in
             [(change.below, change.from, change.to), (change.at, change.to, change.from)]
         {
-            let mut asked = question.clone();
+            let mut asked = problem.clone();
             asked.traffic = Traffic::InFlight(requests);
-            let best = |family| run(&held_to(&asked, family), &UNWATCHED).best;
+            let best = |family| run(&restricted_to(&asked, family), &UNWATCHED).best;
             let (first, second) = (best(leads).unwrap(), best(trails));
             let ahead = second.is_none_or(|second| !before(&second.point, &first.point, &asked.aims));
             assert!(ahead, "{leads:?} at {requests}");
@@ -82,17 +82,17 @@ fn families_change_places_where_it_is_told() {
 
 #[test]
 fn a_little_more_is_never_worse() {
-    let (_, mut question) = posed(&scenario("Llama-3.3-70B", "4xh100", "throughput"));
-    question.axes.clear();
-    let best = run(&question, &UNWATCHED).best.unwrap();
-    let worths = worths(&question);
+    let (_, mut problem) = posed(&scenario("Llama-3.3-70B", "4xh100", "throughput"));
+    problem.axes.clear();
+    let best = run(&problem, &UNWATCHED).best.unwrap();
+    let worths = change_results(&problem);
     assert!(worths.len() >= 6);
     for worth in &worths {
         let then = worth.best.as_ref().unwrap();
-        assert!(!before(&best.point, &then.point, &question.aims), "{:?}", worth.change);
+        assert!(!before(&best.point, &then.point, &problem.aims), "{:?}", worth.change);
     }
     let gains = worths.iter().filter(|worth| {
-        worth.best.as_ref().is_some_and(|then| before(&then.point, &best.point, &question.aims))
+        worth.best.as_ref().is_some_and(|then| before(&then.point, &best.point, &problem.aims))
     });
     assert!(gains.count() > 0, "more of something is worth something");
 }
@@ -105,14 +105,14 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
         concurrency: Some(64),
         ..scenario("Llama-3.3-70B", "4xh100", "throughput")
     };
-    let (_, question) = posed(&tight);
-    let found = conflicts(&question, &UNWATCHED).unwrap();
+    let (_, problem) = posed(&tight);
+    let found = conflicts(&problem, &UNWATCHED).unwrap();
     assert!(!found.bare && !found.sets.is_empty(), "{found:?}");
-    let all = conditions(&question);
+    let all = conditions(&problem);
     assert_eq!(all.len(), 3);
     let keeps = |kept: &[Condition]| {
         let lifted: Vec<Condition> = all.iter().copied().filter(|one| !kept.contains(one)).collect();
-        run(&without(&question, &lifted), &UNWATCHED).best.is_some()
+        run(&without(&problem, &lifted), &UNWATCHED).best.is_some()
     };
     for mask in 0..1u32 << all.len() {
         let kept: Vec<Condition> =
@@ -121,7 +121,7 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
         assert_eq!(keeps(&kept), !holds_one, "{kept:?}");
     }
     // The least of a limit is kept, and a hair less is not.
-    let free = without(&question, &[Condition::InFlight(64), Condition::Limit(Metric::Tpot, 0.0)]);
+    let free = without(&problem, &[Condition::InFlight(64), Condition::Limit(Metric::Tpot, 0.0)]);
     let seconds = least(&free, Metric::Ttft, &UNWATCHED).unwrap().unwrap();
     let answered =
         |seconds: f64| run(&with(&free, Condition::Limit(Metric::Ttft, seconds)), &UNWATCHED).best.is_some();
@@ -129,18 +129,19 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
 }
 
 fn saved(scenario: &Scenario) -> (Problem, OptimizeResult, Value) {
-    let (problem, question) = posed(scenario);
-    let outcome = run(&question, &UNWATCHED);
-    let lower = inputs::lower_format(&problem, &outcome).unwrap();
-    let told = answer(&question, inputs::report_inputs(&problem, &question), &outcome, lower, usize::MAX);
+    let (resolved, problem) = posed(scenario);
+    let outcome = run(&problem, &UNWATCHED);
+    let lower = inputs::lower_format(&resolved, &outcome).unwrap();
+    let told =
+        optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX);
     let value = serde_json::to_value(&told).unwrap();
-    (question, told, value)
+    (problem, told, value)
 }
 
 #[test]
 fn an_answer_holds_and_a_tampered_one_does_not() {
-    let (question, fresh, value) = saved(&scenario("Llama-3.1-8B", "2xl40s", "throughput"));
-    let check = |value: &Value| verify(&question, value, &fresh, (300, 5));
+    let (problem, fresh, value) = saved(&scenario("Llama-3.1-8B", "2xl40s", "throughput"));
+    let check = |value: &Value| verify(&problem, value, &fresh, (300, 5));
     let sound = check(&value);
     let faults: Vec<&String> = sound.checks.iter().flat_map(|check| &check.faults).collect();
     assert!(sound.holds, "{faults:?}");

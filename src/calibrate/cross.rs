@@ -22,7 +22,7 @@ pub enum HoldoutGroup {
     /// A device.
     Device,
     /// The devices of a vendor.
-    Maker,
+    Vendor,
 }
 
 impl HoldoutGroup {
@@ -35,7 +35,7 @@ impl HoldoutGroup {
             HoldoutGroup::Load => "lighter and heavier loads (three folds)",
             HoldoutGroup::Model => "other models",
             HoldoutGroup::Device => "other hardware",
-            HoldoutGroup::Maker => "another maker's hardware",
+            HoldoutGroup::Vendor => "another maker's hardware",
         }
     }
 
@@ -48,7 +48,7 @@ impl HoldoutGroup {
             HoldoutGroup::Load => "load",
             HoldoutGroup::Model => "model",
             HoldoutGroup::Device => "device",
-            HoldoutGroup::Maker => "maker",
+            HoldoutGroup::Vendor => "maker",
         }
     }
 
@@ -74,7 +74,7 @@ impl HoldoutGroup {
             HoldoutGroup::DeviceAndRuntime => format!("{} {}", sample.hardware, sample.runtime),
             HoldoutGroup::Model => sample.model.clone(),
             HoldoutGroup::Device => sample.hardware.clone(),
-            HoldoutGroup::Maker => sample.hardware.split('-').next().unwrap_or_default().to_owned(),
+            HoldoutGroup::Vendor => sample.hardware.split('-').next().unwrap_or_default().to_owned(),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{PoolPlan, PoolRole, evaluate, with_slots};
-use crate::search::question::Traffic;
+use crate::search::problem::Traffic;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::instance::Instance;
 use crate::serving::step::CostObserver;
@@ -74,7 +74,7 @@ impl MeasuredDeployment {
 
     /// Concurrency per attention rank, of the pool that decodes most requests.
     pub fn requests(&self) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
+        let answering = self.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
         answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 

@@ -49,7 +49,7 @@ struct FitProblem<'a> {
 }
 
 /// The unknowns that apply to `sample`, and the constant that each changes.
-fn held(unknowns: &[CalibrationUnknown], sample: &CalibrationSample) -> Vec<(usize, usize)> {
+fn unknowns_by_sample(unknowns: &[CalibrationUnknown], sample: &CalibrationSample) -> Vec<(usize, usize)> {
     let place = |unknown: &CalibrationUnknown| ORDER.iter().position(|of| *of == unknown.factor.of);
     let of = |(at, unknown): (usize, &CalibrationUnknown)| {
         Some((at, place(unknown).filter(|_| unknown.holds(sample))?))
@@ -68,8 +68,9 @@ fn changes(holds: &[(usize, usize)], x: &DVector<f64>) -> LogMultipliers {
 impl FitSolution {
     /// Predictions with the fitted changes.
     pub fn predict(&self, samples: &[&CalibrationSample]) -> Vec<PredictedTimes> {
-        let one =
-            |sample: &&CalibrationSample| sample.times(&changes(&held(&self.unknowns, sample), &self.x));
+        let one = |sample: &&CalibrationSample| {
+            sample.times(&changes(&unknowns_by_sample(&self.unknowns, sample), &self.x))
+        };
         samples.par_iter().map(one).collect()
     }
 
@@ -87,7 +88,7 @@ impl FitSolution {
         let bearing = |sample: &&CalibrationSample| {
             let nothing = [0.0; ORDER.len()];
             let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; ORDER.len()]);
-            let mut holds = held(&self.unknowns, sample);
+            let mut holds = unknowns_by_sample(&self.unknowns, sample);
             holds.retain(|(_, place)| slopes[*place] != (0.0, 0.0));
             holds
         };

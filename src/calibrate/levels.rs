@@ -212,7 +212,8 @@ impl CalibrationUnknown {
         let when = |levels: &[PoolingLevel]| levels.contains(&level);
         let text = |levels: &[PoolingLevel], text: &String| when(levels).then(|| text.clone());
         let class = of.is_efficiency().then(|| sample.class.clone());
-        let attention: Option<AttentionKind> = when(&[Attention, Cell]).then_some(sample.traits.attention);
+        let attention: Option<AttentionKind> =
+            when(&[Attention, Cell]).then_some(sample.calibration_key.attention);
         CalibrationUnknown {
             runtime: text(
                 &[Runtime, RuntimeFamily, RuntimeFormat, RuntimeLengths, Version, Cell],
@@ -225,8 +226,9 @@ impl CalibrationUnknown {
                 family: text(&[Family, RuntimeFamily, Cell], &sample.family),
                 weight_format: text(&[Format, RuntimeFormat, Cell], &sample.weight_format),
                 attention,
-                equal_lengths: when(&[Lengths, RuntimeLengths]).then_some(sample.traits.equal_lengths),
-                version: sample.traits.version.clone().filter(|_| level == Version),
+                equal_lengths: when(&[Lengths, RuntimeLengths])
+                    .then_some(sample.calibration_key.equal_lengths),
+                version: sample.calibration_key.version.clone().filter(|_| level == Version),
                 times: 1.0,
             },
             spread,
@@ -236,21 +238,25 @@ impl CalibrationUnknown {
     /// Whether it applies to a sample.
     pub fn holds(&self, sample: &CalibrationSample) -> bool {
         self.runtime.as_ref().is_none_or(|runtime| *runtime == sample.runtime)
-            && self.factor.holds((&sample.class, &sample.family), &sample.weight_format, &sample.traits)
+            && self.factor.holds(
+                (&sample.class, &sample.family),
+                &sample.weight_format,
+                &sample.calibration_key,
+            )
     }
 }
 
 /// Every unknown that affects some sample, for all constants in `order`.
 pub fn unknowns(samples: &[&CalibrationSample], order: &[CalibratedConstant]) -> Vec<CalibrationUnknown> {
     let mut found: Vec<CalibrationUnknown> = Vec::new();
-    let single_streams = samples.iter().all(|sample| sample.posed.timed_separately);
+    let single_streams = samples.iter().all(|sample| sample.deployment.timed_separately);
     let levels = if single_streams { stream_levels } else { levels };
     for of in order {
         for spread in levels(*of) {
             let start = found.len();
             for sample in samples {
                 let one = CalibrationUnknown::of(sample, *of, *spread);
-                if spread.0 == PoolingLevel::Version && sample.traits.version.is_none() {
+                if spread.0 == PoolingLevel::Version && sample.calibration_key.version.is_none() {
                     continue;
                 }
                 if !found[start..].contains(&one) {

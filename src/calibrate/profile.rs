@@ -26,9 +26,9 @@ pub const BEGINNINGS: [InitialGuess; 9] = [
 #[derive(Clone, Copy, Debug)]
 pub struct InitialGuess {
     /// The constant.
-    pub of: CalibratedConstant,
+    pub constant: CalibratedConstant,
     /// The object of the profile that holds it.
-    pub inside: &'static str,
+    pub section: &'static str,
     /// Its key there.
     pub key: &'static str,
     /// Initial value of a fit, in seconds or as a number: the order of magnitude of servers.
@@ -44,7 +44,7 @@ const fn beginning(
     value: f64,
     unit: (&'static str, f64),
 ) -> InitialGuess {
-    InitialGuess { of, inside, key, value, unit }
+    InitialGuess { constant: of, section: inside, key, value, unit }
 }
 
 /// The source text of a required constant that the data do not identify; its value is 0.
@@ -105,18 +105,18 @@ impl JointFit<'_> {
         let mut fit = Map::new();
         fit.insert("source".into(), json!(source));
         for known in BEGINNINGS {
-            let alone = |factor: &CalibrationFactor| *factor == CalibrationFactor::of(known.of);
-            let all = changes(self.found, &runtime, known.of);
+            let alone = |factor: &CalibrationFactor| *factor == CalibrationFactor::of(known.constant);
+            let all = changes(self.found, &runtime, known.constant);
             let change: f64 = all.iter().filter(|(factor, _)| alone(factor)).map(|(_, x)| x).sum();
-            let value = match self.determined.contains(&known.of) {
+            let value = match self.determined.contains(&known.constant) {
                 true => figure(known.value * change.exp(), known.unit, source),
                 false => {
                     json!({"value": format!("0 {}", known.unit.0).trim_end(), "source": UNTOLD, "grade": "assumed"})
                 }
             };
-            match known.inside {
+            match known.section {
                 "serving_fit" => drop(fit.insert(known.key.into(), value)),
-                inside if self.determined.contains(&known.of) => profile[inside][known.key] = value,
+                inside if self.determined.contains(&known.constant) => profile[inside][known.key] = value,
                 _ => {}
             }
         }
@@ -129,7 +129,7 @@ impl JointFit<'_> {
         fit.insert("measured".into(), json!(measured));
         fit.insert("intervals".into(), json!(self.intervals));
         fit.insert("left_out".into(), json!(self.left_out));
-        let stated = |of: CalibratedConstant| BEGINNINGS.iter().any(|known| known.of == of);
+        let stated = |of: CalibratedConstant| BEGINNINGS.iter().any(|known| known.constant == of);
         let mut factors: Vec<Value> = Vec::new();
         for of in ORDER {
             for (factor, x) in changes(self.found, &runtime, of) {

@@ -19,7 +19,7 @@ pub struct CalibrationSample {
     /// The device.
     pub hardware: String,
     /// The deployment.
-    pub posed: MeasuredDeployment,
+    pub deployment: MeasuredDeployment,
     /// Its machine.
     pub machine: Machine<Qty<f64>>,
     /// Device class.
@@ -29,7 +29,7 @@ pub struct CalibrationSample {
     /// Weight format.
     pub weight_format: String,
     /// Other conditions of calibration factors.
-    pub traits: CalibrationKey,
+    pub calibration_key: CalibrationKey,
     /// Measured TTFT, in seconds.
     pub ttft: Option<f64>,
     /// Measured TPOT, in seconds.
@@ -66,7 +66,7 @@ pub type LogMultipliers = [f64; ORDER.len()];
 /// Step of the finite difference.
 const STEP: f64 = 1e-4;
 
-fn changed(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
+fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
     let mut machine = machine.clone();
     let chip = &mut machine.chip;
     for (of, change) in ORDER.iter().zip(changes).filter(|(_, change)| **change != 0.0) {
@@ -104,13 +104,13 @@ fn changed(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty
 impl CalibrationSample {
     /// Mean number of tokens in the KV cache of an attention rank.
     pub fn cached(&self) -> u64 {
-        let lengths = self.posed.lengths;
-        self.posed.requests().saturating_mul(lengths.isl + lengths.osl / 2)
+        let lengths = self.deployment.lengths;
+        self.deployment.requests().saturating_mul(lengths.isl + lengths.osl / 2)
     }
 
     /// Predictions with changed constants.
     pub fn times(&self, changes: &LogMultipliers) -> PredictedTimes {
-        self.posed.times(&changed(&self.machine, changes))
+        self.deployment.times(&with_multipliers(&self.machine, changes))
     }
 
     /// Derivatives of log TTFT and log TPOT by each selected change.

@@ -11,7 +11,7 @@ use super::progress::shown;
 use crate::report::proof::StoppedBy;
 use crate::request::{RequestControl, UNCONTROLLED};
 use crate::search::run::{Control, UNWATCHED};
-use crate::store::interrupt::{pressed, watched as until_pressed};
+use crate::store::interrupt::{pressed, with_interrupt as until_pressed};
 
 /// Interval between two checks of memory, in milliseconds.
 const LOOK_EVERY: u64 = 100;
@@ -20,7 +20,7 @@ const LOOK_EVERY: u64 = 100;
 /// until Ctrl-C, and while memory lasts; a second Ctrl-C ends the program.
 ///
 /// A limit beyond the range of the clock counts as none.
-pub fn watched<T>(limit: Option<f64>, answer: impl FnOnce(&RequestControl) -> T) -> T {
+pub fn with_deadline<T>(limit: Option<f64>, answer: impl FnOnce(&RequestControl) -> T) -> T {
     let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let begun = Instant::now();
     let late = AtomicBool::new(false);

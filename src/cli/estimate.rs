@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::output::{OutputArgs, OutputFormat, json};
-use super::question::QuestionArgs;
+use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::rows::csv;
@@ -35,7 +35,7 @@ Examples:
 pub struct Estimate {
     /// The problem.
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub problem: ProblemArgs,
     /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
@@ -68,7 +68,7 @@ impl Estimate {
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
-        self.question.save(catalog, &request.scenario)?;
+        self.problem.save(catalog, &request.scenario)?;
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
         let text = match self.output.format() {
             OutputFormat::Table if self.detail => table(&report),
@@ -77,7 +77,7 @@ impl Estimate {
             OutputFormat::Csv => csv(std::slice::from_ref(&report.candidate), &report.question),
         };
         self.output.write(&text)?;
-        Ok(if report.candidate.metrics.is_some() { ExitStatus::Found } else { ExitStatus::Infeasible })
+        Ok(if report.candidate.metrics.is_some() { ExitStatus::Success } else { ExitStatus::Infeasible })
     }
 
     /// The request of the flags and files.
@@ -85,7 +85,7 @@ impl Estimate {
     /// # Errors
     /// A file is faulty.
     pub fn request(&self) -> Result<EstimateRequest, Error> {
-        Ok(EstimateRequest { scenario: self.saved.scenario(&self.question, &self.deployment)? })
+        Ok(EstimateRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
     }
 }
 
@@ -94,11 +94,11 @@ impl SavedPlan {
     ///
     /// # Errors
     /// The file is neither a saved result nor a deployment.
-    pub fn scenario(&self, question: &QuestionArgs, flags: &Deployment) -> Result<Scenario, Error> {
-        let Some(path) = &self.plan_from else { return question.scenario(flags) };
+    pub fn scenario(&self, problem: &ProblemArgs, flags: &Deployment) -> Result<Scenario, Error> {
+        let Some(path) = &self.plan_from else { return problem.scenario(flags) };
         let (stated, deployment) =
-            of_saved(&file::read(path)?, self.pick.as_deref(), &question.stated, flags)
+            of_saved(&file::read(path)?, self.pick.as_deref(), &problem.scenario, flags)
                 .map_err(|fault| fault.in_file(path.display().to_string()))?;
-        QuestionArgs { stated, ..question.clone() }.scenario(&deployment)
+        ProblemArgs { scenario: stated, ..problem.clone() }.scenario(&deployment)
     }
 }

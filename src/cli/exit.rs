@@ -17,9 +17,9 @@ pub(crate) use exit_codes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
     /// A result; where the command searched, nothing in the search space is better.
-    Found,
+    Success,
     /// A checked file or result is faulty; the report lists the faults.
-    Faulty,
+    CheckFailed,
     /// No feasible deployment; the report gives the reasons.
     Infeasible,
     /// A feasible result; a better one may exist.
@@ -35,8 +35,8 @@ impl ExitStatus {
     /// The exit code.
     pub fn code(self) -> u8 {
         match self {
-            ExitStatus::Found => 0,
-            ExitStatus::Faulty => BAD_INPUT,
+            ExitStatus::Success => 0,
+            ExitStatus::CheckFailed => BAD_INPUT,
             ExitStatus::Infeasible => 3,
             ExitStatus::Feasible => 4,
             ExitStatus::Unknown => 5,
@@ -53,7 +53,7 @@ impl From<ExitStatus> for ExitCode {
 impl From<Status> for ExitStatus {
     fn from(status: Status) -> ExitStatus {
         match status {
-            Status::Optimal => ExitStatus::Found,
+            Status::Optimal => ExitStatus::Success,
             Status::Feasible => ExitStatus::Feasible,
             Status::Infeasible => ExitStatus::Infeasible,
             Status::Unknown => ExitStatus::Unknown,
@@ -70,7 +70,7 @@ mod tests {
         let codes = [Status::Optimal, Status::Feasible, Status::Infeasible, Status::Unknown]
             .map(|status| ExitStatus::from(status).code());
         assert_eq!(codes, [0, 4, 3, 5]);
-        assert_eq!(ExitStatus::Faulty.code(), BAD_INPUT);
+        assert_eq!(ExitStatus::CheckFailed.code(), BAD_INPUT);
         for code in codes {
             assert!(exit_codes!().contains(&format!("{code} ")), "{code} is not in the help");
         }

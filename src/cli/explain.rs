@@ -2,7 +2,7 @@
 
 use super::estimate::SavedPlan;
 use super::output::{OutputArgs, OutputFormat, json};
-use super::question::QuestionArgs;
+use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::explain::{explained as text, leaves};
 use crate::request::UNCONTROLLED;
@@ -34,7 +34,7 @@ pub struct Explain {
     pub depth: Option<u64>,
     /// The problem.
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub problem: ProblemArgs,
     /// The deployment; the best one if absent.
     #[command(flatten)]
     pub deployment: Deployment,
@@ -53,7 +53,7 @@ impl Explain {
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
-        self.question.save(catalog, &request.scenario)?;
+        self.problem.save(catalog, &request.scenario)?;
         let found = match explained(catalog, &request, &UNCONTROLLED)? {
             Ok(found) => found,
             Err(infeasible) => {
@@ -65,9 +65,9 @@ impl Explain {
                 return Ok(ExitStatus::Infeasible);
             }
         };
-        let Explained { question, candidate, explanation, depth, violations, .. } = &found;
+        let Explained { problem, candidate, explanation, depth, violations, .. } = &found;
         self.output.found(&match self.output.format() {
-            OutputFormat::Table => text(candidate, question, explanation, *depth, violations),
+            OutputFormat::Table => text(candidate, problem, explanation, *depth, violations),
             OutputFormat::Json => json(explanation),
             OutputFormat::Csv => leaves(&found.leaves),
         })
@@ -79,7 +79,7 @@ impl Explain {
     /// A file is faulty.
     pub fn request(&self) -> Result<ExplainRequest, Error> {
         Ok(ExplainRequest {
-            scenario: self.saved.scenario(&self.question, &self.deployment)?,
+            scenario: self.saved.scenario(&self.problem, &self.deployment)?,
             number: self.number,
             path: self.path.clone(),
             depth: self.depth,

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::deadline::watched;
+use super::deadline::with_deadline;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::place::PlaceArgs;
-use super::question::QuestionArgs;
+use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::rows::csv;
@@ -24,7 +24,7 @@ use crate::store::file;
 pub struct Optimize {
     /// The problem.
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub problem: ProblemArgs,
     /// Show everything: memory, breakdown, alternatives, Pareto front, sources, search
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
@@ -53,11 +53,11 @@ impl Optimize {
         // A rig has heterogeneous devices: the problem is a placement of layers.
         if request.scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
             let stated = of_scenario(catalog, request.scenario)?;
-            return PlaceArgs { stated, time_limit: self.time_limit, output: self.output.clone() }
+            return PlaceArgs { scenario: stated, time_limit: self.time_limit, output: self.output.clone() }
                 .run(catalog);
         }
-        self.question.save(catalog, &request.scenario)?;
-        let report = watched(self.time_limit, |control| optimize(catalog, &request, control))?;
+        self.problem.save(catalog, &request.scenario)?;
+        let report = with_deadline(self.time_limit, |control| optimize(catalog, &request, control))?;
         if let (Some(path), Some(ending)) = (&self.pareto_out, front_ending) {
             let text = match ending {
                 FrontEnding::Csv => csv(&report.front, &report.question),
@@ -82,7 +82,7 @@ impl Optimize {
     pub fn request(&self) -> Result<OptimizeRequest, Error> {
         let whole = self.pareto_out.is_some() || self.output.format() != OutputFormat::Table;
         Ok(OptimizeRequest {
-            scenario: self.question.scenario(&Deployment::default())?,
+            scenario: self.problem.scenario(&Deployment::default())?,
             why: self.why,
             max_front_points: (!whole).then_some(DRAWN),
         })

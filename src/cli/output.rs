@@ -58,7 +58,7 @@ impl OutputArgs {
     /// The file or the pipe cannot be written.
     pub fn found(&self, text: &str) -> Result<ExitStatus, CliError> {
         self.write(text)?;
-        Ok(ExitStatus::Found)
+        Ok(ExitStatus::Success)
     }
 
     /// Writes `text` to its destination.

@@ -1,6 +1,6 @@
 //! `place`: assigns layers to heterogeneous devices, provably optimal.
 
-use super::deadline::watched;
+use super::deadline::with_deadline;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::{CliError, ExitStatus};
@@ -36,7 +36,7 @@ Examples:
 pub struct PlaceArgs {
     /// The problem.
     #[command(flatten)]
-    pub stated: PlacementScenario,
+    pub scenario: PlacementScenario,
     /// Stop after S seconds and report the best found so far [default: no limit]
     #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = CHOICES)]
     pub time_limit: Option<f64>,
@@ -51,15 +51,15 @@ impl PlaceArgs {
     /// # Errors
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let request = PlaceRequest { scenario: self.stated.clone() };
-        let answer = watched(self.time_limit, |control| place(catalog, &request, control))?;
+        let request = PlaceRequest { scenario: self.scenario.clone() };
+        let answer = with_deadline(self.time_limit, |control| place(catalog, &request, control))?;
         self.output.write(&match self.output.format() {
             OutputFormat::Table => table_of(&answer),
             OutputFormat::Json => json(&answer),
             OutputFormat::Csv => csv(&COLUMNS, rows(&answer))?,
         })?;
         Ok(match answer.status {
-            Proved::Optimal => ExitStatus::Found,
+            Proved::Optimal => ExitStatus::Success,
             Proved::Feasible | Proved::TimeLimit | Proved::Interrupted => ExitStatus::Feasible,
             Proved::Infeasible => ExitStatus::Infeasible,
             Proved::Unknown => ExitStatus::Unknown,

@@ -68,7 +68,7 @@ pub struct Recommend {
     pub only: Vec<String>,
     /// The flags of the problem.
     #[command(flatten)]
-    pub stated: Scenario,
+    pub scenario: Scenario,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -94,7 +94,7 @@ impl Recommend {
             (RecommendReport::Hardware(found), OutputFormat::Csv) => (csv(&found.builds), found.serves()),
         };
         self.output.write(&text)?;
-        Ok(if served { ExitStatus::Found } else { ExitStatus::Infeasible })
+        Ok(if served { ExitStatus::Success } else { ExitStatus::Infeasible })
     }
 
     /// The request of the flags.
@@ -108,7 +108,7 @@ impl Recommend {
             prefer: self.prefer,
             max_watts: self.max_watts,
             only: self.only.clone(),
-            scenario: self.stated.clone(),
+            scenario: self.scenario.clone(),
         }
     }
 }

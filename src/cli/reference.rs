@@ -65,8 +65,8 @@ pub fn version() -> String {
         return version.to_owned();
     }
     let catalog = Catalog::default();
-    let count = |kind| catalog.shelf(kind).len();
-    let devices = catalog.shelf(CatalogKind::Devices);
+    let count = |kind| catalog.entries(kind).len();
+    let devices = catalog.entries(CatalogKind::Devices);
     let devices = devices.keys().filter_map(|id| catalog.load::<Device>(id).ok());
     let dates = devices.flat_map(|device| {
         [device.price.purchase.and_then(|price| price.date), device.price.rent.and_then(|price| price.date)]

@@ -45,7 +45,7 @@ pub fn summary(problem: &ResolvedScenario) -> String {
     };
     let prefix =
         if workload.prefix > 0 { format!(", {} of them cached", workload.prefix) } else { String::new() };
-    let images = graph.seen.as_ref().map_or(String::new(), |seen| {
+    let images = graph.image_inputs.as_ref().map_or(String::new(), |seen| {
         format!(" and {} images of {} tokens", seen.images.value, grouped(seen.tokens.value))
     });
     let lines = [

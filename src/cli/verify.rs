@@ -68,7 +68,7 @@ impl Verify {
             )?,
         };
         self.output.write(&text)?;
-        Ok(if verified.holds { ExitStatus::Found } else { ExitStatus::Faulty })
+        Ok(if verified.holds { ExitStatus::Success } else { ExitStatus::CheckFailed })
     }
 
     /// The request of the flags and the file.

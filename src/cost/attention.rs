@@ -18,7 +18,7 @@ pub struct AttentionShard<T> {
     /// Elements of a value head.
     pub v_head_dim: T,
     /// The mask: which keys a query sees.
-    pub reach: AttentionMask<T>,
+    pub mask: AttentionMask<T>,
     /// Reads the KV cache of another layer and writes none.
     pub shared: bool,
 }
@@ -28,7 +28,7 @@ impl<N: Num> AttentionShard<Qty<N>> {
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let per_pair = 2.0 * FLOP * self.heads * (self.head_dim + self.v_head_dim);
-        (per_pair * batch.sequences * batch.pairs(self.reach)).is(&FLOPS)
+        (per_pair * batch.sequences * batch.qk_pairs(self.mask)).is(&FLOPS)
     }
 
     /// Bytes: queries and results in the activation dtype, keys and values in the KV cache dtype.
@@ -36,7 +36,7 @@ impl<N: Num> AttentionShard<Qty<N>> {
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.head_dim + self.v_head_dim;
         let queries = activation_bytes * batch.tokens * self.heads * width;
-        let read = batch.sequences * batch.keys(self.reach);
+        let read = batch.sequences * batch.kv_tokens_read(self.mask);
         let cached = if self.shared { read } else { read + batch.tokens / batch.context_parts };
         (queries + kv_bytes * cached * self.kv_heads * width).is(&BYTES)
     }

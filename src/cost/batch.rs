@@ -10,9 +10,9 @@ pub struct Batch<T> {
     /// Sequences of this attention rank.
     pub sequences: T,
     /// New tokens per sequence: the prompt in prefill, 1 in decode.
-    pub new: T,
+    pub new_tokens: T,
     /// Cached tokens per sequence.
-    pub past: T,
+    pub cached_tokens: T,
     /// Ranks that share the new tokens of each sequence (context parallelism in prefill).
     pub token_parts: T,
     /// Ranks that share the KV cache of each sequence (context parallelism in decode).
@@ -20,7 +20,7 @@ pub struct Batch<T> {
     /// Tokens in the matrix products of this rank.
     pub tokens: T,
     /// Tokens of all ranks of the stage, which share the experts.
-    pub pooled: T,
+    pub ep_tokens: T,
 }
 
 impl<N: Num> Batch<Qty<N>> {
@@ -33,49 +33,59 @@ impl<N: Num> Batch<Qty<N>> {
     ) -> Self {
         let tokens = (sequences * new / token_parts).is(&TOKENS);
         let pooled = (tokens * token_groups).is(&POOLED);
-        Batch { sequences, new, past, token_parts, context_parts, tokens, pooled }
+        Batch {
+            sequences,
+            new_tokens: new,
+            cached_tokens: past,
+            token_parts,
+            context_parts,
+            tokens,
+            ep_tokens: pooled,
+        }
     }
 
     /// The last token of each sequence: the only ones that the head processes.
     #[inline(always)]
     pub fn last_token(&self) -> Self {
-        Batch { tokens: self.sequences, pooled: self.sequences, ..*self }
+        Batch { tokens: self.sequences, ep_tokens: self.sequences, ..*self }
     }
 
     /// Query–key pairs of one sequence on this rank under the causal mask and `reach`.
     #[inline(always)]
-    pub fn pairs(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
-        (self.all_pairs(reach) / (self.token_parts * self.context_parts)).is(&PAIRS)
+    pub fn qk_pairs(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
+        (self.all_qk_pairs(reach) / (self.token_parts * self.context_parts)).is(&PAIRS)
     }
 
     /// The same on all ranks.
     #[inline(always)]
-    fn all_pairs(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
+    fn all_qk_pairs(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
         match reach {
-            AttentionMask::All => self.new * (self.past + (self.new + 1.0) / 2.0),
+            AttentionMask::All => self.new_tokens * (self.cached_tokens + (self.new_tokens + 1.0) / 2.0),
             AttentionMask::Window(most) | AttentionMask::Selected(most) => {
-                let filling = self.new.min((most - self.past).max(Qty::from(0.0)));
-                filling * (self.past + (filling + 1.0) / 2.0) + (self.new - filling) * most
+                let filling = self.new_tokens.min((most - self.cached_tokens).max(Qty::from(0.0)));
+                filling * (self.cached_tokens + (filling + 1.0) / 2.0) + (self.new_tokens - filling) * most
             }
             AttentionMask::Chunk(chunk) => {
-                pairs_up_to(self.past + self.new, chunk) - pairs_up_to(self.past, chunk)
+                pairs_up_to(self.cached_tokens + self.new_tokens, chunk)
+                    - pairs_up_to(self.cached_tokens, chunk)
             }
-            AttentionMask::Both => self.new * (self.past + self.new),
+            AttentionMask::Both => self.new_tokens * (self.cached_tokens + self.new_tokens),
             AttentionMask::Tile(tile) => {
-                squares_up_to(self.past + self.new, tile) - squares_up_to(self.past, tile)
+                squares_up_to(self.cached_tokens + self.new_tokens, tile)
+                    - squares_up_to(self.cached_tokens, tile)
             }
         }
     }
 
     /// Cached tokens of one sequence that this rank reads, each counted once.
     #[inline(always)]
-    pub fn keys(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
-        let all = self.past + self.new;
+    pub fn kv_tokens_read(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
+        let all = self.cached_tokens + self.new_tokens;
         let seen = match reach {
             AttentionMask::All | AttentionMask::Both | AttentionMask::Tile(_) => all,
-            AttentionMask::Window(window) => all.min(window + self.new - 1.0),
-            AttentionMask::Chunk(chunk) => all - (((self.past + 1.0) / chunk).ceil() - 1.0) * chunk,
-            AttentionMask::Selected(_) => all.min(self.all_pairs(reach)),
+            AttentionMask::Window(window) => all.min(window + self.new_tokens - 1.0),
+            AttentionMask::Chunk(chunk) => all - (((self.cached_tokens + 1.0) / chunk).ceil() - 1.0) * chunk,
+            AttentionMask::Selected(_) => all.min(self.all_qk_pairs(reach)),
         };
         (seen / self.context_parts).is(&KEYS)
     }
@@ -160,7 +170,7 @@ mod tests {
                 let seen = |position| (0..end).filter(|key| sees(reach, position, *key, end)).count() as f64;
                 let by_hand: f64 = (past..end).map(seen).sum();
                 let tokens = reach.map(|tokens| Qty::from(tokens as f64));
-                assert_eq!(batch(past, new).pairs(tokens).value(), by_hand, "{reach:?} {past}+{new}");
+                assert_eq!(batch(past, new).qk_pairs(tokens).value(), by_hand, "{reach:?} {past}+{new}");
             }
         }
     }
@@ -173,8 +183,8 @@ mod tests {
             let by_hand = (0..new).map(|at| (0..new).filter(|key| sees(reach, at, *key, new)).count() as f64);
             let by_hand: f64 = by_hand.sum();
             let tile = reach.map(|tokens| Qty::from(tokens as f64));
-            assert_eq!(batch(0, new).pairs(tile).value(), by_hand, "{new}");
-            assert_eq!(batch(0, new).keys(tile).value(), new as f64, "{new}");
+            assert_eq!(batch(0, new).qk_pairs(tile).value(), by_hand, "{new}");
+            assert_eq!(batch(0, new).kv_tokens_read(tile).value(), new as f64, "{new}");
         }
     }
 
@@ -188,7 +198,7 @@ mod tests {
                 let needed = (0..end).filter(|key| (past..end).any(|query| sees(reach, query, *key, end)));
                 let tokens = reach.map(|tokens| Qty::from(tokens as f64));
                 assert_eq!(
-                    batch(past, new).keys(tokens).value(),
+                    batch(past, new).kv_tokens_read(tokens).value(),
                     needed.count() as f64,
                     "{reach:?} {past}+{new}"
                 );
@@ -198,7 +208,8 @@ mod tests {
 
     #[test]
     fn a_selection_reads_what_it_picked_and_no_more_than_there_is() {
-        let keys = |past, new| batch(past, new).keys(AttentionMask::Selected(Qty::from(3.0))).value();
+        let keys =
+            |past, new| batch(past, new).kv_tokens_read(AttentionMask::Selected(Qty::from(3.0))).value();
         assert_eq!(keys(9, 1), 3.0);
         assert_eq!(keys(1, 1), 2.0);
         assert_eq!(keys(9, 20), 29.0);

@@ -36,9 +36,10 @@ fn leg<R: Reading>(
     let bytes = if whole(leg.portion) { bytes } else { bytes * portion() };
     let rate = if whole(leg.rate) { link.bandwidth } else { link.bandwidth * links() };
     let stream = (bytes / (rate * machine.chip.collective_bandwidth)).is(&STREAM);
-    let times = leg.ways.iter().map(|way| {
-        let hops = read.count(Count { value: way.hops, symbol: "hops", origin: Origin::Plan(way.how.hops) });
-        let wire = ratio(read, way.wire, ["slices_on_the_wire", "slices"], way.how.wire);
+    let times = leg.algorithms.iter().map(|way| {
+        let hops =
+            read.count(Count { value: way.hops, symbol: "hops", origin: Origin::Plan(way.derivation.hops) });
+        let wire = ratio(read, way.wire, ["slices_on_the_wire", "slices"], way.derivation.wire);
         ((hops * link.latency + wire * stream).is(&ALGORITHM), wire * (bytes / rate))
     });
     let best = times.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)));
@@ -58,13 +59,10 @@ pub fn cost<R: Reading>(
     machine: &Machine<Qty<R::N>>,
 ) -> (Qty<R::N>, Qty<R::N>) {
     let bytes = payload(read, collective, batch, machine);
-    let legs = collective.legs.iter().map(|one| leg(read, one, bytes, machine));
-    let sum =
-        legs.reduce(
-            |a, b| {
-                if collective.together { (a.0.max(b.0), a.1.max(b.1)) } else { (a.0 + b.0, a.1 + b.1) }
-            },
-        );
+    let legs = collective.phases.iter().map(|one| leg(read, one, bytes, machine));
+    let sum = legs.reduce(|a, b| {
+        if collective.concurrent { (a.0.max(b.0), a.1.max(b.1)) } else { (a.0 + b.0, a.1 + b.1) }
+    });
     let (time, floor) = sum.expect("a collective has a leg");
     ((machine.chip.collective_latency + time).is(&TIME), floor)
 }
@@ -84,7 +82,7 @@ fn payload<R: Reading>(
             let tp = read.count(Count::plan("copies", tp));
             batch.tokens / tp * destinations(read, top_k, ep)
         }
-        Tokens::KeysValues => batch.sequences * (batch.past + batch.new),
+        Tokens::KeysValues => batch.sequences * (batch.cached_tokens + batch.new_tokens),
     };
     (machine.chip.activation_bytes * tokens * width).is(&PAYLOAD)
 }

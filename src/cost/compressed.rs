@@ -24,9 +24,9 @@ impl<N: Num> CompressedAttention<Qty<N>> {
     /// Query–entry pairs of one sequence.
     #[inline(always)]
     fn pairs(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        let near = batch.pairs(AttentionMask::Window(self.window));
+        let near = batch.qk_pairs(AttentionMask::Window(self.window));
         match self.beyond {
-            Some((every, reach)) => near + batch.pairs(reach) / every,
+            Some((every, reach)) => near + batch.qk_pairs(reach) / every,
             None => near,
         }
     }
@@ -34,9 +34,9 @@ impl<N: Num> CompressedAttention<Qty<N>> {
     /// Entries of one sequence that are read, each counted once.
     #[inline(always)]
     fn entries(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        let near = batch.keys(AttentionMask::Window(self.window));
+        let near = batch.kv_tokens_read(AttentionMask::Window(self.window));
         match self.beyond {
-            Some((every, reach)) => near + batch.keys(reach) / every,
+            Some((every, reach)) => near + batch.kv_tokens_read(reach) / every,
             None => near,
         }
     }

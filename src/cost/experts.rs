@@ -58,7 +58,7 @@ impl<N: Num> Experts<Qty<N>> {
     /// Cost of the kernels.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
-        let pooled = batch.pooled;
+        let pooled = batch.ep_tokens;
         let bytes = self.bytes(pooled, chip.weight_bytes(quantised), chip.activation_bytes);
         roofline(self.flops(pooled), bytes, &chip.moe(quantised))
     }

@@ -32,15 +32,17 @@ impl<N: Num> IndexerShard<Qty<N>> {
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let per_pair = 2.0 * FLOP * self.heads * (self.head_dim + 1.0);
-        (per_pair * batch.sequences * (batch.pairs(AttentionMask::All) / self.every)).is(&FLOPS)
+        (per_pair * batch.sequences * (batch.qk_pairs(AttentionMask::All) / self.every)).is(&FLOPS)
     }
 
     /// Bytes: queries, all cached keys, and the scores, which are written and read again for the selection.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let queries = 1.0 * BYTE * batch.tokens * self.heads * self.head_dim;
-        let keys = batch.sequences * (batch.keys(AttentionMask::All) / self.every) * key_bytes(self.head_dim);
-        let scores = 8.0 * BYTE * batch.sequences * (batch.pairs(AttentionMask::All) / self.every);
+        let keys = batch.sequences
+            * (batch.kv_tokens_read(AttentionMask::All) / self.every)
+            * key_bytes(self.head_dim);
+        let scores = 8.0 * BYTE * batch.sequences * (batch.qk_pairs(AttentionMask::All) / self.every);
         (queries + keys + scores).is(&BYTES)
     }
 

@@ -22,7 +22,7 @@ pub struct LatentAttention<T> {
     /// Elements of `kv_b_proj` on this device.
     pub matrix: T,
     /// The mask: which keys a query sees.
-    pub reach: AttentionMask<T>,
+    pub mask: AttentionMask<T>,
     /// True in decode, and always with sparse attention: attends to the latent itself.
     pub absorbed: bool,
 }
@@ -51,7 +51,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
         if self.absorbed {
             batch.tokens
         } else {
-            batch.sequences * (batch.past + batch.new) / batch.token_parts
+            batch.sequences * (batch.cached_tokens + batch.new_tokens) / batch.token_parts
         }
     }
 
@@ -80,7 +80,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let width = self.width();
-        (2.0 * FLOP * self.heads * width * batch.sequences * batch.pairs(self.reach)).is(&FLOPS)
+        (2.0 * FLOP * self.heads * width * batch.sequences * batch.qk_pairs(self.mask)).is(&FLOPS)
     }
 
     /// Bytes of the attention kernel.
@@ -88,13 +88,13 @@ impl<N: Num> LatentAttention<Qty<N>> {
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.width();
         let queries = activation_bytes * batch.tokens * self.heads * width;
-        let cached = batch.sequences * batch.keys(self.reach) + batch.tokens / batch.context_parts;
+        let cached = batch.sequences * batch.kv_tokens_read(self.mask) + batch.tokens / batch.context_parts;
         let keys = kv_bytes * cached * self.latent();
         let read = if self.absorbed {
             queries + keys
         } else {
             let expanded = self.heads * (self.qk_nope_head_dim + self.v_head_dim) + self.qk_rope_head_dim;
-            queries + keys + activation_bytes * batch.sequences * batch.keys(self.reach) * expanded
+            queries + keys + activation_bytes * batch.sequences * batch.kv_tokens_read(self.mask) * expanded
         };
         read.is(&BYTES)
     }

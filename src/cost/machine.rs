@@ -113,7 +113,7 @@ pub struct Machine<T> {
     /// Sequences reserved for sampling, where the runtime fixes their number.
     pub max_sequences: Option<T>,
     /// Latency multipliers of the chosen risk level; `None` at p50.
-    pub risk: Option<PredictionMargin<T>>,
+    pub margin: Option<PredictionMargin<T>>,
 }
 
 impl<T> Machine<T> {
@@ -133,7 +133,7 @@ impl Machine<Datum> {
             shapes: self.shapes.clone(),
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
-            risk: self.risk.as_ref().map(|risk| risk.map(|datum| read.datum(datum))),
+            margin: self.margin.as_ref().map(|risk| risk.map(|datum| read.datum(datum))),
         }
     }
 }

@@ -119,7 +119,7 @@ pub struct MachineBuilder<'a> {
     /// The model's own dtype, for weights that the format does not quantise.
     pub native: &'a NumberFormat,
     /// Properties of model and traffic that select the calibration multipliers.
-    pub traits: CalibrationKey,
+    pub calibration_key: CalibrationKey,
 }
 
 /// Planned utilisation of a prefill pool: a judgement, as queues have no largest sensible load.
@@ -130,7 +130,7 @@ fn fitted(drive: &MachineBuilder, of: CalibratedConstant, mut datum: Datum) -> D
     // No multiplier was fitted where only intervals were.
     let fit = drive.runtime.serving_fit.as_ref().filter(|fit| !fit.factors.is_empty());
     let Some(fit) = fit else { return datum };
-    let times = fit.times(of, &drive.cluster.device, &drive.weights.id, &drive.traits);
+    let times = fit.times(of, &drive.cluster.device, &drive.weights.id, &drive.calibration_key);
     let efficiency = of.is_efficiency();
     // Kernel fits of one class do not apply to other classes.
     if efficiency && times == 1.0 {
@@ -271,9 +271,9 @@ impl MachineBuilder<'_> {
             chip,
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
-            quantised: quantised(self.weights, !self.traits.experts),
+            quantised: quantised(self.weights, !self.calibration_key.experts),
             max_sequences: taken.max_sequences.map(|f| f.datum("max_sequences")),
-            risk: None,
+            margin: None,
         })
     }
 }

@@ -19,34 +19,34 @@ pub struct LatencyMargin<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct PredictionMargin<T> {
     /// Aggregated serving.
-    pub together: LatencyMargin<T>,
+    pub aggregated: LatencyMargin<T>,
     /// Disaggregated serving.
-    pub apart: LatencyMargin<T>,
+    pub disaggregated: LatencyMargin<T>,
 }
 
 impl<T> PredictionMargin<T> {
     /// The same margins in another reading.
     pub fn map<U>(&self, with: impl Fn(&T) -> U) -> PredictionMargin<U> {
         let late = |late: &LatencyMargin<T>| LatencyMargin { ttft: with(&late.ttft), tpot: with(&late.tpot) };
-        PredictionMargin { together: late(&self.together), apart: late(&self.apart) }
+        PredictionMargin { aggregated: late(&self.aggregated), disaggregated: late(&self.disaggregated) }
     }
 
     fn of(&self, apart: bool) -> &LatencyMargin<T> {
-        if apart { &self.apart } else { &self.together }
+        if apart { &self.disaggregated } else { &self.aggregated }
     }
 }
 
 impl<N: Num> Machine<Qty<N>> {
     /// TTFT at the risk level; `apart`: disaggregated.
     #[inline(always)]
-    pub fn ttft_at_risk(&self, ttft: Qty<N>, apart: bool) -> Qty<N> {
-        self.risk.as_ref().map_or(ttft, |risk| (ttft * risk.of(apart).ttft).is(&TTFT_AT_RISK))
+    pub fn ttft_with_margin(&self, ttft: Qty<N>, apart: bool) -> Qty<N> {
+        self.margin.as_ref().map_or(ttft, |risk| (ttft * risk.of(apart).ttft).is(&TTFT_AT_RISK))
     }
 
     /// TPOT at the risk level; `apart`: disaggregated.
     #[inline(always)]
-    pub fn tpot_at_risk(&self, tpot: Qty<N>, apart: bool) -> Qty<N> {
-        self.risk.as_ref().map_or(tpot, |risk| (tpot * risk.of(apart).tpot).is(&TPOT_AT_RISK))
+    pub fn tpot_with_margin(&self, tpot: Qty<N>, apart: bool) -> Qty<N> {
+        self.margin.as_ref().map_or(tpot, |risk| (tpot * risk.of(apart).tpot).is(&TPOT_AT_RISK))
     }
 }
 

@@ -11,13 +11,13 @@ pub struct Cost<T> {
     /// Bytes to and from device memory.
     pub bytes: T,
     /// Compute time.
-    pub computing: T,
+    pub compute_time: T,
     /// Memory time.
-    pub moving: T,
+    pub memory_time: T,
     /// Time without launch.
     pub time: T,
     /// Speed of light (SOL): operations at the dense peak or bytes at full bandwidth, whichever is slower.
-    pub floor: T,
+    pub roofline_time: T,
 }
 
 impl<N: Num> Cost<Qty<N>> {
@@ -27,10 +27,10 @@ impl<N: Num> Cost<Qty<N>> {
         Cost {
             flops: first.flops + self.flops,
             bytes: first.bytes + self.bytes,
-            computing: first.computing + self.computing,
-            moving: first.moving + self.moving,
+            compute_time: first.compute_time + self.compute_time,
+            memory_time: first.memory_time + self.memory_time,
             time: first.time + self.time,
-            floor: first.floor + self.floor,
+            roofline_time: first.roofline_time + self.roofline_time,
         }
     }
 }
@@ -55,7 +55,7 @@ pub fn roofline<N: Num>(flops: Qty<N>, bytes: Qty<N>, ceiling: &RooflineParams<Q
     let moving = (bytes / (ceiling.bandwidth * ceiling.memory)).is(&MEMORY);
     let time = computing.smax(moving).is(&TIME);
     let floor = (flops / ceiling.peak).max(bytes / ceiling.bandwidth);
-    Cost { flops, bytes, computing, moving, time, floor }
+    Cost { flops, bytes, compute_time: computing, memory_time: moving, time, roofline_time: floor }
 }
 
 crate::formulas! {

@@ -43,16 +43,16 @@ pub fn price<R: Reading>(
     layer: &Elements,
 ) -> Cost<Qty<R::N>> {
     match task {
-        Task::Exchange(collective) => {
+        Task::Communicate(collective) => {
             let (time, floor) = super::collective::cost(read, collective, batch, machine);
             let idle = Qty::literal(0.0 * SECOND);
             Cost {
                 flops: Qty::literal(0.0 * FLOP),
                 bytes: Qty::literal(0.0 * BYTE),
-                computing: idle,
-                moving: idle,
+                compute_time: idle,
+                memory_time: idle,
                 time,
-                floor,
+                roofline_time: floor,
             }
         }
         Task::Compute { operator, role, matrix, vectors, token_parts } => {
@@ -127,7 +127,7 @@ fn compute<R: Reading>(
             kv_heads: n(kv_heads),
             head_dim: n(head_dim),
             v_head_dim: n(v_head_dim),
-            reach: reach.map(n),
+            mask: reach.map(n),
             shared,
         }
         .cost(batch, chip),
@@ -146,7 +146,7 @@ fn compute<R: Reading>(
                 qk_nope_head_dim: n(qk_nope_head_dim),
                 v_head_dim: n(v_head_dim),
                 matrix: elements(share.matrix),
-                reach: reach.map(n),
+                mask: reach.map(n),
                 // Heads share a latent that was selected for one query only in the absorbed form.
                 absorbed: phase == Phase::Decode || matches!(reach, AttentionMask::Selected(_)),
             }

@@ -57,11 +57,11 @@ impl Affine {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NormRows {
     /// One set for all rows.
-    Alike,
+    Shared,
     /// One set per row, in one tensor.
     Stacked,
     /// One set per row, in a separate tensor each.
-    Apart,
+    PerTensor,
 }
 
 /// A norm of the checkpoint, as an operator.
@@ -79,7 +79,7 @@ pub struct NormSpec {
     /// Its learned parameters.
     pub affine: Affine,
     /// How rows share them.
-    pub learns: NormRows,
+    pub sharing: NormRows,
 }
 
 impl Assembly {
@@ -117,18 +117,18 @@ impl Assembly {
 
     /// Adds a norm.
     pub fn norm(&mut self, from: NodeIndex, scale: NormSpec) -> NodeIndex {
-        let NormSpec { name, tensor, width, rows, split, affine, learns } = scale;
+        let NormSpec { name, tensor, width, rows, split, affine, sharing: learns } = scale;
         let suffixes: &[&str] = match affine {
             Affine::Absent => &[],
             Affine::Scale => &["weight"],
             Affine::ScaleAndShift => &["weight", "bias"],
         };
         let learned = |suffix: &&str| match learns {
-            NormRows::Alike => vec![weight(format!("{tensor}.{suffix}"), vec![width.value], Role::Norm)],
+            NormRows::Shared => vec![weight(format!("{tensor}.{suffix}"), vec![width.value], Role::Norm)],
             NormRows::Stacked => {
                 vec![weight(format!("{tensor}.{suffix}"), vec![rows.value, width.value], Role::Norm)]
             }
-            NormRows::Apart => (0..rows.value)
+            NormRows::PerTensor => (0..rows.value)
                 .map(|row| weight(format!("{tensor}.norms.{row}.{suffix}"), vec![width.value], Role::Norm))
                 .collect(),
         };
@@ -146,7 +146,7 @@ impl Assembly {
     ) -> NodeIndex {
         let width = self.graph[from].operator.output();
         let (tensor, rows, split) = (tensor.to_owned(), once(), Split::Replicate);
-        self.norm(from, NormSpec { name, tensor, width, rows, split, affine, learns: NormRows::Alike })
+        self.norm(from, NormSpec { name, tensor, width, rows, split, affine, sharing: NormRows::Shared })
     }
 
     /// Closes the block.

@@ -126,7 +126,7 @@ fn native_bytes(config: &ModelConfig) -> Option<u64> {
 /// The quantized parts of a checkpoint, and the modules left in the model's dtype.
 struct CheckpointParts<'q> {
     parts: Vec<(&'q QuantizedPart, Option<UnquantizedModules>)>,
-    kept: UnquantizedModules,
+    unquantized: UnquantizedModules,
 }
 
 impl CheckpointParts<'_> {
@@ -137,7 +137,7 @@ impl CheckpointParts<'_> {
         };
         CheckpointParts {
             parts: quantization.parts.iter().map(|part| (part, named(part))).collect(),
-            kept: UnquantizedModules::named(&quantization.modules_to_not_convert),
+            unquantized: UnquantizedModules::named(&quantization.modules_to_not_convert),
         }
     }
 
@@ -154,7 +154,7 @@ impl CheckpointParts<'_> {
             |(part, names): &&(&QuantizedPart, Option<UnquantizedModules>)| match (&part.modules, names) {
                 (Modules::Experts, _) => tensor.role == Role::Expert,
                 (_, Some(names)) => names.has(tensor),
-                (_, None) => !self.kept.has(tensor),
+                (_, None) => !self.unquantized.has(tensor),
             };
         let (part, _) = self.parts.iter().find(means)?;
         Some(*part).filter(|part| convertible(part.scheme, tensor))

@@ -51,7 +51,7 @@ impl ModelGraph {
             layer_block: vec![0],
             mtp: vec![],
             towers: vec![],
-            seen: None,
+            image_inputs: None,
             draft: None,
             ..self.clone()
         };

@@ -42,7 +42,7 @@ impl ModelGraph {
     /// # Errors
     /// There is no image encoder, the encoder takes any size and none is given, or its image preprocessing is not
     /// supported.
-    pub fn seeing(self, images: u64, size: Option<ImageSize>) -> Result<ModelGraph, Error> {
+    pub fn with_images(self, images: u64, size: Option<ImageSize>) -> Result<ModelGraph, Error> {
         if images == 0 {
             return match size {
                 None => Ok(self),
@@ -66,25 +66,25 @@ impl ModelGraph {
                 "leave the images out, or choose another model (`mantile-opt inspect` lists encoders)",
             ));
         };
-        let seen = seen(&self.towers[tower], tower, images, size, &self.model_type)?;
+        let seen = image_inputs(&self.towers[tower], tower, images, size, &self.model_type)?;
         let mut graph = self;
-        if graph.towers[tower].sight == ImageProcessor::Aside {
+        if graph.towers[tower].image_processor == ImageProcessor::CrossAttended {
             graph.blocks.iter_mut().for_each(|block| attend_to(block, images));
         }
-        graph.seen = Some(seen);
+        graph.image_inputs = Some(seen);
         Ok(graph)
     }
 }
 
-fn seen(
+fn image_inputs(
     tower: &Tower,
     index: usize,
     images: u64,
     size: Option<ImageSize>,
     model_type: &str,
 ) -> Result<ImageInputs, Error> {
-    let view = tower.sight.view(size).ok_or_else(|| match tower.sight {
-        ImageProcessor::Untold => Error::new(
+    let view = tower.image_processor.patches(size).ok_or_else(|| match tower.image_processor {
+        ImageProcessor::Unknown => Error::new(
             "images",
             format!("{images} images per request for `{model_type}`"),
             "an encoder whose image preprocessing is supported",

@@ -8,11 +8,11 @@ use crate::spec::image::ImageSize;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ImageProcessor {
     /// Resizes every image to the fixed size of the file.
-    Whole,
+    FixedSize,
     /// The same, with cross-attention layers: one prompt token represents the image.
-    Aside,
+    CrossAttended,
     /// Keeps the size, rounded to whole cells. Each cell becomes one token.
-    Cells(PatchGrid),
+    DynamicPatches(PatchGrid),
     /// Divides an image into tiles, and adds the whole image as one more if there are several.
     Tiles {
         /// Side of a tile in pixels.
@@ -21,7 +21,7 @@ pub enum ImageProcessor {
         most: u64,
     },
     /// Not supported.
-    Untold,
+    Unknown,
 }
 
 /// Preprocessing of images of any size.
@@ -30,7 +30,7 @@ pub struct PatchGrid {
     /// Side of a cell in pixels: the patch side times the patches per side of a token.
     pub side: u64,
     /// Rounding of a length to whole cells.
-    pub fit: SizeRounding,
+    pub rounding: SizeRounding,
     /// Longest side in pixels; larger images are scaled down.
     pub longest: Option<u64>,
     /// Tokens at the end of each row.
@@ -45,7 +45,7 @@ pub enum SizeRounding {
     /// To the nearest multiple, by resizing.
     Nearest,
     /// To the next multiple, by padding.
-    Up,
+    RoundUp,
 }
 
 /// Result of preprocessing one image.
@@ -61,26 +61,26 @@ pub struct ImagePatches {
 
 impl ImageProcessor {
     /// Preprocesses an image of `size`; `None` where that is not supported.
-    pub fn view(&self, size: Option<ImageSize>) -> Option<ImagePatches> {
+    pub fn patches(&self, size: Option<ImageSize>) -> Option<ImagePatches> {
         match *self {
-            ImageProcessor::Whole => Some(ImagePatches { crops: 1, cells: 0, tokens: None }),
-            ImageProcessor::Aside => Some(ImagePatches { crops: 1, cells: 0, tokens: Some(1) }),
-            ImageProcessor::Cells(cells) => Some(cells.view(size.or(cells.usual)?)),
+            ImageProcessor::FixedSize => Some(ImagePatches { crops: 1, cells: 0, tokens: None }),
+            ImageProcessor::CrossAttended => Some(ImagePatches { crops: 1, cells: 0, tokens: Some(1) }),
+            ImageProcessor::DynamicPatches(cells) => Some(cells.patches(size.or(cells.usual)?)),
             ImageProcessor::Tiles { side, most } => {
                 let crops = with_whole(tiles(size?, side, most));
                 Some(ImagePatches { crops, cells: 0, tokens: None })
             }
-            ImageProcessor::Untold => None,
+            ImageProcessor::Unknown => None,
         }
     }
 }
 
 impl PatchGrid {
-    fn view(&self, size: ImageSize) -> ImagePatches {
+    fn patches(&self, size: ImageSize) -> ImagePatches {
         let ImageSize { width, height } = self.shrunk(size);
-        let along = |pixels: u64| match self.fit {
+        let along = |pixels: u64| match self.rounding {
             SizeRounding::Nearest => nearest(pixels, self.side).max(1),
-            SizeRounding::Up => pixels.div_ceil(self.side),
+            SizeRounding::RoundUp => pixels.div_ceil(self.side),
         };
         let (columns, rows) = (along(width), along(height));
         ImagePatches { crops: 1, cells: rows * columns, tokens: Some(rows * (columns + self.row_end)) }
@@ -147,23 +147,28 @@ mod tests {
     #[test]
     fn cells_round_as_the_processor_does() {
         let cells =
-            PatchGrid { side: 28, fit: SizeRounding::Nearest, longest: None, row_end: 0, usual: None };
-        assert_eq!(cells.view(of(1372, 2044)).tokens, Some(49 * 73));
-        assert_eq!(cells.view(of(10, 10)).tokens, Some(1), "never nothing");
+            PatchGrid { side: 28, rounding: SizeRounding::Nearest, longest: None, row_end: 0, usual: None };
+        assert_eq!(cells.patches(of(1372, 2044)).tokens, Some(49 * 73));
+        assert_eq!(cells.patches(of(10, 10)).tokens, Some(1), "never nothing");
         assert_eq!((nearest(42, 28), nearest(70, 28), nearest(71, 28)), (2, 2, 3), "halves go to even");
     }
 
     /// Pixtral: rows end in a token, and the longest side is 1540 pixels in cells of 28.
     #[test]
     fn long_images_shrink_and_rows_end_in_a_token() {
-        let cells =
-            PatchGrid { side: 28, fit: SizeRounding::Up, longest: Some(1540), row_end: 1, usual: None };
+        let cells = PatchGrid {
+            side: 28,
+            rounding: SizeRounding::RoundUp,
+            longest: Some(1540),
+            row_end: 1,
+            usual: None,
+        };
         assert_eq!(
-            cells.view(of(1540, 1540)),
+            cells.patches(of(1540, 1540)),
             ImagePatches { crops: 1, cells: 55 * 55, tokens: Some(55 * 56) }
         );
         assert_eq!(
-            cells.view(of(3080, 770)),
+            cells.patches(of(3080, 770)),
             ImagePatches { crops: 1, cells: 55 * 14, tokens: Some(14 * 56) }
         );
     }
@@ -171,12 +176,12 @@ mod tests {
     #[test]
     fn tiles_follow_the_shape_and_the_whole_comes_on_top() {
         let crops =
-            |size| ImageProcessor::Tiles { side: 448, most: 12 }.view(Some(size)).map(|view| view.crops);
+            |size| ImageProcessor::Tiles { side: 448, most: 12 }.patches(Some(size)).map(|view| view.crops);
         assert_eq!(crops(of(448, 448)), Some(1));
         assert_eq!(crops(of(896, 448)), Some(2 + 1));
         assert_eq!(crops(of(800, 600)), Some(12 + 1), "4:3 is met exactly by 4 × 3");
         assert_eq!(crops(of(1344, 1344)), Some(9 + 1), "3 × 3 is as near as 1 × 1 and more than half full");
         assert_eq!(crops(of(500, 500)), Some(1), "2 × 2 would be less than half full");
-        assert_eq!(ImageProcessor::Tiles { side: 448, most: 12 }.view(None), None);
+        assert_eq!(ImageProcessor::Tiles { side: 448, most: 12 }.patches(None), None);
     }
 }

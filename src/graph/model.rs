@@ -64,7 +64,7 @@ pub struct ModelGraph {
     /// Encoders next to the language model.
     pub towers: Vec<Tower>,
     /// Images of each request, where it has any.
-    pub seen: Option<ImageInputs>,
+    pub image_inputs: Option<ImageInputs>,
     /// Prefix of the layers' tensor names, e.g. `model.layers`.
     pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).

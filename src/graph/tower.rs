@@ -17,7 +17,7 @@ pub struct Tower {
     /// Its blocks in execution order.
     pub parts: Vec<TowerPart>,
     /// Its image processor.
-    pub sight: ImageProcessor,
+    pub image_processor: ImageProcessor,
 }
 
 /// Positions of an encoder part.
@@ -132,14 +132,14 @@ impl Tower {
 
     /// [`Tower::flops_per_image`] at any size.
     pub(super) fn all_flops(&self) -> Option<u128> {
-        let view = self.sight.view(None)?;
+        let view = self.image_processor.patches(None)?;
         let mut parts = self.parts.iter().map(|part| part.flops(&view));
         parts.try_fold(0, |sum: u128, part| Some(sum.saturating_add(part?)))
     }
 
     /// Output tokens per image at the size that the file fixes; `None` where it fixes none.
     pub fn tokens_per_image(&self) -> Option<u64> {
-        let view = self.sight.view(None)?;
+        let view = self.image_processor.patches(None)?;
         Some(self.parts.last()?.positions.of(&view)?.value)
     }
 }

@@ -33,7 +33,7 @@ pub struct AlgorithmCost {
     /// Wire bytes per device and byte of the buffer, as a fraction.
     pub wire: (u64, u64),
     /// The formulas of both over the `n` ranks, as text.
-    pub how: Derivation,
+    pub derivation: Derivation,
 }
 
 /// Formulas of hops and wire bytes over the `n` ranks of a group, as text.
@@ -56,7 +56,7 @@ impl AlgorithmCost {
 impl Algorithm {
     /// Hops and wire bytes of `kind` over `n` ranks of `tier`; `None` where the algorithm does not implement the
     /// collective or the topology does not allow it. Source: Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x.
-    pub fn way(self, kind: CollectiveOp, n: u64, tier: &TierShape) -> Option<AlgorithmCost> {
+    pub fn cost(self, kind: CollectiveOp, n: u64, tier: &TierShape) -> Option<AlgorithmCost> {
         let ring = tier.topology == Topology::Ring && n > 2;
         let (hops, wire, words) = match (self, kind) {
             (Algorithm::Direct, CollectiveOp::SendRecv) => (1, (1, 1), ["direct: 1", "1", "1"]),
@@ -99,7 +99,7 @@ impl Algorithm {
             algorithm: self,
             hops,
             wire,
-            how: Derivation { hops: hops_how, wire: (upper, lower) },
+            derivation: Derivation { hops: hops_how, wire: (upper, lower) },
         })
     }
 }
@@ -114,7 +114,7 @@ pub struct CollectivePhase {
     /// Fraction of the tier's rate per device towards its peers: a mesh has one link for each.
     pub rate: (u64, u64),
     /// Candidate algorithms: none is dominated in both hops and wire bytes.
-    pub ways: Vec<AlgorithmCost>,
+    pub algorithms: Vec<AlgorithmCost>,
 }
 
 impl CollectivePhase {
@@ -127,7 +127,7 @@ impl CollectivePhase {
     ) -> CollectivePhase {
         let shape = &tiers[tier];
         let mut ways: Vec<AlgorithmCost> = Vec::new();
-        for way in ALGORITHMS.iter().filter_map(|algorithm| algorithm.way(kind, n, shape)) {
+        for way in ALGORITHMS.iter().filter_map(|algorithm| algorithm.cost(kind, n, shape)) {
             if !ways.iter().any(|known| known.beats(&way)) {
                 ways.retain(|known| !way.beats(known));
                 ways.push(way);
@@ -137,12 +137,12 @@ impl CollectivePhase {
             Topology::Mesh if n < shape.devices => (n - 1, shape.devices - 1),
             _ => (1, 1),
         };
-        CollectivePhase { tier, portion, rate, ways }
+        CollectivePhase { tier, portion, rate, algorithms: ways }
     }
 }
 
 /// The legs of a collective over `group`, and whether they run at the same time.
-pub fn legs(kind: CollectiveOp, group: &RankGroup, tiers: &[TierShape]) -> (Vec<CollectivePhase>, bool) {
+pub fn phases(kind: CollectiveOp, group: &RankGroup, tiers: &[TierShape]) -> (Vec<CollectivePhase>, bool) {
     let (n, within, across) = (group.size, group.inner, group.outer());
     let (inner, outer) = (group.inner_tier, group.outer_tier);
     let leg = |kind, n, tier, portion| CollectivePhase::new(kind, n, tier, portion, tiers);
@@ -162,8 +162,8 @@ pub fn legs(kind: CollectiveOp, group: &RankGroup, tiers: &[TierShape]) -> (Vec<
         // Traffic inside the domain and traffic that leaves it run at the same time.
         CollectiveOp::AllToAll => {
             let mut far = leg(CollectiveOp::AllToAll, n, outer, (n - within, n));
-            for way in &mut far.ways {
-                (way.wire, way.how.wire) = ((1, 1), ("all traffic that leaves the domain: 1", "1"));
+            for way in &mut far.algorithms {
+                (way.wire, way.derivation.wire) = ((1, 1), ("all traffic that leaves the domain: 1", "1"));
             }
             (vec![leg(CollectiveOp::AllToAll, within, inner, (within, n)), far], true)
         }
@@ -181,24 +181,25 @@ mod tests {
 
     #[test]
     fn all_reduce_moves_twice_the_buffer_less_a_share() {
-        let way = Algorithm::Ring.way(CollectiveOp::AllReduce, 8, &shape(Topology::Ring, false)).unwrap();
+        let way = Algorithm::Ring.cost(CollectiveOp::AllReduce, 8, &shape(Topology::Ring, false)).unwrap();
         assert_eq!((way.hops, way.wire), (14, (14, 8)));
-        let way = Algorithm::Direct.way(CollectiveOp::AllReduce, 8, &shape(Topology::Switch, false)).unwrap();
+        let way =
+            Algorithm::Direct.cost(CollectiveOp::AllReduce, 8, &shape(Topology::Switch, false)).unwrap();
         assert_eq!((way.hops, way.wire), (2, (14, 8)));
     }
 
     #[test]
     fn a_ring_allows_only_neighbours() {
-        assert_eq!(Algorithm::Direct.way(CollectiveOp::AllReduce, 8, &shape(Topology::Ring, false)), None);
-        assert!(Algorithm::Direct.way(CollectiveOp::AllReduce, 2, &shape(Topology::Ring, false)).is_some());
+        assert_eq!(Algorithm::Direct.cost(CollectiveOp::AllReduce, 8, &shape(Topology::Ring, false)), None);
+        assert!(Algorithm::Direct.cost(CollectiveOp::AllReduce, 2, &shape(Topology::Ring, false)).is_some());
     }
 
     #[test]
     fn beaten_algorithms_are_left_out() {
         let tiers = [shape(Topology::Switch, true)];
         let group = RankGroup { size: 8, inner: 8, inner_tier: 0, outer_tier: 0 };
-        let (legs, _) = legs(CollectiveOp::AllReduce, &group, &tiers);
-        let names: Vec<_> = legs[0].ways.iter().map(|way| way.algorithm).collect();
+        let (legs, _) = phases(CollectiveOp::AllReduce, &group, &tiers);
+        let names: Vec<_> = legs[0].algorithms.iter().map(|way| way.algorithm).collect();
         assert_eq!(names, [Algorithm::OneShot, Algorithm::InSwitch]);
     }
 }

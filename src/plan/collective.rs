@@ -1,6 +1,6 @@
 //! Communication that shardings require, in the terms of MPI and NCCL.
 
-use super::algorithm::{CollectivePhase, legs};
+use super::algorithm::{CollectivePhase, phases};
 use super::group::{RankGroup, TierShape};
 use crate::quantity::count::Count;
 
@@ -41,13 +41,13 @@ pub enum Tokens {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collective {
     /// The operation.
-    pub kind: CollectiveOp,
+    pub op: CollectiveOp,
     /// The group of ranks.
     pub group: RankGroup,
     /// Legs, tier by tier.
-    pub legs: Vec<CollectivePhase>,
+    pub phases: Vec<CollectivePhase>,
     /// The legs run at the same time instead of in sequence.
-    pub together: bool,
+    pub concurrent: bool,
     /// Elements per token.
     pub width: Count,
     /// The tokens.
@@ -65,7 +65,7 @@ impl Collective {
         tokens: Tokens,
         tiers: &[TierShape],
     ) -> Collective {
-        let (legs, together) = legs(kind, &group, tiers);
-        Collective { kind, group, legs, together, width, tokens, overlaps: false }
+        let (phases, concurrent) = phases(kind, &group, tiers);
+        Collective { op: kind, group, phases, concurrent, width, tokens, overlaps: false }
     }
 }

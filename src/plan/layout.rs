@@ -8,7 +8,7 @@ use super::collective::{Collective, CollectiveOp, Tokens};
 use super::group::{RankGroup, TierShape};
 use super::parallel::{ParallelPlan, Phase};
 use super::shard::{Elements, ROLES, ShardedBlock, Task, TaskStep};
-use super::sharding::{Sharding, exchange, output, result_width};
+use super::sharding::{Sharding, collective_op, output, result_width};
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -29,7 +29,7 @@ pub(super) struct BlockSharder<'a> {
     tiers: &'a [TierShape],
     block: &'a Block,
     kv_parts: u64,
-    lays: Vec<TensorLayout>,
+    layouts: Vec<TensorLayout>,
     steps: Vec<TaskStep>,
     weights: Elements,
 }
@@ -44,7 +44,16 @@ impl<'a> BlockSharder<'a> {
         });
         let kv_parts = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads));
         let lays = vec![WHOLE; block.graph.node_count()];
-        BlockSharder { plan, phase, tiers, block, kv_parts, lays, steps: vec![], weights: [0; ROLES] }
+        BlockSharder {
+            plan,
+            phase,
+            tiers,
+            block,
+            kv_parts,
+            layouts: lays,
+            steps: vec![],
+            weights: [0; ROLES],
+        }
     }
 
     /// Sequence parallelism is used only where there are tokens to divide.
@@ -61,10 +70,10 @@ impl<'a> BlockSharder<'a> {
         for &node in &self.block.order {
             self.place(node);
         }
-        let last = self.block.order.last().map(|&node| (node, self.lays[node.index()]));
+        let last = self.block.order.last().map(|&node| (node, self.layouts[node.index()]));
         if let Some((node, TensorLayout { sharding: Sharding::Partial, parts })) = last {
             let width = result_width(&self.block.graph[node].operator);
-            self.exchange("all_reduce", CollectiveOp::AllReduce, parts, width);
+            self.communicate("all_reduce", CollectiveOp::AllReduce, parts, width);
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
         let caches = self.block.caches.iter().map(|cache| cache.local(self.plan.tp)).collect();
@@ -78,8 +87,8 @@ impl<'a> BlockSharder<'a> {
             return self.add(node, width);
         }
         let input = self.input_of(node);
-        if let Some(kind) = exchange(operator, input.sharding) {
-            self.bring_together(node, kind, input);
+        if let Some(kind) = collective_op(operator, input.sharding) {
+            self.gather(node, kind, input);
         }
         let input = self.input_of(node);
         if let Operator::Experts { hidden, top_k, .. } = *operator {
@@ -95,7 +104,7 @@ impl<'a> BlockSharder<'a> {
             lay = TensorLayout { sharding: Sharding::Tokens, parts: self.plan.tp };
         }
         self.compute(node, local, if lay.sharding == Sharding::Tokens { lay.parts } else { 1 });
-        self.lays[node.index()] = lay;
+        self.layouts[node.index()] = lay;
         self.context_parallel(operator);
     }
 
@@ -103,17 +112,17 @@ impl<'a> BlockSharder<'a> {
     fn input_of(&self, node: NodeIndex) -> TensorLayout {
         let inputs = self.block.graph.neighbors_directed(node, Direction::Incoming);
         let sharded = |lay: &TensorLayout| lay.sharding != Sharding::Replicate;
-        let lays: Vec<TensorLayout> = inputs.map(|input| self.lays[input.index()]).collect();
+        let lays: Vec<TensorLayout> = inputs.map(|input| self.layouts[input.index()]).collect();
         lays.iter().find(|lay| sharded(lay)).or(lays.first()).copied().unwrap_or(WHOLE)
     }
 
     /// Gathers the inputs of `node`. Later consumers find them gathered.
-    fn bring_together(&mut self, node: NodeIndex, kind: CollectiveOp, input: TensorLayout) {
+    fn gather(&mut self, node: NodeIndex, kind: CollectiveOp, input: TensorLayout) {
         let norm = matches!(self.block.graph[node].operator, Operator::Norm { split: Split::Replicate, .. });
         if norm && input.sharding == Sharding::Shard {
             let width =
                 Count::derived("statistics_per_token", 2, "a sum of squares in fp32, in 2-byte elements");
-            return self.exchange("norm_all_reduce", kind, input.parts, width);
+            return self.communicate("norm_all_reduce", kind, input.parts, width);
         }
         let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
         // A norm on the output of a mixer or network (sandwich and post-norm layers) works on sequence-parallel tokens
@@ -122,13 +131,14 @@ impl<'a> BlockSharder<'a> {
         for source in sources {
             if scatter {
                 let width = result_width(&self.block.graph[source].operator);
-                self.exchange("reduce_scatter", CollectiveOp::ReduceScatter, input.parts, width);
-                self.lays[source.index()] = TensorLayout { sharding: Sharding::Tokens, parts: self.plan.tp };
-            } else if self.lays[source.index()].sharding != Sharding::Replicate {
+                self.communicate("reduce_scatter", CollectiveOp::ReduceScatter, input.parts, width);
+                self.layouts[source.index()] =
+                    TensorLayout { sharding: Sharding::Tokens, parts: self.plan.tp };
+            } else if self.layouts[source.index()].sharding != Sharding::Replicate {
                 let width = result_width(&self.block.graph[source].operator);
                 let name = if kind == CollectiveOp::AllGather { "all_gather" } else { "all_reduce" };
-                self.exchange(name, kind, input.parts, width);
-                self.lays[source.index()] = WHOLE;
+                self.communicate(name, kind, input.parts, width);
+                self.layouts[source.index()] = WHOLE;
             }
         }
     }
@@ -239,19 +249,20 @@ impl<'a> BlockSharder<'a> {
         if ranks == copies {
             self.compute(node, local, 1);
             let sharding = if ranks > 1 { Sharding::Partial } else { Sharding::Replicate };
-            self.lays[node.index()] = TensorLayout { sharding, parts: ranks };
+            self.layouts[node.index()] = TensorLayout { sharding, parts: ranks };
             return;
         }
         let tokens = Tokens::Dispatched { tp: copies, top_k, ep: self.plan.ep };
         let width = Count { value: hidden.value * self.plan.moe_tp, ..hidden };
         let group = RankGroup::place(ranks, 1, self.tiers);
-        let travel =
-            |kind| group.map(|group| Task::Exchange(Collective::new(kind, group, width, tokens, self.tiers)));
+        let travel = |kind| {
+            group.map(|group| Task::Communicate(Collective::new(kind, group, width, tokens, self.tiers)))
+        };
         self.steps.extend(travel(CollectiveOp::AllToAll).map(|task| TaskStep { name: "dispatch", task }));
         self.compute(node, local, 1);
         self.steps.extend(travel(CollectiveOp::AllToAll).map(|task| TaskStep { name: "combine", task }));
         let sharding = if copies > 1 { Sharding::Tokens } else { Sharding::Replicate };
-        self.lays[node.index()] = TensorLayout { sharding, parts: copies };
+        self.layouts[node.index()] = TensorLayout { sharding, parts: copies };
     }
 
     fn add(&mut self, node: NodeIndex, width: Count) {
@@ -259,7 +270,7 @@ impl<'a> BlockSharder<'a> {
         let mut partial: Vec<u64> = Vec::new();
         let mut gather = None;
         for source in sources {
-            match self.lays[source.index()] {
+            match self.layouts[source.index()] {
                 TensorLayout { sharding: Sharding::Partial, parts } if !partial.contains(&parts) => {
                     partial.push(parts)
                 }
@@ -273,15 +284,15 @@ impl<'a> BlockSharder<'a> {
             let reduce =
                 if self.sequence_parallel() { CollectiveOp::ReduceScatter } else { CollectiveOp::AllReduce };
             let name = if self.sequence_parallel() { "reduce_scatter" } else { "all_reduce" };
-            self.exchange(name, reduce, parts, width);
+            self.communicate(name, reduce, parts, width);
         }
         if let Some(parts) = gather {
-            self.exchange("all_gather", CollectiveOp::AllGather, parts, width);
+            self.communicate("all_gather", CollectiveOp::AllGather, parts, width);
         }
         let sequence = self.sequence_parallel();
         let parts = if sequence { self.plan.tp } else { 1 };
         self.compute(node, Operator::Add { width }, parts);
-        self.lays[node.index()] =
+        self.layouts[node.index()] =
             if sequence { TensorLayout { sharding: Sharding::Tokens, parts } } else { WHOLE };
     }
 
@@ -322,13 +333,13 @@ impl<'a> BlockSharder<'a> {
                 )
             }
         };
-        self.steps.push(TaskStep { name, task: Task::Exchange(collective) });
+        self.steps.push(TaskStep { name, task: Task::Communicate(collective) });
     }
 
-    fn exchange(&mut self, name: &'static str, kind: CollectiveOp, parts: u64, width: Count) {
+    fn communicate(&mut self, name: &'static str, kind: CollectiveOp, parts: u64, width: Count) {
         if let Some(group) = RankGroup::place(parts, 1, self.tiers) {
             let collective = Collective::new(kind, group, width, Tokens::Rank, self.tiers);
-            self.steps.push(TaskStep { name, task: Task::Exchange(collective) });
+            self.steps.push(TaskStep { name, task: Task::Communicate(collective) });
         }
     }
 

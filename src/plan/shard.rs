@@ -40,7 +40,7 @@ pub enum Task {
         token_parts: u64,
     },
     /// A collective.
-    Exchange(Collective),
+    Communicate(Collective),
 }
 
 /// A task and its position in the layer.
@@ -168,7 +168,7 @@ fn towers<'g>(graph: &'g ModelGraph, lay: impl Fn(&'g Block) -> ShardedBlock) ->
 
 /// The sharded encoder. Engines divide it over tensor-parallel ranks only.
 fn encoder(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<ShardedEncoder> {
-    let seen = graph.seen.as_ref()?;
+    let seen = graph.image_inputs.as_ref()?;
     let plan = ParallelPlan { cp: 1, sp: false, ..plan };
     let lay = |part: &TowerPart| ShardedBlock {
         encoder: true,

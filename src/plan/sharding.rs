@@ -43,7 +43,7 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
 }
 
 /// The collective required before `operator` for an input sharded as `input`.
-pub fn exchange(operator: &Operator, input: Sharding) -> Option<CollectiveOp> {
+pub fn collective_op(operator: &Operator, input: Sharding) -> Option<CollectiveOp> {
     match (operator, input) {
         (_, Sharding::Replicate) => None,
         (

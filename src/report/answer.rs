@@ -25,7 +25,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole, whole};
 use crate::search::outcome::{EvaluatedCandidate, Outcome};
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::{largest_part, shape};
 use crate::serving::evaluate::{Evaluation, residency};
 use crate::serving::instance::Instance;
@@ -34,61 +34,61 @@ use crate::spec::defaults::HOUR;
 
 /// The whole result.
 /// A front of more than `most` points is thinned evenly.
-pub fn answer(
-    question: &Problem,
+pub fn optimize_result(
+    problem: &Problem,
     asked: ReportInputs,
     outcome: &Outcome,
     lower_format: Option<LowerFormat>,
     most: usize,
 ) -> OptimizeResult {
     let all = |found: &[EvaluatedCandidate]| {
-        found.iter().map(|found| reported(question, &found.candidate)).collect()
+        found.iter().map(|found| report_deployment(problem, &found.candidate)).collect()
     };
     let nearest = outcome.nearest.as_ref().map(|(found, reason)| NearestMiss {
-        candidate: reported(question, &found.candidate),
+        candidate: report_deployment(problem, &found.candidate),
         misses: reason.to_string(),
     });
     let best = outcome.best.as_ref().map(|found| &found.candidate);
-    let leaves = best.map_or_else(Vec::new, |best| leaves(question, best));
+    let leaves = best.map_or_else(Vec::new, |best| leaves(problem, best));
     let full = best.is_none() && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
     OptimizeResult {
         status: outcome.status,
-        proof: proof(question, outcome),
+        proof: proof(problem, outcome),
         scenario: None,
         question: asked,
-        best: best.map(|best| reported(question, best)),
-        detail: best.map(|best| detail(question, best, &leaves)),
+        best: best.map(|best| report_deployment(problem, best)),
+        detail: best.map(|best| detail(problem, best, &leaves)),
         alternatives: all(&outcome.alternatives),
         front_points: outcome.front.len() as u64,
         front: outcome
             .front
             .par_iter()
             .step_by(outcome.front.len().div_ceil(most).max(1))
-            .map(|found| reported(question, &found.candidate))
+            .map(|found| report_deployment(problem, &found.candidate))
             .collect(),
         census: outcome.census.clone(),
         nearest,
         conflict: None,
         split_ratio: split_ratio(outcome),
         why: None,
-        weights_need: if full { weights_need(question) } else { vec![] },
+        weights_need: if full { weights_need(problem) } else { vec![] },
         lower_format,
         assumptions: assumptions(&leaves),
     }
 }
 
 /// The estimate of a given deployment.
-pub fn estimated(question: &Problem, asked: ReportInputs, candidate: &Candidate) -> EstimateResult {
-    let mut reported = reported(question, candidate);
+pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candidate) -> EstimateResult {
+    let mut reported = report_deployment(problem, candidate);
     let legal = reported.feasibility != Feasibility::Illegal;
-    if let Some(reason) = overload(question, candidate).filter(|_| reported.metrics.is_some()) {
+    if let Some(reason) = overload(problem, candidate).filter(|_| reported.metrics.is_some()) {
         // The queue would grow without bound: no mean latency exists.
         (reported.metrics, reported.bottleneck) = (None, None);
         reported.violations.insert(0, reason.to_string());
     }
-    let leaves = if legal { leaves(question, candidate) } else { vec![] };
+    let leaves = if legal { leaves(problem, candidate) } else { vec![] };
     EstimateResult {
-        detail: legal.then(|| detail(question, candidate, &leaves)),
+        detail: legal.then(|| detail(problem, candidate, &leaves)),
         assumptions: assumptions(&leaves),
         candidate: reported,
         question: asked,
@@ -96,35 +96,35 @@ pub fn estimated(question: &Problem, asked: ReportInputs, candidate: &Candidate)
 }
 
 /// The given rate if it exceeds the capacity of a valid candidate with all slots always full.
-pub fn overload(question: &Problem, candidate: &Candidate) -> Option<Infeasible> {
-    let Traffic::Rate(asked) = question.traffic else { return None };
-    if !forbidden(question, candidate).is_empty() {
+pub fn overload(problem: &Problem, candidate: &Candidate) -> Option<Infeasible> {
+    let Traffic::Rate(asked) = problem.traffic else { return None };
+    if !forbidden(problem, candidate).is_empty() {
         return None;
     }
-    let carried = carried(&unbound(question), candidate);
+    let carried = carried(&unbound(problem), candidate);
     // The lowest load that sustains the rate may sustain exactly that rate.
     (carried < asked * (1.0 - 1e-9)).then_some(Infeasible::TooMuchTraffic { carried, asked })
 }
 
 /// The same problem with unlimited traffic.
-pub fn unbound(question: &Problem) -> Problem {
-    let mut question = question.clone();
-    question.traffic = Traffic::Free;
-    question
+pub fn unbound(problem: &Problem) -> Problem {
+    let mut problem = problem.clone();
+    problem.traffic = Traffic::Free;
+    problem
 }
 
 /// Requests per second of a candidate, for a problem without given traffic.
 pub fn carried(unbound: &Problem, candidate: &Candidate) -> f64 {
     let output = candidate.evaluate(&Plain, unbound, &mut ()).metrics.output_tok_s.value();
-    output / unbound.stated.lengths.osl as f64
+    output / unbound.workload.lengths.osl as f64
 }
 
 /// Rules that a candidate violates regardless of load and memory.
-pub fn forbidden(question: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
-    let limits = question.legal_limits(&question.formats[candidate.formats]);
-    let plans = candidate.pools.iter().map(|pool| check(&question.graph, &pool.plan, &limits));
+pub fn forbidden(problem: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
+    let limits = problem.legal_limits(&problem.formats[candidate.formats]);
+    let plans = candidate.pools.iter().map(|pool| check(&problem.graph, &pool.plan, &limits));
     let mut broken: Vec<Infeasible> = Vec::new();
-    for reason in plans.chain([question.context_fits()]).filter_map(Result::err) {
+    for reason in plans.chain([problem.context_fits()]).filter_map(Result::err) {
         if !broken.contains(&reason) {
             broken.push(reason);
         }
@@ -133,19 +133,19 @@ pub fn forbidden(question: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
 }
 
 /// The report of a candidate. One that cannot run has no metrics.
-pub fn reported(question: &Problem, candidate: &Candidate) -> ReportedDeployment {
-    let formats = &question.formats[candidate.formats];
+pub fn report_deployment(problem: &Problem, candidate: &Candidate) -> ReportedDeployment {
+    let formats = &problem.formats[candidate.formats];
     let devices = candidate.devices();
     let bare = ReportedDeployment {
         plan: plan(candidate),
-        notation: notation(question, candidate).to_string(),
+        notation: notation(problem, candidate).to_string(),
         weight_format: formats.weights.clone(),
         kv_format: formats.kv.clone(),
-        concurrency: candidate.concurrency(&question.traffic) as f64,
+        concurrency: candidate.concurrency(&problem.traffic) as f64,
         devices,
-        idle_devices: question.cluster.devices().saturating_sub(devices),
+        idle_devices: problem.cluster.devices().saturating_sub(devices),
         feasibility: Feasibility::Illegal,
-        violations: forbidden(question, candidate).iter().map(Infeasible::to_string).collect(),
+        violations: forbidden(problem, candidate).iter().map(Infeasible::to_string).collect(),
         memory: None,
         bottleneck: None,
         metrics: None,
@@ -155,43 +155,44 @@ pub fn reported(question: &Problem, candidate: &Candidate) -> ReportedDeployment
     if !bare.violations.is_empty() {
         return bare;
     }
-    let evaluation = candidate.evaluate(&Plain, question, &mut ());
-    let in_flight = match question.traffic {
+    let evaluation = candidate.evaluate(&Plain, problem, &mut ());
+    let in_flight = match problem.traffic {
         Traffic::InFlight(requests) => requests as f64,
         _ => whole(evaluation.metrics.in_flight.value()),
     };
-    let short = shortages(question, candidate);
+    let short = shortages(problem, candidate);
     let feasibility = match evaluation.spilled {
         _ if !short.is_empty() => Feasibility::InsufficientMemory,
         Some(_) => Feasibility::WithOffload,
         None => Feasibility::InVram,
     };
     let runs = short.is_empty();
-    let intervals = formats.interval(candidate.apart(), candidate.requests_per_rank()).filter(|_| runs);
-    let bound = || Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string();
+    let intervals =
+        formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank()).filter(|_| runs);
+    let bound = || Breakdown::of(problem, candidate).by_class(Phase::Decode).largest().name().to_string();
     ReportedDeployment {
         feasibility,
         concurrency: in_flight,
-        violations: if runs { missed(question, &evaluation) } else { short },
-        memory: Some(memory(&evaluation.memory, evaluation.spilled, question, candidate)),
+        violations: if runs { missed(problem, &evaluation) } else { short },
+        memory: Some(memory(&evaluation.memory, evaluation.spilled, problem, candidate)),
         bottleneck: runs.then(bound),
         metrics: runs.then(|| figures(&evaluation)),
-        price_bounds: price_bounds(question, &evaluation).filter(|_| runs),
+        price_bounds: price_bounds(problem, &evaluation).filter(|_| runs),
         intervals: intervals.map(|interval| {
-            let at_rate = matches!(question.traffic, Traffic::Rate(_));
-            Intervals::of(interval, &figures(&evaluation), question.risk, at_rate)
+            let at_rate = matches!(problem.traffic, Traffic::Rate(_));
+            Intervals::of(interval, &figures(&evaluation), problem.confidence, at_rate)
         }),
         ..bare
     }
 }
 
 /// Memory of the fullest device of each pool, in order.
-pub fn holdings(question: &Problem, candidate: &Candidate) -> Vec<Footprint<Qty<f64>>> {
-    let machine = question.formats[candidate.formats].plain();
-    let instances = candidate.instances(question);
+pub fn holdings(problem: &Problem, candidate: &Candidate) -> Vec<Footprint<Qty<f64>>> {
+    let machine = problem.formats[candidate.formats].plain();
+    let instances = candidate.instances(problem);
     let held = |(pool, instance): (&PoolPlan, &Instance)| {
-        let phase = if pool.duty == PoolRole::Prefill { Phase::Prefill } else { Phase::Decode };
-        residency(&Plain, instance, phase, machine, question.terms(), pool.concurrency)
+        let phase = if pool.role == PoolRole::Prefill { Phase::Prefill } else { Phase::Decode };
+        residency(&Plain, instance, phase, machine, problem.terms(), pool.concurrency)
     };
     candidate.pools.iter().zip(&instances).map(held).collect()
 }
@@ -202,26 +203,26 @@ pub fn fits(held: &Footprint<Qty<f64>>) -> bool {
 }
 
 /// Whether host memory holds the part that exceeds the devices of a pool.
-fn spills(question: &Problem, candidate: &Candidate, pool: &PoolPlan) -> bool {
-    let lay = || Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers());
-    let held = || shape(question, candidate.formats, &lay(), candidate.offload);
+fn spills(problem: &Problem, candidate: &Candidate, pool: &PoolPlan) -> bool {
+    let lay = || Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
+    let held = || shape(problem, candidate.formats, &lay(), candidate.offload);
     let requests = pool.concurrency.div_ceil(pool.plan.dp);
     candidate.offload != OffloadTarget::Nothing && held().is_ok_and(|shape| requests <= shape.fits)
 }
 
 /// The memory shortage of every pool that does not fit.
-fn shortages(question: &Problem, candidate: &Candidate) -> Vec<String> {
-    let pools = candidate.pools.iter().zip(holdings(question, candidate));
+fn shortages(problem: &Problem, candidate: &Candidate) -> Vec<String> {
+    let pools = candidate.pools.iter().zip(holdings(problem, candidate));
     let told = |(pool, held): (&PoolPlan, Footprint<Qty<f64>>)| {
-        let whose = match pool.duty {
-            PoolRole::Both => "",
+        let whose = match pool.role {
+            PoolRole::Aggregated => "",
             PoolRole::Prefill => "prefill pool: ",
             PoolRole::Decode => "decode pool: ",
         };
         let (needed, usable) = (held.total.value(), held.usable.value());
         let beyond =
             if candidate.offload == OffloadTarget::Nothing { "" } else { ", beyond the host memory" };
-        (!fits(&held) && !spills(question, candidate, pool)).then(|| {
+        (!fits(&held) && !spills(problem, candidate, pool)).then(|| {
             format!(
                 "{whose}{} needed on the fullest device, {} usable: {} short (mostly {}){beyond}",
                 gib(needed),
@@ -235,8 +236,8 @@ fn shortages(question: &Problem, candidate: &Candidate) -> Vec<String> {
 }
 
 /// Every missed latency SLO.
-fn missed(question: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
-    let misses = question.missed_in_pools(evaluation).filter_map(|reason| match reason {
+fn missed(problem: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
+    let misses = problem.missed_in_pools(evaluation).filter_map(|reason| match reason {
         Infeasible::LimitMissed { metric, value, limit } => {
             let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
             Some(format!("{} is {value}, the SLO is {limit}", word(metric)))
@@ -250,12 +251,12 @@ fn missed(question: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> 
 pub fn memory(
     held: &Footprint<Qty<f64>>,
     spilled: Option<Qty<f64>>,
-    question: &Problem,
+    problem: &Problem,
     candidate: &Candidate,
 ) -> MemoryReport {
-    let formats = &question.formats[candidate.formats];
+    let formats = &problem.formats[candidate.formats];
     let chip = &formats.plain().chip;
-    let interval = formats.held(held).map(|[p10, p50, p90]| Quantiles { p10, p50, p90 });
+    let interval = formats.memory_interval(held).map(|[p10, p50, p90]| Quantiles { p10, p50, p90 });
     MemoryReport {
         weights_bytes: held.weights.value(),
         kv_cache_bytes: held.kv.value(),
@@ -293,7 +294,7 @@ fn figures(evaluation: &Evaluation<Qty<f64>>) -> MetricsReport {
 fn pool(pool: &PoolPlan) -> PoolReport {
     let plan = pool.plan;
     PoolReport {
-        duty: pool.duty,
+        duty: pool.role,
         label: plan.label(),
         tp: plan.tp,
         pp: plan.pp,
@@ -312,18 +313,18 @@ fn pool(pool: &PoolPlan) -> PoolReport {
 /// The plan in full, with its label.
 pub fn plan(candidate: &Candidate) -> Plan {
     let short = |pool: &&PoolPlan| format!("{} x {}", pool.replicas, pool.plan.label());
-    let of = |duty| candidate.pools.iter().filter(move |pool| pool.duty == duty);
+    let of = |duty| candidate.pools.iter().filter(move |pool| pool.role == duty);
     let all = |duty| of(duty).map(|pool| short(&pool)).collect::<Vec<_>>().join(" + ");
     let apart = of(PoolRole::Prefill).next().zip(of(PoolRole::Decode).next());
     let first = &candidate.pools[0];
     let (prefill, decode) = apart.unwrap_or((first, first));
-    let (mode, label) = match (apart, of(PoolRole::Both).next()) {
+    let (mode, label) = match (apart, of(PoolRole::Aggregated).next()) {
         (None, _) => {
             let all: Vec<String> = candidate.pools.iter().map(|pool| short(&pool)).collect();
             ("aggregated", all.join(" + "))
         }
         (Some(_), both) => {
-            let beside = both.map_or_else(String::new, |_| format!(", both {}", all(PoolRole::Both)));
+            let beside = both.map_or_else(String::new, |_| format!(", both {}", all(PoolRole::Aggregated)));
             (
                 "disaggregated",
                 format!("prefill {}, decode {}{beside}", all(PoolRole::Prefill), all(PoolRole::Decode)),
@@ -342,9 +343,9 @@ pub fn plan(candidate: &Candidate) -> Plan {
 }
 
 /// Every input datum of a candidate's metrics, without duplicates.
-pub fn leaves(question: &Problem, candidate: &Candidate) -> Vec<Leaf> {
+pub fn leaves(problem: &Problem, candidate: &Candidate) -> Vec<Leaf> {
     let ledger = Ledger::new();
-    let m = candidate.evaluate(&&ledger, question, &mut ()).metrics;
+    let m = candidate.evaluate(&&ledger, problem, &mut ()).metrics;
     let numbers =
         [Some(m.ttft), Some(m.tpot), Some(m.output_tok_s), m.usd_per_token, m.watts, Some(m.max_context)];
     let mut leaves: Vec<Leaf> = Vec::new();

@@ -7,7 +7,7 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::unit::humanize;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::serving::economy::{Bill, usd_per_second, usd_per_token};
 use crate::serving::evaluate::Evaluation;
 use crate::spec::objective::Metric;
@@ -33,7 +33,7 @@ pub struct PriceBound {
 }
 
 /// Both ends, if the price used by the problem has bounds.
-pub fn price_bounds(question: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Option<PriceBounds> {
+pub fn price_bounds(problem: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Option<PriceBounds> {
     let metrics = &evaluation.metrics;
     let end = |bill: &Bill<Datum>| {
         let price = match bill {
@@ -48,6 +48,6 @@ pub fn price_bounds(question: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Op
             usd_per_mtok: per_token / Metric::UsdPerMtok.entry().scale,
         }
     };
-    let [low, high] = question.bill_bounds.as_ref()?;
+    let [low, high] = problem.bill_bounds.as_ref()?;
     Some(PriceBounds { low: end(low), high: end(high) })
 }

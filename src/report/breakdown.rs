@@ -11,7 +11,7 @@ use crate::plan::shard::{ShardedBlock, Task, TaskStep};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolRole};
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::serving::step::CostObserver;
 
 /// Bottleneck of an operator.
@@ -186,18 +186,18 @@ impl BreakdownCollector {
 }
 
 impl CostObserver<f64> for BreakdownCollector {
-    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
+    fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
         let class = match &step.task {
-            Task::Exchange(_) => Class::Communication,
-            Task::Compute { .. } if cost.computing.value() > cost.moving.value() => Class::Compute,
+            Task::Communicate(_) => Class::Communication,
+            Task::Compute { .. } if cost.compute_time.value() > cost.memory_time.value() => Class::Compute,
             Task::Compute { .. } => Class::Memory,
         };
-        let times = (cost.time.value(), cost.floor.value());
+        let times = (cost.time.value(), cost.roofline_time.value());
         let kind = (Module::of(block, &step.task), class);
         self.line((phase, block.name, step.name), block.layers.value, kind, times);
     }
 
-    fn wait(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<f64>) {
+    fn on_idle(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<f64>) {
         let kind = (Module::Overhead, Class::Overhead);
         self.line((phase, "step", what), times, kind, (time.value(), 0.0));
     }
@@ -212,14 +212,14 @@ pub struct Breakdown {
 
 impl Breakdown {
     /// Evaluates the candidate and records its operators; of several pools of a role, the first.
-    pub fn of(question: &Problem, candidate: &Candidate) -> Breakdown {
+    pub fn of(problem: &Problem, candidate: &Candidate) -> Breakdown {
         let mut collect = BreakdownCollector::default();
-        let together = candidate.pools[0].duty == PoolRole::Both;
+        let together = candidate.pools[0].role == PoolRole::Aggregated;
         let wanted: &[PoolRole] =
-            if together { &[PoolRole::Both] } else { &[PoolRole::Prefill, PoolRole::Decode] };
-        let first = |duty: &PoolRole| candidate.pools.iter().find(|pool| pool.duty == *duty).cloned();
+            if together { &[PoolRole::Aggregated] } else { &[PoolRole::Prefill, PoolRole::Decode] };
+        let first = |duty: &PoolRole| candidate.pools.iter().find(|pool| pool.role == *duty).cloned();
         let pools = wanted.iter().filter_map(first).collect();
-        Candidate { pools, ..candidate.clone() }.evaluate(&Plain, question, &mut collect);
+        Candidate { pools, ..candidate.clone() }.evaluate(&Plain, problem, &mut collect);
         Breakdown { lines: collect.lines }
     }
 

@@ -6,13 +6,15 @@ use serde::Serialize;
 use super::answer::{fits, holdings};
 use super::breakdown::CLASSES;
 use super::detail::PhaseTime;
-use super::number::{count, digits, gib, limit as spell, percent, plain, requests, time, told, word};
+use super::number::{
+    count, digits, format_metric, gib, limit as spell, percent, plain, requests, time, word,
+};
 use super::table::grouped;
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::point::{Point, before, place, point};
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::spec::objective::Metric;
 
 /// The limiting resource.
@@ -59,18 +61,18 @@ struct Probe {
     candidate: Candidate,
     point: Point,
     /// Memory of the fullest device over all pools, bytes: held, usable.
-    held: (f64, f64),
+    memory: (f64, f64),
     fits: bool,
 }
 
 impl Probe {
-    fn of(question: &Problem, candidate: Candidate) -> Probe {
-        let evaluation = candidate.evaluate(&Plain, question, &mut ());
-        let all = holdings(question, &candidate);
+    fn of(problem: &Problem, candidate: Candidate) -> Probe {
+        let evaluation = candidate.evaluate(&Plain, problem, &mut ());
+        let all = holdings(problem, &candidate);
         let held = all.iter().map(|held| (held.total.value(), held.usable.value()));
         let held = held.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1))).unwrap_or((0.0, f64::INFINITY));
         let fits = evaluation.spilled.is_some() || all.iter().all(fits);
-        Probe { point: point(&evaluation.metrics), candidate, held, fits }
+        Probe { point: point(&evaluation.metrics), candidate, memory: held, fits }
     }
 
     fn output(&self) -> f64 {
@@ -79,11 +81,11 @@ impl Probe {
 }
 
 /// The candidate with its pools changed; given requests are spread over the pools that decode.
-fn changed(question: &Problem, candidate: &Candidate, change: impl Fn(&mut PoolPlan)) -> Candidate {
+fn with_pool_change(problem: &Problem, candidate: &Candidate, change: impl Fn(&mut PoolPlan)) -> Candidate {
     let mut other = candidate.clone();
     other.pools.iter_mut().for_each(change);
-    if let Traffic::InFlight(requests) = question.traffic {
-        let answers = |pool: &PoolPlan| pool.duty != PoolRole::Prefill;
+    if let Traffic::InFlight(requests) = problem.traffic {
+        let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
         let instances: u64 = other.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
         for pool in other.pools.iter_mut().filter(|pool| answers(pool)) {
             pool.concurrency = requests.div_ceil(instances.max(1));
@@ -93,38 +95,38 @@ fn changed(question: &Problem, candidate: &Candidate, change: impl Fn(&mut PoolP
 }
 
 /// Every constraint of `candidate`, and whether it binds.
-pub fn constraints(question: &Problem, candidate: &Candidate, phases: &[PhaseTime]) -> Vec<Constraint> {
-    let now = Probe::of(question, candidate.clone());
-    let more = (question.traffic == Traffic::Free).then(|| {
+pub fn constraints(problem: &Problem, candidate: &Candidate, phases: &[PhaseTime]) -> Vec<Constraint> {
+    let now = Probe::of(problem, candidate.clone());
+    let more = (problem.traffic == Traffic::Free).then(|| {
         let grow = |pool: &mut PoolPlan| {
-            if pool.duty != PoolRole::Prefill {
+            if pool.role != PoolRole::Prefill {
                 pool.concurrency += pool.plan.dp;
             }
         };
-        Probe::of(question, changed(question, candidate, grow))
+        Probe::of(problem, with_pool_change(problem, candidate, grow))
     });
     let mut found: Vec<Constraint> = [Metric::Ttft, Metric::Tpot, Metric::E2e]
         .into_iter()
-        .filter_map(|metric| latency(question, metric, &now, more.as_ref()))
+        .filter_map(|metric| latency(problem, metric, &now, more.as_ref()))
         .collect();
-    found.push(memory(question, &now, more.as_ref()));
-    if candidate.pools[0].duty == PoolRole::Prefill && !matches!(question.traffic, Traffic::Rate(_)) {
-        found.extend([PoolRole::Prefill, PoolRole::Decode].map(|duty| pool(question, &now, duty)));
+    found.push(memory(problem, &now, more.as_ref()));
+    if candidate.pools[0].role == PoolRole::Prefill && !matches!(problem.traffic, Traffic::Rate(_)) {
+        found.extend([PoolRole::Prefill, PoolRole::Decode].map(|duty| pool(problem, &now, duty)));
     }
-    found.push(devices(question, &now));
-    found.extend(traffic(question, &now));
-    found.extend(context(question, &now));
+    found.push(devices(problem, &now));
+    found.extend(traffic(problem, &now));
+    found.extend(context(problem, &now));
     let alone = !found.iter().any(|constraint| constraint.binds);
-    found.extend(step(question, phases, alone));
+    found.extend(step(problem, phases, alone));
     found
 }
 
-fn at(question: &Problem, probe: &Probe) -> String {
-    format!("at concurrency {}", requests(probe.candidate.in_flight(question)))
+fn at(problem: &Problem, probe: &Probe) -> String {
+    format!("at concurrency {}", requests(probe.candidate.in_flight(problem)))
 }
 
-fn latency(question: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>) -> Option<Constraint> {
-    let limit = question.limit(metric)?;
+fn latency(problem: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>) -> Option<Constraint> {
+    let limit = problem.limit(metric)?;
     let resource = match metric {
         Metric::Ttft => Resource::Ttft,
         Metric::Tpot => Resource::Tpot,
@@ -133,7 +135,7 @@ fn latency(question: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>
     let value = now.point[place(metric)];
     let breaks = more.filter(|more| more.point[place(metric)] > limit);
     let further = breaks.map_or_else(String::new, |more| {
-        format!("; {} {}", time(more.point[place(metric)] * 1e3), at(question, more))
+        format!("; {} {}", time(more.point[place(metric)] * 1e3), at(problem, more))
     });
     Some(Constraint {
         resource,
@@ -143,13 +145,13 @@ fn latency(question: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>
     })
 }
 
-fn memory(question: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
+fn memory(problem: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
     let breaks = more.filter(|more| !more.fits);
-    let (held, usable) = now.held;
+    let (held, usable) = now.memory;
     let further =
-        breaks.map_or_else(String::new, |more| format!("; {} {}", gib(more.held.0), at(question, more)));
-    let longest = question.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
-    let context = longest && !at_models_limit(question, now);
+        breaks.map_or_else(String::new, |more| format!("; {} {}", gib(more.memory.0), at(problem, more)));
+    let longest = problem.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
+    let context = longest && !at_models_limit(problem, now);
     Constraint {
         resource: Resource::Memory,
         binds: breaks.is_some() || !now.fits || context,
@@ -161,61 +163,61 @@ fn memory(question: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
 /// Relative throughput gain below which a change has no effect.
 const GAIN: f64 = 0.01;
 
-fn pool(question: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
+fn pool(problem: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
     let (resource, name) = match duty {
         PoolRole::Prefill => (Resource::PrefillPool, "prefill"),
         _ => (Resource::DecodePool, "decode"),
     };
     // Of several configurations, one more of the first.
-    let first = now.candidate.pools.iter().find(|pool| pool.duty == duty);
+    let first = now.candidate.pools.iter().find(|pool| pool.role == duty);
     let has = first.map_or(1, |pool| pool.replicas);
     let one_more = |loaded: bool| {
         let grow = |pool: &mut PoolPlan| {
             if Some(&*pool) == first {
                 pool.replicas += 1;
-            } else if loaded && pool.duty == PoolRole::Decode {
+            } else if loaded && pool.role == PoolRole::Decode {
                 // The additional prompts are also decoded.
                 let ranks = (pool.concurrency * (has + 1)).div_ceil(has * pool.plan.dp);
                 pool.concurrency = ranks * pool.plan.dp;
             }
         };
-        Probe::of(question, changed(question, &now.candidate, grow))
+        Probe::of(problem, with_pool_change(problem, &now.candidate, grow))
     };
-    let keeps = |probe: &Probe| probe.fits && question.missed(&probe.point).is_none();
+    let keeps = |probe: &Probe| probe.fits && problem.missed(&probe.point).is_none();
     let tries = [one_more(false), one_more(true)].into_iter().filter(keeps);
     let then = tries.max_by(|a, b| a.output().total_cmp(&b.output()));
     let gain = then.as_ref().map_or(0.0, |then| then.output() / now.output() - 1.0);
     let why = match &then {
         Some(then) if gain >= GAIN => format!(
             "one more {name} worker gives {} instead of {}, {}",
-            told(Metric::OutputTokS, then.output()),
+            format_metric(Metric::OutputTokS, then.output()),
             digits(now.output()),
-            at(question, then)
+            at(problem, then)
         ),
         _ => format!("one more {name} worker alone gives no gain"),
     };
-    let better = then.is_some_and(|then| before(&then.point, &now.point, &question.aims));
+    let better = then.is_some_and(|then| before(&then.point, &now.point, &problem.aims));
     Constraint { resource, binds: better && gain >= GAIN, used: None, why }
 }
 
-fn devices(question: &Problem, now: &Probe) -> Constraint {
+fn devices(problem: &Problem, now: &Probe) -> Constraint {
     let pools = &now.candidate.pools;
-    let (used, all) = (now.candidate.devices(), question.cluster.devices());
+    let (used, all) = (now.candidate.devices(), problem.cluster.devices());
     let least = pools.iter().map(|pool| pool.plan.devices()).min().unwrap_or(1);
     let idle = all.saturating_sub(used);
     let alike = pools.len() == 1;
-    let placed = !alike || pools[0].replicas < question.room().most(pools[0].plan.devices());
+    let placed = !alike || pools[0].replicas < problem.capacity().most(pools[0].plan.devices());
     let fits_one_more = idle >= least && placed;
-    let doubled = Probe::of(question, changed(question, &now.candidate, |pool| pool.replicas *= 2));
-    let wanted = before(&doubled.point, &now.point, &question.aims);
+    let doubled = Probe::of(problem, with_pool_change(problem, &now.candidate, |pool| pool.replicas *= 2));
+    let wanted = before(&doubled.point, &now.point, &problem.aims);
     let why = match idle {
         0 if all == 1 => "the only device is in use".to_string(),
         0 => format!("all {} in use", count(all, "device")),
         _ if fits_one_more => {
             let better = pools.iter().enumerate().any(|(index, pool)| {
                 let one = |other: &mut PoolPlan| other.replicas += u64::from(other == pool);
-                let more = Probe::of(question, changed(question, &now.candidate, one));
-                pools[index].plan.devices() <= idle && before(&more.point, &now.point, &question.aims)
+                let more = Probe::of(problem, with_pool_change(problem, &now.candidate, one));
+                pools[index].plan.devices() <= idle && before(&more.point, &now.point, &problem.aims)
             });
             let verdict = if better { "improves the objective" } else { "does not improve the objective" };
             format!("{used} of {all} devices in use; another replica {verdict}")
@@ -224,7 +226,7 @@ fn devices(question: &Problem, now: &Probe) -> Constraint {
             format!("{used} of {all} devices in use; a replica needs {least}, {idle} idle")
         }
         _ => {
-            let domain = question.cluster.domain();
+            let domain = problem.cluster.domain();
             format!(
                 "{used} of {all} devices in use; no domain of {domain} devices has room for another replica"
             )
@@ -238,8 +240,8 @@ fn devices(question: &Problem, now: &Probe) -> Constraint {
     }
 }
 
-fn traffic(question: &Problem, now: &Probe) -> Option<Constraint> {
-    let (more, why) = match question.traffic {
+fn traffic(problem: &Problem, now: &Probe) -> Option<Constraint> {
+    let (more, why) = match problem.traffic {
         Traffic::Free => return None,
         Traffic::InFlight(requests) => {
             let why = format!("{}, as given", count(requests, "concurrent request"));
@@ -247,35 +249,35 @@ fn traffic(question: &Problem, now: &Probe) -> Option<Constraint> {
         }
         Traffic::Rate(rate) => (Traffic::Rate(rate * 1.01), format!("{} requests/s, as given", plain(rate))),
     };
-    let mut busier = question.clone();
+    let mut busier = problem.clone();
     busier.traffic = more;
-    let then = Probe::of(&busier, changed(&busier, &now.candidate, |_| {}));
+    let then = Probe::of(&busier, with_pool_change(&busier, &now.candidate, |_| {}));
     let binds = then.fits && busier.missed(&then.point).is_none();
-    let binds = binds && before(&then.point, &now.point, &question.aims);
+    let binds = binds && before(&then.point, &now.point, &problem.aims);
     Some(Constraint { resource: Resource::Traffic, binds, used: None, why })
 }
 
-fn at_models_limit(question: &Problem, now: &Probe) -> bool {
-    let most = question.graph.max_context.map_or(f64::INFINITY, |most| most as f64);
+fn at_models_limit(problem: &Problem, now: &Probe) -> bool {
+    let most = problem.graph.max_context.map_or(f64::INFINITY, |most| most as f64);
     now.point[place(Metric::MaxContext)] >= most
 }
 
-fn context(question: &Problem, now: &Probe) -> Option<Constraint> {
-    let most = question.graph.max_context?;
+fn context(problem: &Problem, now: &Probe) -> Option<Constraint> {
+    let most = problem.graph.max_context?;
     let value = now.point[place(Metric::MaxContext)];
-    let aimed = question.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
-    let why = format!("{}, the model supports {}", told(Metric::MaxContext, value), grouped(most));
+    let aimed = problem.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
+    let why = format!("{}, the model supports {}", format_metric(Metric::MaxContext, value), grouped(most));
     aimed.then(|| Constraint {
         resource: Resource::Context,
-        binds: at_models_limit(question, now),
+        binds: at_models_limit(problem, now),
         used: Some(value / most as f64),
         why,
     })
 }
 
 /// The largest bottleneck of the step that the objective depends on.
-fn step(question: &Problem, phases: &[PhaseTime], alone: bool) -> Option<Constraint> {
-    let aim = question.aims.first()?.metric;
+fn step(problem: &Problem, phases: &[PhaseTime], alone: bool) -> Option<Constraint> {
+    let aim = problem.aims.first()?.metric;
     let waits = matches!(aim, Metric::Ttft | Metric::Tpot | Metric::E2e | Metric::OutputTokSPerUser);
     let phase = if aim == Metric::Ttft { Phase::Prefill } else { Phase::Decode };
     let times = phases.iter().find(|times| times.phase == phase)?;

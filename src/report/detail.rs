@@ -14,7 +14,7 @@ use crate::quantity::datum::Grade;
 use crate::quantity::ledger::Leaf;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolRole};
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::spec::percentile::Percentile;
 
 /// Details of a deployment.
@@ -90,10 +90,10 @@ pub struct PoolMemory {
     pub memory: MemoryReport,
 }
 
-fn latencies(question: &Problem, candidate: &Candidate) -> Vec<Latencies> {
+fn latencies(problem: &Problem, candidate: &Candidate) -> Vec<Latencies> {
     let at = |percentile| {
-        let question = question.with_tail(percentile);
-        let metrics = candidate.evaluate(&Plain, &question, &mut ()).metrics;
+        let problem = problem.with_tail(percentile);
+        let metrics = candidate.evaluate(&Plain, &problem, &mut ()).metrics;
         Latencies {
             percentile,
             ttft_ms: metrics.ttft.value() * 1e3,
@@ -101,14 +101,14 @@ fn latencies(question: &Problem, candidate: &Candidate) -> Vec<Latencies> {
             e2e_ms: metrics.e2e.value() * 1e3,
         }
     };
-    let random = matches!(question.traffic, Traffic::Rate(_));
+    let random = matches!(problem.traffic, Traffic::Rate(_));
     Percentile::ALL.into_iter().filter(|_| random).map(at).collect()
 }
 
 /// Details of a valid candidate; `leaves` are the input data of its metrics.
-pub fn detail(question: &Problem, candidate: &Candidate, leaves: &[Leaf]) -> DeploymentDetail {
-    let evaluation = candidate.evaluate(&Plain, question, &mut ());
-    let breakdown = Breakdown::of(question, candidate);
+pub fn detail(problem: &Problem, candidate: &Candidate, leaves: &[Leaf]) -> DeploymentDetail {
+    let evaluation = candidate.evaluate(&Plain, problem, &mut ());
+    let breakdown = Breakdown::of(problem, candidate);
     let phases = [(Phase::Prefill, evaluation.prefill), (Phase::Decode, evaluation.decode)];
     let phases: Vec<PhaseTime> = phases
         .into_iter()
@@ -126,19 +126,19 @@ pub fn detail(question: &Problem, candidate: &Candidate, leaves: &[Leaf]) -> Dep
             }
         })
         .collect();
-    let pools = candidate.pools.iter().zip(holdings(question, candidate));
+    let pools = candidate.pools.iter().zip(holdings(problem, candidate));
     let mut evidence = BTreeMap::new();
     leaves.iter().for_each(|leaf| *evidence.entry(leaf.grade).or_default() += 1);
     DeploymentDetail {
         pools: pools
             .map(|(pool, held)| PoolMemory {
-                duty: pool.duty,
+                duty: pool.role,
                 label: pool.plan.label(),
-                memory: memory(&held, evaluation.spilled, question, candidate),
+                memory: memory(&held, evaluation.spilled, problem, candidate),
             })
             .collect(),
-        constraints: constraints(question, candidate, &phases),
-        percentiles: latencies(question, candidate),
+        constraints: constraints(problem, candidate, &phases),
+        percentiles: latencies(problem, candidate),
         phases,
         evidence,
     }

@@ -10,7 +10,7 @@ use super::text::page::{BAD, BOLD, styled, wrap};
 use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Explanation, Leaf};
 use crate::search::candidate::Candidate;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 
 /// Maximum line width, in characters.
 const WIDTH: usize = 110;
@@ -35,13 +35,13 @@ struct ExplanationWriter {
 /// The explanation of a number of a candidate, `depth` levels deep; violations come first.
 pub fn explained(
     candidate: &Candidate,
-    question: &Problem,
+    problem: &Problem,
     explanation: &Explanation,
     depth: usize,
     violations: &[String],
 ) -> String {
-    let formats = &question.formats[candidate.formats];
-    let requests = format!("{} concurrent requests", requests(candidate.in_flight(question)));
+    let formats = &problem.formats[candidate.formats];
+    let requests = format!("{} concurrent requests", requests(candidate.in_flight(problem)));
     let (plan, Explanation { symbol, text, grade, .. }) = (plan(candidate).label, explanation);
     let head = styled(BOLD, &format!("{symbol} = {text}"));
     let of = format!("of {plan}, {} weights, {} KV, {requests}", formats.weights, formats.kv);

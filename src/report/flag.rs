@@ -183,7 +183,7 @@ pub fn limit_flag(metric: Metric) -> &'static str {
 }
 
 /// A condition as its flag, in all its digits.
-pub fn stated(condition: &Condition) -> String {
+pub fn condition_flags(condition: &Condition) -> String {
     match *condition {
         Condition::Limit(metric, seconds) => format!("{} {}", limit_flag(metric), exact(seconds)),
         Condition::InFlight(requests) => format!("--concurrency {requests}"),
@@ -228,8 +228,8 @@ mod tests {
         assert_eq!(limit(0.9996), "--ttft 1000ms");
         assert_eq!(Flag::Rate(Digits::down(3.2049).unwrap()).to_string(), "--rate 3.20");
         assert_eq!(Flag::Rate(Digits::down(0.001_239).unwrap()).to_string(), "--rate 0.00123");
-        assert_eq!(stated(&Condition::Limit(Metric::Tpot, 0.35)), "--tpot 350ms");
-        assert_eq!(stated(&Condition::Limit(Metric::E2e, 2.5)), "--e2e 2.5s");
+        assert_eq!(condition_flags(&Condition::Limit(Metric::Tpot, 0.35)), "--tpot 350ms");
+        assert_eq!(condition_flags(&Condition::Limit(Metric::E2e, 2.5)), "--e2e 2.5s");
         assert!(Digits::up(0.0).is_none() && Digits::down(f64::NAN).is_none());
     }
 }

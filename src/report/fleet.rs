@@ -7,13 +7,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use program::{ReportedProgram, stated};
+use program::{ReportedProgram, report_program};
 
 use crate::search::fleet::rates::ShapeRates;
 use crate::search::fleet::{Bucket, Fleet, FleetBounds, FleetMix, FleetObjective, MILLS};
 use crate::search::mip::solve::Prover;
 use crate::search::outcome::Status;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::spec::fleet::{PricedOffer, TrafficBucket};
 use crate::spec::objective::LatencyLimits;
 use crate::spec::scenario::Scenario;
@@ -171,7 +171,7 @@ pub struct SystemName {
 #[derive(Clone, Debug)]
 pub struct RateOrigin {
     /// The problem of the system.
-    pub question: Arc<Problem>,
+    pub problem: Arc<Problem>,
     /// Its deployment, with its capacity.
     pub shape: ShapeRates,
     /// Its buckets, in order.
@@ -293,6 +293,6 @@ fn certificate(aim: FleetObjective, mix: &FleetMix, (served, _): (f64, f64)) -> 
         rows: mix.programme.rows.len() as u64,
         rows_checked: solved.rows_checked,
         doubts: solved.doubts.clone(),
-        programme: stated(&mix.programme, solved.values.as_ref()),
+        programme: report_program(&mix.programme, solved.values.as_ref()),
     }
 }

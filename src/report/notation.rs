@@ -2,17 +2,17 @@
 //! from the rest.
 
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::shape::cuts;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::deployment::Degrees;
 use crate::spec::notation::{NotationRole, Offloaded, PlanText, PoolText};
 
 /// The plan of `candidate`, with the formats by name.
-pub fn notation(question: &Problem, candidate: &Candidate) -> PlanText {
-    let formats = &question.formats[candidate.formats];
+pub fn notation(problem: &Problem, candidate: &Candidate) -> PlanText {
+    let formats = &problem.formats[candidate.formats];
     PlanText {
-        pools: candidate.pools.iter().map(|one| pool(question, one)).collect(),
+        pools: candidate.pools.iter().map(|one| pool(problem, one)).collect(),
         weights: Some(formats.weights.clone()),
         kv: Some(formats.kv.clone()),
         offload: match candidate.offload {
@@ -24,10 +24,10 @@ pub fn notation(question: &Problem, candidate: &Candidate) -> PlanText {
     }
 }
 
-fn pool(question: &Problem, pool: &PoolPlan) -> PoolText {
+fn pool(problem: &Problem, pool: &PoolPlan) -> PoolText {
     let plan = &pool.plan;
     let above_one = |degree: u64| (degree > 1).then_some(degree);
-    let default = |stages: &[u32]| cuts(question, *plan).first().is_some_and(|cut| cut == stages);
+    let default = |stages: &[u32]| cuts(problem, *plan).first().is_some_and(|cut| cut == stages);
     let cut = plan.pp > 1 && !pool.stages.is_empty() && !default(&pool.stages);
     // `moe_tp` follows from the other degrees.
     let degrees = Degrees {
@@ -41,10 +41,10 @@ fn pool(question: &Problem, pool: &PoolPlan) -> PoolText {
         stages: cut.then(|| pool.stages.clone()),
         replicas: Some(pool.replicas),
     };
-    let work = match pool.duty {
-        PoolRole::Both => NotationRole::Both,
+    let work = match pool.role {
+        PoolRole::Aggregated => NotationRole::Aggregated,
         PoolRole::Prefill => NotationRole::Prefill,
         PoolRole::Decode => NotationRole::Decode,
     };
-    PoolText { work, degrees, concurrency: Some(pool.concurrency) }
+    PoolText { role: work, degrees, concurrency: Some(pool.concurrency) }
 }

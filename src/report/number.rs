@@ -131,7 +131,7 @@ pub fn word(metric: Metric) -> &'static str {
 }
 
 /// A value of a metric with its name: `5,463 output tok/s`, `TPOT 22.4 ms`.
-pub fn told(metric: Metric, value: f64) -> String {
+pub fn format_metric(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Ttft | Metric::Tpot | Metric::E2e => format!("{} {}", word(metric), time(value)),
         Metric::Devices if value == 1.0 => "1 device".to_string(),

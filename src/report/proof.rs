@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::space::{Space, space};
 use crate::search::outcome::{Outcome, Status};
 use crate::search::point::place;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 
 /// Reason why a search ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -38,8 +38,8 @@ pub struct Proof {
 }
 
 /// The proof of `outcome`.
-pub fn proof(question: &Problem, outcome: &Outcome) -> Proof {
-    let metric = question.aims.first().map(|aim| aim.metric);
+pub fn proof(problem: &Problem, outcome: &Outcome) -> Proof {
+    let metric = problem.aims.first().map(|aim| aim.metric);
     let scale = metric.map_or(1.0, |metric| metric.entry().scale);
     let found = metric.zip(outcome.best.as_ref()).map(|(metric, best)| best.point[place(metric)]);
     let gap = found.filter(|found| found.is_finite()).zip(outcome.bound).map(|(found, bound)| {
@@ -62,6 +62,6 @@ pub fn proof(question: &Problem, outcome: &Outcome) -> Proof {
         gap,
         proved_by: proved_by.to_string(),
         stopped_by: None,
-        space: space(question, outcome),
+        space: space(problem, outcome),
     }
 }

@@ -39,10 +39,10 @@ pub struct SplitRatio {
 
 /// The report of the choice.
 pub fn split_ratio(outcome: &Outcome) -> Option<SplitRatio> {
-    let MixResult { apart, one_shape_each, rows_checked, .. } = outcome.ratio.as_ref()?;
+    let MixResult { disaggregated: apart, one_shape_each, rows_checked, .. } = outcome.ratio.as_ref()?;
     let verdict = match StrategyFamily::of(&outcome.best.as_ref()?.candidate) {
         StrategyFamily::Split => SplitAdvice::Split,
-        _ if outcome.best.as_ref()?.candidate.apart() => SplitAdvice::SplitWithBoth,
+        _ if outcome.best.as_ref()?.candidate.is_disaggregated() => SplitAdvice::SplitWithBoth,
         _ => SplitAdvice::DoNotSplit,
     };
     Some(SplitRatio {

@@ -7,14 +7,14 @@ pub mod models;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::reported;
+use super::answer::report_deployment;
 use super::result::ReportedDeployment;
 use crate::quantity::datum::Datum;
 use crate::search::outcome::Census;
 use crate::search::point::place;
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::search::ranking::{OfferMetrics, Recommended, Standing, choose};
-use crate::search::sizing::{Sized, Totals, Unfit, whole};
+use crate::search::sizing::{Sized, Totals, Unfit, totals};
 use crate::serving::economy::Bill;
 use crate::spec::defaults::{HOUR, MONTH};
 use crate::spec::objective::{LatencyLimits, Metric};
@@ -209,7 +209,7 @@ pub struct SystemPrices {
 /// A system that meets the SLO, as sized by the search.
 pub struct SizedSystem<'a> {
     /// The problem of one copy.
-    pub question: &'a Problem,
+    pub problem: &'a Problem,
     /// Number of copies, and their deployment.
     pub sized: &'a Sized,
     /// Its prices.
@@ -223,14 +223,14 @@ pub struct SizedSystem<'a> {
 impl SizedSystem<'_> {
     /// The build, before it is ranked.
     pub fn build(&self, sought: &Requirements) -> Build {
-        let SizedSystem { question, sized, prices, names, .. } = self;
+        let SizedSystem { problem, sized, prices, names, .. } = self;
         let (name, system, model, checkpoint) = names;
-        let whole_now = whole(question, &sized.at_share, sized.copies, sought.users);
+        let whole_now = totals(problem, &sized.at_share, sized.copies, sought.users);
         let most_users = sized.full_users * sized.copies;
         // Maximum output and maximum users may be different deployments.
         let in_flight = sized.full.candidate.concurrency(&Traffic::Free) * sized.copies;
-        let whole_full = whole(question, &sized.full, sized.copies, in_flight);
-        let mut shared = (*question).clone();
+        let whole_full = totals(problem, &sized.full, sized.copies, in_flight);
+        let mut shared = (*problem).clone();
         shared.traffic = Traffic::InFlight(sized.share);
         let times = if sized.copies > 1 { format!("{} copies of ", sized.copies) } else { String::new() };
         Build {
@@ -239,11 +239,11 @@ impl SizedSystem<'_> {
             model: model.clone(),
             copies: sized.copies,
             devices: whole_now.devices,
-            device: question.cluster.device.name.clone(),
-            runtime: question.runtime.0.clone(),
+            device: problem.cluster.device.name.clone(),
+            runtime: problem.runtime.0.clone(),
             keeps_quality: self.keeps_quality,
             checkpoint: checkpoint.clone(),
-            each: reported(&shared, &sized.at_share.candidate),
+            each: report_deployment(&shared, &sized.at_share.candidate),
             output_tok_s: whole_now.output_tok_s,
             tok_s_per_user: sized.at_share.point[place(Metric::OutputTokSPerUser)],
             most_users,
@@ -287,7 +287,7 @@ fn money(prices: &SystemPrices, now: &Totals, full: &Totals, prefer: Option<Paym
     };
     let per_second = bill.map(|bill| now.usd_per_second(bill));
     let span = |seconds: f64| per_second.map(|usd| usd * seconds);
-    let mtok = |whole: &Totals| bill.map(|bill| whole.usd_per_token(whole.usd_per_second(bill)) * 1e6);
+    let mtok = |totals: &Totals| bill.map(|bill| totals.usd_per_token(totals.usd_per_second(bill)) * 1e6);
     Money {
         buy_usd: buy,
         buy_covers_host: prices.covers_host,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::flag::{Flag, line, stated};
+use super::flag::{Flag, condition_flags, line};
 use crate::search::relax::Condition;
 
 /// Why a problem is infeasible.
@@ -33,7 +33,7 @@ pub struct ConflictSet {
 impl ConflictSet {
     /// From conditions that no plan meets.
     pub fn of(conditions: &[Condition]) -> ConflictSet {
-        ConflictSet { conditions: conditions.iter().map(stated).collect(), why: None }
+        ConflictSet { conditions: conditions.iter().map(condition_flags).collect(), why: None }
     }
 }
 

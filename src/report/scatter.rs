@@ -19,7 +19,7 @@ type Points<'a> = BTreeMap<&'a str, Vec<(f64, f64)>>;
 /// The plot of all predicted rows that are not flagged doubtful.
 pub fn scatter(rows: &[ScoredRow]) -> String {
     let (mut ttft, mut tpot) = (Points::new(), Points::new());
-    for row in rows.iter().filter(|row| row.measured.doubt.is_empty()) {
+    for row in rows.iter().filter(|row| row.measured.warning.is_empty()) {
         let Ok(made) = &row.predicted else { continue };
         for (points, measured, predicted) in [
             (&mut tpot, row.measured.outcome.tpot_ms, made.tpot_ms),

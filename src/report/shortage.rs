@@ -1,20 +1,20 @@
 //! Memory of the weights alone, for systems with too few devices.
 
 use super::result::WeightsNeed;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::sizing::weights;
 
 /// Rejection kind of candidates that do not fit.
 pub const OUT_OF_MEMORY: &str = "out_of_memory";
 
 /// The whole model in each weight format, against the usable memory of one device.
-pub fn weights_need(question: &Problem) -> Vec<WeightsNeed> {
+pub fn weights_need(problem: &Problem) -> Vec<WeightsNeed> {
     let mut needs: Vec<WeightsNeed> = Vec::new();
-    for (index, formats) in question.formats.iter().enumerate() {
+    for (index, formats) in problem.formats.iter().enumerate() {
         if needs.iter().any(|need| need.weight_format == formats.weights) {
             continue;
         }
-        let (weights, usable) = weights(question, index);
+        let (weights, usable) = weights(problem, index);
         needs.push(WeightsNeed {
             weight_format: formats.weights.clone(),
             weights_bytes: weights,

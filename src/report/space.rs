@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::search::family::StrategyFamily;
 use crate::search::outcome::Outcome;
-use crate::search::question::{OffloadPolicy, Problem, Traffic};
+use crate::search::problem::{OffloadPolicy, Problem, Traffic};
 use crate::search::shape::MOST_REQUESTS_PER_RANK;
 
 /// The search space and the model under which a result is optimal.
@@ -54,28 +54,28 @@ pub static OUTSIDE: [(&str, &str); 8] = [
 ];
 
 /// The space of `outcome`.
-pub fn space(question: &Problem, outcome: &Outcome) -> Space {
-    let offload = match question.offload {
+pub fn space(problem: &Problem, outcome: &Outcome) -> Space {
+    let offload = match problem.offload {
         OffloadPolicy::Auto => "only if nothing fits without it",
         OffloadPolicy::Never => "not used",
         OffloadPolicy::Always => "always used",
     };
-    let loads = match question.traffic {
+    let loads = match problem.traffic {
         Traffic::Free => "every concurrency that fits",
         Traffic::InFlight(_) => "the given concurrency, spread evenly over equal replicas",
         Traffic::Rate(_) => "the lowest concurrency that sustains the rate",
     };
-    let several = question.cluster.devices() > 1;
-    let pair = |one: &crate::search::question::Formats| format!("{} weights, {} KV", one.weights, one.kv);
+    let several = problem.cluster.devices() > 1;
+    let pair = |one: &crate::search::problem::Formats| format!("{} weights, {} KV", one.weights, one.kv);
     Space {
         plans: outcome.census.candidates,
         under: "rooflines and mean continuous batching, calibrated on measurements".into(),
-        degrees: question.runtime.1.iter().filter(|degree| *degree != "disagg").cloned().collect(),
-        formats: question.formats.iter().map(pair).collect(),
-        split: question.split,
-        mixes: several && matches!(question.family, StrategyFamily::Any | StrategyFamily::Mixed),
+        degrees: problem.runtime.1.iter().filter(|degree| *degree != "disagg").cloned().collect(),
+        formats: problem.formats.iter().map(pair).collect(),
+        split: problem.split,
+        mixes: several && matches!(problem.family, StrategyFamily::Any | StrategyFamily::Mixed),
         offload: offload.into(),
-        family: (question.family != StrategyFamily::Any).then_some(question.family),
+        family: (problem.family != StrategyFamily::Any).then_some(problem.family),
         most_requests_per_rank: MOST_REQUESTS_PER_RANK,
         loads: loads.into(),
         outside: OUTSIDE.iter().map(|(what, _)| (*what).to_string()).collect(),

@@ -58,20 +58,20 @@ pub fn table(answer: &OptimizeResult) -> String {
 
 /// The estimate of a given deployment.
 pub fn estimate(estimated: &EstimateResult) -> String {
-    let EstimateResult { candidate, question, detail, assumptions } = estimated;
-    let head = head::estimate(candidate, question, page::WIDTH);
+    let EstimateResult { candidate, question: inputs, detail, assumptions } = estimated;
+    let head = head::estimate(candidate, inputs, page::WIDTH);
     let Some(detail) = detail else { return head };
     let memory = memory::memory(&detail.pools);
     if candidate.metrics.is_none() {
-        return page::join([head, devices::devices(candidate, question, &[]), memory]);
+        return page::join([head, devices::devices(candidate, inputs, &[]), memory]);
     }
     page::join([
         head,
-        metrics::metrics(candidate, question),
+        metrics::metrics(candidate, inputs),
         percentiles::percentiles(&detail.percentiles),
-        devices::devices(candidate, question, &detail.constraints),
+        devices::devices(candidate, inputs, &detail.constraints),
         memory,
-        time::time(detail, question, candidate),
+        time::time(detail, inputs, candidate),
         binding::binding(&detail.constraints),
         basis::assumptions(&detail.evidence, assumptions) + &basis::prices(candidate),
     ])

@@ -5,14 +5,16 @@ use serde::Serialize;
 
 use super::answer::plan;
 use super::breakdown::{Breakdown, CLASSES};
-use super::number::{change as signed, count, digits, limit as spell, plain, requests, time, told, word};
+use super::number::{
+    change as signed, count, digits, format_metric, limit as spell, plain, requests, time, word,
+};
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::search::change::Change;
 use crate::search::family::StrategyFamily;
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{before, place};
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::why::{Along, ChangeResult, Duel, FamilyResult, aimed};
 use crate::spec::objective::{Direction, Metric};
 
@@ -100,15 +102,15 @@ fn figure(metric: Metric, value: f64) -> f64 {
     value / metric.entry().scale
 }
 
-fn strategy(question: &Problem, metric: Metric, tried: &FamilyResult) -> Strategy {
+fn strategy(problem: &Problem, metric: Metric, tried: &FamilyResult) -> Strategy {
     let best = tried.best.as_ref();
     let at = |metric: Metric| best.map(|found| found.point[place(metric)] * 1e3);
     Strategy {
         family: tried.family,
         plan: best.map(|found| plan(&found.candidate).label),
-        weight_format: best.map(|found| question.formats[found.candidate.formats].weights.clone()),
-        concurrency: best.map(|found| found.candidate.in_flight(question)),
-        value: best.and_then(|found| aimed(question, found)).map(|value| figure(metric, value)),
+        weight_format: best.map(|found| problem.formats[found.candidate.formats].weights.clone()),
+        concurrency: best.map(|found| found.candidate.in_flight(problem)),
+        value: best.and_then(|found| aimed(problem, found)).map(|value| figure(metric, value)),
         ttft_ms: at(Metric::Ttft),
         tpot_ms: at(Metric::Tpot),
         none: tried.none.clone(),
@@ -117,26 +119,26 @@ fn strategy(question: &Problem, metric: Metric, tried: &FamilyResult) -> Strateg
 
 /// The explanation of `best` from the plans tried.
 pub fn why(
-    question: &Problem,
+    problem: &Problem,
     best: &EvaluatedCandidate,
     mut tried: Vec<FamilyResult>,
     duels: &[(u64, Duel)],
     worths: &[ChangeResult],
 ) -> Option<Why> {
-    let metric = question.aims.first()?.metric;
+    let metric = problem.aims.first()?.metric;
     tried.sort_by(|a, b| match (&a.best, &b.best) {
-        (Some(x), Some(y)) if before(&x.point, &y.point, &question.aims) => std::cmp::Ordering::Less,
-        (Some(x), Some(y)) if before(&y.point, &x.point, &question.aims) => std::cmp::Ordering::Greater,
+        (Some(x), Some(y)) if before(&x.point, &y.point, &problem.aims) => std::cmp::Ordering::Less,
+        (Some(x), Some(y)) if before(&y.point, &x.point, &problem.aims) => std::cmp::Ordering::Greater,
         (x, y) => y.is_some().cmp(&x.is_some()),
     });
     let winner = StrategyFamily::of(&best.candidate);
     let runner = tried.iter().filter(|one| one.family != winner).find_map(|one| one.best.as_ref());
     Some(Why {
-        sentence: sentence(question, metric, best, runner),
+        sentence: sentence(problem, metric, best, runner),
         metric: metric.entry().column.to_string(),
-        strategies: tried.iter().map(|one| strategy(question, metric, one)).collect(),
+        strategies: tried.iter().map(|one| strategy(problem, metric, one)).collect(),
         crossovers: duels.iter().map(|(now, duel)| crossing(*now, duel)).collect(),
-        worth: worths.iter().map(|worth| gain(question, metric, best, worth)).collect(),
+        worth: worths.iter().map(|worth| gain(problem, metric, best, worth)).collect(),
     })
 }
 
@@ -158,17 +160,17 @@ fn crossing(now: u64, duel: &Duel) -> Crossing {
 }
 
 /// A change in words.
-fn spoken(question: &Problem, change: Change) -> String {
+fn spoken(problem: &Problem, change: Change) -> String {
     let tenth = |factor: f64| format!("{} % more", plain((factor - 1.0) * 100.0));
     match change {
         Change::Memory(bytes) => format!("{} GB more memory per device", plain(bytes / 1e9)),
         Change::Bandwidth(factor) => format!("{} memory bandwidth", tenth(factor)),
         Change::Compute(factor) => format!("{} compute", tenth(factor)),
         Change::Links(factor) => format!("{} interconnect bandwidth", tenth(factor)),
-        Change::Device if question.cluster.nodes > 1 => "one more node".into(),
+        Change::Device if problem.cluster.nodes > 1 => "one more node".into(),
         Change::Device => "one more device".into(),
         Change::Limit(metric, more) => {
-            let limit = question.limit(metric).unwrap_or(0.0);
+            let limit = problem.limit(metric).unwrap_or(0.0);
             format!("{} ≤ {} (+{})", word(metric), spell((limit + more) * 1e3), spell(more * 1e3))
         }
         Change::InFlight(requests) => count(requests, "concurrent request"),
@@ -177,13 +179,13 @@ fn spoken(question: &Problem, change: Change) -> String {
     }
 }
 
-fn gain(question: &Problem, metric: Metric, best: &EvaluatedCandidate, worth: &ChangeResult) -> Gain {
+fn gain(problem: &Problem, metric: Metric, best: &EvaluatedCandidate, worth: &ChangeResult) -> Gain {
     let then = worth.best.as_ref();
     Gain {
-        what: spoken(question, worth.change),
-        value: then.and_then(|found| aimed(&worth.question, found)).map(|value| figure(metric, value)),
+        what: spoken(problem, worth.change),
+        value: then.and_then(|found| aimed(&worth.problem, found)).map(|value| figure(metric, value)),
         plan: then.map(|found| plan(&found.candidate).label),
-        helps: then.is_some_and(|found| before(&found.point, &best.point, &question.aims)),
+        helps: then.is_some_and(|found| before(&found.point, &best.point, &problem.aims)),
     }
 }
 
@@ -203,16 +205,16 @@ fn ahead(metric: Metric, winner: f64, other: f64) -> String {
 }
 
 fn sentence(
-    question: &Problem,
+    problem: &Problem,
     metric: Metric,
     best: &EvaluatedCandidate,
     runner: Option<&EvaluatedCandidate>,
 ) -> String {
-    let scale = |found: &EvaluatedCandidate| aimed(question, found).unwrap_or(f64::NAN);
+    let scale = |found: &EvaluatedCandidate| aimed(problem, found).unwrap_or(f64::NAN);
     let name = |found: &EvaluatedCandidate| plan(&found.candidate).label;
     let unit = |value: f64| match metric {
-        Metric::Ttft | Metric::Tpot | Metric::E2e => told(metric, value),
-        _ => told(metric, figure(metric, value)),
+        Metric::Ttft | Metric::Tpot | Metric::E2e => format_metric(metric, value),
+        _ => format_metric(metric, figure(metric, value)),
     };
     let gives = format!("{} gives {}", name(best), unit(scale(best)));
     let Some(runner) = runner else { return format!("{gives}; no other strategy is feasible.") };
@@ -222,12 +224,12 @@ fn sentence(
         share => format!("{share} than the runner-up {} ({})", name(runner), unit(b)),
     };
     let step = |found: &EvaluatedCandidate| {
-        let evaluation = found.candidate.evaluate(&Plain, question, &mut ());
+        let evaluation = found.candidate.evaluate(&Plain, problem, &mut ());
         let tpot = found.point[place(Metric::Tpot)];
         (evaluation.decode.total.value().min(tpot), tpot)
     };
     let ((own, tpot), (other, slower)) = (step(best), step(runner));
-    let by = |found: &EvaluatedCandidate| Breakdown::of(question, &found.candidate).by_class(Phase::Decode);
+    let by = |found: &EvaluatedCandidate| Breakdown::of(problem, &found.candidate).by_class(Phase::Decode);
     let (mine, theirs) = (by(best), by(runner));
     let apart = |class| (mine.of(class) - theirs.of(class)).abs();
     let most = CLASSES.into_iter().max_by(|x, y| apart(*x).total_cmp(&apart(*y)));
@@ -242,10 +244,10 @@ fn sentence(
     format!(
         "{gives}, {lead}. With {}, TPOT is {}, {} of it prefill interference; the runner-up, with {}, \
          has {} and {}{class}.",
-        format_args!("{} concurrent requests", requests(best.candidate.in_flight(question))),
+        format_args!("{} concurrent requests", requests(best.candidate.in_flight(problem))),
         time(tpot * 1e3),
         time((tpot - own) * 1e3),
-        format_args!("{} concurrent requests", requests(runner.candidate.in_flight(question))),
+        format_args!("{} concurrent requests", requests(runner.candidate.in_flight(problem))),
         time(slower * 1e3),
         time((slower - other) * 1e3),
     )

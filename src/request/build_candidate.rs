@@ -5,7 +5,7 @@ use crate::plan::legal::has_experts;
 use crate::plan::parallel::ParallelPlan;
 use crate::report::answer::{carried, forbidden, unbound};
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::{cuts, largest, shape};
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
@@ -18,10 +18,10 @@ use crate::spec::notation::{NotationRole, Offloaded, PlanText, PoolText};
 ///
 /// # Errors
 /// Its degrees contradict each other or the model, or it needs more devices than available.
-pub fn candidate(question: &Problem, text: &PlanText) -> Result<Candidate, Error> {
+pub fn candidate(problem: &Problem, text: &PlanText) -> Result<Candidate, Error> {
     let mut candidate = Candidate {
-        formats: formats(question, text)?,
-        pools: text.pools.iter().map(|pool| laid(question, pool)).collect::<Result<_, _>>()?,
+        formats: formats(problem, text)?,
+        pools: text.pools.iter().map(|pool| pool_plan(problem, pool)).collect::<Result<_, _>>()?,
         offload: match text.offload {
             None => OffloadTarget::Nothing,
             Some(Offloaded::Layers) => OffloadTarget::Layers,
@@ -29,19 +29,19 @@ pub fn candidate(question: &Problem, text: &PlanText) -> Result<Candidate, Error
             Some(Offloaded::Kv) => OffloadTarget::Kv,
         },
     };
-    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
+    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
     let mut open: Vec<(PoolPlan, bool)> =
         candidate.pools.drain(..).zip(text.pools.iter().map(|pool| pool.concurrency.is_none())).collect();
-    open.sort_by_key(|(pool, _)| order.iter().position(|duty| *duty == pool.duty));
+    open.sort_by_key(|(pool, _)| order.iter().position(|duty| *duty == pool.role));
     let (pools, open): (Vec<PoolPlan>, Vec<bool>) = open.into_iter().unzip();
     candidate.pools = pools;
-    let (there, used) = (question.cluster.devices(), candidate.devices());
+    let (there, used) = (problem.cluster.devices(), candidate.devices());
     if used > there {
-        let expected = format!("at most {there}, the devices of {}", question.cluster.name);
+        let expected = format!("at most {there}, the devices of {}", problem.cluster.name);
         let fix = "lower a degree or the replicas, or set more hardware";
         return Err(Error::new("deployment", format!("{used} devices"), expected, fix));
     }
-    let has = |duty| candidate.pools.iter().any(|pool| pool.duty == duty);
+    let has = |duty| candidate.pools.iter().any(|pool| pool.role == duty);
     if has(PoolRole::Prefill) != has(PoolRole::Decode) {
         let found = if has(PoolRole::Prefill) { "only a prefill pool" } else { "only a decode pool" };
         let expected = "a prefill pool and a decode pool";
@@ -53,20 +53,20 @@ pub fn candidate(question: &Problem, text: &PlanText) -> Result<Candidate, Error
         return Err(Error::new("plan", "offload in disaggregated pools", expected, fix));
     }
     // A plan that no rule allows cannot be sharded.
-    if forbidden(question, &candidate).is_empty() {
-        load(question, &mut candidate, &open);
-        enough(question, &candidate)?;
+    if forbidden(problem, &candidate).is_empty() {
+        load(problem, &mut candidate, &open);
+        enough(problem, &candidate)?;
     }
     Ok(candidate)
 }
 
 /// Index of the formats that the plan names.
-fn formats(question: &Problem, text: &PlanText) -> Result<usize, Error> {
+fn formats(problem: &Problem, text: &PlanText) -> Result<usize, Error> {
     let is = |named: &Option<String>, id: &str| named.as_ref().is_none_or(|named| named == id);
     let fits =
-        question.formats.iter().position(|one| is(&text.weights, &one.weights) && is(&text.kv, &one.kv));
+        problem.formats.iter().position(|one| is(&text.weights, &one.weights) && is(&text.kv, &one.kv));
     fits.ok_or_else(|| {
-        let known = question.formats.iter().map(|one| format!("weights {}, kv {}", one.weights, one.kv));
+        let known = problem.formats.iter().map(|one| format!("weights {}, kv {}", one.weights, one.kv));
         let name = |id: &Option<String>| id.clone().unwrap_or_else(|| "any".to_string());
         let found = format!("weights {}, kv {}", name(&text.weights), name(&text.kv));
         let fix = "omit them from the plan, or set --weight-format and --kv-format";
@@ -75,24 +75,24 @@ fn formats(question: &Problem, text: &PlanText) -> Result<usize, Error> {
 }
 
 /// Equal replicas; their concurrency is still open.
-fn laid(question: &Problem, text: &PoolText) -> Result<PoolPlan, Error> {
-    let (duty, prefix) = match text.work {
-        NotationRole::Both => (PoolRole::Both, ""),
+fn pool_plan(problem: &Problem, text: &PoolText) -> Result<PoolPlan, Error> {
+    let (duty, prefix) = match text.role {
+        NotationRole::Aggregated => (PoolRole::Aggregated, ""),
         NotationRole::Prefill => (PoolRole::Prefill, "prefill-"),
         NotationRole::Decode => (PoolRole::Decode, "decode-"),
     };
-    let plan = plan(&text.degrees, &question.graph, prefix)?;
+    let plan = plan(&text.degrees, &problem.graph, prefix)?;
     let stages = match &text.degrees.stages {
-        Some(stages) => cut(question, &plan, stages, prefix)?,
+        Some(stages) => cut(problem, &plan, stages, prefix)?,
         None => vec![],
     };
     let concurrency = text.concurrency.unwrap_or(plan.dp);
-    Ok(PoolPlan { duty, plan, stages, replicas: text.degrees.replicas.unwrap_or(1), concurrency })
+    Ok(PoolPlan { role: duty, plan, stages, replicas: text.degrees.replicas.unwrap_or(1), concurrency })
 }
 
 /// Pipeline stages that hold all layers of the model.
-fn cut(question: &Problem, plan: &ParallelPlan, stages: &[u32], prefix: &str) -> Result<Vec<u32>, Error> {
-    let layers = question.graph.layer_block.len() as u64;
+fn cut(problem: &Problem, plan: &ParallelPlan, stages: &[u32], prefix: &str) -> Result<Vec<u32>, Error> {
+    let layers = problem.graph.layer_block.len() as u64;
     let sum: u64 = stages.iter().map(|layers| u64::from(*layers)).sum();
     let wrong = |found: String, expected: String| {
         let fix = "give the layers of each stage, first to last, or omit them for a balanced cut";
@@ -146,16 +146,16 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
 }
 
 /// Cuts pipelines and sets the concurrency of the pools that are `open`.
-fn load(question: &Problem, candidate: &mut Candidate, open: &[bool]) {
+fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
     for pool in candidate.pools.iter_mut().filter(|pool| pool.stages.is_empty()) {
-        pool.stages = cuts(question, pool.plan).swap_remove(0);
+        pool.stages = cuts(problem, pool.plan).swap_remove(0);
     }
-    let answers = |pool: &PoolPlan| pool.duty != PoolRole::Prefill;
+    let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
     let open: Vec<usize> = (0..open.len()).filter(|at| open[*at] && answers(&candidate.pools[*at])).collect();
     if open.is_empty() {
         return;
     }
-    if let Traffic::InFlight(requests) = question.traffic {
+    if let Traffic::InFlight(requests) = problem.traffic {
         let fixed = |(at, pool): (usize, &PoolPlan)| match open.contains(&at) || !answers(pool) {
             true => 0,
             false => pool.replicas.saturating_mul(pool.concurrency),
@@ -166,7 +166,7 @@ fn load(question: &Problem, candidate: &mut Candidate, open: &[bool]) {
         open.iter().for_each(|at| candidate.pools[*at].concurrency = each);
         return;
     }
-    let most: Vec<u64> = open.iter().map(|at| fits(question, candidate, *at)).collect();
+    let most: Vec<u64> = open.iter().map(|at| fits(problem, candidate, *at)).collect();
     let put = |candidate: &mut Candidate, requests: u64| {
         for (at, most) in open.iter().zip(&most) {
             let pool = &mut candidate.pools[*at];
@@ -174,10 +174,10 @@ fn load(question: &Problem, candidate: &mut Candidate, open: &[bool]) {
         }
     };
     let full = most.iter().copied().max().unwrap_or(1);
-    let enough = match question.traffic {
+    let enough = match problem.traffic {
         // For a required rate: the smallest concurrency that sustains it.
         Traffic::Rate(rate) => {
-            let (unbound, mut probe) = (unbound(question), candidate.clone());
+            let (unbound, mut probe) = (unbound(problem), candidate.clone());
             let too_few = largest(full, |requests| {
                 put(&mut probe, requests);
                 carried(&unbound, &probe) < rate
@@ -190,18 +190,18 @@ fn load(question: &Problem, candidate: &mut Candidate, open: &[bool]) {
 }
 
 /// Requests per rank that fit in a replica of a pool; 0 where not even one fits.
-fn fits(question: &Problem, candidate: &Candidate, at: usize) -> u64 {
+fn fits(problem: &Problem, candidate: &Candidate, at: usize) -> u64 {
     let pool = &candidate.pools[at];
-    let instance = Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers());
-    shape(question, candidate.formats, &instance, candidate.offload).map_or(0, |shape| shape.fits)
+    let instance = Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
+    shape(problem, candidate.formats, &instance, candidate.offload).map_or(0, |shape| shape.fits)
 }
 
 /// Checks that aggregated pools hold the whole requested concurrency.
-fn enough(question: &Problem, candidate: &Candidate) -> Result<(), Error> {
-    let Traffic::InFlight(requests) = question.traffic else { return Ok(()) };
+fn enough(problem: &Problem, candidate: &Candidate) -> Result<(), Error> {
+    let Traffic::InFlight(requests) = problem.traffic else { return Ok(()) };
     let each = candidate.pools.iter().map(|pool| pool.replicas.saturating_mul(pool.concurrency));
     let there = each.fold(0, u64::saturating_add);
-    if candidate.apart() || there >= requests {
+    if candidate.is_disaggregated() || there >= requests {
         return Ok(());
     }
     let fix = "raise @ of a pool, or omit it";
@@ -220,15 +220,15 @@ mod tests {
     fn question(model: &str, hardware: &str) -> Problem {
         let (model, hardware) = (Some(model.into()), Some(hardware.into()));
         let scenario = Scenario { model, hardware, ..Scenario::default() };
-        ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap()
+        ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().problem().unwrap()
     }
 
-    fn of(question: &Problem, both: Degrees) -> Result<Candidate, Error> {
-        candidate(question, &Deployment { both, ..Deployment::default() }.text()?)
+    fn of(problem: &Problem, both: Degrees) -> Result<Candidate, Error> {
+        candidate(problem, &Deployment { both, ..Deployment::default() }.text()?)
     }
 
-    fn typed(question: &Problem, plan: &str) -> Result<Candidate, Error> {
-        candidate(question, &plan.parse()?)
+    fn typed(problem: &Problem, plan: &str) -> Result<Candidate, Error> {
+        candidate(problem, &plan.parse()?)
     }
 
     #[test]
@@ -264,8 +264,11 @@ mod tests {
         let dense = question("Llama-3.1-8B", "8xh100");
         let found = typed(&dense, "both 1 x tp1 @3, decode 1 x tp2 @24, prefill 2 x pp2[20,12] @1").unwrap();
         let pools: Vec<_> =
-            found.pools.iter().map(|pool| (pool.duty, pool.replicas, pool.concurrency)).collect();
-        assert_eq!(pools, [(PoolRole::Prefill, 2, 1), (PoolRole::Decode, 1, 24), (PoolRole::Both, 1, 3)]);
+            found.pools.iter().map(|pool| (pool.role, pool.replicas, pool.concurrency)).collect();
+        assert_eq!(
+            pools,
+            [(PoolRole::Prefill, 2, 1), (PoolRole::Decode, 1, 24), (PoolRole::Aggregated, 1, 3)]
+        );
         assert_eq!(found.pools[0].stages, [20, 12]);
         let mix = typed(&dense, "1 x tp4 + 2 x tp1, weights fp8").unwrap();
         assert_eq!(dense.formats[mix.formats].weights, "fp8");

@@ -29,7 +29,7 @@ use crate::store::prediction_intervals::model_key;
 use crate::validate::measured::MeasuredRow;
 use errors::{Errors, each, errors, medians};
 use left_out::{HoldoutPredictions, intervals, left_out as tell, picture, rows};
-use memory_ratios::{MemoryRatios, beside};
+use memory_ratios::{MemoryRatios, memory_ratios};
 
 /// A request of `calibrate`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -116,7 +116,7 @@ pub fn calibrate(
 impl CalibrateRequest {
     fn latency(&self, catalog: &Catalog, measured: &[MeasuredRow]) -> Result<LatencyFit, Error> {
         let (split, found): (Vec<CalibrationSample>, Vec<CalibrationSample>) =
-            self.samples(catalog, measured).into_iter().partition(|sample| sample.posed.pools.len() > 1);
+            self.samples(catalog, measured).into_iter().partition(|sample| sample.deployment.pools.len() > 1);
         let samples: Vec<&CalibrationSample> = found.iter().collect();
         let mut runtimes: Vec<String> = found.iter().map(|sample| sample.runtime.clone()).collect();
         runtimes.sort();
@@ -167,14 +167,14 @@ impl CalibrateRequest {
                 HoldoutGroup::Model,
                 HoldoutGroup::Device,
                 HoldoutGroup::DeviceAndRuntime,
-                HoldoutGroup::Maker,
+                HoldoutGroup::Vendor,
             ],
             false => &[HoldoutGroup::Fifth, HoldoutGroup::Model, HoldoutGroup::Device],
         };
         let without = |out: &HoldoutGroup| HoldoutPredictions {
-            out: *out,
+            holdout: *out,
             keys: out.keys(&samples),
-            made: left_out(&samples, &fit, *out),
+            predictions: left_out(&samples, &fit, *out),
         };
         // If all rows are of one kind, no rows remain to predict it from.
         let several = |one: &HoldoutGroup| one.keys(&samples).windows(2).any(|pair| pair[0] != pair[1]);
@@ -184,8 +184,8 @@ impl CalibrateRequest {
         let mut all = vec![tell(&before), fitted.clone()];
         for (one, errors) in held_out.iter().zip(&strata) {
             all.push(errors.clone());
-            if matches!(one.out, HoldoutGroup::Model | HoldoutGroup::Device) {
-                all.extend(each(&one.keys, &samples, &one.made).iter().map(tell));
+            if matches!(one.holdout, HoldoutGroup::Model | HoldoutGroup::Device) {
+                all.extend(each(&one.keys, &samples, &one.predictions).iter().map(tell));
             }
         }
         let mut profiles = BTreeMap::new();
@@ -229,20 +229,20 @@ impl CalibrateRequest {
         let wanted: Vec<String> = self.runtime.iter().map(|name| runtime(name)).collect();
         rows.retain(|row| {
             let selected = wanted.is_empty() || wanted.contains(&runtime(&row.runtime));
-            row.doubt.is_empty() && selected
+            row.warning.is_empty() && selected
         });
         Ok(rows)
     }
 
     fn samples(&self, catalog: &Catalog, rows: &[MeasuredRow]) -> Vec<CalibrationSample> {
-        let fit = if self.whole { ProfileFit::Without } else { ProfileFit::Shipped };
+        let fit = if self.whole { ProfileFit::KernelsOnly } else { ProfileFit::Shipped };
         let ready = ready(catalog, rows, fit);
         let made = rows.iter().zip(ready).filter_map(|(row, ready)| {
             let mut sample = sample(row, ready.ok()?);
             sample.ttft = row.outcome.ttft_ms.map(|value| value / 1e3);
             sample.tpot = row.outcome.tpot_ms.map(|value| value / 1e3);
             if self.whole {
-                BEGINNINGS.iter().for_each(|known| set(&mut sample.machine, known.of, known.value));
+                BEGINNINGS.iter().for_each(|known| set(&mut sample.machine, known.constant, known.value));
             }
             // A sample without a positive predicted time determines no constant.
             let PredictedTimes { ttft, tpot } = sample.times(&[0.0; ORDER.len()]);
@@ -256,7 +256,8 @@ impl CalibrateRequest {
 /// The error of the predicted memory except the KV cache.
 fn memory(catalog: &Catalog, rows: &[MeasuredRow]) -> Result<MemoryFit, Error> {
     let ready = ready(catalog, rows, ProfileFit::Shipped);
-    let memory = beside(rows.iter().zip(&ready).filter_map(|(row, ready)| Some((row, ready.as_ref().ok()?))));
+    let memory =
+        memory_ratios(rows.iter().zip(&ready).filter_map(|(row, ready)| Some((row, ready.as_ref().ok()?))));
     if memory.is_empty() {
         return Err(Error::new(
             "calibrate",
@@ -281,19 +282,19 @@ fn profile(catalog: &Catalog, name: &str) -> Result<Value, Error> {
 }
 
 fn sample(row: &MeasuredRow, ready: PreparedRow) -> CalibrationSample {
-    let formats = &ready.question.formats[0];
-    let graph = &ready.question.graph;
+    let formats = &ready.problem.formats[0];
+    let graph = &ready.problem.graph;
     CalibrationSample {
         id: row.id.clone(),
         runtime: ready.runtime,
         model: model_key(graph),
         hardware: row.hardware.clone(),
         machine: formats.plain().clone(),
-        class: ready.question.cluster.device.class.clone(),
-        family: ready.question.cluster.device.family.clone(),
+        class: ready.problem.cluster.device.class.clone(),
+        family: ready.problem.cluster.device.family.clone(),
         weight_format: formats.weights.clone(),
-        traits: ready.traits,
-        posed: ready.posed,
+        calibration_key: ready.calibration_key,
+        deployment: ready.deployment,
         ttft: None,
         tpot: None,
     }
@@ -315,7 +316,7 @@ fn measured_at(own: &[&CalibrationSample]) -> Vec<MeasuredAt> {
     let mut found = BTreeMap::<(&String, &String, &String), MeasuredAt>::new();
     for sample in own {
         let key = (&sample.model, &sample.hardware, &sample.weight_format);
-        let (lengths, requests) = (sample.posed.lengths, sample.posed.requests());
+        let (lengths, requests) = (sample.deployment.lengths, sample.deployment.requests());
         let one = found.entry(key).or_insert_with(|| MeasuredAt {
             model: sample.model.clone(),
             hardware: sample.hardware.clone(),
@@ -345,7 +346,7 @@ fn source(name: &str, own: &[&CalibrationSample], all: usize, errors: &Errors) -
 
 /// The kind of measurement.
 fn kind(samples: &[&CalibrationSample]) -> &'static str {
-    match samples.iter().all(|sample| sample.posed.timed_separately) {
+    match samples.iter().all(|sample| sample.deployment.timed_separately) {
         true => "prefill and decode rates of single streams",
         false => "aggregated serving points",
     }

@@ -53,7 +53,7 @@ pub fn catalog(
 ) -> Result<CatalogReport, Error> {
     let kind = request.kind;
     let Some(name) = &request.name else {
-        let shelf = catalog.shelf(kind);
+        let shelf = catalog.entries(kind);
         let lines = shelf.values().map(|entry| line_of(kind, entry));
         return Ok(CatalogReport::Entries(lines.collect::<Result<_, Error>>()?));
     };

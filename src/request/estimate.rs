@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::RequestControl;
 use super::build_candidate::candidate;
 use super::inputs::report_inputs;
-use crate::report::answer::estimated;
+use crate::report::answer::estimate_result;
 use crate::report::result::EstimateResult;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -35,9 +35,9 @@ pub fn estimate(
     request: &EstimateRequest,
     _control: &RequestControl,
 ) -> Result<EstimateResult, Error> {
-    let (problem, plan) = with_plan(catalog, &request.scenario)?;
-    let question = problem.question()?;
-    Ok(estimated(&question, report_inputs(&problem, &question), &candidate(&question, &plan)?))
+    let (resolved, plan) = with_plan(catalog, &request.scenario)?;
+    let problem = resolved.problem()?;
+    Ok(estimate_result(&problem, report_inputs(&resolved, &problem), &candidate(&problem, &plan)?))
 }
 
 /// The problem and its given plan; an empty plan is one replica on one device. Formats of the plan are added to those
@@ -46,13 +46,13 @@ pub fn estimate(
 /// # Errors
 /// The problem or the plan is faulty.
 pub fn with_plan(catalog: &Catalog, scenario: &Scenario) -> Result<(ResolvedScenario, PlanText), Error> {
-    let problem = ResolvedScenario::resolve(catalog, scenario)?;
-    let plan = problem.deployment.clone().unwrap_or_default().text()?;
+    let resolved = ResolvedScenario::resolve(catalog, scenario)?;
+    let plan = resolved.deployment.clone().unwrap_or_default().text()?;
     let of = |id: &Option<String>, known: &[FormatOption]| {
         id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
     };
-    if of(&plan.weights, &problem.weight_formats) && of(&plan.kv, &problem.kv_formats) {
-        return Ok((problem, plan));
+    if of(&plan.weights, &resolved.weight_formats) && of(&plan.kv, &resolved.kv_formats) {
+        return Ok((resolved, plan));
     }
     let named = |key: &str, stated: &Option<String>, named: &Option<String>| match (stated, named) {
         (Some(stated), Some(named)) if stated != named && stated != "any" => {
@@ -66,13 +66,13 @@ pub fn with_plan(catalog: &Catalog, scenario: &Scenario) -> Result<(ResolvedScen
         kv_format: named("kv-format", &scenario.kv_format, &plan.kv)?,
         ..scenario.clone()
     };
-    let problem = ResolvedScenario::resolve(catalog, &scenario)?;
+    let resolved = ResolvedScenario::resolve(catalog, &scenario)?;
     // A format may have several names.
     let id = |named: &Option<String>, known: &[FormatOption]| {
         named.as_ref().and(known.first()).map(|choice| choice.format.id.clone())
     };
-    let (weights, kv) = (id(&plan.weights, &problem.weight_formats), id(&plan.kv, &problem.kv_formats));
-    Ok((problem, PlanText { weights, kv, ..plan }))
+    let (weights, kv) = (id(&plan.weights, &resolved.weight_formats), id(&plan.kv, &resolved.kv_formats));
+    Ok((resolved, PlanText { weights, kv, ..plan }))
 }
 
 /// The scenario of a saved result or a deployment in JSON; fields of `scenario` and `deployment` take precedence.

@@ -8,9 +8,9 @@ use super::build_candidate::candidate;
 use super::estimate::with_plan;
 use super::inputs::report_inputs;
 use crate::quantity::ledger::{Explanation, Leaf, Ledger};
-use crate::report::answer::{estimated, forbidden};
+use crate::report::answer::{estimate_result, forbidden};
 use crate::search::candidate::Candidate;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::run::run;
 use crate::serving::evaluate::Evaluation;
 use crate::spec::error::Error;
@@ -106,7 +106,7 @@ pub enum ExplainReport {
 /// An explained number with the deployment it belongs to.
 pub struct Explained {
     /// The problem.
-    pub question: Problem,
+    pub problem: Problem,
     /// The deployment.
     pub candidate: Candidate,
     /// The number.
@@ -147,24 +147,24 @@ pub fn explained(
     control: &RequestControl,
 ) -> Result<Result<Explained, String>, Error> {
     request.depth.map_or(Ok(()), |depth| DEPTH.check_whole("depth", depth))?;
-    let (problem, plan) = with_plan(catalog, &request.scenario)?;
-    let question = problem.question()?;
-    let candidate = match problem.deployment {
-        Some(_) => Some(candidate(&question, &plan)?),
-        None => run(&question, &control.search).best.map(|found| found.candidate),
+    let (resolved, plan) = with_plan(catalog, &request.scenario)?;
+    let problem = resolved.problem()?;
+    let candidate = match resolved.deployment {
+        Some(_) => Some(candidate(&problem, &plan)?),
+        None => run(&problem, &control.search).best.map(|found| found.candidate),
     };
     let Some(candidate) = candidate else {
         let reason = "no feasible deployment, so no number to explain; `optimize` reports the reasons";
         return Ok(Err(reason.to_owned()));
     };
-    let broken = forbidden(&question, &candidate);
+    let broken = forbidden(&problem, &candidate);
     if !broken.is_empty() {
         let broken: Vec<String> = broken.iter().map(ToString::to_string).collect();
         let broken = broken.join("; ");
         return Ok(Err(format!("the deployment cannot run, so no number to explain: {broken}")));
     }
     let ledger = Ledger::new();
-    let evaluation = candidate.evaluate(&&ledger, &question, &mut ());
+    let evaluation = candidate.evaluate(&&ledger, &problem, &mut ());
     let number = request.number.of(&evaluation).ok_or_else(|| match request.number {
         Number::UsdPerMtok => {
             let found = "usd_per_mtok, for a device without a known price";
@@ -184,8 +184,8 @@ pub fn explained(
         })?,
     };
     let violations =
-        estimated(&question, report_inputs(&problem, &question), &candidate).candidate.violations;
+        estimate_result(&problem, report_inputs(&resolved, &problem), &candidate).candidate.violations;
     let depth = request.depth.unwrap_or(LEVELS) as usize;
     let (explanation, leaves) = (ledger.explain(number, depth), ledger.leaves(number));
-    Ok(Ok(Explained { question, candidate, explanation, leaves, depth, violations }))
+    Ok(Ok(Explained { problem, candidate, explanation, leaves, depth, violations }))
 }

@@ -6,47 +6,47 @@ use crate::report::why::{Why, why as told};
 use crate::search::family::StrategyFamily;
 use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::{before, place};
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::run::{UNWATCHED, run};
-use crate::search::why::{duel, families, stands, worths};
+use crate::search::why::{change_results, duel, families, stands};
 use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The problem as understood, every default filled in.
-pub fn report_inputs(problem: &ResolvedScenario, question: &Problem) -> ReportInputs {
+pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportInputs {
     let formats = |choices: &[FormatOption]| {
         choices.iter().map(|choice| format!("{} ({})", choice.format.id, choice.why)).collect()
     };
-    let (workload, objective) = (&problem.workload, &problem.objective);
+    let (workload, objective) = (&resolved.workload, &resolved.objective);
     ReportInputs {
-        model: problem.model.name.clone(),
-        hardware: problem.cluster.name.clone(),
-        devices: problem.cluster.devices(),
-        runtime: problem.runtime.id.clone(),
-        runtime_version: problem.runtime_version.clone(),
+        model: resolved.model.name.clone(),
+        hardware: resolved.cluster.name.clone(),
+        devices: resolved.cluster.devices(),
+        runtime: resolved.runtime.id.clone(),
+        runtime_version: resolved.runtime_version.clone(),
         workload: workload.id.clone(),
         isl: workload.isl,
         osl: workload.osl,
         prefix: workload.prefix,
-        images: problem.graph.seen.as_ref().map(|seen| ReportImages {
+        images: resolved.graph.image_inputs.as_ref().map(|seen| ReportImages {
             number: seen.images.value,
             size: workload.image_size,
             tokens: seen.tokens.value,
         }),
         concurrency: workload.concurrency,
         rate: workload.rate,
-        percentile: question.stated.tail,
-        risk: problem.risk,
-        speculation: question.graph.draft.as_ref().zip(problem.acceptance).map(|(draft, acceptance)| {
+        percentile: problem.workload.tail,
+        risk: resolved.confidence,
+        speculation: problem.graph.draft.as_ref().zip(resolved.acceptance).map(|(draft, acceptance)| {
             Speculation { draft: draft.name.clone(), tokens: draft.tokens, acceptance }
         }),
         limits: objective.limits,
         objective: objective.id.clone(),
         optimize: objective.optimize.clone(),
-        pareto: question.axes.iter().map(|metric| metric.entry().name.to_string()).collect(),
-        weight_formats: formats(&problem.weight_formats),
-        kv_formats: formats(&problem.kv_formats),
+        pareto: problem.axes.iter().map(|metric| metric.entry().name.to_string()).collect(),
+        weight_formats: formats(&resolved.weight_formats),
+        kv_formats: formats(&resolved.kv_formats),
     }
 }
 
@@ -54,18 +54,18 @@ pub fn report_inputs(problem: &ResolvedScenario, question: &Problem) -> ReportIn
 ///
 /// # Errors
 /// The problem in that format cannot be built.
-pub fn lower_format(problem: &ResolvedScenario, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
-    let Some(lower) = problem.lower_formats.first() else { return Ok(None) };
+pub fn lower_format(resolved: &ResolvedScenario, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
+    let Some(lower) = resolved.lower_formats.first() else { return Ok(None) };
     // An interrupted search waits for no other.
     if matches!(outcome.status, Status::Feasible | Status::Unknown) {
         return Ok(None);
     }
-    let with = ResolvedScenario { weight_formats: vec![lower.clone()], ..problem.clone() };
+    let with = ResolvedScenario { weight_formats: vec![lower.clone()], ..resolved.clone() };
     // Only the optimum is needed: without axes the search keeps no front.
-    let mut question = with.question()?;
-    question.axes.clear();
-    let then = run(&question, &UNWATCHED);
-    let Some(metric) = question.aims.first().map(|aim| aim.metric) else { return Ok(None) };
+    let mut problem = with.problem()?;
+    problem.axes.clear();
+    let then = run(&problem, &UNWATCHED);
+    let Some(metric) = problem.aims.first().map(|aim| aim.metric) else { return Ok(None) };
     let figure = |outcome: &Outcome| {
         let value = outcome.best.as_ref()?.point[place(metric)] / metric.entry().scale;
         value.is_finite().then_some(value)
@@ -81,19 +81,19 @@ pub fn lower_format(problem: &ResolvedScenario, outcome: &Outcome) -> Result<Opt
 }
 
 /// Explains why `best` is the best, by further searches.
-pub fn why(question: &Problem, best: &EvaluatedCandidate) -> Option<Why> {
-    let tried = families(question);
+pub fn why(problem: &Problem, best: &EvaluatedCandidate) -> Option<Why> {
+    let tried = families(problem);
     let winner = StrategyFamily::of(&best.candidate);
     // The best of the other families, in the same order as everywhere.
     let others = tried.iter().filter(|one| one.family != winner);
     let runner = others.filter_map(|one| Some((one.family, one.best.as_ref()?)));
-    let runner = runner.reduce(|a, b| if before(&b.1.point, &a.1.point, &question.aims) { b } else { a });
+    let runner = runner.reduce(|a, b| if before(&b.1.point, &a.1.point, &problem.aims) { b } else { a });
     let duels: Vec<_> = match runner {
-        Some((other, _)) => stands(question, best)
+        Some((other, _)) => stands(problem, best)
             .into_iter()
-            .filter_map(|(along, now)| Some((now, duel(question, along, now, (winner, other))?)))
+            .filter_map(|(along, now)| Some((now, duel(problem, along, now, (winner, other))?)))
             .collect(),
         None => vec![],
     };
-    told(question, best, tried.clone(), &duels, &worths(question))
+    told(problem, best, tried.clone(), &duels, &change_results(problem))
 }

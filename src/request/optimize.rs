@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::RequestControl;
 use super::inputs::{lower_format, report_inputs, why};
 use super::remedy::InfeasibleProblem;
-use crate::report::answer::answer;
+use crate::report::answer::optimize_result;
 use crate::report::proof::Proof;
 use crate::report::result::OptimizeResult;
 use crate::search::outcome::Status;
@@ -39,21 +39,21 @@ pub fn optimize(
     control: &RequestControl,
 ) -> Result<OptimizeResult, Error> {
     let scenario = &request.scenario;
-    let problem = &ResolvedScenario::resolve(catalog, scenario)?;
-    let question = &problem.question()?;
-    let outcome = run(question, &control.search);
+    let resolved = &ResolvedScenario::resolve(catalog, scenario)?;
+    let problem = &resolved.problem()?;
+    let outcome = run(problem, &control.search);
     let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
-    let lower = lower_format(problem, &outcome)?;
+    let lower = lower_format(resolved, &outcome)?;
     let most = request.max_front_points.unwrap_or(usize::MAX);
-    let report = answer(question, report_inputs(problem, question), &outcome, lower, most);
+    let report = optimize_result(problem, report_inputs(resolved, problem), &outcome, lower, most);
     let best = outcome.best.as_ref().filter(|_| request.why && !stopped);
     let conflict = (outcome.status == Status::Infeasible).then(|| {
-        InfeasibleProblem { catalog, scenario, problem, question, control: &control.search }.conflict()
+        InfeasibleProblem { catalog, scenario, resolved, problem, control: &control.search }.conflict()
     });
     Ok(OptimizeResult {
         proof: Proof { stopped_by: (control.stopped_by)().filter(|_| stopped), ..report.proof },
         scenario: Some(scenario.clone()),
-        why: best.and_then(|best| why(question, best)),
+        why: best.and_then(|best| why(problem, best)),
         conflict,
         ..report
     })

@@ -4,10 +4,10 @@
 mod lengths;
 mod system;
 
-use crate::report::flag::{Digits, Flag, stated};
+use crate::report::flag::{Digits, Flag, condition_flags};
 use crate::report::relax::{ConflictReport, ConflictSet, Remedy, RemedyClaim};
 use crate::search::conflict::hitting;
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::search::relax::{
     Condition, Stopped, answered, conflicts, factor, largest_below, least, with, without,
 };
@@ -49,9 +49,9 @@ pub struct InfeasibleProblem<'a> {
     /// The scenario as typed.
     pub scenario: &'a Scenario,
     /// The resolved scenario.
-    pub problem: &'a ResolvedScenario,
+    pub resolved: &'a ResolvedScenario,
     /// The infeasible problem.
-    pub question: &'a Problem,
+    pub problem: &'a Problem,
     /// Stops searches.
     pub control: &'a Control<'a>,
 }
@@ -65,17 +65,17 @@ impl InfeasibleProblem<'_> {
     }
 
     fn fill(&self, found: &mut ConflictReport) -> Result<(), Stopped> {
-        let fits = self.question.context_fits();
+        let fits = self.problem.context_fits();
         if fits.is_err() {
             return self.lengths(found);
         }
-        let all = conflicts(self.question, self.control)?;
+        let all = conflicts(self.problem, self.control)?;
         if all.bare {
             self.lengths(found)?;
         } else {
             found.conflicts = all.sets.iter().map(|set| ConflictSet::of(set)).collect();
             for way in ways(&all.sets) {
-                let flags = self.loosened(self.question, &way)?;
+                let flags = self.loosened(self.problem, &way)?;
                 found.remedies.extend(self.confirmed(flags)?);
             }
         }
@@ -86,14 +86,14 @@ impl InfeasibleProblem<'_> {
     }
 
     /// The problem with typed flags; none where they do not resolve.
-    fn asked(&self, flags: &[Flag]) -> Option<Problem> {
+    fn with_flags(&self, flags: &[Flag]) -> Option<Problem> {
         let scenario = with_flags(flags, self.scenario);
-        ResolvedScenario::resolve(self.catalog, &scenario).ok()?.question().ok()
+        ResolvedScenario::resolve(self.catalog, &scenario).ok()?.problem().ok()
     }
 
     /// Whether the problem with typed flags is feasible.
     fn works(&self, flags: &[Flag]) -> Result<bool, Stopped> {
-        self.asked(flags).map_or(Ok(false), |question| answered(&question, self.control))
+        self.with_flags(flags).map_or(Ok(false), |problem| answered(&problem, self.control))
     }
 
     /// A remedy of flags that are feasible as typed, rounded outward where the printed value just misses; none where
@@ -127,8 +127,8 @@ impl InfeasibleProblem<'_> {
 
     /// The current values of `flags`.
     fn now(&self, flags: &[Flag]) -> String {
-        let limit = |metric| Some(stated(&Condition::Limit(metric, self.question.limit(metric)?)));
-        let workload = &self.problem.workload;
+        let limit = |metric| Some(condition_flags(&Condition::Limit(metric, self.problem.limit(metric)?)));
+        let workload = &self.resolved.workload;
         let one = |flag: &Flag| match flag {
             Flag::Limit(metric, ..) => limit(*metric),
             Flag::Concurrency(_) => Some(format!("--concurrency {}", workload.concurrency?)),
@@ -136,7 +136,7 @@ impl InfeasibleProblem<'_> {
             Flag::Isl(_) => Some(format!("--isl {}", workload.isl)),
             Flag::Osl(_) => Some(format!("--osl {}", workload.osl)),
             Flag::Prefix(_) => Some(format!("--prefix {}", workload.prefix)),
-            Flag::Hardware(..) => Some(format!("--hardware {}", self.problem.cluster.id)),
+            Flag::Hardware(..) => Some(format!("--hardware {}", self.resolved.cluster.id)),
             Flag::WeightFormat(_) => {
                 self.scenario.weight_format.clone().map(|id| format!("--weight-format {id}"))
             }
@@ -145,7 +145,7 @@ impl InfeasibleProblem<'_> {
     }
 
     /// The flags of the smallest change of the conditions in `way`, others unchanged, that makes `question` feasible.
-    fn loosened(&self, question: &Problem, way: &[Condition]) -> Result<Option<Vec<Flag>>, Stopped> {
+    fn loosened(&self, problem: &Problem, way: &[Condition]) -> Result<Option<Vec<Flag>>, Stopped> {
         let limits: Vec<(Metric, f64)> = way
             .iter()
             .filter_map(|one| match *one {
@@ -154,10 +154,10 @@ impl InfeasibleProblem<'_> {
             })
             .collect();
         let mut flags = Vec::new();
-        let mut now = question.clone();
+        let mut now = problem.clone();
         if let Some(traffic) = way.iter().find(|one| !matches!(one, Condition::Limit(..))) {
             let lifted: Vec<Condition> = way.iter().copied().filter(|one| one != traffic).collect();
-            let Some((flag, carried)) = self.most(&without(question, &lifted), *traffic)? else {
+            let Some((flag, carried)) = self.most(&without(problem, &lifted), *traffic)? else {
                 return Ok(None);
             };
             flags.push(flag);
@@ -182,9 +182,9 @@ impl InfeasibleProblem<'_> {
     }
 
     /// The highest traffic of the kind of `stated` that `question` sustains, below the requested one.
-    fn most(&self, question: &Problem, stated: Condition) -> Result<Option<(Flag, Condition)>, Stopped> {
+    fn most(&self, problem: &Problem, stated: Condition) -> Result<Option<(Flag, Condition)>, Stopped> {
         let carries = |traffic: Traffic| {
-            let mut other = question.clone();
+            let mut other = problem.clone();
             other.traffic = traffic;
             answered(&other, self.control)
         };
@@ -204,16 +204,16 @@ impl InfeasibleProblem<'_> {
     /// Flags that make the model and one request fit, with the further changes that the other conditions then need;
     /// none where the flags do not suffice.
     fn completed(&self, flags: Vec<Flag>) -> Result<Option<Vec<Flag>>, Stopped> {
-        let Some(question) = self.asked(&flags) else { return Ok(None) };
-        if question.context_fits().is_err() {
+        let Some(problem) = self.with_flags(&flags) else { return Ok(None) };
+        if problem.context_fits().is_err() {
             return Ok(None);
         }
-        let all = conflicts(&question, self.control)?;
+        let all = conflicts(&problem, self.control)?;
         if all.bare {
             return Ok(None);
         }
         let Some(way) = ways(&all.sets).into_iter().next() else { return Ok(Some(flags)) };
-        let more = self.loosened(&question, &way)?;
+        let more = self.loosened(&problem, &way)?;
         Ok(more.map(|more| [flags, more].concat()))
     }
 }

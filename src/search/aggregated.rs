@@ -8,7 +8,7 @@ use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
 use super::pareto::{ParetoFront, beats};
 use super::point::{Point, ideal, place};
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::shape::{InstanceConfig, PreparedShape, largest, least};
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
@@ -29,7 +29,7 @@ impl AggregatedKey {
     pub fn candidate(&self, shapes: &[InstanceConfig]) -> Candidate {
         let shape = &shapes[self.shape];
         let pool = PoolPlan {
-            duty: PoolRole::Both,
+            role: PoolRole::Aggregated,
             plan: shape.plan,
             stages: shape.stages.clone(),
             replicas: self.replicas,
@@ -55,9 +55,9 @@ pub struct Incumbents {
 
 impl Incumbents {
     /// Empty results.
-    pub fn new(question: &Problem) -> Incumbents {
+    pub fn new(problem: &Problem) -> Incumbents {
         Incumbents {
-            front: ParetoFront::new(&question.distinct_axes()),
+            front: ParetoFront::new(&problem.distinct_axes()),
             best: BTreeMap::new(),
             strategies: BTreeMap::new(),
             census: Census::default(),
@@ -66,13 +66,13 @@ impl Incumbents {
     }
 
     /// Merges two sets of results. The order of the arguments does not matter.
-    pub fn merged(mut self, question: &Problem, mut other: Incumbents) -> Incumbents {
+    pub fn merged(mut self, problem: &Problem, mut other: Incumbents) -> Incumbents {
         if other.front.len() > self.front.len() {
             std::mem::swap(&mut self, &mut other);
         }
         self.front.merge(other.front);
         self.census.add(other.census);
-        let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(question, new, old);
+        let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
         for (place, found) in other.best {
             keep(&mut self.best, place, found, better);
         }
@@ -109,33 +109,33 @@ fn keep<K: Ord>(
 }
 
 /// Whether `a` is better under the objective. Ties go to the smaller key.
-fn ahead(question: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKey)) -> bool {
-    question.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)).is_lt()
+fn ahead(problem: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKey)) -> bool {
+    problem.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)).is_lt()
 }
 
 /// Whether a deployment may mix instance configurations: only where total throughput counts.
-pub fn mixes(question: &Problem) -> bool {
-    question.traffic == Traffic::Free
-        && question.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
+pub fn mixes(problem: &Problem) -> bool {
+    problem.traffic == Traffic::Free
+        && problem.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
 }
 
 /// Evaluates one instance configuration at every load.
-pub fn survey(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
+pub fn explore(problem: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
     let shape = laid.shape;
     if shape.fits == 0 {
         return;
     }
-    match question.traffic {
-        Traffic::Free => free(question, laid, index, survey),
+    match problem.traffic {
+        Traffic::Free => free(problem, laid, index, survey),
         Traffic::InFlight(requests) => {
-            for replicas in 1..=question.room().most(shape.plan.devices()).min(requests) {
-                stated(question, laid, index, replicas, requests.div_ceil(replicas), survey);
+            for replicas in 1..=problem.capacity().most(shape.plan.devices()).min(requests) {
+                explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), survey);
             }
         }
         Traffic::Rate(rate) => {
-            for replicas in 1..=question.room().most(shape.plan.devices()) {
+            for replicas in 1..=problem.capacity().most(shape.plan.devices()) {
                 match carrying(laid, rate / replicas as f64) {
-                    Ok(concurrency) => stated(question, laid, index, replicas, concurrency, survey),
+                    Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, survey),
                     Err(reason) => {
                         survey.census.candidates += 1;
                         survey.census.refuse(reason.kind(), 1, &reason.to_string());
@@ -160,8 +160,8 @@ fn carrying(laid: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
 }
 
 /// Evaluates one replica count at one load.
-fn stated(
-    question: &Problem,
+fn explore_load(
+    problem: &Problem,
     laid: &PreparedShape,
     index: usize,
     replicas: u64,
@@ -177,13 +177,13 @@ fn stated(
     survey.census.evaluated += 1;
     let point = laid.at(replicas, concurrency);
     let key = AggregatedKey { shape: index, replicas, concurrency };
-    match question.missed(&point) {
-        Some(reason) => miss(survey, point, key, reason),
-        None => visit(question, laid.shape, survey, point, key),
+    match problem.missed(&point) {
+        Some(reason) => record_miss(survey, point, key, reason),
+        None => visit(problem, laid.shape, survey, point, key),
     }
 }
 
-fn miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason: Infeasible) {
+fn record_miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason: Infeasible) {
     survey.census.refuse(reason.kind(), 1, &reason.to_string());
     if let Infeasible::LimitMissed { value, limit, .. } = reason {
         survey.near((value / limit, point, key, reason));
@@ -191,42 +191,42 @@ fn miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason: Infea
 }
 
 fn visit(
-    question: &Problem,
+    problem: &Problem,
     shape: &InstanceConfig,
     survey: &mut Incumbents,
     point: Point,
     key: AggregatedKey,
 ) {
     survey.front.insert(point, key);
-    let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(question, new, old);
+    let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
     keep(&mut survey.best, (shape.formats, shape.plan.devices()), (point, key), better);
     keep(&mut survey.strategies, shape.plan.label(), (point, key), better);
 }
 
 /// Evaluates every concurrency. Latency SLOs bound the loads. An interval between two loads is skipped if the ideal
 /// of both can improve neither the front nor the optimum.
-fn free(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
+fn free(problem: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
     let shape = laid.shape;
     survey.census.candidates += shape.fits;
     let mut known: BTreeMap<u64, Point> = BTreeMap::new();
     let mut at =
         |requests: u64| *known.entry(requests).or_insert_with(|| laid.at(1, laid.concurrency(requests)));
-    let within = largest(shape.fits, |requests| question.missed(&at(requests)).is_none());
+    let within = largest(shape.fits, |requests| problem.missed(&at(requests)).is_none());
     survey.census.prune("latency_limit", shape.fits - within.max(1));
     let key = |requests| AggregatedKey { shape: index, replicas: 1, concurrency: laid.concurrency(requests) };
     if within == 0 {
         survey.census.evaluated += 1;
         let point = at(1);
-        if let Some(reason) = question.missed(&point) {
-            miss(survey, point, key(1), reason);
+        if let Some(reason) = problem.missed(&point) {
+            record_miss(survey, point, key(1), reason);
         }
         return;
     }
     let mut count = 0;
-    let replicas = shown_replicas(question, shape);
+    let replicas = shown_replicas(problem, shape);
     let mut see = |survey: &mut Incumbents, requests: u64| {
         let point = at(requests);
-        visit(question, shape, survey, point, key(requests));
+        visit(problem, shape, survey, point, key(requests));
         for replicas in replicas.clone() {
             let key = AggregatedKey { replicas, ..key(requests) };
             survey.front.insert(laid.at(replicas, key.concurrency), key);
@@ -238,7 +238,7 @@ fn free(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Inc
     if within > 1 {
         see(survey, within);
     }
-    let idle = question.idle(shape.plan.devices());
+    let idle = problem.idle(shape.plan.devices());
     while let Some((low, high, point)) = between.pop() {
         if high - low < 2 {
             continue;
@@ -248,7 +248,7 @@ fn free(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Inc
             bound[place(Metric::OutputTokS)] *= *replicas.end() as f64;
         }
         let beaten = survey.best.get(&(shape.formats, shape.plan.devices()));
-        let cannot_win = beaten.is_some_and(|(best, _)| !question.ahead(&bound, best));
+        let cannot_win = beaten.is_some_and(|(best, _)| !problem.is_better(&bound, best));
         if cannot_win && survey.front.covers(&bound) {
             survey.census.prune("dominated", high - low - 1);
             continue;
@@ -262,24 +262,24 @@ fn free(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Inc
 }
 
 /// Replica counts above one that the front lists: where total throughput is an axis, more replicas are never worse.
-fn shown_replicas(question: &Problem, shape: &InstanceConfig) -> RangeInclusive<u64> {
-    if !question.axes.contains(&Metric::OutputTokS) {
+fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> RangeInclusive<u64> {
+    if !problem.axes.contains(&Metric::OutputTokS) {
         return RangeInclusive::new(1, 0);
     }
-    let most = question.room().most(shape.plan.devices());
+    let most = problem.capacity().most(shape.plan.devices());
     let fewer_count =
-        question.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| question.axes.contains(axis));
+        problem.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| problem.axes.contains(axis));
     if fewer_count { 2..=most } else { most.max(2)..=most }
 }
 
 /// Drops points that several replicas of a front member dominate, where the front does not list every replica count.
-pub fn without_beaten<K>(
-    question: &Problem,
+pub fn non_dominated<K>(
+    problem: &Problem,
     front: Vec<(Point, K)>,
     one: impl Fn(&K) -> bool,
 ) -> Vec<(Point, K)> {
-    let axes = question.distinct_axes();
-    if question.counts || !axes.contains(&Metric::OutputTokS) {
+    let axes = problem.distinct_axes();
+    if problem.counts || !axes.contains(&Metric::OutputTokS) {
         return front;
     }
     let instances: Vec<Point> = front.iter().filter(|(_, key)| one(key)).map(|(point, _)| *point).collect();
@@ -287,7 +287,7 @@ pub fn without_beaten<K>(
     let beaten = |point: &Point| {
         instances.iter().any(|instance| {
             let times = devices(point) / devices(instance);
-            let times = times.min(question.room().most(devices(instance)));
+            let times = times.min(problem.capacity().most(devices(instance)));
             // The fewest replicas with the highest throughput; fewer replicas draw less power.
             let fewest = if axes.contains(&Metric::Watts) { 2 } else { times.max(2) };
             (fewest..=times).any(|times| beats(&axes, &replicated(instance, times), point))
@@ -306,38 +306,38 @@ fn replicated(instance: &Point, times: u64) -> Point {
 }
 
 /// The best deployment of each replica count, or of a mix of instance configurations.
-pub fn finish(question: &Problem, shapes: &[InstanceConfig], survey: &Incumbents) -> Vec<EvaluatedCandidate> {
+pub fn finish(problem: &Problem, shapes: &[InstanceConfig], survey: &Incumbents) -> Vec<EvaluatedCandidate> {
     let found = |key: AggregatedKey| {
         let candidate = key.candidate(shapes);
-        let point = measure(question, &candidate);
+        let point = measure(problem, &candidate);
         EvaluatedCandidate { candidate, point }
     };
-    if question.traffic != Traffic::Free {
+    if problem.traffic != Traffic::Free {
         return survey.best.values().map(|(_, key)| found(*key)).collect();
     }
-    if !mixes(question) {
+    if !mixes(problem) {
         let replicate = |key: &AggregatedKey| {
-            let most = question.room().most(shapes[key.shape].plan.devices());
+            let most = problem.capacity().most(shapes[key.shape].plan.devices());
             (1..=most).map(|replicas| found(AggregatedKey { replicas, ..*key })).collect::<Vec<_>>()
         };
         return survey.best.values().flat_map(|(_, key)| replicate(key)).collect();
     }
     let mut deployments = Vec::new();
-    for formats in 0..question.formats.len() {
+    for formats in 0..problem.formats.len() {
         let rows: Vec<_> = survey.best.iter().filter(|((f, _), _)| *f == formats).collect();
         let value = |point: &Point| point[place(Metric::OutputTokS)];
         let items: Vec<Item> = rows
             .iter()
             .map(|((_, devices), (point, _))| Item { devices: *devices, value: value(point) })
             .collect();
-        let counts = question.room().pack(&items);
+        let counts = problem.capacity().pack(&items);
         let pools = rows.iter().zip(&counts).filter(|(_, count)| **count > 0).flat_map(
             |((_, (_, key)), &replicas)| AggregatedKey { replicas, ..*key }.candidate(shapes).pools,
         );
         let pools: Vec<_> = pools.collect();
         if let Some((_, (_, key))) = rows.first().filter(|_| !pools.is_empty()) {
             let candidate = Candidate { pools, ..key.candidate(shapes) };
-            let point = measure(question, &candidate);
+            let point = measure(problem, &candidate);
             deployments.push(EvaluatedCandidate { candidate, point });
         }
     }
@@ -345,7 +345,7 @@ pub fn finish(question: &Problem, shapes: &[InstanceConfig], survey: &Incumbents
 }
 
 /// The metrics of a candidate, by the common evaluation function.
-pub fn measure(question: &Problem, candidate: &Candidate) -> Point {
-    let evaluation = candidate.evaluate(&crate::quantity::read::Plain, question, &mut ());
+pub fn measure(problem: &Problem, candidate: &Candidate) -> Point {
+    let evaluation = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ());
     super::point::point(&evaluation.metrics)
 }

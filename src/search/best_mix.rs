@@ -12,7 +12,7 @@ use super::fills::{Fill, fills};
 use super::outcome::EvaluatedCandidate;
 use super::packing::{Item, Table};
 use super::point::place;
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::shape::{InstanceConfig, PreparedShape, largest};
 use crate::serving::economy::Bill;
 use crate::serving::terms::OffloadTarget;
@@ -33,10 +33,10 @@ enum MixGoal {
 }
 
 /// The objective that a mix can improve; `None` where identical replicas are as good.
-fn wanted(question: &Problem, found: bool) -> Option<MixGoal> {
-    let rented = matches!(question.stated.bill, Some(Bill::Rented(_)));
-    let at_rate = matches!(question.traffic, Traffic::Rate(_));
-    match question.aims.first()?.metric {
+fn wanted(problem: &Problem, found: bool) -> Option<MixGoal> {
+    let rented = matches!(problem.workload.bill, Some(Bill::Rented(_)));
+    let at_rate = matches!(problem.traffic, Traffic::Rate(_));
+    match problem.aims.first()?.metric {
         Metric::OutputTokS if !at_rate => Some(MixGoal::Output),
         Metric::OutputTokSPerDevice => Some(MixGoal::PerDevice),
         Metric::UsdPerMtok if rented => Some(MixGoal::PerDevice),
@@ -51,27 +51,27 @@ fn wanted(question: &Problem, found: bool) -> Option<MixGoal> {
 struct SizeOption {
     shape: usize,
     /// Concurrency of a replica.
-    slots: u64,
+    requests: u64,
     /// Output tokens, or requests, per second.
-    yields: f64,
+    rate: f64,
 }
 
 /// The best mix under a given load, where a mix may be better than identical replicas. `found` says whether a
 /// deployment was found that carries the load.
-pub fn unlike(question: &Problem, shapes: &[InstanceConfig], found: bool) -> Option<EvaluatedCandidate> {
-    let wanted = wanted(question, found)?;
-    let formats = 0..question.formats.len();
-    let found = formats.flat_map(|formats| match question.traffic {
+pub fn best_mix(problem: &Problem, shapes: &[InstanceConfig], found: bool) -> Option<EvaluatedCandidate> {
+    let wanted = wanted(problem, found)?;
+    let formats = 0..problem.formats.len();
+    let found = formats.flat_map(|formats| match problem.traffic {
         Traffic::Free => vec![],
-        Traffic::InFlight(requests) => in_flight(question, shapes, formats, (requests, wanted)),
-        Traffic::Rate(rate) => at_rate(question, shapes, formats, rate),
+        Traffic::InFlight(requests) => in_flight(problem, shapes, formats, (requests, wanted)),
+        Traffic::Rate(rate) => at_rate(problem, shapes, formats, rate),
     });
     let found = found.filter(|found| found.candidate.pools.len() > 1);
-    found.reduce(|a, b| if question.ahead(&b.point, &a.point) { b } else { a })
+    found.reduce(|a, b| if problem.is_better(&b.point, &a.point) { b } else { a })
 }
 
 fn of_formats<'q>(
-    question: &'q Problem,
+    problem: &'q Problem,
     shapes: &'q [InstanceConfig],
     formats: usize,
 ) -> impl Iterator<Item = (usize, PreparedShape<'q>)> {
@@ -79,12 +79,12 @@ fn of_formats<'q>(
         shape.formats == formats && shape.fits > 0 && shape.offload == OffloadTarget::Nothing
     };
     let held = shapes.iter().enumerate().filter(move |(_, shape)| holds(shape));
-    held.map(|(index, shape)| (index, PreparedShape::new(question, shape)))
+    held.map(|(index, shape)| (index, PreparedShape::new(problem, shape)))
 }
 
 /// Mixes that hold the given concurrency: the best for each device count.
 fn in_flight(
-    question: &Problem,
+    problem: &Problem,
     shapes: &[InstanceConfig],
     formats: usize,
     (requests, wanted): (u64, MixGoal),
@@ -93,24 +93,24 @@ fn in_flight(
     // Concurrency slots for a number of parts.
     let slots = |part: u64| (part * requests).div_ceil(parts);
     let mut choices: BTreeMap<(u64, u64), SizeOption> = BTreeMap::new();
-    for (shape, laid) in of_formats(question, shapes, formats) {
+    for (shape, laid) in of_formats(problem, shapes, formats) {
         let at = |part: u64| laid.free(1, slots(part));
         let fits = |part: u64| {
-            slots(part) <= laid.concurrency(laid.shape.fits) && question.missed(&at(part)).is_none()
+            slots(part) <= laid.concurrency(laid.shape.fits) && problem.missed(&at(part)).is_none()
         };
         for part in 1..=largest(parts, fits) {
             let share = part as f64 * requests as f64 / parts as f64 / slots(part) as f64;
             let yields = at(part)[place(Metric::OutputTokS)] * share;
-            let choice = SizeOption { shape, slots: slots(part), yields };
+            let choice = SizeOption { shape, requests: slots(part), rate: yields };
             let best = choices.entry((laid.shape.plan.devices(), part)).or_insert(choice);
-            if yields > best.yields {
+            if yields > best.rate {
                 *best = choice;
             }
         }
     }
     let sizes: Vec<u64> = choices.keys().map(|(size, _)| *size).collect();
     let mut found = Vec::new();
-    for Fill { sizes, devices, .. } in fills(question.room(), &deduped(sizes)) {
+    for Fill { sizes, devices, .. } in fills(problem.capacity(), &deduped(sizes)) {
         let of_sizes: Vec<_> = choices.iter().filter(|((size, _), _)| sizes.contains(size)).collect();
         let table = ShareTable::new(&of_sizes, devices, parts);
         let all = 1..=devices;
@@ -126,9 +126,9 @@ fn in_flight(
         let mut counts: BTreeMap<(usize, u64), u64> = BTreeMap::new();
         for at in chosen {
             let choice = of_sizes[at].1;
-            *counts.entry((choice.shape, choice.slots)).or_default() += 1;
+            *counts.entry((choice.shape, choice.requests)).or_default() += 1;
         }
-        found.extend(deployed(question, shapes, formats, counts));
+        found.extend(deployed(problem, shapes, formats, counts));
     }
     found
 }
@@ -158,7 +158,7 @@ impl ShareTable {
                         continue;
                     }
                     let Some(rest) = table.value(on - size, held - part) else { continue };
-                    let value = rest + choice.yields;
+                    let value = rest + choice.rate;
                     if best.is_none_or(|(known, _)| value > known) {
                         best = Some((value, at));
                     }
@@ -196,53 +196,54 @@ impl ShareTable {
 
 /// Mixes on the fewest devices that sustain a rate.
 fn at_rate(
-    question: &Problem,
+    problem: &Problem,
     shapes: &[InstanceConfig],
     formats: usize,
     rate: f64,
 ) -> Vec<EvaluatedCandidate> {
     let mut choices: BTreeMap<u64, SizeOption> = BTreeMap::new();
-    for (shape, laid) in of_formats(question, shapes, formats) {
+    for (shape, laid) in of_formats(problem, shapes, formats) {
         let flow = |requests: u64| {
             let slots = laid.concurrency(requests);
             slots as f64 / laid.filled(slots)
         };
         let keeps = |requests: u64| {
             let traffic = Traffic::Rate(flow(requests));
-            question.missed(&laid.under(&traffic, 1, laid.concurrency(requests))).is_none()
+            problem.missed(&laid.under(&traffic, 1, laid.concurrency(requests))).is_none()
         };
         let most = largest(laid.shape.fits, keeps);
         if most == 0 {
             continue;
         }
-        let choice = SizeOption { shape, slots: laid.concurrency(most), yields: flow(most) };
+        let choice = SizeOption { shape, requests: laid.concurrency(most), rate: flow(most) };
         let best = choices.entry(laid.shape.plan.devices()).or_insert(choice);
-        if choice.yields > best.yields {
+        if choice.rate > best.rate {
             *best = choice;
         }
     }
     let mut found = Vec::new();
-    for Fill { sizes, devices, .. } in fills(question.room(), &choices.keys().copied().collect::<Vec<_>>()) {
+    for Fill { sizes, devices, .. } in fills(problem.capacity(), &choices.keys().copied().collect::<Vec<_>>())
+    {
         let of_sizes: Vec<_> = choices.iter().filter(|(size, _)| sizes.contains(size)).collect();
-        let item = |(size, choice): &(&u64, &SizeOption)| Item { devices: **size, value: choice.yields };
+        let item = |(size, choice): &(&u64, &SizeOption)| Item { devices: **size, value: choice.rate };
         let table = Table::new(&of_sizes.iter().map(item).collect::<Vec<_>>(), devices);
         let Some(fewest) = (1..=devices).find(|on| table.value(*on) >= rate) else { continue };
         let counts = of_sizes.iter().zip(table.counts(fewest)).filter(|(_, count)| *count > 0);
-        let counts = counts.map(|((_, choice), count)| ((choice.shape, choice.slots), count)).collect();
-        found.extend(deployed(question, shapes, formats, counts));
+        let counts = counts.map(|((_, choice), count)| ((choice.shape, choice.requests), count)).collect();
+        found.extend(deployed(problem, shapes, formats, counts));
     }
     found
 }
 
 /// The full mix, larger instances first; `None` where one of its pools misses an SLO.
 fn deployed(
-    question: &Problem,
+    problem: &Problem,
     shapes: &[InstanceConfig],
     formats: usize,
     counts: BTreeMap<(usize, u64), u64>,
 ) -> Option<EvaluatedCandidate> {
     let pool = |((shape, slots), replicas): ((usize, u64), u64)| PoolPlan {
-        duty: PoolRole::Both,
+        role: PoolRole::Aggregated,
         plan: shapes[shape].plan,
         stages: shapes[shape].stages.clone(),
         replicas,
@@ -251,5 +252,5 @@ fn deployed(
     let mut pools: Vec<PoolPlan> = counts.into_iter().map(pool).collect();
     pools.sort_by_key(|pool| std::cmp::Reverse((pool.plan.devices(), pool.concurrency)));
     let candidate = Candidate { formats, pools, offload: OffloadTarget::Nothing };
-    (candidate.pools.len() > 1).then(|| EvaluatedCandidate::within_limits(question, candidate))?
+    (candidate.pools.len() > 1).then(|| EvaluatedCandidate::within_limits(problem, candidate))?
 }

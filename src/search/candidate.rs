@@ -1,6 +1,6 @@
 //! Candidate deployments: pools of replicas or workers, their loads and formats.
 
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::shape::largest;
 use crate::cost::machine::Machine;
 use crate::plan::locality::kv_tier;
@@ -21,7 +21,7 @@ use crate::serving::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 #[serde(rename_all = "lowercase")]
 pub enum PoolRole {
     /// Prefill and decode (aggregated).
-    Both,
+    Aggregated,
     /// Prefill only.
     Prefill,
     /// Decode only.
@@ -32,7 +32,7 @@ pub enum PoolRole {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PoolPlan {
     /// Role of the pool.
-    pub duty: PoolRole,
+    pub role: PoolRole,
     /// Parallel plan of one replica.
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
@@ -56,13 +56,13 @@ pub struct Candidate {
 
 impl Candidate {
     /// Whether the deployment is disaggregated.
-    pub fn apart(&self) -> bool {
-        self.pools.iter().any(|pool| pool.duty == PoolRole::Prefill)
+    pub fn is_disaggregated(&self) -> bool {
+        self.pools.iter().any(|pool| pool.role == PoolRole::Prefill)
     }
 
     /// Concurrency per attention rank of the pool that decodes most requests.
     pub fn requests_per_rank(&self) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
+        let answering = self.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
         answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 
@@ -73,7 +73,7 @@ impl Candidate {
 
     /// Total concurrency of all pools that decode.
     pub fn concurrency(&self, traffic: &Traffic) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
+        let answering = self.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
         match traffic {
             Traffic::InFlight(requests) => *requests,
             _ => answering.map(|pool| pool.replicas * pool.concurrency).sum(),
@@ -81,16 +81,15 @@ impl Candidate {
     }
 
     /// Mean number of requests in the deployment: in prefill, in KV transfer, queued and in decode.
-    pub fn in_flight(&self, question: &Problem) -> f64 {
-        let known = || whole(self.evaluate(&Plain, question, &mut ()).metrics.in_flight.value());
-        if let Traffic::InFlight(requests) = question.traffic { requests as f64 } else { known() }
+    pub fn in_flight(&self, problem: &Problem) -> f64 {
+        let known = || whole(self.evaluate(&Plain, problem, &mut ()).metrics.in_flight.value());
+        if let Traffic::InFlight(requests) = problem.traffic { requests as f64 } else { known() }
     }
 
     /// The instances of each pool, in order.
-    pub fn instances(&self, question: &Problem) -> Vec<Instance> {
-        let lay = |pool: &PoolPlan| {
-            Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers())
-        };
+    pub fn instances(&self, problem: &Problem) -> Vec<Instance> {
+        let lay =
+            |pool: &PoolPlan| Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
         self.pools.iter().map(lay).collect()
     }
 
@@ -98,13 +97,13 @@ impl Candidate {
     pub fn evaluate<R: Reading>(
         &self,
         read: &R,
-        question: &Problem,
+        problem: &Problem,
         watch: &mut impl CostObserver<R::N>,
     ) -> Evaluation<Qty<R::N>> {
-        let machine = question.formats[self.formats].machine.read(read);
-        let terms = question.stated.read(read);
-        let demand = question.traffic.demand(read);
-        let instances = self.instances(question);
+        let machine = problem.formats[self.formats].machine.read(read);
+        let terms = problem.workload.read(read);
+        let demand = problem.traffic.demand(read);
+        let instances = self.instances(problem);
         evaluate(read, &self.pools, &instances, self.offload, (&machine, &terms, &demand), watch)
     }
 }
@@ -125,7 +124,7 @@ pub fn with_slots(
     mut at: impl FnMut(&[PoolPlan]) -> Evaluation<Qty<f64>>,
 ) -> Vec<PoolPlan> {
     let mut tried = pools.to_vec();
-    let decodes: Vec<usize> = (0..pools.len()).filter(|at| pools[*at].duty == PoolRole::Decode).collect();
+    let decodes: Vec<usize> = (0..pools.len()).filter(|at| pools[*at].role == PoolRole::Decode).collect();
     let [decode] = decodes[..] else { return tried };
     let (replicas, dp) = (pools[decode].replicas as f64, pools[decode].plan.dp);
     let most = pools[decode].concurrency;
@@ -157,15 +156,15 @@ pub fn evaluate<R: Reading>(
         let instance = instance.borrow();
         // A decode-only pool receives its requests from the prefill pools.
         let prompt = match known {
-            Some(prompt) if pool.duty == PoolRole::Decode => prompt,
+            Some(prompt) if pool.role == PoolRole::Decode => prompt,
             _ => prefill(read, instance, machine, terms, watch),
         };
         known = Some(prompt);
         let load = InstanceLoad { concurrency: pool.concurrency, offload };
-        let of_its_duty = match pool.duty {
+        let of_its_duty = match pool.role {
             PoolRole::Prefill => &mut fronts,
             PoolRole::Decode => &mut backs,
-            PoolRole::Both => &mut both,
+            PoolRole::Aggregated => &mut both,
         };
         of_its_duty.push(Pool { instance, replicas: pool.replicas, prompt, load });
     }

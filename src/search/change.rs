@@ -2,7 +2,7 @@
 //!
 //! This module changes problems; it does not solve them.
 
-use super::question::{Formats, Problem, Traffic};
+use super::problem::{Formats, Problem, Traffic};
 use crate::quantity::datum::Datum;
 use crate::serving::economy::{Bill, Owned};
 use crate::serving::terms::Lengths;
@@ -33,25 +33,25 @@ pub enum Change {
 
 impl Problem {
     /// The problem with one change; `None` where the change does not apply.
-    pub fn changed(&self, change: Change) -> Option<Problem> {
+    pub fn with_change(&self, change: Change) -> Option<Problem> {
         let times = |datum: &mut Datum, factor: f64| datum.value *= factor;
         match change {
-            Change::Memory(bytes) => Some(self.driven(|one| one.machine.chip.capacity.value += bytes)),
+            Change::Memory(bytes) => Some(self.with_machines(|one| one.machine.chip.capacity.value += bytes)),
             Change::Bandwidth(factor) => {
-                Some(self.driven(|one| times(&mut one.machine.chip.bandwidth, factor)))
+                Some(self.with_machines(|one| times(&mut one.machine.chip.bandwidth, factor)))
             }
-            Change::Compute(factor) => Some(self.driven(|one| {
+            Change::Compute(factor) => Some(self.with_machines(|one| {
                 let chip = &mut one.machine.chip;
                 [&mut chip.weight_peak, &mut chip.native_peak, &mut chip.attention_peak]
                     .into_iter()
                     .for_each(|peak| times(peak, factor));
             })),
             Change::Links(factor) => (self.cluster.devices() > 1).then(|| {
-                self.driven(|one| {
+                self.with_machines(|one| {
                     one.machine.links.iter_mut().for_each(|link| times(&mut link.bandwidth, factor));
                 })
             }),
-            Change::Device => self.larger(),
+            Change::Device => self.with_more_devices(),
             Change::Limit(metric, seconds) => {
                 let mut limits = self.limits;
                 let limit = match metric {
@@ -61,25 +61,25 @@ impl Problem {
                     _ => return None,
                 };
                 *limit = Some((*limit)? + seconds);
-                let mut question = self.clone();
-                question.limits = limits;
-                Some(question)
+                let mut problem = self.clone();
+                problem.limits = limits;
+                Some(problem)
             }
             Change::InFlight(requests) => {
-                let mut question = self.clone();
-                question.traffic = Traffic::InFlight(requests);
-                Some(question)
+                let mut problem = self.clone();
+                problem.traffic = Traffic::InFlight(requests);
+                Some(problem)
             }
             Change::Prompt(isl) => {
-                let lengths = self.stated.lengths;
+                let lengths = self.workload.lengths;
                 let longer =
                     self.with_lengths(Lengths { isl, prefix: lengths.prefix.min(isl - 1), ..lengths });
                 longer.context_fits().is_ok().then_some(longer)
             }
-            Change::Purchase(factor) => match &self.stated.bill {
+            Change::Purchase(factor) => match &self.workload.bill {
                 Some(Bill::Owned(bill)) => {
                     let purchase = Datum { value: bill.purchase.value * factor, ..bill.purchase.clone() };
-                    Some(self.billed(Bill::Owned(Owned { purchase, ..bill.clone() })))
+                    Some(self.with_bill(Bill::Owned(Owned { purchase, ..bill.clone() })))
                 }
                 _ => None,
             },
@@ -87,17 +87,17 @@ impl Problem {
     }
 
     /// Alters the figures of every format pair.
-    fn driven(&self, alter: impl Fn(&mut Formats)) -> Problem {
-        let mut question = self.clone();
-        question.formats.iter_mut().for_each(|one| {
+    fn with_machines(&self, alter: impl Fn(&mut Formats)) -> Problem {
+        let mut problem = self.clone();
+        problem.formats.iter_mut().for_each(|one| {
             alter(one);
             one.reread();
         });
-        question
+        problem
     }
 
     /// Adds one device, or one node where there are several.
-    fn larger(&self) -> Option<Problem> {
+    fn with_more_devices(&self) -> Option<Problem> {
         let mut cluster = self.cluster.clone();
         let last = cluster.tiers.last_mut()?;
         if cluster.nodes > 1 {
@@ -112,6 +112,6 @@ impl Problem {
                 return None;
             }
         }
-        Some(self.on(cluster))
+        Some(self.with_cluster(cluster))
     }
 }

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use super::outcome::Census;
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::region::Span;
 use super::required_metrics::RequiredMetrics;
 use super::shape::{InstanceConfig, PreparedShape, largest, least};
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::disaggregated::{answering, context, link_rate};
+use crate::serving::disaggregated::{context, decode_performance, link_rate};
 use crate::serving::residency::cache_per_sequence;
 use crate::serving::terms::{InstanceLoad, OffloadTarget};
 
@@ -42,7 +42,7 @@ pub struct DecodeOption {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadGap {
     /// The option at the load just below.
-    pub floor: DecodeOption,
+    pub bound: DecodeOption,
     /// Range of the concurrency of a worker.
     pub loads: (u64, u64),
     /// Concurrency step between two loads.
@@ -60,18 +60,18 @@ impl LoadGap {
     pub fn halves(self, reload: impl Fn(&DecodeOption, u64) -> DecodeOption) -> [LoadGap; 2] {
         let steps = (self.loads.1 - self.loads.0) / self.step;
         let middle = self.loads.0 + steps / 2 * self.step;
-        let floor = reload(&self.floor, middle);
+        let floor = reload(&self.bound, middle);
         [
             LoadGap { loads: (self.loads.0, middle), ..self },
-            LoadGap { floor, loads: (middle + self.step, self.loads.1), ..self },
+            LoadGap { bound: floor, loads: (middle + self.step, self.loads.1), ..self },
         ]
     }
 
     /// Upper bound over its loads in every metric. Power is at least `idle` W.
     pub fn ideal(&self, idle: f64) -> DecodeOption {
-        let more = self.loads.1 as f64 / self.floor.concurrency as f64;
-        let watts = if self.floor.watts > 0.0 { idle } else { 0.0 };
-        DecodeOption { rate: self.floor.rate * more, watts, ..self.floor }
+        let more = self.loads.1 as f64 / self.bound.concurrency as f64;
+        let watts = if self.bound.watts > 0.0 { idle } else { 0.0 };
+        DecodeOption { rate: self.bound.rate * more, watts, ..self.bound }
     }
 }
 
@@ -82,7 +82,7 @@ type OptionClass = (usize, u64, u64, u64);
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptionList {
     /// Sorted by increasing TPOT, none dominated.
-    pub answers: Vec<DecodeOption>,
+    pub options: Vec<DecodeOption>,
     /// Gaps between listed loads; only the optimum considers them.
     pub gaps: Vec<LoadGap>,
     /// KV cache bytes of a prompt that each device receives, as bits. All options of a list have the same KV transfer
@@ -103,38 +103,38 @@ impl DecodeOptionList {
 
     /// Whether a known option is at least as good in every required metric.
     fn outruns(&self, other: &DecodeOption, looks: RequiredMetrics) -> bool {
-        let slower = self.answers.partition_point(|known| known.tpot <= other.tpot);
+        let slower = self.options.partition_point(|known| known.tpot <= other.tpot);
         let as_good = |known: &DecodeOption| {
             known.rate >= other.rate
                 && (!looks.power || known.rate == other.rate)
                 && known.watts <= other.watts
                 && known.context >= other.context
         };
-        self.answers[..slower].iter().rev().any(as_good)
+        self.options[..slower].iter().rev().any(as_good)
     }
 
     fn offer(&mut self, answer: DecodeOption, looks: RequiredMetrics) {
         if self.outruns(&answer, looks) {
             return;
         }
-        let from = self.answers.partition_point(|known| known.tpot < answer.tpot);
+        let from = self.options.partition_point(|known| known.tpot < answer.tpot);
         let beaten = |known: &DecodeOption| {
             known.rate <= answer.rate
                 && (!looks.power || known.rate == answer.rate)
                 && known.watts >= answer.watts
                 && known.context <= answer.context
         };
-        if looks.pace_alone() {
-            let many = self.answers[from..].iter().take_while(|known| beaten(known)).count();
-            self.answers.splice(from..from + many, [answer]);
+        if looks.rate_only() {
+            let many = self.options[from..].iter().take_while(|known| beaten(known)).count();
+            self.options.splice(from..from + many, [answer]);
             return;
         }
         let mut place = 0;
-        self.answers.retain(|known| {
+        self.options.retain(|known| {
             place += 1;
             place <= from || !beaten(known)
         });
-        self.answers.insert(from, answer);
+        self.options.insert(from, answer);
     }
 }
 
@@ -157,26 +157,26 @@ pub struct DecodeOptions {
 
 /// KV cache bytes of a prompt that each device receives, and prompts per second that the links of a worker can
 /// receive.
-pub fn receipt(question: &Problem, laid: &PreparedShape) -> (Qty<f64>, f64) {
-    let machine = question.formats[laid.shape.formats].plain();
-    let received = cache_per_sequence(&Plain, &laid.instance, Phase::Decode, question.terms().isl, machine);
+pub fn receipt(problem: &Problem, laid: &PreparedShape) -> (Qty<f64>, f64) {
+    let machine = problem.formats[laid.shape.formats].plain();
+    let received = cache_per_sequence(&Plain, &laid.instance, Phase::Decode, problem.terms().isl, machine);
     (received, link_rate(&Plain, &laid.instance, (machine, machine.outermost()), received).value())
 }
 
 /// `laid` at a load, with the metrics in `looks`. Its links can receive `most` requests per second.
 fn at(
-    question: &Problem,
+    problem: &Problem,
     laid: &PreparedShape,
     (index, concurrency): (usize, u64),
     most: f64,
     looks: RequiredMetrics,
 ) -> DecodeOption {
     let InstanceConfig { formats, plan, .. } = *laid.shape;
-    let machine = question.formats[formats].plain();
+    let machine = problem.formats[formats].plain();
     let load = InstanceLoad { concurrency, offload: OffloadTarget::Nothing };
-    let terms = question.terms();
-    let one = answering(&Plain, &laid.instance, machine, terms, &load, &mut ());
-    let draw = terms.draw.as_ref().filter(|_| looks.energy);
+    let terms = problem.terms();
+    let one = decode_performance(&Plain, &laid.instance, machine, terms, &load, &mut ());
+    let draw = terms.power_draw.as_ref().filter(|_| looks.energy);
     let devices = Qty::from(plan.devices() as f64);
     let fits = || context(&Plain, &laid.instance, machine, terms, &load).value();
     DecodeOption {
@@ -187,14 +187,14 @@ fn at(
         instances: 0,
         tpot: one.tpot.value(),
         rate: one.rate.value().min(most),
-        watts: draw.map_or(0.0, |draw| one.drawn(&Plain, &laid.instance, devices, draw).value()),
+        watts: draw.map_or(0.0, |draw| one.power(&Plain, &laid.instance, devices, draw).value()),
         context: if looks.context { fits() } else { 0.0 },
     }
 }
 
 /// The same configuration at another load.
 pub fn reload(
-    question: &Problem,
+    problem: &Problem,
     laid: &PreparedShape,
     answer: &DecodeOption,
     concurrency: u64,
@@ -202,21 +202,21 @@ pub fn reload(
     DecodeOption {
         instances: answer.instances,
         ..at(
-            question,
+            problem,
             laid,
             (answer.shape, concurrency),
-            receipt(question, laid).1,
-            RequiredMetrics::of(question),
+            receipt(problem, laid).1,
+            RequiredMetrics::of(problem),
         )
     }
 }
 
 impl DecodeOptions {
     /// An empty set of options.
-    pub fn new(question: &Problem) -> DecodeOptions {
+    pub fn new(problem: &Problem) -> DecodeOptions {
         DecodeOptions {
             lists: BTreeMap::new(),
-            looks: RequiredMetrics::of(question),
+            looks: RequiredMetrics::of(problem),
             census: Census::default(),
         }
     }
@@ -228,7 +228,7 @@ impl DecodeOptions {
 
     /// Whether only latency and throughput count, so that each later option of a list sustains more requests.
     pub fn by_pace(&self) -> bool {
-        self.looks.pace_alone()
+        self.looks.rate_only()
     }
 
     /// Merges other options.
@@ -236,60 +236,60 @@ impl DecodeOptions {
         self.census.add(other.census);
         for (kind, list) in other.lists {
             let known = DecodeOptionList::of(&mut self.lists, kind);
-            list.answers.into_iter().for_each(|answer| known.offer(answer, self.looks));
+            list.options.into_iter().for_each(|answer| known.offer(answer, self.looks));
             known.gaps.extend(list.gaps);
         }
     }
 
     /// Drops the gaps that cannot improve on the listed options, and computes the bounds of each list.
-    pub fn settle(&mut self, question: &Problem) {
+    pub fn settle(&mut self, problem: &Problem) {
         for list in self.lists.values_mut() {
             let mut gaps = std::mem::take(&mut list.gaps);
             gaps.retain(|gap| {
-                let idle = question.idle(gap.floor.devices).watts;
+                let idle = problem.idle(gap.bound.devices).watts;
                 let open = !list.outruns(&gap.ideal(idle), self.looks);
                 if !open {
                     self.census.discard("outrun", gap.count());
                 }
                 open
             });
-            let between = gaps.iter().map(|gap| Span::between(gap, question));
-            let listed = Span::listed(&list.answers, self.looks.pace_alone());
-            list.span = Some(between.fold(listed, Span::together));
-            list.loads = list.answers.len() as u64 + gaps.iter().map(LoadGap::count).sum::<u64>();
+            let between = gaps.iter().map(|gap| Span::between(gap, problem));
+            let listed = Span::listed(&list.options, self.looks.rate_only());
+            list.span = Some(between.fold(listed, Span::union));
+            list.loads = list.options.len() as u64 + gaps.iter().map(LoadGap::count).sum::<u64>();
             list.gaps = gaps;
         }
     }
 
     /// Examines one configuration at the loads that may meet the SLOs.
-    pub fn survey(&mut self, question: &Problem, laid: &PreparedShape, index: usize, depth: Depth) {
+    pub fn explore(&mut self, problem: &Problem, laid: &PreparedShape, index: usize, depth: Depth) {
         let shape = laid.shape;
         let usable = shape.fits > 0 && !shape.plan.sp && shape.offload == OffloadTarget::Nothing;
-        let most = question.room().most(shape.plan.devices());
+        let most = problem.capacity().most(shape.plan.devices());
         if !usable || most == 0 {
             return;
         }
-        let (received, taken) = receipt(question, laid);
+        let (received, taken) = receipt(problem, laid);
         let kind = |instances| (shape.formats, shape.plan.devices(), received.value().to_bits(), instances);
         let looks = self.looks;
         let at = |concurrency: u64, instances: u64| DecodeOption {
             instances,
-            ..at(question, laid, (index, concurrency), taken, looks)
+            ..at(problem, laid, (index, concurrency), taken, looks)
         };
         let mut offer = |answer: DecodeOption| {
             DecodeOptionList::of(&mut self.lists, kind(answer.instances)).offer(answer, looks);
         };
-        match question.traffic {
+        match problem.traffic {
             Traffic::Free | Traffic::InFlight(_) => {
                 let at = |requests| at(laid.concurrency(requests), 0);
                 // At most as many slots as requests.
-                let slots = match question.traffic {
+                let slots = match problem.traffic {
                     Traffic::InFlight(requests) => shape.fits.min(requests.div_ceil(shape.plan.dp)),
                     _ => shape.fits,
                 };
                 match depth {
-                    Depth::Loads => self.free(question, (laid, slots), kind(0), &at),
-                    Depth::Outline => self.outline((question, slots), laid, kind(0), &at),
+                    Depth::Loads => self.free(problem, (laid, slots), kind(0), &at),
+                    Depth::Outline => self.outline((problem, slots), laid, kind(0), &at),
                 }
             }
             Traffic::Rate(rate) => {
@@ -307,41 +307,41 @@ impl DecodeOptions {
     /// The load of one request, with a gap that bounds all others.
     fn outline(
         &mut self,
-        (question, slots): (&Problem, u64),
+        (problem, slots): (&Problem, u64),
         laid: &PreparedShape,
         kind: OptionClass,
         at: &dyn Fn(u64) -> DecodeOption,
     ) {
         let floor = at(1);
-        if question.limits.tpot.is_some_and(|limit| floor.tpot > limit) {
+        if problem.limits.tpot.is_some_and(|limit| floor.tpot > limit) {
             return;
         }
         let list = DecodeOptionList::of(&mut self.lists, kind);
         list.offer(floor, self.looks);
         if slots > 1 {
             let loads = (laid.concurrency(2), laid.concurrency(slots));
-            list.gaps.push(LoadGap { floor, loads, step: laid.shape.plan.dp });
+            list.gaps.push(LoadGap { bound: floor, loads, step: laid.shape.plan.dp });
         }
     }
 
     /// Every load from one request to the most `slots` that meet the TPOT SLO.
     fn free(
         &mut self,
-        question: &Problem,
+        problem: &Problem,
         (laid, slots): (&PreparedShape, u64),
         kind: OptionClass,
         at: &dyn Fn(u64) -> DecodeOption,
     ) {
         let (looks, dp) = (self.looks, laid.shape.plan.dp);
-        let idle = question.idle(laid.shape.plan.devices()).watts;
-        let limit = question.limits.tpot.unwrap_or(f64::INFINITY);
+        let idle = problem.idle(laid.shape.plan.devices()).watts;
+        let limit = problem.limits.tpot.unwrap_or(f64::INFINITY);
         let within = largest(slots, |requests| at(requests).tpot <= limit);
         self.census.discard("latency_limit", slots - within);
         if within == 0 {
             return;
         }
         let list = DecodeOptionList::of(&mut self.lists, kind);
-        let loads = loads(within, question.front_sampling.every_load_up_to);
+        let loads = loads(within, problem.front_sampling.every_load_up_to);
         let see = |list: &mut DecodeOptionList, place: usize| {
             let answer = at(loads[place]);
             list.offer(answer, looks);
@@ -355,7 +355,7 @@ impl DecodeOptions {
                 continue;
             }
             let inside = (laid.concurrency(loads[low] + 1), laid.concurrency(loads[high] - 1));
-            let gap = LoadGap { floor, loads: inside, step: dp };
+            let gap = LoadGap { bound: floor, loads: inside, step: dp };
             let most = gap.ideal(idle);
             // Rounding may hide that the ideal is reached.
             if list.outruns(&DecodeOption { rate: most.rate * (1.0 + 1e-12), ..most }, looks) {

@@ -83,7 +83,7 @@ impl StrategyFamily {
 
     /// The family of a deployment.
     pub fn of(candidate: &Candidate) -> StrategyFamily {
-        let both = candidate.pools.iter().filter(|pool| pool.duty == PoolRole::Both).count();
+        let both = candidate.pools.iter().filter(|pool| pool.role == PoolRole::Aggregated).count();
         if both < candidate.pools.len() {
             return if both == 0 { StrategyFamily::Split } else { StrategyFamily::Mixed };
         }

@@ -42,7 +42,7 @@ pub struct SystemKind {
     /// Display name.
     pub name: String,
     /// Index of its supply.
-    pub supply: usize,
+    pub supply_index: usize,
     /// Index of the model that it runs.
     pub model: usize,
     /// Price in USD/h.
@@ -183,7 +183,7 @@ pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &So
             reasons(&programme, effort)
         }
     });
-    told(programme, &columns, solved, why)
+    solution(programme, &columns, solved, why)
 }
 
 /// A mix for programs of any size without a full branch-and-bound tree: a bound from prices, and a mix of merged
@@ -191,7 +191,7 @@ pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &So
 pub fn mixed(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
     let (programme, columns) = state(fleet, aim, bounds);
     let solved = large::solved(fleet, aim, bounds, (&programme, &columns), effort);
-    told(programme, &columns, solved, None)
+    solution(programme, &columns, solved, None)
 }
 
 /// Entries of the solver tableau.
@@ -236,11 +236,11 @@ pub fn pinned(
         programme.columns[*at].domain = VariableDomain::Whole { least: count, most: count };
     }
     let solved = solve(&programme, effort);
-    told(programme, &columns, solved, None)
+    solution(programme, &columns, solved, None)
 }
 
 /// Converts a solved program to a mix.
-fn told(
+fn solution(
     programme: MipModel,
     columns: &Columns,
     solved: CertifiedSolution,
@@ -331,7 +331,7 @@ fn state_with(
     }
     for (index, supply) in supplies.iter().enumerate() {
         let Some(there) = supply.available else { continue };
-        let of = kinds.iter().zip(&columns.counts).filter(|(kind, _)| kind.supply == index);
+        let of = kinds.iter().zip(&columns.counts).filter(|(kind, _)| kind.supply_index == index);
         let terms: Vec<(usize, i64)> = of.map(|(_, count)| (*count, 1)).collect();
         let name = format!("available {}", supply.name);
         programme.row((name.clone(), name), terms, Sense::AtMost, (there as i64).min(MOST));

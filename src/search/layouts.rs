@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::outcome::Census;
-use super::question::Problem;
+use super::problem::Problem;
 use super::shape::{cuts, same_plans};
 use crate::plan::enumerate::{Plans, enumerate};
 use crate::plan::parallel::ParallelPlan;
@@ -17,20 +17,20 @@ use crate::serving::instance::Instance;
 /// The results of `make` for every instance, by index of its formats, ordered by formats, plans and cuts. Illegal
 /// plans are counted.
 pub fn each<T: Send>(
-    question: &Problem,
+    problem: &Problem,
     census: &mut Census,
     make: impl Fn(usize, Instance) -> T + Sync,
 ) -> Vec<T> {
     let mut stages: BTreeMap<ParallelPlan, Vec<(usize, usize, ParallelPlan)>> = BTreeMap::new();
-    for (place, (formats, plan)) in legal(question, census).into_iter().enumerate() {
+    for (place, (formats, plan)) in legal(problem, census).into_iter().enumerate() {
         stages.entry(ParallelPlan { pp: 1, ..plan }).or_default().push((place, formats, plan));
     }
     // The cuts of a pipeline depend only on its number of stages.
     let mut cut: BTreeMap<u64, Vec<Vec<u32>>> = BTreeMap::new();
     for (_, _, plan) in stages.values().flatten() {
-        cut.entry(plan.pp).or_insert_with(|| cuts(question, *plan));
+        cut.entry(plan.pp).or_insert_with(|| cuts(problem, *plan));
     }
-    let (graph, tiers) = (&question.graph, question.tiers());
+    let (graph, tiers) = (&problem.graph, problem.tiers());
     let whole = vec![graph.layer_block.len() as u32];
     let stages: Vec<_> = stages.into_iter().collect();
     let made = stages.into_par_iter().flat_map_iter(|(stage, members)| {
@@ -50,18 +50,18 @@ pub fn each<T: Send>(
 }
 
 /// Every legal plan in every format pair.
-fn legal(question: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
+fn legal(problem: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
     let mut known: Vec<(usize, Plans)> = Vec::new();
     let mut legal: Vec<(usize, ParallelPlan)> = Vec::new();
-    for (index, formats) in question.formats.iter().enumerate() {
-        let alike = known.iter().position(|(other, _)| same_plans(&question.formats[*other], formats));
+    for (index, formats) in problem.formats.iter().enumerate() {
+        let alike = known.iter().position(|(other, _)| same_plans(&problem.formats[*other], formats));
         let at = alike.unwrap_or_else(|| {
-            let plans = enumerate(&question.graph, &question.legal_limits(formats));
+            let plans = enumerate(&problem.graph, &problem.legal_limits(formats));
             plans.illegal.iter().for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
             known.push((index, plans));
             known.len() - 1
         });
-        let admitted = known[at].1.legal.iter().filter(|plan| question.family.admits(plan));
+        let admitted = known[at].1.legal.iter().filter(|plan| problem.family.admits(plan));
         legal.extend(admitted.map(|plan| (index, *plan)));
     }
     legal

@@ -16,7 +16,7 @@ use super::fills::{Fill, fills};
 use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place};
 use super::prefill_options::{PrefillOption, PrefillOptions};
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::ratio::{self, Goal, Roles, Worker, WorkerMix, check, one_each};
 use super::shape::InstanceConfig;
 use super::shape_cache::ShapeCache;
@@ -31,7 +31,7 @@ pub struct MixResult {
     /// where a purely aggregated deployment is better than any disaggregated one.
     pub best: Option<EvaluatedCandidate>,
     /// The best fully disaggregated mix.
-    pub apart: Option<EvaluatedCandidate>,
+    pub disaggregated: Option<EvaluatedCandidate>,
     /// Output tokens per second of the best disaggregated deployment with one configuration per pool, where
     /// throughput is the objective.
     pub one_shape_each: Option<f64>,
@@ -40,15 +40,15 @@ pub struct MixResult {
 }
 
 /// The goal that mixing can improve, if any, for unlimited traffic.
-pub fn goal(question: &Problem) -> Option<Goal> {
-    if question.traffic != Traffic::Free || !question.split {
+pub fn goal(problem: &Problem) -> Option<Goal> {
+    if problem.traffic != Traffic::Free || !problem.split {
         return None;
     }
-    match question.aims.first()?.metric {
+    match problem.aims.first()?.metric {
         Metric::OutputTokS => Some(Goal::Total),
         Metric::OutputTokSPerDevice => Some(Goal::PerDevice),
         // The cost of rented devices does not depend on their load.
-        Metric::UsdPerMtok if matches!(question.stated.bill, Some(Bill::Rented(_))) => Some(Goal::PerDevice),
+        Metric::UsdPerMtok if matches!(problem.workload.bill, Some(Bill::Rented(_))) => Some(Goal::PerDevice),
         _ => None,
     }
 }
@@ -56,9 +56,9 @@ pub fn goal(question: &Problem) -> Option<Goal> {
 /// Workers of some sizes, with the options that they represent.
 #[derive(Default)]
 struct MixOptions<'a, 'q> {
-    fronts: Vec<&'a PrefillOption<'q>>,
-    answers: Vec<DecodeOption>,
-    both: Vec<aggregated::AggregatedKey>,
+    prefill: Vec<&'a PrefillOption<'q>>,
+    decode: Vec<DecodeOption>,
+    aggregated: Vec<aggregated::AggregatedKey>,
     roles: Roles,
 }
 
@@ -72,14 +72,14 @@ impl MixOptions<'_, '_> {
             workers.iter().map(|worker| if kept(worker) { *worker } else { idle(worker) }).collect()
         };
         Roles {
-            prompts: of(&self.roles.prompts),
-            answers: of(&self.roles.answers),
-            both: of(&self.roles.both),
+            prefill: of(&self.roles.prefill),
+            decode: of(&self.roles.decode),
+            aggregated: of(&self.roles.aggregated),
         }
     }
 
     fn sizes(&self) -> Vec<u64> {
-        let Roles { prompts, answers, both } = &self.roles;
+        let Roles { prefill: prompts, decode: answers, aggregated: both } = &self.roles;
         let mut sizes: Vec<u64> =
             prompts.iter().chain(answers).chain(both).map(|worker| worker.devices).collect();
         sizes.sort_unstable();
@@ -94,17 +94,17 @@ pub fn mixed<'q>(
     (fronts, answers): (&PrefillOptions<'q>, &DecodeOptions),
     together: &aggregated::Incumbents,
 ) -> Option<MixResult> {
-    let question = bench.question;
-    let goal = goal(question)?;
-    let all = question.cluster.devices();
+    let problem = bench.problem;
+    let goal = goal(problem)?;
+    let all = problem.cluster.devices();
     let mut best: [Option<(WorkerMix, Roles, Candidate)>; 2] = [None, None];
     let mut one_shape: f64 = 0.0;
-    for formats in 0..question.formats.len() {
+    for formats in 0..problem.formats.len() {
         for choice in choices(bench, formats, (fronts, answers), together) {
-            for Fill { sizes, devices, times } in fills(question.room(), &choice.sizes()) {
+            for Fill { sizes, devices, times } in fills(problem.capacity(), &choice.sizes()) {
                 let roles = choice.of_sizes(&sizes);
                 one_shape = one_shape.max(one_each(&roles, all));
-                let alone = Roles { both: vec![], ..roles.clone() };
+                let alone = Roles { aggregated: vec![], ..roles.clone() };
                 for (slot, roles) in best.iter_mut().zip([roles, alone]) {
                     let Some(mix) = ratio::best(&roles, devices, goal) else { continue };
                     let mix = mix.times(times);
@@ -119,13 +119,13 @@ pub fn mixed<'q>(
     }
     let mut rows_checked = 0;
     let [best, apart] = best.map(|found| {
-        let (mix, roles, candidate) = found.filter(|(mix, ..)| mix.apart > 0.0)?;
+        let (mix, roles, candidate) = found.filter(|(mix, ..)| mix.disaggregated_rate > 0.0)?;
         rows_checked += check(&roles, all, &mix).ok()?;
-        EvaluatedCandidate::within_limits(question, candidate)
+        EvaluatedCandidate::within_limits(problem, candidate)
     });
-    let osl = question.stated.lengths.osl as f64;
+    let osl = problem.workload.lengths.osl as f64;
     let one_shape_each = (goal == Goal::Total && one_shape > 0.0).then_some(one_shape * osl);
-    Some(MixResult { best, apart, one_shape_each, rows_checked })
+    Some(MixResult { best, disaggregated: apart, one_shape_each, rows_checked })
 }
 
 /// The workers of one format pair, one selection for each set of prefill options whose KV transfer is fast enough. A
@@ -137,20 +137,20 @@ fn choices<'a, 'q>(
     (fronts, answers): (&'a PrefillOptions<'q>, &DecodeOptions),
     together: &aggregated::Incumbents,
 ) -> Vec<MixOptions<'a, 'q>> {
-    let question = bench.question;
+    let problem = bench.problem;
     let fronts: Vec<&PrefillOption> =
-        fronts.iter().filter(|front| front.laid.shape.formats == formats).collect();
+        fronts.iter().filter(|front| front.prepared.shape.formats == formats).collect();
     let mut lists: Vec<&DecodeOptionList> = answers
         .lists()
-        .filter(|list| list.answers.first().is_some_and(|one| one.formats == formats))
+        .filter(|list| list.options.first().is_some_and(|one| one.formats == formats))
         .collect();
     lists.sort_by(|a, b| f64::from_bits(a.received).total_cmp(&f64::from_bits(b.received)));
-    let limit = question.limits.ttft.unwrap_or(f64::INFINITY);
+    let limit = problem.limits.ttft.unwrap_or(f64::INFINITY);
     let in_time = |list: &DecodeOptionList| -> Vec<(usize, f64)> {
-        let ttft = |at: usize| bench.at(fronts[at], 1, &list.answers[0], 1)[place(Metric::Ttft)];
+        let ttft = |at: usize| bench.at(fronts[at], 1, &list.options[0], 1)[place(Metric::Ttft)];
         (0..fronts.len()).map(|at| (at, ttft(at))).filter(|(_, ttft)| *ttft <= limit).collect()
     };
-    let both = beside(bench, formats, together);
+    let both = aggregated_workers(bench, formats, together);
     // For every KV cache size: the number of lists with that size or a smaller one, and the prefill options fast
     // enough for it.
     let mut cutoffs: Vec<(usize, Vec<(usize, f64)>)> = Vec::new();
@@ -159,7 +159,7 @@ fn choices<'a, 'q>(
         let senders = in_time(alike[0]);
         // Where the same prefill options can send to more lists, that selection is better.
         let same = |(_, before): &(usize, Vec<(usize, f64)>)| before.len() == senders.len();
-        match cutoffs.last_mut().filter(|last| question.limits.e2e.is_none() && same(last)) {
+        match cutoffs.last_mut().filter(|last| problem.limits.e2e.is_none() && same(last)) {
             Some(last) => *last = (upto, senders),
             None => cutoffs.push((upto, senders)),
         }
@@ -168,11 +168,11 @@ fn choices<'a, 'q>(
     let mut known = RichestLoads::default();
     for (upto, senders) in cutoffs.into_iter().filter(|(_, senders)| !senders.is_empty()) {
         let mut before: Vec<usize> = Vec::new();
-        for (slowest, pace) in paces(question, &senders) {
+        for (slowest, pace) in paces(problem, &senders) {
             let mut sending: BTreeMap<u64, &'a PrefillOption<'q>> = BTreeMap::new();
             for (at, _) in senders.iter().filter(|(_, ttft)| *ttft <= slowest) {
                 let front = fronts[*at];
-                let slot = sending.entry(front.laid.shape.plan.devices()).or_insert(front);
+                let slot = sending.entry(front.prepared.shape.plan.devices()).or_insert(front);
                 if (front.rate, slot.index) > (slot.rate, front.index) {
                     *slot = front;
                 }
@@ -194,14 +194,14 @@ fn choices<'a, 'q>(
                 }
             }
             let roles = Roles {
-                prompts: sending.values().map(|front| sender(front)).collect(),
-                answers: answering.values().map(|answer| receiver(bench, answer)).collect(),
-                both: both.iter().map(|(worker, _)| *worker).collect(),
+                prefill: sending.values().map(|front| sender(front)).collect(),
+                decode: answering.values().map(|answer| receiver(bench, answer)).collect(),
+                aggregated: both.iter().map(|(worker, _)| *worker).collect(),
             };
             choices.push(MixOptions {
-                fronts: sending.into_values().collect(),
-                answers: answering.into_values().collect(),
-                both: both.iter().map(|(.., key)| *key).collect(),
+                prefill: sending.into_values().collect(),
+                decode: answering.into_values().collect(),
+                aggregated: both.iter().map(|(.., key)| *key).collect(),
                 roles,
             });
         }
@@ -211,9 +211,9 @@ fn choices<'a, 'q>(
 
 /// TTFT bounds and the TPOT that each leaves. Without an E2E SLO there is one pair without bounds; otherwise one pair
 /// for every TTFT that occurs.
-fn paces(question: &Problem, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
-    let Some(limit) = question.limits.e2e else { return vec![(f64::INFINITY, f64::INFINITY)] };
-    let tokens = (question.stated.lengths.osl - 1) as f64;
+fn paces(problem: &Problem, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
+    let Some(limit) = problem.limits.e2e else { return vec![(f64::INFINITY, f64::INFINITY)] };
+    let tokens = (problem.workload.lengths.osl - 1) as f64;
     let mut times: Vec<f64> = senders.iter().map(|(_, ttft)| *ttft).filter(|ttft| *ttft < limit).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
@@ -224,21 +224,21 @@ fn paces(question: &Problem, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
 const HAIR: f64 = 1e-12;
 
 fn sender(front: &PrefillOption) -> Worker {
-    Worker { devices: front.laid.shape.plan.devices(), works: front.planned, carries: front.links }
+    Worker { devices: front.prepared.shape.plan.devices(), works: front.planned, carries: front.links }
 }
 
 fn receiver(bench: &ShapeCache, answer: &DecodeOption) -> Worker {
-    let (_, carries) = receipt(bench.question, bench.get(answer.shape));
+    let (_, carries) = receipt(bench.problem, bench.get(answer.shape));
     Worker { devices: answer.devices, works: answer.rate, carries }
 }
 
 /// Aggregated replicas, the best of each size.
-fn beside(
+fn aggregated_workers(
     bench: &ShapeCache,
     formats: usize,
     together: &aggregated::Incumbents,
 ) -> Vec<(Worker, aggregated::AggregatedKey)> {
-    let osl = bench.question.stated.lengths.osl as f64;
+    let osl = bench.problem.workload.lengths.osl as f64;
     let held = |key: &aggregated::AggregatedKey| bench.shapes[key.shape].offload == OffloadTarget::Nothing;
     let of_formats = together.best.iter().filter(|((of, _), (_, key))| *of == formats && held(key));
     let worker = |devices, point: &Point| Worker {
@@ -276,16 +276,16 @@ impl RichestLoads {
 /// The load of a list, listed or not, with the highest request rate at no more than `pace` seconds per token.
 fn richest(bench: &ShapeCache, list: &DecodeOptionList, pace: f64) -> Option<DecodeOption> {
     let more = |a: DecodeOption, b: DecodeOption| if b.rate > a.rate { b } else { a };
-    let mut best = list.answers.iter().copied().filter(|one| one.tpot <= pace).reduce(more);
-    let at = |answer: &DecodeOption, load| reload(bench.question, bench.get(answer.shape), answer, load);
+    let mut best = list.options.iter().copied().filter(|one| one.tpot <= pace).reduce(more);
+    let at = |answer: &DecodeOption, load| reload(bench.problem, bench.get(answer.shape), answer, load);
     let mut open: Vec<LoadGap> = list.gaps.clone();
     while let Some(gap) = open.pop() {
         let beaten = best.is_some_and(|best| gap.ideal(0.0).rate <= best.rate);
-        if beaten || gap.floor.tpot > pace {
+        if beaten || gap.bound.tpot > pace {
             continue;
         }
         if gap.count() == 1 {
-            let there = at(&gap.floor, gap.loads.0);
+            let there = at(&gap.bound, gap.loads.0);
             if there.tpot <= pace {
                 best = Some(best.map_or(there, |best| more(best, there)));
             }
@@ -299,34 +299,34 @@ fn richest(bench: &ShapeCache, list: &DecodeOptionList, pace: f64) -> Option<Dec
 /// The full mix, with decode workers loaded no more than the prefill workers can feed.
 fn deployed(bench: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: usize) -> Candidate {
     let pool = |duty, shape: &InstanceConfig, replicas, concurrency| PoolPlan {
-        duty,
+        role: duty,
         plan: shape.plan,
         stages: shape.stages.clone(),
         replicas,
         concurrency,
     };
     let mut pools = Vec::new();
-    for (front, count) in choice.fronts.iter().zip(&mix.prompts) {
-        let shape = front.laid.shape;
+    for (front, count) in choice.prefill.iter().zip(&mix.prefill) {
+        let shape = front.prepared.shape;
         pools.push(pool(PoolRole::Prefill, shape, *count, shape.plan.dp));
     }
     let answers: Vec<(DecodeOption, u64)> = choice
-        .answers
+        .decode
         .iter()
         .copied()
-        .zip(mix.answers.iter().copied())
+        .zip(mix.decode.iter().copied())
         .filter(|(_, count)| *count > 0)
         .collect();
-    for (answer, count) in lighter(bench, answers, mix.apart) {
+    for (answer, count) in lighter(bench, answers, mix.disaggregated_rate) {
         pools.push(pool(PoolRole::Decode, &bench.shapes[answer.shape], count, answer.concurrency));
     }
-    for (key, count) in choice.both.iter().zip(&mix.both) {
-        pools.push(pool(PoolRole::Both, &bench.shapes[key.shape], *count, key.concurrency));
+    for (key, count) in choice.aggregated.iter().zip(&mix.aggregated) {
+        pools.push(pool(PoolRole::Aggregated, &bench.shapes[key.shape], *count, key.concurrency));
     }
     pools.retain(|pool| pool.replicas > 0);
     // Prefill, decode, aggregated; larger instances first.
-    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
-    let kind = |pool: &PoolPlan| order.iter().position(|duty| *duty == pool.duty);
+    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
+    let kind = |pool: &PoolPlan| order.iter().position(|duty| *duty == pool.role);
     pools.sort_by_key(|pool| (kind(pool), std::cmp::Reverse(pool.plan.devices())));
     Candidate { formats, pools, offload: OffloadTarget::Nothing }
 }
@@ -337,7 +337,7 @@ const HALVINGS: u32 = 20;
 /// The same decode workers, each loaded no more than the given request rate needs, at the lowest possible TPOT of the
 /// slowest.
 fn lighter(bench: &ShapeCache, answers: Vec<(DecodeOption, u64)>, rate: f64) -> Vec<(DecodeOption, u64)> {
-    let at = |answer: &DecodeOption, load| reload(bench.question, bench.get(answer.shape), answer, load);
+    let at = |answer: &DecodeOption, load| reload(bench.problem, bench.get(answer.shape), answer, load);
     let within = |pace: f64| -> Vec<(DecodeOption, u64)> {
         let lightened = |(answer, count): &(DecodeOption, u64)| {
             let laid = bench.get(answer.shape);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::candidate::Candidate;
 use super::mixed::MixResult;
 use super::point::{Point, point};
-use super::question::Problem;
+use super::problem::Problem;
 use crate::plan::infeasible::Infeasible;
 use crate::quantity::read::Plain;
 
@@ -34,10 +34,10 @@ pub struct EvaluatedCandidate {
 
 impl EvaluatedCandidate {
     /// A deployment with its metrics; `None` where one of its pools misses an SLO.
-    pub fn within_limits(question: &Problem, candidate: Candidate) -> Option<EvaluatedCandidate> {
-        let evaluation = candidate.evaluate(&Plain, question, &mut ());
+    pub fn within_limits(problem: &Problem, candidate: Candidate) -> Option<EvaluatedCandidate> {
+        let evaluation = candidate.evaluate(&Plain, problem, &mut ());
         let point = point(&evaluation.metrics);
-        question
+        problem
             .missed_in_pools(&evaluation)
             .next()
             .is_none()

@@ -103,34 +103,34 @@ pub fn device_classes(chain: &Chain) -> DeviceClasses {
 /// # Errors
 /// The reason for infeasibility.
 pub fn least_sum(chain: &Chain) -> Result<Placement, PlacementInfeasible> {
-    least_sum_watched(chain, &UNWATCHED)
+    least_sum_controlled(chain, &UNWATCHED)
 }
 
 /// The minimum sum of stage times found until `control` stops the search.
 ///
 /// # Errors
 /// The reason for infeasibility, or stopped before a placement was found.
-pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
+pub fn least_sum_controlled(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
     if chain.hosts.is_empty() {
-        return least_sum_apart(chain, control);
+        return least_sum_shared(chain, control);
     }
     let mut states = 0;
     let found = share(chain, control.stop, |parts| {
-        let found = least_sum_apart(&chain.apart(parts), control)?;
+        let found = least_sum_shared(&chain.with_host_parts(parts), control)?;
         states += found.states;
         let (worth, bound) = (found.ticks as f64, found.bound as f64);
-        Ok(BoundedSolution { worth, bound, stages: found.stages.clone(), answer: found })
+        Ok(BoundedSolution { objective: worth, bound, stages: found.stages.clone(), solution: found })
     });
     let HostSplit { best, parts, bound } = found.map_err(|why| match why {
         PlacementInfeasible::Stopped { .. } => why,
         _ => refusal(chain, &device_classes(chain)),
     })?;
     let bound = bound.max(0.0) as u64;
-    Ok(Placement { bound, states, parts: Some(parts), ..best.answer })
+    Ok(Placement { bound, states, parts: Some(parts), ..best.solution })
 }
 
 /// The same for members without shared hosts.
-fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
+fn least_sum_shared(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
     let groups = device_classes(chain);
     if !groups.listed() {
         return wide::least_sum(chain, &groups, control);
@@ -138,7 +138,7 @@ fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Placem
     let known = known(chain).into_iter().filter_map(|stages| Some((chain.sum(&stages).ok()?, stages)));
     let known = known.min_by_key(|(ticks, _)| *ticks);
     let bound = known.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
-    let programme = MinLatencySearch::watched(chain, &groups, bound, control);
+    let programme = MinLatencySearch::with_control(chain, &groups, bound, control);
     let found = programme.least().map(|(ticks, state)| (ticks, programme.stages(state)));
     // The result of the program comes first: of equals it uses the fewest members.
     let best = found.into_iter().chain(known.filter(|_| !programme.complete)).min_by_key(|(ticks, _)| *ticks);
@@ -153,7 +153,7 @@ fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Placem
         ticks,
         bound: if programme.complete { ticks } else { cheap_bound },
         cheap_bound,
-        states: programme.looked,
+        states: programme.states,
         kinds: groups.kinds().len(),
         parts: None,
     })
@@ -164,7 +164,7 @@ pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Option<Placeme
     let groups = device_classes(chain);
     let mut programme = MinMaxStage::new(chain, &groups);
     let least = programme.least(stages, below, &|| false);
-    let states = programme.looked;
+    let states = programme.states;
     least.found.map(|(ticks, stages)| Placement {
         stages,
         ticks,

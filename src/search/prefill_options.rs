@@ -1,13 +1,13 @@
 //! Prefill workers worth pairing with decode workers: the nondominated ones.
 
 use super::decode_options::{DecodeOption, DecodeOptionList};
-use super::question::Problem;
+use super::problem::Problem;
 use super::required_metrics::RequiredMetrics;
 use super::shape::PreparedShape;
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::disaggregated::{link_rate, prefill_drawn, prefill_rate};
+use crate::serving::disaggregated::{link_rate, prefill_power, prefill_rate};
 use crate::serving::residency::cache_per_sequence;
 
 /// A prefill worker with its relevant metrics.
@@ -15,7 +15,7 @@ pub struct PrefillOption<'q> {
     /// Index of the instance configuration.
     pub index: usize,
     /// The prepared configuration.
-    pub laid: PreparedShape<'q>,
+    pub prepared: PreparedShape<'q>,
     /// Prompts per second per worker: the minimum of compute capacity and KV transfer capacity.
     pub rate: f64,
     /// Prompts per second at the planned utilisation.
@@ -32,13 +32,13 @@ pub struct PrefillOption<'q> {
 impl PrefillOption<'_> {
     /// Whether `answers` use the same formats.
     pub fn suits(&self, answers: &[DecodeOption]) -> bool {
-        answers.first().is_some_and(|answer| answer.formats == self.laid.shape.formats)
+        answers.first().is_some_and(|answer| answer.formats == self.prepared.shape.formats)
     }
 
     /// Upper bound of requests per second per device with the options of `list`, pools in proportion.
-    pub fn promise(&self, list: &DecodeOptionList) -> f64 {
+    pub fn best_rate(&self, list: &DecodeOptionList) -> f64 {
         let DecodeOption { devices, rate, .. } = list.span.expect("the options have settled").best;
-        1.0 / (self.laid.shape.plan.devices() as f64 / self.rate + devices as f64 / rate)
+        1.0 / (self.prepared.shape.plan.devices() as f64 / self.rate + devices as f64 / rate)
     }
 }
 
@@ -48,51 +48,51 @@ const LITTLE: f64 = 1.0 / 1024.0;
 /// The prefill workers worth considering: nondominated among those of the same formats.
 #[derive(Default)]
 pub struct PrefillOptions<'q> {
-    kept: Vec<PrefillOption<'q>>,
+    options: Vec<PrefillOption<'q>>,
 }
 
 impl<'q> PrefillOptions<'q> {
     /// The nondominated prefill workers.
     pub fn iter(&self) -> impl Iterator<Item = &PrefillOption<'q>> {
-        self.kept.iter()
+        self.options.iter()
     }
 
     fn offer(&mut self, front: PrefillOption<'q>) {
-        let same = |other: &PrefillOption| other.laid.shape.formats == front.laid.shape.formats;
+        let same = |other: &PrefillOption| other.prepared.shape.formats == front.prepared.shape.formats;
         let beats =
             |a: &PrefillOption, b: &PrefillOption| a.figures.iter().zip(&b.figures).all(|(x, y)| x <= y);
-        if self.kept.iter().any(|other| same(other) && beats(other, &front)) {
+        if self.options.iter().any(|other| same(other) && beats(other, &front)) {
             return;
         }
-        self.kept.retain(|other| !(same(other) && beats(&front, other)));
-        self.kept.push(front);
+        self.options.retain(|other| !(same(other) && beats(&front, other)));
+        self.options.push(front);
     }
 
     /// Merges other options.
     pub fn merge(&mut self, other: PrefillOptions<'q>) {
-        other.kept.into_iter().for_each(|front| self.offer(front));
+        other.options.into_iter().for_each(|front| self.offer(front));
     }
 
     /// Examines one instance configuration.
-    pub fn survey(&mut self, question: &'q Problem, laid: PreparedShape<'q>, index: usize) {
-        if laid.shape.prefills && question.room().most(laid.shape.plan.devices()) > 0 {
-            self.offer(front(question, laid, index));
+    pub fn explore(&mut self, problem: &'q Problem, laid: PreparedShape<'q>, index: usize) {
+        if laid.shape.prefills && problem.capacity().most(laid.shape.plan.devices()) > 0 {
+            self.offer(front(problem, laid, index));
         }
     }
 }
 
-fn front<'q>(question: &'q Problem, laid: PreparedShape<'q>, index: usize) -> PrefillOption<'q> {
+fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> PrefillOption<'q> {
     let (shape, prompt) = (laid.shape, &laid.prompt);
-    let machine = question.formats[shape.formats].plain();
+    let machine = problem.formats[shape.formats].plain();
     let planned = prefill_rate(&Plain, &laid.instance, machine, prompt).value();
-    let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, question.terms().isl, machine);
+    let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, problem.terms().isl, machine);
     let links = link_rate(&Plain, &laid.instance, (machine, machine.outermost()), sent).value();
     let rate = planned.min(links);
     let drawn = |utilised: f64| {
         let devices = Qty::from(shape.plan.devices() as f64);
-        let draw = question.terms().draw.as_ref();
+        let draw = problem.terms().power_draw.as_ref();
         draw.map_or(0.0, |draw| {
-            prefill_drawn(&Plain, (&laid.instance, machine, prompt), Qty::from(utilised), devices, draw)
+            prefill_power(&Plain, (&laid.instance, machine, prompt), Qty::from(utilised), devices, draw)
                 .value()
         })
     };
@@ -100,7 +100,7 @@ fn front<'q>(question: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pr
     let (idle, busy) = (drawn(0.0), drawn(1.0));
     let energy = (busy - idle) / planned;
     let slope = (drawn(LITTLE) - idle) / (planned * LITTLE);
-    let looks = RequiredMetrics::of(question);
+    let looks = RequiredMetrics::of(problem);
     let figures = [
         shape.plan.devices() as f64,
         prompt.total.value(),
@@ -112,5 +112,5 @@ fn front<'q>(question: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pr
         // More prompts per second draw more power.
         if looks.power { rate } else { 0.0 },
     ];
-    PrefillOption { index, rate, planned, links, idle, energy, figures, laid }
+    PrefillOption { index, rate, planned, links, idle, energy, figures, prepared: laid }
 }

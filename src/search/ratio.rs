@@ -34,11 +34,11 @@ impl Worker {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
     /// Prefill workers.
-    pub prompts: Vec<Worker>,
+    pub prefill: Vec<Worker>,
     /// Decode workers.
-    pub answers: Vec<Worker>,
+    pub decode: Vec<Worker>,
     /// Aggregated workers.
-    pub both: Vec<Worker>,
+    pub aggregated: Vec<Worker>,
 }
 
 /// Objective.
@@ -54,13 +54,13 @@ pub enum Goal {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerMix {
     /// Number of each prefill worker.
-    pub prompts: Vec<u64>,
+    pub prefill: Vec<u64>,
     /// Number of each decode worker.
-    pub answers: Vec<u64>,
+    pub decode: Vec<u64>,
     /// Number of each aggregated worker.
-    pub both: Vec<u64>,
+    pub aggregated: Vec<u64>,
     /// Requests per second of the disaggregated part.
-    pub apart: f64,
+    pub disaggregated_rate: f64,
     /// Total requests per second.
     pub rate: f64,
     /// Devices in use.
@@ -81,11 +81,11 @@ impl WorkerMix {
 
     /// The same mix repeated `times` times.
     pub fn times(mut self, times: u64) -> WorkerMix {
-        let counts = self.prompts.iter_mut().chain(&mut self.answers).chain(&mut self.both);
+        let counts = self.prefill.iter_mut().chain(&mut self.decode).chain(&mut self.aggregated);
         counts.for_each(|count| *count *= times);
         let factor = times as f64;
         WorkerMix {
-            apart: self.apart * factor,
+            disaggregated_rate: self.disaggregated_rate * factor,
             rate: self.rate * factor,
             devices: self.devices * times,
             ..self
@@ -101,9 +101,9 @@ impl WorkerMix {
 }
 
 struct Tables {
-    prompts: Table,
-    answers: Table,
-    both: Table,
+    prefill: Table,
+    decode: Table,
+    aggregated: Table,
 }
 
 impl Tables {
@@ -113,35 +113,46 @@ impl Tables {
         let (mut low, mut high) = (0, devices);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            let short = self.prompts.value(middle) <= self.answers.value(devices - middle);
+            let short = self.prefill.value(middle) <= self.decode.value(devices - middle);
             if short { low = middle } else { high = middle - 1 }
         }
         let more = (low + 1).min(devices);
-        if self.apart(devices, more) > self.apart(devices, low) { more } else { low }
+        if self.disaggregated_rate(devices, more) > self.disaggregated_rate(devices, low) {
+            more
+        } else {
+            low
+        }
     }
 
-    fn apart(&self, devices: u64, prompts: u64) -> f64 {
-        self.prompts.value(prompts).min(self.answers.value(devices - prompts))
+    fn disaggregated_rate(&self, devices: u64, prompts: u64) -> f64 {
+        self.prefill.value(prompts).min(self.decode.value(devices - prompts))
     }
 
     fn mix(&self, roles: &Roles, (devices, both): (u64, u64)) -> WorkerMix {
         let prompts = self.cut(devices);
-        let apart = self.apart(devices, prompts);
+        let apart = self.disaggregated_rate(devices, prompts);
         // Drop devices of the pool with excess capacity, and devices without effect.
         let least = |table: &Table, most: u64, needed: f64| {
             (0..=most).find(|room| table.value(*room) >= needed).unwrap_or(most)
         };
         let of = |table: &Table, most, needed| table.counts(least(table, most, needed));
         let counts = [
-            of(&self.prompts, prompts, apart),
-            of(&self.answers, devices - prompts, apart),
-            of(&self.both, both, self.both.value(both)),
+            of(&self.prefill, prompts, apart),
+            of(&self.decode, devices - prompts, apart),
+            of(&self.aggregated, both, self.aggregated.value(both)),
         ];
-        let taken = [&roles.prompts, &roles.answers, &roles.both].into_iter().zip(&counts);
+        let taken = [&roles.prefill, &roles.decode, &roles.aggregated].into_iter().zip(&counts);
         let taken = taken.flat_map(|(workers, counts)| workers.iter().zip(counts));
         let devices = taken.map(|(worker, count)| worker.devices * count).sum();
         let [prompts, answers, beside] = counts;
-        WorkerMix { prompts, answers, both: beside, apart, rate: apart + self.both.value(both), devices }
+        WorkerMix {
+            prefill: prompts,
+            decode: answers,
+            aggregated: beside,
+            disaggregated_rate: apart,
+            rate: apart + self.aggregated.value(both),
+            devices,
+        }
     }
 }
 
@@ -151,16 +162,19 @@ pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
         let items: Vec<Item> = workers.iter().map(Worker::item).collect();
         Table::new(&items, devices)
     };
-    let tables =
-        Tables { prompts: table(&roles.prompts), answers: table(&roles.answers), both: table(&roles.both) };
-    let apart = |devices: u64| tables.apart(devices, tables.cut(devices));
+    let tables = Tables {
+        prefill: table(&roles.prefill),
+        decode: table(&roles.decode),
+        aggregated: table(&roles.aggregated),
+    };
+    let apart = |devices: u64| tables.disaggregated_rate(devices, tables.cut(devices));
     let splits: Vec<(u64, u64)> = match goal {
         Goal::Total => (0..=devices).map(|both| (devices - both, both)).collect(),
         // For throughput per device, the better of two parts alone is at least as good as both.
         Goal::PerDevice => (1..=devices).map(|n| (n, 0)).chain((1..=devices).map(|n| (0, n))).collect(),
     };
     let worth = |(apart_on, both): (u64, u64)| {
-        let rate = apart(apart_on) + tables.both.value(both);
+        let rate = apart(apart_on) + tables.aggregated.value(both);
         match goal {
             Goal::Total => rate,
             Goal::PerDevice => rate / (apart_on + both) as f64,
@@ -174,7 +188,7 @@ pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
 
 /// Maximum requests per second with one kind of prefill worker and one kind of decode worker.
 pub fn one_each(roles: &Roles, devices: u64) -> f64 {
-    let pairs = roles.prompts.iter().flat_map(|front| roles.answers.iter().map(move |back| (front, back)));
+    let pairs = roles.prefill.iter().flat_map(|front| roles.decode.iter().map(move |back| (front, back)));
     let most = |(front, back): (&Worker, &Worker)| {
         let with = |fronts: u64| {
             let backs = (devices - fronts * front.devices) / back.devices;
@@ -197,7 +211,7 @@ pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (M
     let mut used = Vec::new();
     let most = |worker: &Worker| (devices / worker.devices) as i64;
     let mut ends = Vec::new();
-    let kinds = [("prompts", &roles.prompts, &mix.prompts), ("answers", &roles.answers, &mix.answers)];
+    let kinds = [("prompts", &roles.prefill, &mix.prefill), ("answers", &roles.decode, &mix.decode)];
     for (kind, workers, counts) in kinds {
         let mut flows = Vec::new();
         for (at, (worker, count)) in workers.iter().zip(counts).enumerate() {
@@ -225,7 +239,7 @@ pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (M
         let terms = flows.into_iter().map(|at| (at, -1)).chain([(flow, 1)]).collect();
         programme.row((format!("flow of {kind}"), kind), terms, Sense::AtMost, 0);
     }
-    for (at, (worker, count)) in roles.both.iter().zip(&mix.both).enumerate() {
+    for (at, (worker, count)) in roles.aggregated.iter().zip(&mix.aggregated).enumerate() {
         used.push((
             programme.whole(format!("both {at}"), (0, most(worker)), -whole(worker.rate())),
             worker.devices as i64,
@@ -245,7 +259,7 @@ pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String
     let rows = programme.check(&point)?;
     let found = -programme.objective(&point) as f64 / super::mip::SHARE as f64;
     // The rate of each worker was rounded down to whole units.
-    let cut = (mix.prompts.iter().chain(&mix.answers).chain(&mix.both).sum::<u64>() + 1) as f64;
+    let cut = (mix.prefill.iter().chain(&mix.decode).chain(&mix.aggregated).sum::<u64>() + 1) as f64;
     if (found - mix.rate * PARTS).abs() > cut + HAIR * found {
         return Err(format!("claimed {} requests/s, the program gives {}", mix.rate, found / PARTS));
     }

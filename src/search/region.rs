@@ -4,7 +4,7 @@
 
 use super::capacity::DeviceCapacity;
 use super::decode_options::{DecodeOption, LoadGap};
-use super::question::Problem;
+use super::problem::Problem;
 
 /// Loads of decode workers.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +19,9 @@ pub enum Loads {
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
     /// Number of prefill workers.
-    pub fronts: (u64, u64),
+    pub prefill_instances: (u64, u64),
     /// Number of decode workers.
-    pub backs: (u64, u64),
+    pub decode_instances: (u64, u64),
     /// Loads of the decode workers.
     pub loads: Loads,
 }
@@ -44,16 +44,16 @@ impl Span {
             return Span { best: DecodeOption { rate: last.rate, ..first }, least_rate: first.rate };
         }
         let spans = answers.iter().map(|answer| Span { best: *answer, least_rate: answer.rate });
-        spans.reduce(Span::together).expect("a list of options has one")
+        spans.reduce(Span::union).expect("a list of options has one")
     }
 
     /// Bounds of loads that are not listed.
-    pub fn between(gap: &LoadGap, question: &Problem) -> Span {
-        Span { best: gap.ideal(question.idle(gap.floor.devices).watts), least_rate: 0.0 }
+    pub fn between(gap: &LoadGap, problem: &Problem) -> Span {
+        Span { best: gap.ideal(problem.idle(gap.bound.devices).watts), least_rate: 0.0 }
     }
 
     /// Bounds of both sets of loads.
-    pub fn together(self, other: Span) -> Span {
+    pub fn union(self, other: Span) -> Span {
         let (a, b) = (self.best, other.best);
         Span {
             best: DecodeOption {
@@ -71,9 +71,13 @@ impl Span {
 impl Region {
     /// Shrinks the ranges to the capacity, with `front` and `back` devices per worker; `None` if the region is empty.
     pub fn within(mut self, room: &DeviceCapacity, (front, back): (u64, u64)) -> Option<Region> {
-        self.fronts.1 = self.fronts.1.min(room.beside(back, self.backs.0, front)?);
-        self.backs.1 = self.backs.1.min(room.beside(front, self.fronts.0, back)?);
-        (self.fronts.0 <= self.fronts.1 && self.backs.0 <= self.backs.1).then_some(self)
+        self.prefill_instances.1 =
+            self.prefill_instances.1.min(room.beside(back, self.decode_instances.0, front)?);
+        self.decode_instances.1 =
+            self.decode_instances.1.min(room.beside(front, self.prefill_instances.0, back)?);
+        (self.prefill_instances.0 <= self.prefill_instances.1
+            && self.decode_instances.0 <= self.decode_instances.1)
+            .then_some(self)
     }
 
     /// Number of deployments in it that fit.
@@ -90,24 +94,31 @@ impl Region {
         if room.is_plain(front, back) {
             return self.pairs(room.devices(), (front, back));
         }
-        let of = |fronts: u64| room.beside(front, fronts, back).unwrap_or(0).min(self.backs.1);
-        (self.fronts.0..=self.fronts.1).map(|fronts| (of(fronts) + 1).saturating_sub(self.backs.0)).sum()
+        let of = |fronts: u64| room.beside(front, fronts, back).unwrap_or(0).min(self.decode_instances.1);
+        (self.prefill_instances.0..=self.prefill_instances.1)
+            .map(|fronts| (of(fronts) + 1).saturating_sub(self.decode_instances.0))
+            .sum()
     }
 
     /// The same for a system where only the number of devices counts.
     fn pairs(&self, all: u64, (front, back): (u64, u64)) -> u64 {
-        let Some(room) = all.checked_sub(self.fronts.0 * front) else { return 0 };
-        let last = self.backs.1.min(room / back);
-        if last < self.backs.0 {
+        let Some(room) = all.checked_sub(self.prefill_instances.0 * front) else { return 0 };
+        let last = self.decode_instances.1.min(room / back);
+        if last < self.decode_instances.0 {
             return 0;
         }
         // With at most this many prefill workers, every number of decode workers fits.
-        let ample = (all.saturating_sub(self.fronts.1 * front) / back).min(last);
-        let full = (ample + 1).saturating_sub(self.backs.0) * (self.fronts.1 - self.fronts.0 + 1);
-        let from = self.backs.0.max(ample + 1);
+        let ample = (all.saturating_sub(self.prefill_instances.1 * front) / back).min(last);
+        let full = (ample + 1).saturating_sub(self.decode_instances.0)
+            * (self.prefill_instances.1 - self.prefill_instances.0 + 1);
+        let from = self.decode_instances.0.max(ample + 1);
         let rest = (last + 1).saturating_sub(from);
         let left = all - last * back;
-        let scarce = if rest > 0 { floors(rest, front, back, left) - rest * (self.fronts.0 - 1) } else { 0 };
+        let scarce = if rest > 0 {
+            floors(rest, front, back, left) - rest * (self.prefill_instances.0 - 1)
+        } else {
+            0
+        };
         full + scarce
     }
 
@@ -117,14 +128,16 @@ impl Region {
             Loads::Listed(from, to) => from == to,
             Loads::Between(gap) => gap.loads.0 == gap.loads.1,
         };
-        one_load && self.fronts.0 == self.fronts.1 && self.backs.0 == self.backs.1
+        one_load
+            && self.prefill_instances.0 == self.prefill_instances.1
+            && self.decode_instances.0 == self.decode_instances.1
     }
 
     /// Two halves, cut along the widest range. `spread` is the width of its loads; `reload` evaluates a configuration
     /// of a gap at another load.
     pub fn halves(self, spread: f64, reload: impl Fn(&DecodeOption, u64) -> DecodeOption) -> [Region; 2] {
         let ratio = |(from, to): (u64, u64)| to as f64 / from as f64;
-        let (fronts, backs) = (ratio(self.fronts), ratio(self.backs));
+        let (fronts, backs) = (ratio(self.prefill_instances), ratio(self.decode_instances));
         let one_load = match self.loads {
             Loads::Listed(from, to) => from == to,
             Loads::Between(gap) => gap.loads.0 == gap.loads.1,
@@ -142,13 +155,13 @@ impl Region {
             return [Region { loads: low, ..self }, Region { loads: high, ..self }];
         }
         if fronts >= backs {
-            let middle = cut(self.fronts);
-            let low = Region { fronts: (self.fronts.0, middle), ..self };
-            return [low, Region { fronts: (middle + 1, self.fronts.1), ..self }];
+            let middle = cut(self.prefill_instances);
+            let low = Region { prefill_instances: (self.prefill_instances.0, middle), ..self };
+            return [low, Region { prefill_instances: (middle + 1, self.prefill_instances.1), ..self }];
         }
-        let middle = cut(self.backs);
-        let low = Region { backs: (self.backs.0, middle), ..self };
-        [low, Region { backs: (middle + 1, self.backs.1), ..self }]
+        let middle = cut(self.decode_instances);
+        let low = Region { decode_instances: (self.decode_instances.0, middle), ..self };
+        [low, Region { decode_instances: (middle + 1, self.decode_instances.1), ..self }]
     }
 }
 
@@ -178,7 +191,7 @@ mod tests {
         fn deployments_are_counted_as_one_by_one(
             (f0, f1, b0, b1) in (1u64..9, 0u64..20, 1u64..9, 0u64..20), all in 1u64..60, front in 1u64..8, back in 1u64..8,
         ) {
-            let region = Region { fronts: (f0, f0 + f1), backs: (b0, b0 + b1), loads: Loads::Listed(3, 3) };
+            let region = Region { prefill_instances: (f0, f0 + f1), decode_instances: (b0, b0 + b1), loads: Loads::Listed(3, 3) };
             let pairs = (f0..=f0 + f1).flat_map(|f| (b0..=b0 + b1).map(move |b| (f, b)));
             let fits = pairs.filter(|(f, b)| f * front + b * back <= all).count();
             prop_assert_eq!(region.count(&DeviceCapacity::new(all, 1, 0, 1), (front, back)), fits as u64);
@@ -205,7 +218,7 @@ mod tests {
                 Loads::Listed(place, _) => place as u64,
                 Loads::Between(gap) => gap.loads.0,
             };
-            return vec![(region.fronts.0, region.backs.0, load)];
+            return vec![(region.prefill_instances.0, region.decode_instances.0, load)];
         }
         let reload = |answer: &DecodeOption, concurrency| DecodeOption { concurrency, ..*answer };
         let halves = region.halves(2.0, reload);
@@ -214,11 +227,11 @@ mod tests {
 
     #[test]
     fn halves_cover_a_region_once() {
-        let gap = LoadGap { floor: NONE, loads: (34, 42), step: 2 };
+        let gap = LoadGap { bound: NONE, loads: (34, 42), step: 2 };
         for (loads, expected) in
             [(Loads::Listed(2, 6), vec![2, 3, 4, 5, 6]), (Loads::Between(gap), vec![34, 36, 38, 40, 42])]
         {
-            let region = Region { fronts: (1, 9), backs: (2, 7), loads };
+            let region = Region { prefill_instances: (1, 9), decode_instances: (2, 7), loads };
             let room = DeviceCapacity::new(24, 1, 0, 1);
             let mut found = members(region, &room, (2, 3));
             found.sort_unstable();

@@ -4,7 +4,7 @@
 use super::change::Change;
 use super::conflict::minimal;
 use super::outcome::{EvaluatedCandidate, Status};
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::run::{Control, run};
 use crate::quantity::read::Plain;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
@@ -34,8 +34,8 @@ pub struct Conflicts {
 }
 
 /// The best deployment, if any; no alternatives or front.
-fn best(question: &Problem, control: &Control) -> Result<Option<EvaluatedCandidate>, Stopped> {
-    let mut bare = question.clone();
+fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidate>, Stopped> {
+    let mut bare = problem.clone();
     bare.axes.clear();
     let outcome = run(&bare, control);
     match (outcome.best, outcome.status) {
@@ -48,16 +48,16 @@ fn best(question: &Problem, control: &Control) -> Result<Option<EvaluatedCandida
 ///
 /// # Errors
 /// The search was stopped before it found a deployment.
-pub fn answered(question: &Problem, control: &Control) -> Result<bool, Stopped> {
-    Ok(best(question, control)?.is_some())
+pub fn answered(problem: &Problem, control: &Control) -> Result<bool, Stopped> {
+    Ok(best(problem, control)?.is_some())
 }
 
 /// The conditions of a problem.
-pub fn conditions(question: &Problem) -> Vec<Condition> {
+pub fn conditions(problem: &Problem) -> Vec<Condition> {
     let limits = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     let limits =
-        limits.into_iter().filter_map(|metric| Some(Condition::Limit(metric, question.limit(metric)?)));
-    let traffic = match question.traffic {
+        limits.into_iter().filter_map(|metric| Some(Condition::Limit(metric, problem.limit(metric)?)));
+    let traffic = match problem.traffic {
         Traffic::Free => None,
         Traffic::InFlight(requests) => Some(Condition::InFlight(requests)),
         Traffic::Rate(rate) => Some(Condition::Rate(rate)),
@@ -66,8 +66,8 @@ pub fn conditions(question: &Problem) -> Vec<Condition> {
 }
 
 /// The problem with one condition replaced.
-pub fn with(question: &Problem, condition: Condition) -> Problem {
-    let mut other = question.clone();
+pub fn with(problem: &Problem, condition: Condition) -> Problem {
+    let mut other = problem.clone();
     match condition {
         Condition::Limit(metric, limit) => set(&mut other, metric, Some(limit)),
         Condition::InFlight(requests) => other.traffic = Traffic::InFlight(requests),
@@ -77,8 +77,8 @@ pub fn with(question: &Problem, condition: Condition) -> Problem {
 }
 
 /// The problem without some of its conditions.
-pub fn without(question: &Problem, lifted: &[Condition]) -> Problem {
-    let mut other = question.clone();
+pub fn without(problem: &Problem, lifted: &[Condition]) -> Problem {
+    let mut other = problem.clone();
     for condition in lifted {
         match *condition {
             Condition::Limit(metric, _) => set(&mut other, metric, None),
@@ -88,11 +88,11 @@ pub fn without(question: &Problem, lifted: &[Condition]) -> Problem {
     other
 }
 
-fn set(question: &mut Problem, metric: Metric, limit: Option<f64>) {
+fn set(problem: &mut Problem, metric: Metric, limit: Option<f64>) {
     match metric {
-        Metric::Ttft => question.limits.ttft = limit,
-        Metric::Tpot => question.limits.tpot = limit,
-        _ => question.limits.e2e = limit,
+        Metric::Ttft => problem.limits.ttft = limit,
+        Metric::Tpot => problem.limits.tpot = limit,
+        _ => problem.limits.e2e = limit,
     }
 }
 
@@ -100,12 +100,12 @@ fn set(question: &mut Problem, metric: Metric, limit: Option<f64>) {
 ///
 /// # Errors
 /// The search was stopped.
-pub fn conflicts(question: &Problem, control: &Control) -> Result<Conflicts, Stopped> {
-    let all = conditions(question);
+pub fn conflicts(problem: &Problem, control: &Control) -> Result<Conflicts, Stopped> {
+    let all = conditions(problem);
     let clash = |kept: &[usize]| {
         let lifted: Vec<Condition> =
             (0..all.len()).filter(|one| !kept.contains(one)).map(|one| all[one]).collect();
-        Ok(!answered(&without(question, &lifted), control)?)
+        Ok(!answered(&without(problem, &lifted), control)?)
     };
     let sets = minimal(all.len(), clash)?;
     // A conflict without any condition means that the hardware is too small.
@@ -120,8 +120,8 @@ pub fn conflicts(question: &Problem, control: &Control) -> Result<Conflicts, Sto
 ///
 /// # Errors
 /// The search was stopped, so the result may not be the minimum.
-pub fn least(question: &Problem, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
-    let mut free = without(question, &[Condition::Limit(metric, f64::INFINITY)]);
+pub fn least(problem: &Problem, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
+    let mut free = without(problem, &[Condition::Limit(metric, f64::INFINITY)]);
     free.axes.clear();
     free.aims = vec![ObjectiveTerm { metric, direction: Direction::Minimize }];
     let outcome = run(&free, control);
@@ -132,8 +132,8 @@ pub fn least(question: &Problem, metric: Metric, control: &Control) -> Result<Op
 }
 
 /// A latency of the slowest pool of a deployment, in seconds: limits hold in every pool, metrics are means over requests.
-fn slowest(question: &Problem, found: &EvaluatedCandidate, metric: Metric) -> f64 {
-    let pools = found.candidate.evaluate(&Plain, question, &mut ()).slowest;
+fn slowest(problem: &Problem, found: &EvaluatedCandidate, metric: Metric) -> f64 {
+    let pools = found.candidate.evaluate(&Plain, problem, &mut ()).slowest;
     pools.latency(metric).unwrap_or(f64::INFINITY)
 }
 
@@ -143,20 +143,20 @@ fn slowest(question: &Problem, found: &EvaluatedCandidate, metric: Metric) -> f6
 /// # Errors
 /// The search was stopped.
 pub fn factor(
-    question: &Problem,
+    problem: &Problem,
     limits: &[(Metric, f64)],
     control: &Control,
 ) -> Result<Option<f64>, Stopped> {
     const CLOSE: f64 = 1.02;
     let lifted: Vec<Condition> =
         limits.iter().map(|(metric, limit)| Condition::Limit(*metric, *limit)).collect();
-    let Some(free) = best(&without(question, &lifted), control)? else { return Ok(None) };
-    let needed = limits.iter().map(|(metric, limit)| slowest(question, &free, *metric) / limit);
+    let Some(free) = best(&without(problem, &lifted), control)? else { return Ok(None) };
+    let needed = limits.iter().map(|(metric, limit)| slowest(problem, &free, *metric) / limit);
     let (mut low, mut high) = (1.0, needed.fold(1.0, f64::max) * CLOSE);
     while high / low > CLOSE {
         let middle = f64::sqrt(low * high);
-        let scaled = limits.iter().fold(question.clone(), |question, (metric, limit)| {
-            with(&question, Condition::Limit(*metric, limit * middle))
+        let scaled = limits.iter().fold(problem.clone(), |problem, (metric, limit)| {
+            with(&problem, Condition::Limit(*metric, limit * middle))
         });
         if answered(&scaled, control)? { high = middle } else { low = middle }
     }
@@ -191,12 +191,12 @@ const MOST_TIMES: u64 = 4;
 ///
 /// # Errors
 /// The search was stopped.
-pub fn more_memory(question: &Problem, control: &Control) -> Result<Option<u64>, Stopped> {
+pub fn more_memory(problem: &Problem, control: &Control) -> Result<Option<u64>, Stopped> {
     const GB: f64 = 1e9;
-    let Some(formats) = question.formats.first() else { return Ok(None) };
+    let Some(formats) = problem.formats.first() else { return Ok(None) };
     let most = (formats.machine.chip.capacity.value / GB) as u64 * (MOST_TIMES - 1);
     let helps = |gigabytes: u64| {
-        let larger = question.changed(Change::Memory(gigabytes as f64 * GB));
+        let larger = problem.with_change(Change::Memory(gigabytes as f64 * GB));
         larger.map_or(Ok(false), |larger| answered(&larger, control))
     };
     if most == 0 || !helps(most)? {

@@ -2,7 +2,7 @@
 //! first objective term.
 
 use super::point::{Point, ideal, place};
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::shape::PreparedShape;
 use crate::spec::objective::{Direction, Metric};
 
@@ -16,61 +16,61 @@ pub struct RemainingBound {
 }
 
 /// Value of the first objective term, where known.
-fn figure(question: &Problem, point: &Point) -> Option<f64> {
-    let value = point[place(question.aims.first()?.metric)];
+fn figure(problem: &Problem, point: &Point) -> Option<f64> {
+    let value = point[place(problem.aims.first()?.metric)];
     value.is_finite().then_some(value)
 }
 
 /// The better of two values of the first objective term.
-fn better(question: &Problem, a: f64, b: f64) -> f64 {
-    let smaller = question.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
+fn better(problem: &Problem, a: f64, b: f64) -> f64 {
+    let smaller = problem.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
     if smaller { a.min(b) } else { a.max(b) }
 }
 
 impl RemainingBound {
     /// Adds an instance configuration, alone or mixed with others: no metric is better than that of one request
     /// alone, or of the maximum concurrency.
-    pub fn shape(&mut self, question: &Problem, laid: &PreparedShape) {
+    pub fn shape(&mut self, problem: &Problem, laid: &PreparedShape) {
         let (shape, devices) = (laid.shape, laid.shape.plan.devices());
         if shape.fits == 0 {
             return;
         }
-        if matches!(question.traffic, Traffic::Rate(_)) {
+        if matches!(problem.traffic, Traffic::Rate(_)) {
             // A mean concurrency below one may have a lower latency than one request alone.
             self.unknown = true;
             return;
         }
         let alone = laid.free(1, laid.concurrency(1));
-        let mut best = ideal(&alone, (1, shape.fits), question.idle(devices));
+        let mut best = ideal(&alone, (1, shape.fits), problem.idle(devices));
         // The throughput of any configurations on all devices is at most that of the best of them per device.
-        let all = question.cluster.devices() as f64;
+        let all = problem.cluster.devices() as f64;
         best[place(Metric::OutputTokS)] = best[place(Metric::OutputTokSPerDevice)] * all;
-        self.point(question, &best);
+        self.point(problem, &best);
     }
 
     /// Adds candidates that are no better than `point` in any metric.
-    pub fn point(&mut self, question: &Problem, point: &Point) {
-        if question.missed(point).is_some() {
+    pub fn point(&mut self, problem: &Problem, point: &Point) {
+        if problem.missed(point).is_some() {
             return;
         }
-        if let Some(value) = figure(question, point) {
-            self.best = Some(self.best.map_or(value, |best| better(question, best, value)));
+        if let Some(value) = figure(problem, point) {
+            self.best = Some(self.best.map_or(value, |best| better(problem, best, value)));
         }
     }
 
     /// The bound over both.
-    pub fn with(self, question: &Problem, other: RemainingBound) -> RemainingBound {
+    pub fn with(self, problem: &Problem, other: RemainingBound) -> RemainingBound {
         let best = match (self.best, other.best) {
-            (Some(a), Some(b)) => Some(better(question, a, b)),
+            (Some(a), Some(b)) => Some(better(problem, a, b)),
             (a, b) => a.or(b),
         };
         RemainingBound { best, unknown: self.unknown || other.unknown }
     }
 
     /// The bound on all candidates; `found` is the best one evaluated.
-    pub fn bound(self, question: &Problem, found: Option<&Point>) -> Option<f64> {
-        let found = found.and_then(|point| figure(question, point));
+    pub fn bound(self, problem: &Problem, found: Option<&Point>) -> Option<f64> {
+        let found = found.and_then(|point| figure(problem, point));
         let seen = RemainingBound { best: found, unknown: false };
-        self.with(question, seen).best.filter(|_| !self.unknown)
+        self.with(problem, seen).best.filter(|_| !self.unknown)
     }
 }

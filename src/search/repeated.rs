@@ -10,7 +10,7 @@ use super::candidate::Candidate;
 use super::family::StrategyFamily;
 use super::mixed::MixResult;
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
-use super::question::{OffloadPolicy, Problem, Traffic};
+use super::problem::{OffloadPolicy, Problem, Traffic};
 use super::run::{Control, run};
 use crate::spec::cluster::Cluster;
 
@@ -30,18 +30,18 @@ pub struct Repeated {
 }
 
 /// Searches every tier below the outermost.
-pub fn repeated(question: &Problem, control: &Control) -> Repeated {
+pub fn repeated(problem: &Problem, control: &Control) -> Repeated {
     let mut found = Repeated::default();
-    let cluster = &question.cluster;
+    let cluster = &problem.cluster;
     for tier in 0..cluster.tiers.len().saturating_sub(1) {
-        let mut one = question.on(unit(cluster, tier));
+        let mut one = problem.with_cluster(unit(cluster, tier));
         let most = cluster.devices() / one.cluster.devices();
         one.family = StrategyFamily::Split;
         one.offload = OffloadPolicy::Never;
         let unwatched = Control { progress: &|_, _| {}, ..*control };
         let mut known: Option<Outcome> = None;
         for times in 1..=most {
-            let Some(traffic) = share(question.traffic, times) else { break };
+            let Some(traffic) = share(problem.traffic, times) else { break };
             if known.is_none() || one.traffic != traffic {
                 one.traffic = traffic;
                 let mut outcome = run(&one, &unwatched);
@@ -49,7 +49,7 @@ pub fn repeated(question: &Problem, control: &Control) -> Repeated {
                 found.stopped |= matches!(outcome.status, Status::Feasible | Status::Unknown);
                 known = Some(outcome);
             }
-            found.offer(question, known.as_ref().expect("it was solved"), times);
+            found.offer(problem, known.as_ref().expect("it was solved"), times);
         }
     }
     found
@@ -57,19 +57,19 @@ pub fn repeated(question: &Problem, control: &Control) -> Repeated {
 
 impl Repeated {
     /// Offers the best of a unit, repeated `times` times.
-    fn offer(&mut self, question: &Problem, outcome: &Outcome, times: u64) {
+    fn offer(&mut self, problem: &Problem, outcome: &Outcome, times: u64) {
         let all = |one: &EvaluatedCandidate| {
             let candidate = repeat(&one.candidate, times);
-            EvaluatedCandidate { point: measure(question, &candidate), candidate }
+            EvaluatedCandidate { point: measure(problem, &candidate), candidate }
         };
-        self.front.extend(outcome.front.iter().map(all).filter(|one| question.missed(&one.point).is_none()));
+        self.front.extend(outcome.front.iter().map(all).filter(|one| problem.missed(&one.point).is_none()));
         let Some(found) = outcome.best.as_ref().map(all) else { return };
-        let within = question.missed(&found.point).is_none();
-        let ahead = self.best.as_ref().is_none_or(|best| question.ahead(&found.point, &best.point));
+        let within = problem.missed(&found.point).is_none();
+        let ahead = self.best.as_ref().is_none_or(|best| problem.is_better(&found.point, &best.point));
         if within && ahead {
             self.ratio = outcome.ratio.as_ref().map(|ratio| MixResult {
                 best: ratio.best.as_ref().map(all),
-                apart: ratio.apart.as_ref().map(all),
+                disaggregated: ratio.disaggregated.as_ref().map(all),
                 one_shape_each: ratio.one_shape_each.map(|output| output * times as f64),
                 rows_checked: ratio.rows_checked,
             });

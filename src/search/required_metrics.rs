@@ -1,6 +1,6 @@
 //! The metrics that a problem requires in addition to latency and throughput. Only these are computed and compared.
 
-use super::question::Problem;
+use super::problem::Problem;
 use crate::spec::objective::Metric;
 
 /// Required metrics in addition to latency and throughput.
@@ -16,20 +16,20 @@ pub struct RequiredMetrics {
 
 impl RequiredMetrics {
     /// The metrics that `question` requires.
-    pub fn of(question: &Problem) -> RequiredMetrics {
+    pub fn of(problem: &Problem) -> RequiredMetrics {
         let at =
-            |metric| question.axes.contains(&metric) || question.aims.iter().any(|aim| aim.metric == metric);
-        let paid = question.idle(1).owned && at(Metric::UsdPerMtok);
+            |metric| problem.axes.contains(&metric) || problem.aims.iter().any(|aim| aim.metric == metric);
+        let paid = problem.idle(1).owned && at(Metric::UsdPerMtok);
         let energy = at(Metric::Watts) || at(Metric::TokPerJoule) || paid;
         RequiredMetrics {
-            energy: question.stated.draw.is_some() && energy,
+            energy: problem.workload.power_draw.is_some() && energy,
             power: at(Metric::Watts),
             context: at(Metric::MaxContext),
         }
     }
 
     /// No metric in addition to latency and throughput.
-    pub fn pace_alone(&self) -> bool {
+    pub fn rate_only(&self) -> bool {
         !self.energy && !self.power && !self.context
     }
 }

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::aggregated::{self, finish, without_beaten};
-use super::best_mix::unlike;
+use super::aggregated::{self, finish, non_dominated};
+use super::best_mix::best_mix;
 use super::decode_options::{DecodeOptions, Depth};
 use super::family::StrategyFamily;
 use super::layouts;
 use super::mixed::{MixResult, goal, mixed};
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
 use super::prefill_options::PrefillOptions;
-use super::question::{OffloadPolicy, Problem, Traffic};
+use super::problem::{OffloadPolicy, Problem, Traffic};
 use super::remaining_bound::RemainingBound;
 use super::repeated::{Repeated, repeated};
 use super::shape::{InstanceConfig, PreparedShape, Refused, refuse, shape};
@@ -40,9 +40,9 @@ const PARTS: usize = 4;
 const ALTERNATIVES: usize = 8;
 
 /// Solves a problem.
-pub fn run(question: &Problem, control: &Control) -> Outcome {
+pub fn run(problem: &Problem, control: &Control) -> Outcome {
     let mut census = Census::default();
-    if let Err(reason) = question.context_fits() {
+    if let Err(reason) = problem.context_fits() {
         census.refuse(reason.kind(), 1, &reason.to_string());
         return Outcome {
             status: Status::Infeasible,
@@ -56,59 +56,59 @@ pub fn run(question: &Problem, control: &Control) -> Outcome {
         };
     }
     let none: &[OffloadTarget] = &[OffloadTarget::Nothing];
-    let held = question.family != StrategyFamily::Offload;
-    let mut shapes = if held { prepare(question, none, &mut census) } else { vec![] };
+    let held = problem.family != StrategyFamily::Offload;
+    let mut shapes = if held { prepare(problem, none, &mut census) } else { vec![] };
     let nothing_fits = !shapes.iter().any(|shape| shape.fits > 0);
-    if question.offload == OffloadPolicy::Always || (question.offload == OffloadPolicy::Auto && nothing_fits)
-    {
-        shapes.extend(prepare(question, question.offloads(), &mut census));
+    if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && nothing_fits) {
+        shapes.extend(prepare(problem, problem.offloads(), &mut census));
     }
     census.shapes = shapes.len() as u64;
     let watch = Progress { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
-    let ShapeResults { mut together, mut answers, mut fronts, left } = look(question, &shapes, &watch);
+    let ShapeResults { aggregated: mut together, decode: mut answers, prefill: mut fronts, unexplored: left } =
+        evaluate_shapes(problem, &shapes, &watch);
     let mut promise = RemainingBound::default();
     for index in left {
-        let laid = PreparedShape::new(question, &shapes[index]);
-        if question.family != StrategyFamily::Split {
-            promise.shape(question, &laid);
+        let laid = PreparedShape::new(problem, &shapes[index]);
+        if problem.family != StrategyFamily::Split {
+            promise.shape(problem, &laid);
         }
-        if question.split {
-            answers.survey(question, &laid, index, Depth::Outline);
-            fronts.survey(question, laid, index);
+        if problem.split {
+            answers.explore(problem, &laid, index, Depth::Outline);
+            fronts.explore(problem, laid, index);
         }
     }
-    let (mut apart, mut ratio) = (split::SplitIncumbents::new(question), None);
-    if question.split {
-        answers.settle(question);
+    let (mut apart, mut ratio) = (split::SplitIncumbents::new(problem), None);
+    if problem.split {
+        answers.settle(problem);
         census.add(std::mem::take(&mut answers.census));
-        let bench = ShapeCache::new(question, &shapes);
+        let bench = ShapeCache::new(problem, &shapes);
         let (found, left) = pair_up(&bench, (&fronts, &answers), &together, &watch);
         apart = found;
-        promise = promise.with(question, left);
+        promise = promise.with(problem, left);
         if !watch.stopped.load(Relaxed) {
             ratio = mixed(&bench, (&fronts, &answers), &together);
-        } else if goal(question).is_some() {
+        } else if goal(problem).is_some() {
             // The throughput of any mix of workers is at most that of the best of them on all devices.
-            shapes.iter().for_each(|shape| promise.shape(question, &PreparedShape::new(question, shape)));
+            shapes.iter().for_each(|shape| promise.shape(problem, &PreparedShape::new(problem, shape)));
         }
     }
-    let inside = if question.split { repeated(question, control) } else { Repeated::default() };
+    let inside = if problem.split { repeated(problem, control) } else { Repeated::default() };
     census.add(inside.census);
     if inside.stopped {
         // No deployment inside units is better than one request alone or the maximum concurrency.
-        shapes.iter().for_each(|shape| promise.shape(question, &PreparedShape::new(question, shape)));
+        shapes.iter().for_each(|shape| promise.shape(problem, &PreparedShape::new(problem, shape)));
     }
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
     let interrupted = watch.stopped.into_inner() || inside.stopped;
-    let stated = question.traffic != Traffic::Free;
+    let stated = problem.traffic != Traffic::Free;
     let mixes =
-        stated && !interrupted && !matches!(question.family, StrategyFamily::Split | StrategyFamily::Offload);
+        stated && !interrupted && !matches!(problem.family, StrategyFamily::Split | StrategyFamily::Offload);
     let found = !together.best.is_empty() || apart.best.is_some();
-    let mix = if mixes { unlike(question, &shapes, found) } else { None };
+    let mix = if mixes { best_mix(problem, &shapes, found) } else { None };
     let extra = mix.into_iter().chain(inside.best.clone()).collect();
     let parts = (together, apart, &ratio, (extra, &inside.front[..]));
-    let found = answer(question, &shapes, parts, census, interrupted.then_some(promise));
+    let found = answer(problem, &shapes, parts, census, interrupted.then_some(promise));
     // By plan: a figure that is unknown equals nothing.
     let plan = |best: &Option<EvaluatedCandidate>| best.as_ref().map(|best| best.candidate.clone());
     let repeats = found.best.is_some() && plan(&found.best) == plan(&inside.best);
@@ -134,45 +134,49 @@ impl Progress<'_> {
 
 /// Results of examining every instance configuration.
 struct ShapeResults<'q> {
-    together: aggregated::Incumbents,
-    answers: DecodeOptions,
-    fronts: PrefillOptions<'q>,
+    aggregated: aggregated::Incumbents,
+    decode: DecodeOptions,
+    prefill: PrefillOptions<'q>,
     /// Configurations that were not examined.
-    left: Vec<usize>,
+    unexplored: Vec<usize>,
 }
 
 /// Examines every instance configuration: as an aggregated replica, as a decode worker, as a prefill worker.
-fn look<'q>(question: &'q Problem, shapes: &'q [InstanceConfig], watch: &Progress) -> ShapeResults<'q> {
+fn evaluate_shapes<'q>(
+    problem: &'q Problem,
+    shapes: &'q [InstanceConfig],
+    watch: &Progress,
+) -> ShapeResults<'q> {
     let none = || ShapeResults {
-        together: aggregated::Incumbents::new(question),
-        answers: DecodeOptions::new(question),
-        fronts: PrefillOptions::default(),
-        left: vec![],
+        aggregated: aggregated::Incumbents::new(problem),
+        decode: DecodeOptions::new(problem),
+        prefill: PrefillOptions::default(),
+        unexplored: vec![],
     };
     let parts = (0..PARTS).into_par_iter().map(|part| {
         let mut seen = none();
         for index in (part..shapes.len()).step_by(PARTS) {
             if !watch.tick(shapes.len()) {
-                seen.left.push(index);
+                seen.unexplored.push(index);
                 continue;
             }
-            let laid = PreparedShape::new(question, &shapes[index]);
-            if question.family != StrategyFamily::Split {
-                aggregated::survey(question, &laid, index, &mut seen.together);
+            let laid = PreparedShape::new(problem, &shapes[index]);
+            if problem.family != StrategyFamily::Split {
+                aggregated::explore(problem, &laid, index, &mut seen.aggregated);
             }
-            if question.split {
-                seen.answers.survey(question, &laid, index, Depth::Loads);
-                seen.fronts.survey(question, laid, index);
+            if problem.split {
+                seen.decode.explore(problem, &laid, index, Depth::Loads);
+                seen.prefill.explore(problem, laid, index);
             }
         }
         seen
     });
     let parts: Vec<ShapeResults> = parts.collect();
     parts.into_iter().fold(none(), |mut all, part| {
-        all.answers.merge(part.answers);
-        all.fronts.merge(part.fronts);
-        all.left.extend(part.left);
-        ShapeResults { together: all.together.merged(question, part.together), ..all }
+        all.decode.merge(part.decode);
+        all.prefill.merge(part.prefill);
+        all.unexplored.extend(part.unexplored);
+        ShapeResults { aggregated: all.aggregated.merged(problem, part.aggregated), ..all }
     })
 }
 
@@ -183,23 +187,32 @@ fn pair_up<'q>(
     together: &aggregated::Incumbents,
     watch: &Progress,
 ) -> (split::SplitIncumbents, RemainingBound) {
-    let (question, shapes) = (bench.question, bench.shapes);
-    let alone = finish(question, shapes, together);
+    let (problem, shapes) = (bench.problem, bench.shapes);
+    let alone = finish(problem, shapes, together);
     let points = alone.iter().map(|found| &found.point);
-    let leader = points.reduce(|a, b| if question.ahead(b, a) { b } else { a });
+    let leader = points.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
     let (by_pace, rivals) = (answers.by_pace(), &together.front);
     let fronts: Vec<_> = fronts.iter().collect();
     let open = fronts.par_iter().map(|front| {
         let mut first_tokens: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-        let mut survey = split::SplitIncumbents::new(question);
+        let mut survey = split::SplitIncumbents::new(problem);
         let mut open = Vec::new();
-        for list in answers.lists().filter(|list| front.suits(&list.answers)) {
+        for list in answers.lists().filter(|list| front.suits(&list.options)) {
             // It takes the time of the prefill worker and of the KV transfer, for any decode worker.
-            let first = || bench.first_token(front, &list.answers[0]);
+            let first = || bench.first_token(front, &list.options[0]);
             let ttft = *first_tokens.entry(list.received).or_insert_with(first);
-            let pair = split::PoolPair { question, front, list, ttft, bench, by_pace, rivals, leader };
+            let pair = split::PoolPair {
+                problem,
+                prefill: front,
+                decode: list,
+                ttft,
+                cache: bench,
+                by_pace,
+                rivals,
+                leader,
+            };
             if pair.may_matter(&mut survey) {
-                open.push((front.promise(list), pair));
+                open.push((front.best_rate(list), pair));
             }
         }
         (open, survey.census)
@@ -209,31 +222,31 @@ fn pair_up<'q>(
     let mut pairs: Vec<_> = pairs.into_iter().flatten().collect();
     pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
     let parts = (0..PARTS).into_par_iter().map(|part| {
-        let (mut survey, mut left) = (split::SplitIncumbents::new(question), RemainingBound::default());
+        let (mut survey, mut left) = (split::SplitIncumbents::new(problem), RemainingBound::default());
         for (_, pair) in pairs.iter().skip(part).step_by(PARTS) {
             if watch.tick(shapes.len() + pairs.len()) {
-                pair.survey(&mut survey);
-            } else if let Some(best) = pair.promise() {
-                left.point(question, &best);
+                pair.explore_all(&mut survey);
+            } else if let Some(best) = pair.best_point() {
+                left.point(problem, &best);
             }
         }
         (survey, left)
     });
     let both = |a: (split::SplitIncumbents, RemainingBound), b: (split::SplitIncumbents, RemainingBound)| {
-        (a.0.merged(question, b.0), a.1.with(question, b.1))
+        (a.0.merged(problem, b.0), a.1.with(problem, b.1))
     };
-    let none = || (split::SplitIncumbents::new(question), RemainingBound::default());
+    let none = || (split::SplitIncumbents::new(problem), RemainingBound::default());
     let (mut found, left) = parts.reduce_with(both).unwrap_or_else(none);
     censuses.into_iter().for_each(|census| found.census.add(census));
     (found, left)
 }
 
 /// Every legal instance configuration that holds the model.
-fn prepare(question: &Problem, offloads: &[OffloadTarget], census: &mut Census) -> Vec<InstanceConfig> {
-    let made: Vec<(Vec<InstanceConfig>, Refused)> = layouts::each(question, census, |formats, instance| {
+fn prepare(problem: &Problem, offloads: &[OffloadTarget], census: &mut Census) -> Vec<InstanceConfig> {
+    let made: Vec<(Vec<InstanceConfig>, Refused)> = layouts::each(problem, census, |formats, instance| {
         let (mut shapes, mut refused) = (Vec::new(), Refused::new());
         for &offload in offloads {
-            match shape(question, formats, &instance, offload) {
+            match shape(problem, formats, &instance, offload) {
                 Ok(shape) => shapes.push(shape),
                 Err(reason) => refuse(&mut refused, &reason),
             }
@@ -249,7 +262,7 @@ fn prepare(question: &Problem, offloads: &[OffloadTarget], census: &mut Census) 
 }
 
 fn answer(
-    question: &Problem,
+    problem: &Problem,
     shapes: &[InstanceConfig],
     (together, apart, ratio, (extra, inside)): (
         aggregated::Incumbents,
@@ -260,18 +273,18 @@ fn answer(
     census: Census,
     left: Option<RemainingBound>,
 ) -> Outcome {
-    let mut deployments = finish(question, shapes, &together);
+    let mut deployments = finish(problem, shapes, &together);
     let whole = |candidate: super::candidate::Candidate| {
-        let point = aggregated::measure(question, &candidate);
+        let point = aggregated::measure(problem, &candidate);
         EvaluatedCandidate { candidate, point }
     };
     deployments.extend(apart.best.map(|(_, key)| whole(key.candidate(shapes))));
     deployments.extend(extra);
     // Pairs of uniform pools were examined already.
-    let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.apart]).flatten();
+    let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.disaggregated]).flatten();
     deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
     deployments.extend(together.strategies.values().map(|(_, key)| whole(key.candidate(shapes))));
-    deployments.sort_by(|a, b| order(question, a, b));
+    deployments.sort_by(|a, b| order(problem, a, b));
     deployments.dedup_by(|a, b| a.candidate == b.candidate);
     let mut alternatives: Vec<EvaluatedCandidate> = Vec::new();
     let mut deployments = deployments.into_iter();
@@ -282,12 +295,12 @@ fn answer(
             alternatives.push(found);
         }
     }
-    let mut front = together.front.map(FrontKey::Together);
+    let mut front = together.front.map(FrontKey::Aggregated);
     for (point, key) in apart.front.into_sorted() {
         // Pools that turn out to divide into groups transfer inside them.
-        let known = question.tiers().len() == 1;
-        let point = if known { point } else { aggregated::measure(question, &key.candidate(shapes)) };
-        front.insert(point, FrontKey::Apart(key));
+        let known = problem.tiers().len() == 1;
+        let point = if known { point } else { aggregated::measure(problem, &key.candidate(shapes)) };
+        front.insert(point, FrontKey::Disaggregated(key));
     }
     for (at, found) in inside.iter().enumerate() {
         front.insert(found.point, FrontKey::Repeated(at));
@@ -295,12 +308,12 @@ fn answer(
     if let Some(best) = &best {
         front.insert(best.point, FrontKey::Best);
     }
-    let single = |key: &FrontKey| matches!(key, FrontKey::Together(key) if key.replicas == 1);
-    let front = without_beaten(question, front.into_sorted(), single);
+    let single = |key: &FrontKey| matches!(key, FrontKey::Aggregated(key) if key.replicas == 1);
+    let front = non_dominated(problem, front.into_sorted(), single);
     let front = front.into_iter().map(|(point, key)| {
         let candidate = match key {
-            FrontKey::Together(key) => key.candidate(shapes),
-            FrontKey::Apart(key) => key.candidate(shapes),
+            FrontKey::Aggregated(key) => key.candidate(shapes),
+            FrontKey::Disaggregated(key) => key.candidate(shapes),
             FrontKey::Repeated(at) => inside[at].candidate.clone(),
             FrontKey::Best => best.as_ref().expect("it was inserted").candidate.clone(),
         };
@@ -316,14 +329,14 @@ fn answer(
         (false, false) => Status::Infeasible,
         (false, true) => Status::Unknown,
     };
-    let bound = left.unwrap_or_default().bound(question, best.as_ref().map(|best| &best.point));
+    let bound = left.unwrap_or_default().bound(problem, best.as_ref().map(|best| &best.point));
     Outcome { status, best, bound, alternatives, front, census, nearest, ratio: None }
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum FrontKey {
-    Together(aggregated::AggregatedKey),
-    Apart(split::SplitKey),
+    Aggregated(aggregated::AggregatedKey),
+    Disaggregated(split::SplitKey),
     /// Index among the deployments that repeat inside units.
     Repeated(usize),
     /// The optimum; it may mix configurations.
@@ -331,14 +344,14 @@ enum FrontKey {
 }
 
 /// By the objective; ties by plan, so that the order is deterministic.
-fn order(question: &Problem, a: &EvaluatedCandidate, b: &EvaluatedCandidate) -> std::cmp::Ordering {
+fn order(problem: &Problem, a: &EvaluatedCandidate, b: &EvaluatedCandidate) -> std::cmp::Ordering {
     let ((x, one), (y, other)) =
         ((a.candidate.formats, &a.candidate.pools), (b.candidate.formats, &b.candidate.pools));
-    question.compare(&a.point, &b.point).then_with(|| (x, one).cmp(&(y, other)))
+    problem.compare(&a.point, &b.point).then_with(|| (x, one).cmp(&(y, other)))
 }
 
 /// The key that distinguishes strategies.
 fn strategy(found: &EvaluatedCandidate) -> (usize, Vec<(super::candidate::PoolRole, String)>) {
-    let pools = found.candidate.pools.iter().map(|pool| (pool.duty, pool.plan.label()));
+    let pools = found.candidate.pools.iter().map(|pool| (pool.role, pool.plan.label()));
     (found.candidate.formats, pools.collect())
 }

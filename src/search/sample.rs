@@ -11,7 +11,7 @@ mod fit;
 use super::candidate::{Candidate, PoolRole};
 use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place, point};
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use crate::quantity::read::Plain;
 use crate::spec::objective::{Direction, ObjectiveTerm};
 use draw::Draw;
@@ -29,30 +29,30 @@ pub struct SampleResult {
 
 /// Draws `count` deployments by `seed`, half of them near `best`, and compares them with it; without comparison where
 /// `best` is `None`.
-pub fn sample(question: &Problem, best: Option<&EvaluatedCandidate>, count: u64, seed: u64) -> SampleResult {
+pub fn sample(problem: &Problem, best: Option<&EvaluatedCandidate>, count: u64, seed: u64) -> SampleResult {
     let mut sample = SampleResult::default();
     // A request beyond the maximum context length is never feasible.
-    if question.context_fits().is_err() {
+    if problem.context_fits().is_err() {
         return sample;
     }
-    let mut draw = Draw::new(question, seed);
+    let mut draw = Draw::new(problem, seed);
     // Bounded retries: there may be nothing to draw.
     for _ in 0..count.saturating_mul(4) {
         if sample.drawn == count {
             break;
         }
         let Some(candidate) = draw.candidate(best.map(|best| &best.candidate)) else { continue };
-        if !fit::runs(question, &candidate) {
+        if !fit::runs(problem, &candidate) {
             continue;
         }
-        let evaluation = candidate.evaluate(&Plain, question, &mut ());
+        let evaluation = candidate.evaluate(&Plain, problem, &mut ());
         sample.drawn += 1;
-        if question.missed_in_pools(&evaluation).next().is_some() || !carries(question, &candidate) {
+        if problem.missed_in_pools(&evaluation).next().is_some() || !carries(problem, &candidate) {
             continue;
         }
         let found = EvaluatedCandidate { point: point(&evaluation.metrics), candidate };
         sample.kept += 1;
-        if best.is_none_or(|best| ahead(&found.point, &best.point, &question.aims)) {
+        if best.is_none_or(|best| ahead(&found.point, &best.point, &problem.aims)) {
             sample.better.push(found);
         }
     }
@@ -80,24 +80,24 @@ fn ahead(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
 
 /// Whether it carries the traffic of the problem: with closed-loop traffic it reaches the rate or holds the
 /// concurrency. A decode-only pool needs no slot for requests that wait for prefill.
-fn carries(question: &Problem, candidate: &Candidate) -> bool {
+fn carries(problem: &Problem, candidate: &Candidate) -> bool {
     let enough = |there: f64, least: f64| there >= least * (1.0 - HAIR);
     let filled = |candidate: &Candidate| {
-        let mut free = question.clone();
+        let mut free = problem.clone();
         free.traffic = Traffic::Free;
         candidate.evaluate(&Plain, &free, &mut ()).metrics
     };
-    match question.traffic {
+    match problem.traffic {
         Traffic::Free => true,
         Traffic::Rate(rate) => {
             let carried = |candidate: &Candidate| {
-                enough(filled(candidate).output_tok_s.value() / question.stated.lengths.osl as f64, rate)
+                enough(filled(candidate).output_tok_s.value() / problem.workload.lengths.osl as f64, rate)
             };
             // Slots that the rate does not fill are no load: batches would be larger than they get.
             carried(candidate) && !emptier(candidate).any(|fewer| carried(&fewer))
         }
         Traffic::InFlight(requests) => {
-            let both = candidate.pools.iter().any(|pool| pool.duty == PoolRole::Both);
+            let both = candidate.pools.iter().any(|pool| pool.role == PoolRole::Aggregated);
             !both || enough(filled(candidate).in_flight.value(), requests as f64)
         }
     }
@@ -106,7 +106,7 @@ fn carries(question: &Problem, candidate: &Candidate) -> bool {
 /// The candidate with one request less per attention rank in a pool that decodes, for every such pool.
 fn emptier(candidate: &Candidate) -> impl Iterator<Item = Candidate> {
     let pools = candidate.pools.iter().enumerate();
-    let fuller = pools.filter(|(_, pool)| pool.duty != PoolRole::Prefill && pool.concurrency > pool.plan.dp);
+    let fuller = pools.filter(|(_, pool)| pool.role != PoolRole::Prefill && pool.concurrency > pool.plan.dp);
     fuller.map(|(at, pool)| {
         let mut fewer = candidate.clone();
         fewer.pools[at].concurrency = pool.concurrency - pool.plan.dp;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::point::{Point, place, point};
-use super::question::{Formats, Problem, Traffic};
+use super::problem::{Formats, Problem, Traffic};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
@@ -40,7 +40,7 @@ pub const MOST_REQUESTS_PER_RANK: u64 = 65_536;
 
 /// A prepared configuration, ready to be evaluated at any load.
 pub struct PreparedShape<'q> {
-    question: &'q Problem,
+    problem: &'q Problem,
     /// The configuration.
     pub shape: &'q InstanceConfig,
     /// The prepared instance.
@@ -51,21 +51,17 @@ pub struct PreparedShape<'q> {
 
 impl<'q> PreparedShape<'q> {
     /// Prepares a configuration.
-    pub fn new(question: &'q Problem, shape: &'q InstanceConfig) -> PreparedShape<'q> {
+    pub fn new(problem: &'q Problem, shape: &'q InstanceConfig) -> PreparedShape<'q> {
         let stages = shape.stages.clone();
-        let instance = Instance::new(&question.graph, shape.plan, stages, question.tiers());
-        PreparedShape::of(question, shape, Arc::new(instance))
+        let instance = Instance::new(&problem.graph, shape.plan, stages, problem.tiers());
+        PreparedShape::of(problem, shape, Arc::new(instance))
     }
 
     /// A configuration with an instance that is prepared already.
-    pub fn of(
-        question: &'q Problem,
-        shape: &'q InstanceConfig,
-        instance: Arc<Instance>,
-    ) -> PreparedShape<'q> {
-        let machine = question.formats[shape.formats].plain();
-        let prompt = prefill(&Plain, &instance, machine, question.terms(), &mut ());
-        PreparedShape { question, shape, instance, prompt }
+    pub fn of(problem: &'q Problem, shape: &'q InstanceConfig, instance: Arc<Instance>) -> PreparedShape<'q> {
+        let machine = problem.formats[shape.formats].plain();
+        let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
+        PreparedShape { problem, shape, instance, prompt }
     }
 
     /// A pool of `replicas` with a concurrency of `concurrency` each.
@@ -78,7 +74,7 @@ impl<'q> PreparedShape<'q> {
     /// Metrics of `replicas` at a concurrency of `concurrency` each, by the common evaluation function.
     #[inline(always)]
     pub fn at(&self, replicas: u64, concurrency: u64) -> Point {
-        self.under(&self.question.traffic, replicas, concurrency)
+        self.under(&self.problem.traffic, replicas, concurrency)
     }
 
     /// The same with closed-loop traffic.
@@ -89,8 +85,8 @@ impl<'q> PreparedShape<'q> {
     /// The same under other traffic.
     #[inline(always)]
     pub fn under(&self, traffic: &Traffic, replicas: u64, concurrency: u64) -> Point {
-        let machine = self.question.formats[self.shape.formats].plain();
-        let (pool, terms) = (self.pool(replicas, concurrency), self.question.terms());
+        let machine = self.problem.formats[self.shape.formats].plain();
+        let (pool, terms) = (self.pool(replicas, concurrency), self.problem.terms());
         let demand = traffic.demand(&Plain);
         point(&aggregated(&Plain, &[pool], machine, terms, &demand, &mut ()).metrics)
     }
@@ -184,8 +180,8 @@ pub fn refuse(refused: &mut Refused, reason: &Infeasible) {
 }
 
 /// The pipeline cuts that are searched: balanced by memory, by decode reads, and by prefill compute.
-pub fn cuts(question: &Problem, plan: ParallelPlan) -> Vec<Vec<u32>> {
-    let graph = &question.graph;
+pub fn cuts(problem: &Problem, plan: ParallelPlan) -> Vec<Vec<u32>> {
+    let graph = &problem.graph;
     let layers = graph.layer_block.len();
     if plan.pp == 1 {
         return vec![vec![layers as u32]];
@@ -242,7 +238,7 @@ pub fn short(held: &Footprint<Qty<f64>>) -> Infeasible {
 
 /// Whether offloading makes the model fit, and host memory is large enough.
 fn spills(
-    question: &Problem,
+    problem: &Problem,
     held: &Footprint<Qty<f64>>,
     offload: OffloadTarget,
     plan: &ParallelPlan,
@@ -251,13 +247,13 @@ fn spills(
     let movable = match offload {
         OffloadTarget::Nothing => return false,
         OffloadTarget::Layers => held.weights.value(),
-        OffloadTarget::Experts if crate::plan::legal::has_experts(&question.graph) => held.weights.value(),
+        OffloadTarget::Experts if crate::plan::legal::has_experts(&problem.graph) => held.weights.value(),
         OffloadTarget::Experts => return false,
         OffloadTarget::Kv => held.kv.value(),
     };
-    let sharing = plan.devices().min(question.cluster.devices_per_node) as f64;
-    let room = question.host_memory.unwrap_or(0.0);
-    question.terms().host_link.is_some() && over <= movable && over * sharing <= room
+    let sharing = plan.devices().min(problem.cluster.devices_per_node) as f64;
+    let room = problem.host_memory.unwrap_or(0.0);
+    problem.terms().host_link.is_some() && over <= movable && over * sharing <= room
 }
 
 /// The configuration of a plan, cut and formats, with the maximum requests that fit in memory.
@@ -265,15 +261,15 @@ fn spills(
 /// # Errors
 /// Not even one request fits.
 pub fn shape(
-    question: &Problem,
+    problem: &Problem,
     formats: usize,
     instance: &Instance,
     offload: OffloadTarget,
 ) -> Result<InstanceConfig, Infeasible> {
     let plan = instance.plan;
-    let machine = question.formats[formats].plain();
+    let machine = problem.formats[formats].plain();
     let held = |phase, requests: u64| {
-        residency(&Plain, instance, phase, machine, question.terms(), requests * plan.dp)
+        residency(&Plain, instance, phase, machine, problem.terms(), requests * plan.dp)
     };
     let fits = if offload == OffloadTarget::Nothing {
         filled_up(MOST_REQUESTS_PER_RANK, |requests| {
@@ -284,7 +280,7 @@ pub fn shape(
     } else {
         largest(MOST_REQUESTS_PER_RANK, |requests| {
             let held = held(Phase::Decode, requests);
-            holds(&held) || spills(question, &held, offload, &plan)
+            holds(&held) || spills(problem, &held, offload, &plan)
         })
     };
     let prefills = offload == OffloadTarget::Nothing && holds(&held(Phase::Prefill, 1));

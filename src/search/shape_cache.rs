@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::decode_options::DecodeOption;
 use super::point::{Point, place, point};
 use super::prefill_options::PrefillOption;
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::shape::{InstanceConfig, PreparedShape};
 use crate::quantity::read::Plain;
 use crate::serving::disaggregated::split;
@@ -14,28 +14,28 @@ use crate::spec::objective::Metric;
 /// All instance configurations of a search; each is prepared on first use.
 pub struct ShapeCache<'q> {
     /// The problem.
-    pub question: &'q Problem,
+    pub problem: &'q Problem,
     /// The instance configurations.
     pub shapes: &'q [InstanceConfig],
-    laid: Vec<OnceLock<PreparedShape<'q>>>,
+    prepared: Vec<OnceLock<PreparedShape<'q>>>,
 }
 
 impl<'q> ShapeCache<'q> {
     /// An empty cache.
-    pub fn new(question: &'q Problem, shapes: &'q [InstanceConfig]) -> Self {
-        ShapeCache { question, shapes, laid: shapes.iter().map(|_| OnceLock::new()).collect() }
+    pub fn new(problem: &'q Problem, shapes: &'q [InstanceConfig]) -> Self {
+        ShapeCache { problem, shapes, prepared: shapes.iter().map(|_| OnceLock::new()).collect() }
     }
 
     /// A prepared configuration.
     pub fn get(&self, shape: usize) -> &PreparedShape<'q> {
-        self.laid[shape].get_or_init(|| PreparedShape::new(self.question, &self.shapes[shape]))
+        self.prepared[shape].get_or_init(|| PreparedShape::new(self.problem, &self.shapes[shape]))
     }
 
     /// TTFT in seconds, including the KV transfer to a decode worker: without queueing, and with the planned queue.
     /// At low concurrency, a request alone does not queue.
     pub fn first_token(&self, front: &PrefillOption, answer: &DecodeOption) -> (f64, f64) {
         let under = |traffic| self.under(traffic, (front, 1), (answer, 1))[place(Metric::Ttft)];
-        match self.question.traffic {
+        match self.problem.traffic {
             Traffic::InFlight(_) => (under(Traffic::InFlight(1)), under(Traffic::Free)),
             traffic => {
                 let ttft = under(traffic);
@@ -47,7 +47,7 @@ impl<'q> ShapeCache<'q> {
     /// Metrics of `fronts` prefill workers and `backs` decode workers anywhere in the cluster, by the common evaluation
     /// function.
     pub fn at(&self, front: &PrefillOption, fronts: u64, answer: &DecodeOption, backs: u64) -> Point {
-        self.under(self.question.traffic, (front, fronts), (answer, backs))
+        self.under(self.problem.traffic, (front, fronts), (answer, backs))
     }
 
     fn under(
@@ -57,10 +57,10 @@ impl<'q> ShapeCache<'q> {
         (answer, backs): (&DecodeOption, u64),
     ) -> Point {
         let demand = traffic.demand(&Plain);
-        let machine = self.question.formats[answer.formats].plain();
-        let prompts = front.laid.pool(fronts, front.laid.shape.plan.dp);
+        let machine = self.problem.formats[answer.formats].plain();
+        let prompts = front.prepared.pool(fronts, front.prepared.shape.plan.dp);
         let answers = self.get(answer.shape).pool(backs, answer.concurrency);
-        let terms = self.question.terms();
+        let terms = self.problem.terms();
         let pools = (&[prompts][..], &[answers][..], &[][..]);
         point(&split(&Plain, pools, (machine, machine.outermost()), terms, &demand, &mut ()).metrics)
     }

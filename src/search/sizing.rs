@@ -8,7 +8,7 @@ pub mod candidates;
 
 use super::outcome::{Census, EvaluatedCandidate};
 use super::point::place;
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::run::{UNWATCHED, run};
 use super::shape::largest;
 use crate::plan::infeasible::Infeasible;
@@ -67,20 +67,20 @@ pub struct Totals {
 }
 
 /// Model bytes in the format pair with index `formats`, and usable bytes per device.
-pub fn weights(question: &Problem, formats: usize) -> (f64, f64) {
-    let layers = vec![question.graph.layer_block.len() as u32];
-    let whole = Instance::new(&question.graph, ParallelPlan::SINGLE, layers, question.tiers());
-    let machine = question.formats[formats].plain();
-    let held = residency(&Plain, &whole, Phase::Decode, machine, question.terms(), 1);
+pub fn weights(problem: &Problem, formats: usize) -> (f64, f64) {
+    let layers = vec![problem.graph.layer_block.len() as u32];
+    let whole = Instance::new(&problem.graph, ParallelPlan::SINGLE, layers, problem.tiers());
+    let machine = problem.formats[formats].plain();
+    let held = residency(&Plain, &whole, Phase::Decode, machine, problem.terms(), 1);
     (held.weights.value(), held.usable.value())
 }
 
 /// The error if even the smallest weights exceed the memory of all devices.
-fn too_large(question: &Problem) -> Option<Infeasible> {
-    let devices = question.cluster.devices() as f64;
+fn too_large(problem: &Problem) -> Option<Infeasible> {
+    let devices = problem.cluster.devices() as f64;
     let mut least: Option<(f64, f64)> = None;
-    for formats in 0..question.formats.len() {
-        let (needed, usable) = weights(question, formats);
+    for formats in 0..problem.formats.len() {
+        let (needed, usable) = weights(problem, formats);
         if needed <= usable * devices {
             return None;
         }
@@ -107,20 +107,20 @@ fn unfit(nearest: Option<NearestCandidate>, census: Census) -> Unfit {
 }
 
 /// The problem with other traffic.
-fn asked(question: &Problem, traffic: Traffic) -> Problem {
-    let mut asked = question.clone();
+fn with_traffic(problem: &Problem, traffic: Traffic) -> Problem {
+    let mut asked = problem.clone();
     asked.traffic = traffic;
     asked
 }
 
 /// The optimum of the full search under `aim`, disaggregated and mixed deployments included.
 fn searched(
-    question: &Problem,
+    problem: &Problem,
     traffic: Traffic,
     aim: ObjectiveTerm,
     census: &mut Census,
 ) -> Option<EvaluatedCandidate> {
-    let mut asked = asked(question, traffic);
+    let mut asked = with_traffic(problem, traffic);
     asked.axes.clear();
     asked.aims = vec![aim];
     let outcome = run(&asked, &UNWATCHED);
@@ -129,18 +129,13 @@ fn searched(
 }
 
 /// Fewer copies than `most` that serve `users`, if feasible, with the deployment of one copy.
-fn fewer(
-    question: &Problem,
-    users: u64,
-    most: u64,
-    census: &mut Census,
-) -> Option<(u64, EvaluatedCandidate)> {
+fn fewer(problem: &Problem, users: u64, most: u64, census: &mut Census) -> Option<(u64, EvaluatedCandidate)> {
     let quickest = ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize };
     let mut found: Option<(u64, EvaluatedCandidate)> = None;
     largest(most - 1, |saved| {
         let copies = most - saved;
         let share = Traffic::InFlight(users.div_ceil(copies));
-        let best = searched(question, share, quickest, census);
+        let best = searched(problem, share, quickest, census);
         let serves = best.is_some();
         if let Some(best) = best {
             // Smaller numbers are tried later.
@@ -157,16 +152,16 @@ fn fewer(
 ///
 /// # Errors
 /// The system is infeasible for one user.
-pub fn size(question: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
+pub fn size(problem: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     let refused = |reason: Infeasible| {
         let (kind, reason) = (reason.kind().to_string(), reason.to_string());
         Box::new(Unfit { kind, reason, nearest: None, census: Census::default() })
     };
-    question.context_fits().map_err(refused)?;
-    if let Some(reason) = too_large(question) {
+    problem.context_fits().map_err(refused)?;
+    if let Some(reason) = too_large(problem) {
         return Err(refused(reason));
     }
-    let free = &asked(question, Traffic::Free);
+    let free = &with_traffic(problem, Traffic::Free);
     let mut census = Census::default();
     let layouts = layouts(free, &mut census);
     let shapes = shapes(free, &layouts, &mut census);
@@ -174,12 +169,12 @@ pub fn size(question: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     let alike = bench.most(&mut census);
     // One copy per user, or the number that identical replicas need.
     let most = alike.map_or(users.saturating_add(1), |alike| users.div_ceil(alike.users));
-    let more = question.cluster.devices() > 1 && (alike.is_some() || bench.paced());
-    let found = if more { fewer(question, users, most, &mut census) } else { None };
+    let more = problem.cluster.devices() > 1 && (alike.is_some() || bench.paced());
+    let found = if more { fewer(problem, users, most, &mut census) } else { None };
     if let Some((copies, at_share)) = found {
         let share = users.div_ceil(copies);
         let output = ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize };
-        let full = searched(question, Traffic::Free, output, &mut census).unwrap_or_else(|| at_share.clone());
+        let full = searched(problem, Traffic::Free, output, &mut census).unwrap_or_else(|| at_share.clone());
         let full_users = alike.map_or(share, |alike| alike.users.max(share));
         return Ok(Sized { copies, share, at_share, full, full_users, census });
     }
@@ -189,27 +184,27 @@ pub fn size(question: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     let copies = users.div_ceil(full_users);
     let share = users.div_ceil(copies);
     let quickest = bench.quickest(share, &mut census).expect("some configuration carries most users");
-    let at_share = bench.found(&asked(question, Traffic::InFlight(share)), quickest);
+    let at_share = bench.found(&with_traffic(problem, Traffic::InFlight(share)), quickest);
     Ok(Sized { copies, share, at_share, full: bench.found(free, full), full_users, census })
 }
 
 /// The longest context at which `users` are served within the SLOs: a power of two, or the maximum of the model.
 /// Tokens beyond the new prompt tokens of the problem are cached. 0 where none is feasible.
-pub fn longest_context(question: &Problem, users: u64) -> u64 {
-    let lengths = question.stated.lengths;
+pub fn longest_context(problem: &Problem, users: u64) -> u64 {
+    let lengths = problem.workload.lengths;
     let fresh = lengths.isl - lengths.prefix;
-    let layouts = layouts(question, &mut Census::default());
+    let layouts = layouts(problem, &mut Census::default());
     let serves = |tokens: u64| {
         let Some(isl) = tokens.checked_sub(lengths.osl).filter(|isl| *isl > 0) else { return true };
         let longer = Lengths { isl, prefix: isl.saturating_sub(fresh), ..lengths };
-        let question = asked(&question.with_lengths(longer), Traffic::Free);
-        if question.context_fits().is_err() {
+        let problem = with_traffic(&problem.with_lengths(longer), Traffic::Free);
+        if problem.context_fits().is_err() {
             return false;
         }
-        let shapes = shapes(&question, &layouts, &mut Census::default());
-        SizingCandidates::new(&question, &shapes).serves(users)
+        let shapes = shapes(&problem, &layouts, &mut Census::default());
+        SizingCandidates::new(&problem, &shapes).serves(users)
     };
-    let most = question.graph.max_context.unwrap_or(LONGEST);
+    let most = problem.graph.max_context.unwrap_or(LONGEST);
     let doublings = u64::from(most.ilog2());
     let power = largest(doublings, |power| serves(1 << power));
     if most > 1 << power && power == doublings && serves(most) {
@@ -223,13 +218,13 @@ pub fn longest_context(question: &Problem, users: u64) -> u64 {
 const LONGEST: u64 = 1 << 20;
 
 /// Throughput and power of `copies` of the system at a total concurrency of `users`, each copy running `found`.
-pub fn whole(question: &Problem, found: &EvaluatedCandidate, copies: u64, users: u64) -> Totals {
-    let terms = question.terms();
+pub fn totals(problem: &Problem, found: &EvaluatedCandidate, copies: u64, users: u64) -> Totals {
+    let terms = problem.terms();
     let count = |number: u64| Qty(number as f64);
     let e2e = Qty(found.point[place(Metric::E2e)]);
-    let each = question.cluster.devices();
+    let each = problem.cluster.devices();
     let spare = count(each - found.candidate.devices());
-    let drawn = terms.draw.as_ref().map(|draw| {
+    let drawn = terms.power_draw.as_ref().map(|draw| {
         let idle = watts(spare, Qty(0.0), Qty(0.0), draw).value();
         (found.point[place(Metric::Watts)] + idle) * copies as f64
     });

@@ -13,7 +13,7 @@ use super::outcome::Census;
 use super::pareto::ParetoFront;
 use super::point::Point;
 use super::prefill_options::PrefillOption;
-use super::question::{Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::region::{Loads, Region};
 use super::shape::InstanceConfig;
 use super::shape_cache::ShapeCache;
@@ -23,9 +23,9 @@ use crate::serving::terms::OffloadTarget;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SplitKey {
     /// Index of the configuration and number of the prefill workers.
-    pub front: (usize, u64),
+    pub prefill: (usize, u64),
     /// Index of the configuration and number of the decode workers.
-    pub back: (usize, u64),
+    pub decode: (usize, u64),
     /// Concurrency of each decode worker.
     pub concurrency: u64,
 }
@@ -34,18 +34,18 @@ impl SplitKey {
     /// The full candidate.
     pub fn candidate(&self, shapes: &[InstanceConfig]) -> Candidate {
         let pool = |duty, (shape, replicas): (usize, u64), concurrency| PoolPlan {
-            duty,
+            role: duty,
             plan: shapes[shape].plan,
             stages: shapes[shape].stages.clone(),
             replicas,
             concurrency,
         };
-        let dp = shapes[self.front.0].plan.dp;
+        let dp = shapes[self.prefill.0].plan.dp;
         let pools = vec![
-            pool(PoolRole::Prefill, self.front, dp),
-            pool(PoolRole::Decode, self.back, self.concurrency),
+            pool(PoolRole::Prefill, self.prefill, dp),
+            pool(PoolRole::Decode, self.decode, self.concurrency),
         ];
-        Candidate { formats: shapes[self.back.0].formats, pools, offload: OffloadTarget::Nothing }
+        Candidate { formats: shapes[self.decode.0].formats, pools, offload: OffloadTarget::Nothing }
     }
 }
 
@@ -61,30 +61,30 @@ pub struct SplitIncumbents {
 
 impl SplitIncumbents {
     /// Empty results.
-    pub fn new(question: &Problem) -> SplitIncumbents {
+    pub fn new(problem: &Problem) -> SplitIncumbents {
         SplitIncumbents {
-            front: ParetoFront::new(&question.distinct_axes()),
+            front: ParetoFront::new(&problem.distinct_axes()),
             best: None,
             census: Census::default(),
         }
     }
 
     /// Merges two sets of results. The order of the arguments does not matter.
-    pub fn merged(mut self, question: &Problem, mut other: SplitIncumbents) -> SplitIncumbents {
+    pub fn merged(mut self, problem: &Problem, mut other: SplitIncumbents) -> SplitIncumbents {
         if other.front.len() > self.front.len() {
             std::mem::swap(&mut self, &mut other);
         }
         self.front.merge(other.front);
         self.census.add(other.census);
         if let Some(found) = other.best {
-            self.offer(question, found);
+            self.offer(problem, found);
         }
         self
     }
 
-    fn offer(&mut self, question: &Problem, found: (Point, SplitKey)) {
+    fn offer(&mut self, problem: &Problem, found: (Point, SplitKey)) {
         let ahead = self.best.as_ref().is_none_or(|known| {
-            question.compare(&found.0, &known.0).then_with(|| found.1.cmp(&known.1)).is_lt()
+            problem.compare(&found.0, &known.0).then_with(|| found.1.cmp(&known.1)).is_lt()
         });
         if ahead {
             self.best = Some(found);
@@ -95,15 +95,15 @@ impl SplitIncumbents {
 /// A prefill option, and decode options of one size sorted by increasing TPOT.
 pub struct PoolPair<'a, 'q> {
     /// The problem.
-    pub question: &'q Problem,
+    pub problem: &'q Problem,
     /// The prefill option.
-    pub front: &'a PrefillOption<'q>,
+    pub prefill: &'a PrefillOption<'q>,
     /// The decode options.
-    pub list: &'a DecodeOptionList,
+    pub decode: &'a DecodeOptionList,
     /// TTFT of any of the deployments, in seconds: without queueing, and with the planned queue.
     pub ttft: (f64, f64),
     /// Cache of prepared configurations.
-    pub bench: &'a ShapeCache<'q>,
+    pub cache: &'a ShapeCache<'q>,
     /// Whether only latency and throughput count.
     pub by_pace: bool,
     /// The front of the rest of the search.
@@ -123,15 +123,15 @@ impl PoolPair<'_, '_> {
     /// The region of all deployments of the pair that fit, at the listed loads; otherwise the reason.
     fn whole(&self) -> Result<Region, (&'static str, &'static str)> {
         let (front, back) = self.sizes();
-        let room = self.question.room();
-        let all = self.question.cluster.devices();
-        let answers = &self.list.answers;
+        let room = self.problem.capacity();
+        let all = self.problem.cluster.devices();
+        let answers = &self.decode.options;
         let instances = answers[0].instances;
-        let (fronts, backs) = match self.question.traffic {
+        let (fronts, backs) = match self.problem.traffic {
             Traffic::Free => ((1, all), (1, all)),
             Traffic::InFlight(requests) => ((1, all), (1, all.min(requests))),
             Traffic::Rate(rate) => {
-                let enough = (rate / self.front.rate).ceil().max(1.0) as u64;
+                let enough = (rate / self.prefill.rate).ceil().max(1.0) as u64;
                 let one_each = room.beside(front, 1, back).is_some_and(|backs| backs > 0);
                 if one_each && room.beside(front, enough, back).is_none_or(|backs| backs < instances) {
                     return Err(("too_much_traffic", "the prefill pool cannot sustain the request rate"));
@@ -139,7 +139,11 @@ impl PoolPair<'_, '_> {
                 ((enough, enough), (instances, instances))
             }
         };
-        let whole = Region { fronts, backs, loads: Loads::Listed(0, answers.len() - 1) };
+        let whole = Region {
+            prefill_instances: fronts,
+            decode_instances: backs,
+            loads: Loads::Listed(0, answers.len() - 1),
+        };
         whole
             .within(room, self.sizes())
             .ok_or(("too_many_devices", "two pools need more devices than available"))
@@ -154,41 +158,43 @@ impl PoolPair<'_, '_> {
                 return false;
             }
         };
-        let span = self.list.span.expect("the options have settled");
+        let span = self.decode.span.expect("the options have settled");
         let ideal = self.ideal(&span, &whole, self.passing_any(&span, &whole));
         let beaten = self.beaten(survey, &ideal, &whole);
         if let Some(reason) = beaten {
-            let pools = whole.pools(self.question.room(), self.sizes());
-            survey.census.discard(reason, pools * self.list.loads);
+            let pools = whole.pools(self.problem.capacity(), self.sizes());
+            survey.census.discard(reason, pools * self.decode.loads);
         }
         beaten.is_none()
     }
 
     /// Upper bound over its deployments; `None` where none fits.
-    pub fn promise(&self) -> Option<Point> {
-        let (whole, span) = (self.whole().ok()?, self.list.span?);
+    pub fn best_point(&self) -> Option<Point> {
+        let (whole, span) = (self.whole().ok()?, self.decode.span?);
         Some(self.ideal(&span, &whole, self.passing_any(&span, &whole)))
     }
 
     /// Searches all deployments of the pair.
-    pub fn survey(&self, survey: &mut SplitIncumbents) {
-        let Ok(Region { fronts, backs, loads }) = self.whole() else { return };
-        let deployments = |loads, backs| Region { fronts, backs, loads };
-        let shown = self.question.front_sampling.decode_workers;
+    pub fn explore_all(&self, survey: &mut SplitIncumbents) {
+        let Ok(Region { prefill_instances: fronts, decode_instances: backs, loads }) = self.whole() else {
+            return;
+        };
+        let deployments = |loads, backs| Region { prefill_instances: fronts, decode_instances: backs, loads };
+        let shown = self.problem.front_sampling.decode_workers;
         if backs.0 <= shown {
             self.explore(survey, deployments(loads, (backs.0, backs.1.min(shown))));
         }
         if backs.1 > shown {
             self.explore(survey, deployments(loads, (backs.0.max(shown + 1), backs.1)));
         }
-        for gap in &self.list.gaps {
+        for gap in &self.decode.gaps {
             self.explore(survey, deployments(Loads::Between(*gap), backs));
         }
     }
 
     /// Branches on a region until every part is pruned.
     fn explore(&self, survey: &mut SplitIncumbents, region: Region) {
-        let room = self.question.room();
+        let room = self.problem.capacity();
         let mut open: Vec<OpenRegion> = Vec::new();
         self.consider(survey, region, &mut open);
         while let Some(OpenRegion { bound, region, evaluated }) = open.pop() {
@@ -204,14 +210,14 @@ impl PoolPair<'_, '_> {
                 continue;
             }
             let at = |answer: &DecodeOption, load| {
-                reload(self.question, self.bench.get(answer.shape), answer, load)
+                reload(self.problem, self.cache.get(answer.shape), answer, load)
             };
             let from = open.len();
             for half in region.halves(self.spread(&region), at) {
                 self.consider(survey, half, &mut open);
             }
             // The half with the better bound first.
-            if open.len() == from + 2 && self.question.ahead(&open[from].bound, &open[from + 1].bound) {
+            if open.len() == from + 2 && self.problem.is_better(&open[from].bound, &open[from + 1].bound) {
                 open.swap(from, from + 1);
             }
         }
@@ -219,7 +225,7 @@ impl PoolPair<'_, '_> {
 
     /// Queues a region unless it is pruned.
     fn consider(&self, survey: &mut SplitIncumbents, region: Region, open: &mut Vec<OpenRegion>) {
-        let room = self.question.room();
+        let room = self.problem.capacity();
         let Some(region) = region.within(room, self.sizes()) else { return };
         let span = self.span(&region);
         let bound = self.ideal(&span, &region, self.passing(&span, &region));
@@ -237,46 +243,47 @@ impl PoolPair<'_, '_> {
     /// The bound that prunes a region, if any: its ideal misses an SLO, or improves neither the optimum nor the
     /// front.
     fn beaten(&self, survey: &SplitIncumbents, ideal: &Point, region: &Region) -> Option<&'static str> {
-        if self.question.missed(ideal).is_some() {
+        if self.problem.missed(ideal).is_some() {
             return Some("latency_limit");
         }
         let known = survey.best.as_ref().map(|(best, _)| best);
-        let wins = known.into_iter().chain(self.leader).all(|best| self.question.ahead(ideal, best));
+        let wins = known.into_iter().chain(self.leader).all(|best| self.problem.is_better(ideal, best));
         let shows = || self.shows(region) && !survey.front.covers(ideal) && !self.rivals.covers(ideal);
         (!wins && !shows()).then_some("dominated")
     }
 
     /// Whether the front lists deployments of a region.
     fn shows(&self, region: &Region) -> bool {
-        let sampling = &self.question.front_sampling;
+        let sampling = &self.problem.front_sampling;
         let (front, back) = self.sizes();
-        let (devices, domain) = (self.question.cluster.devices(), self.question.cluster.domain());
+        let (devices, domain) = (self.problem.cluster.devices(), self.problem.cluster.domain());
         let even = |size: u64| domain.is_multiple_of(size) || size.is_multiple_of(domain);
         matches!(region.loads, Loads::Listed(..))
-            && region.backs.0 <= sampling.decode_workers
+            && region.decode_instances.0 <= sampling.decode_workers
             && (devices <= sampling.across_domains_up_to || front.max(back) <= domain)
             && (devices <= sampling.any_size_up_to || even(front) && even(back))
     }
 
     /// Evaluates the single deployment of a region.
     fn see(&self, survey: &mut SplitIncumbents, region: &Region) {
-        let (fronts, backs) = (region.fronts.0, region.backs.0);
+        let (fronts, backs) = (region.prefill_instances.0, region.decode_instances.0);
         let answer = match region.loads {
-            Loads::Listed(place, _) => self.list.answers[place],
-            Loads::Between(gap) => DecodeOption { concurrency: gap.loads.0, ..gap.floor },
+            Loads::Listed(place, _) => self.decode.options[place],
+            Loads::Between(gap) => DecodeOption { concurrency: gap.loads.0, ..gap.bound },
         };
         survey.census.candidates += 1;
         survey.census.evaluated += 1;
-        let point = self.bench.at(self.front, fronts, &answer, backs);
-        if let Some(reason) = self.question.missed(&point) {
+        let point = self.cache.at(self.prefill, fronts, &answer, backs);
+        if let Some(reason) = self.problem.missed(&point) {
             survey.census.refuse(reason.kind(), 1, &reason.to_string());
             return;
         }
         let concurrency = answer.concurrency;
-        let key = SplitKey { front: (self.front.index, fronts), back: (answer.shape, backs), concurrency };
+        let key =
+            SplitKey { prefill: (self.prefill.index, fronts), decode: (answer.shape, backs), concurrency };
         if self.shows(region) && !self.rivals.covers(&point) {
             survey.front.insert(point, key);
         }
-        survey.offer(self.question, (point, key));
+        survey.offer(self.problem, (point, key));
     }
 }

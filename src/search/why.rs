@@ -7,7 +7,7 @@ use super::change::Change;
 use super::family::StrategyFamily;
 use super::outcome::{EvaluatedCandidate, Outcome};
 use super::point::{before, place};
-use super::question::{OffloadPolicy, Problem, Traffic};
+use super::problem::{OffloadPolicy, Problem, Traffic};
 use super::run::{UNWATCHED, run};
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
@@ -31,7 +31,7 @@ pub struct ChangeResult {
     /// The best deployment with it.
     pub best: Option<EvaluatedCandidate>,
     /// The problem with it.
-    pub question: Problem,
+    pub problem: Problem,
 }
 
 /// The parameter along which two families are compared.
@@ -73,8 +73,8 @@ pub struct Duel {
 }
 
 /// The problem restricted to a family, without a front.
-pub fn held_to(question: &Problem, family: StrategyFamily) -> Problem {
-    let mut held = question.clone();
+pub fn restricted_to(problem: &Problem, family: StrategyFamily) -> Problem {
+    let mut held = problem.clone();
     held.axes.clear();
     held.family = family;
     held.split &= matches!(family, StrategyFamily::Any | StrategyFamily::Split);
@@ -87,16 +87,16 @@ pub fn held_to(question: &Problem, family: StrategyFamily) -> Problem {
 }
 
 /// The best result of every family.
-pub fn families(question: &Problem) -> Vec<FamilyResult> {
+pub fn families(problem: &Problem) -> Vec<FamilyResult> {
     let each =
-        StrategyFamily::EACH.into_iter().filter(|family| *family != StrategyFamily::Split || question.split);
+        StrategyFamily::EACH.into_iter().filter(|family| *family != StrategyFamily::Split || problem.split);
     each.collect::<Vec<_>>()
         .into_par_iter()
         .map(|family| {
-            let outcome = run(&held_to(question, family), &UNWATCHED);
+            let outcome = run(&restricted_to(problem, family), &UNWATCHED);
             // Where everything fits in device memory, nothing is offloaded.
             let spills =
-                |found: &EvaluatedCandidate| family != StrategyFamily::Offload || spilled(question, found);
+                |found: &EvaluatedCandidate| family != StrategyFamily::Offload || spilled(problem, found);
             let best = outcome.best.clone().filter(spills);
             let none = best.is_none().then(|| reason(&outcome, family));
             FamilyResult { family, best, none }
@@ -104,8 +104,8 @@ pub fn families(question: &Problem) -> Vec<FamilyResult> {
         .collect()
 }
 
-fn spilled(question: &Problem, found: &EvaluatedCandidate) -> bool {
-    found.candidate.evaluate(&crate::quantity::read::Plain, question, &mut ()).spilled.is_some()
+fn spilled(problem: &Problem, found: &EvaluatedCandidate) -> bool {
+    found.candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ()).spilled.is_some()
 }
 
 fn reason(outcome: &Outcome, family: StrategyFamily) -> String {
@@ -129,12 +129,12 @@ fn reason(outcome: &Outcome, family: StrategyFamily) -> String {
 }
 
 /// Whether `a` is better, of two results for the same problem.
-fn leads(question: &Problem, a: &Option<EvaluatedCandidate>, b: &Option<EvaluatedCandidate>) -> Option<bool> {
+fn leads(problem: &Problem, a: &Option<EvaluatedCandidate>, b: &Option<EvaluatedCandidate>) -> Option<bool> {
     match (a, b) {
         (None, None) => None,
         (Some(_), None) => Some(true),
         (None, Some(_)) => Some(false),
-        (Some(a), Some(b)) => Some(!before(&b.point, &a.point, &question.aims)),
+        (Some(a), Some(b)) => Some(!before(&b.point, &a.point, &problem.aims)),
     }
 }
 
@@ -143,23 +143,23 @@ const REACH: u32 = 4;
 
 /// Crossovers between `winner` and `other` along a parameter with the current value `now`.
 pub fn duel(
-    question: &Problem,
+    problem: &Problem,
     along: Along,
     now: u64,
     (winner, other): (StrategyFamily, StrategyFamily),
 ) -> Option<Duel> {
     let at = |value: u64| -> Option<Problem> {
-        question.changed(match along {
+        problem.with_change(match along {
             Along::Concurrency => Change::InFlight(value),
             Along::Prompt => Change::Prompt(value),
             Along::Purchase => Change::Purchase(value as f64 / now as f64),
         })
     };
     let leader = |value: u64| -> Option<StrategyFamily> {
-        let question = at(value)?;
-        let best = |family| run(&held_to(&question, family), &UNWATCHED).best;
+        let problem = at(value)?;
+        let best = |family| run(&restricted_to(&problem, family), &UNWATCHED).best;
         let (a, b) = rayon::join(|| best(winner), || best(other));
-        leads(&question, &a, &b).map(|first| if first { winner } else { other })
+        leads(&problem, &a, &b).map(|first| if first { winner } else { other })
     };
     let powers = (0..=2 * REACH).map(|power| (now << power) >> REACH);
     let mut values: Vec<u64> = powers.filter(|value| *value > 0 && at(*value).is_some()).collect();
@@ -187,7 +187,7 @@ pub fn duel(
 }
 
 /// The changes of the sensitivity analysis: a small increase of everything.
-fn changes(question: &Problem) -> Vec<Change> {
+fn changes(problem: &Problem) -> Vec<Change> {
     const GB: f64 = 1e9;
     const TENTH: f64 = 1.1;
     const TEN_MS: f64 = 0.01;
@@ -200,7 +200,7 @@ fn changes(question: &Problem) -> Vec<Change> {
         Change::Device,
     ];
     for (metric, more) in [(Metric::Ttft, TEN_MS), (Metric::Tpot, ONE_MS), (Metric::E2e, TEN_MS)] {
-        if question.limit(metric).is_some() {
+        if problem.limit(metric).is_some() {
             changes.push(Change::Limit(metric, more));
         }
     }
@@ -208,31 +208,31 @@ fn changes(question: &Problem) -> Vec<Change> {
 }
 
 /// The sensitivity to a small increase of everything, each by its own search.
-pub fn worths(question: &Problem) -> Vec<ChangeResult> {
-    let changed = changes(question).into_iter().filter_map(|change| {
-        let mut question = question.changed(change)?;
-        question.axes.clear();
-        Some((change, question))
+pub fn change_results(problem: &Problem) -> Vec<ChangeResult> {
+    let changed = changes(problem).into_iter().filter_map(|change| {
+        let mut problem = problem.with_change(change)?;
+        problem.axes.clear();
+        Some((change, problem))
     });
     changed
         .collect::<Vec<_>>()
         .into_par_iter()
-        .map(|(change, question)| {
-            let best = run(&question, &UNWATCHED).best;
-            ChangeResult { change, best, question }
+        .map(|(change, problem)| {
+            let best = run(&problem, &UNWATCHED).best;
+            ChangeResult { change, best, problem }
         })
         .collect()
 }
 
 /// The parameters along which two families may cross over, with the current values.
-pub fn stands(question: &Problem, best: &EvaluatedCandidate) -> Vec<(Along, u64)> {
+pub fn stands(problem: &Problem, best: &EvaluatedCandidate) -> Vec<(Along, u64)> {
     let mut stands = Vec::new();
-    if !matches!(question.traffic, Traffic::Rate(_)) {
-        stands.push((Along::Concurrency, best.candidate.concurrency(&question.traffic)));
+    if !matches!(problem.traffic, Traffic::Rate(_)) {
+        stands.push((Along::Concurrency, best.candidate.concurrency(&problem.traffic)));
     }
-    stands.push((Along::Prompt, question.stated.lengths.isl));
-    let paid = question.aims.iter().any(|aim| aim.metric == Metric::UsdPerMtok);
-    if let Some(crate::serving::economy::Bill::Owned(bill)) = &question.stated.bill
+    stands.push((Along::Prompt, problem.workload.lengths.isl));
+    let paid = problem.aims.iter().any(|aim| aim.metric == Metric::UsdPerMtok);
+    if let Some(crate::serving::economy::Bill::Owned(bill)) = &problem.workload.bill
         && paid
         && bill.purchase.value >= 1.0
     {
@@ -242,7 +242,7 @@ pub fn stands(question: &Problem, best: &EvaluatedCandidate) -> Vec<(Along, u64)
 }
 
 /// Value of the first objective term of a deployment.
-pub fn aimed(question: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
-    let value = found.point[place(question.aims.first()?.metric)];
+pub fn aimed(problem: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
+    let value = found.point[place(problem.aims.first()?.metric)];
     value.is_finite().then_some(value)
 }

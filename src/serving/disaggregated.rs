@@ -4,7 +4,7 @@
 
 use super::economy::{PowerDraw, busy, watts};
 use super::evaluate::{
-    Evaluation, Pool, PoolMetrics, Slowest, aggregated, carried, judge, portion, residency, shares,
+    Evaluation, Pool, PoolMetrics, Slowest, aggregated, all_pool_metrics, carried, judge, portion, residency,
 };
 use super::instance::Instance;
 use super::iteration::{DecodeStep, decode};
@@ -30,11 +30,11 @@ pub struct DecodePerformance<T> {
     pub rate: T,
     /// Mean time per output token, independent of the requested percentile.
     pace: T,
-    round: DecodeStep<T>,
+    step: DecodeStep<T>,
 }
 
 /// Performance of one decode worker under `load`.
-pub fn answering<R: Reading>(
+pub fn decode_performance<R: Reading>(
     read: &R,
     instance: &Instance,
     machine: &Machine<Qty<R::N>>,
@@ -43,23 +43,23 @@ pub fn answering<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> DecodePerformance<Qty<R::N>> {
     let round = decode(read, instance, machine, terms, load, None, watch);
-    let pace = machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE), true);
+    let pace = machine.tpot_with_margin(round.per_token(round.cycle).is(&TPOT_ALONE), true);
     let tpot = match &terms.tail {
         Some(tail) if tail.percentile != Percentile::P50 => {
             let crowd = InstanceLoad { concurrency: tail.percentile.in_flight(load.concurrency), ..*load };
             let round = decode(read, instance, machine, terms, &crowd, None, &mut ());
-            machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE), true)
+            machine.tpot_with_margin(round.per_token(round.cycle).is(&TPOT_ALONE), true)
         }
         _ => pace,
     };
     let each = read.count(Count::plan("concurrency_per_replica", load.concurrency));
     let tpot = tpot.at(format_args!("tpot"));
-    DecodePerformance { tpot, rate: decode_rate(each, terms.osl, pace), pace, round }
+    DecodePerformance { tpot, rate: decode_rate(each, terms.osl, pace), pace, step: round }
 }
 
 impl<N: Num> DecodePerformance<Qty<N>> {
     /// Power of `devices` devices of these decode workers.
-    pub fn drawn<R: Reading<N = N>>(
+    pub fn power<R: Reading<N = N>>(
         &self,
         read: &R,
         instance: &Instance,
@@ -67,8 +67,9 @@ impl<N: Num> DecodePerformance<Qty<N>> {
         draw: &PowerDraw<Qty<N>>,
     ) -> Qty<N> {
         let stages = read.count(Count::plan("pp", instance.plan.pp));
-        let work = |time: Qty<N>| busy(self.round.per_token(self.round.flying * time), stages, self.pace);
-        watts(devices, work(self.round.step.computing), work(self.round.step.moving), draw)
+        let work =
+            |time: Qty<N>| busy(self.step.per_token(self.step.micro_batches * time), stages, self.pace);
+        watts(devices, work(self.step.step.compute_time), work(self.step.step.memory_time), draw)
     }
 }
 
@@ -107,7 +108,7 @@ fn crowded<N: Num>(requests: Qty<N>, rate: Qty<N>, osl: Qty<N>, tpot: Qty<N>, tt
 }
 
 /// Power of `devices` devices of prefill workers at the fraction `utilised` of their planned load.
-pub fn prefill_drawn<R: Reading>(
+pub fn prefill_power<R: Reading>(
     read: &R,
     (instance, machine, prompt): (&Instance, &Machine<Qty<R::N>>, &StepTime<Qty<R::N>>),
     utilised: Qty<R::N>,
@@ -117,7 +118,7 @@ pub fn prefill_drawn<R: Reading>(
     let stages = read.count(Count::plan("pp", instance.plan.pp));
     let utilised = utilised * machine.chip.prefill_utilization;
     let work = |time: Qty<R::N>| busy(utilised * time, stages, prompt.slowest);
-    watts(devices, work(prompt.computing), work(prompt.moving), draw)
+    watts(devices, work(prompt.compute_time), work(prompt.memory_time), draw)
 }
 
 /// Request rate at which a worker's links of tier `kv_tier` can transfer KV caches: `bytes` to or from each device of
@@ -144,27 +145,27 @@ pub fn split<R: Reading>(
 ) -> Evaluation<Qty<R::N>> {
     let (pools, joined) = ((fronts, backs), (machine, kv_tier));
     if both.is_empty() {
-        return apart(read, pools, joined, terms, demand, watch).1;
+        return disaggregated(read, pools, joined, terms, demand, watch).1;
     }
     let parts = match demand {
         Demand::Free => [Demand::Free; 2],
         _ => {
-            let one = carried(terms, &apart(read, pools, joined, terms, &Demand::Free, &mut ()).0);
+            let one = carried(terms, &disaggregated(read, pools, joined, terms, &Demand::Free, &mut ()).0);
             let beside = aggregated(read, both, machine, terms, &Demand::Free, &mut ()).metrics;
             let other = (beside.output_tok_s, beside.in_flight);
             [one, other].map(|part| portion(demand, part, (one.0 + other.0, one.1 + other.1)))
         }
     };
-    let (sum, evaluation) = apart(read, pools, joined, terms, &parts[0], watch);
-    let rest = shares(read, both, machine, terms, &parts[1], watch);
-    let sum = rest.iter().fold(sum, |sum, (share, _)| sum.beside(share)).mixed();
+    let (sum, evaluation) = disaggregated(read, pools, joined, terms, &parts[0], watch);
+    let rest = all_pool_metrics(read, both, machine, terms, &parts[1], watch);
+    let sum = rest.iter().fold(sum, |sum, (share, _)| sum.merge_parallel(share)).mixed();
     Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..evaluation }
 }
 
 /// Capacity of all prefill pools.
 struct PrefillCapacity<T> {
     /// Prompts per second, at planned utilisation and within the links' transfer rate.
-    able: T,
+    rate: T,
     /// Per pool: prompt rate after the link limit, as a fraction of the planned rate.
     away: Vec<T>,
     /// Mean TTFT over all prompts.
@@ -206,7 +207,7 @@ fn prompts<R: Reading>(
         };
         let waiting = machine.chip.request_overhead + queue;
         let ttft = (waiting + prompt.total + way).is(&TTFT_SPLIT);
-        let ttft = machine.ttft_at_risk(ttft, true);
+        let ttft = machine.ttft_with_margin(ttft, true);
         away.push(each / planned);
         known = Some(match known {
             Some((sum, mean, slowest)) => {
@@ -217,10 +218,10 @@ fn prompts<R: Reading>(
         });
     }
     let (able, ttft, slowest) = known.expect("at least one prefill pool");
-    PrefillCapacity { able, away, ttft, slowest }
+    PrefillCapacity { rate: able, away, ttft, slowest }
 }
 
-fn apart<R: Reading>(
+fn disaggregated<R: Reading>(
     read: &R,
     (fronts, backs): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
     (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
@@ -231,11 +232,11 @@ fn apart<R: Reading>(
     let (front, back) = (&fronts[0], &backs[0]);
     let memory = residency(read, back.instance, Phase::Decode, machine, terms, back.load.concurrency);
     let mut context = max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context);
-    let first = answering(read, back.instance, machine, terms, &back.load, watch);
-    let step = first.round.step;
+    let first = decode_performance(read, back.instance, machine, terms, &back.load, watch);
+    let step = first.step.step;
     let mut answers = vec![first];
     for back in &backs[1..] {
-        answers.push(answering(read, back.instance, machine, terms, &back.load, watch));
+        answers.push(decode_performance(read, back.instance, machine, terms, &back.load, watch));
         context = context.min(self::context(read, back.instance, machine, terms, &back.load));
     }
     let mut widest: Option<Qty<R::N>> = None;
@@ -258,7 +259,7 @@ fn apart<R: Reading>(
     }
     let pool = "at least one decode pool";
     let (received, (made, tpot, slowest_tpot)) = (widest.expect(pool), decoding.expect(pool));
-    let PrefillCapacity { able, away, ttft: prompt, slowest: slowest_ttft } =
+    let PrefillCapacity { rate: able, away, ttft: prompt, slowest: slowest_ttft } =
         prompts(read, fronts, received, (machine, kv_tier), terms, demand);
     let rate = match demand {
         Demand::Rate(rate) => *rate,
@@ -283,23 +284,23 @@ fn apart<R: Reading>(
     for (pool, away) in fronts.iter().zip(away) {
         let taken = size(pool, "prefill_replicas");
         devices = add(devices, taken);
-        if let Some(draw) = &terms.draw {
+        if let Some(draw) = &terms.power_draw {
             let placed = (pool.instance, machine, &pool.prompt);
-            drawn = add(drawn, prefill_drawn(read, placed, utilised * away, taken, draw));
+            drawn = add(drawn, prefill_power(read, placed, utilised * away, taken, draw));
         }
     }
     for (pool, one) in backs.iter().zip(&answers) {
         let taken = size(pool, "decode_replicas");
         devices = add(devices, taken);
-        if let Some(draw) = &terms.draw {
-            drawn = add(drawn, one.drawn(read, pool.instance, taken, draw));
+        if let Some(draw) = &terms.power_draw {
+            drawn = add(drawn, one.power(read, pool.instance, taken, draw));
         }
     }
     let devices = devices.expect("two pools have devices");
     let whole = e2e(ttft, tpot, terms.osl);
     let last = e2e(slowest_ttft, slowest_tpot, terms.osl);
     let slowest = Slowest { ttft: slowest_ttft, tpot: slowest_tpot, e2e: last };
-    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, drawn, context, slowest };
+    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, power: drawn, context, slowest };
     let metrics = judge(terms, &share);
     (share, Evaluation { metrics, memory, decode: step, prefill: front.prompt, spilled: None, slowest })
 }

@@ -21,7 +21,7 @@ pub(super) fn encode<R: Reading>(
     let one = Qty::from(1.0);
     let pieces = read.count(encoder.images) * read.count(encoder.crops);
     let nothing = Qty::literal(0.0 * SECOND);
-    let mut sum = LayerTime { time: nothing, computing: nothing, moving: nothing };
+    let mut sum = LayerTime { time: nothing, compute_time: nothing, memory_time: nothing };
     for (block, positions) in &encoder.parts {
         let batch = Batch::new((pieces, read.count(*positions), Qty::from(0.0)), (one, one, one));
         let layers = read.count(block.layers);
@@ -29,8 +29,8 @@ pub(super) fn encode<R: Reading>(
         let launch = block.layers.value > 1;
         let each = layer(read, block, Phase::Prefill, &batch, machine, launch, watch);
         sum.time = sum.time + layers * each.time;
-        sum.computing = sum.computing + layers * each.computing;
-        sum.moving = sum.moving + layers * each.moving;
+        sum.compute_time = sum.compute_time + layers * each.compute_time;
+        sum.memory_time = sum.memory_time + layers * each.memory_time;
     }
     LayerTime { time: sum.time.is(&ENCODE).at(format_args!("prefill/images")), ..sum }
 }

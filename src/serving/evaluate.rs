@@ -101,7 +101,7 @@ pub struct PoolMetrics<T> {
     /// Number of devices.
     pub devices: T,
     /// Power, where known.
-    pub drawn: Option<T>,
+    pub power: Option<T>,
     /// Longest context that fits.
     pub context: T,
     /// Latencies of its slowest pool.
@@ -110,7 +110,7 @@ pub struct PoolMetrics<T> {
 
 impl<N: Num> PoolMetrics<Qty<N>> {
     /// Both shares as one deployment. Latencies are means over all requests, so that Little's law holds for the total.
-    pub fn beside(&self, one: &PoolMetrics<Qty<N>>) -> PoolMetrics<Qty<N>> {
+    pub fn merge_parallel(&self, one: &PoolMetrics<Qty<N>>) -> PoolMetrics<Qty<N>> {
         let output = self.output + one.output;
         let mean = |a: Qty<N>, b: Qty<N>| (a * self.output + b * one.output) / output;
         PoolMetrics {
@@ -120,7 +120,7 @@ impl<N: Num> PoolMetrics<Qty<N>> {
             slowest: self.slowest.max(&one.slowest),
             output,
             devices: self.devices + one.devices,
-            drawn: self.drawn.zip(one.drawn).map(|(a, b)| a + b),
+            power: self.power.zip(one.power).map(|(a, b)| a + b),
             context: self.context.min(one.context),
         }
     }
@@ -137,7 +137,7 @@ impl<N: Num> PoolMetrics<Qty<N>> {
 }
 
 /// Contribution and evaluation of one aggregated pool.
-pub fn share<R: Reading>(
+pub fn pool_metrics<R: Reading>(
     read: &R,
     pool: &Pool<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
@@ -152,16 +152,16 @@ pub fn share<R: Reading>(
         offloaded(read, instance, pool.prompt, terms, spilled.filter(|_| load.offload != OffloadTarget::Kv));
     let round = decode(read, instance, machine, terms, &load, spilled, watch);
     let pace = |round: &DecodeStep<Qty<R::N>>| {
-        let turns = (machine.chip.prefill_interference * (round.slots - 1.0) / terms.osl).is(&TURNS);
-        machine.tpot_at_risk((round.per_token(round.cycle) + turns * prompt.slowest).is(&TPOT), false)
+        let turns = (machine.chip.prefill_interference * (round.sequences - 1.0) / terms.osl).is(&TURNS);
+        machine.tpot_with_margin((round.per_token(round.cycle) + turns * prompt.slowest).is(&TPOT), false)
     };
     let chip = &machine.chip;
     let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));
     let replicas = read.count(Count::plan("replicas", replicas));
     let ranks = read.count(Count::plan("dp", instance.plan.dp));
     // At concurrency 1 a request finds no running step and no prompt ahead of it.
-    let others = (round.slots - 1.0).is(&OTHERS);
-    let steps = chip.step_wait * (others / round.slots) * round.cycle;
+    let others = (round.sequences - 1.0).is(&OTHERS);
+    let steps = chip.step_wait * (others / round.sequences) * round.cycle;
     let waiting = chip.request_overhead + steps + (flying - 1.0) * chip.request_work;
     let (tpot, queued) = match (demand, &terms.tail) {
         (Demand::Rate(rate), Some(tail)) => {
@@ -182,7 +182,7 @@ pub fn share<R: Reading>(
     };
     let tpot = tpot.at(format_args!("tpot"));
     let ttft =
-        machine.ttft_at_risk((waiting + prompt.total + queued).is(&TTFT), false).at(format_args!("ttft"));
+        machine.ttft_with_margin((waiting + prompt.total + queued).is(&TTFT), false).at(format_args!("ttft"));
     let whole = e2e(ttft, tpot, terms.osl);
     let output = match demand {
         Demand::Free => closed_loop(replicas * flying, terms.osl, whole),
@@ -192,16 +192,16 @@ pub fn share<R: Reading>(
     let output = output.at(format_args!("output_tok_s"));
     let devices = replicas * read.count(Count::plan("devices_per_replica", instance.plan.devices()));
     let stages = read.count(Count::plan("pp", instance.plan.pp));
-    let prompts = round.slots / terms.osl;
+    let prompts = round.sequences / terms.osl;
     let work = |steps: Qty<R::N>, prompt: Qty<R::N>| {
-        busy(round.per_token(round.flying * steps) + prompts * prompt, stages, whole / terms.osl)
+        busy(round.per_token(round.micro_batches * steps) + prompts * prompt, stages, whole / terms.osl)
     };
-    let computing = work(round.step.computing, prompt.computing);
-    let moving = work(round.step.moving, prompt.moving);
-    let drawn = terms.draw.as_ref().map(|draw| watts(devices, computing, moving, draw));
+    let computing = work(round.step.compute_time, prompt.compute_time);
+    let moving = work(round.step.memory_time, prompt.memory_time);
+    let drawn = terms.power_draw.as_ref().map(|draw| watts(devices, computing, moving, draw));
     let context = max_context(read, &memory, terms.isl + terms.osl, instance.max_context);
     let slowest = Slowest { ttft, tpot, e2e: whole };
-    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, drawn, context, slowest };
+    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, power: drawn, context, slowest };
     let metrics = judge(terms, &share);
     (share, Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled, slowest })
 }
@@ -231,7 +231,7 @@ pub(super) fn carried<N: Num>(
 }
 
 /// Shares of aggregated pools, each under its part of the demand.
-pub(super) fn shares<R: Reading>(
+pub(super) fn all_pool_metrics<R: Reading>(
     read: &R,
     pools: &[Pool<Qty<R::N>>],
     machine: &Machine<Qty<R::N>>,
@@ -240,14 +240,14 @@ pub(super) fn shares<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> Vec<(PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>)> {
     if matches!(demand, Demand::Free) {
-        return pools.iter().map(|pool| share(read, pool, machine, terms, demand, watch)).collect();
+        return pools.iter().map(|pool| pool_metrics(read, pool, machine, terms, demand, watch)).collect();
     }
-    let free = |pool| carried(terms, &share(read, pool, machine, terms, &Demand::Free, &mut ()).0);
+    let free = |pool| carried(terms, &pool_metrics(read, pool, machine, terms, &Demand::Free, &mut ()).0);
     let parts: Vec<_> = pools.iter().map(free).collect();
     let whole = parts.iter().copied().reduce(|a, b| (a.0 + b.0, a.1 + b.1));
     let whole = whole.expect("a deployment has a pool");
     let of = |(pool, part): (&Pool<Qty<R::N>>, &(Qty<R::N>, Qty<R::N>))| {
-        share(read, pool, machine, terms, &portion(demand, *part, whole), watch)
+        pool_metrics(read, pool, machine, terms, &portion(demand, *part, whole), watch)
     };
     pools.iter().zip(&parts).map(of).collect()
 }
@@ -264,10 +264,10 @@ pub fn aggregated<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
     if let [only] = pools {
-        return share(read, only, machine, terms, demand, watch).1;
+        return pool_metrics(read, only, machine, terms, demand, watch).1;
     }
-    let shares = shares(read, pools, machine, terms, demand, watch);
-    let sum = shares.iter().map(|(share, _)| *share).reduce(|a, b| a.beside(&b));
+    let shares = all_pool_metrics(read, pools, machine, terms, demand, watch);
+    let sum = shares.iter().map(|(share, _)| *share).reduce(|a, b| a.merge_parallel(&b));
     let sum = sum.expect("a deployment has a pool").mixed();
     Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..shares[0].1 }
 }
@@ -301,7 +301,7 @@ pub fn residency<R: Reading>(
 
 /// The metrics of a deployment.
 pub fn judge<N: Num>(terms: &WorkloadTerms<Qty<N>>, share: &PoolMetrics<Qty<N>>) -> Metrics<Qty<N>> {
-    let PoolMetrics { ttft, tpot, e2e, output, devices, drawn, context, .. } = *share;
+    let PoolMetrics { ttft, tpot, e2e, output, devices, power: drawn, context, .. } = *share;
     let bill = terms.bill.as_ref().map(|bill| usd_per_second(devices, drawn, bill));
     let usd = bill.map(|bill| usd_per_token(bill, output).at(format_args!("usd_per_mtok")));
     Metrics {

@@ -63,7 +63,7 @@ impl Instance {
             max_context: graph.max_context,
             draft: graph.draft.as_ref().map(|draft| {
                 let (graph, layers) = (&draft.graph, vec![draft.graph.layers.value as u32]);
-                let instance = Instance::new(graph, beside(graph, plan), layers, tiers);
+                let instance = Instance::new(graph, draft_plan(graph, plan), layers, tiers);
                 Arc::new(DraftInstance { instance, tokens: draft.tokens })
             }),
         }
@@ -93,7 +93,7 @@ impl Instance {
 }
 
 /// The plan of the draft for a model with `plan`: on the devices of one stage, with the same tensor parallelism.
-pub fn beside(draft: &ModelGraph, plan: ParallelPlan) -> ParallelPlan {
+pub fn draft_plan(draft: &ModelGraph, plan: ParallelPlan) -> ParallelPlan {
     let one = ParallelPlan { pp: 1, ..plan };
     if has_experts(draft) { one } else { ParallelPlan { ep: 1, moe_tp: plan.tp, ..one } }
 }

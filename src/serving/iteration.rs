@@ -25,7 +25,7 @@ pub fn prefill<R: Reading>(
 ) -> StepTime<Qty<R::N>> {
     let load = prompt_batch(read, instance, terms);
     let one = step(read, instance, Phase::Prefill, &load, machine, watch);
-    let chunks = (load.new / machine.chip.max_batched_tokens).ceil();
+    let chunks = (load.new_tokens / machine.chip.max_batched_tokens).ceil();
     let waits = ((chunks - 1.0) * machine.chip.host_per_step).is(&CHUNKS);
     let prompt = StepTime {
         total: (one.total + waits).is(&PREFILL),
@@ -60,16 +60,16 @@ pub(super) struct DecodeStep<T> {
     pub(super) step: StepTime<T>,
     pub(super) cycle: T,
     /// Tokens per request and cycle with speculative decoding; otherwise one.
-    pub(super) yields: Option<T>,
+    pub(super) tokens_per_step: Option<T>,
     /// Requests of a rank, rounded up to whole micro-batches.
-    pub(super) slots: T,
-    pub(super) flying: T,
+    pub(super) sequences: T,
+    pub(super) micro_batches: T,
 }
 
 impl<N: Num> DecodeStep<Qty<N>> {
     /// Share of `time` in a cycle per output token of a request.
     pub(super) fn per_token(&self, time: Qty<N>) -> Qty<N> {
-        self.yields.map_or(time, |yields| (time / yields).is(&PER_TOKEN))
+        self.tokens_per_step.map_or(time, |yields| (time / yields).is(&PER_TOKEN))
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn decode<R: Reading>(
         _ => (one, None),
     };
     let cycle = one.total.max(flying * one.slowest).is(&CYCLE).at(format_args!("decode"));
-    DecodeStep { step: one, cycle, yields, slots: flying * each, flying }
+    DecodeStep { step: one, cycle, tokens_per_step: yields, sequences: flying * each, micro_batches: flying }
 }
 
 /// The batch of a decode step with `each` sequences per attention rank at their mean length.
@@ -122,9 +122,9 @@ pub fn touched<R: Reading>(read: &R, instance: &Instance, batch: &Batch<Qty<R::N
     let steps = instance.decode.blocks.iter().flat_map(|block| &block.steps);
     let experts = steps.filter_map(|step| match &step.task {
         Task::Compute { operator, .. } => Experts::of(read, operator, 0),
-        Task::Exchange(_) => None,
+        Task::Communicate(_) => None,
     });
-    experts.map(|experts| experts.touched(batch.pooled)).next().unwrap_or(Qty::from(1.0))
+    experts.map(|experts| experts.touched(batch.ep_tokens)).next().unwrap_or(Qty::from(1.0))
 }
 
 /// A step that reads `spilled` bytes per device over the host link.

@@ -41,14 +41,14 @@ pub(super) fn guessing<R: Reading>(
 ) -> StepTime<Qty<R::N>> {
     let load = decode_batch(read, &ahead.instance, terms, each);
     let one = pass(read, &ahead.instance, Phase::Decode, &load, machine, &mut ());
-    watch.wait(Phase::Decode, "draft", ahead.tokens, one.total);
+    watch.on_idle(Phase::Decode, "draft", ahead.tokens, one.total);
     let times = read.count(Count::plan("guessed_tokens", ahead.tokens));
     let with = |step: Qty<R::N>, draft: Qty<R::N>| (step + times * draft).is(&GUESSED);
     StepTime {
         total: with(step.total, one.total),
         slowest: with(step.slowest, one.total),
-        computing: with(step.computing, one.computing),
-        moving: with(step.moving, one.moving),
+        compute_time: with(step.compute_time, one.compute_time),
+        memory_time: with(step.memory_time, one.memory_time),
     }
 }
 
@@ -63,13 +63,13 @@ pub(super) fn reading<R: Reading>(
 ) -> StepTime<Qty<R::N>> {
     let load = prompt_batch(read, &ahead.instance, terms);
     let one = pass(read, &ahead.instance, Phase::Prefill, &load, machine, &mut ());
-    watch.wait(Phase::Prefill, "draft", 1, one.total);
+    watch.on_idle(Phase::Prefill, "draft", 1, one.total);
     let with = |prompt: Qty<R::N>, draft: Qty<R::N>| (prompt + draft).is(&READ_TWICE);
     StepTime {
         total: with(prompt.total, one.total),
         slowest: with(prompt.slowest, one.total),
-        computing: with(prompt.computing, one.computing),
-        moving: with(prompt.moving, one.moving),
+        compute_time: with(prompt.compute_time, one.compute_time),
+        memory_time: with(prompt.memory_time, one.memory_time),
     }
 }
 

@@ -18,17 +18,17 @@ use crate::quantity::unit::SECOND;
 /// Observes the costs of a step.
 pub trait CostObserver<N> {
     /// `step` of `block` takes this cost in one layer; the block represents this many layers.
-    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>);
+    fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>);
     /// A wait of `time`, repeated `times` times, because of `what`.
-    fn wait(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<N>);
+    fn on_idle(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<N>);
 }
 
 /// No observer: the search.
 impl<N> CostObserver<N> for () {
     #[inline(always)]
-    fn see(&mut self, _: Phase, _: &ShardedBlock, _: &TaskStep, _: &Cost<Qty<N>>) {}
+    fn on_operator(&mut self, _: Phase, _: &ShardedBlock, _: &TaskStep, _: &Cost<Qty<N>>) {}
     #[inline(always)]
-    fn wait(&mut self, _: Phase, _: &'static str, _: u64, _: Qty<N>) {}
+    fn on_idle(&mut self, _: Phase, _: &'static str, _: u64, _: Qty<N>) {}
 }
 
 /// Time of one step.
@@ -39,17 +39,17 @@ pub struct StepTime<T> {
     /// Of the slowest pipeline stage.
     pub slowest: T,
     /// Time that a device's arithmetic is busy, over all stages.
-    pub computing: T,
+    pub compute_time: T,
     /// Time that a device's memory is busy, over all stages.
-    pub moving: T,
+    pub memory_time: T,
 }
 
 /// Sums over one layer of a block.
 #[derive(Clone, Copy)]
 pub(super) struct LayerTime<T> {
     pub(super) time: T,
-    pub(super) computing: T,
-    pub(super) moving: T,
+    pub(super) compute_time: T,
+    pub(super) memory_time: T,
 }
 
 pub(super) fn layer<R: Reading>(
@@ -62,27 +62,27 @@ pub(super) fn layer<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> LayerTime<Qty<R::N>> {
     let nothing = Qty::literal(0.0 * SECOND);
-    let mut sum = LayerTime { time: nothing, computing: nothing, moving: nothing };
+    let mut sum = LayerTime { time: nothing, compute_time: nothing, memory_time: nothing };
     let mut running = nothing;
     for step in &block.steps {
         let cost = price(read, &step.task, phase, batch, machine, &block.weights);
         let time = cost.time.at(format_args!("{}/{}/{}", phase.name(), block.name, step.name));
-        watch.see(phase, block, step, &cost);
+        watch.on_operator(phase, block, step, &cost);
         match &step.task {
             // The step waits for the slower of the two.
-            Task::Exchange(Collective { overlaps: true, .. }) => running = running.max(time),
+            Task::Communicate(Collective { overlaps: true, .. }) => running = running.max(time),
             _ => {
                 sum.time = sum.time + running;
                 running = time;
             }
         }
-        sum.computing = sum.computing + cost.computing;
-        sum.moving = sum.moving + cost.moving;
+        sum.compute_time = sum.compute_time + cost.compute_time;
+        sum.memory_time = sum.memory_time + cost.memory_time;
     }
     let kernels = sum.time + running;
     let time = if launch {
         let launches = launches(read, block, machine);
-        watch.wait(phase, "launches", block.layers.value, launches);
+        watch.on_idle(phase, "launches", block.layers.value, launches);
         kernels + launches
     } else {
         kernels
@@ -95,7 +95,7 @@ fn launches<R: Reading>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R:
     let computed = || {
         block.steps.iter().filter_map(|step| match &step.task {
             Task::Compute { operator, role, .. } => Some((operator, machine.quantised[*role as usize])),
-            Task::Exchange(_) => None,
+            Task::Communicate(_) => None,
         })
     };
     let number = |symbol, of: &dyn Fn(&Operator, bool) -> bool| {
@@ -125,7 +125,7 @@ pub fn step<R: Reading>(
 ) -> StepTime<Qty<R::N>> {
     let pass = pass(read, instance, phase, batch, machine, watch);
     let host = (machine.chip.host_per_step + batch.sequences * machine.chip.host_per_sequence).is(&HOST);
-    watch.wait(phase, "host", 1, host);
+    watch.on_idle(phase, "host", 1, host);
     let path = format_args!("{}", phase.name());
     let (total, slowest) = (host + pass.total, host + pass.slowest);
     StepTime { total: total.is(&TOTAL).at(path), slowest: slowest.is(&SLOWEST).at(path), ..pass }
@@ -180,8 +180,8 @@ pub fn pass<R: Reading>(
     StepTime {
         total,
         slowest,
-        computing: over(|layer| layer.computing).is(&COMPUTING).at(path),
-        moving: over(|layer| layer.moving).is(&MOVING).at(path),
+        compute_time: over(|layer| layer.compute_time).is(&COMPUTING).at(path),
+        memory_time: over(|layer| layer.memory_time).is(&MOVING).at(path),
     }
 }
 

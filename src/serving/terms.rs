@@ -19,7 +19,7 @@ pub struct WorkloadTerms<T> {
     /// Prompt tokens that are in the prefix cache.
     pub prefix: T,
     /// Power of a device, where known.
-    pub draw: Option<PowerDraw<T>>,
+    pub power_draw: Option<PowerDraw<T>>,
     /// Payment model of a device, where known.
     pub bill: Option<Bill<T>>,
     /// Bandwidth of the link to host memory, where there is one.
@@ -47,7 +47,7 @@ pub struct WorkloadInputs {
     /// The lengths.
     pub lengths: Lengths,
     /// Power of a device.
-    pub draw: Option<PowerDraw<Datum>>,
+    pub power_draw: Option<PowerDraw<Datum>>,
     /// Payment model of a device.
     pub bill: Option<Bill<Datum>>,
     /// Bandwidth of the link to host memory.
@@ -65,7 +65,7 @@ impl WorkloadInputs {
     pub fn of(lengths: Lengths) -> WorkloadInputs {
         WorkloadInputs {
             lengths,
-            draw: None,
+            power_draw: None,
             bill: None,
             host_link: None,
             images: None,
@@ -90,7 +90,7 @@ impl WorkloadInputs {
             isl: self.prompt(read),
             osl: count("osl", self.lengths.osl),
             prefix: count("prefix", self.lengths.prefix),
-            draw: self.draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
+            power_draw: self.power_draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
             bill: self.bill.as_ref().map(|bill| bill.read(read)),
             host_link: self.host_link.as_ref().map(|datum| read.datum(datum)),
             acceptance: self.acceptance.as_ref().map(|datum| read.datum(datum)),

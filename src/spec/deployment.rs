@@ -193,13 +193,13 @@ impl Deployment {
                 format!("add --{missing}-tp"),
             ));
         }
-        let pool = |work, degrees| PoolText { work, degrees, concurrency: None };
+        let pool = |work, degrees| PoolText { role: work, degrees, concurrency: None };
         let pools = if apart {
             let prefill = positive(self.prefill.clone().into(), "prefill-")?;
             let decode = positive(self.decode.clone().into(), "decode-")?;
             vec![pool(NotationRole::Prefill, prefill), pool(NotationRole::Decode, decode)]
         } else {
-            vec![pool(NotationRole::Both, positive(self.both.clone(), "")?)]
+            vec![pool(NotationRole::Aggregated, positive(self.both.clone(), "")?)]
         };
         Ok(PlanText { pools, offload: self.offload_part, ..PlanText::default() })
     }
@@ -241,9 +241,9 @@ mod tests {
         };
         let (b, p, d) = (Degrees::default(), PrefillDegrees::default(), DecodeDegrees::default());
         let works = |plan: Result<PlanText, Error>| -> Vec<NotationRole> {
-            plan.unwrap().pools.iter().map(|pool| pool.work).collect()
+            plan.unwrap().pools.iter().map(|pool| pool.role).collect()
         };
-        assert_eq!(works(of(&both, &p, &d)), [NotationRole::Both]);
+        assert_eq!(works(of(&both, &p, &d)), [NotationRole::Aggregated]);
         assert_eq!(works(of(&b, &prefill, &decode)), [NotationRole::Prefill, NotationRole::Decode]);
         assert!(of(&both, &prefill, &decode).unwrap_err().found.contains("aggregated replicas"));
         assert!(of(&b, &prefill, &d).unwrap_err().fix.contains("--decode-tp"));

@@ -136,20 +136,20 @@ pub struct LeftOut {
 #[derive(Clone, Debug)]
 pub struct PredictionIntervals {
     /// For aggregated serving.
-    pub together: Interval,
+    pub aggregated: Interval,
     /// The measured range of requests per rank, and the interval of loads beyond.
     pub beyond: Option<([u64; 2], Interval)>,
     /// For disaggregated serving.
-    pub split: Interval,
+    pub disaggregated: Interval,
 }
 
 impl PredictionIntervals {
     /// The interval for disaggregated pools or not, at this number of requests per rank.
     pub fn of(&self, split: bool, requests: u64) -> &Interval {
         match &self.beyond {
-            _ if split => &self.split,
+            _ if split => &self.disaggregated,
             Some((measured, beyond)) if !around(*measured, requests) => beyond,
-            _ => &self.together,
+            _ => &self.aggregated,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::limits::{CONCURRENCY, DEGREE, Limit};
 pub enum NotationRole {
     /// Aggregated: prefill and decode.
     #[default]
-    Both,
+    Aggregated,
     /// Prefill only.
     Prefill,
     /// Decode only.
@@ -39,7 +39,7 @@ pub enum Offloaded {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolText {
     /// Their role.
-    pub work: NotationRole,
+    pub role: NotationRole,
     /// Degrees of one replica, and the number of replicas.
     pub degrees: Degrees,
     /// Concurrency of each replica; derived from the traffic if absent.
@@ -62,8 +62,11 @@ pub struct PlanText {
 /// Maximum length of the text, in characters.
 const MOST_TEXT: usize = 1 << 16;
 
-const WORKS: [(&str, NotationRole); 3] =
-    [("prefill", NotationRole::Prefill), ("decode", NotationRole::Decode), ("both", NotationRole::Both)];
+const WORKS: [(&str, NotationRole); 3] = [
+    ("prefill", NotationRole::Prefill),
+    ("decode", NotationRole::Decode),
+    ("both", NotationRole::Aggregated),
+];
 const OFFLOADED: [(&str, Offloaded); 3] =
     [("layers", Offloaded::Layers), ("experts", Offloaded::Experts), ("kv", Offloaded::Kv)];
 
@@ -99,10 +102,10 @@ impl fmt::Display for PoolText {
 
 impl fmt::Display for PlanText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let apart = self.pools.iter().any(|pool| pool.work != NotationRole::Both);
+        let apart = self.pools.iter().any(|pool| pool.role != NotationRole::Aggregated);
         let mut parts = Vec::new();
         for (name, work) in WORKS {
-            let of = self.pools.iter().filter(|pool| pool.work == work).map(PoolText::to_string);
+            let of = self.pools.iter().filter(|pool| pool.role == work).map(PoolText::to_string);
             let of = of.collect::<Vec<_>>().join(" + ");
             match apart {
                 _ if of.is_empty() => {}
@@ -177,7 +180,7 @@ fn degree(word: &str, degrees: &mut Degrees) -> Result<(), Error> {
 
 /// Equal replicas: `2 x tp4 pp2[20,12] sp @24`.
 fn pool(work: NotationRole, text: &str) -> Result<PoolText, Error> {
-    let mut found = PoolText { work, ..PoolText::default() };
+    let mut found = PoolText { role: work, ..PoolText::default() };
     let (shape, load) = match text.split_once('@') {
         Some((shape, load)) => (shape.trim(), Some(load.trim())),
         None => (text.trim(), None),
@@ -241,7 +244,8 @@ impl FromStr for PlanText {
                 }
                 _ => {
                     let work = WORKS.iter().find(|(name, _)| *name == first);
-                    let (work, pools) = work.map_or((NotationRole::Both, part), |(_, work)| (*work, rest));
+                    let (work, pools) =
+                        work.map_or((NotationRole::Aggregated, part), |(_, work)| (*work, rest));
                     for one in pools.split('+') {
                         plan.pools.push(pool(work, one)?);
                     }
@@ -284,7 +288,7 @@ mod tests {
     fn plans() -> impl Strategy<Value = PlanText> {
         let pool = |work| {
             (degrees(), prop::option::of(1..=MOST)).prop_map(move |(degrees, concurrency)| PoolText {
-                work,
+                role: work,
                 degrees,
                 concurrency,
             })
@@ -295,7 +299,7 @@ mod tests {
         (
             some(NotationRole::Prefill),
             some(NotationRole::Decode),
-            some(NotationRole::Both),
+            some(NotationRole::Aggregated),
             (id(), id()),
             offload,
         )

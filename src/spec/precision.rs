@@ -214,10 +214,10 @@ impl Precision<'_> {
         if leaves_alike && (bits / format.bits_per_element.value - 1.0).abs() <= ALIKE {
             return format;
         }
-        self.laid_out(format, layout)
+        self.with_layout(format, layout)
     }
 
-    fn laid_out(&self, format: NumberFormat, layout: &CheckpointLayout) -> NumberFormat {
+    fn with_layout(&self, format: NumberFormat, layout: &CheckpointLayout) -> NumberFormat {
         let left = |(role, quantised): &(String, bool)| (!quantised).then(|| role.clone());
         let why = "elements and scales of the checkpoint's tensors, from its quantization_config";
         NumberFormat {
@@ -252,7 +252,7 @@ impl Precision<'_> {
             ..most.clone()
         };
         let why = format!("{OWN}: {} of it, evaluated at their mean size", names.join(" and "));
-        Ok(Some(FormatOption { format: self.laid_out(format, layout), why, checkpoint: None }))
+        Ok(Some(FormatOption { format: self.with_layout(format, layout), why, checkpoint: None }))
     }
 
     /// Those of `ids` that the device computes and that `wanted` accepts.

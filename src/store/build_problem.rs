@@ -9,7 +9,7 @@ use crate::graph::operator::Operator;
 use crate::plan::legal::has_experts;
 use crate::quantity::datum::{Datum, Grade, Source};
 use crate::quantity::unit::COUNT;
-use crate::search::question::{Formats, OffloadPolicy, Problem, Traffic};
+use crate::search::problem::{Formats, OffloadPolicy, Problem, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
 use crate::serving::terms::WorkloadInputs;
 use crate::spec::device::PriceRange;
@@ -26,19 +26,19 @@ impl ResolvedScenario {
     ///
     /// # Errors
     /// The runtime has no constants, or the device computes none of the formats.
-    pub fn question(&self) -> Result<Problem, Error> {
+    pub fn problem(&self) -> Result<Problem, Error> {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
-                let sure = self.sure(&weights.format.id);
+                let sure = self.prediction_intervals(&weights.format.id);
                 let mut machine = self.machine(weights, kv)?;
-                machine.risk = match self.risk {
+                machine.margin = match self.confidence {
                     RiskAsked::P50 => None,
-                    RiskAsked::P90 => Some(risk(&sure.together, &sure.split)),
+                    RiskAsked::P90 => Some(margin(&sure.aggregated, &sure.disaggregated)),
                 };
                 let mut pair = Formats::new(&weights.format, &kv.format, machine);
-                pair.sure = Some(sure);
-                pair.beside = self.runtime.memory.measured.clone();
+                pair.intervals = Some(sure);
+                pair.memory_quantiles = self.runtime.memory.measured.clone();
                 formats.push(pair);
             }
         }
@@ -50,24 +50,24 @@ impl ResolvedScenario {
             let fix = "name a --weight-format and a --kv-format that it supports, or another --runtime";
             return Err(Error::new("weight-format", found, "a supported format", fix));
         }
-        let mut question = Problem::new(
+        let mut problem = Problem::new(
             self.graph.clone(),
             self.cluster.clone(),
             &self.runtime,
             formats,
-            self.stated(),
+            self.workload_inputs(),
             self.traffic(),
             self.objective.limits,
             (self.objective.optimize.clone(), self.objective.pareto.clone()),
         );
-        question.bill_bounds = self.bill_bounds();
-        question.risk = self.risk;
-        question.offload = match self.offload {
+        problem.bill_bounds = self.bill_bounds();
+        problem.confidence = self.confidence;
+        problem.offload = match self.offload {
             OffloadMode::Auto => OffloadPolicy::Auto,
             OffloadMode::Never => OffloadPolicy::Never,
             OffloadMode::Always => OffloadPolicy::Always,
         };
-        Ok(question)
+        Ok(problem)
     }
 
     /// Cost of renting a device, where the rent is known.
@@ -105,7 +105,7 @@ impl ResolvedScenario {
     }
 
     /// Properties of the model and its traffic that a runtime's fit depends on.
-    pub fn traits(&self) -> CalibrationKey {
+    pub fn calibration_key(&self) -> CalibrationKey {
         let operators =
             || self.graph.blocks.iter().flat_map(|b| b.graph.node_weights()).map(|node| &node.operator);
         let latent = operators().any(|o| matches!(o, Operator::LatentAttention { .. }));
@@ -135,7 +135,7 @@ impl ResolvedScenario {
             weights: &weights.format,
             kv: &kv.format,
             native: &self.native.format,
-            traits: self.traits(),
+            calibration_key: self.calibration_key(),
         };
         drive.machine()
     }
@@ -149,13 +149,13 @@ impl ResolvedScenario {
         }
     }
 
-    fn stated(&self) -> WorkloadInputs {
+    fn workload_inputs(&self) -> WorkloadInputs {
         let device = &self.cluster.device;
         let economics = &self.economics;
         WorkloadInputs {
             lengths: self.lengths(),
-            images: self.graph.seen.as_ref().map(|seen| (seen.images, seen.tokens)),
-            draw: device.power.as_ref().map(|power| PowerDraw {
+            images: self.graph.image_inputs.as_ref().map(|seen| (seen.images, seen.tokens)),
+            power_draw: device.power.as_ref().map(|power| PowerDraw {
                 tdp: power.tdp.datum("tdp"),
                 idle: economics.idle_power.datum("idle_power"),
                 compute_bound: economics.compute_bound_power.datum("compute_bound_power"),
@@ -177,7 +177,7 @@ impl ResolvedScenario {
 }
 
 /// Upper 90 % bounds of TTFT and TPOT: one in ten measurements exceeds them.
-fn risk(together: &Interval, split: &Interval) -> PredictionMargin<Datum> {
+fn margin(together: &Interval, split: &Interval) -> PredictionMargin<Datum> {
     let late = |interval: &Interval| {
         let source = Source { grade: Grade::Measured, text: interval.source.clone().into() };
         let datum = |symbol: &'static str, value| Datum {
@@ -188,20 +188,20 @@ fn risk(together: &Interval, split: &Interval) -> PredictionMargin<Datum> {
         };
         LatencyMargin { ttft: datum("ttft_p90", interval.ttft[2]), tpot: datum("tpot_p90", interval.tpot[2]) }
     };
-    PredictionMargin { together: late(together), apart: late(split) }
+    PredictionMargin { aggregated: late(together), disaggregated: late(split) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::answer::reported;
+    use crate::report::answer::report_deployment;
     use crate::search::outcome::Status;
     use crate::search::run::{UNWATCHED, run};
     use crate::spec::scenario::Scenario;
     use crate::store::catalog::Catalog;
 
     fn pose(scenario: Scenario) -> Problem {
-        ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap()
+        ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().problem().unwrap()
     }
 
     #[test]
@@ -211,21 +211,21 @@ mod tests {
             hardware: Some("1xh100".into()),
             ..Scenario::default()
         };
-        let question = pose(scenario);
-        let pairs: Vec<_> = question.formats.iter().map(|f| (f.weights.as_str(), f.kv.as_str())).collect();
+        let problem = pose(scenario);
+        let pairs: Vec<_> = problem.formats.iter().map(|f| (f.weights.as_str(), f.kv.as_str())).collect();
         assert_eq!(pairs, [("bf16", "bf16"), ("fp8", "bf16")]);
-        assert_eq!(run(&question, &UNWATCHED).status, Status::Optimal);
+        assert_eq!(run(&problem, &UNWATCHED).status, Status::Optimal);
     }
 
     #[test]
     fn a_device_is_rented_where_a_rent_is_known_and_else_bought() {
         let rented = |hardware: &str, stated: Scenario| {
-            let question = pose(Scenario {
+            let problem = pose(Scenario {
                 hardware: Some(hardware.into()),
                 model: Some("Llama-3.1-8B".into()),
                 ..stated
             });
-            match question.stated.bill {
+            match problem.workload.bill {
                 Some(Bill::Rented(_)) => Some(true),
                 Some(Bill::Owned(_)) => Some(false),
                 None => None,
@@ -248,13 +248,13 @@ mod tests {
     #[test]
     fn bounds_of_a_price_become_bounds_of_the_cost() {
         let cost = |scenario: Scenario| {
-            let question = pose(Scenario {
+            let problem = pose(Scenario {
                 model: Some("Llama-3.1-8B".into()),
                 hardware: Some("1xh100".into()),
                 ..scenario
             });
-            let best = run(&question, &UNWATCHED).best.unwrap();
-            let told = reported(&question, &best.candidate);
+            let best = run(&problem, &UNWATCHED).best.unwrap();
+            let told = report_deployment(&problem, &best.candidate);
             (told.price_bounds, told.metrics.unwrap())
         };
         let (bounds, metrics) = cost(Scenario::default());

@@ -154,15 +154,17 @@ pub enum LookupError {
     /// No file has it.
     Unknown(Error),
     /// Several files have it.
-    Several(Error),
+    Ambiguous(Error),
     /// No file has it, but an unreadable file might.
-    Broken(Error),
+    Invalid(Error),
 }
 
 impl From<LookupError> for Error {
     fn from(miss: LookupError) -> Error {
         match miss {
-            LookupError::Unknown(fault) | LookupError::Several(fault) | LookupError::Broken(fault) => fault,
+            LookupError::Unknown(fault) | LookupError::Ambiguous(fault) | LookupError::Invalid(fault) => {
+                fault
+            }
         }
     }
 }
@@ -197,7 +199,7 @@ impl Catalog {
     }
 
     /// All files of a kind by id; the user's files replace built-in ones.
-    pub fn shelf(&self, kind: CatalogKind) -> BTreeMap<String, CatalogEntry> {
+    pub fn entries(&self, kind: CatalogKind) -> BTreeMap<String, CatalogEntry> {
         let shipped = kind.shipped().map(|(id, text)| CatalogEntry {
             id: id.to_owned(),
             file: format!("{}/{id}.json", kind.folder()),
@@ -240,7 +242,7 @@ impl Catalog {
         matches: impl Fn(&EntryLabel, &str) -> bool,
     ) -> Result<CatalogEntry, LookupError> {
         let wanted = name.trim();
-        let mut shelf = self.shelf(kind);
+        let mut shelf = self.entries(kind);
         let exact = |id: &&String| id.eq_ignore_ascii_case(wanted);
         let alike = |id: &&String| folded(id) == folded(wanted);
         let id = shelf.keys().find(exact).or_else(|| shelf.keys().find(alike)).cloned();
@@ -259,7 +261,7 @@ impl Catalog {
         match (found.len(), broken) {
             (1, _) => Ok(found.swap_remove(0)),
             // An unreadable file may be the one searched for.
-            (0, Some(fault)) => Err(LookupError::Broken(fault)),
+            (0, Some(fault)) => Err(LookupError::Invalid(fault)),
             (0, None) => {
                 let fix = suggest(wanted, known.iter().map(String::as_str), &list);
                 let found = format!("unknown name `{wanted}`");
@@ -269,7 +271,7 @@ impl Catalog {
                 let ids: Vec<_> = found.into_iter().map(|file| file.id).collect();
                 let found = format!("ambiguous name `{wanted}`: {}", ids.join(" or "));
                 let fault = Error::new(kind.singular(), found, "a unique name", "use one of those names");
-                Err(LookupError::Several(fault))
+                Err(LookupError::Ambiguous(fault))
             }
         }
     }

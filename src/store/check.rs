@@ -131,7 +131,7 @@ pub struct FileChecker<'a> {
     /// The catalogue.
     pub catalog: &'a Catalog,
     /// Ids of files that are checked in the same run.
-    pub beside: BTreeSet<String>,
+    pub neighbours: BTreeSet<String>,
 }
 
 impl FileChecker<'_> {
@@ -202,10 +202,10 @@ impl FileChecker<'_> {
 
     /// A reference in a file must have a target.
     fn refers(&self, key: &str, kind: CatalogKind, id: &str) -> Result<(), Error> {
-        if self.beside.contains(id) || self.catalog.find(kind, id).is_ok() {
+        if self.neighbours.contains(id) || self.catalog.find(kind, id).is_ok() {
             return Ok(());
         }
-        let shelf = self.catalog.shelf(kind);
+        let shelf = self.catalog.entries(kind);
         let fix =
             suggest(id, shelf.keys().map(String::as_str), &format!("mantile-opt catalog {}", kind.plural()));
         let expected = format!("the id of {}", kind.article());
@@ -227,7 +227,7 @@ impl FileChecker<'_> {
         };
         doubts.extend(device.missing().iter().map(missing));
         let (mut served, mut measured) = (false, false);
-        for file in self.catalog.shelf(CatalogKind::Runtimes).values() {
+        for file in self.catalog.entries(CatalogKind::Runtimes).values() {
             let runtime: Runtime = read_entry(file)?;
             served |= runtime.runs_on(device);
             measured |= runtime
@@ -271,7 +271,7 @@ impl FileChecker<'_> {
             .network
             .iter()
             .try_for_each(|tier| self.refers("network.link", CatalogKind::Links, &tier.link))?;
-        if !self.beside.contains(&system.device) {
+        if !self.neighbours.contains(&system.device) {
             self.catalog.hardware(&path.to_string_lossy())?;
         }
         doubts.extend(plausible::system(&system, |id| self.link(id)));

@@ -150,12 +150,12 @@ impl Catalog {
     /// No or several devices match; the fix suggests near names.
     pub fn device(&self, name: &str) -> Result<Device, LookupError> {
         let unknown = match self.find(CatalogKind::Devices, name) {
-            Ok(file) => return read_entry(&file).map_err(LookupError::Broken),
+            Ok(file) => return read_entry(&file).map_err(LookupError::Invalid),
             Err(LookupError::Unknown(fault)) => fault,
             Err(miss) => return Err(miss),
         };
         let wanted = name.to_lowercase();
-        let mut shelf = self.shelf(CatalogKind::Devices);
+        let mut shelf = self.entries(CatalogKind::Devices);
         shelf.retain(|id, _| {
             // The vendor's name in front does not identify a device.
             let short = id.split_once('-').map_or(id.as_str(), |(_, short)| short);
@@ -163,12 +163,12 @@ impl Catalog {
         });
         let mut found = shelf.into_values();
         match (found.next().filter(|_| !wanted.is_empty()), found.next()) {
-            (Some(only), None) => read_entry(&only).map_err(LookupError::Broken),
+            (Some(only), None) => read_entry(&only).map_err(LookupError::Invalid),
             (Some(first), Some(second)) => {
                 let ids: Vec<String> = [first, second].into_iter().chain(found).map(|file| file.id).collect();
                 let found = format!("ambiguous name `{name}`: {}", ids.join(" or "));
                 let fault = Error::new("device", found, "a unique device name", "use one of those names");
-                Err(LookupError::Several(fault))
+                Err(LookupError::Ambiguous(fault))
             }
             _ => Err(LookupError::Unknown(unknown)),
         }
@@ -222,7 +222,7 @@ impl Catalog {
     fn neither(&self, text: &str, unknown: Error) -> Error {
         let mut known: Vec<String> = Vec::new();
         for kind in [CatalogKind::Systems, CatalogKind::Devices] {
-            for file in self.shelf(kind).into_values() {
+            for file in self.entries(kind).into_values() {
                 known.extend(self.label(&file).map(|label| label.aliases).unwrap_or_default());
                 known.push(file.id);
             }
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn every_number_of_every_device_resolves_or_names_one_that_does() {
         let catalog = Catalog::default();
-        for id in catalog.shelf(CatalogKind::Devices).into_keys() {
+        for id in catalog.entries(CatalogKind::Devices).into_keys() {
             if catalog.hardware(&id).is_err() {
                 continue;
             }

@@ -35,7 +35,7 @@ impl Catalog {
             return Ok(own.clone());
         }
         let mut hosts: Vec<System> = Vec::new();
-        for file in self.shelf(CatalogKind::Systems).into_values() {
+        for file in self.entries(CatalogKind::Systems).into_values() {
             if self.label(&file)?.device == device.id {
                 hosts.push(read_entry(&file)?);
             }

@@ -24,7 +24,7 @@ pub fn pressed() -> bool {
 }
 
 /// Runs `work`, which polls [`pressed`] and stops early: the first Ctrl-C ends only the search.
-pub fn watched<T>(work: impl FnOnce() -> T) -> T {
+pub fn with_interrupt<T>(work: impl FnOnce() -> T) -> T {
     struct Running;
     impl Drop for Running {
         fn drop(&mut self) {

@@ -29,9 +29,9 @@ pub struct SystemOption {
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// Available.
-    pub lots: Vec<SystemOption>,
+    pub systems: Vec<SystemOption>,
     /// Not available: id and fault.
-    pub refused: Vec<(String, Error)>,
+    pub rejected: Vec<(String, Error)>,
 }
 
 /// Numbers of nodes for multi-node builds.
@@ -69,10 +69,10 @@ impl Catalog {
     ///
     /// # Errors
     /// A file of the catalogue is faulty, or a word of `only` matches nothing.
-    pub fn market(&self, only: &[String]) -> Result<Inventory, Error> {
-        let shelf = self.shelf(CatalogKind::Systems).into_values();
+    pub fn inventory(&self, only: &[String]) -> Result<Inventory, Error> {
+        let shelf = self.entries(CatalogKind::Systems).into_values();
         let systems: Vec<System> = shelf.map(|file| read_entry(&file)).collect::<Result<_, _>>()?;
-        let shelf = self.shelf(CatalogKind::Devices).into_values();
+        let shelf = self.entries(CatalogKind::Devices).into_values();
         let devices: Vec<Device> = shelf.map(|file| read_entry(&file)).collect::<Result<_, _>>()?;
         self.known(only, &systems, &devices)?;
         let mut market = Inventory::default();
@@ -88,9 +88,9 @@ impl Catalog {
                         let whole = per_node == system.devices_per_node;
                         let sells = whole && (system.price.purchase.is_some() || by_the_piece(device));
                         let complete = complete(&cluster);
-                        market.lots.push(SystemOption { id, cluster, sells, complete });
+                        market.systems.push(SystemOption { id, cluster, sells, complete });
                     }
-                    Err(fault) => market.refused.push((id, fault)),
+                    Err(fault) => market.rejected.push((id, fault)),
                 }
             }
         }
@@ -106,10 +106,10 @@ impl Catalog {
                         let name = format!("{count} x {}", device.name);
                         let cluster = Cluster { name, ..cluster };
                         let (sells, complete) = (by_the_piece(device), complete(&cluster));
-                        market.lots.push(SystemOption { id, cluster, sells, complete });
+                        market.systems.push(SystemOption { id, cluster, sells, complete });
                     }
                     Err(fault) if count == 1 => {
-                        market.refused.push((device.id.clone(), fault));
+                        market.rejected.push((device.id.clone(), fault));
                         break;
                     }
                     // No host has that many slots.
@@ -129,7 +129,7 @@ impl Catalog {
         let sells = cluster.price.purchase.is_some() || by_the_piece(&cluster.device);
         let complete = complete(&cluster);
         let lot = SystemOption { id: hardware.to_owned(), cluster, sells, complete };
-        Ok(Inventory { lots: vec![lot], refused: vec![] })
+        Ok(Inventory { systems: vec![lot], rejected: vec![] })
     }
 
     /// Rejects a word that matches no device and no system.
@@ -211,7 +211,7 @@ pub fn qualities(
             let any = Scenario { weight_format: Some("any".into()), ..scenario.clone() };
             let any = ResolvedScenario::placed(catalog, &any, found(), cluster.clone())?;
             let (kept, lower): (Vec<FormatOption>, Vec<FormatOption>) =
-                any.weight_formats.iter().cloned().partition(|choice| kept(choice, f64::INFINITY));
+                any.weight_formats.iter().cloned().partition(|choice| keeps_quality(choice, f64::INFINITY));
             if any.weight_formats.is_empty() {
                 return Err(fault);
             }
@@ -222,7 +222,7 @@ pub fn qualities(
     let mut problems = Vec::new();
     let ResolvedScenario { mut weight_formats, lower_formats, .. } = problem.clone();
     let own = weight_formats.first().map_or(f64::INFINITY, bits);
-    let keeps = weight_formats.iter().all(|choice| kept(choice, own));
+    let keeps = weight_formats.iter().all(|choice| keeps_quality(choice, own));
     if scenario.weight_format.is_none() {
         let within =
             |choice: &FormatOption, (least, below): (f64, f64)| (least..below).contains(&bits(choice));
@@ -249,7 +249,7 @@ fn bits(choice: &FormatOption) -> f64 {
 const KEPT: f64 = 8.0;
 
 /// Whether a format preserves the quality of weights that have `own` bits in the checkpoint.
-fn kept(choice: &FormatOption, own: f64) -> bool {
+fn keeps_quality(choice: &FormatOption, own: f64) -> bool {
     bits(choice) >= KEPT.min(own)
 }
 
@@ -264,7 +264,7 @@ mod tests {
 
     fn ids(only: &[&str]) -> Vec<String> {
         let only: Vec<String> = only.iter().map(|word| (*word).to_owned()).collect();
-        Catalog::default().market(&only).unwrap().lots.into_iter().map(|lot| lot.id).collect()
+        Catalog::default().inventory(&only).unwrap().systems.into_iter().map(|lot| lot.id).collect()
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
         assert!(apple.iter().any(|id| id == "mac-studio-m3-ultra-512"));
         assert!(apple.iter().all(|id| id.contains("mac-") || id.contains("apple")), "{apple:?}");
         assert!(apple.iter().any(|id| id == "2 of mac-studio-m3-ultra-512"), "{apple:?}");
-        let fault = Catalog::default().market(&["nvida".into()]).unwrap_err();
+        let fault = Catalog::default().inventory(&["nvida".into()]).unwrap_err();
         assert!(fault.fix.contains("nvidia"), "{fault}");
     }
 }

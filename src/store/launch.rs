@@ -12,7 +12,7 @@ use crate::search::placement::solve::SolvedPlacement;
 /// The commands, where every stage runs in one runtime that accepts layers per stage.
 pub fn commands(
     rigged: &ResolvedRig,
-    question: &PlacementProblem,
+    problem: &PlacementProblem,
     solved: &SolvedPlacement,
     placed: &PlacementReport,
 ) -> Vec<String> {
@@ -30,14 +30,14 @@ pub fn commands(
     };
     let order = || {
         let names: Vec<&str> =
-            solved.stages.iter().map(|stage| question.offers[stage.member].name.as_str()).collect();
+            solved.stages.iter().map(|stage| problem.members[stage.member].name.as_str()).collect();
         names.join(", ")
     };
-    let shared = solved.stages.iter().map(|stage| question.offers[stage.member].devices).max().unwrap_or(1);
+    let shared = solved.stages.iter().map(|stage| problem.members[stage.member].devices).max().unwrap_or(1);
     let alone = solved.stages.len() < 2;
     // Experts can stay in host memory per layer; other parts only as whole layers.
     let out = |stage: &StageReport| stage.offloaded_bytes > 0.0;
-    let chain = MemberPrices::new(question).chain(PlacementWork::Token(solved.batches.1)).chain;
+    let chain = MemberPrices::new(problem).chain(PlacementWork::Token(solved.batches.1)).chain;
     let told = solved.stages.iter().all(|stage| {
         let experts: u64 = chain.members[stage.member].experts[stage.from..stage.to].iter().sum();
         chain.over(stage) <= experts
@@ -57,16 +57,16 @@ pub fn commands(
     } else {
         format!(" -ot 'blk\\.({})\\.ffn_.*_exps.*=CPU'", experts.join("|"))
     };
-    let context = question.concurrency * (question.lengths.isl + question.lengths.osl);
+    let context = problem.concurrency * (problem.lengths.isl + problem.lengths.osl);
     match runtime {
         "llama.cpp" if shared == 1 && alone && !stay.is_empty() => vec![format!(
             "llama-server -m MODEL.gguf -ngl all{stay} -np {} -c {context}",
-            question.concurrency,
+            problem.concurrency,
         )],
         "llama.cpp" if shared == 1 && !alone => vec![format!(
             "llama-server -m MODEL.gguf -ngl all -sm layer -ts {}{stay} -np {} -c {context}   # devices in this order (-dev; remote ones by --rpc HOST:PORT): {}",
             counts(","),
-            question.concurrency,
+            problem.concurrency,
             order()
         )],
         "vllm" if shared == 1 && !alone => vec![format!(

@@ -78,7 +78,7 @@ impl Catalog {
     /// A model's file is faulty.
     pub fn models_by_size(&self) -> Result<Vec<String>, Error> {
         let mut models: Vec<ModelFile> = self
-            .shelf(CatalogKind::Models)
+            .entries(CatalogKind::Models)
             .values()
             .map(super::catalog::read_entry)
             .collect::<Result<_, _>>()?;

@@ -2,7 +2,7 @@
 
 use super::resolved_scenario::ResolvedScenario;
 use crate::graph::model::ModelGraph;
-use crate::search::question::Traffic;
+use crate::search::problem::Traffic;
 use crate::spec::nearness::{FitQuery, Nearness, PredictionIntervals, around};
 use crate::spec::percentile::Confidence;
 
@@ -13,7 +13,7 @@ pub fn model_key(graph: &ModelGraph) -> String {
 
 impl ResolvedScenario {
     /// The prediction intervals in this weight format. Borrowed constants get the widest interval.
-    pub fn sure(&self, weight_format: &str) -> PredictionIntervals {
+    pub fn prediction_intervals(&self, weight_format: &str) -> PredictionIntervals {
         let lengths = self.lengths();
         let model = model_key(&self.graph);
         let asked = FitQuery {
@@ -28,20 +28,20 @@ impl ResolvedScenario {
             fit.map(|fit| (fit, fit.near(&asked))).filter(|(_, why)| !why.contains(&Nearness::Nothing));
         let Some((fit, why)) = near else {
             return PredictionIntervals {
-                together: unmeasured.clone(),
+                aggregated: unmeasured.clone(),
                 beyond: None,
-                split: unmeasured.clone(),
+                disaggregated: unmeasured.clone(),
             };
         };
         let of = |why: &[Nearness]| fit.interval(why).unwrap_or_else(|| unmeasured.clone());
         let with = |more: Nearness| of(&[&why[..], &[more]].concat());
         let measured = fit.requests(&asked).filter(|_| !why.contains(&Nearness::Load));
         let beyond = measured.map(|range| (range, with(Nearness::Load)));
-        let sure = PredictionIntervals { together: of(&why), beyond, split: with(Nearness::Split) };
-        match (self.risk, &sure.beyond) {
+        let sure = PredictionIntervals { aggregated: of(&why), beyond, disaggregated: with(Nearness::Split) };
+        match (self.confidence, &sure.beyond) {
             // With p90 confidence, the SLO must hold for every load that the search may choose.
             (Confidence::P90, Some((range, beyond))) if !self.stays_within(*range) => {
-                PredictionIntervals { together: beyond.clone(), beyond: None, ..sure }
+                PredictionIntervals { aggregated: beyond.clone(), beyond: None, ..sure }
             }
             (Confidence::P90, _) => PredictionIntervals { beyond: None, ..sure },
             _ => sure,
@@ -72,8 +72,8 @@ mod tests {
 
     fn near(model: &str, hardware: &str, runtime: &str) -> Nearness {
         let stated = Scenario { isl: Some(1000), osl: Some(1000), ..Scenario::default() };
-        let problem = problem(model, hardware, runtime, stated);
-        problem.sure(&problem.weight_formats[0].format.id).together.near
+        let resolved = problem(model, hardware, runtime, stated);
+        resolved.prediction_intervals(&resolved.weight_formats[0].format.id).aggregated.near
     }
 
     #[test]
@@ -86,34 +86,34 @@ mod tests {
     #[test]
     fn what_borrows_its_constants_has_the_widest_interval_there_is() {
         for (hardware, runtime) in [("tpu-v6e-8chip", "vllm-tpu"), ("gaudi3-8", "vllm-gaudi")] {
-            let problem = problem("Llama-3.1-8B", hardware, runtime, Scenario::default());
-            let sure = problem.sure("bf16");
-            assert_eq!(sure.together.near, Nearness::Nothing);
-            assert_eq!(sure.together.tpot, problem.defaults.unmeasured.tpot);
-            assert_eq!(sure.split.ttft, problem.defaults.unmeasured.ttft);
+            let resolved = problem("Llama-3.1-8B", hardware, runtime, Scenario::default());
+            let sure = resolved.prediction_intervals("bf16");
+            assert_eq!(sure.aggregated.near, Nearness::Nothing);
+            assert_eq!(sure.aggregated.tpot, resolved.defaults.unmeasured.tpot);
+            assert_eq!(sure.disaggregated.ttft, resolved.defaults.unmeasured.ttft);
         }
     }
 
     #[test]
     fn loads_beyond_all_measured_ones_are_less_sure() {
         let stated = Scenario { isl: Some(1000), osl: Some(1000), ..Scenario::default() };
-        let problem = problem("openai/gpt-oss-120b", "8xh100", "vllm", stated);
-        let question = problem.question().unwrap();
-        let pair = &question.formats[0];
-        let ([_, most], _) = pair.sure.clone().and_then(|sure| sure.beyond).unwrap();
+        let resolved = problem("openai/gpt-oss-120b", "8xh100", "vllm", stated);
+        let problem = resolved.problem().unwrap();
+        let pair = &problem.formats[0];
+        let ([_, most], _) = pair.intervals.clone().and_then(|sure| sure.beyond).unwrap();
         let [inside, outside] = [most, 2 * most].map(|requests| pair.interval(false, requests).unwrap());
         assert_eq!((inside.near, outside.near), (Nearness::Measured, Nearness::Load));
         assert!(outside.tpot[0] <= inside.tpot[0] && outside.tpot[2] >= inside.tpot[2]);
         let long = Scenario { isl: Some(100_000), osl: Some(100), ..Scenario::default() };
         let long = self::problem("openai/gpt-oss-120b", "8xh100", "vllm", long);
-        assert_eq!(long.sure("mxfp4").together.near, Nearness::Load);
+        assert_eq!(long.prediction_intervals("mxfp4").aggregated.near, Nearness::Load);
     }
 
     #[test]
     fn small_devices_are_set_up_for_less() {
         let of = |hardware: &str, runtime: &str| {
-            let problem = problem("Llama-3.1-8B", hardware, runtime, Scenario::default());
-            let taken = problem.runtime.taken(&problem.cluster.device);
+            let resolved = problem("Llama-3.1-8B", hardware, runtime, Scenario::default());
+            let taken = resolved.runtime.taken(&resolved.cluster.device);
             (taken.max_batched_tokens.value, taken.max_sequences.map(|figure| figure.value))
         };
         assert_eq!(of("1xh100", "vllm"), (8192.0, Some(1024.0)));

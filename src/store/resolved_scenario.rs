@@ -59,7 +59,7 @@ pub struct ResolvedScenario {
     /// Acceptance rate of draft tokens, with speculative decoding.
     pub acceptance: Option<f64>,
     /// Prediction confidence of latencies.
-    pub risk: Confidence,
+    pub confidence: Confidence,
     /// A given deployment.
     pub deployment: Option<Deployment>,
 }
@@ -93,7 +93,7 @@ impl ResolvedScenario {
             let fix = "choose a model that generates text; `mantile-opt inspect` shows its structure";
             return Err(Error::new("model", found, "a model that generates text", fix));
         }
-        let graph = graph.seeing(workload.images, workload.image_size)?;
+        let graph = graph.with_images(workload.images, workload.image_size)?;
         let load = |id: &str| catalog.load::<NumberFormat>(id);
         let precision = Precision {
             layout: Checkpoint::layout(&graph, &model.config),
@@ -123,7 +123,7 @@ impl ResolvedScenario {
             defaults,
             offload: scenario.offload.unwrap_or_default(),
             acceptance,
-            risk: scenario.risk.unwrap_or_default(),
+            confidence: scenario.risk.unwrap_or_default(),
             deployment,
             model,
             cluster,
@@ -139,13 +139,13 @@ impl ResolvedScenario {
     /// Lengths of a request; the tokens of its images are part of the prompt.
     pub fn lengths(&self) -> Lengths {
         let Workload { isl, osl, prefix, .. } = self.workload;
-        let images = self.graph.seen.as_ref().map_or(0, ImageInputs::all_tokens);
+        let images = self.graph.image_inputs.as_ref().map_or(0, ImageInputs::all_tokens);
         Lengths { isl: isl.saturating_add(images), osl, prefix }
     }
 
     /// Lengths without images were checked with the workload.
     fn prompt_fits(&self) -> Result<(), Error> {
-        let Some(seen) = &self.graph.seen else { return Ok(()) };
+        let Some(seen) = &self.graph.image_inputs else { return Ok(()) };
         if self.lengths().isl <= MOST_TOKENS {
             return Ok(());
         }
@@ -171,7 +171,7 @@ impl Catalog {
         }
         // A default for a generation precedes a default for a vendor.
         for name in [&cluster.device.family, vendor] {
-            for file in self.shelf(CatalogKind::Runtimes).into_values() {
+            for file in self.entries(CatalogKind::Runtimes).into_values() {
                 if self.label(&file)?.default_for.contains(name) {
                     return self.load(&file.id);
                 }
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn every_quantized_checkpoint_runs_in_its_own_format_unless_asked_otherwise() {
         let catalog = Catalog::default();
-        let shelf = catalog.shelf(crate::store::kind::CatalogKind::Models).into_iter();
+        let shelf = catalog.entries(crate::store::kind::CatalogKind::Models).into_iter();
         let quantized = shelf.filter(|(_, file)| file.text().unwrap().contains("\"quantization_config\""));
         for (id, _) in quantized {
             let problem = resolve(&ask(&id, "dgx-b200"));

@@ -31,7 +31,7 @@ use crate::store::kind::CatalogKind;
 #[derive(Clone, Debug)]
 struct PlacedMember {
     /// Index of its member: seats of one member differ only in their names.
-    post: usize,
+    member: usize,
     name: String,
     device: Device,
     count: u64,
@@ -58,11 +58,11 @@ pub struct ResolvedRig {
     /// The KV format of all members.
     pub kv: FormatOption,
     /// One problem for every way to share layers inside groups; the first shares no layer.
-    pub questions: Vec<PlacementProblem>,
+    pub problems: Vec<PlacementProblem>,
     /// The same with offload to host memory, where there is any.
     pub offloaded: Vec<PlacementProblem>,
     /// The reason that the model cannot be cut into stages, if so.
-    pub whole: Option<Infeasible>,
+    pub infeasible: Option<Infeasible>,
 }
 
 /// Maximum number of ways to share layers inside groups.
@@ -88,14 +88,14 @@ impl ResolvedRig {
         let known = RefCell::new(HashMap::<(usize, u64), Rc<ResolvedScenario>>::new());
         let put = |at: usize, devices: u64| -> Result<Rc<ResolvedScenario>, Error> {
             let seat = &seats[at];
-            if let Some(problem) = known.borrow().get(&(seat.post, devices)) {
+            if let Some(problem) = known.borrow().get(&(seat.member, devices)) {
                 return Ok(problem.clone());
             }
             let own = Scenario { runtime: Some(runtimes[at].clone()), objective: None, ..scenario.clone() };
             let found = (model.clone(), graph.clone());
             let problem =
                 Rc::new(ResolvedScenario::placed(catalog, &own, found, seat.cluster(&rig, devices)?)?);
-            known.borrow_mut().insert((seat.post, devices), problem.clone());
+            known.borrow_mut().insert((seat.member, devices), problem.clone());
             Ok(problem)
         };
         let alone: Vec<Rc<ResolvedScenario>> =
@@ -162,7 +162,7 @@ impl ResolvedRig {
             if whole.is_some() {
                 hops.clear();
             }
-            Ok(Some(PlacementProblem { graph: graph.clone(), offers, hops, lengths, concurrency }))
+            Ok(Some(PlacementProblem { graph: graph.clone(), members: offers, hops, lengths, concurrency }))
         };
         let ways = ways(&seats);
         let all = |offload: bool| -> Result<Vec<PlacementProblem>, Error> {
@@ -184,9 +184,9 @@ impl ResolvedRig {
             names,
             weights,
             kv,
-            questions,
+            problems: questions,
             offloaded,
-            whole,
+            infeasible: whole,
         })
     }
 }
@@ -318,7 +318,7 @@ impl Catalog {
             let members = if joined.is_some() { 1 } else { post.count };
             for name in names.by_ref().take(members as usize) {
                 seats.push(PlacedMember {
-                    post: at,
+                    member: at,
                     name,
                     device: device.clone(),
                     count: if joined.is_some() { post.count } else { 1 },
@@ -380,7 +380,7 @@ impl Catalog {
             return Ok(chosen);
         }
         let mut all: Vec<Runtime> = Vec::new();
-        for file in self.shelf(CatalogKind::Runtimes).into_values() {
+        for file in self.entries(CatalogKind::Runtimes).into_values() {
             let runtime: Runtime = read_entry(&file)?;
             if runs(&runtime) && free.iter().all(|&at| runtime.runs_on(&seats[at].device)) {
                 all.push(runtime);

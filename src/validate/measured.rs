@@ -10,7 +10,7 @@ use crate::spec::limits::{CONCURRENCY, DEGREE, DEVICES, ISL, Limit, MEASURED, MI
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuredDegrees {
     /// Whether the table gives any of them.
-    pub stated: bool,
+    pub given: bool,
     /// Replicas or workers, where given.
     pub workers: Option<u64>,
     /// Attention TP degree.
@@ -76,7 +76,7 @@ pub struct MeasuredRow {
     /// Publisher of the row.
     pub source: String,
     /// Why the row may be wrong; empty for trusted rows.
-    pub doubt: String,
+    pub warning: String,
     /// Measured metrics.
     pub outcome: MeasuredMetrics,
 }
@@ -181,7 +181,7 @@ impl Record<'_> {
         let workers = self.whole(&format!("{pool}workers"), &DEGREE)?;
         let stated = ["tp", "pp", "dp"].iter().any(|name| !self.text(&format!("{pool}{name}")).is_empty());
         Ok(MeasuredDegrees {
-            stated,
+            given: stated,
             workers,
             tp: one("tp")?,
             pp: one("pp")?,
@@ -241,7 +241,7 @@ impl Record<'_> {
             unscored,
             timed_separately: long && (stated.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
             source: self.text("source").into(),
-            doubt: self.text("doubt").into(),
+            warning: self.text("doubt").into(),
             outcome,
         })
     }
@@ -333,12 +333,12 @@ mod tests {
         ]);
         let plain = row.measured().unwrap();
         assert_eq!((plain.unscored, plain.concurrency), (vec!["output_tok_s".to_owned()], None));
-        assert!(!plain.pools[0].stated && plain.speculative.is_none());
+        assert!(!plain.pools[0].given && plain.speculative.is_none());
         let long = record(&[("mode", "single-stream"), ("metric", "total_tok_s"), ("value", "9")]);
         let single = long.measured().unwrap();
         assert_eq!((single.unscored, single.concurrency), (vec!["metric total_tok_s".to_owned()], Some(1)));
         let guessed = record(&[("speculative", "mtp"), ("tp", "8")]).measured().unwrap();
-        assert!(guessed.speculative.is_some() && guessed.pools[0].stated);
+        assert!(guessed.speculative.is_some() && guessed.pools[0].given);
     }
 
     #[test]

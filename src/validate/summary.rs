@@ -130,7 +130,7 @@ pub struct Validation {
 
 /// Aggregates `rows`, grouped by the combination of all `keys`.
 pub fn validation(rows: &[ScoredRow], keys: &[GroupBy]) -> Validation {
-    let (sound, doubtful): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.measured.doubt.is_empty());
+    let (sound, doubtful): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.measured.warning.is_empty());
     let mut groups = BTreeMap::<String, Vec<&ScoredRow>>::new();
     if !keys.is_empty() {
         for &row in &sound {

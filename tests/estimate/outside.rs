@@ -8,10 +8,10 @@ use mantile::search::candidate::{Candidate, PoolRole};
 use mantile::search::layouts::each;
 use mantile::search::outcome::{Census, EvaluatedCandidate};
 use mantile::search::point::place;
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::shape::{largest, shape};
-use mantile::serving::disaggregated::{answering, prefill_rate};
+use mantile::serving::disaggregated::{decode_performance, prefill_rate};
 use mantile::serving::iteration::prefill;
 use mantile::serving::terms::{InstanceLoad, OffloadTarget};
 use mantile::spec::objective::Metric;
@@ -22,14 +22,14 @@ use super::ask::{ask, on};
 const MODELS: [&str; 5] = ["Llama-3.1-8B", "Qwen2.5-14B", "Qwen3-32B", "Qwen3-30B-A3B", "gpt-oss-20b"];
 const HARDWARE: [&str; 4] = ["2xh100-sxm", "4xh100-sxm", "8xa100-sxm-80gb", "4xl40s"];
 
-fn output(question: &Problem, candidate: &Candidate) -> f64 {
-    measure(question, candidate)[place(Metric::OutputTokS)]
+fn output(problem: &Problem, candidate: &Candidate) -> f64 {
+    measure(problem, candidate)[place(Metric::OutputTokS)]
 }
 
 /// More output of the best pipeline, a layer at a time moved between its stages as long as that gains.
-fn cuts(question: &Problem, found: &[EvaluatedCandidate]) -> Option<f64> {
+fn cuts(problem: &Problem, found: &[EvaluatedCandidate]) -> Option<f64> {
     let piped = found.iter().find(|found| found.candidate.pools.iter().any(|pool| pool.plan.pp > 1))?;
-    let start = output(question, &piped.candidate);
+    let start = output(problem, &piped.candidate);
     let (mut best, mut value) = (piped.candidate.clone(), start);
     loop {
         let mut next: Option<(Candidate, f64)> = None;
@@ -43,11 +43,11 @@ fn cuts(question: &Problem, found: &[EvaluatedCandidate]) -> Option<f64> {
                 }
                 cut[from] -= 1;
                 cut[to] += 1;
-                let reached = output(question, &other);
-                let fits = mantile::report::answer::holdings(question, &other)
+                let reached = output(problem, &other);
+                let fits = mantile::report::answer::holdings(problem, &other)
                     .iter()
                     .all(mantile::report::answer::fits);
-                let kept = question.missed(&measure(question, &other)).is_none();
+                let kept = problem.missed(&measure(problem, &other)).is_none();
                 if fits && kept && next.as_ref().map_or(value, |(_, known)| *known) < reached {
                     next = Some((other, reached));
                 }
@@ -61,40 +61,40 @@ fn cuts(question: &Problem, found: &[EvaluatedCandidate]) -> Option<f64> {
 }
 
 /// How much longer a token takes on the instance that has a tenth more requests than its share.
-fn uneven(question: &Problem, best: &Candidate) -> f64 {
+fn uneven(problem: &Problem, best: &Candidate) -> f64 {
     let mut crowded = best.clone();
-    let answering = crowded.pools.iter_mut().filter(|pool| pool.duty != PoolRole::Prefill);
+    let answering = crowded.pools.iter_mut().filter(|pool| pool.role != PoolRole::Prefill);
     answering.for_each(|pool| pool.concurrency += pool.concurrency.div_ceil(10));
-    let tpot = |candidate| measure(question, candidate)[place(Metric::Tpot)];
+    let tpot = |candidate| measure(problem, candidate)[place(Metric::Tpot)];
     tpot(&crowded) / tpot(best) - 1.0
 }
 
 /// Output that is lost where no rank takes more than 256 requests at a time.
-fn capped(question: &Problem, best: &Candidate) -> f64 {
+fn capped(problem: &Problem, best: &Candidate) -> f64 {
     let mut few = best.clone();
     few.pools.iter_mut().for_each(|pool| pool.concurrency = pool.concurrency.min(256 * pool.plan.dp));
-    1.0 - output(question, &few) / output(question, best)
+    1.0 - output(problem, &few) / output(problem, best)
 }
 
 /// Requests a second per device that prefill, and that decode, in each pair of formats, at best.
-fn phases(question: &Problem) -> Vec<(f64, f64)> {
-    let mut best = vec![(0.0, 0.0); question.formats.len()];
-    let rates = each(question, &mut Census::default(), |formats, instance| {
-        let Ok(shape) = shape(question, formats, &instance, OffloadTarget::Nothing) else {
+fn phases(problem: &Problem) -> Vec<(f64, f64)> {
+    let mut best = vec![(0.0, 0.0); problem.formats.len()];
+    let rates = each(problem, &mut Census::default(), |formats, instance| {
+        let Ok(shape) = shape(problem, formats, &instance, OffloadTarget::Nothing) else {
             return (formats, 0.0, 0.0);
         };
-        let (machine, terms) = (question.formats[formats].plain(), question.terms());
+        let (machine, terms) = (problem.formats[formats].plain(), problem.terms());
         let devices = shape.plan.devices() as f64;
         let prompt = prefill(&Plain, &instance, machine, terms, &mut ());
-        let late = question.limits.ttft.is_some_and(|limit| prompt.total.value() > limit);
+        let late = problem.limits.ttft.is_some_and(|limit| prompt.total.value() > limit);
         let prompts = prefill_rate(&Plain, &instance, machine, &prompt).value() / devices;
         let at = |requests: u64| {
             let load =
                 InstanceLoad { concurrency: requests * shape.plan.dp, offload: OffloadTarget::Nothing };
-            answering(&Plain, &instance, machine, terms, &load, &mut ())
+            decode_performance(&Plain, &instance, machine, terms, &load, &mut ())
         };
         let kept = largest(shape.fits, |requests| {
-            question.limits.tpot.is_none_or(|limit| at(requests).tpot.value() <= limit)
+            problem.limits.tpot.is_none_or(|limit| at(requests).tpot.value() <= limit)
         });
         let answers = if kept == 0 { 0.0 } else { at(kept).rate.value() / devices };
         (formats, if late || !shape.prefills { 0.0 } else { prompts }, answers)
@@ -109,17 +109,17 @@ fn phases(question: &Problem) -> Vec<(f64, f64)> {
 /// More output, were each pool free to have its own weight format; devices are split as finely as one likes, so that it
 /// is no less than what can be had.
 fn formats_per_pool(scenario: &Scenario) -> Option<f64> {
-    let question = ask(&Scenario { weight_format: Some("any".into()), ..scenario.clone() }).ok()?;
-    let phases = phases(&question);
+    let problem = ask(&Scenario { weight_format: Some("any".into()), ..scenario.clone() }).ok()?;
+    let phases = phases(&problem);
     let together = |(p, _): (f64, f64), (_, d): (f64, f64)| if p + d > 0.0 { p * d / (p + d) } else { 0.0 };
     let like = phases.iter().map(|both| together(*both, *both)).fold(0.0, f64::max);
     let pairs = (0..phases.len()).flat_map(|a| (0..phases.len()).map(move |b| (a, b)));
-    let same_cache = |(a, b): &(usize, usize)| question.formats[*a].kv == question.formats[*b].kv;
+    let same_cache = |(a, b): &(usize, usize)| problem.formats[*a].kv == problem.formats[*b].kv;
     let mixed = pairs.filter(same_cache).map(|(a, b)| together(phases[a], phases[b])).fold(0.0, f64::max);
-    let mut free = question.clone();
+    let mut free = problem.clone();
     free.axes.clear();
     let best = run(&free, &UNWATCHED).best?.point[place(Metric::OutputTokS)];
-    let scale = question.cluster.devices() as f64 * question.stated.lengths.osl as f64;
+    let scale = problem.cluster.devices() as f64 * problem.workload.lengths.osl as f64;
     Some((mixed * scale / best.max(like * scale) - 1.0).max(0.0))
 }
 
@@ -142,14 +142,14 @@ fn what_lies_outside_is_measured() {
     let (mut cut, mut late, mut lost, mut formats) = (vec![], vec![], vec![], vec![]);
     for (model, hardware) in asked.take(if all { 20 } else { 2 }) {
         let scenario = on(model, hardware);
-        let question = ask(&scenario).unwrap();
-        let outcome = run(&question, &UNWATCHED);
+        let problem = ask(&scenario).unwrap();
+        let outcome = run(&problem, &UNWATCHED);
         let Some(best) = &outcome.best else { continue };
         let known: Vec<EvaluatedCandidate> =
             [best].into_iter().chain(&outcome.alternatives).cloned().collect();
-        cut.extend(cuts(&question, &known));
-        late.push(uneven(&question, &best.candidate));
-        lost.push(capped(&question, &best.candidate));
+        cut.extend(cuts(&problem, &known));
+        late.push(uneven(&problem, &best.candidate));
+        lost.push(capped(&problem, &best.candidate));
         formats.extend(formats_per_pool(&scenario));
     }
     // A tenth more requests take longer, and fewer requests yield no more than the best.

@@ -7,7 +7,7 @@ use mantile::request::UNCONTROLLED;
 use mantile::request::fleet::build_problem::{build_problem, solved};
 use mantile::search::fleet::FleetObjective;
 use mantile::search::outcome::{EvaluatedCandidate, Status};
-use mantile::search::question::Traffic;
+use mantile::search::problem::Traffic;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sizing::size;
 use mantile::spec::fleet::{PricedOffer, TrafficBucket};
@@ -76,9 +76,9 @@ impl Small {
 
     /// What `optimize --rate` finds on some hardware.
     fn at_rate(&self, hardware: &str, rate: f64) -> Option<EvaluatedCandidate> {
-        let mut question = ask(&Scenario { rate: Some(rate), ..self.scenario(hardware) }).unwrap();
-        question.axes.clear();
-        run(&question, &UNWATCHED).best
+        let mut problem = ask(&Scenario { rate: Some(rate), ..self.scenario(hardware) }).unwrap();
+        problem.axes.clear();
+        run(&problem, &UNWATCHED).best
     }
 
     /// How many systems the fleet takes; none where it is infeasible.
@@ -128,7 +128,7 @@ fn a_fleet_takes_as_many_systems_as_optimize_proves() {
         let each = small.rate / systems as f64;
         let best = small.at_rate(small.offer, each * (1.0 - CLOSE));
         prop_assert!(best.is_some(), "{small:?}: {systems} systems do not carry it");
-        split.set(split.get() + u32::from(best.is_some_and(|best| best.candidate.apart())));
+        split.set(split.get() + u32::from(best.is_some_and(|best| best.candidate.is_disaggregated())));
         compared.set(compared.get() + 1);
         // Systems without a network between them serve side by side alone.
         let nodes = format!("{systems}x{}", small.offer);
@@ -157,14 +157,14 @@ fn a_fleet_takes_as_many_systems_as_optimize_proves() {
 fn a_recommendation_takes_as_many_copies_as_optimize_proves() {
     let (compared, several) = (Cell::new(0), Cell::new(0));
     cases::each(12, small(), |small| {
-        let question = ask(&small.scenario(small.offer)).unwrap();
+        let problem = ask(&small.scenario(small.offer)).unwrap();
         let with = |share: u64| {
-            let mut question = question.clone();
-            question.axes.clear();
-            question.traffic = Traffic::InFlight(share);
-            run(&question, &UNWATCHED).best
+            let mut problem = problem.clone();
+            problem.axes.clear();
+            problem.traffic = Traffic::InFlight(share);
+            run(&problem, &UNWATCHED).best
         };
-        match size(&question, small.users) {
+        match size(&problem, small.users) {
             Err(_) => prop_assert!(with(1).is_none(), "{small:?}: does not serve, but optimize does"),
             Ok(sized) => {
                 compared.set(compared.get() + 1);
@@ -172,7 +172,7 @@ fn a_recommendation_takes_as_many_copies_as_optimize_proves() {
                 let share = small.users.div_ceil(sized.copies);
                 prop_assert_eq!(share, sized.share);
                 prop_assert!(with(share).is_some(), "{:?}: {} copies do not serve", small, sized.copies);
-                prop_assert!(question.missed(&sized.at_share.point).is_none(), "{:?}", small);
+                prop_assert!(problem.missed(&sized.at_share.point).is_none(), "{:?}", small);
                 let fewer = sized.copies.checked_sub(1).filter(|copies| *copies > 0);
                 if let Some(share) = fewer.map(|copies| small.users.div_ceil(copies)) {
                     prop_assert!(with(share).is_none(), "{:?}: {} copies, fewer do", small, sized.copies);

@@ -2,7 +2,7 @@
 
 use good_lp::solvers::microlp::microlp;
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, variable};
-use mantile::report::fleet::program::stated;
+use mantile::report::fleet::program::report_program;
 use mantile::search::fleet::{FleetBounds, FleetObjective, mix};
 use mantile::search::mip::solve::SolveBudget;
 use mantile::search::outcome::Status;
@@ -63,7 +63,7 @@ fn solved(programme: &Value) -> Option<f64> {
     });
     let columns: Vec<_> = columns.collect();
     let costs = columns.iter().zip(list(&programme["columns"]));
-    let objective: Expression = costs.map(|(column, stated)| number(&stated["cost"]) * *column).sum();
+    let objective: Expression = costs.map(|(column, stated)| number(&stated["way"]) * *column).sum();
     let mut model = variables.minimise(objective.clone()).using(microlp);
     for row in list(&programme["rows"]) {
         let terms = list(&row["columns"]).iter().zip(list(&row["coefficients"]));
@@ -89,7 +89,7 @@ proptest! {
         let aim = [FleetObjective::Cost, FleetObjective::Devices, FleetObjective::Throughput][aim];
         let budget = (aim == FleetObjective::Throughput).then_some(20.0);
         let found = mix(&fleet, aim, &FleetBounds { spare, usd_per_hour: budget, ..FleetBounds::default() }, &SolveBudget::default());
-        let mut told = serde_json::to_value(stated(&found.programme, found.solved.values.as_ref())).unwrap();
+        let mut told = serde_json::to_value(report_program(&found.programme, found.solved.values.as_ref())).unwrap();
         let Some(objective) = found.solved.objective else {
             prop_assert_eq!(solved(&told), None);
             return Ok(());

@@ -42,7 +42,7 @@ fn no_algorithm_sends_less_than_it_must() {
         for in_switch_reduction in [false, true] {
             let tier = TierShape { devices: 64, topology, in_switch_reduction };
             for (kind, n) in KINDS.into_iter().flat_map(|kind| (2..=64).map(move |n| (kind, n))) {
-                let ways = ALGORITHMS.iter().filter_map(|algorithm| algorithm.way(kind, n, &tier));
+                let ways = ALGORITHMS.iter().filter_map(|algorithm| algorithm.cost(kind, n, &tier));
                 for way in ways {
                     let wire = way.wire.0 as f64 / way.wire.1 as f64;
                     let least = must(kind, n, in_switch_reduction);
@@ -64,14 +64,13 @@ fn no_exchange_is_faster_than_its_links() {
     let width = Count::config("hidden_size", 4096);
     let one = |value: f64| Qty(value);
     let catalog = Catalog::default();
-    let systems = catalog.shelf(Shelf::Systems).into_keys();
+    let systems = catalog.entries(Shelf::Systems).into_keys();
     // Systems whose devices lack a figure are refused before anything runs.
     for system in systems.filter(|system| catalog.hardware(system).is_ok()) {
-        let question =
-            ask(&on("TinyLlama-1.1B-Chat-v1.0", &system)).unwrap_or_else(|fault| panic!("{fault}"));
-        let machine = question.formats[0].plain();
-        let tiers = question.tiers();
-        let devices = question.cluster.devices();
+        let problem = ask(&on("TinyLlama-1.1B-Chat-v1.0", &system)).unwrap_or_else(|fault| panic!("{fault}"));
+        let machine = problem.formats[0].plain();
+        let tiers = problem.tiers();
+        let devices = problem.cluster.devices();
         for (size, stride) in (2..=devices.min(72)).flat_map(|size| [1, 2, 4, 8].map(|stride| (size, stride)))
         {
             let Some(group) = RankGroup::place(size, stride, tiers).filter(|_| size * stride <= devices)

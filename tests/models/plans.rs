@@ -21,7 +21,7 @@ fn sharded(family: &str, sp: bool) -> ShardedModel {
 }
 
 fn count(block: &ShardedBlock, kind: CollectiveOp) -> usize {
-    let is = |task: &Task| matches!(task, Task::Exchange(collective) if collective.kind == kind);
+    let is = |task: &Task| matches!(task, Task::Communicate(collective) if collective.op == kind);
     block.steps.iter().filter(|step| is(&step.task)).count()
 }
 

@@ -36,8 +36,8 @@ pub struct Layer {
 
 /// A chip whose elements are `bytes` wide and whose pages hold one token.
 fn chip(bytes: f64) -> Chip<Qty<f64>> {
-    let question = super::ask::ask(&super::ask::on("TinyLlama-1.1B-Chat-v1.0", "1xh100-sxm")).unwrap();
-    let known = question.formats[0].plain().chip;
+    let problem = super::ask::ask(&super::ask::on("TinyLlama-1.1B-Chat-v1.0", "1xh100-sxm")).unwrap();
+    let known = problem.formats[0].plain().chip;
     let size = Qty(bytes);
     Chip { native_bytes: size, activation_bytes: size, kv_bytes: size, block_tokens: Qty(1.0), ..known }
 }
@@ -64,8 +64,8 @@ fn payload(
     let tiers = [TierShape { devices: n as u64, topology: Topology::Switch, in_switch_reduction: false }];
     let ledger = Ledger::new();
     let stated = |symbol, value, unit| Datum::stated(symbol, value, unit, "oracle");
-    let question = super::ask::ask(&super::ask::on("TinyLlama-1.1B-Chat-v1.0", "2xh100-sxm")).unwrap();
-    let known = &question.formats[0].machine;
+    let problem = super::ask::ask(&super::ask::on("TinyLlama-1.1B-Chat-v1.0", "2xh100-sxm")).unwrap();
+    let known = &problem.formats[0].machine;
     let mut machine: Machine<Datum> = known.clone();
     machine.chip.activation_bytes = stated("bytes_per_activation", bytes, BYTE);
     machine.links = vec![PricedLink {
@@ -107,13 +107,13 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
         kv_heads: Qty(kv_heads / tp),
         head_dim: Qty(head),
         v_head_dim: Qty(head),
-        reach: window.map(Qty).into(),
+        mask: window.map(Qty).into(),
         shared: false,
     };
     let core = if row.non_causal() || (row.id.starts_with("ATT") && !decode) {
         // So long a past that each query sees the whole span on average.
         let span = window.map_or(length, |window| length.min(window));
-        AttentionShard { reach: AttentionMask::All, ..core }.flops(&batch(span - (new + 1.0) / 2.0))
+        AttentionShard { mask: AttentionMask::All, ..core }.flops(&batch(span - (new + 1.0) / 2.0))
     } else {
         core.flops(&batch(past))
     };
@@ -204,5 +204,5 @@ pub fn times(layer: &Layer, given: &Given) -> [f64; 3] {
     let one = Qty(1.0);
     let ceiling = RooflineParams { peak: Qty(rates[0]), bandwidth: Qty(rates[1]), compute: one, memory: one };
     let cost = roofline(Qty(layer.flops), Qty(layer.weights + layer.kv), &ceiling);
-    [cost.computing, cost.moving, cost.floor].map(|time| time.value() * 1e3)
+    [cost.compute_time, cost.memory_time, cost.roofline_time].map(|time| time.value() * 1e3)
 }

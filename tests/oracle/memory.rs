@@ -57,8 +57,8 @@ fn logged() -> Vec<Logged> {
 /// Our sum of parts leaves what the log says was left, given the parts.
 #[test]
 fn the_cache_takes_what_the_parts_leave() {
-    let question = ask(&on("Llama-3.1-8B", "1xh100-sxm")).unwrap();
-    let known = question.formats[0].plain().chip;
+    let problem = ask(&on("Llama-3.1-8B", "1xh100-sxm")).unwrap();
+    let known = problem.formats[0].plain().chip;
     let mut compared = 0;
     for row in logged() {
         let parts = [row.gpu_total_gib, row.gpu_memory_utilization, row.weights_gib, row.activation_peak_gib];
@@ -115,13 +115,13 @@ fn the_cache_is_about_what_was_measured() {
             runtime: Some("vllm".into()),
             ..on(model, &format!("{tp}xh100-sxm"))
         };
-        let question = ask(&scenario).unwrap_or_else(|fault| panic!("{}: {fault}", row.id));
+        let problem = ask(&scenario).unwrap_or_else(|fault| panic!("{}: {fault}", row.id));
         let plan = ParallelPlan { tp, moe_tp: tp, ..ParallelPlan::SINGLE };
-        let layers = question.graph.layers.value as u32;
-        let instance = Instance::new(&question.graph, plan, vec![layers], question.tiers());
-        let mut machine = question.formats[0].plain().clone();
+        let layers = problem.graph.layers.value as u32;
+        let instance = Instance::new(&problem.graph, plan, vec![layers], problem.tiers());
+        let mut machine = problem.formats[0].plain().clone();
         machine.chip.utilization = Qty(utilization);
-        let held = residency(&Plain, &instance, Phase::Decode, &machine, question.terms(), 1);
+        let held = residency(&Plain, &instance, Phase::Decode, &machine, problem.terms(), 1);
         let fixed = held.weights + held.activations + held.buffers;
         let left = (held.usable - fixed).value() / GIB;
         let off = (left - row.kv_cache_gib) / (machine.chip.capacity.value() / GIB);

@@ -49,7 +49,7 @@ fn absorbed(keys: f64) -> (f64, f64) {
         qk_nope_head_dim: Qty(128.0),
         v_head_dim: Qty(128.0),
         matrix: Qty(0.0),
-        reach: AttentionMask::All,
+        mask: AttentionMask::All,
         absorbed: true,
     };
     let batch = Batch::new((Qty(1.0), Qty(1.0), Qty(keys - 1.0)), (Qty(1.0), Qty(1.0), Qty(1.0)));
@@ -80,9 +80,8 @@ fn deepseek(metric: &str) -> Option<f64> {
         "PV FLOPs absorbed" => absorbed(1000.0).0 - absorbed(1000.0).1,
         "K-latent elements read, ctx=1000" => {
             let kv = &graph.blocks[0].caches[0];
-            let question =
-                super::ask::ask(&super::ask::on("TinyLlama-1.1B-Chat-v1.0", "1xh100-sxm")).unwrap();
-            let mut chip = question.formats[0].plain().chip;
+            let problem = super::ask::ask(&super::ask::on("TinyLlama-1.1B-Chat-v1.0", "1xh100-sxm")).unwrap();
+            let mut chip = problem.formats[0].plain().chip;
             (chip.kv_bytes, chip.block_tokens) = (Qty(1.0), Qty(1.0));
             let plain = mantile::quantity::read::Plain;
             mantile::cost::memory::kv_per_sequence(&plain, kv, Qty(1000.0), Qty(1.0), &chip).value()

@@ -3,7 +3,7 @@
 use mantile::search::placement::bottleneck::MinMaxStage;
 use mantile::search::placement::chain::{Chain, HostOverhead, Spill, Stage};
 use mantile::search::placement::device_classes::DeviceClasses;
-use mantile::search::placement::feasibility::frugal;
+use mantile::search::placement::feasibility::min_host_memory;
 use mantile::search::placement::min_latency::MinLatencySearch;
 use mantile::search::placement::reasons::holds;
 use mantile::search::placement::{bound, device_classes, least_slowest, least_sum};
@@ -86,7 +86,7 @@ proptest! {
             prop_assert_eq!(found.bound, found.ticks);
             prop_assert_eq!(chain.sum(&found.stages), Ok(found.ticks), "no host is asked for more than it has");
             if let Some(parts) = found.parts {
-                prop_assert_eq!(chain.apart(&parts).sum(&found.stages), Ok(found.ticks));
+                prop_assert_eq!(chain.with_host_parts(&parts).sum(&found.stages), Ok(found.ticks));
                 for host in &chain.hosts {
                     let all: u64 = host.members.iter().map(|(member, devices)| devices * parts[*member]).sum();
                     prop_assert!(all <= host.pages);
@@ -113,13 +113,13 @@ proptest! {
                 }
                 host.members.iter().for_each(|(at, _)| parts[*at] = parts[*at].min(taken(*at)));
             }
-            chain.apart(&parts).sum(stages).is_ok()
+            chain.with_host_parts(&parts).sum(stages).is_ok()
         };
         let expected = every(&chain).iter().any(fits);
         prop_assert_eq!(holds(&chain), expected);
         prop_assert_eq!(least_sum(&chain).is_ok(), expected);
-        if let Some(Ok(least)) = frugal(&chain) {
-            prop_assert!(chain.apart(&least.parts).sum(&least.stages).is_ok());
+        if let Some(Ok(least)) = min_host_memory(&chain) {
+            prop_assert!(chain.with_host_parts(&least.parts).sum(&least.stages).is_ok());
         }
     }
 

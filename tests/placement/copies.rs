@@ -1,6 +1,6 @@
 //! Stages that several like members hold: against every row of them, and where they are worth it.
 
-use mantile::search::placement::bottleneck::replicated::{copies, dealt, dealt_among};
+use mantile::search::placement::bottleneck::replicated::{copies, shortest_cycle, shortest_cycle_among};
 use mantile::search::placement::chain::{Chain, HostOverhead, Member, SegmentCost};
 use mantile::search::placement::device_classes::DeviceClasses;
 use mantile::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
@@ -90,7 +90,7 @@ proptest! {
         let of = |size: u64| chain(&layers, [(counts.0, 1, usable.0 + size), (counts.1, slow, usable.1 + size)], ends);
         let chains: Vec<(u64, Chain)> = sizes.iter().map(|size| (*size, of(*size))).collect();
         let known = every(&chains, [counts.0, counts.1], flying);
-        let found = dealt(&chains, flying, 1 << 40, &UNWATCHED);
+        let found = shortest_cycle(&chains, flying, 1 << 40, &UNWATCHED);
         prop_assert_eq!(found.found.as_ref().map(|(ticks, _)| *ticks), known);
         prop_assert_eq!(found.bound, known.unwrap_or(1 << 40));
         if let Some((_, stages)) = found.found {
@@ -104,7 +104,7 @@ proptest! {
         }
         // Without a list of states the bound is one, and what is found holds; where links are alike, so is the best.
         let groups = DeviceClasses::counted(&chains[0].1, 0);
-        let wide = dealt_among(&chains, &groups, (flying, 1 << 40), &UNWATCHED);
+        let wide = shortest_cycle_among(&chains, &groups, (flying, 1 << 40), &UNWATCHED);
         prop_assert!(known.is_none_or(|known| wide.bound <= known), "{:?} {:?}", wide, known);
         if let Some((ticks, stages)) = wide.found {
             prop_assert!(known.is_some_and(|known| known <= ticks));
@@ -113,7 +113,7 @@ proptest! {
         }
         // What is known already is not found again, but proved.
         if let Some(ticks) = known {
-            let none = dealt(&chains, flying, ticks, &UNWATCHED);
+            let none = shortest_cycle(&chains, flying, ticks, &UNWATCHED);
             prop_assert!(none.found.is_none() && none.bound >= ticks);
         }
     }
@@ -148,7 +148,7 @@ fn questions(model: &str, devices: &[(&str, u64)], concurrency: u64) -> Vec<Plac
         weight_format: Some("q4_k_m".into()),
         ..Scenario::default()
     };
-    ResolvedRig::resolve(&Catalog::default(), &scenario, rig(devices), concurrency).unwrap().questions
+    ResolvedRig::resolve(&Catalog::default(), &scenario, rig(devices), concurrency).unwrap().problems
 }
 
 /// A model that fits on any one of them: each with a copy of it beats a row of stages, and by how much is proved.

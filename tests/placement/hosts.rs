@@ -23,8 +23,8 @@ fn offloaded(rig: &str, model: &str, format: &str, concurrency: u64) -> Vec<Plac
         .offloaded
 }
 
-fn chain(question: &PlacementProblem, solved: &SolvedPlacement) -> Chain {
-    solved.apart(MemberPrices::new(question).chain(PlacementWork::Token(solved.batches.1))).chain
+fn chain(problem: &PlacementProblem, solved: &SolvedPlacement) -> Chain {
+    solved.with_host_parts(MemberPrices::new(problem).chain(PlacementWork::Token(solved.batches.1))).chain
 }
 
 /// Pages of each stage that lie in host memory, and those that lie below it.
@@ -54,7 +54,7 @@ fn a_host_is_shared_at_least_as_well_as_in_equal_parts() {
             "{rig}: the host suffices as it is shared"
         );
         let equal = vec![host.pages / host.members.len() as u64; stated.members.len()];
-        if let Ok(equal) = least_sum(&stated.apart(&equal)) {
+        if let Ok(equal) = least_sum(&stated.with_host_parts(&equal)) {
             assert!(stated.sum(&solved.stages).unwrap() <= equal.ticks, "{rig}");
         }
     }
@@ -77,11 +77,11 @@ fn storage_holds_what_memory_does_not_and_costs_what_it_reads() {
     assert!(disk.ticks_per_page > spill.ticks_per_page);
     // Without the drive there is no placement; with a slower one it takes longer, by what is read of it.
     let mut none = questions.clone();
-    none.iter_mut().flat_map(|question| &mut question.offers).for_each(|offer| offer.disk = None);
+    none.iter_mut().flat_map(|problem| &mut problem.members).for_each(|offer| offer.disk = None);
     assert!(solve(&none, PlacementObjective::Latency, &UNWATCHED).is_err());
     let mut slow = questions.clone();
     let disks =
-        slow.iter_mut().flat_map(|question| &mut question.offers).filter_map(|offer| offer.disk.as_mut());
+        slow.iter_mut().flat_map(|problem| &mut problem.members).filter_map(|offer| offer.disk.as_mut());
     disks.for_each(|disk| disk.rate.value /= 2.0);
     let slower = at(&slow);
     let experts: u64 = member.experts.iter().sum();

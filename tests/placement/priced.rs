@@ -5,7 +5,7 @@ use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
 use mantile::search::placement::chain::{HostOverhead, Stage};
-use mantile::search::placement::disaggregated::apart;
+use mantile::search::placement::disaggregated::best_disaggregated;
 use mantile::search::placement::price::{DeviceGroup, MemberPrices, PAGE, PlacementProblem, PlacementWork};
 use mantile::search::placement::solve::{PlacementObjective, solve};
 use mantile::search::run::UNWATCHED;
@@ -35,22 +35,22 @@ fn near(a: f64, b: f64, what: &str) {
     assert!((a - b).abs() <= 1e-7 * b.abs().max(1e-9), "{what}: {a} against {b}");
 }
 
-fn terms(question: &PlacementProblem) -> WorkloadTerms<Qty<f64>> {
-    WorkloadInputs::of(question.lengths).read(&Plain)
+fn terms(problem: &PlacementProblem) -> WorkloadTerms<Qty<f64>> {
+    WorkloadInputs::of(problem.lengths).read(&Plain)
 }
 
 /// Seconds and bytes of one stage, straight from the formulas.
-fn alone(question: &PlacementProblem, offer: &DeviceGroup, stage: &Stage) -> (f64, f64, f64) {
+fn alone(problem: &PlacementProblem, offer: &DeviceGroup, stage: &Stage) -> (f64, f64, f64) {
     let machine: Machine<Qty<f64>> = offer.machine.read(&Plain);
-    let graph = &question.graph;
+    let graph = &problem.graph;
     let all = vec![graph.layer_block.len() as u32];
     let mut instance = Instance::new(graph, offer.plan, all, &offer.machine.shapes);
     let mut layers = vec![0; graph.blocks.len()];
     graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
     let (first, last) = (stage.from == 0, stage.to == graph.layer_block.len());
     let kind = StageKind { layers, first, last, times: 1 };
-    let terms = terms(question);
-    let each = Qty::from(question.concurrency as f64);
+    let terms = terms(problem);
+    let each = Qty::from(problem.concurrency as f64);
     let load = CachedSequences::whole(each, terms.isl + terms.osl);
     let held = stage_footprint(&Plain, &instance, Phase::Decode, &kind, load, &machine);
     instance.kinds = vec![kind];
@@ -71,18 +71,20 @@ fn stages_are_worth_what_the_formulas_say_of_them() {
         ("Qwen3-Coder-Next", Some("mlx-4bit")),
     ];
     let mut checked = 0;
-    for (rig, (model, format)) in
-        catalog.shelf(CatalogKind::Rigs).into_keys().flat_map(|rig| models.map(|model| (rig.clone(), model)))
+    for (rig, (model, format)) in catalog
+        .entries(CatalogKind::Rigs)
+        .into_keys()
+        .flat_map(|rig| models.map(|model| (rig.clone(), model)))
     {
         let asked = Scenario { weight_format: format.map(str::to_owned), ..scenario(model) };
         let found = catalog.rig(&rig).and_then(|rig| ResolvedRig::resolve(&catalog, &asked, rig, 3));
         let Ok(found) = found else { continue };
-        let Ok(solved) = solve(&found.questions, PlacementObjective::Latency, &UNWATCHED) else { continue };
-        let question = &found.questions[solved.way];
-        let priced = MemberPrices::new(question).chain(PlacementWork::Token(3));
+        let Ok(solved) = solve(&found.problems, PlacementObjective::Latency, &UNWATCHED) else { continue };
+        let problem = &found.problems[solved.way];
+        let priced = MemberPrices::new(problem).chain(PlacementWork::Token(3));
         let each = priced.chain.stages(&solved.stages, HostOverhead::Each).unwrap();
         for (at, stage) in solved.stages.iter().enumerate() {
-            let (seconds, bytes, usable) = alone(question, &question.offers[stage.member], stage);
+            let (seconds, bytes, usable) = alone(problem, &problem.members[stage.member], stage);
             let onward = solved
                 .stages
                 .get(at + 1)
@@ -104,8 +106,8 @@ fn stages_are_worth_what_the_formulas_say_of_them() {
 fn like_devices_are_a_pipeline() {
     let catalog = Catalog::default();
     let asked = Scenario { hardware: Some("2xrtx-4090".into()), ..scenario("Llama-3.1-8B") };
-    let problem = ResolvedScenario::resolve(&catalog, &asked).unwrap();
-    let tier = &problem.cluster.tiers[0];
+    let resolved = ResolvedScenario::resolve(&catalog, &asked).unwrap();
+    let tier = &resolved.cluster.tiers[0];
     let rig = Rig {
         members: vec![RigMember {
             name: None,
@@ -125,16 +127,16 @@ fn like_devices_are_a_pipeline() {
         ..Rig::default()
     };
     let rigged = ResolvedRig::resolve(&catalog, &scenario("Llama-3.1-8B"), rig, 4).unwrap();
-    let question = &rigged.questions[0];
-    let posed = problem.question().unwrap();
+    let problem = &rigged.problems[0];
+    let posed = resolved.problem().unwrap();
     let machine = posed.formats[0].plain();
     let plan = ParallelPlan { pp: 2, ..ParallelPlan::SINGLE };
     for cut in [5, 16, 30] {
         let stages = [Stage { member: 0, from: 0, to: cut }, Stage { member: 1, from: cut, to: 32 }];
-        let instance = Instance::new(&problem.graph, plan, vec![cut as u32, 32 - cut as u32], posed.tiers());
-        let batch = decode_batch(&Plain, &instance, &terms(question), Qty::from(4.0));
+        let instance = Instance::new(&resolved.graph, plan, vec![cut as u32, 32 - cut as u32], posed.tiers());
+        let batch = decode_batch(&Plain, &instance, &terms(problem), Qty::from(4.0));
         let time = step(&Plain, &instance, Phase::Decode, &batch, machine, &mut ());
-        let priced = MemberPrices::new(question).chain(PlacementWork::Token(4));
+        let priced = MemberPrices::new(problem).chain(PlacementWork::Token(4));
         near(priced.seconds(priced.chain.sum(&stages).unwrap()), time.total.value(), "a token");
         near(priced.seconds(priced.chain.slowest(&stages).unwrap()), time.slowest.value(), "a stage");
     }
@@ -147,17 +149,17 @@ fn like_devices_are_a_pipeline() {
 fn a_spark_that_prefills_for_a_mac_gains_what_was_published() {
     let asked = Scenario { isl: Some(8192), osl: Some(32), ..scenario("Llama-3.1-8B") };
     let rigged = rigged("spark-mac-studio", &asked, 1);
-    let question = &rigged.questions[0];
+    let problem = &rigged.problems[0];
     let (spark, mac) = (0, 1);
-    assert_eq!(question.offers[spark].name, "spark");
-    let prices = MemberPrices::new(question);
+    assert_eq!(problem.members[spark].name, "spark");
+    let prices = MemberPrices::new(problem);
     let whole = |work, member| {
         let priced = prices.chain(work);
         let layers = priced.chain.layers;
         priced.seconds(priced.chain.sum(&[Stage { member, from: 0, to: layers }]).unwrap())
     };
-    let split = apart(&prices).unwrap();
-    assert_eq!((split.front[0].member, split.back[0].member), (spark, mac));
+    let split = best_disaggregated(&prices).unwrap();
+    assert_eq!((split.prefill_stages[0].member, split.decode_stages[0].member), (spark, mac));
     let within = |ours: f64, published: f64, what: &str| {
         assert!((ours / published - 1.0).abs() <= 0.15, "{what}: {ours} against {published}");
     };
@@ -174,17 +176,17 @@ fn a_spark_that_prefills_for_a_mac_gains_what_was_published() {
 fn no_split_by_hand_is_better() {
     let asked = Scenario { isl: Some(4096), osl: Some(64), ..scenario("gpt-oss-20b") };
     let rigged = rigged("mac-five", &asked, 1);
-    let question = &rigged.questions[0];
-    let prices = MemberPrices::new(question);
-    let split = apart(&prices).unwrap();
+    let problem = &rigged.problems[0];
+    let prices = MemberPrices::new(problem);
+    let split = best_disaggregated(&prices).unwrap();
     let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
     let alone = |priced: &mantile::search::placement::price::PricedChain, member| {
         let layers = priced.chain.layers;
         Some(priced.seconds(priced.chain.sum(&[Stage { member, from: 0, to: layers }]).ok()?))
     };
     let mut tried = 0;
-    for a in 0..question.offers.len() {
-        for b in (0..question.offers.len()).filter(|b| *b != a) {
+    for a in 0..problem.members.len() {
+        for b in (0..problem.members.len()).filter(|b| *b != a) {
             if let (Some(prefill), Some(token)) = (alone(&prompt, a), alone(&token, b)) {
                 let least = prefill + 63.0 * token;
                 assert!(split.bound <= least + split.arrival, "{a} {b}");
@@ -204,12 +206,12 @@ fn host_memory_is_used_where_nothing_fits_without() {
         Scenario { weight_format: Some("q4_k_m".into()), isl: Some(8192), ..scenario("Llama-3.3-70B") };
     let found = rigged("rtx-4090-3090", &asked, 4);
     assert!(
-        solve(&found.questions, PlacementObjective::Latency, &UNWATCHED).is_err(),
+        solve(&found.problems, PlacementObjective::Latency, &UNWATCHED).is_err(),
         "four requests of that length do not fit"
     );
     let solved = solve(&found.offloaded, PlacementObjective::Latency, &UNWATCHED).unwrap();
-    let question = &found.offloaded[solved.way];
-    let chain = MemberPrices::new(question).chain(PlacementWork::Token(4)).chain;
+    let problem = &found.offloaded[solved.way];
+    let chain = MemberPrices::new(problem).chain(PlacementWork::Token(4)).chain;
     let over = |stage: &Stage| {
         let member = &chain.members[stage.member];
         member.pages(chain.layers, stage.from, stage.to).0.saturating_sub(member.usable)

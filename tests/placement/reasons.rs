@@ -105,7 +105,7 @@ fn asked(rig: &str, scenario: &Scenario, concurrency: u64) -> Vec<PlacementProbl
     let catalog = Catalog::default();
     let rig = catalog.rig(rig).unwrap_or_else(|fault| panic!("{fault}"));
     let rigged = ResolvedRig::resolve(&catalog, scenario, rig, concurrency);
-    rigged.unwrap_or_else(|fault| panic!("{fault}")).questions
+    rigged.unwrap_or_else(|fault| panic!("{fault}")).problems
 }
 
 /// Every change that is told helps, and the next smaller one does not.
@@ -133,13 +133,13 @@ fn each_change_is_the_least_that_helps() {
         assert!(!solved(&PlacementProblem::clone), "{rig} holds it as it is");
         for relaxation in relaxations(&questions) {
             let try_with = |amount: u64| match relaxation.lever {
-                Lever::Devices(member) => solved(&|question| with_more(question, member, amount)),
-                Lever::Isl => solved(&|question| {
-                    let lengths = Lengths { isl: amount, ..question.lengths };
-                    PlacementProblem { lengths, ..question.clone() }
+                Lever::Devices(member) => solved(&|problem| with_more(problem, member, amount)),
+                Lever::Isl => solved(&|problem| {
+                    let lengths = Lengths { isl: amount, ..problem.lengths };
+                    PlacementProblem { lengths, ..problem.clone() }
                 }),
                 Lever::Concurrency => {
-                    solved(&|question| PlacementProblem { concurrency: amount, ..question.clone() })
+                    solved(&|problem| PlacementProblem { concurrency: amount, ..problem.clone() })
                 }
                 Lever::Memory(member) => {
                     let mut chain =

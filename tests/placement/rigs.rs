@@ -12,7 +12,7 @@ use mantile::store::rig::ResolvedRig;
 
 fn all() -> Vec<Rig> {
     let catalog = Catalog::default();
-    let ids = catalog.shelf(CatalogKind::Rigs).into_keys();
+    let ids = catalog.entries(CatalogKind::Rigs).into_keys();
     ids.map(|id| catalog.rig(&id).unwrap_or_else(|fault| panic!("{fault}"))).collect()
 }
 
@@ -31,7 +31,7 @@ fn every_rig_places_a_model_for_every_aim() {
         {
             let rigged = on(rig, 4);
             let solved =
-                solve(&rigged.questions, aim, &UNWATCHED).unwrap_or_else(|why| panic!("{}: {why:?}", rig.id));
+                solve(&rigged.problems, aim, &UNWATCHED).unwrap_or_else(|why| panic!("{}: {why:?}", rig.id));
             // The bound of a cycle may fall short by little: on the five Macs by half a hundredth.
             let short = if aim == PlacementObjective::Throughput { 0.01 } else { 0.0 };
             let proved = solved.is_optimal() || solved.bound >= (1.0 - short) * solved.seconds;
@@ -49,10 +49,10 @@ fn every_rig_places_a_model_for_every_aim() {
 fn every_member_reaches_every_other() {
     for rig in all() {
         let rigged = on(&rig, 1);
-        for question in &rigged.questions {
-            let chain = MemberPrices::new(question).chain(PlacementWork::Token(1)).chain;
+        for problem in &rigged.problems {
+            let chain = MemberPrices::new(problem).chain(PlacementWork::Token(1)).chain;
             assert!(chain.links.iter().flatten().all(Option::is_some), "{}", rig.id);
-            assert_eq!(chain.links.len(), question.offers.len());
+            assert_eq!(chain.links.len(), problem.members.len());
         }
     }
 }
@@ -73,7 +73,7 @@ fn no_link_of_a_rig_is_faster_than_its_kind() {
 #[test]
 fn more_requests_carry_more_and_fewer_links_carry_less() {
     let rate = |rig: &Rig, requests: u64| {
-        let solved = solve(&on(rig, requests).questions, PlacementObjective::Throughput, &UNWATCHED).unwrap();
+        let solved = solve(&on(rig, requests).problems, PlacementObjective::Throughput, &UNWATCHED).unwrap();
         requests as f64 / solved.seconds
     };
     for id in ["mac-five", "pcie-four-cards", "mac-studio-m3-ultra-x8-rdma"] {
@@ -102,7 +102,7 @@ fn machines_that_share_layers_gain_what_was_stated() {
     let token = |id: &str, least: bool| {
         let rig = catalog.rig(id).unwrap_or_else(|fault| panic!("{fault}"));
         let rigged = ResolvedRig::resolve(&catalog, &dense, rig, 1).unwrap_or_else(|fault| panic!("{fault}"));
-        let questions = if least { rigged.questions } else { vec![rigged.questions[0].clone()] };
+        let questions = if least { rigged.problems } else { vec![rigged.problems[0].clone()] };
         solve(&questions, PlacementObjective::Latency, &UNWATCHED).unwrap().seconds
     };
     for (id, stated) in [("mac-studio-m3-ultra-x2-rdma", 1.8), ("mac-studio-m3-ultra-x4-rdma", 3.2)] {

@@ -50,7 +50,7 @@ fn sixteen_unlike_members_and_thirty_two_of_four_kinds_are_proved_soon() {
             }
         }
         assert!(slowest <= chain.slowest(&sum.stages).unwrap());
-        let looked = (sum.states, programme.looked);
+        let looked = (sum.states, programme.states);
         assert!(looked.0 <= most.0 && looked.1 <= most.1, "{kinds} x {each}: {looked:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use mantile::search::placement::bottleneck::MinMaxStage;
 use mantile::search::placement::solve::{PlacementObjective, solve};
 use mantile::search::placement::{
-    PlacementInfeasible, device_classes, least_slowest, least_sum, least_sum_watched,
+    PlacementInfeasible, device_classes, least_slowest, least_sum, least_sum_controlled,
 };
 use mantile::search::run::{Control, UNWATCHED};
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ proptest! {
             assert!(done <= total);
             told.fetch_add(1, Relaxed);
         };
-        match (least_sum_watched(&chain, &Control { progress: &progress, stop: &stop }), proved) {
+        match (least_sum_controlled(&chain, &Control { progress: &progress, stop: &stop }), proved) {
             (Ok(found), Ok(proved)) => {
                 prop_assert_eq!(chain.sum(&found.stages), Ok(found.ticks));
                 prop_assert!(found.bound <= proved.ticks && proved.ticks <= found.ticks);
@@ -65,7 +65,7 @@ proptest! {
 fn a_cycle_that_is_stopped_at_once_is_no_worse_than_splits_by_memory() {
     for id in ["mac-five", "pcie-four-cards", "mac-studio-m3-ultra-x8-tcp"] {
         let rig = Catalog::default().rig(id).unwrap_or_else(|fault| panic!("{fault}"));
-        let questions = on(&rig, 4).questions;
+        let questions = on(&rig, 4).problems;
         let proved = solve(&questions, PlacementObjective::Throughput, &UNWATCHED).unwrap();
         let stopped = Control { stop: &|| true, ..UNWATCHED };
         let found = solve(&questions, PlacementObjective::Throughput, &stopped).unwrap();

@@ -7,10 +7,10 @@ use mantile::quantity::read::Plain;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::mixed::goal;
 use mantile::search::point::{Point, cost, place, point};
-use mantile::search::question::{Problem, Traffic};
+use mantile::search::problem::{Problem, Traffic};
 use mantile::search::ratio::Goal;
 use mantile::search::shape::{InstanceConfig, PreparedShape, cuts};
-use mantile::serving::disaggregated::{answering, link_rate, prefill_rate, split};
+use mantile::serving::disaggregated::{decode_performance, link_rate, prefill_rate, split};
 use mantile::serving::evaluate::residency;
 use mantile::serving::residency::cache_per_sequence;
 use mantile::serving::terms::OffloadTarget;
@@ -29,9 +29,9 @@ pub struct Known {
 }
 
 /// Every legal plan, by trying all degrees.
-pub fn plans(question: &Problem, formats: usize) -> Vec<ParallelPlan> {
-    let limits = question.legal_limits(&question.formats[formats]);
-    let (all, experts) = (question.cluster.devices(), has_experts(&question.graph));
+pub fn plans(problem: &Problem, formats: usize) -> Vec<ParallelPlan> {
+    let limits = problem.legal_limits(&problem.formats[formats]);
+    let (all, experts) = (problem.cluster.devices(), has_experts(&problem.graph));
     let mut plans = Vec::new();
     for_each_split(all, |[tp, pp, dp, cp]| {
         for ep in 1..=tp * dp * cp {
@@ -41,7 +41,7 @@ pub fn plans(question: &Problem, formats: usize) -> Vec<ParallelPlan> {
                 let plan = ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp };
                 // Data parallelism of a dense model is another number of replicas.
                 let twice = (sp && tp == 1) || (!experts && dp > 1);
-                if !twice && check(&question.graph, &plan, &limits).is_ok() {
+                if !twice && check(&problem.graph, &plan, &limits).is_ok() {
                     plans.push(plan);
                 }
             }
@@ -63,24 +63,24 @@ fn for_each_split(all: u64, mut visit: impl FnMut([u64; 4])) {
 }
 
 /// Whether `load` requests of full length fit.
-fn holds(question: &Problem, laid: &PreparedShape, phase: Phase, load: u64) -> bool {
-    let machine = question.formats[laid.shape.formats].plain();
-    let held = residency(&Plain, &laid.instance, phase, machine, question.terms(), load);
+fn holds(problem: &Problem, laid: &PreparedShape, phase: Phase, load: u64) -> bool {
+    let machine = problem.formats[laid.shape.formats].plain();
+    let held = residency(&Plain, &laid.instance, phase, machine, problem.terms(), load);
     held.total.value() <= held.usable.value()
 }
 
 /// The most requests of an instance that fit, found by trying one after another.
-pub fn fits(question: &Problem, laid: &PreparedShape) -> u64 {
-    let most = (1..).find(|&load| !holds(question, laid, Phase::Decode, load));
+pub fn fits(problem: &Problem, laid: &PreparedShape) -> u64 {
+    let most = (1..).find(|&load| !holds(problem, laid, Phase::Decode, load));
     most.expect("memory ends") - 1
 }
 
 /// Every shape of the question; `fits` counts the requests of an instance here, not of a rank.
-pub fn shapes(question: &Problem) -> Vec<InstanceConfig> {
+pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
     let mut shapes = Vec::new();
-    for formats in 0..question.formats.len() {
-        for plan in plans(question, formats) {
-            for stages in cuts(question, plan) {
+    for formats in 0..problem.formats.len() {
+        for plan in plans(problem, formats) {
+            for stages in cuts(problem, plan) {
                 let mut shape = InstanceConfig {
                     formats,
                     plan,
@@ -89,9 +89,8 @@ pub fn shapes(question: &Problem) -> Vec<InstanceConfig> {
                     fits: 0,
                     prefills: false,
                 };
-                let laid = PreparedShape::new(question, &shape);
-                let (fits, prefills) =
-                    (fits(question, &laid), holds(question, &laid, Phase::Prefill, plan.dp));
+                let laid = PreparedShape::new(problem, &shape);
+                let (fits, prefills) = (fits(problem, &laid), holds(problem, &laid, Phase::Prefill, plan.dp));
                 (shape.fits, shape.prefills) = (fits, prefills);
                 shapes.push(shape);
             }
@@ -102,7 +101,7 @@ pub fn shapes(question: &Problem) -> Vec<InstanceConfig> {
 
 fn pool(laid: &PreparedShape, duty: PoolRole, replicas: u64, concurrency: u64) -> PoolPlan {
     let InstanceConfig { plan, stages, .. } = laid.shape;
-    PoolPlan { duty, plan: *plan, stages: stages.clone(), replicas, concurrency }
+    PoolPlan { role: duty, plan: *plan, stages: stages.clone(), replicas, concurrency }
 }
 
 fn candidate(laid: &PreparedShape, pools: Vec<PoolPlan>) -> Candidate {
@@ -110,17 +109,17 @@ fn candidate(laid: &PreparedShape, pools: Vec<PoolPlan>) -> Candidate {
 }
 
 /// Every deployment of one shape that prefills and decodes, within the limits.
-pub fn together(question: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
+pub fn together(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
     let mut known = Vec::new();
     for laid in laid {
         let devices = laid.shape.plan.devices();
-        let most = question.cluster.devices() / devices;
-        for replicas in (1..=most).filter(|count| room(question, &sizes(&[(devices, *count)]))) {
+        let most = problem.cluster.devices() / devices;
+        for replicas in (1..=most).filter(|count| room(problem, &sizes(&[(devices, *count)]))) {
             // Under a rate no more requests are in flight than it takes to carry it.
             let mut carried = false;
             for load in 1..=laid.shape.fits {
                 let point = laid.at(replicas, load);
-                let asked = match question.traffic {
+                let asked = match problem.traffic {
                     Traffic::Free => load.is_multiple_of(laid.shape.plan.dp),
                     Traffic::InFlight(requests) => {
                         load == requests.div_ceil(replicas) && replicas <= requests
@@ -131,8 +130,8 @@ pub fn together(question: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
                         carried && !before
                     }
                 };
-                if asked && question.missed(&point).is_none() {
-                    let pools = vec![pool(laid, PoolRole::Both, replicas, load)];
+                if asked && problem.missed(&point).is_none() {
+                    let pools = vec![pool(laid, PoolRole::Aggregated, replicas, load)];
                     known.push(Known {
                         candidate: candidate(laid, pools),
                         point,
@@ -151,18 +150,18 @@ fn size(laid: &PreparedShape) -> u64 {
 }
 
 /// Whether a size of instance may be in a mix over several units: it fills them without gaps.
-fn even(question: &Problem, devices: u64) -> bool {
-    let (unit, all) = (question.cluster.domain(), question.cluster.devices());
+fn even(problem: &Problem, devices: u64) -> bool {
+    let (unit, all) = (problem.cluster.domain(), problem.cluster.devices());
     all == unit || unit.is_multiple_of(devices) || devices.is_multiple_of(unit)
 }
 
 /// Every deployment of a prompt pool and an answer pool, within the limits.
-pub fn apart(question: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
+pub fn apart(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
     let mut known = Vec::new();
-    if !question.split {
+    if !problem.split {
         return known;
     }
-    let all = question.cluster.devices();
+    let all = problem.cluster.devices();
     for front in laid.iter().filter(|laid| laid.shape.prefills) {
         for back in laid.iter().filter(|laid| !laid.shape.plan.sp && laid.shape.fits > 0) {
             let (one, other) = (front.shape.plan.devices(), back.shape.plan.devices());
@@ -171,10 +170,10 @@ pub fn apart(question: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
             }
             for backs in 1..=all.saturating_sub(one) / other {
                 let most = (all - backs * other) / one;
-                let fits = |fronts: &u64| room(question, &sizes(&[(one, *fronts), (other, backs)]));
+                let fits = |fronts: &u64| room(problem, &sizes(&[(one, *fronts), (other, backs)]));
                 for load in 1..=back.shape.fits {
                     for fronts in (1..=most).filter(fits) {
-                        let pair = Pair { question, front, fronts, back, backs, load };
+                        let pair = Pair { problem, front, fronts, back, backs, load };
                         known.extend(pair.known());
                     }
                 }
@@ -186,7 +185,7 @@ pub fn apart(question: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
 
 /// A prompt pool and an answer pool at a load.
 struct Pair<'a, 'q> {
-    question: &'q Problem,
+    problem: &'q Problem,
     front: &'a PreparedShape<'q>,
     fronts: u64,
     back: &'a PreparedShape<'q>,
@@ -198,15 +197,15 @@ impl Pair<'_, '_> {
     /// The tier that carries the KV cache.
     fn tier(&self) -> usize {
         let size = |laid: &PreparedShape, count| (laid.shape.plan.devices(), count);
-        kv_tier(self.question.tiers(), &[size(self.front, self.fronts), size(self.back, self.backs)])
+        kv_tier(self.problem.tiers(), &[size(self.front, self.fronts), size(self.back, self.backs)])
     }
 
     /// Requests per second of one prompt instance, and of all answers.
     fn rates(&self) -> (f64, f64) {
-        let machine = self.question.formats[self.front.shape.formats].plain();
+        let machine = self.problem.formats[self.front.shape.formats].plain();
         let load = self.back.pool(self.backs, self.load).load;
-        let terms = self.question.terms();
-        let each = answering(&Plain, &self.back.instance, machine, terms, &load, &mut ()).rate;
+        let terms = self.problem.terms();
+        let each = decode_performance(&Plain, &self.back.instance, machine, terms, &load, &mut ()).rate;
         let prompts = prefill_rate(&Plain, &self.front.instance, machine, &self.front.prompt);
         let links = |laid: &PreparedShape, phase| {
             let bytes = cache_per_sequence(&Plain, &laid.instance, phase, terms.isl, machine);
@@ -217,16 +216,16 @@ impl Pair<'_, '_> {
     }
 
     fn known(&self) -> Option<Known> {
-        let Pair { question, front, fronts, back, backs, load } = *self;
-        let machine = question.formats[front.shape.formats].plain();
-        let demand = question.traffic.demand(&Plain);
+        let Pair { problem, front, fronts, back, backs, load } = *self;
+        let machine = problem.formats[front.shape.formats].plain();
+        let demand = problem.traffic.demand(&Plain);
         let dp = front.shape.plan.dp;
         let (first, second) = (front.pool(fronts, dp), back.pool(backs, load));
         let pools_of = (&[first][..], &[second][..], &[][..]);
         let joined = (machine, self.tier());
-        let evaluation = split(&Plain, pools_of, joined, question.terms(), &demand, &mut ());
+        let evaluation = split(&Plain, pools_of, joined, problem.terms(), &demand, &mut ());
         let point = point(&evaluation.metrics);
-        let asked = match question.traffic {
+        let asked = match problem.traffic {
             // Loads that lie evenly on the attention ranks; others only leave one waiting.
             Traffic::Free => load.is_multiple_of(back.shape.plan.dp),
             Traffic::InFlight(requests) => {
@@ -241,11 +240,11 @@ impl Pair<'_, '_> {
         };
         let pools =
             || vec![pool(front, PoolRole::Prefill, fronts, dp), pool(back, PoolRole::Decode, backs, load)];
-        let met = asked && question.missed(&point).is_none();
+        let met = asked && problem.missed(&point).is_none();
         // Of so many in flight those count that wait for no more than the queue that is planned for.
         let free = Traffic::Free.demand(&Plain);
-        let planned = split(&Plain, pools_of, joined, question.terms(), &free, &mut ()).metrics.ttft.value();
-        let crowded = matches!(question.traffic, Traffic::InFlight(_));
+        let planned = split(&Plain, pools_of, joined, problem.terms(), &free, &mut ()).metrics.ttft.value();
+        let crowded = matches!(problem.traffic, Traffic::InFlight(_));
         let shown = !crowded || point[place(Metric::Ttft)] <= planned * (1.0 + 1e-9);
         met.then(|| Known { candidate: candidate(front, pools()), point, shown, unlike: false })
     }
@@ -253,48 +252,48 @@ impl Pair<'_, '_> {
 
 /// Every mix of shapes that prefill, of shapes that decode at the load that makes way for most, and of instances that do
 /// both, each at its best. Of two with the same workers a lighter load never lets more through.
-pub fn unlike(question: &Problem, laid: &[PreparedShape], singles: &[Known]) -> Vec<Known> {
+pub fn unlike(problem: &Problem, laid: &[PreparedShape], singles: &[Known]) -> Vec<Known> {
     let mut known = Vec::new();
-    let Some(goal) = goal(question) else { return known };
-    for formats in 0..question.formats.len() {
+    let Some(goal) = goal(problem) else { return known };
+    for formats in 0..problem.formats.len() {
         let of: Vec<&PreparedShape> =
-            laid.iter().filter(|laid| laid.shape.formats == formats && even(question, size(laid))).collect();
+            laid.iter().filter(|laid| laid.shape.formats == formats && even(problem, size(laid))).collect();
         let fronts = of.iter().filter(|laid| laid.shape.prefills);
         let mut kinds: Vec<PoolPlan> =
             fronts.map(|laid| pool(laid, PoolRole::Prefill, 0, laid.shape.plan.dp)).collect();
-        let machine = question.formats[formats].plain();
+        let machine = problem.formats[formats].plain();
         for laid in of.iter().filter(|laid| !laid.shape.plan.sp) {
             let loads = (1..=laid.shape.fits).filter(|load| load.is_multiple_of(laid.shape.plan.dp));
             let paced = loads.map(|load| {
                 let at = laid.pool(1, load).load;
-                (load, answering(&Plain, &laid.instance, machine, question.terms(), &at, &mut ()))
+                (load, decode_performance(&Plain, &laid.instance, machine, problem.terms(), &at, &mut ()))
             });
-            let limit = question.limits.tpot.unwrap_or(f64::INFINITY);
+            let limit = problem.limits.tpot.unwrap_or(f64::INFINITY);
             let within = paced.filter(|(_, one)| one.tpot.value() <= limit);
             let most = within.max_by(|a, b| a.1.rate.value().total_cmp(&b.1.rate.value()));
             kinds.extend(most.map(|(load, _)| pool(laid, PoolRole::Decode, 0, load)));
         }
         if goal == Goal::Total {
-            for devices in 1..=question.cluster.domain() {
+            for devices in 1..=problem.cluster.domain() {
                 let same = singles.iter().filter(|known| {
                     let one = &known.candidate.pools[0];
                     known.candidate.formats == formats && one.replicas == 1 && one.plan.devices() == devices
                 });
                 let yielded = |known: &&Known| known.point[place(Metric::OutputTokS)];
                 let best = same.max_by(|a, b| yielded(a).total_cmp(&yielded(b)));
-                let nests = question.cluster.devices() == question.cluster.domain()
-                    || question.cluster.domain().is_multiple_of(devices);
+                let nests = problem.cluster.devices() == problem.cluster.domain()
+                    || problem.cluster.domain().is_multiple_of(devices);
                 kinds.extend(best.filter(|_| nests).map(|known| known.candidate.pools[0].clone()));
             }
         }
         let bare = Candidate { formats, pools: vec![], offload: OffloadTarget::Nothing };
-        deploy(question, (&bare, &kinds), 0, question.cluster.devices(), &mut Vec::new(), &mut known);
+        deploy(problem, (&bare, &kinds), 0, problem.cluster.devices(), &mut Vec::new(), &mut known);
     }
     known
 }
 
 fn deploy(
-    question: &Problem,
+    problem: &Problem,
     (bare, kinds): (&Candidate, &[PoolPlan]),
     from: usize,
     room: u64,
@@ -302,32 +301,32 @@ fn deploy(
     known: &mut Vec<Known>,
 ) {
     let Some(kind) = kinds.get(from) else {
-        let has = |duty| pools.iter().any(|pool| pool.duty == duty);
+        let has = |duty| pools.iter().any(|pool| pool.role == duty);
         if has(PoolRole::Prefill) && has(PoolRole::Decode) {
             let candidate = Candidate { pools: pools.clone(), ..bare.clone() };
-            let evaluation = candidate.evaluate(&Plain, question, &mut ());
+            let evaluation = candidate.evaluate(&Plain, problem, &mut ());
             let point = point(&evaluation.metrics);
-            if question.missed_in_pools(&evaluation).next().is_none() {
+            if problem.missed_in_pools(&evaluation).next().is_none() {
                 known.push(Known { candidate, point, shown: false, unlike: true });
             }
         }
         return;
     };
     let devices = kind.plan.devices();
-    deploy(question, (bare, kinds), from + 1, room, pools, known);
+    deploy(problem, (bare, kinds), from + 1, room, pools, known);
     for count in 1..=room / devices {
         pools.push(PoolPlan { replicas: count, ..kind.clone() });
-        deploy(question, (bare, kinds), from + 1, room - count * devices, pools, known);
+        deploy(problem, (bare, kinds), from + 1, room - count * devices, pools, known);
         pools.pop();
     }
 }
 
 /// Every mix of like sizes, each at its best: instances side by side that together yield the most.
-pub fn mixes(question: &Problem, singles: &[Known]) -> Vec<Known> {
+pub fn mixes(problem: &Problem, singles: &[Known]) -> Vec<Known> {
     let mut known = Vec::new();
-    for formats in 0..question.formats.len() {
+    for formats in 0..problem.formats.len() {
         let mut best: Vec<&Known> = Vec::new();
-        for devices in 1..=question.cluster.domain() {
+        for devices in 1..=problem.cluster.domain() {
             let same = singles.iter().filter(|known| {
                 let one = &known.candidate.pools[0];
                 known.candidate.formats == formats && one.replicas == 1 && one.plan.devices() == devices
@@ -336,13 +335,13 @@ pub fn mixes(question: &Problem, singles: &[Known]) -> Vec<Known> {
             best.extend(same.max_by(|a, b| yielded(a).total_cmp(&yielded(b))));
         }
         let mut counts = vec![0; best.len()];
-        fill(question, &best, 0, question.cluster.devices(), &mut counts, &mut known);
+        fill(problem, &best, 0, problem.cluster.devices(), &mut counts, &mut known);
     }
     known
 }
 
 fn fill(
-    question: &Problem,
+    problem: &Problem,
     best: &[&Known],
     from: usize,
     room: u64,
@@ -356,9 +355,9 @@ fn fill(
             .collect();
         if !pools.is_empty() {
             let candidate = Candidate { pools, ..best[0].candidate.clone() };
-            let evaluation = candidate.evaluate(&Plain, question, &mut ());
+            let evaluation = candidate.evaluate(&Plain, problem, &mut ());
             let point = point(&evaluation.metrics);
-            if question.missed_in_pools(&evaluation).next().is_none() {
+            if problem.missed_in_pools(&evaluation).next().is_none() {
                 known.push(Known { candidate, point, shown: false, unlike: false });
             }
         }
@@ -367,12 +366,12 @@ fn fill(
     let devices = best[from].candidate.devices();
     for count in 0..=room / devices {
         counts[from] = count;
-        fill(question, best, from + 1, room - count * devices, counts, known);
+        fill(problem, best, from + 1, room - count * devices, counts, known);
     }
     counts[from] = 0;
 }
 
 /// The figures along the axes of the front, less being better.
-pub fn ranks(question: &Problem, point: &Point) -> Vec<f64> {
-    question.axes.iter().map(|metric| cost(point, *metric, metric.entry().direction)).collect()
+pub fn ranks(problem: &Problem, point: &Point) -> Vec<f64> {
+    problem.axes.iter().map(|metric| cost(point, *metric, metric.entry().direction)).collect()
 }

@@ -4,7 +4,7 @@
 use mantile::search::candidate::PoolRole;
 use mantile::search::outcome::{EvaluatedCandidate, Outcome};
 use mantile::search::point::{Point, cost, place};
-use mantile::search::question::{Problem, Traffic};
+use mantile::search::problem::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
@@ -89,32 +89,32 @@ impl Random {
             rate: self.traffic.filter(|(rate, _)| *rate).map(|(_, number)| number as f64 / 8.0),
             ..on(self.model, hardware)
         };
-        let mut question = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
-        question.limits = Default::default();
-        question
+        let mut problem = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
+        problem.limits = Default::default();
+        problem
     }
 
     /// With limits around what the answer without any comes to.
-    fn limited(&self, mut question: Problem) -> Problem {
-        let mut bare = question.clone();
+    fn limited(&self, mut problem: Problem) -> Problem {
+        let mut bare = problem.clone();
         bare.axes.clear();
-        let Some(best) = run(&bare, &UNWATCHED).best else { return question };
+        let Some(best) = run(&bare, &UNWATCHED).best else { return problem };
         let limit = |which: usize, metric| self.limits[which].map(|times| best.point[place(metric)] * times);
-        question.limits.ttft = limit(0, Metric::Ttft);
-        question.limits.tpot = limit(1, Metric::Tpot);
-        question.limits.e2e = limit(2, Metric::E2e);
-        question
+        problem.limits.ttft = limit(0, Metric::Ttft);
+        problem.limits.tpot = limit(1, Metric::Tpot);
+        problem.limits.e2e = limit(2, Metric::E2e);
+        problem
     }
 }
 
 /// The first aim's figure, less being better.
-fn aimed(question: &Problem, point: &Point) -> f64 {
-    let aim = &question.aims[0];
+fn aimed(problem: &Problem, point: &Point) -> f64 {
+    let aim = &problem.aims[0];
     cost(point, aim.metric, aim.direction)
 }
 
 fn no_worse(
-    question: &Problem,
+    problem: &Problem,
     (before, after): (&Outcome, &Outcome),
     what: &str,
 ) -> Result<(), TestCaseError> {
@@ -122,7 +122,7 @@ fn no_worse(
     let Some(new) = &after.best else {
         return Err(TestCaseError::fail(format!("{what}: no answer any more")));
     };
-    let (old_value, new_value) = (aimed(question, &old.point), aimed(question, &new.point));
+    let (old_value, new_value) = (aimed(problem, &old.point), aimed(problem, &new.point));
     prop_assert!(
         new_value <= old_value + HAIR * old_value.abs(),
         "{what}: {new_value} with {:?}, before {old_value} with {:?}",
@@ -133,20 +133,20 @@ fn no_worse(
 }
 
 /// Output tokens per second times seconds of a request are the tokens of what is in flight.
-fn little(question: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseError> {
-    let osl = question.stated.lengths.osl as f64;
+fn little(problem: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseError> {
+    let osl = problem.workload.lengths.osl as f64;
     let at = |metric| found.point[place(metric)];
     let held = at(Metric::OutputTokS) * at(Metric::E2e) / osl;
     let close = |a: f64, b: f64| (a - b).abs() <= HAIR * b.abs();
     let pools = &found.candidate.pools;
     let slots: u64 =
-        pools.iter().filter(|p| p.duty != PoolRole::Prefill).map(|p| p.replicas * p.concurrency).sum();
-    match question.traffic {
+        pools.iter().filter(|p| p.role != PoolRole::Prefill).map(|p| p.replicas * p.concurrency).sum();
+    match problem.traffic {
         Traffic::InFlight(requests) => {
             prop_assert!(close(held, requests as f64), "{held} for {requests}: {found:?}")
         }
         Traffic::Rate(rate) => prop_assert!(close(at(Metric::OutputTokS), rate * osl), "{found:?}"),
-        Traffic::Free if !found.candidate.apart() => {
+        Traffic::Free if !found.candidate.is_disaggregated() => {
             prop_assert!(close(held, slots as f64), "{held}: {found:?}")
         }
         Traffic::Free => {
@@ -160,9 +160,9 @@ fn little(question: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCase
     Ok(())
 }
 
-fn on_its_front(question: &Problem, outcome: &Outcome) -> Result<(), TestCaseError> {
+fn on_its_front(problem: &Problem, outcome: &Outcome) -> Result<(), TestCaseError> {
     let ranks = |found: &EvaluatedCandidate| -> Vec<f64> {
-        question.axes.iter().map(|m| cost(&found.point, *m, m.entry().direction)).collect()
+        problem.axes.iter().map(|m| cost(&found.point, *m, m.entry().direction)).collect()
     };
     let front: Vec<Vec<f64>> = outcome.front.iter().map(ranks).collect();
     if let Some(best) = &outcome.best {
@@ -177,17 +177,17 @@ fn on_its_front(question: &Problem, outcome: &Outcome) -> Result<(), TestCaseErr
 }
 
 fn holds(random: &Random) -> Result<(), TestCaseError> {
-    let question = random.limited(random.on(random.count));
-    let outcome = run(&question, &UNWATCHED);
-    on_its_front(&question, &outcome)?;
+    let problem = random.limited(random.on(random.count));
+    let outcome = run(&problem, &UNWATCHED);
+    on_its_front(&problem, &outcome)?;
     for found in outcome.best.iter().chain(&outcome.front).chain(&outcome.alternatives) {
-        little(&question, found)?;
+        little(&problem, found)?;
     }
     let mut more = random.on(random.count + 1);
-    more.limits = question.limits;
+    more.limits = problem.limits;
     more.axes.clear();
-    no_worse(&question, (&outcome, &run(&more, &UNWATCHED)), "one more device")?;
-    let mut loose = question.clone();
+    no_worse(&problem, (&outcome, &run(&more, &UNWATCHED)), "one more device")?;
+    let mut loose = problem.clone();
     loose.axes.clear();
     if let Some(best) = &outcome.best {
         let mut bound = |limit: fn(&mut Problem) -> &mut Option<f64>, metric| {
@@ -198,8 +198,8 @@ fn holds(random: &Random) -> Result<(), TestCaseError> {
         bound(|q| &mut q.limits.tpot, Metric::Tpot);
         bound(|q| &mut q.limits.e2e, Metric::E2e);
         let then = run(&loose, &UNWATCHED);
-        no_worse(&question, (&outcome, &then), "a limit that does not bind")?;
-        no_worse(&question, (&then, &outcome), "without a limit that does not bind")?;
+        no_worse(&problem, (&outcome, &then), "a limit that does not bind")?;
+        no_worse(&problem, (&then, &outcome), "without a limit that does not bind")?;
     }
     Ok(())
 }
@@ -208,17 +208,17 @@ fn holds(random: &Random) -> Result<(), TestCaseError> {
 fn holds_over_nodes(random: &Random) -> Result<(), TestCaseError> {
     let nodes = [1, 2, 3].map(|nodes| random.on_nodes(nodes));
     let [Some(one), Some(two), Some(three)] = nodes else { return Ok(()) };
-    let question = random.limited(one);
-    let solved = |mut problem: Problem| {
-        problem.limits = question.limits;
-        problem.axes.clear();
-        run(&problem, &UNWATCHED)
+    let problem = random.limited(one);
+    let solved = |mut resolved: Problem| {
+        resolved.limits = problem.limits;
+        resolved.axes.clear();
+        run(&resolved, &UNWATCHED)
     };
-    let single = run(&question, &UNWATCHED);
+    let single = run(&problem, &UNWATCHED);
     let double = solved(two.clone());
-    no_worse(&question, (&single, &double), "a second node")?;
-    no_worse(&question, (&double, &solved(three)), "a third node")?;
-    let traffic = match question.traffic {
+    no_worse(&problem, (&single, &double), "a second node")?;
+    no_worse(&problem, (&double, &solved(three)), "a third node")?;
+    let traffic = match problem.traffic {
         Traffic::Free => return Ok(()),
         Traffic::InFlight(requests) => Traffic::InFlight(2 * requests),
         // The rates differ by rounding.

@@ -4,9 +4,9 @@ use mantile::plan::parallel::Phase;
 use mantile::quantity::read::Plain;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::point::place;
-use mantile::search::question::{Problem, Traffic};
+use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::{InstanceConfig, PreparedShape};
-use mantile::serving::disaggregated::answering;
+use mantile::serving::disaggregated::decode_performance;
 use mantile::serving::evaluate::residency;
 use mantile::serving::instance::Instance;
 use mantile::serving::terms::{InstanceLoad, OffloadTarget};
@@ -42,7 +42,7 @@ fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
     let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     for pool in &case.candidate.pools {
         let shape = shape(&case.candidate, pool);
-        let laid = PreparedShape::new(&case.question, &shape);
+        let laid = PreparedShape::new(&case.problem, &shape);
         let mut known = [0.0; 3];
         for load in loads() {
             let point = laid.at(1, load);
@@ -60,14 +60,14 @@ fn latencies_never_fall_as_load_grows() {
 }
 
 fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
-    let question = &case.question;
-    let machine = question.formats[case.candidate.formats].plain();
-    for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
+    let problem = &case.problem;
+    let machine = problem.formats[case.candidate.formats].plain();
+    for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(problem)) {
         let dp = pool.plan.dp;
         let (mut tpot, mut before) = (0.0, (1.0, f64::INFINITY));
         for requests in loads() {
             let load = InstanceLoad { concurrency: requests * dp, offload: OffloadTarget::Nothing };
-            let now = answering(&Plain, &instance, machine, question.terms(), &load, &mut ());
+            let now = decode_performance(&Plain, &instance, machine, problem.terms(), &load, &mut ());
             let rate = now.rate;
             never_falls("tpot", requests, &mut tpot, now.tpot.value())?;
             // What the answers' bound says: no load carries more than a lower one would at its own pace.
@@ -87,22 +87,22 @@ fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn a_decode_pool_is_never_quicker_under_more_load() {
-    let several = |case: &Case| case.question.stated.lengths.osl > 1;
+    let several = |case: &Case| case.problem.workload.lengths.osl > 1;
     each_case(75, |case| if several(case) { of_a_decode_pool(case) } else { Ok(()) });
 }
 
-fn held(question: &Problem, case: &Case, instance: &Instance, phase: Phase, load: u64) -> [f64; 5] {
-    let machine = question.formats[case.candidate.formats].plain();
-    let held = residency(&Plain, instance, phase, machine, question.terms(), load);
+fn held(problem: &Problem, case: &Case, instance: &Instance, phase: Phase, load: u64) -> [f64; 5] {
+    let machine = problem.formats[case.candidate.formats].plain();
+    let held = residency(&Plain, instance, phase, machine, problem.terms(), load);
     [held.weights, held.kv, held.activations, held.total, held.usable].map(|bytes| bytes.value())
 }
 
 fn memory(case: &Case) -> Result<(), TestCaseError> {
-    for instance in case.candidate.instances(&case.question) {
+    for instance in case.candidate.instances(&case.problem) {
         for phase in [Phase::Prefill, Phase::Decode] {
             let mut known = 0.0;
             for load in loads() {
-                let [weights, kv, activations, total, _] = held(&case.question, case, &instance, phase, load);
+                let [weights, kv, activations, total, _] = held(&case.problem, case, &instance, phase, load);
                 never_falls("memory", load, &mut known, total)?;
                 prop_assert!(total >= weights + kv + activations, "{} is less than its parts", total);
             }
@@ -119,21 +119,21 @@ fn memory_never_falls_as_load_grows() {
 /// The prompt pool's latency is its own: numbers of instances and the answers' load leave it alone, so
 /// that one look at a pair tells its TTFT. With so many requests in flight it is never less than that of one.
 fn of_a_pair(case: &Case) -> Result<(), TestCaseError> {
-    if case.candidate.pools[0].duty != PoolRole::Prefill || case.candidate.pools.len() > 2 {
+    if case.candidate.pools[0].role != PoolRole::Prefill || case.candidate.pools.len() > 2 {
         return Ok(());
     }
-    let crowded = matches!(case.question.traffic, Traffic::InFlight(_));
-    let mut alone = case.question.clone();
+    let crowded = matches!(case.problem.traffic, Traffic::InFlight(_));
+    let mut alone = case.problem.clone();
     if crowded {
         alone.traffic = Traffic::InFlight(1);
     }
     let first = case.candidate.evaluate(&Plain, &alone, &mut ()).metrics;
-    let question = &case.question;
+    let problem = &case.problem;
     let evaluate = |fronts, backs, load| {
         let mut candidate = case.candidate.clone();
         (candidate.pools[0].replicas, candidate.pools[1].replicas) = (fronts, backs);
         candidate.pools[1].concurrency = load;
-        candidate.evaluate(&Plain, question, &mut ()).metrics
+        candidate.evaluate(&Plain, problem, &mut ()).metrics
     };
     let one = evaluate(1, 1, 1);
     for (fronts, backs, load) in [(2, 1, 1), (1, 3, 1), (3, 2, 64), (1, 1, 1000)] {

@@ -4,7 +4,7 @@ use mantile::cost::machine::Machine;
 use mantile::quantity::datum::Datum;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::search::question::{Formats, Problem, Traffic};
+use mantile::search::problem::{Formats, Problem, Traffic};
 use mantile::serving::evaluate::Evaluation;
 use mantile::spec::format::NumberFormat;
 use mantile::store::catalog::Catalog;
@@ -36,15 +36,15 @@ const BETTER: [(&str, Better); 10] = [
     ("cache", |m, by| m.chip.kv_bytes.value /= by),
 ];
 
-fn better(question: &Problem, formats: usize, change: Better, by: f64) -> Problem {
+fn better(problem: &Problem, formats: usize, change: Better, by: f64) -> Problem {
     let catalog = Catalog::default();
-    let known = &question.formats[formats];
+    let known = &problem.formats[formats];
     let mut machine = known.machine.clone();
     change(&mut machine, by);
     let load = |id: &str| catalog.load::<NumberFormat>(id).unwrap();
-    let mut question = question.clone();
-    question.formats[formats] = Formats::new(&load(&known.weights), &load(&known.kv), machine);
-    question
+    let mut problem = problem.clone();
+    problem.formats[formats] = Formats::new(&load(&known.weights), &load(&known.kv), machine);
+    problem
 }
 
 /// What never rises.
@@ -58,16 +58,17 @@ const TIMES: [(&str, fn(&Evaluation<Qty<f64>>) -> f64); 6] = [
 ];
 
 fn never_slower(case: &Case) -> Result<(), TestCaseError> {
-    let at = |question: &Problem| case.candidate.evaluate(&Plain, question, &mut ());
-    let before = at(&case.question);
+    let at = |problem: &Problem| case.candidate.evaluate(&Plain, problem, &mut ());
+    let before = at(&case.problem);
     for (name, change) in BETTER {
         for by in [1.1, 3.0] {
-            let now = at(&better(&case.question, case.candidate.formats, change, by));
+            let now = at(&better(&case.problem, case.candidate.formats, change, by));
             // With so many in flight in two pools, what is quicker in one waits longer for the other.
-            let crowded = case.candidate.apart() && matches!(case.question.traffic, Traffic::InFlight(_));
+            let crowded =
+                case.candidate.is_disaggregated() && matches!(case.problem.traffic, Traffic::InFlight(_));
             // Among unlike pools a stated load moves to those that gain most.
-            let alike = if case.candidate.apart() { 2 } else { 1 };
-            let moves = case.candidate.pools.len() > alike && !matches!(case.question.traffic, Traffic::Free);
+            let alike = if case.candidate.is_disaggregated() { 2 } else { 1 };
+            let moves = case.candidate.pools.len() > alike && !matches!(case.problem.traffic, Traffic::Free);
             for (what, pick) in TIMES {
                 let latency = ["ttft", "tpot", "e2e"].contains(&what);
                 if (crowded && what == "ttft") || (moves && latency) {

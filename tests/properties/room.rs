@@ -1,12 +1,12 @@
 //! Whether unlike instances have room on a system, by trying every place.
 
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 
 /// Whether instances of these sizes have room: each inside a unit of the innermost tier, in whole units of a node, or
 /// in whole nodes, by trying every place for the largest first.
-pub fn room(question: &Problem, sizes: &[u64]) -> bool {
-    let (unit, all) = (question.cluster.domain(), question.cluster.devices());
-    let block = unit.max(question.cluster.devices_per_node);
+pub fn room(problem: &Problem, sizes: &[u64]) -> bool {
+    let (unit, all) = (problem.cluster.domain(), problem.cluster.devices());
+    let block = unit.max(problem.cluster.devices_per_node);
     let mut units = vec![unit; (block / unit) as usize];
     units.extend((block % unit > 0).then_some(block % unit));
     let mut sizes = sizes.to_vec();

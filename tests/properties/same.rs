@@ -2,7 +2,7 @@
 
 use mantile::search::outcome::Outcome;
 use mantile::search::point::Point;
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 use rayon::ThreadPoolBuilder;
@@ -22,9 +22,9 @@ fn questions() -> Vec<Problem> {
     ]
 }
 
-fn with_threads(question: &Problem, threads: usize) -> Outcome {
+fn with_threads(problem: &Problem, threads: usize) -> Outcome {
     let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    pool.install(|| run(question, &UNWATCHED))
+    pool.install(|| run(problem, &UNWATCHED))
 }
 
 /// Everything that is told: bits of the figures, candidates, census.
@@ -39,28 +39,28 @@ fn told(outcome: &Outcome) -> String {
 
 #[test]
 fn any_number_of_threads_tells_the_same() {
-    for question in questions() {
-        let one = told(&with_threads(&question, 1));
+    for problem in questions() {
+        let one = told(&with_threads(&problem, 1));
         for threads in [2, 5] {
-            assert_eq!(one, told(&with_threads(&question, threads)), "{threads} threads");
+            assert_eq!(one, told(&with_threads(&problem, threads)), "{threads} threads");
         }
     }
 }
 
 #[test]
 fn the_order_of_formats_changes_no_value() {
-    for question in questions() {
-        let mut turned = question.clone();
+    for problem in questions() {
+        let mut turned = problem.clone();
         turned.formats.reverse();
-        let (one, other) = (run(&question, &UNWATCHED), run(&turned, &UNWATCHED));
+        let (one, other) = (run(&problem, &UNWATCHED), run(&turned, &UNWATCHED));
         let aims = |outcome: &Outcome| {
             let point = outcome.best.as_ref()?.point;
-            Some(question.aims.iter().map(|aim| point[aim.metric as usize].to_bits()).collect::<Vec<_>>())
+            Some(problem.aims.iter().map(|aim| point[aim.metric as usize].to_bits()).collect::<Vec<_>>())
         };
         assert!(one.best.is_some());
         assert_eq!(aims(&one), aims(&other));
         let front = |outcome: &Outcome| {
-            outcome.front.iter().map(|found| ranks(&question, &found.point)).collect::<Vec<_>>()
+            outcome.front.iter().map(|found| ranks(&problem, &found.point)).collect::<Vec<_>>()
         };
         assert_eq!(front(&one), front(&other));
     }
@@ -68,9 +68,9 @@ fn the_order_of_formats_changes_no_value() {
 
 #[test]
 fn nobody_on_the_front_is_dominated() {
-    for question in questions() {
-        let front = run(&question, &UNWATCHED).front;
-        let ranks: Vec<_> = front.iter().map(|found| ranks(&question, &found.point)).collect();
+    for problem in questions() {
+        let front = run(&problem, &UNWATCHED).front;
+        let ranks: Vec<_> = front.iter().map(|found| ranks(&problem, &found.point)).collect();
         assert!(ranks.len() > 1);
         for (at, a) in ranks.iter().enumerate() {
             for (other, b) in ranks.iter().enumerate().filter(|(other, _)| *other != at) {

@@ -5,7 +5,7 @@ use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::front_sampling::FrontSampling;
 use mantile::search::outcome::Outcome;
 use mantile::search::point::{Point, cost};
-use mantile::search::question::{OffloadPolicy, Problem, Traffic};
+use mantile::search::problem::{OffloadPolicy, Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::shape::{PreparedShape, cuts, shape};
 use mantile::serving::instance::Instance;
@@ -90,7 +90,7 @@ fn small() -> impl Strategy<Value = Small> {
 
 /// The question with other lengths, traffic and limits.
 fn with(
-    question: &Problem,
+    problem: &Problem,
     lengths: Lengths,
     traffic: Traffic,
     limits: LatencyLimits,
@@ -98,22 +98,22 @@ fn with(
 ) -> Problem {
     let catalog = mantile::store::catalog::Catalog::default();
     let runtime = catalog.load(runtime).unwrap();
-    let Problem { graph, cluster, formats, stated, aims, axes, .. } = question.clone();
+    let Problem { graph, cluster, formats, workload: stated, aims, axes, .. } = problem.clone();
     let graph = mantile::graph::model::ModelGraph { max_context: None, ..graph };
     let stated = WorkloadInputs { lengths, ..stated };
     Problem::new(graph, cluster, &runtime, formats, stated, traffic, limits, (aims, axes))
 }
 
 /// The most requests of a rank that any shape holds.
-fn most_requests(question: &Problem) -> u64 {
-    let formats = 0..question.formats.len();
+fn most_requests(problem: &Problem) -> u64 {
+    let formats = 0..problem.formats.len();
     let plans = formats
-        .flat_map(|formats| brute::plans(question, formats).into_iter().map(move |plan| (formats, plan)));
+        .flat_map(|formats| brute::plans(problem, formats).into_iter().map(move |plan| (formats, plan)));
     let shapes = plans.flat_map(|(formats, plan)| {
-        let cuts = cuts(question, plan).into_iter();
+        let cuts = cuts(problem, plan).into_iter();
         cuts.filter_map(move |stages| {
-            let instance = Instance::new(&question.graph, plan, stages, question.tiers());
-            shape(question, formats, &instance, Nothing).ok()
+            let instance = Instance::new(&problem.graph, plan, stages, problem.tiers());
+            shape(problem, formats, &instance, Nothing).ok()
         })
     });
     shapes.map(|shape| shape.fits).max().unwrap_or(0)
@@ -135,9 +135,9 @@ impl Small {
         let none = LatencyLimits::default();
         let mut lengths = Lengths { isl: 1 << 12, osl: self.osl, prefix: 0 };
         let free = loop {
-            let question = with(&asked, lengths, Traffic::Free, none, self.runtime);
-            if most_requests(&question) <= self.most {
-                break question;
+            let problem = with(&asked, lengths, Traffic::Free, none, self.runtime);
+            if most_requests(&problem) <= self.most {
+                break problem;
             }
             lengths.isl += lengths.isl / 2;
         };
@@ -152,16 +152,16 @@ impl Small {
                 Traffic::InFlight((self.most as f64 * asked.cluster.devices() as f64 * part).ceil() as u64)
             }
         };
-        let mut question = with(&asked, lengths, traffic, limits, self.runtime);
-        question.offload = OffloadPolicy::Never;
-        question
+        let mut problem = with(&asked, lengths, traffic, limits, self.runtime);
+        problem.offload = OffloadPolicy::Never;
+        problem
     }
 }
 
 /// A candidate in one line.
 fn label(candidate: &Candidate) -> String {
     let pool = |pool: &PoolPlan| {
-        let PoolPlan { duty, plan, stages, replicas, concurrency } = pool;
+        let PoolPlan { role: duty, plan, stages, replicas, concurrency } = pool;
         format!("{duty:?} {replicas} x {} {stages:?} at {concurrency}", plan.label())
     };
     let pools: Vec<_> = candidate.pools.iter().map(pool).collect();
@@ -180,12 +180,12 @@ fn beats(a: &[f64], b: &[f64]) -> bool {
 
 /// Of unlike instances that prefill, decode or do both.
 fn is_mix(candidate: &Candidate) -> bool {
-    candidate.pools.len() > if candidate.apart() { 2 } else { 1 }
+    candidate.pools.len() > if candidate.is_disaggregated() { 2 } else { 1 }
 }
 
-fn same_optimum(question: &Problem, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
+fn same_optimum(problem: &Problem, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
     let mix = outcome.best.as_ref().is_some_and(|best| is_mix(&best.candidate));
-    let crowded = matches!(question.traffic, Traffic::InFlight(_));
+    let crowded = matches!(problem.traffic, Traffic::InFlight(_));
     let counted = || known.iter().filter(|known| known.shown || !crowded);
     let met = counted().next().is_some();
     prop_assert!(
@@ -194,9 +194,9 @@ fn same_optimum(question: &Problem, outcome: &Outcome, known: &[Known]) -> Resul
         known.len()
     );
     let Some(best) = &outcome.best else { return Ok(()) };
-    prop_assert!(question.missed(&best.point).is_none(), "the optimum misses a limit: {:?}", best);
+    prop_assert!(problem.missed(&best.point).is_none(), "the optimum misses a limit: {:?}", best);
     let mut equals: Vec<&Known> = counted().collect();
-    for (rank, aim) in question.aims.iter().enumerate() {
+    for (rank, aim) in problem.aims.iter().enumerate() {
         let value = |point: &Point| cost(point, aim.metric, aim.direction);
         let least = equals.iter().map(|known| value(&known.point)).fold(f64::INFINITY, f64::min);
         let found = value(&best.point);
@@ -217,19 +217,19 @@ fn same_optimum(question: &Problem, outcome: &Outcome, known: &[Known]) -> Resul
     Ok(())
 }
 
-fn same_front(question: &Problem, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
-    let front: Vec<_> = outcome.front.iter().map(|found| (ranks(question, &found.point), found)).collect();
-    let known: Vec<_> = known.iter().map(|known| (ranks(question, &known.point), known)).collect();
+fn same_front(problem: &Problem, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
+    let front: Vec<_> = outcome.front.iter().map(|found| (ranks(problem, &found.point), found)).collect();
+    let known: Vec<_> = known.iter().map(|known| (ranks(problem, &known.point), known)).collect();
     for (ranks, found) in &front {
         // Of mixes not every load is tried.
-        let unlike =
-            is_mix(&found.candidate) && (found.candidate.apart() || question.traffic != Traffic::Free);
+        let unlike = is_mix(&found.candidate)
+            && (found.candidate.is_disaggregated() || problem.traffic != Traffic::Free);
         prop_assert!(
             unlike || known.iter().any(|(other, _)| other == ranks),
             "nobody deploys {}",
             label(&found.candidate)
         );
-        let crowded = matches!(question.traffic, Traffic::InFlight(_));
+        let crowded = matches!(problem.traffic, Traffic::InFlight(_));
         let mut alike =
             known.iter().filter(|(_, known)| !is_mix(&known.candidate) && (known.shown || !crowded));
         let better = alike.find(|(other, _)| beats(other, ranks));
@@ -237,8 +237,7 @@ fn same_front(question: &Problem, outcome: &Outcome, known: &[Known]) -> Result<
         prop_assert!(better.is_none(), "{:?} {} is beaten by {:?}", ranks, label(&found.candidate), better);
     }
     let all = &known;
-    for (ranks, known) in known.iter().filter(|(_, known)| known.shown && listed(question, &known.candidate))
-    {
+    for (ranks, known) in known.iter().filter(|(_, known)| known.shown && listed(problem, &known.candidate)) {
         let covered = front.iter().any(|(other, _)| covers(other, ranks))
             || all.iter().any(|(other, _)| beats(other, ranks));
         let front = || front.iter().map(|(ranks, found)| format!("\n{ranks:?} {}", label(&found.candidate)));
@@ -247,7 +246,7 @@ fn same_front(question: &Problem, outcome: &Outcome, known: &[Known]) -> Result<
             "{:?} {} is missing on the front of {:?}:{}",
             ranks,
             label(&known.candidate),
-            question.axes,
+            problem.axes,
             front().collect::<String>()
         );
     }
@@ -256,36 +255,36 @@ fn same_front(question: &Problem, outcome: &Outcome, known: &[Known]) -> Result<
 
 /// Whether the front lists a deployment, where nothing beats it: of like instances one or as many as there is room for,
 /// unless output in all was named as an axis.
-fn listed(question: &Problem, candidate: &Candidate) -> bool {
+fn listed(problem: &Problem, candidate: &Candidate) -> bool {
     let [only] = &candidate.pools[..] else { return true };
-    let most = question.room().most(only.plan.devices());
-    question.counts || question.traffic != Traffic::Free || only.replicas == 1 || only.replicas == most
+    let most = problem.capacity().most(only.plan.devices());
+    problem.counts || problem.traffic != Traffic::Free || only.replicas == 1 || only.replicas == most
 }
 
 fn agrees(small: &Small) -> Result<(), TestCaseError> {
-    let question = small.question();
-    answer(&question).map_err(|error| match error {
+    let problem = small.question();
+    answer(&problem).map_err(|error| match error {
         TestCaseError::Fail(why) => TestCaseError::fail(format!(
             "{why}\n{small:?}\n{:?} {:?}",
-            question.stated.lengths, question.traffic
+            problem.workload.lengths, problem.traffic
         )),
         reject => reject,
     })
 }
 
-fn answer(question: &Problem) -> Result<(), TestCaseError> {
-    let outcome = run(question, &UNWATCHED);
-    let known = everything(question);
-    same_optimum(question, &outcome, &known)?;
-    same_front(question, &outcome, &known)?;
+fn answer(problem: &Problem) -> Result<(), TestCaseError> {
+    let outcome = run(problem, &UNWATCHED);
+    let known = everything(problem);
+    same_optimum(problem, &outcome, &known)?;
+    same_front(problem, &outcome, &known)?;
     adds_up(&outcome)?;
     // However little the front shows, the optimum considers all.
-    let mut short = question.clone();
+    let mut short = problem.clone();
     short.front_sampling =
         FrontSampling { every_load_up_to: 2, decode_workers: 1, across_domains_up_to: 2, any_size_up_to: 2 };
     let outcome = run(&short, &UNWATCHED);
     adds_up(&outcome)?;
-    same_optimum(question, &outcome, &known)
+    same_optimum(problem, &outcome, &known)
 }
 
 /// Nothing is both evaluated and pruned.
@@ -295,16 +294,16 @@ fn adds_up(Outcome { census, .. }: &Outcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn everything(question: &Problem) -> Vec<Known> {
-    let shapes = brute::shapes(question);
-    let laid: Vec<_> = shapes.iter().map(|shape| PreparedShape::new(question, shape)).collect();
-    let mut known = brute::together(question, &laid);
-    let unlike = brute::unlike(question, &laid, &known);
-    if mixes(question) {
-        let mixed = brute::mixes(question, &known);
+fn everything(problem: &Problem) -> Vec<Known> {
+    let shapes = brute::shapes(problem);
+    let laid: Vec<_> = shapes.iter().map(|shape| PreparedShape::new(problem, shape)).collect();
+    let mut known = brute::together(problem, &laid);
+    let unlike = brute::unlike(problem, &laid, &known);
+    if mixes(problem) {
+        let mixed = brute::mixes(problem, &known);
         known.extend(mixed);
     }
-    known.extend(brute::apart(question, &laid));
+    known.extend(brute::apart(problem, &laid));
     known.extend(unlike);
     known
 }

@@ -63,11 +63,11 @@ fn exact(role: usize, block: &Block, graph: &ModelGraph, plan: &ParallelPlan) ->
 }
 
 fn add_up(case: &Case) -> Result<(), TestCaseError> {
-    let graph = &case.question.graph;
+    let graph = &case.problem.graph;
     for pool in &case.candidate.pools {
         let plan = pool.plan;
         for phase in [Phase::Prefill, Phase::Decode] {
-            let sharded = shard(graph, plan, phase, case.question.tiers());
+            let sharded = shard(graph, plan, phase, case.problem.tiers());
             for (block, shards) in blocks(graph, &sharded) {
                 for (role, whole) in whole(block).into_iter().enumerate() {
                     let parts = parts(role, &plan);
@@ -96,8 +96,8 @@ fn what_devices_hold_adds_up_to_the_whole() {
 }
 
 fn stages(case: &Case) -> Result<(), TestCaseError> {
-    let graph = &case.question.graph;
-    for instance in case.candidate.instances(&case.question) {
+    let graph = &case.problem.graph;
+    for instance in case.candidate.instances(&case.problem) {
         prop_assert_eq!(instance.kinds.iter().map(|kind| kind.times).sum::<u64>(), instance.plan.pp);
         prop_assert_eq!(instance.kinds.iter().filter(|kind| kind.first).count(), 1);
         prop_assert_eq!(instance.kinds.iter().filter(|kind| kind.last).count(), 1);
@@ -117,8 +117,8 @@ fn pipeline_stages_hold_every_layer_once() {
 /// All devices together hold all weights at their size, one device alone exactly those, and the fullest
 /// device no less than any other.
 fn weighty(case: &Case) -> Result<(), TestCaseError> {
-    let question = &case.question;
-    let machine = question.formats[case.candidate.formats].plain();
+    let problem = &case.problem;
+    let machine = problem.formats[case.candidate.formats].plain();
     let bytes = |elements: &Elements| -> f64 {
         let one = |(role, count): (usize, &u64)| {
             *count as f64 * machine.chip.weight_bytes(machine.quantised[role]).value()
@@ -131,10 +131,10 @@ fn weighty(case: &Case) -> Result<(), TestCaseError> {
         let towers: f64 = parts.map(|part| bytes(&whole(&part.block)) * part.repeats() as f64).sum();
         layers.sum::<f64>() + towers + bytes(&whole(&graph.embedding)) + bytes(&whole(&graph.head))
     };
-    let draft = question.graph.draft.as_ref().map_or(0.0, |draft| model(&draft.graph));
-    let all = model(&question.graph) + draft;
-    for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
-        let held = residency(&Plain, &instance, Phase::Decode, machine, question.terms(), pool.concurrency);
+    let draft = problem.graph.draft.as_ref().map_or(0.0, |draft| model(&draft.graph));
+    let all = model(&problem.graph) + draft;
+    for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(problem)) {
+        let held = residency(&Plain, &instance, Phase::Decode, machine, problem.terms(), pool.concurrency);
         let load = CachedSequences::whole(Qty(1.0), Qty(1.0));
         let stage = |kind| stage_footprint(&Plain, &instance, Phase::Decode, kind, load, machine);
         let stages: Vec<_> = instance.kinds.iter().map(|kind| (kind.times, stage(kind))).collect();
@@ -160,21 +160,21 @@ fn memory_is_never_below_the_weights() {
 fn exchanges(model: &ShardedModel) -> usize {
     let ends = [&*model.embedding, &*model.head];
     let steps = ends.into_iter().chain(model.blocks.iter()).flat_map(|block| &block.steps);
-    steps.filter(|step| matches!(step.task, Task::Exchange(_))).count()
+    steps.filter(|step| matches!(step.task, Task::Communicate(_))).count()
         + usize::from(model.handover.is_some())
 }
 
 #[test]
 fn one_device_exchanges_nothing() {
-    for file in Catalog::default().shelf(CatalogKind::Models).into_keys() {
-        let question = {
+    for file in Catalog::default().entries(CatalogKind::Models).into_keys() {
+        let problem = {
             // Some checkpoints are in several formats, and ask for one.
             let any = Some("any".to_owned());
             let scenario = Scenario { weight_format: any, ..super::ask::on(&file, "dgx-h200") };
             super::ask::ask(&scenario).unwrap()
         };
-        let layers = question.graph.layers.value as u32;
-        let lay = |plan| Instance::new(&question.graph, plan, vec![layers], question.tiers());
+        let layers = problem.graph.layers.value as u32;
+        let lay = |plan| Instance::new(&problem.graph, plan, vec![layers], problem.tiers());
         let alone = lay(ParallelPlan::SINGLE);
         assert_eq!(exchanges(&alone.prefill) + exchanges(&alone.decode), 0, "{file}");
         let two = lay(ParallelPlan { tp: 2, moe_tp: 2, ..ParallelPlan::SINGLE });
@@ -184,7 +184,7 @@ fn one_device_exchanges_nothing() {
 
 /// Every degree above one brings an exchange, in the phase that it divides.
 fn divided(case: &Case) -> Result<(), TestCaseError> {
-    for instance in case.candidate.instances(&case.question) {
+    for instance in case.candidate.instances(&case.problem) {
         let ParallelPlan { tp, pp, cp, ep, .. } = instance.plan;
         let together = exchanges(&instance.prefill) + exchanges(&instance.decode);
         prop_assert_eq!(together > 0, tp > 1 || pp > 1 || cp > 1 || ep > 1 || instance.plan.moe_tp > 1);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use mantile::report::proof::proof;
 use mantile::search::outcome::Status;
 use mantile::search::point::{before, place};
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::objective::Direction;
 use mantile::spec::scenario::Scenario;
@@ -20,7 +20,7 @@ fn question(model: &str, hardware: &str, objective: &str, concurrency: Option<u6
         concurrency,
         ..Scenario::default()
     };
-    ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap()
+    ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().problem().unwrap()
 }
 
 /// Stopped at once, after some shapes, and after all of them when pairs are looked at: against the whole search.
@@ -37,21 +37,21 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
         ("Llama-3.1-8B", "4xh100", "perf-per-watt", None),
     ] {
         let name = format!("{model} on {hardware} for {objective}");
-        let question = question(model, hardware, objective, concurrency);
-        let whole = run(&question, &UNWATCHED);
+        let problem = question(model, hardware, objective, concurrency);
+        let whole = run(&problem, &UNWATCHED);
         let best = whole.best.clone().unwrap();
-        let aim = question.aims[0];
+        let aim = problem.aims[0];
         let figure = |point: &mantile::search::point::Point| point[place(aim.metric)];
         assert_eq!(whole.bound, Some(figure(&best.point)), "{name}: what is proved is its own bound");
-        assert_eq!(proof(&question, &whole).gap, Some(0.0));
+        assert_eq!(proof(&problem, &whole).gap, Some(0.0));
         let ticks = AtomicUsize::new(0);
         let counting = Control { progress: &|_, _| {}, stop: &|| ticks.fetch_add(1, Relaxed) == usize::MAX };
-        run(&question, &counting);
+        run(&problem, &counting);
         let all = ticks.load(Relaxed);
         for most in [0, 1, 3, all / 4, all / 2, all * 3 / 4, all - 1] {
             let asked = AtomicUsize::new(0);
             let stop = || asked.fetch_add(1, Relaxed) >= most;
-            let stopped = run(&question, &Control { progress: &|_, _| {}, stop: &stop });
+            let stopped = run(&problem, &Control { progress: &|_, _| {}, stop: &stop });
             let bound = stopped.bound.unwrap_or_else(|| panic!("{name} after {most}: no bound"));
             // Bounds allow for rounding themselves; eleven digits are told apart.
             let hair = 1e-9 * bound.abs();
@@ -60,12 +60,12 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
                 Direction::Maximize => bound >= figure(&best.point) - hair,
             };
             assert!(holds, "{name} after {most} of {all}: {bound}, but {}", figure(&best.point));
-            let proof = proof(&question, &stopped);
+            let proof = proof(&problem, &stopped);
             match (&stopped.best, stopped.status) {
                 (Some(found), Status::Feasible) => {
                     feasible += 1;
-                    assert!(!before(&found.point, &best.point, &question.aims), "{name}");
-                    assert!(question.missed(&found.point).is_none());
+                    assert!(!before(&found.point, &best.point, &problem.aims), "{name}");
+                    assert!(problem.missed(&found.point).is_none());
                     let gap = (figure(&found.point) - bound).abs() / figure(&found.point).abs();
                     assert!((proof.gap.unwrap() - gap).abs() < 1e-12, "{name}");
                     told += usize::from(gap < 1.0);
@@ -83,9 +83,9 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
 
 #[test]
 fn of_requests_at_a_rate_nobody_tells_what_was_not_looked_at() {
-    let mut question = question("Llama-3.1-8B", "2xl40s", "throughput", None);
-    question.traffic = mantile::search::question::Traffic::Rate(0.5);
-    let stopped = run(&question, &Control { stop: &|| true, ..UNWATCHED });
+    let mut problem = question("Llama-3.1-8B", "2xl40s", "throughput", None);
+    problem.traffic = mantile::search::problem::Traffic::Rate(0.5);
+    let stopped = run(&problem, &Control { stop: &|| true, ..UNWATCHED });
     assert_eq!((stopped.status, stopped.bound), (Status::Unknown, None));
-    assert!(proof(&question, &stopped).proved_by.starts_with("no bound: "));
+    assert!(proof(&problem, &stopped).proved_by.starts_with("no bound: "));
 }

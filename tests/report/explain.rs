@@ -4,26 +4,26 @@ use mantile::quantity::ledger::{Explanation, Ledger};
 use mantile::report::explain::explained;
 use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::Candidate;
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 
 use super::{plain, pose, reads_well, scenario};
 
 /// TPOT of a deployment, `depth` levels deep: as data and as text.
-fn told(question: &Problem, candidate: &Candidate, depth: usize) -> (Explanation, String) {
+fn told(problem: &Problem, candidate: &Candidate, depth: usize) -> (Explanation, String) {
     let ledger = Ledger::new();
-    let number = candidate.evaluate(&&ledger, question, &mut ()).metrics.tpot;
+    let number = candidate.evaluate(&&ledger, problem, &mut ()).metrics.tpot;
     let explanation = ledger.explain(number, depth);
-    let text = plain(&explained(candidate, question, &explanation, depth, &[]));
+    let text = plain(&explained(candidate, problem, &explanation, depth, &[]));
     (explanation, text)
 }
 
 /// TPOT of the best deployment.
 fn tpot(asked: &Scenario, depth: usize) -> (Explanation, String) {
-    let (_, question) = pose(asked);
-    let best = run(&question, &UNWATCHED).best.unwrap();
-    told(&question, &best.candidate, depth)
+    let (_, problem) = pose(asked);
+    let best = run(&problem, &UNWATCHED).best.unwrap();
+    told(&problem, &best.candidate, depth)
 }
 
 fn visit<'a>(explanation: &'a Explanation, see: &mut impl FnMut(&'a Explanation)) {
@@ -68,9 +68,9 @@ fn what_is_cut_off_says_how_to_go_on() {
 #[test]
 fn a_number_that_is_another_takes_one_line() {
     // In pools apart no prompt delays an answer: TPOT is the decode cycle.
-    let (_, question) = pose(&scenario("Llama-3.1-8B", "2xh100"));
-    let candidate = candidate(&question, &"prefill tp1, decode tp1".parse().unwrap()).unwrap();
-    let (explanation, text) = told(&question, &candidate, 1);
+    let (_, problem) = pose(&scenario("Llama-3.1-8B", "2xh100"));
+    let candidate = candidate(&problem, &"prefill tp1, decode tp1".parse().unwrap()).unwrap();
+    let (explanation, text) = told(&problem, &candidate, 1);
     assert_eq!(explanation.substituted.as_deref(), Some(explanation.text.as_str()));
     let line = format!("{} = {}", explanation.formula.unwrap(), explanation.text);
     assert!(text.contains(&line), "{line}:\n{text}");
@@ -79,10 +79,10 @@ fn a_number_that_is_another_takes_one_line() {
 
 #[test]
 fn what_is_broken_is_told_before_the_number() {
-    let (_, question) = pose(&scenario("Llama-3.1-8B", "1xh100"));
-    let candidate = candidate(&question, &"tp1".parse().unwrap()).unwrap();
+    let (_, problem) = pose(&scenario("Llama-3.1-8B", "1xh100"));
+    let candidate = candidate(&problem, &"tp1".parse().unwrap()).unwrap();
     let ledger = Ledger::new();
-    let number = candidate.evaluate(&&ledger, &question, &mut ()).metrics.tpot;
-    let text = explained(&candidate, &question, &ledger.explain(number, 1), 1, &["too slow".to_string()]);
+    let number = candidate.evaluate(&&ledger, &problem, &mut ()).metrics.tpot;
+    let text = explained(&candidate, &problem, &ledger.explain(number, 1), 1, &["too slow".to_string()]);
     assert!(plain(&text).starts_with("INFEASIBLE: too slow\n"), "{text}");
 }

@@ -62,7 +62,7 @@ fn memory(weights: f64) -> MemoryReport {
 /// Two prefill instances of pp2 and a decode instance of tp2, one of seven devices idle; or three of tp2.
 fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
     let (front, back) = (pool(PoolRole::Prefill, (1, 2), 2, "pp2"), pool(PoolRole::Decode, (2, 1), 1, "tp2"));
-    let both = pool(PoolRole::Both, (2, 1), 3, "tp2");
+    let both = pool(PoolRole::Aggregated, (2, 1), 3, "tp2");
     let (mode, label) =
         if apart { ("disaggregated", "prefill 2 x pp2, decode 1 x tp2") } else { ("aggregated", "3 x tp2") };
     let (prefill, decode) = if apart { (front, back) } else { (both.clone(), both) };

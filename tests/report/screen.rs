@@ -78,7 +78,7 @@ fn flags_of_a_scenario_pose_it_again() {
     };
     let Cli { command, optimize, .. } = typed(&format!("mantile-opt {}", scenario.flags()));
     assert!(command.is_none());
-    assert_eq!(optimize.question.stated, scenario);
+    assert_eq!(optimize.problem.scenario, scenario);
     assert_eq!(Scenario::default().flags(), "");
 }
 

@@ -47,7 +47,7 @@ fn spoil(tree: &mut Value, path: &[prop::sample::Index], value: Value) {
 }
 
 fn shipped(kind: CatalogKind, at: prop::sample::Index) -> Value {
-    let shelf = Catalog::default().shelf(kind);
+    let shelf = Catalog::default().entries(kind);
     let file = shelf.values().nth(at.index(shelf.len())).unwrap();
     serde_json::from_str(&file.text().unwrap()).unwrap()
 }

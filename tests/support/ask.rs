@@ -1,6 +1,6 @@
 //! Scenarios put to the built-in catalogues.
 
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::spec::error::Error;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -8,7 +8,7 @@ use mantile::store::resolved_scenario::ResolvedScenario;
 
 /// The question that a scenario puts.
 pub fn ask(scenario: &Scenario) -> Result<Problem, Error> {
-    ResolvedScenario::resolve(&Catalog::default(), scenario)?.question()
+    ResolvedScenario::resolve(&Catalog::default(), scenario)?.problem()
 }
 
 /// A model on some hardware, nothing else stated.

@@ -7,7 +7,7 @@ use mantile::plan::enumerate::enumerate;
 use mantile::plan::legal::{LegalLimits, check, has_experts};
 use mantile::plan::parallel::ParallelPlan;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
-use mantile::search::question::Problem;
+use mantile::search::problem::Problem;
 use mantile::search::shape::cuts;
 use mantile::serving::terms::OffloadTarget;
 use mantile::spec::image::ImageSize;
@@ -24,15 +24,15 @@ use super::ask::{ask, on};
 /// A deployment and the question it answers.
 pub struct Case {
     /// What is asked.
-    pub question: Problem,
+    pub problem: Problem,
     /// What is deployed.
     pub candidate: Candidate,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Problem { graph, cluster, runtime, stated, traffic, .. } = &self.question;
-        let formats = &self.question.formats[self.candidate.formats];
+        let Problem { graph, cluster, runtime, workload: stated, traffic, .. } = &self.problem;
+        let formats = &self.problem.formats[self.candidate.formats];
         writeln!(
             f,
             "{} with {} layers on {} by {}",
@@ -130,7 +130,7 @@ pub fn draws() -> impl Strategy<Value = Draw> {
 static NAMES: LazyLock<[Vec<String>; 3]> = LazyLock::new(|| {
     let catalog = Catalog::default();
     let mut names = [CatalogKind::Models, CatalogKind::Systems, CatalogKind::Runtimes]
-        .map(|kind| catalog.shelf(kind).into_keys().collect::<Vec<_>>());
+        .map(|kind| catalog.entries(kind).into_keys().collect::<Vec<_>>());
     // Systems whose devices lack a figure are refused before anything runs.
     names[1].retain(|system| catalog.hardware(system).is_ok());
     names
@@ -180,8 +180,8 @@ impl Draw {
                 let sure = |scenario: Scenario| Scenario { risk: Some(self.risk), ..scenario };
                 let guessing = self.guesses.map(|_| [draft("mtp"), draft(&model)]).into_iter().flatten();
                 let all = guessing.chain([scenario.clone()]).flat_map(|one| [sure(one.clone()), one]);
-                if let Some(question) = all.map(|scenario| ask(&scenario)).find_map(Result::ok) {
-                    return question;
+                if let Some(problem) = all.map(|scenario| ask(&scenario)).find_map(Result::ok) {
+                    return problem;
                 }
             }
         }
@@ -194,17 +194,17 @@ impl Draw {
 
     /// The case itself.
     pub fn case(&self) -> Case {
-        let question = self.question();
-        let formats = self.names[3].index(question.formats.len());
-        let plans = plans(&question, formats);
+        let problem = self.question();
+        let formats = self.names[3].index(problem.formats.len());
+        let plans = plans(&problem, formats);
         let pool = |which: usize, duty| {
             let plan = plans[self.plans[which].index(plans.len())];
-            let cuts = cuts(&question, plan);
+            let cuts = cuts(&problem, plan);
             let stages = cuts[self.cut.index(cuts.len())].clone();
             let (replicas, concurrency) = (self.replicas[which], self.concurrency[which]);
-            PoolPlan { duty, plan, stages, replicas, concurrency }
+            PoolPlan { role: duty, plan, stages, replicas, concurrency }
         };
-        let linked = !question.cluster.tiers.is_empty();
+        let linked = !problem.cluster.tiers.is_empty();
         let (pools, offload) = match self.pools {
             Pools::Split if linked => {
                 (vec![pool(0, PoolRole::Prefill), pool(1, PoolRole::Decode)], OffloadTarget::Nothing)
@@ -215,30 +215,32 @@ impl Draw {
                     (1, PoolRole::Decode),
                     (1, PoolRole::Prefill),
                     (0, PoolRole::Decode),
-                    (0, PoolRole::Both),
+                    (0, PoolRole::Aggregated),
                 ];
                 (all.map(|(which, duty)| pool(which, duty)).to_vec(), OffloadTarget::Nothing)
             }
-            Pools::Mixed => (vec![pool(0, PoolRole::Both), pool(1, PoolRole::Both)], self.offload),
-            _ => (vec![pool(0, PoolRole::Both)], self.offload),
+            Pools::Mixed => {
+                (vec![pool(0, PoolRole::Aggregated), pool(1, PoolRole::Aggregated)], self.offload)
+            }
+            _ => (vec![pool(0, PoolRole::Aggregated)], self.offload),
         };
-        Case { candidate: Candidate { formats, pools, offload }, question }
+        Case { candidate: Candidate { formats, pools, offload }, problem }
     }
 }
 
 /// Every legal plan, whatever the runtime has of degrees; for dense models also with data parallelism.
-pub fn plans(question: &Problem, formats: usize) -> Vec<ParallelPlan> {
-    let limits = question.legal_limits(&question.formats[formats]);
+pub fn plans(problem: &Problem, formats: usize) -> Vec<ParallelPlan> {
+    let limits = problem.legal_limits(&problem.formats[formats]);
     let limits = LegalLimits { devices: limits.devices.min(MOST_DEVICES), runtime: None, ..limits };
-    let mut plans = enumerate(&question.graph, &limits).legal;
-    if !has_experts(&question.graph) {
+    let mut plans = enumerate(&problem.graph, &limits).legal;
+    if !has_experts(&problem.graph) {
         let shared =
             plans.iter().filter(|plan| plan.cp > 1).map(|plan| ParallelPlan { dp: plan.cp, cp: 1, ..*plan });
         let shared: Vec<_> = shared.collect();
         plans.extend(shared);
     }
     for plan in &plans {
-        check(&question.graph, plan, &limits).unwrap_or_else(|reason| panic!("{plan:?}: {reason}"));
+        check(&problem.graph, plan, &limits).unwrap_or_else(|reason| panic!("{plan:?}: {reason}"));
     }
     plans
 }

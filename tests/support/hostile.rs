@@ -11,7 +11,7 @@ use mantile::cli::verify::Verify;
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
 use mantile::quantity::unit::{humanize, parse};
-use mantile::report::answer::estimated;
+use mantile::report::answer::estimate_result;
 use mantile::report::rows::csv;
 use mantile::report::text;
 use mantile::request::{build_candidate, inputs, validate};
@@ -97,22 +97,22 @@ pub fn hardware(text: &str) {
     let _ = (entry::<Link>(text), from_json::<Scenario>(text, "a scenario").map(|asked| asked.check()));
     let _ = from_json::<Defaults>(text, "defaults").map(|defaults| ranges::defaults(&defaults));
     if let Some(runtime) = entry::<Runtime>(text)
-        && let Ok(problem) = problem(catalog().hardware("1xh100").unwrap(), &Scenario::default())
+        && let Ok(resolved) = problem(catalog().hardware("1xh100").unwrap(), &Scenario::default())
     {
-        deployed(&ResolvedScenario { runtime, ..problem });
+        deployed(&ResolvedScenario { runtime, ..resolved });
     }
     if let Some(device) = entry::<Device>(text)
         && let Ok(cluster) = Cluster::build(&alone(&device), device.clone(), 1, 1)
-        && let Ok(problem) = problem(cluster, &Scenario::default())
+        && let Ok(resolved) = problem(cluster, &Scenario::default())
     {
-        deployed(&problem);
+        deployed(&resolved);
     }
     if let Some(system) = entry::<System>(text)
         && let Ok(device) = catalog().device("h100")
         && let Ok(cluster) = Cluster::build(&system, device, system.nodes, system.devices_per_node)
-        && let Ok(problem) = problem(cluster, &Scenario::default())
+        && let Ok(resolved) = problem(cluster, &Scenario::default())
     {
-        deployed(&problem);
+        deployed(&resolved);
     }
 }
 
@@ -126,11 +126,11 @@ fn problem(cluster: Cluster, asked: &Scenario) -> Result<ResolvedScenario, Error
 }
 
 /// One deployment, told in every way.
-fn deployed(problem: &ResolvedScenario) {
-    let Ok(question) = problem.question() else { return };
-    let Ok(plan) = problem.deployment.clone().unwrap_or_default().text() else { return };
-    let Ok(candidate) = build_candidate::candidate(&question, &plan) else { return };
-    let estimated = estimated(&question, inputs::report_inputs(problem, &question), &candidate);
+fn deployed(resolved: &ResolvedScenario) {
+    let Ok(problem) = resolved.problem() else { return };
+    let Ok(plan) = resolved.deployment.clone().unwrap_or_default().text() else { return };
+    let Ok(candidate) = build_candidate::candidate(&problem, &plan) else { return };
+    let estimated = estimate_result(&problem, inputs::report_inputs(resolved, &problem), &candidate);
     finite(&text::estimate(&estimated));
     finite(&csv(std::slice::from_ref(&estimated.candidate), &estimated.question));
 }
@@ -183,7 +183,7 @@ pub fn answer(text: &str) {
             [&asked.model, &asked.hardware, &asked.objective, &asked.workload, &asked.runtime, &asked.draft];
         let from_afar = |name: &&Option<String>| name.as_ref().is_some_and(|n| is_path(n) || n.contains(':'));
         if !names.iter().any(from_afar) {
-            let _ = ResolvedScenario::resolve(catalog(), &asked).and_then(|problem| problem.question());
+            let _ = ResolvedScenario::resolve(catalog(), &asked).and_then(|resolved| resolved.problem());
         }
         return;
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use mantile::report::answer::answer;
+use mantile::report::answer::optimize_result;
 use mantile::report::verify::optimize::verify;
 use mantile::request::inputs;
 use mantile::search::outcome::Status;
@@ -35,12 +35,12 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
         hardware: Some("2xl40s".into()),
         ..Scenario::default()
     };
-    let problem = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
-    let question = problem.question().unwrap();
+    let resolved = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
+    let problem = resolved.problem().unwrap();
     let told = |control: &Control| {
-        let outcome = run(&question, control);
-        let lower = inputs::lower_format(&problem, &outcome).unwrap();
-        answer(&question, inputs::report_inputs(&problem, &question), &outcome, lower, usize::MAX)
+        let outcome = run(&problem, control);
+        let lower = inputs::lower_format(&resolved, &outcome).unwrap();
+        optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX)
     };
     let fresh = told(&UNWATCHED);
     let asked = AtomicUsize::new(0);
@@ -48,7 +48,7 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
     let stopped = told(&Control { stop: &stop, ..UNWATCHED });
     assert_eq!(stopped.status, Status::Feasible);
     let value = to_value(&stopped).unwrap();
-    let check = |value: &_| verify(&question, value, &fresh, (300, 5));
+    let check = |value: &_| verify(&problem, value, &fresh, (300, 5));
     let sound = check(&value);
     assert!(sound.holds, "{:?}", sound.checks);
     let spoilings: &[Spoiling] = &[

@@ -1,11 +1,11 @@
 //! Saved placements.
 
 use mantile::report::place::PlacementResult;
-use mantile::report::place::build::placed;
+use mantile::report::place::build::placement_report;
 use mantile::report::verify::Verified;
 use mantile::report::verify::place::verify;
 use mantile::request::place::aim;
-use mantile::request::place::solve::found;
+use mantile::request::place::solve::answer_placement;
 use mantile::search::placement::chain::Stage;
 use mantile::search::placement::evaluate::PlacementEvaluator;
 use mantile::search::placement::sample::neighbours;
@@ -30,13 +30,13 @@ struct Asked {
 fn asked(value: &Value) -> Asked {
     let placing: PlacementScenario = serde_json::from_value(value["scenario"].clone()).unwrap();
     let (fresh, rigged) =
-        found(&Catalog::default(), &placing, &UNWATCHED).unwrap_or_else(|fault| panic!("{fault}"));
+        answer_placement(&Catalog::default(), &placing, &UNWATCHED).unwrap_or_else(|fault| panic!("{fault}"));
     Asked { placing, fresh, rigged }
 }
 
 impl Asked {
     fn check(&self, value: &Value) -> Verified {
-        let sets = [self.rigged.questions.as_slice(), self.rigged.offloaded.as_slice()];
+        let sets = [self.rigged.problems.as_slice(), self.rigged.offloaded.as_slice()];
         verify(&sets, aim(self.placing.objective), (value, &self.fresh), (300, 5))
     }
 }
@@ -157,21 +157,21 @@ fn stages_that_like_members_share_are_checked_too() {
 fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
     let value = saved(&FOUR_CARDS);
     let asked = asked(&value);
-    let questions = &asked.rigged.questions;
+    let questions = &asked.rigged.problems;
     let scales = PlacementEvaluator::new(&questions[0], aim(asked.placing.objective));
     let stage = |stage: &Value| Stage {
-        member: questions[0].offers.iter().position(|offer| stage["member"] == *offer.name).unwrap(),
+        member: questions[0].members.iter().position(|offer| stage["member"] == *offer.name).unwrap(),
         from: stage["first_layer"].as_u64().unwrap() as usize,
         to: stage["last_layer"].as_u64().unwrap() as usize + 1,
     };
     let best: Vec<Stage> = value["placement"]["stages"].as_array().unwrap().iter().map(stage).collect();
     let least = scales.seconds(&best, None).unwrap();
-    let beside = neighbours(&best, questions[0].offers.len());
-    let worse = beside.iter().filter_map(|stages| scales.told(stages, None, None).ok());
+    let beside = neighbours(&best, questions[0].members.len());
+    let worse = beside.iter().filter_map(|stages| scales.to_solved(stages, None, None).ok());
     let mut tried = 0;
     for worse in worse.filter(|other| other.seconds > least * 1.000001).step_by(7) {
         let mut other = value.clone();
-        other["placement"] = serde_json::to_value(placed(&questions[0], &worse)).unwrap();
+        other["placement"] = serde_json::to_value(placement_report(&questions[0], &worse)).unwrap();
         for key in ["objective_ms", "lower_bound_ms"] {
             other["certificate"][key] = json!(1e3 * worse.seconds);
         }

@@ -39,7 +39,7 @@ impl CheckFiles {
         // A folder with the structure of a user catalogue is read as one.
         let own = Catalog::at(Some(self.path.clone()));
         let laid_out = ["hardware", "models", "objectives"].iter().any(|name| self.path.join(name).is_dir());
-        let check = FileChecker { catalog: if laid_out { &own } else { catalog }, beside };
+        let check = FileChecker { catalog: if laid_out { &own } else { catalog }, neighbours: beside };
         let results: Vec<Result<CheckedFile, Error>> =
             paths.iter().map(|path| check.file(path, self.kind)).collect();
         let text = match self.output.format() {
@@ -51,7 +51,7 @@ impl CheckFiles {
             }
         };
         self.output.write(&text)?;
-        Ok(if results.iter().any(Result::is_err) { ExitStatus::Faulty } else { ExitStatus::Found })
+        Ok(if results.iter().any(Result::is_err) { ExitStatus::CheckFailed } else { ExitStatus::Success })
     }
 }
 

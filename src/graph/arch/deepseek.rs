@@ -110,7 +110,7 @@ pub fn build_dots1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let windows = interleaved_windows(keys, whole.layers, window, |layer| layer >= first)?;
     let windows = windows.into_iter();
     let mixers =
-        windows.map(|window| Mixer::Attention(Attention { reach: window.into(), ..attention.clone() }));
+        windows.map(|window| Mixer::Attention(Attention { mask: window.into(), ..attention.clone() }));
     layers(keys, whole, mixers.collect(), None, V3)
 }
 

@@ -82,7 +82,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let layer = |((index, full), width): ((u64, bool), Count)| {
         let reach = if full { AttentionMask::All } else { window };
         let source = if index >= first_shared { KvSource::Shared } else { KvSource::Own };
-        let mixer = Mixer::Attention(Attention { reach, source, ..attention.clone() });
+        let mixer = Mixer::Attention(Attention { mask: reach, source, ..attention.clone() });
         let network = Network::Dense(FeedForward::gated(hidden, width));
         Layer { arrangement: Arrangement::Sandwich, extras, ..Layer::of(hidden, mixer, network) }
     };

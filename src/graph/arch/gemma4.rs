@@ -76,7 +76,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         };
         let dense = FeedForward::gated(hidden, width);
         let network = match &moe {
-            Some(moe) => Network::Beside(dense, Box::new(moe.clone())),
+            Some(moe) => Network::DenseAndMoe(dense, Box::new(moe.clone())),
             None => Network::Dense(dense),
         };
         let extras = Extras { per_layer, altup: None, scalar: true };
@@ -189,7 +189,7 @@ impl Heads {
         let attention = Attention { qk_norm: QkNorm::PerHead, v_norm: true, ..attention };
         Ok(match full {
             true => Attention { source: self.source, ..attention },
-            false => Attention { reach: AttentionMask::Window(self.window), ..attention },
+            false => Attention { mask: AttentionMask::Window(self.window), ..attention },
         })
     }
 }

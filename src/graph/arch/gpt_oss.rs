@@ -38,7 +38,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let layer = |window: Option<Count>| {
         Layer::new(
-            Attention { reach: window.into(), ..attention.clone() },
+            Attention { mask: window.into(), ..attention.clone() },
             Network::Moe(Box::new(moe.clone())),
         )
     };

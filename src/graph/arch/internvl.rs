@@ -49,7 +49,7 @@ pub fn build_chat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = language(&inside, LANGUAGES)?;
     let mut tower = tower(&vision(keys, "")?, graph.hidden, &CHAT, tiles(keys)?)?;
     if keys.flag("dynamic_image_size", false)? && !keys.flag("use_thumbnail", false)? {
-        tower.sight = ImageProcessor::Untold;
+        tower.image_processor = ImageProcessor::Unknown;
     }
     Ok(wrap(graph, PLACE, vec![tower]))
 }

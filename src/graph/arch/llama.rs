@@ -29,7 +29,7 @@ pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["sliding_window_size", "attention_sink_size", "prefill_chunk_size"]);
     let whole = DecoderSpec::read(keys, false)?;
     let window = uniform_window(keys, Some(4096))?;
-    let attention = Attention { reach: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
+    let attention = Attention { mask: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     Ok(whole.uniform(Layer::new(attention, network)))
 }
@@ -62,7 +62,7 @@ fn windowed(
     let width = keys.count("intermediate_size")?;
     let network = Network::Dense(FeedForward { bias, ..FeedForward::gated(whole.hidden, width) });
     let layer = |window: Option<Count>| {
-        Layer::new(Attention { reach: window.into(), ..attention.clone() }, network.clone())
+        Layer::new(Attention { mask: window.into(), ..attention.clone() }, network.clone())
     };
     Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
 }

@@ -69,7 +69,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let layer = |(index, reach): (u64, AttentionMask)| {
         let network =
             if sparse(index) { Network::Moe(Box::new(moe.clone())) } else { Network::Dense(dense.clone()) };
-        Layer::new(Attention { reach, ..attention.clone() }, network)
+        Layer::new(Attention { mask: reach, ..attention.clone() }, network)
     };
     let layers = (0..).zip(reaches).map(layer).collect();
     Ok(whole.graph(layers, vec![]))

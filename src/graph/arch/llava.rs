@@ -50,7 +50,7 @@ fn with_two_matrices(
     let seen = vision(keys, encoder)?;
     let tower = match seen.says("model_type", "pixtral") && seen.has("model_type") {
         true => pixtral::tower(&seen, &pixtral::PixtralProjector { text: graph.hidden, merge: None, bias })?,
-        false => clip::tower(&seen, encoder, &ClipProjector::Two { text: graph.hidden, bias, newline })?,
+        false => clip::tower(&seen, encoder, &ClipProjector::TwoLayer { text: graph.hidden, bias, newline })?,
     };
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
@@ -132,6 +132,6 @@ pub fn build_paligemma(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         return Err(Error::new("projection_dim", width.to_string(), expected, fix));
     }
     seen.set_aside(&["num_image_tokens", "projector_hidden_act"]);
-    let tower = clip::tower(&seen, "siglip_vision_model", &ClipProjector::One { text: graph.hidden })?;
+    let tower = clip::tower(&seen, "siglip_vision_model", &ClipProjector::OneLayer { text: graph.hidden })?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }

@@ -152,7 +152,7 @@ pub fn build_falcon_h1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let ssd = Ssd { bias: [ssd.bias[0], out_bias], norm, ..ssd };
     let network =
         FeedForward { bias: mlp_bias, ..FeedForward::gated(hidden, keys.count("intermediate_size")?) };
-    let mixer = Mixer::Beside(attention, Box::new(Recurrent::Ssd(ssd)));
+    let mixer = Mixer::AttentionAndRecurrent(attention, Box::new(Recurrent::Ssd(ssd)));
     let layer = Layer::of(hidden, mixer, Network::Dense(network));
     Ok(whole.uniform(layer))
 }

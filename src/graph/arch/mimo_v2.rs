@@ -54,7 +54,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         let v_head_dim = Some(keys.count(v_head_dim)?);
         let (heads, kv_heads) = (keys.count(heads)?, keys.count(kv_heads)?);
         let attention = Attention::of(hidden, heads, kv_heads, Some(keys.count(head_dim)?))?;
-        Ok::<_, Error>(Attention { v_head_dim, qkv_bias: bias, sinks, reach, ..attention })
+        Ok::<_, Error>(Attention { v_head_dim, qkv_bias: bias, sinks, mask: reach, ..attention })
     };
     let full = attention(
         ["num_attention_heads", "num_key_value_heads", "head_dim", "v_head_dim"],
@@ -85,7 +85,7 @@ fn build_by_class(keys: &Keys<'_>, whole: DecoderSpec) -> Result<ModelGraph, Err
     let attention = |kv_heads, sinks, reach| {
         let attention = Attention::of(whole.hidden, heads, kv_heads, Some(head_dim))?;
         let v_head_dim = Some(v_head_dim);
-        Ok::<_, Error>(Attention { v_head_dim, qkv_bias: bias, sinks, reach, ..attention })
+        Ok::<_, Error>(Attention { v_head_dim, qkv_bias: bias, sinks, mask: reach, ..attention })
     };
     let full = attention(kv_heads, false, AttentionMask::All)?;
     let sliding = attention(twice, true, AttentionMask::Window(keys.count_or("sliding_window", 129)?))?;

@@ -45,7 +45,7 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
         v_head_dim,
         bias: keys.flag("attention_bias", false)?,
-        reach: AttentionMask::All,
+        mask: AttentionMask::All,
         indexer: None,
     };
     let network = FeedForward::gated(hidden, keys.count("intermediate_size")?);

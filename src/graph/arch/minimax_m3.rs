@@ -84,7 +84,7 @@ fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         let indexer = Some(indexer).filter(|_| sparse);
         let network =
             if experts { Network::Moe(Box::new(moe.clone())) } else { Network::Dense(dense.clone()) };
-        Layer::new(Attention { reach, indexer, ..attention.clone() }, network)
+        Layer::new(Attention { mask: reach, indexer, ..attention.clone() }, network)
     };
     let layers = sparse.into_iter().zip(with_experts).map(layer).collect();
     Ok(whole.graph(layers, vec![]))

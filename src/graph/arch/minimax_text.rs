@@ -32,7 +32,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         None => (0..whole.layers.value).map(|layer| layer % 2 == 0).collect(),
     };
     let reach = uniform_window(keys, None)?.into();
-    let attention = Attention { reach, ..Attention::read_stated(keys, hidden)? };
+    let attention = Attention { mask: reach, ..Attention::read_stated(keys, hidden)? };
     let chunk = keys.count_or("block_size", 256)?;
     let linear = Lightning { hidden, heads: attention.heads, head_dim: attention.head_dim, chunk };
     let moe = Moe::routed(

@@ -13,7 +13,7 @@ use crate::spec::model::keys::Keys;
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let window = uniform_window(keys, None)?;
-    let attention = Attention { reach: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
+    let attention = Attention { mask: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
     let moe = Moe::routed(
         whole.hidden,
         keys.count("num_local_experts")?,

@@ -23,7 +23,7 @@ pub fn build_phimoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole =
         DecoderSpec { norm, head_bias: keys.flag("lm_head_bias", false)?, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
-    let attention = Attention { reach: uniform_window(keys, None)?.into(), ..attention };
+    let attention = Attention { mask: uniform_window(keys, None)?.into(), ..attention };
     let moe = Moe { router: "mlp.router", ..local_experts(keys, whole.hidden)? };
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Moe(Box::new(moe))) }))
 }

@@ -28,7 +28,7 @@ pub fn build_stablelm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { norm, names: STABLELM_NAMES, ..DecoderSpec::read(keys, false)? };
     let attention = Attention {
         qkv_bias: keys.flag("use_qkv_bias", false)?,
-        qk_norm: if keys.flag("qk_layernorm", false)? { QkNorm::EachHeadApart } else { QkNorm::Absent },
+        qk_norm: if keys.flag("qk_layernorm", false)? { QkNorm::PerHeadTensors } else { QkNorm::Absent },
         ..Attention::read_stated(keys, whole.hidden)?
     };
     let parallel = keys.flag("use_parallel_residual", false)?;

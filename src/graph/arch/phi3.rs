@@ -14,7 +14,7 @@ use crate::spec::model::keys::Keys;
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let window = uniform_window(keys, None)?;
-    let attention = Attention { reach: window.into(), ..Attention::read_grouped(keys, whole.hidden)? };
+    let attention = Attention { mask: window.into(), ..Attention::read_grouped(keys, whole.hidden)? };
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }

@@ -130,7 +130,7 @@ fn dense(keys: &Keys<'_>, whole: DecoderSpec, attention: Attention) -> Result<Mo
     let windows = qwen_windows(keys, whole.layers)?;
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     let layer = |window: Option<Count>| {
-        Layer::new(Attention { reach: window.into(), ..attention.clone() }, network.clone())
+        Layer::new(Attention { mask: window.into(), ..attention.clone() }, network.clone())
     };
     Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
 }

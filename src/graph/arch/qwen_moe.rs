@@ -57,7 +57,7 @@ fn layers(keys: &Keys<'_>, whole: DecoderSpec, attention: Attention, moe: Moe) -
         } else {
             Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?))
         };
-        layers.push(Layer::new(Attention { reach: window.into(), ..attention.clone() }, network));
+        layers.push(Layer::new(Attention { mask: window.into(), ..attention.clone() }, network));
     }
     Ok(whole.graph(layers, vec![]))
 }

@@ -50,7 +50,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let window = keys.count_or("attention_window_size", 2048)?;
     let attention = Attention::read_grouped(keys, hidden)?;
     let attention =
-        Attention { qkv_bias: bias, o_bias: true, reach: AttentionMask::Window(window), ..attention };
+        Attention { qkv_bias: bias, o_bias: true, mask: AttentionMask::Window(window), ..attention };
     let width = keys.count_or_none("lru_width")?.unwrap_or(hidden);
     let blocks = attention.heads;
     let (Some(_), false) =

@@ -27,7 +27,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention {
         qkv_bias: bias,
         o_bias: bias,
-        reach: window.into(),
+        mask: window.into(),
         ..Attention::read_stated(keys, whole.hidden)?
     };
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, bias);

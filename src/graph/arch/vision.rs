@@ -48,9 +48,9 @@ fn side(image_size: Count, patch_size: Count) -> Result<u64, Error> {
 
 /// Images of any size, in cells of `merge` × `merge` patches, resized to whole cells.
 fn stretched(patch: u64, merge: u64, usual: Option<ImageSize>) -> ImageProcessor {
-    ImageProcessor::Cells(PatchGrid {
+    ImageProcessor::DynamicPatches(PatchGrid {
         side: patch * merge,
-        fit: SizeRounding::Nearest,
+        rounding: SizeRounding::Nearest,
         longest: None,
         row_end: 0,
         usual,

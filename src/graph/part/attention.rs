@@ -28,7 +28,7 @@ pub enum QkNorm {
     /// One scale of `head_dim` per head, in one tensor (Command R+).
     EachHead,
     /// One scale of `head_dim` per head, in a separate tensor each (StableLM-2-12B).
-    EachHeadApart,
+    PerHeadTensors,
     /// Over the whole projection, with one scale per element (MiniMax-M2, OLMo-2).
     WholeProjection,
 }
@@ -71,7 +71,7 @@ pub struct Attention {
     /// Q and K norms.
     pub qk_norm: QkNorm,
     /// The mask: which keys a query sees.
-    pub reach: AttentionMask,
+    pub mask: AttentionMask,
     /// The indexer, if the mask is a selection.
     pub indexer: Option<Indexer>,
     /// One learned logit per head in the softmax denominator (gpt-oss).
@@ -110,7 +110,7 @@ impl Attention {
             qkv_bias: false,
             o_bias: false,
             qk_norm: QkNorm::Absent,
-            reach: AttentionMask::All,
+            mask: AttentionMask::All,
             indexer: None,
             sinks: false,
         })
@@ -150,7 +150,7 @@ impl Attention {
 
     /// KV cache of one layer.
     pub fn caches(&self) -> Vec<Cache> {
-        let Attention { kv_heads, head_dim, reach, .. } = *self;
+        let Attention { kv_heads, head_dim, mask: reach, .. } = *self;
         let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
         let mut caches = match self.source {
             KvSource::Shared => vec![],
@@ -164,7 +164,7 @@ impl Attention {
 
     /// Adds the operators, from the normed stream to the output projection.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
-        let Attention { hidden, heads, kv_heads, head_dim, reach, .. } = *self;
+        let Attention { hidden, heads, kv_heads, head_dim, mask: reach, .. } = *self;
         let q_width = width("q_width", heads, head_dim, "num_attention_heads × head_dim");
         let kv_width = width("kv_width", kv_heads, head_dim, "num_key_value_heads × head_dim");
         let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
@@ -245,10 +245,10 @@ impl Attention {
         };
         let learns = match self.qk_norm {
             QkNorm::EachHead => NormRows::Stacked,
-            QkNorm::EachHeadApart => NormRows::Apart,
-            _ => NormRows::Alike,
+            QkNorm::PerHeadTensors => NormRows::PerTensor,
+            _ => NormRows::Shared,
         };
-        block.norm(from, NormSpec { name, tensor, width, rows, split, affine, learns })
+        block.norm(from, NormSpec { name, tensor, width, rows, split, affine, sharing: learns })
     }
 }
 

@@ -56,7 +56,7 @@ pub struct Compressed {
 
 impl Compressed {
     /// Reach of compressed entries, in tokens.
-    fn reach(compressor: Compressor) -> AttentionMask {
+    fn mask(compressor: Compressor) -> AttentionMask {
         match compressor.picker {
             None => AttentionMask::All,
             Some(Picker { top_k, .. }) => AttentionMask::Selected(Count::derived(
@@ -100,7 +100,7 @@ impl Compressed {
         let mut beyond = None;
         if let Some(compressor) = self.compressor {
             inputs.extend(self.compress(block, from, a, compressor));
-            beyond = Some((compressor.every, Compressed::reach(compressor)));
+            beyond = Some((compressor.every, Compressed::mask(compressor)));
         }
         let attention = Operator::CompressedAttention { heads, head_dim, window: self.window, beyond };
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);

@@ -54,7 +54,7 @@ impl Cross {
             rows: heads,
             split: Split::Heads,
             affine: Affine::Scale,
-            learns: NormRows::Alike,
+            sharing: NormRows::Shared,
         };
         let q = block.norm(q, q_norm);
         let mut weights: Vec<Weight> = ["k_proj", "v_proj"]

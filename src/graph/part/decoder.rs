@@ -126,7 +126,7 @@ impl DecoderSpec {
             mtp,
             draft: None,
             towers: vec![],
-            seen: None,
+            image_inputs: None,
             generates: true,
             layer_prefix: self.names.of("model.layers"),
             layer_block,

@@ -35,7 +35,7 @@ pub struct Latent {
     /// Biases on the down-projections and the output.
     pub bias: bool,
     /// The mask: which keys a query sees.
-    pub reach: AttentionMask,
+    pub mask: AttentionMask,
     /// The indexer that selects keys. `None` with a selection mask: reuses the selection of an earlier layer.
     pub indexer: Option<Indexer>,
 }
@@ -53,7 +53,7 @@ impl Latent {
             qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
             v_head_dim: keys.count("v_head_dim")?,
             bias: keys.flag("attention_bias", false)?,
-            reach: AttentionMask::All,
+            mask: AttentionMask::All,
             indexer: None,
         })
     }
@@ -88,7 +88,7 @@ impl Latent {
             rows: once(),
             split: Split::Replicate,
             affine: Affine::Scale,
-            learns: NormRows::Alike,
+            sharing: NormRows::Shared,
         };
         let q_head =
             sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
@@ -124,7 +124,7 @@ impl Latent {
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
-                reach: self.reach,
+                reach: self.mask,
             },
             vec![kv_b],
             &inputs,

@@ -30,7 +30,7 @@ pub enum Mixer {
     /// A recurrent mixer with a state instead of a KV cache.
     Recurrent(Box<Recurrent>),
     /// Attention and a recurrent mixer in parallel after the same norm (Falcon-H1).
-    Beside(Attention, Box<Recurrent>),
+    AttentionAndRecurrent(Attention, Box<Recurrent>),
     /// A matrix instead of attention (Nemotron-NAS).
     Linear,
     /// None, without a norm: the layer consists of its network.
@@ -49,7 +49,7 @@ pub enum Network {
     /// A mixture of experts.
     Moe(Box<Moe>),
     /// A dense network and experts in parallel, each with its own norms (Gemma-4).
-    Beside(FeedForward, Box<Moe>),
+    DenseAndMoe(FeedForward, Box<Moe>),
     /// A matrix instead of a network (Nemotron-NAS).
     Linear,
     /// None, without a norm: the layer consists of its mixer.
@@ -134,7 +134,7 @@ impl Layer {
     pub fn sliding(&self, window: Option<Count>) -> Layer {
         let mut layer = self.clone();
         if let Mixer::Attention(attention) = &mut layer.mixer {
-            attention.reach = window.into();
+            attention.mask = window.into();
         }
         layer
     }
@@ -142,8 +142,8 @@ impl Layer {
     /// Kind of token mixer in block names.
     pub fn mixer_kind(&self) -> MixerKind {
         match &self.mixer {
-            Mixer::Attention(attention) | Mixer::Beside(attention, _)
-                if attention.reach.limit().is_some() =>
+            Mixer::Attention(attention) | Mixer::AttentionAndRecurrent(attention, _)
+                if attention.mask.limit().is_some() =>
             {
                 MixerKind::Sliding
             }
@@ -157,7 +157,7 @@ impl Layer {
     pub fn network_kind(&self) -> NetworkKind {
         match &self.network {
             Network::Dense(_) | Network::Linear => NetworkKind::Dense,
-            Network::Moe(_) | Network::Beside(..) => NetworkKind::Moe,
+            Network::Moe(_) | Network::DenseAndMoe(..) => NetworkKind::Moe,
             Network::Absent => NetworkKind::Absent,
         }
     }
@@ -262,7 +262,7 @@ impl Layer {
             Mixer::Compressed(mixer) => (vec![mixer.assemble(block, from)], mixer.caches()),
             Mixer::Cross(cross) => (vec![cross.assemble(block, from)], cross.caches()),
             Mixer::Recurrent(mixer) => (vec![mixer.assemble(block, from)], mixer.caches()),
-            Mixer::Beside(attention, mixer) => {
+            Mixer::AttentionAndRecurrent(attention, mixer) => {
                 let sums = vec![attention.assemble(block, from), mixer.assemble(block, from)];
                 (sums, [attention.caches(), mixer.caches()].concat())
             }
@@ -287,7 +287,7 @@ impl Layer {
         match &self.network {
             Network::Dense(network) => vec![network.assemble(block, from)],
             Network::Moe(moe) => moe.assemble(block, from),
-            Network::Beside(dense, moe) => {
+            Network::DenseAndMoe(dense, moe) => {
                 let dense = dense.assemble(block, from);
                 let dense = self.normed(block, dense, "post_ffn_norm_1", "post_feedforward_layernorm_1");
                 let normed = self.normed(block, stream, "pre_ffn_norm_2", "pre_feedforward_layernorm_2");

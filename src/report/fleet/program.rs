@@ -73,7 +73,7 @@ pub struct ReportedProgram {
 }
 
 /// `programme` with the values of a solution.
-pub fn stated(programme: &MipModel, values: Option<&MipValues>) -> ReportedProgram {
+pub fn report_program(programme: &MipModel, values: Option<&MipValues>) -> ReportedProgram {
     let column = |(at, column): (usize, &MipColumn)| {
         let value = values.and_then(|values| values.get(at)).map(|value| *value as f64);
         let (kind, (least, most), parts) = match column.domain {

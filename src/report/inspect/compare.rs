@@ -29,7 +29,7 @@ impl Comparison {
     pub fn of(names: [&str; 2], models: [&Inspected; 2]) -> Comparison {
         let [a, b] = models.map(flat);
         let mut differences = difference(&a, &b);
-        differences.retain(|one| told(one, [&a, &b]));
+        differences.retain(|one| is_reported(one, [&a, &b]));
         Comparison { a: names[0].to_owned(), b: names[1].to_owned(), differences }
     }
 }
@@ -45,7 +45,7 @@ pub fn text(comparison: &Comparison) -> String {
 }
 
 /// Whether a difference adds information beyond a key or block that only one model has.
-fn told(one: &Difference, sides: [&Value; 2]) -> bool {
+fn is_reported(one: &Difference, sides: [&Value; 2]) -> bool {
     let alone = one.a.is_none() || one.b.is_none();
     if alone && one.key.ends_with(STATED_BY) {
         return false;

@@ -12,7 +12,7 @@ use crate::search::placement::price::{
 };
 use crate::search::placement::solve::{PlacementObjective, SolvedPlacement, stage_seconds};
 
-fn who(rule: BaselineRule) -> &'static str {
+fn rule_name(rule: BaselineRule) -> &'static str {
     match rule {
         BaselineRule::Fewest => "in proportion to memory, on the fewest devices (exo)",
         BaselineRule::All => "in proportion to memory, on all devices (llama.cpp --tensor-split)",
@@ -20,13 +20,13 @@ fn who(rule: BaselineRule) -> &'static str {
     }
 }
 
-fn shares(question: &PlacementProblem, stages: &[Stage]) -> Vec<(String, usize)> {
-    stages.iter().map(|s| (question.offers[s.member].name.clone(), s.to - s.from)).collect()
+fn shares(problem: &PlacementProblem, stages: &[Stage]) -> Vec<(String, usize)> {
+    stages.iter().map(|s| (problem.members[s.member].name.clone(), s.to - s.from)).collect()
 }
 
 /// The report of a solved placement.
-pub fn placed(question: &PlacementProblem, solved: &SolvedPlacement) -> PlacementReport {
-    let prices = MemberPrices::new(question);
+pub fn placement_report(problem: &PlacementProblem, solved: &SolvedPlacement) -> PlacementReport {
+    let prices = MemberPrices::new(problem);
     let token = solved.priced(&prices, PlacementWork::Token(solved.batches.1));
     let prompt = solved.priced(&prices, PlacementWork::Prompt);
     let request = solved.priced(&prices, PlacementWork::Request);
@@ -37,9 +37,9 @@ pub fn placed(question: &PlacementProblem, solved: &SolvedPlacement) -> Placemen
         |priced: &PricedChain| stage_seconds(priced, &solved.stages, HostOverhead::Once).unwrap_or_default();
     let (decode, prefill) = (each(&token), each(&prompt));
     let layers = token.chain.layers;
-    let name = |at: usize| question.offers[at].name.clone();
+    let name = |at: usize| problem.members[at].name.clone();
     let report = |(at, stage): (usize, &Stage)| {
-        let (offer, member) = (&question.offers[stage.member], &token.chain.members[stage.member]);
+        let (offer, member) = (&problem.members[stage.member], &token.chain.members[stage.member]);
         let alone = member.ticks(layers, stage.from, stage.to, HostOverhead::Once).unwrap_or_default();
         let pages = member.pages(layers, stage.from, stage.to).0;
         let over = token.chain.over(stage);
@@ -69,10 +69,10 @@ pub fn placed(question: &PlacementProblem, solved: &SolvedPlacement) -> Placemen
     };
     let (flying, requests) = solved.batches;
     let cycle = solved.cycle(&token).unwrap_or(f64::NAN);
-    let tokens = flying.saturating_mul(requests).min(question.concurrency.max(1)) as f64;
+    let tokens = flying.saturating_mul(requests).min(problem.concurrency.max(1)) as f64;
     PlacementReport {
         stages: solved.stages.iter().enumerate().map(report).collect(),
-        unused: (0..question.offers.len()).filter(|at| !used(*at)).map(name).collect(),
+        unused: (0..problem.members.len()).filter(|at| !used(*at)).map(name).collect(),
         objective_ms: 1e3 * solved.seconds,
         token_ms: sum(&token),
         prefill_ms: sum(&prompt),
@@ -114,25 +114,25 @@ pub fn certificate(solved: &SolvedPlacement, aim: PlacementObjective) -> Placeme
 }
 
 /// Baselines by memory alone.
-pub fn compared(question: &PlacementProblem, solved: &SolvedPlacement) -> Vec<BaselineComparison> {
+pub fn baseline_comparisons(problem: &PlacementProblem, solved: &SolvedPlacement) -> Vec<BaselineComparison> {
     let one = |(rule, held): &(BaselineRule, Option<(f64, Vec<Stage>)>)| BaselineComparison {
-        rule: who(*rule).into(),
+        rule: rule_name(*rule).into(),
         objective_ms: held.as_ref().map(|(seconds, _)| 1e3 * seconds),
         times: held.as_ref().map(|(seconds, _)| seconds / solved.seconds),
-        layers: held.as_ref().map(|(_, stages)| shares(question, stages)).unwrap_or_default(),
+        layers: held.as_ref().map(|(_, stages)| shares(problem, stages)).unwrap_or_default(),
     };
     solved.others.iter().map(one).collect()
 }
 
 /// The disaggregated placement, compared with the best aggregated one.
-pub fn apart_report(
-    question: &PlacementProblem,
+pub fn disaggregated_report(
+    problem: &PlacementProblem,
     apart: &DisaggregatedPlacement,
     together_ms: f64,
 ) -> DisaggregatedReport {
     DisaggregatedReport {
-        prefill: shares(question, &apart.front),
-        decode: shares(question, &apart.back),
+        prefill: shares(problem, &apart.prefill_stages),
+        decode: shares(problem, &apart.decode_stages),
         prefill_ms: 1e3 * apart.prefill,
         exposed_ms: 1e3 * (apart.arrival - apart.prefill),
         token_ms: 1e3 * apart.token,
@@ -144,14 +144,14 @@ pub fn apart_report(
 }
 
 /// Request time on each device that holds the whole model, ms.
-pub fn alone(question: &PlacementProblem) -> Vec<(String, f64)> {
-    let request = MemberPrices::new(question).chain(PlacementWork::Request);
+pub fn single_member(problem: &PlacementProblem) -> Vec<(String, f64)> {
+    let request = MemberPrices::new(problem).chain(PlacementWork::Request);
     let layers = request.chain.layers;
     let one = |(member, offer): (usize, &DeviceGroup)| {
         let ticks = request.chain.sum(&[Stage { member, from: 0, to: layers }]).ok()?;
         Some((offer.name.clone(), 1e3 * request.seconds(ticks)))
     };
-    question.offers.iter().enumerate().filter_map(one).collect()
+    problem.members.iter().enumerate().filter_map(one).collect()
 }
 
 /// The stages of `answer` as rows.

@@ -10,7 +10,7 @@ use crate::search::placement::reasons::{PlacementLimit, conflict, holds, nearest
 use crate::search::placement::relax::{Lever, LeverRelaxation, lean};
 
 /// The report of an infeasibility.
-pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> InfeasibleReport {
+pub fn reason(problem: &PlacementProblem, refusal: &PlacementInfeasible) -> InfeasibleReport {
     let bytes = |pages: u64| pages as f64 * PAGE;
     let smaller = || "fewer bits per weight: --weight-format".to_owned();
     let shorter = || "a shorter context or lower concurrency: --isl, --osl, --concurrency".to_owned();
@@ -20,7 +20,7 @@ pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> Inf
             "layer_too_large",
             format!(
                 "layer {layer} fits on no device: {}, which has the most free memory, is short by {}",
-                question.offers[*member].name,
+                problem.members[*member].name,
                 gib(bytes(*short))
             ),
             Some(bytes(*short)),
@@ -42,7 +42,7 @@ pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> Inf
             match held {
                 Some(held) => format!(
                     "total memory of all devices suffices, but in whole layers they hold only {held} of {}",
-                    question.graph.layer_block.len()
+                    problem.graph.layer_block.len()
                 ),
                 None => "total memory of all devices suffices, but not in whole layers".to_owned(),
             },
@@ -74,30 +74,30 @@ pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> Inf
         fixes,
     };
     if !matches!(refusal, PlacementInfeasible::Stopped { .. }) {
-        conflicting(question, &mut reason);
+        conflicting(problem, &mut reason);
     }
     reason
 }
 
 /// Fills in the conflict and the nearest placement.
-fn conflicting(question: &PlacementProblem, reason: &mut InfeasibleReport) {
-    let priced = |question: &PlacementProblem| {
-        MemberPrices::new(question).chain(PlacementWork::Token(question.concurrency)).chain
+fn conflicting(problem: &PlacementProblem, reason: &mut InfeasibleReport) {
+    let priced = |problem: &PlacementProblem| {
+        MemberPrices::new(problem).chain(PlacementWork::Token(problem.concurrency)).chain
     };
-    let chain = priced(question);
+    let chain = priced(problem);
     // Feasible with tensor parallelism or without it: no conflict to report.
     if holds(&chain) {
         return;
     }
-    let found = conflict(&chain, &priced(&lean(question)));
+    let found = conflict(&chain, &priced(&lean(problem)));
     let named =
-        |limits: &[PlacementLimit]| limits.iter().map(|limit| name(question, &chain, *limit)).collect();
+        |limits: &[PlacementLimit]| limits.iter().map(|limit| name(problem, &chain, *limit)).collect();
     reason.conflict = named(&found.limits);
     reason.innocent = named(&found.innocent);
     reason.several = found.several;
     let lacks = nearest(&chain).into_iter().flat_map(|miss| miss.stages.into_iter().zip(miss.lacks));
     let lack = |(stage, pages): (Stage, u64)| StageShortfall {
-        member: question.offers[stage.member].name.clone(),
+        member: problem.members[stage.member].name.clone(),
         first_layer: stage.from,
         last_layer: stage.to - 1,
         short_bytes: pages as f64 * PAGE,
@@ -106,32 +106,32 @@ fn conflicting(question: &PlacementProblem, reason: &mut InfeasibleReport) {
 }
 
 /// Devices equal to `member`, by name.
-fn like(question: &PlacementProblem, kinds: &[usize], member: usize) -> String {
+fn like(problem: &PlacementProblem, kinds: &[usize], member: usize) -> String {
     let like: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == kinds[member]).collect();
-    let name = &question.offers[member].name;
+    let name = &problem.members[member].name;
     if like.len() == 1 { name.clone() } else { format!("{name} and {} equal devices", like.len() - 1) }
 }
 
-fn name(question: &PlacementProblem, chain: &Chain, limit: PlacementLimit) -> String {
+fn name(problem: &PlacementProblem, chain: &Chain, limit: PlacementLimit) -> String {
     match limit {
         PlacementLimit::Links => "the available links".to_owned(),
         PlacementLimit::Hosts => "host memory".to_owned(),
         PlacementLimit::Cache => {
-            let tokens = grouped(question.lengths.isl + question.lengths.osl);
-            format!("the KV cache of {} of {tokens} tokens", count(question.concurrency, "request"))
+            let tokens = grouped(problem.lengths.isl + problem.lengths.osl);
+            format!("the KV cache of {} of {tokens} tokens", count(problem.concurrency, "request"))
         }
         PlacementLimit::Weights => "the weights in the given format".to_owned(),
-        PlacementLimit::Memory(member) => format!("the memory of {}", like(question, &chain.kinds(), member)),
+        PlacementLimit::Memory(member) => format!("the memory of {}", like(problem, &chain.kinds(), member)),
     }
 }
 
 /// The report of single changes, format changes first.
 pub fn tried(
-    question: &PlacementProblem,
+    problem: &PlacementProblem,
     formats: Vec<TriedChange>,
     relaxations: &[LeverRelaxation],
 ) -> Vec<TriedChange> {
-    let chain = MemberPrices::new(question).chain(PlacementWork::Token(question.concurrency)).chain;
+    let chain = MemberPrices::new(problem).chain(PlacementWork::Token(problem.concurrency)).chain;
     let kinds = chain.kinds();
     let of = |member: usize| kinds.iter().filter(|kind| **kind == kinds[member]).count() as u64;
     let one = |relaxation: &LeverRelaxation| {
@@ -140,7 +140,7 @@ pub fn tried(
             Lever::Devices(member) => TriedChange {
                 change: format!(
                     "devices equal to {}, connected in the same way",
-                    question.offers[member].name
+                    problem.members[member].name
                 ),
                 stated: of(member).to_string(),
                 needed: needed.map(|more| (of(member) + more).to_string()),
@@ -148,19 +148,19 @@ pub fn tried(
             Lever::Memory(member) => {
                 let usable = chain.members[member].usable as f64 * PAGE;
                 TriedChange {
-                    change: format!("usable memory of {}", like(question, &kinds, member)),
+                    change: format!("usable memory of {}", like(problem, &kinds, member)),
                     stated: gib(usable),
                     needed: needed.map(|more| gib(usable + more as f64)),
                 }
             }
             Lever::Isl => TriedChange {
                 change: "--isl".into(),
-                stated: grouped(question.lengths.isl),
+                stated: grouped(problem.lengths.isl),
                 needed: needed.map(grouped),
             },
             Lever::Concurrency => TriedChange {
                 change: "--concurrency".into(),
-                stated: grouped(question.concurrency),
+                stated: grouped(problem.concurrency),
                 needed: needed.map(grouped),
             },
         }

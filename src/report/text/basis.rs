@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::page::{WIDTH, heading, paragraph, shorten, wrap};
 use crate::quantity::datum::Grade;
 use crate::report::bounds::{PriceBound, PriceBounds};
-use crate::report::number::{change, count, digits, told};
+use crate::report::number::{change, count, digits, format_metric};
 use crate::report::result::{Assumption, OptimizeResult, ReportedDeployment};
 use crate::report::space::Space;
 use crate::report::table::grouped;
@@ -17,7 +17,7 @@ pub fn lower_format(answer: &OptimizeResult) -> String {
     let Some(lower) = &answer.lower_format else { return String::new() };
     let metric = Metric::parse(&lower.metric).ok();
     let told = |value: f64| match metric {
-        Some(metric) => told(metric, value),
+        Some(metric) => format_metric(metric, value),
         None => format!("{} {}", digits(value), lower.metric),
     };
     let gain = match (lower.now, lower.then) {

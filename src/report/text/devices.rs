@@ -22,8 +22,8 @@ pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[C
     let apart = pools[0].duty == PoolRole::Prefill;
     let told = |pool: &&PoolReport| {
         let duty = match pool.duty {
-            PoolRole::Both if apart => "aggregated ",
-            PoolRole::Both => "",
+            PoolRole::Aggregated if apart => "aggregated ",
+            PoolRole::Aggregated => "",
             PoolRole::Prefill => "prefill ",
             PoolRole::Decode => "decode ",
         };

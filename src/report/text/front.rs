@@ -46,7 +46,7 @@ const TOGETHER: char = 'o';
 const APART: char = 'x';
 const BEST: char = '#';
 
-fn apart(point: &ReportedDeployment) -> bool {
+fn is_disaggregated(point: &ReportedDeployment) -> bool {
     point.plan.prefill.duty == PoolRole::Prefill
 }
 
@@ -63,7 +63,7 @@ pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
         Some(Mark { x: point.figure(across)?, y: point.figure(up)?, sign })
     };
     let (split, whole): (Vec<&ReportedDeployment>, Vec<&ReportedDeployment>) =
-        points.iter().partition(|point| apart(point));
+        points.iter().partition(|point| is_disaggregated(point));
     let kind = |points: &[&ReportedDeployment], sign| -> Vec<Mark> {
         points.iter().filter_map(|point| mark(point, sign)).collect()
     };

@@ -2,7 +2,7 @@
 
 use super::page::{BAD, BOLD, GOOD, styled, wrap};
 use crate::report::inputs::ReportInputs;
-use crate::report::number::{count, percent, told};
+use crate::report::number::{count, format_metric, percent};
 use crate::report::proof::StoppedBy;
 use crate::report::result::{Feasibility, OptimizeResult, PoolReport, ReportedDeployment};
 use crate::report::table::grouped;
@@ -15,7 +15,7 @@ pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
     let plan = &best.plan;
     let apart = (plan.prefill.duty == PoolRole::Prefill).then_some(&plan.prefill);
     let mut pools: Vec<&PoolReport> = apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
-    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
+    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
     pools.sort_by_key(|pool| order.iter().position(|duty| *duty == pool.duty));
     pools
 }
@@ -26,8 +26,8 @@ pub fn plan(best: &ReportedDeployment) -> String {
     let apart = pools[0].duty == PoolRole::Prefill;
     let told = |pool: &&PoolReport| {
         let duty = match pool.duty {
-            PoolRole::Both if apart => " aggregated",
-            PoolRole::Both => "",
+            PoolRole::Aggregated if apart => " aggregated",
+            PoolRole::Aggregated => "",
             PoolRole::Prefill => " prefill",
             PoolRole::Decode => " decode",
         };
@@ -112,7 +112,7 @@ fn runtime(inputs: &ReportInputs) -> String {
 /// The value of the objective's first metric.
 fn yielded(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
     let aim = inputs.optimize.first()?;
-    Some(told(aim.metric, best.figure(aim.metric)?))
+    Some(format_metric(aim.metric, best.figure(aim.metric)?))
 }
 
 fn offloaded(best: &ReportedDeployment) -> String {
@@ -138,7 +138,7 @@ pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) 
 }
 
 /// A given deployment, with its violations first.
-pub fn estimate(candidate: &ReportedDeployment, question: &ReportInputs, width: usize) -> String {
+pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
     let ReportedDeployment { weight_format, kv_format, .. } = candidate;
     let mut text = String::new();
     let broken = &candidate.violations;
@@ -152,10 +152,10 @@ pub fn estimate(candidate: &ReportedDeployment, question: &ReportInputs, width: 
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
         text.extend(broken.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }
-    let yielded = yielded(candidate, question).map_or_else(String::new, |text| format!(": {text}"));
-    let formats = format!("{weight_format} weights, {kv_format} KV, {}", runtime(question));
+    let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
+    let formats = format!("{weight_format} weights, {kv_format} KV, {}", runtime(inputs));
     let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate));
     let line = wrap(&line, width, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
-    text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&problem(question), width, 0, 2))
+    text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&problem(inputs), width, 0, 2))
 }

@@ -2,7 +2,7 @@
 
 use super::head;
 use super::page::{BAD, WIDTH, bullet, heading, styled, wrap};
-use crate::report::number::{count as times, gib, requests, told};
+use crate::report::number::{count as times, format_metric, gib, requests};
 use crate::report::relax::{Remedy, RemedyClaim};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
@@ -17,7 +17,8 @@ pub fn head(answer: &OptimizeResult) -> String {
     };
     let aim = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
     let bound = aim.zip(answer.proof.bound);
-    let bound = bound.map_or_else(String::new, |(aim, bound)| format!("bound {}; ", told(aim.metric, bound)));
+    let bound = bound
+        .map_or_else(String::new, |(aim, bound)| format!("bound {}; ", format_metric(aim.metric, bound)));
     let problem = bound + &head::problem(&answer.question);
     format!("{}\n{}", styled(BAD, verdict), wrap(&problem, WIDTH, 0, 2))
 }
@@ -44,7 +45,7 @@ pub fn reasons(census: &Census) -> String {
 
 fn figures(candidate: &ReportedDeployment) -> String {
     let shown = [Metric::Ttft, Metric::Tpot, Metric::E2e, Metric::OutputTokS];
-    let told = shown.into_iter().filter_map(|metric| Some(told(metric, candidate.figure(metric)?)));
+    let told = shown.into_iter().filter_map(|metric| Some(format_metric(metric, candidate.figure(metric)?)));
     told.collect::<Vec<_>>().join(", ")
 }
 

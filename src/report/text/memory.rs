@@ -46,7 +46,7 @@ pub fn memory(pools: &[PoolMemory]) -> String {
     let mut text = String::new();
     for pool in pools {
         let duty = match pool.duty {
-            PoolRole::Both => "",
+            PoolRole::Aggregated => "",
             PoolRole::Prefill => ", prefill",
             PoolRole::Decode => ", decode",
         };

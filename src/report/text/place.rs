@@ -15,7 +15,7 @@ pub fn table_of(answer: &PlacementResult) -> String {
         answer.placement.as_ref().map(stages).unwrap_or_default(),
         answer.placement.as_ref().map(|placed| speed(placed, answer)).unwrap_or_default(),
         compared(answer),
-        apart(answer),
+        disaggregated(answer),
         proof(answer),
         infeasible(answer),
         list("Commands", &answer.commands),
@@ -196,7 +196,7 @@ fn compared(answer: &PlacementResult) -> String {
     text
 }
 
-fn apart(answer: &PlacementResult) -> String {
+fn disaggregated(answer: &PlacementResult) -> String {
     let Some(apart) = &answer.apart else { return String::new() };
     let DisaggregatedReport { prefill, decode, gain, .. } = apart;
     let verdict = if *gain > 1.0005 {

@@ -1,7 +1,7 @@
 //! The choice between aggregated and disaggregated serving, with the throughput of the alternative.
 
 use super::page::{heading, paragraph};
-use crate::report::number::{change, told};
+use crate::report::number::{change, format_metric};
 use crate::report::ratio::SplitAdvice;
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::spec::objective::Metric;
@@ -13,7 +13,8 @@ const CLOSE: f64 = 1e-9;
 pub fn ratio(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let Some(ratio) = &answer.split_ratio else { return String::new() };
     let now = best.figure(Metric::OutputTokS).unwrap_or(f64::NAN);
-    let against = |value: f64| format!("{} ({})", told(Metric::OutputTokS, value), change(now, value));
+    let against =
+        |value: f64| format!("{} ({})", format_metric(Metric::OutputTokS, value), change(now, value));
     let split = ratio.split_plan.as_deref().zip(ratio.split_output_tok_s);
     let apart =
         |(plan, value): (&str, f64)| format!("the best disaggregated plan, {plan}, gives {}", against(value));

@@ -82,29 +82,29 @@ fn named(answer: &Recommendation) -> String {
     };
     if let Some(build) = &answer.minimum {
         let also = if same(build, &answer.value) { ", and the best value" } else { "" };
-        text.push_str(&told(&format!("Minimum{also}"), build, None));
+        text.push_str(&render_build(&format!("Minimum{also}"), build, None));
     }
     if let Some(build) = &answer.cheapest {
         let also = if same(build, &answer.value) { ", and the best value" } else { "" };
         let title = format!("Cheaper in {}{also}", build.each.weight_format);
-        text.push_str(&told(&title, build, answer.minimum.as_ref()));
+        text.push_str(&render_build(&title, build, answer.minimum.as_ref()));
     }
     if let Some(build) = &answer.value
         && !same(build, &answer.minimum)
         && !same(build, &answer.cheapest)
         && !answer.tiers.iter().any(|tier| same(build, &Some(tier.clone())))
     {
-        text.push_str(&told("Best value", build, answer.minimum.as_ref()));
+        text.push_str(&render_build("Best value", build, answer.minimum.as_ref()));
     }
     for (at, build) in answer.tiers.iter().enumerate() {
         let also = if same(build, &answer.value) { ", the best value" } else { "" };
-        text.push_str(&told(&format!("Upgrade {}{also}", at + 1), build, answer.minimum.as_ref()));
+        text.push_str(&render_build(&format!("Upgrade {}{also}", at + 1), build, answer.minimum.as_ref()));
     }
     text
 }
 
 /// A build in a few lines, compared with the minimum if there is one.
-fn told(title: &str, build: &Build, minimum: Option<&Build>) -> String {
+fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
     let money = &build.money;
     let mut text = heading(title, &build.name);
     let each = if build.copies > 1 { "each: " } else { "" };

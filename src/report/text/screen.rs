@@ -47,7 +47,7 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
 
 /// The estimate of a given deployment in lines of at most `width` characters; `scenario` contains it.
 pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> String {
-    let EstimateResult { candidate, question, detail, .. } = report;
+    let EstimateResult { candidate, question: inputs, detail, .. } = report;
     let flags = Scenario { deployment: None, ..scenario.clone() }.flags();
     let plan = format!("--plan '{}'", candidate.notation);
     let constraints = detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
@@ -57,9 +57,9 @@ pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> S
     }
     commands.push((flags, "the best plan for this"));
     join([
-        head::estimate(candidate, question, width),
-        slo_table(candidate, question),
-        facts(candidate, question, constraints, width),
+        head::estimate(candidate, inputs, width),
+        slo_table(candidate, inputs),
+        facts(candidate, inputs, constraints, width),
         next(&commands),
     ])
 }

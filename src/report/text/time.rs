@@ -24,7 +24,7 @@ struct TimeRow {
     layers: u64,
     class: Class,
     time: f64,
-    light: f64,
+    roofline: f64,
 }
 
 impl TimeRow {
@@ -44,14 +44,14 @@ fn modules(times: &PhaseTime) -> Vec<(Module, Vec<TimeRow>)> {
             Some(row) => {
                 row.layers += layers;
                 row.time += time_ms;
-                row.light += speed_of_light_ms;
+                row.roofline += speed_of_light_ms;
             }
             None => rows.push(TimeRow {
                 place,
                 layers: *layers,
                 class: *class,
                 time: *time_ms,
-                light: *speed_of_light_ms,
+                roofline: *speed_of_light_ms,
             }),
         }
     }
@@ -90,7 +90,7 @@ fn phase(times: &PhaseTime, title: &str) -> String {
     text.push_str(&format!("{header}\n"));
     for (module, rows) in modules(times) {
         let sum = |pick: fn(&TimeRow) -> f64| rows.iter().map(pick).sum::<f64>();
-        let (time, light) = (sum(|row| row.time), sum(|row| row.light));
+        let (time, light) = (sum(|row| row.time), sum(|row| row.roofline));
         let share = |time: f64| time / times.operators_ms;
         let line = row(module.name(), "", (time, light), share(time));
         text.push_str(&format!("    {}\n", styled(BOLD, line.trim_end())));
@@ -100,13 +100,17 @@ fn phase(times: &PhaseTime, title: &str) -> String {
             told.append(&mut small);
         }
         for one in told {
-            let line =
-                row(&format!("  {}", one.name()), one.class.name(), (one.time, one.light), share(one.time));
+            let line = row(
+                &format!("  {}", one.name()),
+                one.class.name(),
+                (one.time, one.roofline),
+                share(one.time),
+            );
             text.push_str(&format!("    {}\n", line.trim_end()));
         }
         if !small.is_empty() {
             let sum = |pick: fn(&TimeRow) -> f64| small.iter().map(|row| pick(row)).sum::<f64>();
-            let (time, light) = (sum(|row| row.time), sum(|row| row.light));
+            let (time, light) = (sum(|row| row.time), sum(|row| row.roofline));
             let name = format!("  {}", count(small.len() as u64, "smaller operator"));
             text.push_str(&format!("    {}\n", row(&name, "", (time, light), share(time)).trim_end()));
         }

@@ -67,7 +67,7 @@ fn certificate(posed: &FleetProblem, saved: &Value, objective: f64) -> Vec<Strin
 
 /// Fleets near `read` that are better than its bound: one system fewer, or some replaced.
 fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec<String>) {
-    let posed = read.posed;
+    let posed = read.problem;
     let (fleet, aim) = (&posed.fleet, posed.asked.aim);
     let held = read.counts();
     let used: Vec<usize> = (0..held.len()).filter(|kind| held[*kind] > 0).collect();
@@ -94,7 +94,7 @@ fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec
     }
     let worth = |counts: &[u64]| {
         let systems = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        SavedFleet { posed, systems: systems.map(|(kind, count)| (kind, *count)).collect() }
+        SavedFleet { problem: posed, systems: systems.map(|(kind, count)| (kind, *count)).collect() }
     };
     let (mut looked, mut faults) = (0, Vec::new());
     for counts in &tried {

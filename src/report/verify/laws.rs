@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{figure, off, rows};
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 
 /// Tolerance of sums in another order.
 const SUMMED: f64 = 1e-9;
@@ -12,11 +12,11 @@ const SUMMED: f64 = 1e-9;
 const IN_FLIGHT: f64 = 3e-9;
 
 /// The identities that a row violates.
-pub(super) fn laws(question: &Problem, row: &Value) -> Vec<String> {
+pub(super) fn laws(problem: &Problem, row: &Value) -> Vec<String> {
     let mut faults: Vec<Option<String>> = Vec::new();
     let metrics = &row["metrics"];
     if !metrics.is_null() {
-        faults.extend(of_metrics(question, row, metrics));
+        faults.extend(of_metrics(problem, row, metrics));
     }
     let memory = &row["memory"];
     if !memory.is_null() {
@@ -24,7 +24,7 @@ pub(super) fn laws(question: &Problem, row: &Value) -> Vec<String> {
         let sum: f64 = parts.iter().map(|part| figure(memory, part)).sum();
         faults.push(off("memory.total_bytes", figure(memory, "total_bytes"), sum, SUMMED));
     }
-    faults.extend(of_devices(question, row));
+    faults.extend(of_devices(problem, row));
     for (name, value) in row["intervals"].as_object().into_iter().flatten() {
         if value.is_object() {
             faults.push(ordered(&format!("intervals.{name}"), value));
@@ -41,9 +41,9 @@ fn ordered(what: &str, quantiles: &Value) -> Option<String> {
 }
 
 /// Times add up, rates agree with times, and concurrency agrees with Little's law.
-fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<String>> {
+fn of_metrics(problem: &Problem, row: &Value, metrics: &Value) -> Vec<Option<String>> {
     let of = |key: &str| figure(metrics, key);
-    let osl = question.stated.lengths.osl as f64;
+    let osl = problem.workload.lengths.osl as f64;
     let (ttft, tpot, e2e, output) = (of("ttft_ms"), of("tpot_ms"), of("e2e_ms"), of("output_tok_s"));
     let mut faults = vec![
         off("metrics.e2e_ms: from TTFT and TPOT", e2e, ttft + (osl - 1.0) * tpot, SUMMED),
@@ -78,14 +78,14 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
     }
     let in_flight = output * e2e * 1e-3 / osl;
     faults.push(off("concurrency: output x E2E / OSL", figure(row, "concurrency"), in_flight, IN_FLIGHT));
-    if let Traffic::Rate(rate) = question.traffic {
+    if let Traffic::Rate(rate) = problem.traffic {
         faults.push(off("metrics.output_tok_s: from the request rate", output, rate * osl, SUMMED));
     }
     faults
 }
 
 /// Devices of every pool, of all pools, and idle ones.
-fn of_devices(question: &Problem, row: &Value) -> Vec<Option<String>> {
+fn of_devices(problem: &Problem, row: &Value) -> Vec<Option<String>> {
     let plan = &row["plan"];
     let number = |value: &Value, key: &str| value[key].as_u64().unwrap_or(0) as f64;
     let mut pools = vec![&plan["prefill"]];
@@ -99,11 +99,11 @@ fn of_devices(question: &Problem, row: &Value) -> Vec<Option<String>> {
         let devices = of("tp") * of("pp") * of("dp") * of("cp") * of("replicas");
         faults.push(off("plan: devices of a pool", of("devices"), devices, 0.0));
         let layers: f64 = rows(pool, "stages").iter().filter_map(|held| held.as_f64()).sum();
-        faults.push(off("plan: layers of its stages", layers, question.graph.layers.value as f64, 0.0));
+        faults.push(off("plan: layers of its stages", layers, problem.graph.layers.value as f64, 0.0));
     }
     let used: f64 = pools.iter().map(|pool| number(pool, "devices")).sum();
     faults.push(off("devices: of all pools", number(row, "devices"), used, 0.0));
-    let idle = question.cluster.devices() as f64 - used;
+    let idle = problem.cluster.devices() as f64 - used;
     faults.push(off("idle_devices: of the system", number(row, "idle_devices"), idle, 0.0));
     faults
 }

@@ -11,7 +11,7 @@ use crate::report::number::requests;
 use crate::report::result::OptimizeResult;
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{Point, before, place};
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::sample::sample;
 use crate::spec::objective::{Direction, Metric};
 
@@ -28,28 +28,27 @@ fn dominates(a: &Point, b: &Point, axes: &[Metric]) -> bool {
 }
 
 /// Whether `a` is better than `b` in the first aim, by more than rounding.
-fn ahead(question: &Problem, a: f64, b: f64) -> bool {
-    let smaller = question.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
+fn ahead(problem: &Problem, a: f64, b: f64) -> bool {
+    let smaller = problem.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
     let hair = CLOSE * b.abs();
     if smaller { a < b - hair } else { a > b + hair }
 }
 
 /// The value of the first objective, in the units of results.
-fn aimed(question: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
-    let metric = question.aims.first()?.metric;
+fn aimed(problem: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
+    let metric = problem.aims.first()?.metric;
     let value = found.point[metric as usize] / metric.entry().scale;
     value.is_finite().then_some(value)
 }
 
 /// The bound and the gap against the best.
-fn proved(question: &Problem, saved: &Value, best: Option<&EvaluatedCandidate>) -> Vec<String> {
+fn proved(problem: &Problem, saved: &Value, best: Option<&EvaluatedCandidate>) -> Vec<String> {
     let proof = &saved["proof"];
-    let Some((found, bound)) = best.and_then(|best| aimed(question, best)).zip(proof["bound"].as_f64())
-    else {
+    let Some((found, bound)) = best.and_then(|best| aimed(problem, best)).zip(proof["bound"].as_f64()) else {
         return vec![];
     };
     let mut faults = Vec::new();
-    if ahead(question, found, bound) {
+    if ahead(problem, found, bound) {
         faults.push(format!("proof.bound: saved {bound}, the best has {found}"));
     }
     let gap = if found == bound { 0.0 } else { (found - bound).abs() / found.abs() };
@@ -64,7 +63,7 @@ fn proved(question: &Problem, saved: &Value, best: Option<&EvaluatedCandidate>) 
 
 /// Compares best and bound of a stopped search with those of a complete one.
 fn beyond(
-    question: &Problem,
+    problem: &Problem,
     saved: &Value,
     fresh: &OptimizeResult,
     best: Option<&EvaluatedCandidate>,
@@ -72,13 +71,13 @@ fn beyond(
     let (bound, reached) = (saved["proof"]["bound"].as_f64(), fresh.proof.bound);
     let mut faults = Vec::new();
     if let Some((bound, reached)) =
-        bound.zip(reached).filter(|(bound, reached)| ahead(question, *reached, *bound))
+        bound.zip(reached).filter(|(bound, reached)| ahead(problem, *reached, *bound))
     {
         faults.push(format!("proof.bound: saved {bound}, a new search reaches {reached}"));
     }
-    let found = best.and_then(|best| aimed(question, best));
+    let found = best.and_then(|best| aimed(problem, best));
     if let Some((found, reached)) =
-        found.zip(reached).filter(|(found, reached)| ahead(question, *found, *reached))
+        found.zip(reached).filter(|(found, reached)| ahead(problem, *found, *reached))
     {
         faults.push(format!("best: saved {found}, the proved bound is {reached}"));
     }
@@ -86,10 +85,10 @@ fn beyond(
 }
 
 /// Re-evaluates the details and assumptions of the best.
-fn laid_open(question: &Problem, saved: &Value, best: &EvaluatedCandidate) -> Vec<String> {
-    let leaves = leaves(question, &best.candidate);
+fn laid_open(problem: &Problem, saved: &Value, best: &EvaluatedCandidate) -> Vec<String> {
+    let leaves = leaves(problem, &best.candidate);
     let mut faults = Vec::new();
-    let fresh = value(&detail(question, &best.candidate, &leaves));
+    let fresh = value(&detail(problem, &best.candidate, &leaves));
     differences("detail", &saved["detail"], &fresh, &mut faults);
     differences("assumptions", &saved["assumptions"], &value(&assumptions(&leaves)), &mut faults);
     faults
@@ -97,11 +96,11 @@ fn laid_open(question: &Problem, saved: &Value, best: &EvaluatedCandidate) -> Ve
 
 /// The best on its own front, and no row that another dominates.
 fn on_front(
-    question: &Problem,
+    problem: &Problem,
     best: Option<&EvaluatedCandidate>,
     front: &[EvaluatedCandidate],
 ) -> Vec<String> {
-    let axes = &question.axes;
+    let axes = &problem.axes;
     let beaten =
         front.iter().filter(|one| front.iter().any(|other| dominates(&other.point, &one.point, axes)));
     let mut faults: Vec<String> =
@@ -119,7 +118,7 @@ fn on_front(
 
 /// Checks a saved result of `question`; `fresh` is the full result of a new search.
 pub fn verify(
-    question: &Problem,
+    problem: &Problem,
     saved: &Value,
     fresh: &OptimizeResult,
     (count, seed): (u64, u64),
@@ -129,15 +128,15 @@ pub fn verify(
     let what = "question: resolves to the same inputs, with defaults";
     checks.push(CheckResult::new(what, 1, unlike(&["question", "scenario"], saved, &again)));
     let best_row: Vec<&Value> = saved.get("best").into_iter().filter(|row| !row.is_null()).collect();
-    let (best, check) = evaluated(question, "best", &best_row);
+    let (best, check) = evaluated(problem, "best", &best_row);
     let unread = best_row.len() != best.len();
     checks.push(check);
     let best = best.into_iter().next();
-    let (others, check) = evaluated(question, "alternative", &rows(saved, "alternatives"));
+    let (others, check) = evaluated(problem, "alternative", &rows(saved, "alternatives"));
     checks.push(check);
-    let (front, check) = evaluated(question, "front", &rows(saved, "front"));
+    let (front, check) = evaluated(problem, "front", &rows(saved, "front"));
     checks.push(check);
-    let opened = best.as_ref().map_or_else(Vec::new, |best| laid_open(question, saved, best));
+    let opened = best.as_ref().map_or_else(Vec::new, |best| laid_open(problem, saved, best));
     checks.push(CheckResult::new("detail: times, memory and constraints, from the formulas", 1, opened));
     let status = saved["status"].as_str().unwrap_or_default();
     let solved = matches!(status, "optimal" | "feasible");
@@ -147,7 +146,7 @@ pub fn verify(
     }
     let told = |found: &EvaluatedCandidate| plan(&found.candidate).label;
     let better = |found: &&EvaluatedCandidate| {
-        best.as_ref().is_some_and(|best| before(&found.point, &best.point, &question.aims))
+        best.as_ref().is_some_and(|best| before(&found.point, &best.point, &problem.aims))
     };
     faults
         .extend(others.iter().chain(&front).filter(better).map(|found| format!("{} is better", told(found))));
@@ -156,13 +155,13 @@ pub fn verify(
         others.len() + front.len(),
         faults,
     ));
-    let beaten = on_front(question, best.as_ref().filter(|_| !rows(saved, "front").is_empty()), &front);
+    let beaten = on_front(problem, best.as_ref().filter(|_| !rows(saved, "front").is_empty()), &front);
     let what = "front: the best is on it, and no row is dominated by another";
     checks.push(CheckResult::new(what, front.len(), beaten));
     // Samples contain no plans with host memory: they are slower than every plan that fits.
-    let drawn = sample(question, best.as_ref(), count, seed);
+    let drawn = sample(problem, best.as_ref(), count, seed);
     let better = drawn.better.iter().map(|found| {
-        let requests = requests(found.candidate.in_flight(question));
+        let requests = requests(found.candidate.in_flight(problem));
         format!("{} at concurrency {requests} is better: {}", told(found), plan(&found.candidate).label)
     });
     // A stopped search only claims its bound.
@@ -174,10 +173,10 @@ pub fn verify(
     );
     checks.push(CheckResult::new(what, drawn.drawn as usize, faults));
     let what = "proof: the bound and the gap agree with the best";
-    checks.push(CheckResult::new(what, 1, proved(question, saved, best.as_ref())));
+    checks.push(CheckResult::new(what, 1, proved(problem, saved, best.as_ref())));
     let (what, faults) = if stopped {
         let what = "search: a complete search contradicts neither the bound nor the best";
-        (what, beyond(question, saved, fresh, best.as_ref()))
+        (what, beyond(problem, saved, fresh, best.as_ref()))
     } else {
         ("search: a new search gives the same result in every field", whole(saved, &again, &[]))
     };

@@ -53,7 +53,7 @@ fn beaten(
         let Ok(seconds) = scales.seconds(stages, None) else { return };
         if seconds < most * (1.0 - CLOSE) {
             let names = |stage: &Stage| {
-                let name = &scales.question().offers[stage.member].name;
+                let name = &scales.question().members[stage.member].name;
                 format!("{name} {} to {}", stage.from, stage.to - 1)
             };
             let told = stages.iter().map(names).collect::<Vec<_>>().join(", ");
@@ -61,12 +61,12 @@ fn beaten(
         }
     };
     if let Some(read) = beside {
-        let members = read.scales.question().offers.len();
-        neighbours(&read.stages, members).iter().for_each(|stages| look(read.scales, stages));
+        let members = read.evaluator.question().members.len();
+        neighbours(&read.stages, members).iter().for_each(|stages| look(read.evaluator, stages));
     }
     for scales in all {
-        let question = scales.question();
-        let (layers, members) = (question.graph.layer_block.len(), question.offers.len());
+        let problem = scales.question();
+        let (layers, members) = (problem.graph.layer_block.len(), problem.members.len());
         let count = count.div_ceil(all.len() as u64);
         drawn(layers, members, count, seed).iter().for_each(|stages| look(scales, stages));
     }
@@ -164,7 +164,7 @@ pub fn verify(
             read.times(placement),
         ));
         checks.push(CheckResult::new("objective: the placement re-evaluated", told, faults.clone()));
-        let told = read.scales.told(&read.stages, read.parts.clone(), read.dealt.as_ref());
+        let told = read.evaluator.to_solved(&read.stages, read.host_shares.clone(), read.replicated.as_ref());
         let (seconds, least) = told.map_or((f64::NAN, 0.0), |told| (told.seconds, told.cheap_bound));
         checks.push(CheckResult::new(
             "certificate: objective, bounds and gap agree",

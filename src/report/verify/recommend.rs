@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::{CLOSE, CheckResult, Verified, differences, figure, rows, unlike, value, whole};
 use crate::report::recommend::{Requirements, SizedSystem};
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::search::sample::sample;
 use crate::search::sizing::Sized;
 
 /// Re-estimates a saved build from its plan, with cost and power.
 pub fn estimated(saved: &Value, serving: &SizedSystem, sought: &Requirements) -> Vec<String> {
-    let question = serving.question;
-    let mut shared: Problem = question.clone();
+    let problem = serving.problem;
+    let mut shared: Problem = problem.clone();
     shared.traffic = Traffic::InFlight(serving.sized.share);
     let at_share = match super::row::again(&shared, &saved["each"]) {
         Ok(found) => found,
@@ -20,7 +20,7 @@ pub fn estimated(saved: &Value, serving: &SizedSystem, sought: &Requirements) ->
     };
     let sized = Sized { at_share, ..serving.sized.clone() };
     let build = SizedSystem {
-        question,
+        problem,
         sized: &sized,
         prices: serving.prices.clone(),
         names: serving.names.clone(),
@@ -180,8 +180,8 @@ fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String>
 pub fn missed(questions: &[(String, Problem)], (count, seed): (u64, u64)) -> CheckResult {
     let each = count.div_ceil(questions.len().max(1) as u64);
     let (mut drawn, mut faults) = (0, Vec::new());
-    for (name, question) in questions {
-        let mut one = question.clone();
+    for (name, problem) in questions {
+        let mut one = problem.clone();
         one.traffic = Traffic::InFlight(1);
         let found = sample(&one, None, each, seed);
         drawn += found.drawn;

@@ -49,7 +49,7 @@ pub(super) fn choices(
 ) -> Option<Decision> {
     let mut comparable = BTreeMap::<_, Vec<DecisionOption>>::new();
     for ((sample, times), limited) in samples.iter().zip(made).zip(limited) {
-        let posed = &sample.posed;
+        let posed = &sample.deployment;
         let (Some(ttft), Some(tpot), false) = (sample.ttft, sample.tpot, posed.timed_separately) else {
             continue;
         };

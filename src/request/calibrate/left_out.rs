@@ -18,17 +18,17 @@ const NEARNESS: [(Nearness, HoldoutGroup); 7] = [
     (Nearness::Model, HoldoutGroup::Model),
     (Nearness::Hardware, HoldoutGroup::DeviceAndRuntime),
     (Nearness::Vendor, HoldoutGroup::Device),
-    (Nearness::Nothing, HoldoutGroup::Maker),
+    (Nearness::Nothing, HoldoutGroup::Vendor),
 ];
 
 /// Held-out predictions of rows.
 pub(super) struct HoldoutPredictions {
     /// The kind of the held-out group.
-    pub(super) out: HoldoutGroup,
+    pub(super) holdout: HoldoutGroup,
     /// For each row: the key of its group, which was held out with it.
     pub(super) keys: Vec<String>,
     /// The predictions.
-    pub(super) made: Vec<PredictedTimes>,
+    pub(super) predictions: Vec<PredictedTimes>,
 }
 
 /// Measured / predicted of one figure: index of the row, and the ratio.
@@ -52,7 +52,7 @@ fn tpot(sample: &CalibrationSample, times: &PredictedTimes) -> Option<f64> {
 }
 
 fn throughput(sample: &CalibrationSample, times: &PredictedTimes) -> Option<f64> {
-    let whole = |ttft: f64, tpot: f64| ttft + (sample.posed.lengths.osl as f64 - 1.0) * tpot;
+    let whole = |ttft: f64, tpot: f64| ttft + (sample.deployment.lengths.osl as f64 - 1.0) * tpot;
     let tpot = sample.tpot?;
     Some(match sample.ttft {
         Some(ttft) => whole(times.ttft, times.tpot) / whole(ttft, tpot),
@@ -108,13 +108,13 @@ impl HoldoutPredictions {
     /// The interval in the form that a profile stores.
     pub(super) fn errors(&self, samples: &[&CalibrationSample]) -> LeftOut {
         let ratios = [tpot as fn(&CalibrationSample, &PredictedTimes) -> _, ttft]
-            .map(|of| ratios(samples, &self.made, of));
+            .map(|of| ratios(samples, &self.predictions, of));
         let late = self.intervals(&ratios[0]);
-        let limited: Vec<f64> = (self.made.iter().zip(&self.keys))
+        let limited: Vec<f64> = (self.predictions.iter().zip(&self.keys))
             .map(|(times, key)| times.tpot * late.get(&**key).map_or(f64::INFINITY, |ends| ends[2]))
             .collect();
-        let careful = choices(samples, &self.made, &limited);
-        let errors = errors(self.out.name(), samples, &self.made);
+        let careful = choices(samples, &self.predictions, &limited);
+        let errors = errors(self.holdout.name(), samples, &self.predictions);
         let [tpot_covered, ttft_covered] = ratios.map(|ratios| self.covered(&ratios));
         LeftOut { tpot_covered, ttft_covered, ..left_out(&errors) }.careful(careful)
     }
@@ -159,9 +159,9 @@ pub(super) fn intervals(
     fit: &FitSolution,
 ) -> Vec<Interval> {
     let of = |(near, out): (Nearness, HoldoutGroup)| {
-        let found = held_out.iter().find(|known| known.out == out)?;
+        let found = held_out.iter().find(|known| known.holdout == out)?;
         let how = format!("{}, each predicted from {}", kind(samples), out.name());
-        around(near, samples, &found.made, &found.keys, &how)
+        around(near, samples, &found.predictions, &found.keys, &how)
     };
     let mut found: Vec<Interval> = NEARNESS.into_iter().filter_map(of).collect();
     let split: Vec<&CalibrationSample> = split.iter().collect();
@@ -204,7 +204,9 @@ pub(super) fn rows(
     held_out: &[HoldoutPredictions],
 ) -> String {
     let made: Vec<(String, &[PredictedTimes])> = std::iter::once(("fitted".to_owned(), fitted))
-        .chain(held_out.iter().map(|one| (format!("without_{}", one.out.key_name()), &one.made[..])))
+        .chain(
+            held_out.iter().map(|one| (format!("without_{}", one.holdout.key_name()), &one.predictions[..])),
+        )
         .collect();
     let mut header =
         vec!["id".to_owned(), "runtime".into(), "hardware".into(), "model".into(), "weight_format".into()];
@@ -227,7 +229,10 @@ pub(super) fn rows(
 
 /// Error of each group of model, hardware and runtime when it is held out.
 pub(super) fn picture(samples: &[&CalibrationSample], held_out: &[HoldoutPredictions]) -> String {
-    let made = held_out.iter().find(|known| known.out == HoldoutGroup::Combination).map(|known| &known.made);
+    let made = held_out
+        .iter()
+        .find(|known| known.holdout == HoldoutGroup::Combination)
+        .map(|known| &known.predictions);
     let mut strips = BTreeMap::<String, Strip>::new();
     for (sample, times) in samples.iter().zip(made.into_iter().flatten()) {
         let name = format!("{}, {}, {}", sample.runtime, sample.hardware, short(&sample.model));

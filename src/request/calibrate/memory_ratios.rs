@@ -23,13 +23,13 @@ pub struct MemoryRatios {
 }
 
 /// Ratios by runtime, for runtimes with enough runs.
-pub(super) fn beside<'a>(
+pub(super) fn memory_ratios<'a>(
     rows: impl Iterator<Item = (&'a MeasuredRow, &'a PreparedRow)>,
 ) -> BTreeMap<String, MemoryRatios> {
     let mut found = BTreeMap::<String, MemoryRatios>::new();
     for (row, ready) in rows {
         let Some(bytes) = row.outcome.memory_bytes else { continue };
-        let held = ready.held();
+        let held = ready.footprint();
         let cache = held.kv.value();
         let one = found.entry(ready.runtime.clone()).or_default();
         one.ratios.push((bytes - cache) / (held.total.value() - cache));

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::super::RequestControl;
-use super::trials::{SystemTrial, tried};
+use super::trials::{SystemTrial, try_systems};
 use crate::graph::model::ModelGraph;
 use crate::report::fleet::{FleetInputs, FleetProblem, FleetResult, RateOrigin, SystemName, fleet_answer};
 use crate::search::fleet::rates::SEARCHED;
 use crate::search::fleet::{Bucket, Fleet, FleetBounds, FleetObjective, SystemKind, SystemSupply, mix};
 use crate::search::mip::solve::SolveBudget;
 use crate::search::outcome::Status;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricingTerms};
 use crate::spec::limits::{BUDGET_HOUR, MAX_DEVICES};
@@ -75,11 +75,11 @@ pub fn build_problem(
             let on = |fault: Error| {
                 format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
             };
-            let problem =
+            let resolved =
                 ResolvedScenario::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
-            let question = problem.question().map_err(on)?;
-            let tried = tried(&problem, &question, &asked, offer, |bucket| of_bucket[bucket] == model)?;
-            Ok((Arc::new(question), tried))
+            let problem = resolved.problem().map_err(on)?;
+            let tried = try_systems(&resolved, &problem, &asked, offer, |bucket| of_bucket[bucket] == model)?;
+            Ok((Arc::new(problem), tried))
         });
     let (mut names, mut shapes, mut unserved) = (Vec::new(), Vec::new(), Vec::new());
     for offer in &asked.offers {
@@ -88,7 +88,7 @@ pub fn build_problem(
         fleet.supplies.push(SystemSupply { name, available: offer.available });
     }
     for (&(offer, model), found) in pairs.iter().zip(looked) {
-        let (question, tried) = match found {
+        let (problem, tried) = match found {
             Ok(found) => found,
             Err(reason) => {
                 unserved.push(reason);
@@ -100,7 +100,7 @@ pub fn build_problem(
             let (usd_per_hour, devices) = (one.usd_per_hour, clusters[offer].devices());
             fleet.kinds.push(SystemKind {
                 name,
-                supply: offer,
+                supply_index: offer,
                 model,
                 usd_per_hour,
                 devices,
@@ -112,7 +112,7 @@ pub fn build_problem(
                 model: asked.models[model].clone(),
                 plan: one.plan,
             });
-            shapes.push(RateOrigin { question: question.clone(), shape: one.shape, buckets: one.buckets });
+            shapes.push(RateOrigin { problem: problem.clone(), shape: one.shape, buckets: one.buckets });
         }
     }
     for (at, bucket) in fleet.buckets.iter().enumerate() {
@@ -130,11 +130,11 @@ pub fn build_problem(
 }
 
 /// The best mix; if infeasible, the reasons and the part of the traffic that can be served.
-pub fn solved(problem: &FleetProblem) -> FleetResult {
-    let FleetProblem { asked, fleet, bounds, .. } = problem;
+pub fn solved(resolved: &FleetProblem) -> FleetResult {
+    let FleetProblem { asked, fleet, bounds, .. } = resolved;
     let found = mix(fleet, asked.aim, bounds, &SolveBudget::default());
     let partly = (found.solved.status == Status::Infeasible)
         .then(|| mix(fleet, FleetObjective::Throughput, bounds, &SolveBudget::default()));
     let most = partly.filter(|partly| partly.solved.values.is_some()).map(|partly| partly.served(fleet));
-    FleetResult { most_output_tok_s: most, ..fleet_answer(problem, &found) }
+    FleetResult { most_output_tok_s: most, ..fleet_answer(resolved, &found) }
 }

@@ -4,7 +4,7 @@ use crate::report::answer::plan as label;
 use crate::report::fleet::FleetInputs;
 use crate::search::fleet::rates::{ShapeRates, rates};
 use crate::search::point::place;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::sizing::Totals;
 use crate::serving::terms::Lengths;
 use crate::spec::defaults::HOUR;
@@ -24,9 +24,9 @@ pub(super) struct SystemTrial {
 }
 
 /// The useful configurations of an offer for the buckets that `ours` names, with their prices.
-pub(super) fn tried(
-    problem: &ResolvedScenario,
-    question: &Problem,
+pub(super) fn try_systems(
+    resolved: &ResolvedScenario,
+    problem: &Problem,
     asked: &FleetInputs,
     offer: usize,
     ours: impl Fn(usize) -> bool,
@@ -36,22 +36,22 @@ pub(super) fn tried(
         |bucket: &TrafficBucket| Lengths { isl: bucket.isl, osl: bucket.osl, prefix: bucket.prefix };
     let mine: Vec<usize> = (0..asked.buckets.len()).filter(|bucket| ours(*bucket)).collect();
     let wanted: Vec<Lengths> = mine.iter().map(|bucket| lengths(&asked.buckets[*bucket])).collect();
-    let shapes = rates(question, &wanted);
+    let shapes = rates(problem, &wanted);
     if shapes.is_empty() {
         return Err(format!(
             "{}: it serves no bucket of {} within the SLOs",
-            stated.hardware, problem.model.name
+            stated.hardware, resolved.model.name
         ));
     }
     let owned = stated.terms == Some(PricingTerms::Owned);
-    let bill = if owned { problem.owned() } else { problem.rented().or_else(|| problem.owned()) };
-    let rented = problem.rented().is_some() && !owned;
+    let bill = if owned { resolved.owned() } else { resolved.rented().or_else(|| resolved.owned()) };
+    let rented = resolved.rented().is_some() && !owned;
     shapes
         .into_iter()
         .map(|shape| {
-            let devices = question.cluster.devices();
+            let devices = problem.cluster.devices();
             // An owned system pays for the power of its most demanding load.
-            let idle = question.idle(devices.saturating_sub(shape.candidate.devices())).watts;
+            let idle = problem.idle(devices.saturating_sub(shape.candidate.devices())).watts;
             let drawn = shape.carried.iter().flatten().map(|carried| carried.point[place(Metric::Watts)]);
             let watts = drawn.fold(f64::NAN, f64::max) + idle;
             let whole =
@@ -71,7 +71,7 @@ pub(super) fn tried(
             for (bucket, carried) in mine.iter().zip(&shape.carried) {
                 rates[*bucket] = carried.as_ref().map(|carried| carried.requests_per_s);
             }
-            let weights = &question.formats[shape.candidate.formats].weights;
+            let weights = &problem.formats[shape.candidate.formats].weights;
             let plan = format!("{} {weights}", label(&shape.candidate).label);
             let (terms, buckets) = (terms.to_string(), mine.clone());
             Ok(SystemTrial { plan, terms, usd_per_hour, rates, shape, buckets })

@@ -12,11 +12,11 @@ impl PlacementRequest<'_> {
     /// The highest lower formats in which the model fits, and host memory where the scenario excludes it.
     pub(super) fn formats(&self, rigged: &ResolvedRig) -> Vec<TriedChange> {
         let catalog = self.catalog;
-        let asked = Scenario { model: Some(rigged.model.name.clone()), ..self.stated.scenario() };
+        let asked = Scenario { model: Some(rigged.model.name.clone()), ..self.scenario.scenario() };
         let holds = |scenario: &Scenario| {
-            let concurrency = rigged.questions.first().map_or(1, |question| question.concurrency);
+            let concurrency = rigged.problems.first().map_or(1, |problem| problem.concurrency);
             let again = ResolvedRig::resolve(catalog, scenario, rigged.rig.clone(), concurrency);
-            again.is_ok_and(|rigged| rigged.questions.iter().chain(&rigged.offloaded).any(fits))
+            again.is_ok_and(|rigged| rigged.problems.iter().chain(&rigged.offloaded).any(fits))
         };
         let weights = rigged.runtimes.iter().map(|runtime| runtime.weight_formats.as_slice()).collect();
         let weights = lower(catalog, weights, &rigged.weights.format);
@@ -36,7 +36,7 @@ impl PlacementRequest<'_> {
                 needed: kv.into_iter().find(in_kv),
             });
         }
-        if self.stated.offload == Some(OffloadMode::Never)
+        if self.scenario.offload == Some(OffloadMode::Never)
             && rigged.rig.hosts.values().any(|host| host.memory.is_some())
         {
             let with = holds(&Scenario { offload: None, ..asked });

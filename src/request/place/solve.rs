@@ -1,11 +1,13 @@
 //! Solves `place`: the best placement, the longest context, the largest model. Writes no output.
 
 use super::aim;
-use crate::report::place::build::{alone, apart_report, certificate, compared, placed};
+use crate::report::place::build::{
+    baseline_comparisons, certificate, disaggregated_report, placement_report, single_member,
+};
 use crate::report::place::why::{reason, tried};
 use crate::report::place::{PlacementInputs, PlacementResult, PlacementStatus as Proved};
 use crate::search::placement::PlacementInfeasible;
-use crate::search::placement::disaggregated::{MOST_MEMBERS, apart};
+use crate::search::placement::disaggregated::{MOST_MEMBERS, best_disaggregated};
 use crate::search::placement::price::{MemberPrices, PlacementProblem};
 use crate::search::placement::relax::relaxations;
 use crate::search::placement::solve::{PlacementObjective, fits, solve};
@@ -24,7 +26,7 @@ use crate::store::rig::ResolvedRig;
 /// A placement problem with its rig.
 pub(super) struct PlacementRequest<'a> {
     pub(super) catalog: &'a Catalog,
-    pub(super) stated: &'a PlacementScenario,
+    pub(super) scenario: &'a PlacementScenario,
     rig: Rig,
 }
 
@@ -32,16 +34,16 @@ pub(super) struct PlacementRequest<'a> {
 ///
 /// # Errors
 /// The problem is faulty.
-pub fn found(
+pub fn answer_placement(
     catalog: &Catalog,
     stated: &PlacementScenario,
     control: &Control,
 ) -> Result<(PlacementResult, ResolvedRig), Error> {
     stated.check()?;
-    let sought = PlacementRequest { catalog, stated, rig: rig(catalog, stated)? };
+    let sought = PlacementRequest { catalog, scenario: stated, rig: rig(catalog, stated)? };
     match stated.objective {
-        PlacingGoal::MaxContext => sought.longest(control),
-        PlacingGoal::LargestModel => sought.largest(control),
+        PlacingGoal::MaxContext => sought.max_context(control),
+        PlacingGoal::LargestModel => sought.largest_model(control),
         _ => sought.answered(sought.resolve(&stated.scenario())?, control),
     }
 }
@@ -84,7 +86,7 @@ fn rig(catalog: &Catalog, stated: &PlacementScenario) -> Result<Rig, Error> {
 
 impl PlacementRequest<'_> {
     fn resolve(&self, scenario: &Scenario) -> Result<ResolvedRig, Error> {
-        ResolvedRig::resolve(self.catalog, scenario, self.rig.clone(), self.stated.in_flight())
+        ResolvedRig::resolve(self.catalog, scenario, self.rig.clone(), self.scenario.in_flight())
     }
 
     fn answered(
@@ -97,12 +99,12 @@ impl PlacementRequest<'_> {
 
     /// The best placement, until `control` stops the search.
     fn answer(&self, rigged: &ResolvedRig, control: &Control) -> Result<PlacementResult, Error> {
-        let aim = aim(self.stated.objective);
-        let first = rigged.questions.first().ok_or_else(|| {
+        let aim = aim(self.scenario.objective);
+        let first = rigged.problems.first().ok_or_else(|| {
             let fix = "name another --runtime, which shares layers between such devices";
             Error::new("members", "a group too small for the model", "a group that fits the model", fix)
         })?;
-        let mut questions = &rigged.questions;
+        let mut questions = &rigged.problems;
         let mut solved = solve(questions, aim, control);
         let stopped = matches!(solved, Err(PlacementInfeasible::Stopped { .. }));
         if solved.is_err() && !stopped && !rigged.offloaded.is_empty() {
@@ -111,8 +113,8 @@ impl PlacementRequest<'_> {
         }
         let mut answer = PlacementResult {
             status: Proved::Infeasible,
-            scenario: Some(self.stated.clone()),
-            question: self.asked(rigged, first),
+            scenario: Some(self.scenario.clone()),
+            question: self.inputs(rigged, first),
             max_context: None,
             placement: None,
             certificate: None,
@@ -121,7 +123,7 @@ impl PlacementRequest<'_> {
             alone: vec![],
             infeasible: None,
             commands: vec![],
-            notes: rigged.whole.iter().map(|why| why.to_string()).collect(),
+            notes: rigged.infeasible.iter().map(|why| why.to_string()).collect(),
         };
         match solved {
             Err(why) => {
@@ -137,51 +139,51 @@ impl PlacementRequest<'_> {
                 answer.infeasible = Some(reason);
             }
             Ok(solved) => {
-                let question = &questions[solved.way];
-                let placed = placed(question, &solved);
+                let problem = &questions[solved.way];
+                let placed = placement_report(problem, &solved);
                 answer.status = if solved.is_optimal() { Proved::Optimal } else { Proved::Feasible };
                 answer.certificate = Some(certificate(&solved, aim));
-                answer.compared = compared(question, &solved);
-                answer.commands = commands(rigged, question, &solved, &placed);
+                answer.compared = baseline_comparisons(problem, &solved);
+                answer.commands = commands(rigged, problem, &solved, &placed);
                 answer.placement = Some(placed);
             }
         }
         if aim == PlacementObjective::Request {
-            answer.alone = alone(questions.first().unwrap_or(first));
-            self.apart(questions, &mut answer);
+            answer.alone = single_member(questions.first().unwrap_or(first));
+            self.add_disaggregated(questions, &mut answer);
         }
         Ok(answer)
     }
 
     /// Memory and time of prefill and decode on different devices.
-    fn apart(&self, questions: &[PlacementProblem], answer: &mut PlacementResult) {
+    fn add_disaggregated(&self, questions: &[PlacementProblem], answer: &mut PlacementResult) {
         let together = answer.placement.as_ref().map_or(f64::NAN, |placed| placed.request_ms);
         let mut best: Option<(f64, _)> = None;
-        for question in questions {
-            if question.offers.len() > MOST_MEMBERS {
+        for problem in questions {
+            if problem.members.len() > MOST_MEMBERS {
                 let note = format!(
                     "disaggregated prefill and decode are evaluated for up to {MOST_MEMBERS} devices"
                 );
                 answer.notes.push(note);
                 return;
             }
-            let Some(found) = apart(&MemberPrices::new(question)) else { continue };
+            let Some(found) = best_disaggregated(&MemberPrices::new(problem)) else { continue };
             if best.as_ref().is_none_or(|(least, _)| found.request < *least) {
-                best = Some((found.request, apart_report(question, &found, together)));
+                best = Some((found.request, disaggregated_report(problem, &found, together)));
             }
         }
         answer.apart = best.map(|(_, report)| report);
     }
 
-    fn asked(&self, rigged: &ResolvedRig, question: &PlacementProblem) -> PlacementInputs {
+    fn inputs(&self, rigged: &ResolvedRig, problem: &PlacementProblem) -> PlacementInputs {
         PlacementInputs {
             model: rigged.model.name.clone(),
             rig: rigged.rig.name.clone(),
-            objective: self.stated.objective.name().into(),
-            isl: question.lengths.isl,
-            osl: question.lengths.osl,
-            prefix: question.lengths.prefix,
-            concurrency: question.concurrency,
+            objective: self.scenario.objective.name().into(),
+            isl: problem.lengths.isl,
+            osl: problem.lengths.osl,
+            prefix: problem.lengths.prefix,
+            concurrency: problem.concurrency,
             runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),
             weight_format: rigged.weights.format.id.clone(),
             kv_format: rigged.kv.format.id.clone(),
@@ -189,20 +191,20 @@ impl PlacementRequest<'_> {
     }
 
     /// The longest prompt whose KV cache fits, and the best placement for it.
-    fn longest(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
-        let rigged = self.resolve(&self.stated.scenario())?;
-        let offload = !rigged.questions.iter().any(fits) && rigged.offloaded.iter().any(fits);
-        let questions = if offload { &rigged.offloaded } else { &rigged.questions };
-        let with = |question: &PlacementProblem, isl: u64| {
-            let lengths = crate::serving::terms::Lengths { isl, prefix: 0, ..question.lengths };
-            PlacementProblem { lengths, ..question.clone() }
+    fn max_context(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
+        let rigged = self.resolve(&self.scenario.scenario())?;
+        let offload = !rigged.problems.iter().any(fits) && rigged.offloaded.iter().any(fits);
+        let questions = if offload { &rigged.offloaded } else { &rigged.problems };
+        let with = |problem: &PlacementProblem, isl: u64| {
+            let lengths = crate::serving::terms::Lengths { isl, prefix: 0, ..problem.lengths };
+            PlacementProblem { lengths, ..problem.clone() }
         };
-        let osl = questions.first().map_or(1, |question| question.lengths.osl);
-        let limit = questions.first().and_then(|question| question.graph.max_context).unwrap_or(MOST_TOKENS);
-        let holds = |isl: u64| questions.iter().any(|question| fits(&with(question, isl)));
+        let osl = questions.first().map_or(1, |problem| problem.lengths.osl);
+        let limit = questions.first().and_then(|problem| problem.graph.max_context).unwrap_or(MOST_TOKENS);
+        let holds = |isl: u64| questions.iter().any(|problem| fits(&with(problem, isl)));
         let low = largest(limit.saturating_sub(osl).max(1), holds);
-        let at = |isl: u64| questions.iter().map(|question| with(question, isl)).collect::<Vec<_>>();
-        let rigged = ResolvedRig { questions: at(low.max(1)), offloaded: vec![], ..rigged };
+        let at = |isl: u64| questions.iter().map(|problem| with(problem, isl)).collect::<Vec<_>>();
+        let rigged = ResolvedRig { problems: at(low.max(1)), offloaded: vec![], ..rigged };
         let mut answer = self.answer(&rigged, control)?;
         if answer.placement.is_some() {
             answer.max_context = Some(low + osl);
@@ -214,13 +216,13 @@ impl PlacementRequest<'_> {
     }
 
     /// The largest model that fits, by parameters, in the given weight format or its own.
-    fn largest(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
+    fn largest_model(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
         let mut smallest = None;
         for name in self.catalog.models_by_size()? {
-            let scenario = Scenario { model: Some(name), ..self.stated.scenario() };
+            let scenario = Scenario { model: Some(name), ..self.scenario.scenario() };
             // A model that runs here in no format is not a candidate.
             let Ok(rigged) = self.resolve(&scenario) else { continue };
-            if rigged.questions.iter().chain(&rigged.offloaded).any(fits) {
+            if rigged.problems.iter().chain(&rigged.offloaded).any(fits) {
                 return self.answered(rigged, control);
             }
             smallest = Some(rigged);

@@ -8,7 +8,7 @@ use crate::report::recommend::{
     recommend,
 };
 use crate::search::outcome::Census;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::sizing::{Sized, longest_context, size};
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -33,17 +33,17 @@ pub(super) fn for_model(
     let market = market(catalog, scenario, sought)?;
     sought.hardware = scenario.hardware.clone();
     let seen: Vec<SystemResult> =
-        control.each(&market.lots, |lot| look(catalog, scenario, sought, (&model, &graph), lot));
+        control.each(&market.systems, |lot| search_system(catalog, scenario, sought, (&model, &graph), lot));
     let mut looked =
-        SearchSummary { systems: (seen.len() + market.refused.len()) as u64, ..SearchSummary::default() };
+        SearchSummary { systems: (seen.len() + market.rejected.len()) as u64, ..SearchSummary::default() };
     let (mut builds, mut misses) = (Vec::new(), Vec::new());
     for one in seen {
         looked.serve += u64::from(!one.builds.is_empty());
         one.censuses.iter().for_each(|census| looked.add(census));
         builds.extend(one.builds);
-        misses.extend(one.miss);
+        misses.extend(one.rejected);
     }
-    misses.extend(market.refused.iter().map(|(name, fault)| fault_told(name, fault)));
+    misses.extend(market.rejected.iter().map(|(name, fault)| rejected_for_error(name, fault)));
     for miss in &misses {
         *looked.missed.entry(miss.kind.clone()).or_default() += 1;
     }
@@ -58,7 +58,7 @@ pub(super) fn market(
 ) -> Result<Inventory, Error> {
     match &scenario.hardware {
         Some(hardware) => catalog.one(hardware),
-        None => catalog.market(&sought.only),
+        None => catalog.inventory(&sought.only),
     }
 }
 
@@ -70,13 +70,13 @@ pub(super) fn for_hardware(
     control: &RequestControl,
 ) -> Result<ServedModels, Error> {
     let hardware = scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
-    let lots = catalog.one(hardware)?.lots;
+    let lots = catalog.one(hardware)?.systems;
     let lot = lots.first().expect("one machine is one lot");
     sought.hardware = Some(lot.cluster.name.clone());
-    let ids: Vec<String> = catalog.shelf(CatalogKind::Models).into_keys().collect();
+    let ids: Vec<String> = catalog.entries(CatalogKind::Models).into_keys().collect();
     let seen = control.each(&ids, |id| match catalog.built(id) {
-        Ok((model, graph)) => held(catalog, scenario, sought, (&model, &graph), lot),
-        Err(fault) => (vec![], Some(fault_told(id, &fault)), vec![]),
+        Ok((model, graph)) => search_model(catalog, scenario, sought, (&model, &graph), lot),
+        Err(fault) => (vec![], Some(rejected_for_error(id, &fault)), vec![]),
     });
     let mut looked = SearchSummary { systems: seen.len() as u64, ..SearchSummary::default() };
     let (mut models, mut misses) = (Vec::new(), Vec::new());
@@ -93,7 +93,7 @@ pub(super) fn for_hardware(
 }
 
 /// One model on a machine, in weight formats of each quality.
-fn held(
+fn search_model(
     catalog: &Catalog,
     scenario: &Scenario,
     sought: &Requirements,
@@ -103,14 +103,13 @@ fn held(
     let (mut found, mut miss, mut censuses) = (Vec::new(), None, Vec::new());
     let problems = match qualities(catalog, scenario, (model, graph), &lot.cluster) {
         Ok(problems) => problems,
-        Err(fault) => return (found, Some(fault_told(&model.name, &fault)), censuses),
+        Err(fault) => return (found, Some(rejected_for_error(&model.name, &fault)), censuses),
     };
-    for (problem, kept) in &problems {
-        match one(problem, *kept, lot, sought) {
+    for (resolved, kept) in &problems {
+        match one(resolved, *kept, lot, sought) {
             Ok((build, census)) if build.copies == 1 => {
                 censuses.push(census);
-                let longest =
-                    problem.question().map_or(0, |question| longest_context(&question, sought.users));
+                let longest = resolved.problem().map_or(0, |problem| longest_context(&problem, sought.users));
                 let parameters = graph.parameters().unique;
                 found.push(ServedModel { parameters, longest_context_tokens: longest, build });
                 // The first format that serves has the highest quality.
@@ -137,12 +136,12 @@ fn held(
 #[derive(Default)]
 struct SystemResult {
     builds: Vec<Build>,
-    miss: Option<RejectedBuild>,
+    rejected: Option<RejectedBuild>,
     censuses: Vec<Census>,
 }
 
 /// Evaluates a lot, in weight formats of each quality.
-fn look(
+fn search_system(
     catalog: &Catalog,
     scenario: &Scenario,
     sought: &Requirements,
@@ -152,12 +151,14 @@ fn look(
     let mut seen = SystemResult::default();
     let problems = match qualities(catalog, scenario, (model, graph), &lot.cluster) {
         Ok(problems) => problems,
-        Err(fault) => return SystemResult { miss: Some(fault_told(&lot.cluster.name, &fault)), ..seen },
+        Err(fault) => {
+            return SystemResult { rejected: Some(rejected_for_error(&lot.cluster.name, &fault)), ..seen };
+        }
     };
     let mut tried: Vec<String> = Vec::new();
-    for (problem, kept) in &problems {
-        tried.extend(problem.weight_formats.iter().map(|choice| choice.format.id.clone()));
-        match one(problem, *kept, lot, sought) {
+    for (resolved, kept) in &problems {
+        tried.extend(resolved.weight_formats.iter().map(|choice| choice.format.id.clone()));
+        match one(resolved, *kept, lot, sought) {
             Ok((build, census)) => {
                 seen.builds.push(build);
                 seen.censuses.push(census);
@@ -165,30 +166,30 @@ fn look(
             Err(refused) => {
                 let (mut miss, census) = *refused;
                 miss.weight_formats.clone_from(&tried);
-                seen.miss = Some(miss);
+                seen.rejected = Some(miss);
                 seen.censuses.extend(census);
             }
         }
     }
     if !seen.builds.is_empty() {
-        seen.miss = None;
+        seen.rejected = None;
     }
     seen
 }
 
 /// One system in formats of one quality.
 fn one(
-    problem: &ResolvedScenario,
+    resolved: &ResolvedScenario,
     kept: bool,
     lot: &SystemOption,
     sought: &Requirements,
 ) -> Result<(Build, Census), Box<(RejectedBuild, Option<Census>)>> {
-    let name = &problem.cluster.name;
-    let question = problem.question().map_err(|fault| Box::new((fault_told(name, &fault), None)))?;
-    match size(&question, sought.users) {
+    let name = &resolved.cluster.name;
+    let problem = resolved.problem().map_err(|fault| Box::new((rejected_for_error(name, &fault), None)))?;
+    match size(&problem, sought.users) {
         Err(unfit) => Err(Box::new((missed(name, vec![], &unfit), Some(unfit.census)))),
         Ok(sized) => {
-            let serving = serving(problem, &question, &sized, (kept, lot));
+            let serving = serving(resolved, &problem, &sized, (kept, lot));
             Ok((serving.build(sought), sized.census))
         }
     }
@@ -196,25 +197,25 @@ fn one(
 
 /// A system that meets the requirements, with its names and prices.
 pub(super) fn serving<'a>(
-    problem: &ResolvedScenario,
-    question: &'a Problem,
+    resolved: &ResolvedScenario,
+    problem: &'a Problem,
     sized: &'a Sized,
     (kept, lot): (bool, &SystemOption),
 ) -> SizedSystem<'a> {
-    let format = &question.formats[sized.at_share.candidate.formats].weights;
-    let choice = problem.weight_formats.iter().find(|choice| choice.format.id == *format);
+    let format = &problem.formats[sized.at_share.candidate.formats].weights;
+    let choice = resolved.weight_formats.iter().find(|choice| choice.format.id == *format);
     let checkpoint = choice.and_then(|choice| choice.checkpoint.clone());
     let prices = SystemPrices {
-        rented: problem.rented(),
-        owned: problem.owned().filter(|_| lot.sells),
+        rented: resolved.rented(),
+        owned: resolved.owned().filter(|_| lot.sells),
         covers_host: lot.complete,
     };
-    let names = (problem.cluster.name.clone(), lot.id.clone(), problem.model.name.clone(), checkpoint);
-    SizedSystem { question, sized, prices, names, keeps_quality: kept }
+    let names = (resolved.cluster.name.clone(), lot.id.clone(), resolved.model.name.clone(), checkpoint);
+    SizedSystem { problem, sized, prices, names, keeps_quality: kept }
 }
 
 /// A fault of the data as a reason against a system.
-fn fault_told(name: &str, fault: &Error) -> RejectedBuild {
+fn rejected_for_error(name: &str, fault: &Error) -> RejectedBuild {
     let reason = format!("{}; {} expected", fault.found, fault.expected);
     RejectedBuild { name: name.to_string(), weight_formats: vec![], kind: fault.key.clone(), reason }
 }

@@ -11,7 +11,7 @@ use crate::store::resolved_scenario::DEFAULT_MODEL;
 
 impl RecommendRequest {
     /// The scenario for every system, and the requirements as reported.
-    pub(super) fn sought(&self, catalog: &Catalog) -> Result<(Scenario, Requirements), Error> {
+    pub(super) fn requirements(&self, catalog: &Catalog) -> Result<(Scenario, Requirements), Error> {
         let refuse = |key: &str, instead: &str| {
             let found = format!("--{key}, which `recommend` sets itself");
             Error::new(key, found, format!("--{instead}"), format!("set --{instead} instead"))

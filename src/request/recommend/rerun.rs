@@ -7,7 +7,7 @@ use super::explore::{for_hardware, for_model, market, serving};
 use crate::report::recommend::Requirements;
 use crate::report::verify::Verified;
 use crate::report::verify::recommend::{builds, estimated, held, missed, verify};
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::sizing::size;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -21,8 +21,8 @@ const MOST_MISSED: usize = 40;
 /// Requirements resolved again, and their result.
 pub struct RecommendRerun {
     scenario: Scenario,
-    sought: Requirements,
-    lots: Vec<SystemOption>,
+    requirements: Requirements,
+    systems: Vec<SystemOption>,
     of_machine: bool,
     fresh: Value,
 }
@@ -32,7 +32,7 @@ impl RecommendRerun {
     ///
     /// # Errors
     /// The problem no longer resolves.
-    pub fn again(
+    pub fn rerun(
         catalog: &Catalog,
         (scenario, sought): (Scenario, Requirements),
         of_machine: bool,
@@ -52,8 +52,8 @@ impl RecommendRerun {
         } else {
             value(&for_model(catalog, &scenario, &mut sought, &UNCONTROLLED)?)
         };
-        let lots = market(catalog, &scenario, &sought)?.lots;
-        Ok(RecommendRerun { scenario, sought, lots, of_machine, fresh })
+        let lots = market(catalog, &scenario, &sought)?.systems;
+        Ok(RecommendRerun { scenario, requirements: sought, systems: lots, of_machine, fresh })
     }
 
     /// Checks a saved result.
@@ -66,17 +66,17 @@ impl RecommendRerun {
         let misses = saved["missed"].as_array().map_or(&[][..], Vec::as_slice);
         let some = misses.iter().step_by(misses.len().div_ceil(MOST_MISSED).max(1));
         let some: Vec<&Value> = some.collect();
-        let questions: Vec<_> = UNCONTROLLED.each(&some, |miss| self.passed_over(catalog, miss));
+        let questions: Vec<_> = UNCONTROLLED.each(&some, |miss| self.rejected_problems(catalog, miss));
         let questions: Vec<(String, Problem)> = questions.into_iter().flatten().collect();
         let missed = missed(&questions, (count, seed));
-        verify(&self.sought, (saved, &self.fresh), faults, missed, seed)
+        verify(&self.requirements, (saved, &self.fresh), faults, missed, seed)
     }
 
     /// The faults of a build.
     fn build(&self, catalog: &Catalog, build: &Value) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
         let (system, format) = (text(&build["system"]), text(&build["each"]["weight_format"]));
-        let Some(lot) = self.lots.iter().find(|lot| lot.id == system) else {
+        let Some(lot) = self.systems.iter().find(|lot| lot.id == system) else {
             return vec![format!("system: {system} is not an available system")];
         };
         let model = self.scenario.model.clone().unwrap_or_else(|| text(&build["model"]));
@@ -89,28 +89,28 @@ impl RecommendRerun {
         };
         let runs = problems
             .iter()
-            .find(|(problem, _)| problem.weight_formats.iter().any(|choice| choice.format.id == format));
-        let Some((problem, kept)) = runs else {
+            .find(|(resolved, _)| resolved.weight_formats.iter().any(|choice| choice.format.id == format));
+        let Some((resolved, kept)) = runs else {
             return vec![format!("each.weight_format: {format} does not run on {system}")];
         };
-        match problem.question() {
+        match resolved.problem() {
             Err(fault) => vec![format!("{}; {} expected", fault.found, fault.expected)],
-            Ok(question) => match size(&question, self.sought.users) {
+            Ok(problem) => match size(&problem, self.requirements.users) {
                 Err(unfit) => vec![format!("it does not meet the requirements: {}", unfit.reason)],
                 Ok(sized) => {
-                    estimated(build, &serving(problem, &question, &sized, (*kept, lot)), &self.sought)
+                    estimated(build, &serving(resolved, &problem, &sized, (*kept, lot)), &self.requirements)
                 }
             },
         }
     }
 
     /// The problems of a system, or a model, that the result rejects, with its name; none where it cannot be posed.
-    fn passed_over(&self, catalog: &Catalog, miss: &Value) -> Vec<(String, Problem)> {
+    fn rejected_problems(&self, catalog: &Catalog, miss: &Value) -> Vec<(String, Problem)> {
         let name = miss["name"].as_str().unwrap_or_default();
         let lot = if self.of_machine {
-            self.lots.first()
+            self.systems.first()
         } else {
-            self.lots.iter().find(|lot| lot.cluster.name == name)
+            self.systems.iter().find(|lot| lot.cluster.name == name)
         };
         let model = if self.of_machine { Some(name) } else { self.scenario.model.as_deref() };
         let model = catalog.built(model.unwrap_or(DEFAULT_MODEL));
@@ -121,10 +121,10 @@ impl RecommendRerun {
         }
         let problems = qualities(catalog, &self.scenario, (&model, &graph), &lot.cluster);
         let problems = problems.unwrap_or_default();
-        let asked = problems.iter().filter_map(|(problem, _)| problem.question().ok());
+        let asked = problems.iter().filter_map(|(resolved, _)| resolved.problem().ok());
         asked
-            .filter(|question| question.context_fits().is_ok())
-            .map(|question| (name.to_string(), question))
+            .filter(|problem| problem.context_fits().is_ok())
+            .map(|problem| (name.to_string(), problem))
             .collect()
     }
 }

@@ -10,9 +10,9 @@ use crate::search::relax::{Stopped, answered, conflicts, largest_below};
 impl InfeasibleProblem<'_> {
     /// Reports the lengths as the conflict, with the lengths that fit.
     pub(super) fn lengths(&self, found: &mut ConflictReport) -> Result<(), Stopped> {
-        let workload = &self.problem.workload;
+        let workload = &self.resolved.workload;
         let (isl, osl) = (workload.isl, workload.osl);
-        let tokens = self.question.stated.lengths.isl + osl;
+        let tokens = self.problem.workload.lengths.isl + osl;
         let images = tokens - osl - isl;
         let mut stated = vec![format!("--isl {isl}"), format!("--osl {osl}")];
         if images > 0 {
@@ -20,12 +20,12 @@ impl InfeasibleProblem<'_> {
         }
         let request = format!("ISL + OSL of {} tokens", grouped(tokens));
         let held = |flags: &[Flag]| {
-            self.asked(flags).map_or(Ok(false), |question| match question.context_fits() {
-                Ok(()) => Ok(!conflicts(&question, self.control)?.bare),
+            self.with_flags(flags).map_or(Ok(false), |problem| match problem.context_fits() {
+                Ok(()) => Ok(!conflicts(&problem, self.control)?.bare),
                 Err(_) => Ok(false),
             })
         };
-        let context = self.question.context_fits().err();
+        let context = self.problem.context_fits().err();
         if let Some(Infeasible::ContextTooLong { limit, .. }) = context {
             let why = format!("{request}; the model supports at most {}", grouped(limit));
             found.conflicts.push(ConflictSet { conditions: stated.clone(), why: Some(why) });
@@ -46,7 +46,7 @@ impl InfeasibleProblem<'_> {
         }
         if let Some(longest) = longest {
             let all = |flags: &[Flag]| {
-                self.asked(flags).map_or(Ok(false), |question| answered(&question, self.control))
+                self.with_flags(flags).map_or(Ok(false), |problem| answered(&problem, self.control))
             };
             let kept = self.longest(longest + 1, Flag::Isl, all)?;
             let flags = kept.map(|kept| self.prompt(Flag::Isl(kept)));
@@ -76,7 +76,7 @@ impl InfeasibleProblem<'_> {
     /// A length, with a shorter cached prefix where the prompt gets shorter than the prefix.
     fn prompt(&self, length: Flag) -> Vec<Flag> {
         match length {
-            Flag::Isl(tokens) if self.problem.workload.prefix >= tokens => {
+            Flag::Isl(tokens) if self.resolved.workload.prefix >= tokens => {
                 vec![Flag::Prefix(tokens.saturating_sub(1)), length]
             }
             _ => vec![length],

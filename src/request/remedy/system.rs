@@ -50,7 +50,7 @@ impl InfeasibleProblem<'_> {
 
     /// Larger systems of the same device as shorthands, the fewest devices first.
     fn systems(&self) -> Vec<String> {
-        let cluster = &self.problem.cluster;
+        let cluster = &self.resolved.cluster;
         let (device, here) = (self.device(), cluster.devices());
         let most = here.saturating_mul(MOST_TIMES).max(MOST_OF_FEW);
         let there = |text: String| {
@@ -77,7 +77,7 @@ impl InfeasibleProblem<'_> {
 
     /// The device as typed, where it was typed.
     fn device(&self) -> String {
-        let id = &self.problem.cluster.device.id;
+        let id = &self.resolved.cluster.device.id;
         let typed = self.scenario.hardware.as_deref().and_then(|text| Shorthand::parse(text.trim()).ok());
         let same = |name: &str| self.catalog.device(name).is_ok_and(|device| device.id == *id);
         match typed.map(|short| short.device.to_string()) {
@@ -89,13 +89,13 @@ impl InfeasibleProblem<'_> {
     /// More memory per device, and the device with the smallest increase that makes the problem feasible, where memory
     /// is the bottleneck.
     pub(super) fn other_devices(&self, bare: bool, found: &mut ConflictReport) -> Result<(), Stopped> {
-        found.more_memory_gb = more_memory(self.question, self.control)?;
+        found.more_memory_gb = more_memory(self.problem, self.control)?;
         if !bare && found.more_memory_gb.is_none() {
             return Ok(());
         }
-        let cluster = &self.problem.cluster;
+        let cluster = &self.resolved.cluster;
         let size = |device: &Device| device.memory.capacity.as_ref().map(|capacity| capacity.value);
-        let files = self.catalog.shelf(CatalogKind::Devices).into_values();
+        let files = self.catalog.entries(CatalogKind::Devices).into_values();
         let all = files.filter_map(|file| self.catalog.load::<Device>(&file.id).ok());
         let mut larger: Vec<(f64, String)> = all
             .filter(|device| device.vendor == cluster.device.vendor && device.class == cluster.device.class)
@@ -121,7 +121,7 @@ impl InfeasibleProblem<'_> {
 
     /// The first lower weight format that makes the problem feasible.
     pub(super) fn lower_formats(&self) -> Result<Option<Remedy>, Stopped> {
-        for lower in &self.problem.lower_formats {
+        for lower in &self.resolved.lower_formats {
             let remedy = self.confirmed(Some(vec![Flag::WeightFormat(lower.format.id.clone())]))?;
             if remedy.is_some() {
                 return Ok(remedy);

@@ -3,7 +3,7 @@
 use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
 
 /// Product of the degrees of a row.
-fn laid_out(row: &MeasuredRow) -> u64 {
+fn devices_by_degrees(row: &MeasuredRow) -> u64 {
     let of = |pool: &MeasuredDegrees| {
         let factors = [pool.workers.unwrap_or(1), pool.tp, pool.pp, pool.dp];
         factors.into_iter().fold(1, u64::saturating_mul)
@@ -13,11 +13,11 @@ fn laid_out(row: &MeasuredRow) -> u64 {
 
 /// Devices of the whole deployment: as given, else the product of the degrees.
 pub(super) fn devices(row: &MeasuredRow) -> u64 {
-    row.devices.unwrap_or(0).max(laid_out(row)).max(1)
+    row.devices.unwrap_or(0).max(devices_by_degrees(row)).max(1)
 }
 
 /// The reason against an incomplete row; none if it is complete.
-pub(super) fn untold(row: &MeasuredRow) -> Result<u64, String> {
+pub(super) fn known_load(row: &MeasuredRow) -> Result<u64, String> {
     if let Some(method) = &row.speculative {
         return Err(format!("speculative: {method}, with unknown acceptance rate"));
     }
@@ -25,9 +25,9 @@ pub(super) fn untold(row: &MeasuredRow) -> Result<u64, String> {
     if apart && row.pools.iter().any(|pool| pool.workers.is_none()) {
         return Err("workers: missing, so the load per worker is unknown".into());
     }
-    let laid = laid_out(row);
+    let laid = devices_by_degrees(row);
     if let Some(stated) = row.devices.filter(|stated| *stated > 0 && *stated != laid) {
-        let layout = match row.pools.iter().any(|pool| pool.stated) {
+        let layout = match row.pools.iter().any(|pool| pool.given) {
             true => format!("degrees for {laid}"),
             false => "no degrees".into(),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::layout::{devices, untold};
+use super::layout::{devices, known_load};
 use crate::calibrate::deployment::{MeasuredDeployment, PredictedTimes};
 use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
@@ -13,7 +13,7 @@ use crate::plan::legal::{check, has_experts};
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
 use crate::search::candidate::{PoolPlan, PoolRole};
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::shape::cuts;
 use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
@@ -140,17 +140,17 @@ pub struct PreparedRow {
     /// Id of the runtime that ran: a vendor's own version of vLLM for a table's vLLM.
     pub runtime: String,
     /// The problem of all rows of its kind.
-    pub question: Arc<Problem>,
+    pub problem: Arc<Problem>,
     /// Inputs of the runtime's fit.
-    pub traits: CalibrationKey,
+    pub calibration_key: CalibrationKey,
     /// The deployment.
-    pub posed: MeasuredDeployment,
+    pub deployment: MeasuredDeployment,
 }
 
 impl PreparedRow {
     /// Memory of a device of its first pool.
-    pub fn held(&self) -> Footprint<Qty<f64>> {
-        self.posed.evaluate(self.question.formats[0].plain(), &mut ()).memory
+    pub fn footprint(&self) -> Footprint<Qty<f64>> {
+        self.deployment.evaluate(self.problem.formats[0].plain(), &mut ()).memory
     }
 }
 
@@ -160,7 +160,7 @@ pub enum ProfileFit {
     /// The fit in the profile.
     Shipped,
     /// None: the constants from kernel microbenchmarks only.
-    Without,
+    KernelsOnly,
 }
 
 /// Prepares every row, or gives the reason against it.
@@ -182,12 +182,12 @@ pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Re
     let mut found: Vec<_> = kinds
         .into_par_iter()
         .flat_map_iter(|(key, rows_of_kind)| {
-            let question = question(catalog, &key, fit).map(|(question, ran)| (Arc::new(question), ran));
+            let problem = problem_of(catalog, &key, fit).map(|(problem, ran)| (Arc::new(problem), ran));
             let mut laid = HashMap::new();
             let of = |at: usize| {
-                let (question, (runtime, traits)) = question.clone().map_err(|error| reason(&error))?;
-                let posed = pose(&question, &rows[at], &mut laid)?;
-                Ok(PreparedRow { runtime, question, traits, posed })
+                let (problem, (runtime, traits)) = problem.clone().map_err(|error| reason(&error))?;
+                let posed = build_deployment(&problem, &rows[at], &mut laid)?;
+                Ok(PreparedRow { runtime, problem, calibration_key: traits, deployment: posed })
             };
             rows_of_kind.iter().copied().map(of).zip(rows_of_kind.clone()).collect::<Vec<_>>()
         })
@@ -206,10 +206,10 @@ const NODES: [u64; 4] = [8, 4, 2, 1];
 /// Runtimes of the catalogue that are named after `runtime`: `vllm-gaudi` of `vllm`.
 fn versions(catalog: &Catalog, runtime: &str) -> impl Iterator<Item = String> {
     let start = format!("{runtime}-");
-    catalog.shelf(CatalogKind::Runtimes).into_keys().filter(move |id| id.starts_with(&start))
+    catalog.entries(CatalogKind::Runtimes).into_keys().filter(move |id| id.starts_with(&start))
 }
 
-fn question(
+fn problem_of(
     catalog: &Catalog,
     key: &ScenarioKey,
     fit: ProfileFit,
@@ -247,15 +247,15 @@ fn question(
             _ => Err(fault),
         })
     };
-    let mut problem = ran(model).or_else(|fault| match base(model) {
+    let mut resolved = ran(model).or_else(|fault| match base(model) {
         Some(base) if fault.key == "model" => ran(base).map_err(|_| fault),
         _ => Err(fault),
     })?;
-    if fit == ProfileFit::Without {
-        problem.runtime.serving_fit = None;
+    if fit == ProfileFit::KernelsOnly {
+        resolved.runtime.serving_fit = None;
     }
-    problem.workload.equal_lengths = *equal_lengths;
-    Ok((problem.question()?, (problem.runtime.id.clone(), problem.traits())))
+    resolved.workload.equal_lengths = *equal_lengths;
+    Ok((resolved.problem()?, (resolved.runtime.id.clone(), resolved.calibration_key())))
 }
 
 fn plan(graph: &ModelGraph, degrees: &MeasuredDegrees) -> Result<ParallelPlan, String> {
@@ -269,19 +269,23 @@ fn plan(graph: &ModelGraph, degrees: &MeasuredDegrees) -> Result<ParallelPlan, S
 
 type PlanCache = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>>;
 
-fn pose(question: &Problem, row: &MeasuredRow, laid: &mut PlanCache) -> Result<MeasuredDeployment, String> {
-    let requests = untold(row)?;
+fn build_deployment(
+    problem: &Problem,
+    row: &MeasuredRow,
+    laid: &mut PlanCache,
+) -> Result<MeasuredDeployment, String> {
+    let requests = known_load(row)?;
     let mut pools = Vec::new();
     let mut instances = Vec::new();
     for (number, degrees) in row.pools.iter().enumerate() {
-        let plan = plan(&question.graph, degrees)?;
-        let (stages, instance) = laid.entry(plan).or_insert_with(|| lay(question, plan)).clone()?;
+        let plan = plan(&problem.graph, degrees)?;
+        let (stages, instance) = laid.entry(plan).or_insert_with(|| build_instance(problem, plan)).clone()?;
         let alone = row.pools.len() == 1;
         let replicas = degrees.workers.unwrap_or(1).max(1);
         let duty = [PoolRole::Prefill, PoolRole::Decode][number];
         let concurrency = requests.div_ceil(replicas);
         pools.push(PoolPlan {
-            duty: if alone { PoolRole::Both } else { duty },
+            role: if alone { PoolRole::Aggregated } else { duty },
             plan,
             stages,
             replicas,
@@ -299,7 +303,7 @@ fn pose(question: &Problem, row: &MeasuredRow, laid: &mut PlanCache) -> Result<M
     })
 }
 
-fn lay(question: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
+fn build_instance(problem: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
     // A measured deployment did run: only one that cannot be sharded at all is rejected.
     let limits = crate::plan::legal::LegalLimits {
         devices: u64::MAX,
@@ -308,24 +312,24 @@ fn lay(question: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance
         scales: None,
         runtime: None,
     };
-    check(&question.graph, &plan, &limits).map_err(|why| format!("plan: {why}"))?;
-    let stages = cuts(question, plan).swap_remove(0);
-    let instance = Instance::new(&question.graph, plan, stages.clone(), question.tiers());
+    check(&problem.graph, &plan, &limits).map_err(|why| format!("plan: {why}"))?;
+    let stages = cuts(problem, plan).swap_remove(0);
+    let instance = Instance::new(&problem.graph, plan, stages.clone(), problem.tiers());
     Ok((stages, Arc::new(instance)))
 }
 
 fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction, String> {
-    let formats = &ready.question.formats[0];
-    let PredictedTimes { ttft, tpot } = ready.posed.times(formats.plain());
+    let formats = &ready.problem.formats[0];
+    let PredictedTimes { ttft, tpot } = ready.deployment.times(formats.plain());
     let (ttft_ms, tpot_ms) = (ttft * 1e3, tpot * 1e3);
-    let held = ready.held();
+    let held = ready.footprint();
     let bytes = held.total.value();
     for (name, value) in [("ttft", ttft_ms), ("tpot", tpot_ms), ("memory", bytes)] {
         if !(value.is_finite() && value > 0.0) {
             return Err(format!("{name}: no finite prediction at these lengths and loads"));
         }
     }
-    let interval = formats.interval(measured.pools.len() > 1, ready.posed.requests());
+    let interval = formats.interval(measured.pools.len() > 1, ready.deployment.requests());
     let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
     Ok(Prediction {
         ttft_ms,
@@ -336,9 +340,9 @@ fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction,
         memory: measured
             .outcome
             .memory_bytes
-            .map(|_| (bytes, formats.held(&held).map(|[low, _, high]| (low, high)))),
+            .map(|_| (bytes, formats.memory_interval(&held).map(|[low, _, high]| (low, high)))),
         fits: bytes <= held.usable.value(),
-        devices: ready.posed.devices(),
+        devices: ready.deployment.devices(),
     })
 }
 

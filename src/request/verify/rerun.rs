@@ -7,7 +7,7 @@ use super::super::UNCONTROLLED;
 use super::super::fleet::build_problem::{build_problem, solved};
 use super::super::optimize::{self, OptimizeRequest};
 use super::super::place::aim;
-use super::super::place::solve::found;
+use super::super::place::solve::answer_placement;
 use super::super::recommend::requirements::check;
 use super::super::recommend::rerun as recommended;
 use crate::report::fleet::{FleetProblem, FleetResult};
@@ -16,7 +16,7 @@ use crate::report::recommend::Requirements;
 use crate::report::result::OptimizeResult;
 use crate::report::verify::{self as checks, Verified};
 use crate::search::placement::solve::PlacementObjective;
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::run::UNWATCHED;
 use crate::spec::error::Error;
 use crate::spec::placing::PlacementScenario;
@@ -48,20 +48,23 @@ impl Rerun {
             SavedCommand::Optimize => Rerun::Optimize(Box::new(optimized(catalog, saved)?)),
             SavedCommand::Place => {
                 let placing: PlacementScenario = part(saved, "scenario")?;
-                Rerun::Place(Box::new(found(catalog, &placing, &UNWATCHED)?), aim(placing.objective))
+                Rerun::Place(
+                    Box::new(answer_placement(catalog, &placing, &UNWATCHED)?),
+                    aim(placing.objective),
+                )
             }
             SavedCommand::Fleet => {
-                let problem =
+                let resolved =
                     build_problem(catalog, part(saved, "asked")?, part(saved, "scenario")?, &UNCONTROLLED)?;
-                let fresh = solved(&problem);
-                Rerun::Fleet(Box::new((problem, fresh)))
+                let fresh = solved(&resolved);
+                Rerun::Fleet(Box::new((resolved, fresh)))
             }
             SavedCommand::Recommend => {
                 let (scenario, sought): (Scenario, Requirements) =
                     (part(saved, "scenario")?, part(saved, "sought")?);
                 check(&sought)?;
                 let of_machine = !saved["models"].is_null();
-                let asked = recommended::RecommendRerun::again(catalog, (scenario, sought), of_machine)?;
+                let asked = recommended::RecommendRerun::rerun(catalog, (scenario, sought), of_machine)?;
                 Rerun::Recommend(Box::new(asked))
             }
         })
@@ -73,7 +76,7 @@ impl Rerun {
             Rerun::Optimize(asked) => checks::optimize::verify(&asked.0, saved, &asked.1, drawn),
             Rerun::Place(asked, aim) => {
                 let (fresh, rigged) = &**asked;
-                let questions = [rigged.questions.as_slice(), rigged.offloaded.as_slice()];
+                let questions = [rigged.problems.as_slice(), rigged.offloaded.as_slice()];
                 checks::place::verify(&questions, *aim, (saved, fresh), drawn)
             }
             Rerun::Fleet(asked) => checks::fleet::verify(&asked.0, (saved, &asked.1), drawn),
@@ -86,11 +89,11 @@ impl Rerun {
 /// them.
 fn optimized(catalog: &Catalog, saved: &Value) -> Result<(Problem, OptimizeResult), Error> {
     let scenario: Scenario = part(saved, "scenario")?;
-    let question = ResolvedScenario::resolve(catalog, &scenario)?.question()?;
+    let problem = ResolvedScenario::resolve(catalog, &scenario)?.problem()?;
     let request = OptimizeRequest { scenario, why: saved["why"].is_object(), max_front_points: None };
     let fresh = optimize::optimize(catalog, &request, &UNCONTROLLED)?;
     let conflict = fresh.conflict.filter(|_| saved["conflict"].is_object());
-    Ok((question, OptimizeResult { conflict, ..fresh }))
+    Ok((problem, OptimizeResult { conflict, ..fresh }))
 }
 
 /// The command that wrote a result.

@@ -6,7 +6,7 @@
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole, evaluate};
 use crate::search::point::{Point, place, point};
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::search::run::{UNWATCHED, run};
 use crate::search::shape::{filled_up, shape};
 use crate::serving::instance::Instance;
@@ -33,15 +33,15 @@ const HALVINGS: u32 = 20;
 const LEAST: f64 = 1e-3;
 
 /// `question` with random arrivals at the given rate, in requests per second.
-pub fn at_rate(question: &Problem, rate: f64) -> Problem {
-    let mut asked = question.with_tail(Default::default());
+pub fn at_rate(problem: &Problem, rate: f64) -> Problem {
+    let mut asked = problem.with_tail(Default::default());
     asked.traffic = Traffic::Rate(rate);
     asked
 }
 
 /// A prepared plan, to be evaluated under many loads.
 struct PreparedPlan<'q> {
-    question: &'q Problem,
+    problem: &'q Problem,
     pools: Vec<PoolPlan>,
     instances: Vec<Instance>,
     plan: &'q Candidate,
@@ -50,19 +50,19 @@ struct PreparedPlan<'q> {
 }
 
 impl<'q> PreparedPlan<'q> {
-    fn new(question: &'q Problem, plan: &'q Candidate) -> PreparedPlan<'q> {
-        let instances = plan.instances(question);
-        let fits = |(pool, instance): (&PoolPlan, &Instance)| match pool.duty {
+    fn new(problem: &'q Problem, plan: &'q Candidate) -> PreparedPlan<'q> {
+        let instances = plan.instances(problem);
+        let fits = |(pool, instance): (&PoolPlan, &Instance)| match pool.role {
             PoolRole::Prefill => 0,
-            _ => shape(question, plan.formats, instance, plan.offload).map_or(0, |shape| shape.fits),
+            _ => shape(problem, plan.formats, instance, plan.offload).map_or(0, |shape| shape.fits),
         };
         let most = plan.pools.iter().zip(&instances).map(fits).collect();
-        PreparedPlan { question, pools: plan.pools.clone(), instances, plan, most }
+        PreparedPlan { problem, pools: plan.pools.clone(), instances, plan, most }
     }
 
     /// The pools with up to `requests` on every decode rank.
     fn loaded(&self, requests: u64) -> Vec<PoolPlan> {
-        let load = |(pool, most): (&PoolPlan, &u64)| match pool.duty {
+        let load = |(pool, most): (&PoolPlan, &u64)| match pool.role {
             PoolRole::Prefill => pool.clone(),
             _ => PoolPlan { concurrency: requests.min(*most) * pool.plan.dp, ..pool.clone() },
         };
@@ -71,7 +71,7 @@ impl<'q> PreparedPlan<'q> {
 
     /// Its metrics under the given traffic, and the largest ratio of a latency to its SLO.
     fn at(&self, pools: &[PoolPlan], traffic: Traffic) -> (Point, f64) {
-        let asked = self.question;
+        let asked = self.problem;
         let machine = asked.formats[self.plan.formats].plain();
         let (terms, demand) = (asked.terms(), traffic.demand(&Plain));
         let parts = (machine, terms, &demand);
@@ -88,7 +88,7 @@ impl<'q> PreparedPlan<'q> {
 
     /// Requests per second with closed-loop traffic.
     fn flow(&self, pools: &[PoolPlan]) -> f64 {
-        self.at(pools, Traffic::Free).0[place(Metric::OutputTokS)] / self.question.stated.lengths.osl as f64
+        self.at(pools, Traffic::Free).0[place(Metric::OutputTokS)] / self.problem.workload.lengths.osl as f64
     }
 
     fn carried(&self, pools: Vec<PoolPlan>, rate: f64) -> Option<Carried> {
@@ -99,11 +99,11 @@ impl<'q> PreparedPlan<'q> {
 }
 
 /// The maximum rate of one plan, over all its loads; `None` where it meets no SLO or does not fit.
-pub fn raised(question: &Problem, plan: &Candidate) -> Option<Carried> {
-    let question = &at_rate(question, LEAST);
-    question.context_fits().ok()?;
-    let laid = PreparedPlan::new(question, plan);
-    let answering = laid.pools.iter().zip(&laid.most).filter(|(pool, _)| pool.duty != PoolRole::Prefill);
+pub fn raised(problem: &Problem, plan: &Candidate) -> Option<Carried> {
+    let problem = &at_rate(problem, LEAST);
+    problem.context_fits().ok()?;
+    let laid = PreparedPlan::new(problem, plan);
+    let answering = laid.pools.iter().zip(&laid.most).filter(|(pool, _)| pool.role != PoolRole::Prefill);
     if answering.clone().any(|(_, most)| *most == 0) {
         return None;
     }
@@ -142,8 +142,8 @@ pub fn raised(question: &Problem, plan: &Candidate) -> Option<Carried> {
 }
 
 /// The search result at a rate.
-fn searched(question: &Problem, rate: f64) -> Option<Carried> {
-    let mut asked = at_rate(question, rate);
+fn searched(problem: &Problem, rate: f64) -> Option<Carried> {
+    let mut asked = at_rate(problem, rate);
     asked.axes.clear();
     asked.aims = vec![ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize }];
     let found = run(&asked, &UNWATCHED).best?;
@@ -151,20 +151,20 @@ fn searched(question: &Problem, rate: f64) -> Option<Carried> {
 }
 
 /// The maximum rate of the system with any plan, to within [`CLOSE`]; `None` where no plan meets the SLOs.
-pub fn most(question: &Problem) -> Option<Carried> {
-    question.context_fits().ok()?;
+pub fn most(problem: &Problem) -> Option<Carried> {
+    problem.context_fits().ok()?;
     let more = |a: Carried, b: Carried| if b.requests_per_s > a.requests_per_s { b } else { a };
-    let reach = |found: Carried| match raised(question, &found.candidate) {
+    let reach = |found: Carried| match raised(problem, &found.candidate) {
         Some(raised) => more(found, raised),
         None => found,
     };
     // The plan with the highest closed-loop throughput is a good start.
-    let mut free = question.clone();
+    let mut free = problem.clone();
     free.axes.clear();
     free.aims = vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }];
     free.traffic = Traffic::Free;
-    let start = run(&free, &UNWATCHED).best.and_then(|best| raised(question, &best.candidate));
-    let mut low = start.or_else(|| searched(question, LEAST).map(reach))?;
+    let start = run(&free, &UNWATCHED).best.and_then(|best| raised(problem, &best.candidate));
+    let mut low = start.or_else(|| searched(problem, LEAST).map(reach))?;
     let (mut high, mut step) = (f64::INFINITY, CLOSE);
     for _ in 0..SEARCHES {
         if high <= low.requests_per_s * (1.0 + CLOSE) {
@@ -175,7 +175,7 @@ pub fn most(question: &Problem) -> Option<Carried> {
         } else {
             low.requests_per_s * (1.0 + step)
         };
-        match searched(question, rate) {
+        match searched(problem, rate) {
             Some(found) => {
                 low = more(low, reach(found));
                 step *= 4.0;

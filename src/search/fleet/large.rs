@@ -129,7 +129,7 @@ fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> Sc
     let of = |each: &dyn Fn(&SystemKind) -> f64| fleet.kinds.iter().map(each).collect::<Vec<f64>>();
     let supplied = fleet.supplies.iter().enumerate().filter_map(|(at, supply)| {
         let there = supply.available?.min(MOST as u64) as f64;
-        Some((of(&|kind| f64::from(u8::from(kind.supply == at))), there))
+        Some((of(&|kind| f64::from(u8::from(kind.supply_index == at))), there))
     });
     let budget = bounds.usd_per_hour.map(|usd| (of(&mills), (usd * MILLS).floor()));
     let devices = bounds.devices.map(|most| (of(&|kind| kind.devices as f64), most as f64));

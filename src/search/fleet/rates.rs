@@ -13,7 +13,7 @@ use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::layouts::each;
 use crate::search::outcome::Census;
 use crate::search::point::{Point, place};
-use crate::search::question::Problem;
+use crate::search::problem::Problem;
 use crate::search::shape::{PreparedShape, filled_up, shape};
 use crate::serving::instance::Instance;
 use crate::serving::terms::{Lengths, OffloadTarget};
@@ -31,31 +31,31 @@ pub struct ShapeRates {
 impl Carried {
     /// Its metrics with requests of `lengths`, by the common evaluation function, and the requests per second that
     /// its loads sustain.
-    pub fn again(&self, question: &Problem, lengths: Lengths) -> (Point, f64) {
+    pub fn again(&self, problem: &Problem, lengths: Lengths) -> (Point, f64) {
         use crate::search::aggregated::measure;
-        let question = question.with_lengths(lengths);
-        let point = measure(&at_rate(&question, self.requests_per_s), &self.candidate);
-        let mut free = question;
-        free.traffic = crate::search::question::Traffic::Free;
+        let problem = problem.with_lengths(lengths);
+        let point = measure(&at_rate(&problem, self.requests_per_s), &self.candidate);
+        let mut free = problem;
+        free.traffic = crate::search::problem::Traffic::Free;
         (point, measure(&free, &self.candidate)[place(Metric::OutputTokS)] / lengths.osl as f64)
     }
 }
 
 /// The nondominated plans of the system, with their capacity for each length.
-pub fn rates(question: &Problem, lengths: &[Lengths]) -> Vec<ShapeRates> {
-    let asked: Vec<Problem> = lengths.iter().map(|lengths| question.with_lengths(*lengths)).collect();
+pub fn rates(problem: &Problem, lengths: &[Lengths]) -> Vec<ShapeRates> {
+    let asked: Vec<Problem> = lengths.iter().map(|lengths| problem.with_lengths(*lengths)).collect();
     let searched = searched(lengths);
     let best =
         asked.par_iter().enumerate().map(|(at, asked)| searched.contains(&at).then(|| most(asked)).flatten());
     let best: Vec<Option<Carried>> = best.collect();
     let mut plans: Vec<Candidate> = best.iter().flatten().map(|best| best.candidate.clone()).collect();
     if lengths.len() > 1 {
-        plans.extend(alike(question, &asked));
+        plans.extend(alike(problem, &asked));
     }
     let rated = plans.into_par_iter().map(|plan| {
-        let carries = |(question, best): (&Problem, &Option<Carried>)| {
+        let carries = |(problem, best): (&Problem, &Option<Carried>)| {
             let own = best.as_ref().filter(|best| best.candidate == plan).cloned();
-            own.or_else(|| raised(question, &plan))
+            own.or_else(|| raised(problem, &plan))
         };
         let carried = asked.iter().zip(&best).map(carries).collect();
         ShapeRates { candidate: plan, carried }
@@ -94,15 +94,15 @@ fn worth_having(all: Vec<ShapeRates>, rate: impl Fn(&ShapeRates, usize) -> f64) 
 
 /// Identical replicas that fill the system, in every configuration that is nondominated over all lengths with
 /// closed-loop traffic.
-fn alike(question: &Problem, asked: &[Problem]) -> Vec<Candidate> {
-    let found = each(question, &mut Census::default(), |formats, instance| {
+fn alike(problem: &Problem, asked: &[Problem]) -> Vec<Candidate> {
+    let found = each(problem, &mut Census::default(), |formats, instance| {
         let instance = Arc::new(instance);
         let carried: Vec<Option<f64>> =
-            asked.iter().map(|question| carries(question, formats, &instance)).collect();
+            asked.iter().map(|problem| carries(problem, formats, &instance)).collect();
         carried.iter().any(Option::is_some).then(|| {
             let (plan, stages) = (instance.plan, instance.stages.clone());
-            let replicas = question.room().most(plan.devices());
-            let pool = PoolPlan { duty: PoolRole::Both, plan, stages, replicas, concurrency: plan.dp };
+            let replicas = problem.capacity().most(plan.devices());
+            let pool = PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas, concurrency: plan.dp };
             (Candidate { formats, pools: vec![pool], offload: OffloadTarget::Nothing }, carried)
         })
     });
@@ -121,15 +121,15 @@ fn alike(question: &Problem, asked: &[Problem]) -> Vec<Candidate> {
 
 /// Closed-loop requests per second of the system with one configuration: at the largest load within memory and SLOs,
 /// or the next lower one with equal micro-batches.
-fn carries(question: &Problem, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
-    question.context_fits().ok()?;
-    let shape = shape(question, formats, instance, OffloadTarget::Nothing).ok()?;
-    let laid = PreparedShape::of(question, &shape, instance.clone());
-    let replicas = question.room().most(shape.plan.devices());
+fn carries(problem: &Problem, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
+    problem.context_fits().ok()?;
+    let shape = shape(problem, formats, instance, OffloadTarget::Nothing).ok()?;
+    let laid = PreparedShape::of(problem, &shape, instance.clone());
+    let replicas = problem.capacity().most(shape.plan.devices());
     let at = |requests: u64| laid.at(replicas, laid.concurrency(requests));
-    let most = filled_up(shape.fits, |requests| question.filled(&at(requests)));
+    let most = filled_up(shape.fits, |requests| problem.filled(&at(requests)));
     let even = most - most % shape.plan.pp;
-    let osl = question.stated.lengths.osl as f64;
+    let osl = problem.workload.lengths.osl as f64;
     let loads = [most, even].into_iter().filter(|requests| *requests > 0);
     loads.map(|requests| at(requests)[place(Metric::OutputTokS)] / osl).reduce(f64::max)
 }

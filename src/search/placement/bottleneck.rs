@@ -28,7 +28,7 @@ pub struct MinMaxStage<'a> {
     links: Vec<Vec<Option<u64>>>,
     sizes: Vec<u16>,
     /// States expanded: one kind in front of a state, for each bound tried.
-    pub looked: u64,
+    pub states: u64,
 }
 
 /// Feasible segments under one bound: followed by another kind, and last.
@@ -73,7 +73,7 @@ impl<'a> MinMaxStage<'a> {
         let link = |from, to| groups.link(chain, from, to);
         let links = groups.kinds().map(|from| groups.kinds().map(|to| link(from, to)).collect()).collect();
         let sizes = (0..groups.states).map(|state| groups.total(state) as u16).collect();
-        MinMaxStage { chain, groups, times, links, sizes, looked: 0 }
+        MinMaxStage { chain, groups, times, links, sizes, states: 0 }
     }
 
     /// The minimum bottleneck of exactly `stages` stages, if it is below `below`; a partial result when `stop`
@@ -142,7 +142,7 @@ impl<'a> MinMaxStage<'a> {
 
     /// Maximum number of layers that all members can hold, counted from the last layer.
     pub fn held(&self) -> usize {
-        let reach = self.reach(u64::MAX - 1);
+        let reach = self.feasible_starts(u64::MAX - 1);
         let mut begins = vec![0; self.groups.rows()];
         for state in 1..self.groups.states {
             for (kind, row) in self.groups.present(state) {
@@ -178,7 +178,7 @@ impl<'a> MinMaxStage<'a> {
         values
     }
 
-    fn reach(&self, bound: u64) -> FeasibleStarts {
+    fn feasible_starts(&self, bound: u64) -> FeasibleStarts {
         let onward = |kind: usize, next: usize| {
             let most = self.links[kind][next].and_then(|link| bound.checked_sub(link));
             most.map_or_else(|| Fits::nothing(self.chain.layers), |most| Fits::new(&self.times[kind], most))
@@ -215,7 +215,7 @@ impl<'a> MinMaxStage<'a> {
 
     /// A placement with no stage above `bound`, on exactly `stages` members if given.
     fn within(&mut self, bound: u64, stages: Option<usize>, stop: &dyn Fn() -> bool) -> BoundSearch {
-        let reach = self.reach(bound);
+        let reach = self.feasible_starts(bound);
         let groups = self.groups;
         let room = self.fronts(bound);
         let mut roomy: Vec<usize> = groups.kinds().collect();
@@ -247,7 +247,7 @@ impl<'a> MinMaxStage<'a> {
                 if !alive[groups.without(state, kind)] {
                     continue;
                 }
-                self.looked += 1;
+                self.states += 1;
                 let complete = stages.is_none_or(|stages| placed == stages);
                 if complete && self.whole(&reach, state, kind, &begins) {
                     return BoundSearch::Found(self.trace(state, kind, &begins, &reach));

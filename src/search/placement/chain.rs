@@ -269,7 +269,7 @@ impl Chain {
     }
 
     /// The same members, each with its own limit on host memory, in pages.
-    pub fn apart(&self, parts: &[u64]) -> Chain {
+    pub fn with_host_parts(&self, parts: &[u64]) -> Chain {
         let mut apart = Chain { hosts: vec![], ..self.clone() };
         for (member, part) in apart.members.iter_mut().zip(parts) {
             member.spill.iter_mut().for_each(|spill| spill.pages = spill.pages.min(*part));

@@ -14,28 +14,28 @@ use crate::search::run::Control;
 
 /// Members and links priced for a number of requests per micro-batch.
 struct CycleLoad {
-    each: u64,
+    requests: u64,
     priced: PricedChain,
     groups: DeviceClasses,
     /// The same without limits on shared host memory.
-    stated: PricedChain,
+    shared_hosts: PricedChain,
 }
 
 /// A number of stages to be tried.
 struct StageCount {
     stages: usize,
     /// Micro-batches in flight.
-    flying: u64,
+    micro_batches: u64,
     /// Index of its load.
     load: usize,
     /// Lower bound of the cycle for this number of stages, in seconds.
-    floor: f64,
+    lower_bound: f64,
 }
 
 impl StageCount {
     /// Fewer requests than stages: the latency of one request may exceed the cycle of the slowest stage.
     fn short(&self) -> bool {
-        self.flying < self.stages as u64
+        self.micro_batches < self.stages as u64
     }
 }
 
@@ -63,9 +63,9 @@ struct BestCycle<'a> {
 impl BestCycle<'_> {
     fn offer(&mut self, count: &StageCount, stages: Vec<Stage>) {
         let load = &self.loads[count.load];
-        let Some(seconds) = cycle_of(&load.priced, &stages, count.flying) else { return };
+        let Some(seconds) = cycle_of(&load.priced, &stages, count.micro_batches) else { return };
         if seconds < self.seconds {
-            let batches = (count.flying, load.each);
+            let batches = (count.micro_batches, load.requests);
             *self = BestCycle { loads: self.loads, seconds, stages, batches };
         }
     }
@@ -87,27 +87,27 @@ pub fn cycle(
     parts: Option<&[u64]>,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
-    let question = prices.question;
-    let most = question.offers.len().min(question.graph.layer_block.len());
+    let problem = prices.problem;
+    let most = problem.members.len().min(problem.graph.layer_block.len());
     let mut loads: Vec<CycleLoad> = Vec::new();
     for stages in 1..=most {
-        let (_, each) = batches(question.concurrency, stages);
-        if !loads.iter().any(|load| load.each == each) {
+        let (_, each) = batches(problem.concurrency, stages);
+        if !loads.iter().any(|load| load.requests == each) {
             let stated = prices.chain(PlacementWork::Token(each));
             let mut priced = stated.clone();
-            parts.into_iter().for_each(|parts| priced.chain = stated.chain.apart(parts));
+            parts.into_iter().for_each(|parts| priced.chain = stated.chain.with_host_parts(parts));
             let groups = device_classes(&priced.chain);
-            loads.push(CycleLoad { each, priced, groups, stated });
+            loads.push(CycleLoad { requests: each, priced, groups, shared_hosts: stated });
         }
     }
     // One table of segments for each load, shared by all numbers of stages.
     let peaks = loads.iter().map(|load| MinMaxStage::new(&load.priced.chain, &load.groups));
     let mut peaks: Vec<MinMaxStage<'_>> = peaks.collect();
     let count = |stages: usize| {
-        let (flying, each) = batches(question.concurrency, stages);
-        let load = loads.iter().position(|load| load.each == each).expect("every load was priced above");
+        let (flying, each) = batches(problem.concurrency, stages);
+        let load = loads.iter().position(|load| load.requests == each).expect("every load was priced above");
         let floor = loads[load].priced.seconds(peaks[load].floor(stages).saturating_mul(flying));
-        StageCount { stages, flying, load, floor }
+        StageCount { stages, micro_batches: flying, load, lower_bound: floor }
     };
     let mut counts: Vec<StageCount> = (1..=most).map(count).collect();
     let others = others(&counts, &loads);
@@ -118,31 +118,31 @@ pub fn cycle(
     }
     let cheap = |count: &StageCount| {
         let priced = &loads[count.load].priced;
-        priced.seconds(super::bound::slowest(&priced.chain, Some(count.stages))) * count.flying as f64
+        priced.seconds(super::bound::slowest(&priced.chain, Some(count.stages))) * count.micro_batches as f64
     };
     let cheap = counts.iter().map(cheap).fold(f64::INFINITY, f64::min);
     // The lowest floor first: its best result prunes the rest.
-    counts.sort_by(|a, b| a.floor.total_cmp(&b.floor).then(a.stages.cmp(&b.stages)));
+    counts.sort_by(|a, b| a.lower_bound.total_cmp(&b.lower_bound).then(a.stages.cmp(&b.stages)));
     let (mut bound, mut looked) = (f64::INFINITY, 0);
     let mut sums: Vec<Option<MinLatencySearch<'_>>> = loads.iter().map(|_| None).collect();
     for (at, count) in counts.iter().enumerate() {
         (control.progress)(at, counts.len());
-        if count.floor >= best.seconds || (control.stop)() {
-            bound = bound.min(count.floor);
+        if count.lower_bound >= best.seconds || (control.stop)() {
+            bound = bound.min(count.lower_bound);
             continue;
         }
         let load = &loads[count.load];
-        let below = (best.seconds / load.priced.tick / count.flying as f64).ceil() as u64;
+        let below = (best.seconds / load.priced.tick / count.micro_batches as f64).ceil() as u64;
         let MinMaxResult { found, bound: least } = peaks[count.load].least(count.stages, below, control.stop);
         let mut least = match least {
             u64::MAX => f64::INFINITY,
-            ticks => load.priced.seconds(ticks.saturating_mul(count.flying)),
+            ticks => load.priced.seconds(ticks.saturating_mul(count.micro_batches)),
         };
         found.into_iter().for_each(|(_, stages)| best.offer(count, stages));
         if count.short() && least < best.seconds && !load.groups.listed() {
             let (chain, begin) = (&load.priced.chain, known(&load.priced.chain));
             let summed = wide::sum(chain, &load.groups, Some(count.stages), begin, control);
-            looked += summed.looked;
+            looked += summed.states;
             summed.found.into_iter().for_each(|(_, stages)| best.offer(count, stages));
             least = least.max(match summed.bound {
                 u64::MAX => f64::INFINITY,
@@ -151,7 +151,7 @@ pub fn cycle(
         } else if count.short() && least < best.seconds {
             let below = best.below(&load.priced);
             let sum = sums[count.load].get_or_insert_with(|| {
-                MinLatencySearch::watched(&load.priced.chain, &load.groups, below, control)
+                MinLatencySearch::with_control(&load.priced.chain, &load.groups, below, control)
             });
             match shortest(sum, &load.groups, count.stages) {
                 Some((ticks, state)) => {
@@ -168,7 +168,7 @@ pub fn cycle(
         bound = bound.min(least);
     }
     looked +=
-        peaks.iter().map(|peak| peak.looked).chain(sums.iter().flatten().map(|sum| sum.looked)).sum::<u64>();
+        peaks.iter().map(|peak| peak.states).chain(sums.iter().flatten().map(|sum| sum.states)).sum::<u64>();
     let BestCycle { seconds, stages, batches, .. } = best;
     if seconds.is_infinite() {
         let Some(CycleLoad { priced, groups, .. }) = loads.last() else {
@@ -207,10 +207,10 @@ fn shortest(sum: &MinLatencySearch<'_>, groups: &DeviceClasses, stages: usize) -
 /// The cycle of each baseline rule, on the fewest members that fit.
 fn others(counts: &[StageCount], loads: &[CycleLoad]) -> Vec<(BaselineRule, Option<(f64, Vec<Stage>)>)> {
     let of_count = |rule: BaselineRule, count: &StageCount| {
-        let priced = &loads[count.load].stated;
+        let priced = &loads[count.load].shared_hosts;
         let placed = placements(&priced.chain, rule).into_iter();
         let mut sized = placed.filter(|stages| stages.len() == count.stages);
-        sized.find_map(|stages| Some((cycle_of(priced, &stages, count.flying)?, stages)))
+        sized.find_map(|stages| Some((cycle_of(priced, &stages, count.micro_batches)?, stages)))
     };
     let one = |rule: &BaselineRule| (*rule, counts.iter().find_map(|count| of_count(*rule, count)));
     RULES.iter().map(one).collect()

@@ -46,7 +46,7 @@ impl DeviceClasses {
     }
 
     /// Every member as its own kind: a state is a bitmask.
-    pub fn apart(members: usize, most: usize) -> Option<DeviceClasses> {
+    pub fn singletons(members: usize, most: usize) -> Option<DeviceClasses> {
         DeviceClasses::of((0..members).map(|member| vec![member]).collect(), most)
     }
 

@@ -21,9 +21,9 @@ pub const MOST_MEMBERS: usize = 10;
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisaggregatedPlacement {
     /// Placement of prefill.
-    pub front: Vec<Stage>,
+    pub prefill_stages: Vec<Stage>,
     /// Placement of decode.
-    pub back: Vec<Stage>,
+    pub decode_stages: Vec<Stage>,
     /// Prefill time in seconds.
     pub prefill: f64,
     /// Time until the KV cache has arrived, in seconds.
@@ -47,18 +47,18 @@ struct DisaggregatedSearch<'a> {
 }
 
 /// The best disaggregated placement; `None` where there is none, or there are too many members.
-pub fn apart(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlacement> {
-    let question = prices.question;
-    let members = question.offers.len();
-    if !(2..=MOST_MEMBERS).contains(&members) || question.lengths.osl < 2 {
+pub fn best_disaggregated(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlacement> {
+    let problem = prices.problem;
+    let members = problem.members.len();
+    if !(2..=MOST_MEMBERS).contains(&members) || problem.lengths.osl < 2 {
         return None;
     }
     let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
-    let groups = DeviceClasses::apart(members, usize::MAX)?;
+    let groups = DeviceClasses::singletons(members, usize::MAX)?;
     let fronts = MinLatencySearch::new(&prompt.chain, &groups, u64::MAX);
     let backs = MinLatencySearch::new(&token.chain, &groups, u64::MAX);
     let halves = DisaggregatedSearch { prices, prompt: &prompt, token: &token, cache: caches(prices) };
-    let steps = question.lengths.osl as f64 - 1.0;
+    let steps = problem.lengths.osl as f64 - 1.0;
     let known = |sum: &MinLatencySearch<'_>, priced: &PricedChain| -> Vec<Option<f64>> {
         (0..groups.states).map(|state| sum.whole(state).map(|(ticks, _)| priced.seconds(ticks))).collect()
     };
@@ -94,7 +94,7 @@ pub fn apart(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlacement> {
 
 impl DisaggregatedSearch<'_> {
     fn evaluate(&self, front: Vec<Stage>, back: Vec<Stage>) -> Option<DisaggregatedPlacement> {
-        let question = self.prices.question;
+        let problem = self.prices.problem;
         let owner = |stages: &[Stage], layer: usize| {
             stages.iter().find(|stage| (stage.from..stage.to).contains(&layer)).map(|stage| stage.member)
         };
@@ -109,7 +109,7 @@ impl DisaggregatedSearch<'_> {
             let mut extra = self.prompt.seconds(ticks - work);
             for layer in stage.from..stage.to {
                 let to = owner(&back, layer)?;
-                let travel = self.cache[question.graph.layer_block[layer]][stage.member][to]?;
+                let travel = self.cache[problem.graph.layer_block[layer]][stage.member][to]?;
                 let computing = self.prompt.seconds(member.layers[layer].ticks) + extra;
                 extra = 0.0;
                 layers.push((Qty::from(computing), Qty::from(travel)));
@@ -118,11 +118,11 @@ impl DisaggregatedSearch<'_> {
         }
         let arrived = arrival(Qty::<f64>::literal(0.0 * SECOND), layers).value();
         let token = self.token.seconds(self.token.chain.sum(&back).ok()?);
-        let osl = Qty::<f64>::from(question.lengths.osl as f64);
+        let osl = Qty::<f64>::from(problem.lengths.osl as f64);
         let request = e2e(Qty::from(arrived), Qty::from(token), osl).value();
         Some(DisaggregatedPlacement {
-            front,
-            back,
+            prefill_stages: front,
+            decode_stages: back,
             prefill: before,
             arrival: arrived,
             token,
@@ -134,7 +134,7 @@ impl DisaggregatedSearch<'_> {
 
     /// Minimum KV transfer time of the last layer between any two members.
     fn last(&self) -> f64 {
-        let Some(&block) = self.prices.question.graph.layer_block.last() else { return 0.0 };
+        let Some(&block) = self.prices.problem.graph.layer_block.last() else { return 0.0 };
         let all = self.cache[block].iter().enumerate().flat_map(|(from, row)| {
             row.iter().enumerate().filter(move |(to, _)| *to != from).filter_map(|(_, time)| *time)
         });
@@ -144,13 +144,13 @@ impl DisaggregatedSearch<'_> {
 
 /// Seconds of the KV transfer of a layer of the prompt between members, by block.
 fn caches(prices: &MemberPrices<'_>) -> Vec<Vec<Vec<Option<f64>>>> {
-    let question = prices.question;
-    let members = question.offers.len();
+    let problem = prices.problem;
+    let members = problem.members.len();
     let block = |block: usize| {
         let one = |each: &Hop| {
-            let stand = &prices.stands[prices.sender(each)];
+            let stand = &prices.prepared[prices.sender(each)];
             let mut kind = stand.instance.kinds[0].clone();
-            kind.layers = vec![0; question.graph.blocks.len()];
+            kind.layers = vec![0; problem.graph.blocks.len()];
             kind.layers[block] = 1;
             let layer = crate::serving::instance::Instance { kinds: vec![kind], ..stand.instance.clone() };
             let tokens = stand.terms.isl;
@@ -165,15 +165,12 @@ fn caches(prices: &MemberPrices<'_>) -> Vec<Vec<Vec<Option<f64>>>> {
             transfer(bytes, &link, &stand.machine.chip).value()
         };
         // Paths are chosen on whole picoseconds, as for the residual stream.
-        let hops: Vec<_> = question
-            .hops
-            .iter()
-            .map(|each| (each.from, each.to, (one(each) * 1e12).round() as u64))
-            .collect();
+        let hops: Vec<_> =
+            problem.hops.iter().map(|each| (each.from, each.to, (one(each) * 1e12).round() as u64)).collect();
         let nodes = hops.iter().map(|hop| hop.0.max(hop.1) + 1).max().unwrap_or(0).max(members);
         let least = paths(nodes, &hops);
         let seconds = |row: &Vec<Option<u64>>| row.iter().map(|time| time.map(|t| t as f64 / 1e12)).collect();
         least.iter().map(seconds).collect()
     };
-    (0..question.graph.blocks.len()).map(block).collect()
+    (0..problem.graph.blocks.len()).map(block).collect()
 }

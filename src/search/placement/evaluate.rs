@@ -48,14 +48,14 @@ pub struct StageCost {
 
 impl<'a> PlacementEvaluator<'a> {
     /// Prices all loads.
-    pub fn new(question: &'a PlacementProblem, aim: PlacementObjective) -> PlacementEvaluator<'a> {
-        let prices = MemberPrices::new(question);
-        let most = question.offers.len().min(question.graph.layer_block.len()).max(1);
+    pub fn new(problem: &'a PlacementProblem, aim: PlacementObjective) -> PlacementEvaluator<'a> {
+        let prices = MemberPrices::new(problem);
+        let most = problem.members.len().min(problem.graph.layer_block.len()).max(1);
         let works: Vec<(u64, PlacementWork)> = match aim {
-            PlacementObjective::Latency => vec![(1, PlacementWork::Token(question.concurrency))],
+            PlacementObjective::Latency => vec![(1, PlacementWork::Token(problem.concurrency))],
             PlacementObjective::Request => vec![(1, PlacementWork::Request)],
             PlacementObjective::Throughput => {
-                let loads = (1..=most).map(|stages| batches(question.concurrency, stages).1);
+                let loads = (1..=most).map(|stages| batches(problem.concurrency, stages).1);
                 loads.map(|each| (each, PlacementWork::Token(each))).collect()
             }
         };
@@ -68,7 +68,7 @@ impl<'a> PlacementEvaluator<'a> {
 
     /// The problem.
     pub fn question(&self) -> &'a PlacementProblem {
-        self.prices.question
+        self.prices.problem
     }
 
     /// Micro-batches in flight over a number of stages, and requests in each.
@@ -99,7 +99,8 @@ impl<'a> PlacementEvaluator<'a> {
     /// The first member that cannot hold its stage, or reach the next.
     pub fn seconds(&self, stages: &[Stage], parts: Option<&[u64]>) -> Result<f64, MemoryShortfall> {
         let stated = self.priced(stages.len());
-        let limited = parts.map(|parts| PricedChain { chain: stated.chain.apart(parts), ..*stated });
+        let limited =
+            parts.map(|parts| PricedChain { chain: stated.chain.with_host_parts(parts), ..*stated });
         let priced = limited.as_ref().unwrap_or(stated);
         match self.aim {
             PlacementObjective::Latency | PlacementObjective::Request => {
@@ -117,7 +118,7 @@ impl<'a> PlacementEvaluator<'a> {
     ///
     /// # Errors
     /// As [`PlacementEvaluator::seconds`].
-    pub fn told(
+    pub fn to_solved(
         &self,
         stages: &[Stage],
         parts: Option<Vec<u64>>,
@@ -147,7 +148,7 @@ impl<'a> PlacementEvaluator<'a> {
 
     /// Lower bound in seconds that ignores order and links: of a sum, or of a cycle over any number of stages.
     pub fn least(&self) -> f64 {
-        let members = self.question().offers.len();
+        let members = self.question().members.len();
         let layers = self.question().graph.layer_block.len();
         let of = |stages: usize| {
             let priced = self.priced(stages);
@@ -164,10 +165,10 @@ impl<'a> PlacementEvaluator<'a> {
     }
 
     /// A stage that processes `each` requests at a time and holds the KV caches of `held`, directly by the formulas.
-    pub fn whole(&self, stage: &Stage, (each, held): (u64, u64)) -> StageCost {
-        let question = self.question();
-        let graph = &question.graph;
-        let stand = &self.prices.stands[stage.member];
+    pub fn stage_cost(&self, stage: &Stage, (each, held): (u64, u64)) -> StageCost {
+        let problem = self.question();
+        let graph = &problem.graph;
+        let stand = &self.prices.prepared[stage.member];
         let mut layers = vec![0; graph.blocks.len()];
         graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
         let (first, last) = (stage.from == 0, stage.to == graph.layer_block.len());

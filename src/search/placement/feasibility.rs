@@ -3,7 +3,7 @@
 //! Uses pages only: times do not affect feasibility.
 
 use super::chain::{Chain, Member, SegmentCost, SharedHost, Spill, Stage};
-use super::{PlacementInfeasible, known, least_sum_apart};
+use super::{PlacementInfeasible, known, least_sum_shared};
 use crate::search::run::UNWATCHED;
 
 /// A placement, and the host memory that each member takes.
@@ -49,7 +49,7 @@ pub fn needed(chain: &Chain) -> (u64, u64) {
 }
 
 /// Feasibility where a fast test decides it: the total memory of all layers and members, or a heuristic placement.
-pub fn soon_told(chain: &Chain) -> Option<bool> {
+pub fn quick_feasibility(chain: &Chain) -> Option<bool> {
     let (needed, available) = needed(chain);
     if needed > available || too_large(chain).is_some() {
         return Some(false);
@@ -98,9 +98,9 @@ fn in_pages(chain: &Chain, host: &SharedHost) -> Chain {
 ///
 /// # Errors
 /// Even that exceeds the host memory, or nothing fits with unlimited host memory.
-pub fn frugal(chain: &Chain) -> Option<Result<MinHostMemory, PlacementInfeasible>> {
+pub fn min_host_memory(chain: &Chain) -> Option<Result<MinHostMemory, PlacementInfeasible>> {
     let [host] = chain.hosts.as_slice() else { return None };
-    let found = match least_sum_apart(&in_pages(chain, host), &UNWATCHED) {
+    let found = match least_sum_shared(&in_pages(chain, host), &UNWATCHED) {
         Ok(found) => found,
         Err(why) => return Some(Err(why)),
     };

@@ -31,7 +31,7 @@ pub struct LabelSearchResult {
     /// Lower bound; `u64::MAX` if infeasible.
     pub bound: u64,
     /// States expanded.
-    pub looked: u64,
+    pub states: u64,
 }
 
 /// A partial path: a member of `kind` is to begin with the layer `from`.
@@ -352,7 +352,7 @@ impl<'a> LabelSearch<'a> {
         let found = best.map(|(ticks, stages)| (ticks as u64, stages));
         let proved = found.as_ref().map_or(below, |(ticks, _)| *ticks);
         let bound = stopped.map_or(proved, |least| (least.max(0) as u64).min(proved));
-        LabelSearchResult { found, bound, looked }
+        LabelSearchResult { found, bound, states: looked }
     }
 
     /// The stages on the path to the label with index `at`; the last stage takes all remaining layers.

@@ -59,7 +59,7 @@ pub struct MinLatencySearch<'a> {
     best: Vec<f64>,
     alive: Vec<bool>,
     /// States expanded: segments of one kind in front of a state.
-    pub looked: u64,
+    pub states: u64,
     /// The search was not stopped: a placement that is not in the tables does not exist.
     pub complete: bool,
 }
@@ -70,11 +70,11 @@ const STRETCH: usize = 1024;
 impl<'a> MinLatencySearch<'a> {
     /// Fills the tables with everything that may have a sum of at most `bound`.
     pub fn new(chain: &'a Chain, groups: &'a DeviceClasses, bound: u64) -> MinLatencySearch<'a> {
-        MinLatencySearch::watched(chain, groups, bound, &UNWATCHED)
+        MinLatencySearch::with_control(chain, groups, bound, &UNWATCHED)
     }
 
     /// The same, until `control` stops it.
-    pub fn watched(
+    pub fn with_control(
         chain: &'a Chain,
         groups: &'a DeviceClasses,
         bound: u64,
@@ -88,7 +88,7 @@ impl<'a> MinLatencySearch<'a> {
         let best = vec![0.0; rows * side];
         let alive = vec![false; rows];
         let mut sum =
-            MinLatencySearch { chain, groups, times, links, best, alive, looked: 0, complete: true };
+            MinLatencySearch { chain, groups, times, links, best, alive, states: 0, complete: true };
         sum.fill(bound as f64, control);
         sum
     }
@@ -143,7 +143,7 @@ impl<'a> MinLatencySearch<'a> {
                 } else {
                     continue;
                 }
-                self.looked += 1;
+                self.states += 1;
                 let worth = out.iter().zip(&front).any(|(time, front)| time + front <= bound);
                 if worth {
                     self.alive[row] = true;

@@ -88,7 +88,7 @@ pub struct PlacementProblem {
     /// The model.
     pub graph: ModelGraph,
     /// Members that may hold its layers.
-    pub offers: Vec<DeviceGroup>,
+    pub members: Vec<DeviceGroup>,
     /// Links between them.
     pub hops: Vec<Hop>,
     /// Request lengths.
@@ -128,8 +128,8 @@ pub(super) struct PreparedMember {
 
 /// All prepared members.
 pub struct MemberPrices<'a> {
-    pub(super) question: &'a PlacementProblem,
-    pub(super) stands: Vec<PreparedMember>,
+    pub(super) problem: &'a PlacementProblem,
+    pub(super) prepared: Vec<PreparedMember>,
 }
 
 /// A chain and the length of its tick.
@@ -158,13 +158,13 @@ fn empty(graph: &ModelGraph) -> StageKind {
 }
 
 impl PreparedMember {
-    fn new(question: &PlacementProblem, offer: &DeviceGroup) -> PreparedMember {
+    fn new(problem: &PlacementProblem, offer: &DeviceGroup) -> PreparedMember {
         let shapes = &offer.machine.shapes;
-        let layers = question.graph.layer_block.len() as u32;
+        let layers = problem.graph.layer_block.len() as u32;
         let stated =
-            WorkloadInputs { host_link: offer.host_link.clone(), ..WorkloadInputs::of(question.lengths) };
+            WorkloadInputs { host_link: offer.host_link.clone(), ..WorkloadInputs::of(problem.lengths) };
         PreparedMember {
-            instance: Instance::new(&question.graph, offer.plan, vec![layers], shapes),
+            instance: Instance::new(&problem.graph, offer.plan, vec![layers], shapes),
             machine: offer.machine.read(&Plain),
             terms: stated.read(&Plain),
         }
@@ -232,21 +232,21 @@ impl PreparedMember {
 
 impl<'a> MemberPrices<'a> {
     /// Prepares every member.
-    pub fn new(question: &'a PlacementProblem) -> MemberPrices<'a> {
-        let stands = question.offers.iter().map(|offer| PreparedMember::new(question, offer)).collect();
-        MemberPrices { question, stands }
+    pub fn new(problem: &'a PlacementProblem) -> MemberPrices<'a> {
+        let stands = problem.members.iter().map(|offer| PreparedMember::new(problem, offer)).collect();
+        MemberPrices { problem, prepared: stands }
     }
 
     /// Members and links priced for `work`.
     pub fn chain(&self, work: PlacementWork) -> PricedChain {
-        self.chain_holding(work, self.question.concurrency)
+        self.chain_holding(work, self.problem.concurrency)
     }
 
     /// The same for members that each hold the KV caches of `held` requests.
     pub fn chain_holding(&self, work: PlacementWork, held: u64) -> PricedChain {
-        let (prompts, steps, sequences) = work.times(self.question.lengths);
+        let (prompts, steps, sequences) = work.times(self.problem.lengths);
         let links = self.links(prompts, steps, sequences);
-        let longest: f64 = self.stands.iter().map(|stand| stand.all(prompts, steps, sequences)).sum();
+        let longest: f64 = self.prepared.iter().map(|stand| stand.all(prompts, steps, sequences)).sum();
         let farthest = links.iter().map(|(_, _, seconds)| seconds).sum::<f64>();
         // A picosecond is finer than any formula is accurate; times of days need longer ticks.
         let all = longest + farthest;
@@ -254,18 +254,18 @@ impl<'a> MemberPrices<'a> {
         let ticks = |seconds: f64| (seconds / tick).round().min(MOST_TICKS) as u64;
         let hops: Vec<_> = links.iter().map(|&(from, to, time)| (from, to, ticks(time))).collect();
         let members: Vec<Member> =
-            (0..self.stands.len()).map(|at| self.member(at, (work, held), &ticks)).collect();
+            (0..self.prepared.len()).map(|at| self.member(at, (work, held), &ticks)).collect();
         let nodes = hops.iter().map(|hop| hop.0.max(hop.1) + 1).max().unwrap_or(0).max(members.len());
         let mut links = paths(nodes, &hops);
         links.truncate(members.len());
         links.iter_mut().for_each(|row| row.truncate(members.len()));
-        let layers = self.question.graph.layer_block.len();
+        let layers = self.problem.graph.layer_block.len();
         PricedChain { chain: Chain { layers, members, links, hosts: self.hosts() }, tick }
     }
 
     fn member(&self, at: usize, (work, held): (PlacementWork, u64), ticks: &dyn Fn(f64) -> u64) -> Member {
-        let (stand, graph) = (&self.stands[at], &self.question.graph);
-        let (prompts, steps, sequences) = work.times(self.question.lengths);
+        let (stand, graph) = (&self.prepared[at], &self.problem.graph);
+        let (prompts, steps, sequences) = work.times(self.problem.lengths);
         let (phase, held) = match work {
             PlacementWork::Prompt => (Phase::Prefill, 1),
             PlacementWork::Token(_) | PlacementWork::Request => (Phase::Decode, held),
@@ -311,11 +311,11 @@ impl<'a> MemberPrices<'a> {
         (prompts, steps, sequences): (f64, f64, u64),
         ticks: &dyn Fn(f64) -> u64,
     ) -> (Option<Spill>, Option<Spill>) {
-        let (stand, offer) = (&self.stands[at], &self.question.offers[at]);
+        let (stand, offer) = (&self.prepared[at], &self.problem.members[at]);
         let load = stand.load(Phase::Decode, sequences);
         let some = touched(&Plain, &stand.instance, &load).value();
         let spill = |rate: Qty<f64>, bytes: f64| {
-            let page = stand.page(empty(&self.question.graph), rate);
+            let page = stand.page(empty(&self.problem.graph), rate);
             Spill {
                 pages: (bytes / PAGE).min(MOST_PAGES) as u64,
                 ticks_per_page: ticks(page * (prompts + steps)),
@@ -335,7 +335,7 @@ impl<'a> MemberPrices<'a> {
     /// Hosts with several members.
     fn hosts(&self) -> Vec<SharedHost> {
         let mut hosts: BTreeMap<usize, SharedHost> = BTreeMap::new();
-        for (at, offer) in self.question.offers.iter().enumerate() {
+        for (at, offer) in self.problem.members.iter().enumerate() {
             let Some(room) = offer.host else { continue };
             let empty = || SharedHost { members: vec![], pages: (room.bytes / PAGE).min(MOST_PAGES) as u64 };
             hosts.entry(room.number).or_insert_with(empty).members.push((at, offer.devices));
@@ -350,22 +350,22 @@ impl<'a> MemberPrices<'a> {
             let at = self.sender(hop);
             let used = phases.iter().filter(|(times, _)| *times > 0.0);
             let seconds = used.map(|&(times, phase)| {
-                let load = self.stands[at].load(phase, sequences);
+                let load = self.prepared[at].load(phase, sequences);
                 times * self.handover(hop, phase, &load)
             });
             (hop.from, hop.to, seconds.sum())
         };
-        self.question.hops.iter().map(one).collect()
+        self.problem.hops.iter().map(one).collect()
     }
 
     /// The member whose runtime drives a hop: the sender, or the receiver from a hub.
     pub(super) fn sender(&self, hop: &Hop) -> usize {
-        if hop.from < self.stands.len() { hop.from } else { hop.to }
+        if hop.from < self.prepared.len() { hop.from } else { hop.to }
     }
 
     /// Seconds of the residual stream over one hop.
     fn handover(&self, hop: &Hop, phase: Phase, load: &Batch<Qty<f64>>) -> f64 {
-        let stand = &self.stands[self.sender(hop)];
+        let stand = &self.prepared[self.sender(hop)];
         let pair = [TierShape { devices: 2, topology: Topology::Switch, in_switch_reduction: false }];
         let group = RankGroup { size: 2, inner: 2, inner_tier: 0, outer_tier: 0 };
         let width = stand.instance.sharded(phase).hidden;

@@ -3,7 +3,7 @@
 
 use super::bottleneck::{BoundSearch, MOST_LAYERS, MinMaxStage};
 use super::chain::{Chain, Member, SegmentCost, Stage};
-use super::feasibility::{frugal, soon_told};
+use super::feasibility::{min_host_memory, quick_feasibility};
 use super::{PlacementInfeasible, device_classes, least_sum};
 use crate::search::conflict::irreducible;
 use crate::search::shape::largest;
@@ -50,13 +50,13 @@ pub fn holds(chain: &Chain) -> bool {
 
 /// Whether any placement fits; `None` where the search stopped before it was decided.
 pub fn decided(chain: &Chain) -> Option<bool> {
-    if let Some(told) = soon_told(chain) {
+    if let Some(told) = quick_feasibility(chain) {
         return Some(told);
     }
     let told = |why: PlacementInfeasible| {
         if matches!(why, PlacementInfeasible::Stopped { .. }) { None } else { Some(false) }
     };
-    if let Some(least) = frugal(chain) {
+    if let Some(least) = min_host_memory(chain) {
         return least.map_or_else(told, |_| Some(true));
     }
     // For shared hosts, only the program for sums decides how members divide the memory.

@@ -35,16 +35,16 @@ const MOST_DEVICES: u64 = 16;
 
 /// `question` with `count` additional members identical to `member`, each with the same links, and linked to it by
 /// its first link.
-pub fn with_more(question: &PlacementProblem, member: usize, count: u64) -> PlacementProblem {
-    let mut wider = question.clone();
-    let old = question.offers.len();
+pub fn with_more(problem: &PlacementProblem, member: usize, count: u64) -> PlacementProblem {
+    let mut wider = problem.clone();
+    let old = problem.members.len();
     // Hubs are numbered after the members: their indices shift.
     let moved = |node: usize| if node < old { node } else { node + count as usize };
-    wider.hops = question.hops.iter().map(|hop| with_ends(hop, moved(hop.from), moved(hop.to))).collect();
+    wider.hops = problem.hops.iter().map(|hop| with_ends(hop, moved(hop.from), moved(hop.to))).collect();
     for at in old..old + count as usize {
-        let mut offer = question.offers[member].clone();
+        let mut offer = problem.members[member].clone();
         offer.name = format!("{} more {}", offer.name, at - old + 1);
-        wider.offers.push(offer);
+        wider.members.push(offer);
         let own: Vec<Hop> =
             wider.hops.iter().filter(|hop| hop.from == member || hop.to == member).cloned().collect();
         let first = own.iter().find(|hop| hop.from == member && hop.to < old).cloned();
@@ -81,13 +81,13 @@ pub fn relaxations(questions: &[PlacementProblem]) -> Vec<LeverRelaxation> {
     };
     let some = |most: u64| Some(most).filter(|most| *most > 0);
     let shorter = |isl: u64| {
-        any(&|question| {
-            let lengths = Lengths { isl, prefix: question.lengths.prefix.min(isl - 1), ..question.lengths };
-            PlacementProblem { lengths, ..question.clone() }
+        any(&|problem| {
+            let lengths = Lengths { isl, prefix: problem.lengths.prefix.min(isl - 1), ..problem.lengths };
+            PlacementProblem { lengths, ..problem.clone() }
         })
     };
     let isl = some(largest(first.lengths.isl.saturating_sub(1), shorter));
-    let fewer = |concurrency: u64| any(&|question| PlacementProblem { concurrency, ..question.clone() });
+    let fewer = |concurrency: u64| any(&|problem| PlacementProblem { concurrency, ..problem.clone() });
     let requests = some(largest(first.concurrency.saturating_sub(1), fewer));
     let mut all: Vec<LeverRelaxation> = faces.iter().map(devices).collect();
     all.extend(faces.iter().map(memory));
@@ -99,6 +99,6 @@ pub fn relaxations(questions: &[PlacementProblem]) -> Vec<LeverRelaxation> {
 }
 
 /// The problem with almost no KV cache: the weights remain.
-pub fn lean(question: &PlacementProblem) -> PlacementProblem {
-    PlacementProblem { lengths: Lengths { isl: 1, osl: 1, prefix: 0 }, concurrency: 1, ..question.clone() }
+pub fn lean(problem: &PlacementProblem) -> PlacementProblem {
+    PlacementProblem { lengths: Lengths { isl: 1, osl: 1, prefix: 0 }, concurrency: 1, ..problem.clone() }
 }

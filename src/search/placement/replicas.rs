@@ -65,7 +65,7 @@ impl MemberKind {
 }
 
 /// Total rate of the members of a stage with the given number of layers.
-fn together(kinds: &[MemberKind], members: &[usize], layers: usize) -> u64 {
+fn combined_rate(kinds: &[MemberKind], members: &[usize], layers: usize) -> u64 {
     members.iter().zip(kinds).map(|(count, kind)| *count as u64 * kind.rate(layers)).sum()
 }
 
@@ -130,7 +130,7 @@ impl<'a> States<'a> {
 
     /// Numbers of layers, one bit each, at which a stage of `members` sustains `flow`.
     fn held(&self, members: &[usize], flow: u64) -> u128 {
-        let enough = |layers: &usize| together(self.kinds, members, *layers) >= flow;
+        let enough = |layers: &usize| combined_rate(self.kinds, members, *layers) >= flow;
         (1..=self.layers).filter(enough).fold(0, |held, layers| held | 1 << layers)
     }
 
@@ -196,7 +196,7 @@ pub fn most(layers: usize, kinds: &[MemberKind]) -> Option<Flow> {
     let mut looked = 0;
     let mut rates: Vec<u64> = Vec::new();
     for members in &states.counts {
-        rates.extend((1..=layers).map(|held| together(kinds, members, held)));
+        rates.extend((1..=layers).map(|held| combined_rate(kinds, members, held)));
     }
     rates.retain(|rate| (1..=bound).contains(rate));
     rates.sort_unstable();

@@ -6,7 +6,7 @@
 
 use super::PlacementInfeasible;
 use super::chain::{Chain, Stage};
-use super::feasibility::frugal;
+use super::feasibility::min_host_memory;
 
 /// Maximum number of program solves; beyond it, the best result so far is returned with its bound.
 const MOST_LOOKS: u64 = 4_000;
@@ -15,13 +15,13 @@ const MOST_LOOKS: u64 = 4_000;
 #[derive(Clone, Debug)]
 pub struct BoundedSolution<S> {
     /// Objective value, minimised.
-    pub worth: f64,
+    pub objective: f64,
     /// Lower bound under these limits.
     pub bound: f64,
     /// The stages.
     pub stages: Vec<Stage>,
     /// The rest of the result.
-    pub answer: S,
+    pub solution: S,
 }
 
 /// The best result.
@@ -116,7 +116,7 @@ pub fn share<S>(
     let mut best: Option<(BoundedSolution<S>, Vec<u64>)> = look(&equal).ok().map(|found| (found, equal));
     // Where equal shares are infeasible, the placement with the least host memory decides feasibility.
     if best.is_none()
-        && let Some(least) = frugal(chain)
+        && let Some(least) = min_host_memory(chain)
     {
         let parts = least?.parts;
         best = look(&parts).ok().map(|found| (found, parts));
@@ -125,7 +125,7 @@ pub fn share<S>(
     let mut bound = f64::INFINITY;
     while let Some(next) = (0..open.len()).min_by(|a, b| open[*a].bound.total_cmp(&open[*b].bound)) {
         let node = open.swap_remove(next);
-        let worth = best.as_ref().map_or(f64::INFINITY, |(best, _)| best.worth);
+        let worth = best.as_ref().map_or(f64::INFINITY, |(best, _)| best.objective);
         if node.bound >= worth {
             break;
         }
@@ -151,10 +151,10 @@ pub fn share<S>(
         let taken = taken(chain, &found.stages, &parts);
         let Some((member, after)) = divide(chain, &node, &taken) else {
             // An unproved result within these limits may be as low as its bound.
-            if found.bound < found.worth {
+            if found.bound < found.objective {
                 bound = bound.min(found.bound);
             }
-            if found.worth < worth {
+            if found.objective < worth {
                 best = Some((found, taken));
             }
             continue;
@@ -171,6 +171,6 @@ pub fn share<S>(
     // An incomplete search leaves feasibility undecided.
     let why = if unseen { Some(PlacementInfeasible::Stopped { bound: 0 }) } else { why };
     let (best, parts) = best.ok_or_else(|| why.unwrap_or(PlacementInfeasible::WholeLayers { held: None }))?;
-    let bound = bound.min(best.worth);
+    let bound = bound.min(best.objective);
     Ok(HostSplit { best, parts, bound })
 }

@@ -7,7 +7,7 @@ use super::cycle::cycle;
 use super::price::{MemberPrices, PlacementProblem, PlacementWork, PricedChain};
 use super::reasons::holds;
 use super::shared_hosts::{BoundedSolution, HostSplit, share};
-use super::{Placement, PlacementInfeasible, least_sum_watched};
+use super::{Placement, PlacementInfeasible, least_sum_controlled};
 use crate::search::run::Control;
 
 /// Objective.
@@ -73,8 +73,8 @@ pub fn solve(
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let mut best: Option<SolvedPlacement> = None;
     let (mut states, mut first, mut bound, mut cheap) = (0, None, f64::INFINITY, f64::INFINITY);
-    for (way, question) in questions.iter().enumerate() {
-        let prices = MemberPrices::new(question);
+    for (way, problem) in questions.iter().enumerate() {
+        let prices = MemberPrices::new(problem);
         match one(&prices, aim, control) {
             Ok(found) => {
                 states += found.states;
@@ -106,7 +106,7 @@ impl SolvedPlacement {
 
     /// Members and links priced for `work`, with the KV caches of its requests on each member.
     pub fn priced(&self, prices: &MemberPrices<'_>, work: PlacementWork) -> PricedChain {
-        let mut priced = self.apart(prices.chain(work));
+        let mut priced = self.with_host_parts(prices.chain(work));
         for (at, stage) in self.stages.iter().enumerate().filter(|(at, _)| self.held_by(*at) > 1) {
             let (flying, each) = self.batches;
             let own = prices.chain_holding(work, (flying / self.held_by(at)).saturating_mul(each));
@@ -127,9 +127,9 @@ impl SolvedPlacement {
     }
 
     /// `priced` with the host memory of each member limited to its use here.
-    pub fn apart(&self, priced: PricedChain) -> PricedChain {
+    pub fn with_host_parts(&self, priced: PricedChain) -> PricedChain {
         let chain = match &self.parts {
-            Some(parts) => priced.chain.apart(parts),
+            Some(parts) => priced.chain.with_host_parts(parts),
             None => priced.chain,
         };
         PricedChain { chain, ..priced }
@@ -141,7 +141,7 @@ fn one(
     aim: PlacementObjective,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
-    let concurrency = prices.question.concurrency;
+    let concurrency = prices.problem.concurrency;
     match aim {
         PlacementObjective::Latency => {
             whole(prices, PlacementWork::Token(concurrency), (1, concurrency), control)
@@ -175,7 +175,7 @@ fn shared_cycle(
     prices: &MemberPrices<'_>,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
-    let chain = prices.chain(PlacementWork::Token(prices.question.concurrency)).chain;
+    let chain = prices.chain(PlacementWork::Token(prices.problem.concurrency)).chain;
     if chain.hosts.is_empty() {
         return cycle(prices, None, control);
     }
@@ -184,13 +184,13 @@ fn shared_cycle(
         let found = cycle(prices, Some(parts), control)?;
         states += found.states;
         Ok(BoundedSolution {
-            worth: found.seconds,
+            objective: found.seconds,
             bound: found.bound,
             stages: found.stages.clone(),
-            answer: found,
+            solution: found,
         })
     })?;
-    Ok(SolvedPlacement { bound: bound.max(0.0), states, parts: Some(parts), ..best.answer })
+    Ok(SolvedPlacement { bound: bound.max(0.0), states, parts: Some(parts), ..best.solution })
 }
 
 /// The minimum sum.
@@ -202,7 +202,7 @@ fn whole(
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let priced = prices.chain(work);
     let Placement { stages, ticks, bound, cheap_bound, states, kinds, parts } =
-        least_sum_watched(&priced.chain, control)?;
+        least_sum_controlled(&priced.chain, control)?;
     let cost = |stages: &[Stage]| priced.chain.sum(stages).ok();
     let other = |rule: BaselineRule| {
         let held = baseline::held(&priced.chain, rule, cost);
@@ -224,8 +224,8 @@ fn whole(
 }
 
 /// Whether any placement fits.
-pub fn fits(question: &PlacementProblem) -> bool {
-    holds(&MemberPrices::new(question).chain(PlacementWork::Token(question.concurrency)).chain)
+pub fn fits(problem: &PlacementProblem) -> bool {
+    holds(&MemberPrices::new(problem).chain(PlacementWork::Token(problem.concurrency)).chain)
 }
 
 /// Seconds of each stage of a placement, including the transfer to the next.

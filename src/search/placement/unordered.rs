@@ -14,16 +14,16 @@ pub const NEVER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainObjective {
     /// Minimum sum of all segments.
-    Sum,
+    TotalTime,
     /// Minimum of the slowest segment.
-    Slowest,
+    SlowestStage,
 }
 
 impl ChainObjective {
     fn with(self, one: u64, other: u64) -> u64 {
         match self {
-            ChainObjective::Sum => one.saturating_add(other),
-            ChainObjective::Slowest => one.max(other),
+            ChainObjective::TotalTime => one.saturating_add(other),
+            ChainObjective::SlowestStage => one.max(other),
         }
     }
 }
@@ -145,7 +145,7 @@ pub struct Unordered<'a> {
     layers: usize,
     counts: &'a [usize],
     ways: &'a [SegmentOption],
-    worth: ChainObjective,
+    objective: ChainObjective,
     counted: Counted,
     /// For each kind, and each number of its members, the choice that led to each state.
     chosen: Vec<Vec<Vec<u32>>>,
@@ -173,7 +173,7 @@ impl<'a> Unordered<'a> {
             layers,
             counts,
             ways,
-            worth,
+            objective: worth,
             counted,
             chosen: vec![],
             taken: vec![],
@@ -245,7 +245,7 @@ impl<'a> Unordered<'a> {
                             if known == NEVER {
                                 continue;
                             }
-                            let value = self.worth.with(known, *ticks);
+                            let value = self.objective.with(known, *ticks);
                             let to = self.state(ends | bit, layers + length, counted + step);
                             if value < table[to] {
                                 (table[to], how[to]) = (value, choice);

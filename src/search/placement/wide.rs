@@ -77,11 +77,11 @@ pub fn sum(
     let ways = alone(chain, groups, HostOverhead::Once);
     let counts = counts(chain, groups);
     let counted = size.map_or(Counted::Nothing, Counted::Segments);
-    let table = Unordered::new(chain.layers, &counts, &ways, ChainObjective::Sum, counted);
+    let table = Unordered::new(chain.layers, &counts, &ways, ChainObjective::TotalTime, counted);
     let loose = table.as_ref().map(|table| table.least(size));
     let bound = match &loose {
         // Infeasible even with order relaxed.
-        Some(None) => return LabelSearchResult { found: None, bound: u64::MAX, looked: 0 },
+        Some(None) => return LabelSearchResult { found: None, bound: u64::MAX, states: 0 },
         Some(Some((ticks, _))) => *ticks,
         None => 0,
     };
@@ -99,12 +99,12 @@ pub fn sum(
     let found = found.min_by_key(|(ticks, stages)| (*ticks, stages.len()));
     let known = found.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
     if known <= bound {
-        return LabelSearchResult { found, bound: known, looked: 0 };
+        return LabelSearchResult { found, bound: known, states: 0 };
     }
     let searched = labels::least(chain, groups, size, known, control);
     let found = searched.found.or(found);
     let least = found.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
-    LabelSearchResult { bound: searched.bound.max(bound).min(least), found, looked: searched.looked }
+    LabelSearchResult { bound: searched.bound.max(bound).min(least), found, states: searched.states }
 }
 
 /// Maximum number of placements to improve.
@@ -119,7 +119,7 @@ pub fn least_sum(
     groups: &DeviceClasses,
     control: &Control,
 ) -> Result<Placement, PlacementInfeasible> {
-    let LabelSearchResult { found, bound, looked } = sum(chain, groups, None, known(chain), control);
+    let LabelSearchResult { found, bound, states: looked } = sum(chain, groups, None, known(chain), control);
     let cheap_bound = bound::sum(chain);
     match found {
         Some((ticks, stages)) => Ok(Placement {

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use crate::plan::legal::{check, has_experts};
 use crate::plan::parallel::ParallelPlan;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::serving::terms::OffloadTarget;
 
 /// Maximum attempts at a legal plan.
@@ -15,15 +15,15 @@ const MOST_POWER: u32 = 14;
 
 /// Draws deployments for a problem.
 pub struct Draw<'q> {
-    question: &'q Problem,
+    problem: &'q Problem,
     random: Rng,
     experts: bool,
 }
 
 impl<'q> Draw<'q> {
     /// Starts from a seed.
-    pub fn new(question: &'q Problem, seed: u64) -> Draw<'q> {
-        Draw { question, random: Rng::with_seed(seed), experts: has_experts(&question.graph) }
+    pub fn new(problem: &'q Problem, seed: u64) -> Draw<'q> {
+        Draw { problem, random: Rng::with_seed(seed), experts: has_experts(&problem.graph) }
     }
 
     /// A deployment; only its plans are known to be legal.
@@ -44,19 +44,19 @@ impl<'q> Draw<'q> {
 
     /// Pools in order, with the concurrency distributed over them.
     fn settled(&mut self, mut candidate: Candidate) -> Candidate {
-        const ORDER: [PoolRole; 3] = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
-        candidate.pools.sort_by_key(|pool| ORDER.iter().position(|duty| *duty == pool.duty));
-        for pool in candidate.pools.iter_mut().filter(|pool| pool.duty == PoolRole::Prefill) {
+        const ORDER: [PoolRole; 3] = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
+        candidate.pools.sort_by_key(|pool| ORDER.iter().position(|duty| *duty == pool.role));
+        for pool in candidate.pools.iter_mut().filter(|pool| pool.role == PoolRole::Prefill) {
             pool.concurrency = pool.plan.dp;
         }
-        if let Traffic::InFlight(requests) = self.question.traffic {
-            let answers = |pool: &PoolPlan| pool.duty != PoolRole::Prefill;
+        if let Traffic::InFlight(requests) = self.problem.traffic {
+            let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
             let instances: u64 =
                 candidate.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
             let each = requests.div_ceil(instances.max(1));
             for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
                 // A decode-only pool needs no slot for requests that wait for prefill.
-                let fewer = pool.duty == PoolRole::Decode && pool.concurrency < each;
+                let fewer = pool.role == PoolRole::Decode && pool.concurrency < each;
                 pool.concurrency = if fewer { pool.concurrency } else { each };
             }
         }
@@ -64,14 +64,14 @@ impl<'q> Draw<'q> {
     }
 
     fn anew(&mut self) -> Option<Candidate> {
-        let formats = self.random.usize(0..self.question.formats.len());
-        let all = self.question.cluster.devices();
+        let formats = self.random.usize(0..self.problem.formats.len());
+        let all = self.problem.cluster.devices();
         let duties: &[PoolRole] = match self.random.u8(0..8) {
-            0..=2 => &[PoolRole::Both],
-            3 => &[PoolRole::Both, PoolRole::Both],
+            0..=2 => &[PoolRole::Aggregated],
+            3 => &[PoolRole::Aggregated, PoolRole::Aggregated],
             4 | 5 => &[PoolRole::Prefill, PoolRole::Decode],
             6 => &[PoolRole::Prefill, PoolRole::Decode, PoolRole::Decode],
-            _ => &[PoolRole::Prefill, PoolRole::Decode, PoolRole::Both],
+            _ => &[PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated],
         };
         let mut left = all;
         let mut pools = Vec::new();
@@ -89,7 +89,7 @@ impl<'q> Draw<'q> {
         let most = most / plan.devices();
         let replicas = if self.random.bool() { most } else { self.random.u64(1..=most) };
         let stages = self.stages(plan.pp);
-        Some(PoolPlan { duty, plan, stages, replicas, concurrency: self.requests() })
+        Some(PoolPlan { role: duty, plan, stages, replicas, concurrency: self.requests() })
     }
 
     /// Log-uniform concurrency.
@@ -100,8 +100,8 @@ impl<'q> Draw<'q> {
 
     /// A legal plan of at most `most` devices.
     fn plan(&mut self, formats: usize, most: u64) -> Option<ParallelPlan> {
-        let question = self.question;
-        let limits = question.legal_limits(&question.formats[formats]);
+        let problem = self.problem;
+        let limits = problem.legal_limits(&problem.formats[formats]);
         for _ in 0..TRIES {
             if most == 0 {
                 return None;
@@ -118,7 +118,7 @@ impl<'q> Draw<'q> {
             let moe_tp = if self.experts { ranks / ep } else { tp };
             let sp = tp > 1 && self.random.u8(0..4) == 0;
             let plan = ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp };
-            if check(&question.graph, &plan, &limits).is_ok() {
+            if check(&problem.graph, &plan, &limits).is_ok() {
                 return Some(plan);
             }
         }
@@ -132,7 +132,7 @@ impl<'q> Draw<'q> {
 
     /// Layers of each stage: balanced, or cut anywhere.
     fn stages(&mut self, stages: u64) -> Vec<u32> {
-        let layers = self.question.graph.layers.value;
+        let layers = self.problem.graph.layers.value;
         if self.random.u8(0..4) == 0 && stages > 1 && layers > stages {
             let mut cuts: Vec<u64> = (1..layers).collect();
             self.random.shuffle(&mut cuts);
@@ -161,7 +161,7 @@ impl<'q> Draw<'q> {
     /// Changes one property of a deployment.
     fn change(&mut self, candidate: &mut Candidate) {
         let at = self.random.usize(0..candidate.pools.len().max(1));
-        let free = self.question.cluster.devices().saturating_sub(candidate.devices());
+        let free = self.problem.cluster.devices().saturating_sub(candidate.devices());
         let Some(pool) = candidate.pools.get_mut(at) else { return };
         match self.random.u8(0..11) {
             0 => pool.replicas += 1,
@@ -176,21 +176,21 @@ impl<'q> Draw<'q> {
             }
             6 | 7 => {
                 let most = free + pool.replicas * pool.plan.devices();
-                let (duty, concurrency) = (pool.duty, pool.concurrency);
+                let (duty, concurrency) = (pool.role, pool.concurrency);
                 if let Some(other) = self.pool(candidate.formats, duty, most) {
                     let concurrency = if self.random.bool() { concurrency } else { other.concurrency };
                     candidate.pools[at] = PoolPlan { concurrency, ..other };
                 }
             }
             8 => {
-                let duties = [PoolRole::Both, PoolRole::Prefill, PoolRole::Decode];
+                let duties = [PoolRole::Aggregated, PoolRole::Prefill, PoolRole::Decode];
                 let duty = duties[self.random.usize(0..duties.len())];
                 candidate.pools.extend(self.pool(candidate.formats, duty, free));
             }
             9 => {
                 candidate.pools.remove(at);
             }
-            _ => candidate.formats = self.random.usize(0..self.question.formats.len()),
+            _ => candidate.formats = self.random.usize(0..self.problem.formats.len()),
         }
     }
 }

@@ -4,18 +4,18 @@ use crate::plan::legal::check;
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolRole};
-use crate::search::question::{Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::serving::evaluate::residency;
 
 /// Whether `candidate` is valid, independent of latencies.
-pub fn runs(question: &Problem, candidate: &Candidate) -> bool {
-    legal(question, candidate) && placed(question, candidate) && held(question, candidate)
+pub fn runs(problem: &Problem, candidate: &Candidate) -> bool {
+    legal(problem, candidate) && placed(problem, candidate) && held(problem, candidate)
 }
 
 /// Every plan is legal, every layer is in one stage, and both prefill and decode have a pool.
-fn legal(question: &Problem, candidate: &Candidate) -> bool {
-    let limits = question.legal_limits(&question.formats[candidate.formats]);
-    let layers = question.graph.layers.value;
+fn legal(problem: &Problem, candidate: &Candidate) -> bool {
+    let limits = problem.legal_limits(&problem.formats[candidate.formats]);
+    let layers = problem.graph.layers.value;
     let plans = candidate.pools.iter().all(|pool| {
         let sum: u64 = pool.stages.iter().map(|held| u64::from(*held)).sum();
         let stages = pool.stages.len() as u64 == pool.plan.pp && sum == layers;
@@ -23,30 +23,29 @@ fn legal(question: &Problem, candidate: &Candidate) -> bool {
             && pool.stages.iter().all(|held| *held > 0)
             && pool.replicas > 0
             && pool.concurrency > 0
-            && check(&question.graph, &pool.plan, &limits).is_ok()
+            && check(&problem.graph, &pool.plan, &limits).is_ok()
     });
-    let any = |duty| candidate.pools.iter().any(|pool| pool.duty == duty);
+    let any = |duty| candidate.pools.iter().any(|pool| pool.role == duty);
     let apart = any(PoolRole::Prefill) || any(PoolRole::Decode);
-    let can = question.stated.lengths.osl > 1
-        && question.cluster.devices() > 1
-        && question.runtime.1.iter().any(|degree| degree == "disagg");
+    let can = problem.workload.lengths.osl > 1
+        && problem.cluster.devices() > 1
+        && problem.runtime.1.iter().any(|degree| degree == "disagg");
     plans
         && (!apart || (any(PoolRole::Prefill) && any(PoolRole::Decode) && can))
-        && loaded(question, candidate)
+        && loaded(problem, candidate)
 }
 
 /// Every instance has a concurrency of at least one.
-fn loaded(question: &Problem, candidate: &Candidate) -> bool {
-    let Traffic::InFlight(requests) = question.traffic else { return true };
-    let answering = candidate.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
+fn loaded(problem: &Problem, candidate: &Candidate) -> bool {
+    let Traffic::InFlight(requests) = problem.traffic else { return true };
+    let answering = candidate.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
     answering.map(|pool| pool.replicas).sum::<u64>() <= requests
 }
 
 /// Whether the instances fit, first-fit by decreasing size: inside a unit of the innermost tier, on whole units of
 /// one node, or on whole nodes.
-fn placed(question: &Problem, candidate: &Candidate) -> bool {
-    let (unit, block, all) =
-        (question.cluster.domain(), question.cluster.block(), question.cluster.devices());
+fn placed(problem: &Problem, candidate: &Candidate) -> bool {
+    let (unit, block, all) = (problem.cluster.domain(), problem.cluster.block(), problem.cluster.devices());
     let mut sizes: Vec<(u64, u64)> =
         candidate.pools.iter().map(|pool| (pool.plan.devices(), pool.replicas)).collect();
     if sizes.iter().any(|(devices, replicas)| devices.saturating_mul(*replicas) > all) {
@@ -83,11 +82,11 @@ fn placed(question: &Problem, candidate: &Candidate) -> bool {
 }
 
 /// Whether the memory of the fullest device of every pool suffices.
-fn held(question: &Problem, candidate: &Candidate) -> bool {
-    let machine = question.formats[candidate.formats].plain();
-    candidate.pools.iter().zip(candidate.instances(question)).all(|(pool, instance)| {
-        let phase = if pool.duty == PoolRole::Prefill { Phase::Prefill } else { Phase::Decode };
-        let held = residency(&Plain, &instance, phase, machine, question.terms(), pool.concurrency);
+fn held(problem: &Problem, candidate: &Candidate) -> bool {
+    let machine = problem.formats[candidate.formats].plain();
+    candidate.pools.iter().zip(candidate.instances(problem)).all(|(pool, instance)| {
+        let phase = if pool.role == PoolRole::Prefill { Phase::Prefill } else { Phase::Decode };
+        let held = residency(&Plain, &instance, phase, machine, problem.terms(), pool.concurrency);
         held.total.value() <= held.usable.value()
     })
 }

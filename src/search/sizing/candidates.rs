@@ -14,7 +14,7 @@ use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::layouts::each;
 use crate::search::outcome::{Census, EvaluatedCandidate};
 use crate::search::point::place;
-use crate::search::question::{OffloadPolicy, Problem};
+use crate::search::problem::{OffloadPolicy, Problem};
 use crate::search::shape::{InstanceConfig, PreparedShape, Refused, refuse, shape};
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
@@ -27,28 +27,27 @@ pub struct InstanceLayout {
 }
 
 /// Every legal instance of the problem, independent of lengths.
-pub fn layouts(question: &Problem, census: &mut Census) -> Vec<InstanceLayout> {
-    each(question, census, |formats, instance| InstanceLayout { formats, instance: Arc::new(instance) })
+pub fn layouts(problem: &Problem, census: &mut Census) -> Vec<InstanceLayout> {
+    each(problem, census, |formats, instance| InstanceLayout { formats, instance: Arc::new(instance) })
 }
 
 /// Those that hold the model and one request: with offloading where it is allowed, or where nothing fits without.
 pub fn shapes<'a>(
-    question: &Problem,
+    problem: &Problem,
     layouts: &'a [InstanceLayout],
     census: &mut Census,
 ) -> Vec<(InstanceConfig, &'a Arc<Instance>)> {
-    let mut all = holding(question, layouts, &[OffloadTarget::Nothing], census);
-    if question.offload == OffloadPolicy::Always
-        || (question.offload == OffloadPolicy::Auto && all.is_empty())
+    let mut all = holding(problem, layouts, &[OffloadTarget::Nothing], census);
+    if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && all.is_empty())
     {
-        all.extend(holding(question, layouts, question.offloads(), census));
+        all.extend(holding(problem, layouts, problem.offloads(), census));
     }
     census.shapes = all.len() as u64;
     all
 }
 
 fn holding<'a>(
-    question: &Problem,
+    problem: &Problem,
     layouts: &'a [InstanceLayout],
     offloads: &[OffloadTarget],
     census: &mut Census,
@@ -57,7 +56,7 @@ fn holding<'a>(
         let (mut shapes, mut refused) = (Vec::new(), Refused::new());
         for InstanceLayout { formats, instance } in chunk {
             for &offload in offloads {
-                match shape(question, *formats, instance, offload) {
+                match shape(problem, *formats, instance, offload) {
                     Ok(shape) if shape.fits > 0 => shapes.push((shape, instance)),
                     Ok(_) => {}
                     Err(reason) => refuse(&mut refused, &reason),
@@ -117,19 +116,19 @@ struct FeasibleLoad {
 
 /// A configuration that meets the SLOs with one request.
 struct FeasibleShape<'q> {
-    laid: PreparedShape<'q>,
+    prepared: PreparedShape<'q>,
     /// Number of replicas that fit.
-    room: u64,
+    capacity: u64,
     /// Maximum concurrency of a replica by memory.
     fits: u64,
     /// The load of one request.
-    alone: FeasibleLoad,
+    single_request: FeasibleLoad,
 }
 
 impl FeasibleShape<'_> {
     /// Upper bound of the total throughput at up to `concurrency` per replica, if no latency is below that at `low`.
     fn output_at_most(&self, osl: f64, concurrency: u64, low: &FeasibleLoad) -> f64 {
-        (self.room * concurrency) as f64 * osl / low.e2e * (1.0 + HAIR)
+        (self.capacity * concurrency) as f64 * osl / low.e2e * (1.0 + HAIR)
     }
 }
 
@@ -141,7 +140,7 @@ pub type NearestCandidate = (f64, EvaluatedCandidate, Infeasible);
 
 /// All configurations that meet the SLOs, those with the highest throughput bound first.
 pub struct SizingCandidates<'q> {
-    question: &'q Problem,
+    problem: &'q Problem,
     shapes: &'q [(InstanceConfig, &'q Arc<Instance>)],
     entries: Vec<(usize, FeasibleShape<'q>)>,
     nearest: Option<(f64, usize, Infeasible)>,
@@ -151,26 +150,26 @@ pub struct SizingCandidates<'q> {
 impl<'q> SizingCandidates<'q> {
     /// Evaluates every configuration with one request.
     pub fn new(
-        question: &'q Problem,
+        problem: &'q Problem,
         shapes: &'q [(InstanceConfig, &'q Arc<Instance>)],
     ) -> SizingCandidates<'q> {
         let tried = shapes.par_iter().map(|(shape, instance)| {
-            let laid = PreparedShape::of(question, shape, Arc::clone(instance));
+            let laid = PreparedShape::of(problem, shape, Arc::clone(instance));
             let point = laid.at(1, 1);
-            match question.missed(&point) {
+            match problem.missed(&point) {
                 None => {
-                    let (filled, e2e) = (question.filled(&point), point[place(Metric::E2e)]);
+                    let (filled, e2e) = (problem.filled(&point), point[place(Metric::E2e)]);
                     let (room, fits) =
-                        (question.room().most(shape.plan.devices()), laid.concurrency(shape.fits));
+                        (problem.capacity().most(shape.plan.devices()), laid.concurrency(shape.fits));
                     Ok(FeasibleShape {
-                        laid,
-                        room,
+                        prepared: laid,
+                        capacity: room,
                         fits,
-                        alone: FeasibleLoad { concurrency: 1, filled, e2e },
+                        single_request: FeasibleLoad { concurrency: 1, filled, e2e },
                     })
                 }
                 Some(reason) => {
-                    let slow = question.limits.tpot.is_some_and(|limit| point[place(Metric::Tpot)] > limit);
+                    let slow = problem.limits.tpot.is_some_and(|limit| point[place(Metric::Tpot)] > limit);
                     Err((reason, !slow))
                 }
             }
@@ -193,10 +192,11 @@ impl<'q> SizingCandidates<'q> {
                 }
             }
         }
-        let promise =
-            |(_, entry): &(usize, FeasibleShape)| entry.output_at_most(1.0, entry.fits, &entry.alone);
+        let promise = |(_, entry): &(usize, FeasibleShape)| {
+            entry.output_at_most(1.0, entry.fits, &entry.single_request)
+        };
         entries.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.0.cmp(&b.0)));
-        SizingCandidates { question, shapes, entries, nearest, paced }
+        SizingCandidates { problem, shapes, entries, nearest, paced }
     }
 
     /// Whether any configuration meets the TPOT SLO with one request. If none does, no decode worker does either.
@@ -207,7 +207,7 @@ impl<'q> SizingCandidates<'q> {
     /// The nearest candidate.
     pub fn nearest(&self) -> Option<NearestCandidate> {
         let (miss, at, reason) = self.nearest.clone()?;
-        Some((miss, self.found(self.question, (at, 1, 1)), reason))
+        Some((miss, self.found(self.problem, (at, 1, 1)), reason))
     }
 
     /// Maximum concurrency and throughput; `None` where no candidate meets the SLOs.
@@ -238,17 +238,17 @@ impl<'q> SizingCandidates<'q> {
 
     /// Examines one configuration as far as it may improve `most`. Returns the number of evaluations.
     fn raise(&self, at: usize, entry: &FeasibleShape, most: &mut MaxServed) -> u64 {
-        let osl = self.question.stated.lengths.osl as f64;
+        let osl = self.problem.workload.lengths.osl as f64;
         let mut probes = 0;
         // The SLOs are met at `low` and missed beyond `highest`.
-        let (mut low, mut highest, mut above) = (entry.alone, entry.fits, None::<(u64, f64)>);
+        let (mut low, mut highest, mut above) = (entry.single_request, entry.fits, None::<(u64, f64)>);
         let (mut raised, mut halve) = (false, false);
         while low.concurrency < highest {
-            let more_users = entry.room * highest > most.users.max(entry.room * low.concurrency);
+            let more_users = entry.capacity * highest > most.users.max(entry.capacity * low.concurrency);
             if !more_users && entry.output_at_most(osl, highest, &low) < most.output.0 {
                 break;
             }
-            let raising = most.users / entry.room + 1;
+            let raising = most.users / entry.capacity + 1;
             let from = low.concurrency + 1;
             let probe = match above {
                 // First the concurrency that would exceed the best total so far.
@@ -264,8 +264,8 @@ impl<'q> SizingCandidates<'q> {
             };
             raised = true;
             probes += 1;
-            let point = entry.laid.at(entry.room, probe);
-            let (filled, before) = (self.question.filled(&point), highest - low.concurrency);
+            let point = entry.prepared.at(entry.capacity, probe);
+            let (filled, before) = (self.problem.filled(&point), highest - low.concurrency);
             if filled <= 1.0 {
                 low = FeasibleLoad { concurrency: probe, filled, e2e: point[place(Metric::E2e)] };
             } else {
@@ -273,18 +273,20 @@ impl<'q> SizingCandidates<'q> {
             }
             halve = !halve && highest - low.concurrency > before / 2;
         }
-        most.users = most.users.max(entry.room * low.concurrency);
+        most.users = most.users.max(entry.capacity * low.concurrency);
         // Throughput increases among loads that fill every rank and micro-batch equally, and after the last of them.
-        let plan = &entry.laid.shape.plan;
+        let plan = &entry.prepared.shape.plan;
         let ranks = low.concurrency / plan.dp;
         let loads = [ranks * plan.dp, (ranks - ranks % plan.pp) * plan.dp];
         for concurrency in loads.into_iter().map(|load| if ranks == 0 { low.concurrency } else { load }) {
-            if concurrency == 0 || entry.output_at_most(osl, concurrency, &entry.alone) < most.output.0 {
+            if concurrency == 0
+                || entry.output_at_most(osl, concurrency, &entry.single_request) < most.output.0
+            {
                 continue;
             }
             probes += 1;
-            let output = entry.laid.at(entry.room, concurrency)[place(Metric::OutputTokS)];
-            *most = most.with(MaxServed { users: 0, output: (output, (at, entry.room, concurrency)) });
+            let output = entry.prepared.at(entry.capacity, concurrency)[place(Metric::OutputTokS)];
+            *most = most.with(MaxServed { users: 0, output: (output, (at, entry.capacity, concurrency)) });
         }
         probes
     }
@@ -293,11 +295,11 @@ impl<'q> SizingCandidates<'q> {
     /// as fit: fewer are never faster.
     pub fn quickest(&self, share: u64, census: &mut Census) -> Option<DeploymentKey> {
         let mut order: Vec<&(usize, FeasibleShape)> = self.entries.iter().collect();
-        order.sort_by(|a, b| a.1.alone.e2e.total_cmp(&b.1.alone.e2e).then(a.0.cmp(&b.0)));
+        order.sort_by(|a, b| a.1.single_request.e2e.total_cmp(&b.1.single_request.e2e).then(a.0.cmp(&b.0)));
         let mut best: Option<(f64, DeploymentKey)> = None;
         for (at, entry) in order {
             // No load has a lower latency than one request alone.
-            if best.is_some_and(|(e2e, _)| entry.alone.e2e > e2e) {
+            if best.is_some_and(|(e2e, _)| entry.single_request.e2e > e2e) {
                 break;
             }
             let (replicas, concurrency) = spread(entry, share);
@@ -306,10 +308,10 @@ impl<'q> SizingCandidates<'q> {
             }
             census.candidates += 1;
             census.evaluated += 1;
-            let point = entry.laid.at(replicas, concurrency);
+            let point = entry.prepared.at(replicas, concurrency);
             let found = (point[place(Metric::E2e)], (*at, replicas, concurrency));
             let ahead = best.is_none_or(|known| (found.0, found.1.0) < (known.0, known.1.0));
-            if ahead && self.question.missed(&point).is_none() {
+            if ahead && self.problem.missed(&point).is_none() {
                 best = Some(found);
             }
         }
@@ -320,26 +322,28 @@ impl<'q> SizingCandidates<'q> {
     pub fn serves(&self, users: u64) -> bool {
         self.entries.par_iter().any(|(_, entry)| {
             let (replicas, concurrency) = spread(entry, users);
-            concurrency <= entry.fits && self.question.missed(&entry.laid.at(replicas, concurrency)).is_none()
+            concurrency <= entry.fits
+                && self.problem.missed(&entry.prepared.at(replicas, concurrency)).is_none()
         })
     }
 
     /// A deployment with its metrics under the traffic of `question`.
-    pub fn found(
-        &self,
-        question: &Problem,
-        (at, replicas, concurrency): DeploymentKey,
-    ) -> EvaluatedCandidate {
+    pub fn found(&self, problem: &Problem, (at, replicas, concurrency): DeploymentKey) -> EvaluatedCandidate {
         let InstanceConfig { formats, plan, stages, offload, .. } = &self.shapes[at].0;
-        let pool =
-            PoolPlan { duty: PoolRole::Both, plan: *plan, stages: stages.clone(), replicas, concurrency };
+        let pool = PoolPlan {
+            role: PoolRole::Aggregated,
+            plan: *plan,
+            stages: stages.clone(),
+            replicas,
+            concurrency,
+        };
         let candidate = Candidate { formats: *formats, pools: vec![pool], offload: *offload };
-        EvaluatedCandidate { point: measure(question, &candidate), candidate }
+        EvaluatedCandidate { point: measure(problem, &candidate), candidate }
     }
 }
 
 /// Number of replicas for `requests`, and the highest concurrency of one.
 fn spread(entry: &FeasibleShape, requests: u64) -> (u64, u64) {
-    let replicas = entry.room.min(requests);
+    let replicas = entry.capacity.min(requests);
     (replicas, requests.div_ceil(replicas))
 }

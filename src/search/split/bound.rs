@@ -5,7 +5,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
 use crate::search::decode_options::LoadGap;
 use crate::search::point::{Point, place, point};
-use crate::search::question::Traffic;
+use crate::search::problem::Traffic;
 use crate::search::region::{Loads, Region, Span};
 use crate::serving::evaluate::{PoolMetrics, Slowest, judge};
 use crate::serving::metrics::{e2e, open_flow};
@@ -18,8 +18,8 @@ impl PoolPair<'_, '_> {
     /// Whether every deployment of a region is dominated by a neighbour: one worker fewer in the pool with excess
     /// capacity, or a lighter decode load that the prefill pool still fills.
     pub(super) fn lopsided(&self, span: &Span, region: &Region) -> bool {
-        let (fronts, backs) = (region.fronts, region.backs);
-        let carried = |fronts: u64| fronts as f64 * self.front.rate;
+        let (fronts, backs) = (region.prefill_instances, region.decode_instances);
+        let carried = |fronts: u64| fronts as f64 * self.prefill.rate;
         let passing = self.moving(span.best.tpot);
         let flow = passing.min(backs.1 as f64 * span.best.rate);
         // With limited concurrency, fewer prefill workers may cause more queueing.
@@ -27,13 +27,13 @@ impl PoolPair<'_, '_> {
         let most = carried(fronts.1).min(passing) * (1.0 + HAIR);
         let idle_backs = most <= (backs.0 - 1) as f64 * span.least_rate;
         let lighter = match region.loads {
-            Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
-            Loads::Between(gap) => Some(gap.floor.rate),
+            Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.decode.options[i].rate),
+            Loads::Between(gap) => Some(gap.bound.rate),
         };
         let fills = |enough: f64| {
             lighter.filter(|_| self.by_pace).is_some_and(|rate| enough <= backs.0 as f64 * rate)
         };
-        match self.question.traffic {
+        match self.problem.traffic {
             Traffic::Rate(_) => false,
             // A lighter decode load queues more requests for prefill: it is better only with slots for all of them.
             Traffic::InFlight(_) => {
@@ -45,8 +45,8 @@ impl PoolPair<'_, '_> {
 
     pub(super) fn span(&self, region: &Region) -> Span {
         match region.loads {
-            Loads::Listed(from, to) => Span::listed(&self.list.answers[from..=to], self.by_pace),
-            Loads::Between(gap) => Span::between(&gap, self.question),
+            Loads::Listed(from, to) => Span::listed(&self.decode.options[from..=to], self.by_pace),
+            Loads::Between(gap) => Span::between(&gap, self.problem),
         }
     }
 
@@ -54,7 +54,7 @@ impl PoolPair<'_, '_> {
     pub(super) fn spread(&self, region: &Region) -> f64 {
         match region.loads {
             Loads::Listed(from, to) => {
-                let (first, last) = (self.list.answers[from], self.list.answers[to]);
+                let (first, last) = (self.decode.options[from], self.decode.options[to]);
                 (last.tpot / first.tpot).max(last.rate / first.rate)
             }
             Loads::Between(gap) => gap.loads.1 as f64 / gap.loads.0 as f64,
@@ -63,31 +63,31 @@ impl PoolPair<'_, '_> {
 
     /// Whether prefill concurrency is so low that one worker fewer increases queueing.
     pub(super) fn prompts_bound(&self, fronts: u64) -> bool {
-        let Traffic::InFlight(requests) = self.question.traffic else { return false };
-        let ranks = (fronts * self.front.laid.shape.plan.dp) as f64;
-        let ahead = (requests - 1) as f64 / ranks * self.front.laid.prompt.slowest.value();
+        let Traffic::InFlight(requests) = self.problem.traffic else { return false };
+        let ranks = (fronts * self.prefill.prepared.shape.plan.dp) as f64;
+        let ahead = (requests - 1) as f64 / ranks * self.prefill.prepared.prompt.slowest.value();
         ahead <= (self.ttft.1 - self.ttft.0) * (1.0 + HAIR)
     }
 
     /// Whether requests wait for slots in every deployment of a region, and at the next heavier load too, which has
     /// higher throughput and lower latency.
     pub(super) fn short_of_slots(&self, region: &Region) -> bool {
-        let (Loads::Listed(_, to), Traffic::InFlight(requests)) = (region.loads, self.question.traffic)
-        else {
+        let (Loads::Listed(_, to), Traffic::InFlight(requests)) = (region.loads, self.problem.traffic) else {
             return false;
         };
-        let Some(heavier) = self.list.answers.get(to + 1).filter(|_| self.by_pace) else { return false };
-        let decoding = (self.question.stated.lengths.osl - 1) as f64 * heavier.tpot;
-        let come = (requests as f64 / (self.ttft.1 + decoding)).min(region.fronts.0 as f64 * self.front.rate);
-        region.backs.1 as f64 * heavier.rate * (1.0 + HAIR) < come
+        let Some(heavier) = self.decode.options.get(to + 1).filter(|_| self.by_pace) else { return false };
+        let decoding = (self.problem.workload.lengths.osl - 1) as f64 * heavier.tpot;
+        let come = (requests as f64 / (self.ttft.1 + decoding))
+            .min(region.prefill_instances.0 as f64 * self.prefill.rate);
+        region.decode_instances.1 as f64 * heavier.rate * (1.0 + HAIR) < come
     }
 
     /// Requests per second at the given concurrency without queueing, at the given TPOT; unlimited where no
     /// concurrency is given.
     fn moving(&self, tpot: f64) -> f64 {
-        match self.question.traffic {
+        match self.problem.traffic {
             Traffic::InFlight(requests) => {
-                let decoding = (self.question.stated.lengths.osl - 1) as f64 * tpot;
+                let decoding = (self.problem.workload.lengths.osl - 1) as f64 * tpot;
                 requests as f64 / (self.ttft.0 + decoding)
             }
             _ => f64::INFINITY,
@@ -99,7 +99,7 @@ impl PoolPair<'_, '_> {
     pub(super) fn passing(&self, span: &Span, region: &Region) -> f64 {
         match region.loads {
             Loads::Listed(from, to) if self.by_pace => {
-                let (answers, slots) = (&self.list.answers[from..=to], region.backs.1 as f64);
+                let (answers, slots) = (&self.decode.options[from..=to], region.decode_instances.1 as f64);
                 let short = answers.partition_point(|one| slots * one.rate < self.moving(one.tpot));
                 self.moving(answers[short.saturating_sub(1)].tpot)
             }
@@ -109,41 +109,42 @@ impl PoolPair<'_, '_> {
 
     /// The same for all loads of the list and the gaps between them.
     pub(super) fn passing_any(&self, span: &Span, whole: &Region) -> f64 {
-        let slots = whole.backs.1 as f64;
-        let between = |gap: &LoadGap| self.moving(gap.floor.tpot).min(slots * gap.ideal(0.0).rate);
-        self.list.gaps.iter().map(between).fold(self.passing(span, whole), f64::max)
+        let slots = whole.decode_instances.1 as f64;
+        let between = |gap: &LoadGap| self.moving(gap.bound.tpot).min(slots * gap.ideal(0.0).rate);
+        self.decode.gaps.iter().map(between).fold(self.passing(span, whole), f64::max)
     }
 
     pub(super) fn sizes(&self) -> (u64, u64) {
-        (self.front.laid.shape.plan.devices(), self.list.answers[0].devices)
+        (self.prefill.prepared.shape.plan.devices(), self.decode.options[0].devices)
     }
 
     /// Upper bound over a region in every metric.
     pub(super) fn ideal(&self, span: &Span, region: &Region, passing: f64) -> Point {
         let Span { best, .. } = span;
-        let terms = self.question.terms();
+        let terms = self.problem.terms();
         let (front, back) = self.sizes();
-        let (fronts, backs) = (region.fronts, region.backs);
-        let flow = match self.question.traffic {
+        let (fronts, backs) = (region.prefill_instances, region.decode_instances);
+        let flow = match self.problem.traffic {
             Traffic::Rate(rate) => rate,
-            _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.front.rate).min(passing),
+            _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.prefill.rate).min(passing),
         };
         // Minimum workers of each pool per request/s.
         let least = |count: u64, rate: f64, flow: f64| (count as f64 / flow).max(1.0 / rate);
         let size = |flow: f64| {
-            least(fronts.0, self.front.rate, flow) * front as f64
+            least(fronts.0, self.prefill.rate, flow) * front as f64
                 + least(backs.0, best.rate, flow) * back as f64
         };
-        let flow = flow.min(self.question.cluster.devices() as f64 / size(flow)) * (1.0 + HAIR);
-        let per_flow =
-            |a: f64, b: f64| least(fronts.0, self.front.rate, flow) * a + least(backs.0, best.rate, flow) * b;
-        let watts = terms.draw.as_ref().map(|_| {
-            let energy = self.front.energy + per_flow(self.front.idle, best.watts);
+        let flow = flow.min(self.problem.cluster.devices() as f64 / size(flow)) * (1.0 + HAIR);
+        let per_flow = |a: f64, b: f64| {
+            least(fronts.0, self.prefill.rate, flow) * a + least(backs.0, best.rate, flow) * b
+        };
+        let watts = terms.power_draw.as_ref().map(|_| {
+            let energy = self.prefill.energy + per_flow(self.prefill.idle, best.watts);
             Qty::literal(energy * flow * (1.0 - HAIR) * WATT)
         });
         let (ttft, tpot) = (Qty::literal(self.ttft.0 * SECOND), Qty::literal(best.tpot * SECOND));
         let whole = e2e(ttft, tpot, terms.osl);
-        let whole = match self.question.traffic {
+        let whole = match self.problem.traffic {
             // Little's law: concurrency divided by the maximum rate.
             Traffic::InFlight(requests) => {
                 whole.max(Qty::literal(requests as f64 / flow * (1.0 - HAIR) * SECOND))
@@ -157,14 +158,14 @@ impl PoolPair<'_, '_> {
             slowest: Slowest { ttft, tpot, e2e: whole },
             output: open_flow(Qty::from(flow) / Qty::literal(1.0 * SECOND), terms.osl),
             devices: Qty::from(per_flow(front as f64, back as f64) * flow * (1.0 - HAIR)),
-            drawn: watts,
+            power: watts,
             context: Qty::literal(best.context * TOKEN),
         };
         let mut ideal = point(&judge(terms, &share));
         ideal[place(Metric::Devices)] = (fronts.0 * front + backs.0 * back) as f64;
         if watts.is_some() {
             ideal[place(Metric::Watts)] =
-                (fronts.0 as f64 * self.front.idle + backs.0 as f64 * best.watts) * (1.0 - HAIR);
+                (fronts.0 as f64 * self.prefill.idle + backs.0 as f64 * best.watts) * (1.0 - HAIR);
         }
         ideal
     }

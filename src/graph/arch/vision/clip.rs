@@ -121,7 +121,7 @@ pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> 
 /// The projector from the encoder to a language model of width `text`.
 pub enum ClipProjector {
     /// Two matrices; `newline`: a learned token at the end of each row, for images with a variable number of tiles.
-    Two {
+    TwoLayer {
         /// The language model's width.
         text: Count,
         /// Whether both have biases.
@@ -130,7 +130,7 @@ pub enum ClipProjector {
         newline: bool,
     },
     /// One matrix with a bias.
-    One {
+    OneLayer {
         /// The language model's width.
         text: Count,
     },
@@ -153,9 +153,9 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     let prefix = "model.multi_modal_projector";
-    let mut sight = ImageProcessor::Whole;
+    let mut sight = ImageProcessor::FixedSize;
     match *projector {
-        ClipProjector::Two { text, bias, newline } => {
+        ClipProjector::TwoLayer { text, bias, newline } => {
             let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
             let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
             two_layers(&mut block, stream, up, down);
@@ -166,17 +166,17 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
                 let token = weight("image_newline", vec![text.value], Role::Tower);
                 block.node("image_newline", Operator::Add { width: text }, vec![token], &[stream]);
                 parts.push(once(block, "image_newline", "model", Positions::Open));
-                sight = ImageProcessor::Untold;
+                sight = ImageProcessor::Unknown;
             }
         }
-        ClipProjector::One { text } => {
+        ClipProjector::OneLayer { text } => {
             let matrix =
                 Projection { name: "linear", tensor: "linear", input: hidden, output: text, bias: true };
             linear(&mut block, stream, matrix, Split::Replicate);
             parts.push(once(block, "projector", prefix, tokens));
         }
     }
-    Ok(Tower { name: "vision", parts, sight })
+    Ok(Tower { name: "vision", parts, image_processor: sight })
 }
 
 /// Gemma-3: SigLIP, pooled to `mm_tokens_per_image`, a norm and one matrix.
@@ -190,5 +190,5 @@ pub fn gemma3(keys: &Keys<'_>, text: Count, tokens: Count) -> Result<Tower, Erro
     let projection = Operator::Linear { input: hidden, output: text, split: Split::Replicate };
     block.node("projection", projection, vec![matrix], &[normed]);
     parts.push(once(block, "projector", "model.multi_modal_projector", tokens));
-    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Whole })
+    Ok(Tower { name: "vision", parts, image_processor: ImageProcessor::FixedSize })
 }

@@ -45,7 +45,7 @@ pub fn vision(keys: Option<&Keys<'_>>, text: Count) -> Result<Tower, Error> {
     }
     let mut parts = mobilenet::parts();
     parts.push(embedder("model.embed_vision", vocab, width, text));
-    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Untold })
+    Ok(Tower { name: "vision", parts, image_processor: ImageProcessor::Unknown })
 }
 
 /// The audio encoder, and the projection to the width `text`.
@@ -88,7 +88,7 @@ pub fn audio(keys: Option<&Keys<'_>>, text: Count) -> Result<Tower, Error> {
     let stem = conformer.stem("model.audio_tower.subsample_conv_projection", ["conv_0", "conv_1"]);
     let layers = conformer.layers("model.audio_tower.conformer", count("conf_num_hidden_layers", 12)?)?;
     let end = embedder("model.embed_audio", count("vocab_size", 128)?, hidden, text);
-    Ok(Tower { name: "audio", parts: vec![stem, layers, end], sight: ImageProcessor::Untold })
+    Ok(Tower { name: "audio", parts: vec![stem, layers, end], image_processor: ImageProcessor::Unknown })
 }
 
 /// The encoder's own token embeddings and their norm, a norm of the encoder's output, and the projection of both.

@@ -65,7 +65,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     keys.set_aside(&["attention_bias"]);
     let attention = Attention::of(hidden, heads, kv_heads, Some(keys.count_or("head_dim", 64)?))?;
     let attention =
-        Attention { qk_norm: QkNorm::PerHead, v_norm: true, reach: AttentionMask::Both, ..attention };
+        Attention { qk_norm: QkNorm::PerHead, v_norm: true, mask: AttentionMask::Both, ..attention };
     let network = Network::Dense(FeedForward::gated(hidden, keys.count_or("intermediate_size", 3072)?));
     let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
     let count = keys.count_or("num_hidden_layers", 16)?.value as u32;
@@ -95,7 +95,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         parts.push(once(block, "standardize", "model.vision_tower", Positions::Open));
     }
     parts.push(projection("model.embed_vision", hidden, text));
-    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Untold })
+    Ok(Tower { name: "vision", parts, image_processor: ImageProcessor::Unknown })
 }
 
 /// The audio encoder, and the projection to the width `text`.
@@ -137,7 +137,7 @@ pub fn audio(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     linear(&mut block, stream, projected, Split::Replicate);
     let end = once(block, "output", "model.audio_tower", Positions::Open);
     let parts = vec![stem, layers, end, projection("model.embed_audio", out, text)];
-    Ok(Tower { name: "audio", parts, sight: ImageProcessor::Untold })
+    Ok(Tower { name: "audio", parts, image_processor: ImageProcessor::Unknown })
 }
 
 fn projection(prefix: &str, input: Count, output: Count) -> TowerPart {

@@ -75,5 +75,5 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
     let activated = block.node("activation", activation, vec![], &[gate, up]);
     linear(&mut block, activated, matrix("down_proj", "merger.down_proj", inner, out), Split::Row);
     let merger = once(block, "merger", prefix, Positions::PerCell(1));
-    Ok(Tower { name: "vision", parts: vec![stem, layers, last, merger], sight })
+    Ok(Tower { name: "vision", parts: vec![stem, layers, last, merger], image_processor: sight })
 }

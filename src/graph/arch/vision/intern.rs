@@ -128,9 +128,11 @@ pub fn tower(
     let tokens =
         Count::derived("tile_tokens", side * side / 4, "((image_size / patch_size) × downsample_ratio)²");
     let projector = once(block, "projector", place, tokens);
-    let sight = tiles
-        .map_or(ImageProcessor::Whole, |most| ImageProcessor::Tiles { side: size.value, most: most.value });
-    Ok(Tower { name: "vision", parts: vec![stem, layers, projector], sight })
+    let sight = tiles.map_or(ImageProcessor::FixedSize, |most| ImageProcessor::Tiles {
+        side: size.value,
+        most: most.value,
+    });
+    Ok(Tower { name: "vision", parts: vec![stem, layers, projector], image_processor: sight })
 }
 
 /// A length, which files may give per side.

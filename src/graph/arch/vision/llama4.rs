@@ -94,6 +94,6 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     Ok(Tower {
         name: "vision",
         parts: vec![stem, layers, last, adapter, projector],
-        sight: ImageProcessor::Untold,
+        image_processor: ImageProcessor::Unknown,
     })
 }

@@ -84,5 +84,5 @@ pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Er
     let (up, down) = (matrix("merge_linear_1", wide, projector), matrix("merge_linear_2", projector, text));
     two_layers(&mut block, stream, up, down);
     let joined = once(block, "merger", prefix, Positions::PerCell(1));
-    Ok(Tower { name: "vision", parts: vec![stem, layers, each, joined], sight })
+    Ok(Tower { name: "vision", parts: vec![stem, layers, each, joined], image_processor: sight })
 }

@@ -86,7 +86,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
         Tower {
             name: "vision",
             parts: vec![stem, local, last, global, projector],
-            sight: ImageProcessor::Aside,
+            image_processor: ImageProcessor::CrossAttended,
         },
         positions,
     ))

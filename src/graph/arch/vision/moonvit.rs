@@ -45,9 +45,9 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     ];
     let patch = keys.count("patch_size")?.value;
     let positions = Positions::PerCell(4);
-    let sight = ImageProcessor::Cells(PatchGrid {
+    let sight = ImageProcessor::DynamicPatches(PatchGrid {
         side: 2 * patch,
-        fit: SizeRounding::Up,
+        rounding: SizeRounding::RoundUp,
         longest: None,
         row_end: 0,
         usual: None,
@@ -86,7 +86,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let down = Projection { name: "out_proj", tensor: "out_proj", input: wide, output: text, bias: true };
     two_layers(&mut block, stream, up, down);
     let projector = once(block, "projector", "model.mm_projector", Positions::PerCell(1));
-    Ok(Tower { name: "vision", parts: vec![stem, layers, last, normed, projector], sight })
+    Ok(Tower { name: "vision", parts: vec![stem, layers, last, normed, projector], image_processor: sight })
 }
 
 /// Width of the encoder.

@@ -47,9 +47,9 @@ pub fn tower(keys: &Keys<'_>, projector: &PixtralProjector) -> Result<Tower, Err
     side(longest, patch)?;
     let neighbours = merge.map_or(1, |merge| merge.value);
     let positions = Positions::PerCell(neighbours * neighbours);
-    let sight = ImageProcessor::Cells(PatchGrid {
+    let sight = ImageProcessor::DynamicPatches(PatchGrid {
         side: patch.value * neighbours,
-        fit: SizeRounding::Up,
+        rounding: SizeRounding::RoundUp,
         longest: Some(longest.value),
         row_end: 1,
         usual: Some(ImageSize::square(longest.value)),
@@ -82,7 +82,7 @@ pub fn tower(keys: &Keys<'_>, projector: &PixtralProjector) -> Result<Tower, Err
         let stream = block.input(hidden);
         two_layers(&mut block, stream, up, down);
         parts.push(once(block, "projector", prefix, positions));
-        return Ok(Tower { name: "vision", parts, sight });
+        return Ok(Tower { name: "vision", parts, image_processor: sight });
     };
     let stream = block.input(hidden);
     norm(&mut block, stream, "projector_norm", "norm", hidden, false);
@@ -100,5 +100,5 @@ pub fn tower(keys: &Keys<'_>, projector: &PixtralProjector) -> Result<Tower, Err
     let stream = linear(&mut block, stream, merging, Split::Replicate);
     two_layers(&mut block, stream, up, down);
     parts.push(once(block, "projector", prefix, Positions::PerCell(1)));
-    Ok(Tower { name: "vision", parts, sight })
+    Ok(Tower { name: "vision", parts, image_processor: sight })
 }

@@ -88,7 +88,7 @@ pub fn qwen2(keys: &Keys<'_>) -> Result<Tower, Error> {
     let merge = keys.count_or("spatial_merge_size", 2)?;
     let merger = old_merger(true);
     let parts = [vec![stem, layers], merger.parts(hidden, merge, out)].concat();
-    Ok(Tower { name: "vision", parts, sight })
+    Ok(Tower { name: "vision", parts, image_processor: sight })
 }
 
 /// Qwen2.5-VL: RMSNorm, a gated network; most layers attend inside windows.
@@ -112,7 +112,7 @@ pub fn qwen2_5(keys: &Keys<'_>) -> Result<Tower, Error> {
         }
     }
     parts.extend(old_merger(false).parts(hidden, merge, out));
-    Ok(Tower { name: "vision", parts, sight })
+    Ok(Tower { name: "vision", parts, image_processor: sight })
 }
 
 /// Positions of a window, used by most of its layers.
@@ -152,7 +152,7 @@ pub fn qwen3_5(keys: &Keys<'_>) -> Result<Tower, Error> {
     parts.extend(
         (0..deep.len()).flat_map(|index| merger(format!("{PREFIX}.deepstack_merger_list.{index}"), false)),
     );
-    Ok(Tower { name: "vision", parts, sight })
+    Ok(Tower { name: "vision", parts, image_processor: sight })
 }
 
 fn old_merger(shift: bool) -> Merger {

@@ -26,7 +26,7 @@ pub fn idefics(keys: &Keys<'_>, text: Count, scale: Count) -> Result<Tower, Erro
     let matrix = Projection { name: "projection", tensor, input: wide, output: text, bias: false };
     linear(&mut block, stream, matrix, Split::Replicate);
     parts.push(once(block, "connector", "model.connector", Positions::Open));
-    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Untold })
+    Ok(Tower { name: "vision", parts, image_processor: ImageProcessor::Unknown })
 }
 
 /// Cohere's projector: two matrices with a gate between them, so that the second is half as wide as the first;
@@ -56,5 +56,5 @@ pub fn cohere(
     let gated = block.node("activation", gated, vec![], &[up]);
     linear(&mut block, gated, down, Split::Row);
     parts.push(once(block, "projector", "model.multi_modal_projector", Positions::Open));
-    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Untold })
+    Ok(Tower { name: "vision", parts, image_processor: ImageProcessor::Unknown })
 }

@@ -64,5 +64,9 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let matrix = Projection { name: "linear", tensor: "linear", input: hidden, output: text, bias: true };
     linear(&mut block, stream, matrix, Split::Replicate);
     let projector = once(block, "projector", "model.multi_modal_projector", Positions::Open);
-    Ok(Tower { name: "audio", parts: vec![stem, layers, last, projector], sight: ImageProcessor::Untold })
+    Ok(Tower {
+        name: "audio",
+        parts: vec![stem, layers, last, projector],
+        image_processor: ImageProcessor::Unknown,
+    })
 }

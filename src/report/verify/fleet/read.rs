@@ -12,7 +12,7 @@ use crate::spec::objective::Metric;
 
 /// The systems of a saved fleet as system types of the problem.
 pub(super) struct SavedFleet<'a> {
-    pub(super) posed: &'a FleetProblem,
+    pub(super) problem: &'a FleetProblem,
     /// System type and count of each saved entry.
     pub(super) systems: Vec<(usize, u64)>,
 }
@@ -65,7 +65,7 @@ pub(super) fn read<'a>(posed: &'a FleetProblem, saved: &Value) -> Result<SavedFl
             )),
         }
     }
-    if faults.is_empty() { Ok(SavedFleet { posed, systems }) } else { Err(faults) }
+    if faults.is_empty() { Ok(SavedFleet { problem: posed, systems }) } else { Err(faults) }
 }
 
 /// A share of a bucket on a system.
@@ -78,15 +78,15 @@ pub(super) struct Route<'a> {
 
 impl<'a> SavedFleet<'a> {
     fn kind(&self, system: usize) -> &'a SystemKind {
-        &self.posed.fleet.kinds[self.systems[system].0]
+        &self.problem.fleet.kinds[self.systems[system].0]
     }
 
     fn shaped(&self, system: usize) -> &'a RateOrigin {
-        &self.posed.shapes[self.systems[system].0]
+        &self.problem.shapes[self.systems[system].0]
     }
 
     fn lengths(&self, bucket: usize) -> Lengths {
-        let asked = &self.posed.asked.buckets[bucket];
+        let asked = &self.problem.asked.buckets[bucket];
         Lengths { isl: asked.isl, osl: asked.osl, prefix: asked.prefix }
     }
 
@@ -112,16 +112,16 @@ impl<'a> SavedFleet<'a> {
             }
             let model = text(row, "model");
             let like = |bucket: &usize| {
-                let asked = &self.posed.asked.buckets[*bucket];
-                let its = &self.posed.asked.models[self.posed.fleet.buckets[*bucket].model];
+                let asked = &self.problem.asked.buckets[*bucket];
+                let its = &self.problem.asked.models[self.problem.fleet.buckets[*bucket].model];
                 let lengths = (row["isl"].as_u64(), row["osl"].as_u64());
                 let used = routes.iter().any(|other| other.bucket == *bucket && other.system == system);
                 lengths == (Some(asked.isl), Some(asked.osl)) && its == model && !used
             };
             let rate = |bucket: usize| {
-                (share * self.posed.fleet.buckets[bucket].rate - figure(row, "requests_per_s")).abs()
+                (share * self.problem.fleet.buckets[bucket].rate - figure(row, "requests_per_s")).abs()
             };
-            let buckets = (0..self.posed.fleet.buckets.len()).filter(like);
+            let buckets = (0..self.problem.fleet.buckets.len()).filter(like);
             match buckets.min_by(|a, b| rate(*a).total_cmp(&rate(*b))) {
                 Some(bucket) => routes.push(Route { bucket, system, share, row }),
                 None => faults.push(format!(
@@ -135,12 +135,12 @@ impl<'a> SavedFleet<'a> {
 
     /// Compares each saved system with its type and its routed traffic.
     pub(super) fn systems(&self, saved: &Value, routes: &[Route]) -> Vec<String> {
-        let spare = f64::from(u8::from(self.posed.asked.spare));
+        let spare = f64::from(u8::from(self.problem.asked.spare));
         let mut faults = Vec::new();
         for (at, row) in rows(saved, "systems").into_iter().enumerate() {
             let (kind, count) = (self.kind(at), self.systems[at].1);
             let here = || routes.iter().filter(|route| route.system == at);
-            let rate = |route: &Route| route.share * self.posed.fleet.buckets[route.bucket].rate;
+            let rate = |route: &Route| route.share * self.problem.fleet.buckets[route.bucket].rate;
             let busy: f64 = here().map(|route| kind.busy(route.bucket, rate(route))).sum();
             let told = [
                 ("devices", (count * kind.devices) as f64, 0.0),
@@ -160,7 +160,7 @@ impl<'a> SavedFleet<'a> {
 
     /// Re-evaluates every share on its system at the load of its rate: limits, rate.
     pub(super) fn limits(&self, routes: &[Route]) -> Vec<String> {
-        let limits = &self.posed.asked.limits;
+        let limits = &self.problem.asked.limits;
         let mut faults = Vec::new();
         for (at, route) in routes.iter().enumerate() {
             let (shaped, kind) = (self.shaped(route.system), self.kind(route.system));
@@ -171,7 +171,7 @@ impl<'a> SavedFleet<'a> {
                 continue;
             };
             let lengths = self.lengths(route.bucket);
-            let (point, room) = carried.again(&shaped.question, lengths);
+            let (point, room) = carried.again(&shaped.problem, lengths);
             let again = point[place(Metric::OutputTokS)] / lengths.osl as f64;
             faults.extend(off(&format!("routes.{at}: requests/s of one system"), rate, again, CLOSE));
             if rate > room * (1.0 + CLOSE) {
@@ -193,16 +193,16 @@ impl<'a> SavedFleet<'a> {
     /// Sums of the shares of each bucket, and consistency of each share.
     pub(super) fn shares(&self, routes: &[Route]) -> Vec<String> {
         let mut faults = Vec::new();
-        for (at, bucket) in self.posed.fleet.buckets.iter().enumerate() {
+        for (at, bucket) in self.problem.fleet.buckets.iter().enumerate() {
             let sum: f64 = routes.iter().filter(|route| route.bucket == at).map(|route| route.share).sum();
-            let all = self.posed.asked.aim != FleetObjective::Throughput;
+            let all = self.problem.asked.aim != FleetObjective::Throughput;
             if sum > 1.0 + ROUNDED || all && sum < 1.0 - ROUNDED {
                 let most = if all { "" } else { "at most " };
                 faults.push(format!("{}: its shares sum to {sum}, expected {most}1", bucket.name));
             }
         }
         for (at, route) in routes.iter().enumerate() {
-            let bucket: &Bucket = &self.posed.fleet.buckets[route.bucket];
+            let bucket: &Bucket = &self.problem.fleet.buckets[route.bucket];
             let (told, again) = (figure(route.row, "requests_per_s"), route.share * bucket.rate);
             faults.extend(off(&format!("routes.{at}.requests_per_s"), told, again, CLOSE));
             if self.kind(route.system).model != bucket.model {
@@ -218,7 +218,7 @@ impl<'a> SavedFleet<'a> {
 
     /// Budget, devices, and availability of each offer.
     pub(super) fn bounds(&self) -> Vec<String> {
-        let asked = &self.posed.asked;
+        let asked = &self.problem.asked;
         let mut faults = Vec::new();
         let mut most = |what: &str, found: f64, bound: Option<f64>| {
             if bound.is_some_and(|bound| found > bound * (1.0 + CLOSE)) {
@@ -227,8 +227,8 @@ impl<'a> SavedFleet<'a> {
         };
         most("USD per hour", self.sum(|kind| kind.usd_per_hour), asked.budget_usd_per_hour);
         most("devices", self.sum(|kind| kind.devices as f64), asked.max_devices.map(|most| most as f64));
-        for (at, supply) in self.posed.fleet.supplies.iter().enumerate() {
-            let taken = self.sum(|kind| f64::from(u8::from(kind.supply == at)));
+        for (at, supply) in self.problem.fleet.supplies.iter().enumerate() {
+            let taken = self.sum(|kind| f64::from(u8::from(kind.supply_index == at)));
             most(&format!("available {}", supply.name), taken, supply.available.map(|there| there as f64));
         }
         faults
@@ -236,7 +236,7 @@ impl<'a> SavedFleet<'a> {
 
     /// The objective.
     pub(super) fn objective(&self, served: f64) -> f64 {
-        match self.posed.asked.aim {
+        match self.problem.asked.aim {
             // Cost is counted in whole thousandths of a dollar.
             FleetObjective::Cost => self.sum(|kind| (kind.usd_per_hour * MILLS).ceil()) / MILLS,
             FleetObjective::Devices => self.sum(|kind| kind.devices as f64),
@@ -246,7 +246,7 @@ impl<'a> SavedFleet<'a> {
 
     /// Number of systems of every type.
     pub(super) fn counts(&self) -> Vec<u64> {
-        let mut counts = vec![0; self.posed.fleet.kinds.len()];
+        let mut counts = vec![0; self.problem.fleet.kinds.len()];
         self.systems.iter().for_each(|(kind, count)| counts[*kind] += count);
         counts
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::{differences, figure, off, rows, value};
-use crate::report::place::build::placed;
+use crate::report::place::build::placement_report;
 use crate::search::placement::chain::Stage;
 use crate::search::placement::evaluate::{PlacementEvaluator, ReplicatedStages, StageCost};
 use crate::search::placement::price::{DeviceGroup, PAGE};
@@ -13,27 +13,27 @@ const ADDED_UP: f64 = 1e-6;
 
 /// A saved placement as stages on the devices of one problem.
 pub(super) struct SavedPlacement<'a, 'q> {
-    pub(super) scales: &'a PlacementEvaluator<'q>,
+    pub(super) evaluator: &'a PlacementEvaluator<'q>,
     pub(super) stages: Vec<Stage>,
     /// Pages of its host that each member takes, where members share one.
-    pub(super) parts: Option<Vec<u64>>,
+    pub(super) host_shares: Option<Vec<u64>>,
     /// Stages shared by equal devices.
-    pub(super) dealt: Option<ReplicatedStages>,
+    pub(super) replicated: Option<ReplicatedStages>,
 }
 
 /// The further devices of each stage, if any stage has several.
 ///
 /// # Errors
 /// Copies that are not equal devices, and requests that do not spread evenly.
-fn dealt(
+fn read_replicated(
     scales: &PlacementEvaluator,
     stages: &[Stage],
     placement: &Value,
 ) -> Result<Option<ReplicatedStages>, Vec<String>> {
-    let question = scales.question();
+    let problem = scales.question();
     let mut copies: Vec<Vec<usize>> = Vec::new();
     for (at, (told, stage)) in rows(placement, "stages").into_iter().zip(stages).enumerate() {
-        let first = &question.offers[stage.member];
+        let first = &problem.members[stage.member];
         let mut others = Vec::new();
         for name in rows(told, "copies").into_iter().filter_map(Value::as_str) {
             let like = |offer: &DeviceGroup| offer.name == name;
@@ -41,8 +41,8 @@ fn dealt(
                 stages.iter().any(|stage| stage.member == *member)
                     || copies.iter().flatten().chain(&others).any(|other| other == member)
             };
-            let member = question
-                .offers
+            let member = problem
+                .members
                 .iter()
                 .position(like)
                 .filter(|member| !taken(member) && scales.alike(stage.member, *member));
@@ -60,10 +60,10 @@ fn dealt(
     let dealt = ReplicatedStages { copies, batches };
     let members: u64 = (0..stages.len()).map(|at| dealt.held_by(at)).sum();
     let even = (0..stages.len()).all(|at| batches.0.is_multiple_of(dealt.held_by(at)));
-    if !even || batches.0 < members || batches.1 != question.concurrency.div_ceil(batches.0) {
+    if !even || batches.0 < members || batches.1 != problem.concurrency.div_ceil(batches.0) {
         return Err(vec![format!(
             "saved {} micro-batches of {} requests, {} requests must be spread evenly over {members} devices",
-            batches.0, batches.1, question.concurrency
+            batches.0, batches.1, problem.concurrency
         )]);
     }
     Ok(Some(dealt))
@@ -74,15 +74,15 @@ pub(super) fn read<'a, 'q>(
     scales: &'a PlacementEvaluator<'q>,
     placement: &Value,
 ) -> Result<SavedPlacement<'a, 'q>, Vec<String>> {
-    let question = scales.question();
-    let layers = question.graph.layer_block.len();
+    let problem = scales.question();
+    let layers = problem.graph.layer_block.len();
     let (mut stages, mut faults): (Vec<Stage>, Vec<String>) = (Vec::new(), Vec::new());
     let told = rows(placement, "stages");
-    let mut parts = vec![0; question.offers.len()];
+    let mut parts = vec![0; problem.members.len()];
     for (at, stage) in told.iter().enumerate() {
         let (name, devices) = (stage["member"].as_str().unwrap_or_default(), stage["devices"].as_u64());
         let known = |offer: &DeviceGroup| offer.name == name && Some(offer.devices) == devices;
-        let Some(member) = question.offers.iter().position(known) else {
+        let Some(member) = problem.members.iter().position(known) else {
             let devices = devices.map_or_else(|| "no number".to_owned(), |devices| devices.to_string());
             return Err(vec![format!("stage {at}: {name} of {devices} devices is unknown")]);
         };
@@ -124,23 +124,24 @@ pub(super) fn read<'a, 'q>(
         return Err(faults);
     }
     let shared = !scales.priced(stages.len()).chain.hosts.is_empty();
-    let dealt = dealt(scales, &stages, placement)?;
-    Ok(SavedPlacement { scales, stages, parts: shared.then_some(parts), dealt })
+    let dealt = read_replicated(scales, &stages, placement)?;
+    Ok(SavedPlacement { evaluator: scales, stages, host_shares: shared.then_some(parts), replicated: dealt })
 }
 
 impl SavedPlacement<'_, '_> {
-    fn wholes(&self) -> Vec<StageCost> {
-        let load = |at: usize| match &self.dealt {
+    fn stage_costs(&self) -> Vec<StageCost> {
+        let load = |at: usize| match &self.replicated {
             Some(dealt) => (dealt.batches.1, dealt.batches.0 / dealt.held_by(at) * dealt.batches.1),
-            None => (self.scales.batches(self.stages.len()).1, self.scales.question().concurrency),
+            None => (self.evaluator.batches(self.stages.len()).1, self.evaluator.question().concurrency),
         };
-        self.stages.iter().enumerate().map(|(at, stage)| self.scales.whole(stage, load(at))).collect()
+        self.stages.iter().enumerate().map(|(at, stage)| self.evaluator.stage_cost(stage, load(at))).collect()
     }
 
     /// Checks the memory of each stage and shared host against the formulas.
     pub(super) fn memory(&self, placement: &Value) -> Vec<String> {
         let mut faults = Vec::new();
-        for ((at, stage), whole) in rows(placement, "stages").into_iter().enumerate().zip(self.wholes()) {
+        for ((at, stage), whole) in rows(placement, "stages").into_iter().enumerate().zip(self.stage_costs())
+        {
             let layers = (self.stages[at].to - self.stages[at].from) as f64;
             let (held, out) = (figure(stage, "memory_bytes"), figure(stage, "offloaded_bytes"));
             // Each part is rounded to whole pages.
@@ -153,12 +154,12 @@ impl SavedPlacement<'_, '_> {
                 faults.push(format!("stage {at}: {} B needed, {room} B available", whole.bytes));
             }
         }
-        let question = self.scales.question();
-        for host in &self.scales.priced(self.stages.len()).chain.hosts {
-            let part = |member: &usize| self.parts.as_ref().map_or(0, |parts| parts[*member]);
+        let problem = self.evaluator.question();
+        for host in &self.evaluator.priced(self.stages.len()).chain.hosts {
+            let part = |member: &usize| self.host_shares.as_ref().map_or(0, |parts| parts[*member]);
             let taken: u64 = host.members.iter().map(|(member, devices)| devices * part(member)).sum();
             if taken > host.pages {
-                let who = &question.offers[host.members[0].0].name;
+                let who = &problem.members[host.members[0].0].name;
                 let (taken, there) = (taken as f64 * PAGE, host.pages as f64 * PAGE);
                 faults.push(format!("the host of {who}: {taken} B used, {there} B available"));
             }
@@ -168,7 +169,7 @@ impl SavedPlacement<'_, '_> {
 
     /// Checks the times of each stage without offloading against the formulas.
     pub(super) fn times(&self, placement: &Value) -> Vec<String> {
-        let each = rows(placement, "stages").into_iter().enumerate().zip(self.wholes());
+        let each = rows(placement, "stages").into_iter().enumerate().zip(self.stage_costs());
         let held = each.filter(|((_, stage), _)| figure(stage, "offloaded_bytes") == 0.0);
         held.filter_map(|((at, stage), whole)| {
             let told = figure(stage, "decode_ms") - figure(stage, "send_ms");
@@ -179,10 +180,14 @@ impl SavedPlacement<'_, '_> {
 
     /// Re-evaluates the whole placement and compares every field.
     pub(super) fn again(&self, placement: &Value) -> Vec<String> {
-        let told = match self.scales.told(&self.stages, self.parts.clone(), self.dealt.as_ref()) {
-            Ok(solved) => placed(self.scales.question(), &solved),
+        let told = match self.evaluator.to_solved(
+            &self.stages,
+            self.host_shares.clone(),
+            self.replicated.as_ref(),
+        ) {
+            Ok(solved) => placement_report(self.evaluator.question(), &solved),
             Err(short) => {
-                let name = &self.scales.question().offers[short.member].name;
+                let name = &self.evaluator.question().members[short.member].name;
                 let lack = short.pages as f64 * PAGE;
                 return vec![if short.pages == 0 {
                     format!("{name} cannot hold its stage, or sends to a device without a link")

@@ -53,7 +53,7 @@ pub struct CycleSearchResult {
 struct GroupedStages<'a> {
     members: usize,
     turns: u64,
-    peak: MinMaxStage<'a>,
+    bottleneck: MinMaxStage<'a>,
 }
 
 /// A stage in the search: kind and number of its members, and its layers.
@@ -66,7 +66,7 @@ struct MicroBatchSearch<'a> {
     ways: Vec<GroupedStages<'a>>,
     /// Maximum number of members in use.
     most: usize,
-    looked: u64,
+    states: u64,
 }
 
 impl MicroBatchSearch<'_> {
@@ -76,12 +76,15 @@ impl MicroBatchSearch<'_> {
 
     /// A sequence of stages with no member above `cycle`.
     fn within(&mut self, cycle: u64) -> Option<Vec<FoundStage>> {
-        let reaches: Vec<(usize, FeasibleStarts)> =
-            self.ways.iter().map(|way| (way.members, way.peak.reach(cycle / way.turns))).collect();
+        let reaches: Vec<(usize, FeasibleStarts)> = self
+            .ways
+            .iter()
+            .map(|way| (way.members, way.bottleneck.feasible_starts(cycle / way.turns)))
+            .collect();
         let (groups, layers) = (self.groups, self.chain.layers);
         let mut begins: Vec<Begins> = vec![0; groups.rows()];
         for state in 1..groups.states {
-            if usize::from(self.ways[0].peak.sizes[state]) > self.most {
+            if usize::from(self.ways[0].bottleneck.sizes[state]) > self.most {
                 continue;
             }
             for (kind, row) in groups.present(state) {
@@ -89,7 +92,7 @@ impl MicroBatchSearch<'_> {
                     if *members > groups.count(state, kind) {
                         break;
                     }
-                    self.looked += 1;
+                    self.states += 1;
                     let rest = self.state_without(state, kind, *members);
                     let (onward, last) = (&reach.onward[kind], &reach.last[kind]);
                     if rest == 0 {
@@ -159,8 +162,9 @@ impl MicroBatchSearch<'_> {
                 .iter()
                 .find(|way| way.members == *members)
                 .expect("the stage uses a known number of members");
-            let next = stages.get(at + 1).and_then(|next| way.peak.links[*kind][next.0]);
-            way.turns.saturating_mul(way.peak.times[*kind][*to][*from].saturating_add(next.unwrap_or(0)))
+            let next = stages.get(at + 1).and_then(|next| way.bottleneck.links[*kind][next.0]);
+            way.turns
+                .saturating_mul(way.bottleneck.times[*kind][*to][*from].saturating_add(next.unwrap_or(0)))
         });
         each.max().unwrap_or(0)
     }
@@ -171,7 +175,7 @@ impl MicroBatchSearch<'_> {
         let of = |kind: usize| {
             let way = |way: &GroupedStages| {
                 SegmentOption::new(
-                    way.peak.chain,
+                    way.bottleneck.chain,
                     self.groups,
                     kind,
                     (way.members, way.turns),
@@ -183,8 +187,9 @@ impl MicroBatchSearch<'_> {
         let ways: Vec<SegmentOption> = self.groups.kinds().flat_map(of).collect();
         let counts: Vec<usize> =
             self.groups.members.iter().map(|members| members.len().min(self.most)).collect();
-        let table =
-            |counted| Unordered::new(self.chain.layers, &counts, &ways, ChainObjective::Slowest, counted);
+        let table = |counted| {
+            Unordered::new(self.chain.layers, &counts, &ways, ChainObjective::SlowestStage, counted)
+        };
         // Without a count of members, the result may use too many.
         let table = table(Counted::Members(self.most)).or_else(|| table(Counted::Nothing));
         let Some(table) = table else { return (0, None) };
@@ -216,7 +221,7 @@ impl MicroBatchSearch<'_> {
         const PARTS: usize = 720_720;
         let room = |kind: usize, way: &GroupedStages| {
             let member = self.groups.face(kind);
-            super::super::bound::room(way.peak.chain, member, cycle / way.turns) * PARTS / way.members
+            super::super::bound::room(way.bottleneck.chain, member, cycle / way.turns) * PARTS / way.members
         };
         let held = self.groups.kinds().map(|kind| {
             let count = self.groups.members[kind].len();
@@ -244,15 +249,15 @@ pub struct ShortestCycle {
 /// members per stage, one member first. Every number of members divides the number of micro-batches.
 ///
 /// Where the states cannot be listed, order is relaxed, and only a result that is feasible with order is returned.
-pub fn dealt(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) -> ShortestCycle {
+pub fn shortest_cycle(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) -> ShortestCycle {
     let Some((_, chain)) = chains.first() else {
         return ShortestCycle { found: None, bound: end, cheap_bound: end, states: 0 };
     };
-    dealt_among(chains, &device_classes(chain), (flying, end), control)
+    shortest_cycle_among(chains, &device_classes(chain), (flying, end), control)
 }
 
 /// The same for known kinds of members.
-pub fn dealt_among(
+pub fn shortest_cycle_among(
     chains: &[(u64, Chain)],
     groups: &DeviceClasses,
     (flying, end): (u64, u64),
@@ -264,10 +269,10 @@ pub fn dealt_among(
     let ways = chains.iter().map(|(size, chain)| GroupedStages {
         members: *size as usize,
         turns: flying / size,
-        peak: MinMaxStage::new(chain, groups),
+        bottleneck: MinMaxStage::new(chain, groups),
     });
     let ways = ways.collect();
-    let mut dealt = MicroBatchSearch { chain, groups, ways, most: flying as usize, looked: 0 };
+    let mut dealt = MicroBatchSearch { chain, groups, ways, most: flying as usize, states: 0 };
     let cheap_bound = dealt.floor(end);
     let wide = !groups.listed() || chain.layers > super::MOST_LAYERS;
     let (bound, found) = match cheap_bound < end {
@@ -276,14 +281,14 @@ pub fn dealt_among(
         false => (end, None),
     };
     let found = found.map(|stages| (dealt.slowest(&stages), named(groups, &stages)));
-    ShortestCycle { found, bound: bound.max(cheap_bound), cheap_bound, states: dealt.looked }
+    ShortestCycle { found, bound: bound.max(cheap_bound), cheap_bound, states: dealt.states }
 }
 
 /// The shortest cycle with replicated stages, if it is below `below` seconds.
 pub fn copies(prices: &MemberPrices<'_>, below: f64, control: &Control) -> CycleSearchResult {
-    let question = prices.question;
-    let most = question.concurrency.min(2 * question.offers.len() as u64);
-    let stated = prices.chain(PlacementWork::Token(question.concurrency)).chain;
+    let problem = prices.problem;
+    let most = problem.concurrency.min(2 * problem.members.len() as u64);
+    let stated = prices.chain(PlacementWork::Token(problem.concurrency)).chain;
     let alike = device_classes(&stated).members.iter().map(Vec::len).max().unwrap_or(0) as u64;
     let mut looked =
         CycleSearchResult { best: None, bound: f64::INFINITY, cheap_bound: f64::INFINITY, states: 0 };
@@ -301,14 +306,15 @@ pub fn copies(prices: &MemberPrices<'_>, below: f64, control: &Control) -> Cycle
             (looked.bound, looked.cheap_bound) = (0.0, 0.0);
             break;
         }
-        let each = question.concurrency.div_ceil(flying);
+        let each = problem.concurrency.div_ceil(flying);
         let priced = |size: &u64| -> PricedChain {
             prices.chain_holding(PlacementWork::Token(each), flying / size * each)
         };
         let tick = priced(&1).tick;
         let chains: Vec<(u64, Chain)> = sizes.iter().map(|size| (*size, priced(size).chain)).collect();
         let end = (below / tick).ceil() as u64;
-        let ShortestCycle { found, bound, cheap_bound, states } = dealt(&chains, flying, end, control);
+        let ShortestCycle { found, bound, cheap_bound, states } =
+            shortest_cycle(&chains, flying, end, control);
         looked.states += states;
         looked.bound = looked.bound.min(bound as f64 * tick);
         looked.cheap_bound = looked.cheap_bound.min(cheap_bound as f64 * tick);

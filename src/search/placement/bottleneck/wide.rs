@@ -178,7 +178,7 @@ impl MinMaxStage<'_> {
                 break;
             }
         }
-        self.looked += way.looked;
+        self.states += way.looked;
         look
     }
 

@@ -39,18 +39,18 @@ pub struct Formats {
     /// Machine figures with their sources.
     pub machine: Machine<Datum>,
     /// Prediction intervals.
-    pub sure: Option<PredictionIntervals>,
+    pub intervals: Option<PredictionIntervals>,
     /// Quantiles of memory other than the KV cache, where measured.
-    pub beside: Option<MemoryQuantiles>,
+    pub memory_quantiles: Option<MemoryQuantiles>,
     plain: Machine<Qty<f64>>,
 }
 
 impl Formats {
     /// p10, p50 and p90 of the bytes held per device, where prediction errors were measured. The KV cache is exact;
     /// everything else has the interval.
-    pub fn held(&self, memory: &Footprint<Qty<f64>>) -> Option<[f64; 3]> {
+    pub fn memory_interval(&self, memory: &Footprint<Qty<f64>>) -> Option<[f64; 3]> {
         let (cache, beside) = (memory.kv.value(), memory.total.value() - memory.kv.value());
-        self.beside.as_ref().map(|known| known.quantiles.map(|ratio| cache + ratio * beside))
+        self.memory_quantiles.as_ref().map(|known| known.quantiles.map(|ratio| cache + ratio * beside))
     }
 
     /// Creates the machine in both readings.
@@ -61,8 +61,8 @@ impl Formats {
             kv: kv.id.clone(),
             block: weights.block,
             machine,
-            sure: None,
-            beside: None,
+            intervals: None,
+            memory_quantiles: None,
             plain,
         }
     }
@@ -74,7 +74,7 @@ impl Formats {
 
     /// The prediction interval, for disaggregated pools or not, at `requests` per attention rank.
     pub fn interval(&self, split: bool, requests: u64) -> Option<&Interval> {
-        self.sure.as_ref().map(|sure| sure.of(split, requests))
+        self.intervals.as_ref().map(|sure| sure.of(split, requests))
     }
 
     /// The machine as the search reads it.
@@ -140,13 +140,13 @@ pub struct Problem {
     /// Format pairs to choose from.
     pub formats: Vec<Formats>,
     /// Lengths, power, prices.
-    pub stated: WorkloadInputs,
+    pub workload: WorkloadInputs,
     /// Minimum and maximum bill of a device, from the bounds of its price.
     pub bill_bounds: Option<[Bill<Datum>; 2]>,
     /// Traffic.
     pub traffic: Traffic,
     /// Confidence of latency predictions; the machine figures include it.
-    pub risk: Confidence,
+    pub confidence: Confidence,
     /// Latency SLOs.
     pub limits: LatencyLimits,
     /// Objective terms, most important first.
@@ -168,7 +168,7 @@ pub struct Problem {
     /// Which disaggregated deployments the front lists.
     pub front_sampling: FrontSampling,
     shapes: Vec<TierShape>,
-    room: DeviceCapacity,
+    capacity: DeviceCapacity,
     terms: WorkloadTerms<Qty<f64>>,
 }
 
@@ -191,7 +191,7 @@ impl Problem {
             && cluster.devices() > 1;
         let known = |metric: &Metric| match metric {
             Metric::UsdPerMtok => stated.bill.is_some(),
-            Metric::Watts | Metric::TokPerJoule => stated.draw.is_some(),
+            Metric::Watts | Metric::TokPerJoule => stated.power_draw.is_some(),
             _ => true,
         };
         let mut axes: Vec<Metric> = axes.into_iter().filter(known).collect();
@@ -215,13 +215,13 @@ impl Problem {
                 .and_then(|host| host.memory.as_ref())
                 .map(|memory| memory.value),
             shapes: tiers(&cluster),
-            room: DeviceCapacity::of(&cluster),
+            capacity: DeviceCapacity::of(&cluster),
             runtime: (runtime.id.clone(), runtime.parallelism.clone()),
             offload: OffloadPolicy::Auto,
             graph,
             cluster,
             formats,
-            stated,
+            workload: stated,
             bill_bounds: None,
             traffic,
             limits,
@@ -229,39 +229,39 @@ impl Problem {
             split,
             family: StrategyFamily::Any,
             front_sampling: FrontSampling::default(),
-            risk: Confidence::default(),
+            confidence: Confidence::default(),
             terms,
         }
     }
 
     /// The same problem with other request lengths.
     pub fn with_lengths(&self, lengths: Lengths) -> Problem {
-        let stated = WorkloadInputs { lengths, ..self.stated.clone() };
-        Problem { terms: stated.read(&Plain), stated, ..self.clone() }
+        let stated = WorkloadInputs { lengths, ..self.workload.clone() };
+        Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
     }
 
     /// The same problem at another latency percentile.
     pub fn with_tail(&self, percentile: Percentile) -> Problem {
-        let stated = WorkloadInputs { tail: Some(percentile), ..self.stated.clone() };
-        Problem { terms: stated.read(&Plain), stated, ..self.clone() }
+        let stated = WorkloadInputs { tail: Some(percentile), ..self.workload.clone() };
+        Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
     }
 
     /// The same problem with another bill.
-    pub fn billed(&self, bill: Bill<Datum>) -> Problem {
-        let stated = WorkloadInputs { bill: Some(bill), ..self.stated.clone() };
-        Problem { terms: stated.read(&Plain), stated, ..self.clone() }
+    pub fn with_bill(&self, bill: Bill<Datum>) -> Problem {
+        let stated = WorkloadInputs { bill: Some(bill), ..self.workload.clone() };
+        Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
     }
 
     /// The same problem on another number of the same devices.
-    pub fn on(&self, cluster: Cluster) -> Problem {
+    pub fn with_cluster(&self, cluster: Cluster) -> Problem {
         let shapes = tiers(&cluster);
         let room = DeviceCapacity::of(&cluster);
-        let mut question = Problem { cluster, room, shapes: shapes.clone(), ..self.clone() };
-        question.formats.iter_mut().for_each(|pair| {
+        let mut problem = Problem { cluster, capacity: room, shapes: shapes.clone(), ..self.clone() };
+        problem.formats.iter_mut().for_each(|pair| {
             pair.machine.shapes.clone_from(&shapes);
             pair.reread();
         });
-        question
+        problem
     }
 
     /// The workload terms as the search reads them.
@@ -278,8 +278,8 @@ impl Problem {
 
     /// Device capacity of the cluster.
     #[inline(always)]
-    pub fn room(&self) -> &DeviceCapacity {
-        &self.room
+    pub fn capacity(&self) -> &DeviceCapacity {
+        &self.capacity
     }
 
     /// Limits of legal plans with these formats.
@@ -300,7 +300,7 @@ impl Problem {
     /// # Errors
     /// Prompt and output exceed the maximum context length of the model.
     pub fn context_fits(&self) -> Result<(), Infeasible> {
-        let tokens = self.stated.lengths.isl + self.stated.lengths.osl;
+        let tokens = self.workload.lengths.isl + self.workload.lengths.osl;
         match self.graph.max_context {
             Some(limit) if tokens > limit => Err(Infeasible::ContextTooLong { tokens, limit }),
             _ => Ok(()),
@@ -310,7 +310,7 @@ impl Problem {
     /// The axes without redundant ones. The hourly cost of rented devices is constant, so cost per token and tokens
     /// per device are one axis; E2E follows from TTFT and TPOT.
     pub fn distinct_axes(&self) -> Vec<Metric> {
-        let rented = matches!(self.stated.bill, Some(Bill::Rented(_)));
+        let rented = matches!(self.workload.bill, Some(Bill::Rented(_)));
         let has = |metric| self.axes.contains(&metric);
         let follows = |axis: &Metric| match axis {
             Metric::UsdPerMtok => rented && has(Metric::OutputTokSPerDevice),
@@ -329,7 +329,7 @@ impl Problem {
 
     /// Whether `a` is better.
     #[inline(always)]
-    pub fn ahead(&self, a: &Point, b: &Point) -> bool {
+    pub fn is_better(&self, a: &Point, b: &Point) -> bool {
         self.compare(a, b).is_lt()
     }
 
@@ -370,8 +370,9 @@ impl Problem {
 
     /// Minimum power of `devices` devices, and whether energy is billed separately.
     pub fn idle(&self, devices: u64) -> Idle {
-        let watts = self.stated.draw.as_ref().map_or(f64::NAN, |draw| draw.tdp.value * draw.idle.value);
-        let owned = matches!(self.stated.bill, Some(Bill::Owned(_)));
+        let watts =
+            self.workload.power_draw.as_ref().map_or(f64::NAN, |draw| draw.tdp.value * draw.idle.value);
+        let owned = matches!(self.workload.bill, Some(Bill::Owned(_)));
         Idle { watts: watts * devices as f64, owned }
     }
 

@@ -13,10 +13,10 @@ use crate::store::resolved_scenario::ResolvedScenario;
 
 /// A problem as flags.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct QuestionArgs {
+pub struct ProblemArgs {
     /// The flags.
     #[command(flatten)]
-    pub stated: Scenario,
+    pub scenario: Scenario,
     /// Read the problem from a scenario file; flags override it
     #[arg(id = "scenario", long = "scenario", value_name = "FILE", help_heading = "Scenario files")]
     pub file: Option<PathBuf>,
@@ -25,7 +25,7 @@ pub struct QuestionArgs {
     pub save_scenario: Option<PathBuf>,
 }
 
-impl QuestionArgs {
+impl ProblemArgs {
     /// Writes the scenario to the requested file, once its names resolve.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl QuestionArgs {
             None => Scenario::default(),
         };
         let deployment = deployment.clone().or(filed.deployment.clone().unwrap_or_default());
-        let together = self.stated.clone().or(filed);
+        let together = self.scenario.clone().or(filed);
         Ok(Scenario { deployment: deployment.is_stated().then_some(deployment), ..together })
     }
 }
