@@ -56,6 +56,7 @@ fn peaks_memories_and_links_of_devices_agree() {
             ("nvidia-b300-sxm peak.int8", "Blackwell Ultra gave INT8 up"),
             ("nvidia-gb300 peak.fp4", "Blackwell Ultra raised FP4 alone, by half"),
             ("nvidia-gb300 peak.int8", "Blackwell Ultra gave INT8 up"),
+            ("nvidia-rtx-5060 peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5060-ti-16gb peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5070 peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5070-ti peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
