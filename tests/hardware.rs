@@ -49,16 +49,14 @@ fn peaks_memories_and_links_of_devices_agree() {
     only_known(
         doubts.collect(),
         &[
+            ("amd-mi455x peak.fp8", "as AMD prints it: narrow formats gained more than bf16"),
             ("aws-trainium3 peak.fp8", "MXFP8 runs at 3.75 times bf16 as AWS prints it"),
             ("intel-gaudi3 peak.fp16", "the matrix engine is built for bf16; fp16 is a quarter"),
             ("nvidia-b300-sxm peak.fp4", "Blackwell Ultra raised FP4 alone, by half"),
             ("nvidia-b300-sxm peak.int8", "Blackwell Ultra gave INT8 up"),
             ("nvidia-gb300 peak.fp4", "Blackwell Ultra raised FP4 alone, by half"),
             ("nvidia-gb300 peak.int8", "Blackwell Ultra gave INT8 up"),
-            (
-                "nvidia-jetson-agx-orin-64gb peak.int8",
-                "fp16 is the shader rate: the tensor rate was not found",
-            ),
+            ("nvidia-rtx-5060 peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5060-ti-16gb peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5070 peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5070-ti peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
