@@ -37,7 +37,7 @@ impl RecommendRerun {
         (scenario, sought): (Scenario, Requirements),
         of_machine: bool,
     ) -> Result<RecommendRerun, Error> {
-        let (objective, workload) = catalog.aim(&scenario)?;
+        let (objective, workload) = catalog.aim(&scenario, false)?;
         // The scenario supplies the fields that it defines.
         let mut sought = Requirements {
             target_tok_s: objective.limits.tpot.map_or(sought.target_tok_s, |tpot| 1.0 / tpot),
