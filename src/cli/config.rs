@@ -8,7 +8,7 @@ use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::file;
-use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL, DEFAULT_OBJECTIVE};
+use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL};
 
 const AFTER: &str = "\
 Order: flag, scenario file, environment variable, defaults file, program.
@@ -72,10 +72,12 @@ impl Config {
         let program = Scenario {
             model: Some(DEFAULT_MODEL.into()),
             hardware: Some(DEFAULT_HARDWARE.into()),
-            objective: Some(DEFAULT_OBJECTIVE.into()),
             ..Scenario::default()
         };
-        let (objective, workload) = catalog.aim(&scenario.or(program))?;
+        let scenario = scenario.or(program);
+        let hardware = scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
+        let home = catalog.hardware(hardware).is_ok_and(|cluster| cluster.device.is_home());
+        let (objective, workload) = catalog.aim(&scenario, home)?;
         let time =
             |limit: Option<f64>| limit.map_or_else(|| "none".to_owned(), |seconds| format!("{seconds} s"));
         let of_workload = format!("program, workload {}", workload.id);
@@ -83,7 +85,7 @@ impl Config {
         let known = [
             ("model", DEFAULT_MODEL.into(), "program"),
             ("hardware", DEFAULT_HARDWARE.into(), "program"),
-            ("objective", DEFAULT_OBJECTIVE.into(), "program"),
+            ("objective", objective.id.clone().into(), "program"),
             ("workload", workload.id.clone().into(), of_objective.as_str()),
             ("isl", workload.isl.into(), of_workload.as_str()),
             ("osl", workload.osl.into(), of_workload.as_str()),

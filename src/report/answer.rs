@@ -72,6 +72,7 @@ pub fn optimize_result(
         why: None,
         weights_need: if full { weights_need(problem) } else { vec![] },
         lower_format,
+        runtimes: vec![],
         assumptions: assumptions(&leaves),
     }
 }

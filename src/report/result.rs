@@ -17,7 +17,7 @@ use crate::search::outcome::{Census, Status};
 use crate::serving::metrics::Metrics;
 use crate::spec::metric_table::metric_table;
 use crate::spec::nearness::{Interval, Nearness};
-use crate::spec::objective::Metric;
+use crate::spec::objective::{Direction, Metric};
 use crate::spec::percentile::Confidence;
 use crate::spec::scenario::Scenario;
 
@@ -58,6 +58,38 @@ pub struct OptimizeResult {
     pub lower_format: Option<LowerFormat>,
     /// Assumed inputs of the result.
     pub assumptions: Vec<Assumption>,
+    /// With `--runtime any`: the result of each runtime.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<RuntimeTrial>,
+}
+
+/// The result of one runtime, where several were compared.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RuntimeTrial {
+    /// The runtime.
+    pub runtime: String,
+    /// Its proof status; null where it does not run this.
+    pub status: Option<Status>,
+    /// The first metric of the objective, in its unit; null if infeasible.
+    pub objective: Option<f64>,
+    /// The reason that it does not run this.
+    pub reason: Option<String>,
+}
+
+impl OptimizeResult {
+    /// Whether its optimum is before that of `other` by the objective; any optimum is before none.
+    pub fn is_better(&self, other: &OptimizeResult) -> bool {
+        let (Some(best), Some(known)) = (&self.best, &other.best) else {
+            return self.best.is_some() && other.best.is_none();
+        };
+        for aim in &self.question.optimize {
+            let Some((a, b)) = best.figure(aim.metric).zip(known.figure(aim.metric)) else { continue };
+            if a != b {
+                return if aim.direction == Direction::Minimize { a < b } else { a > b };
+            }
+        }
+        false
+    }
 }
 
 /// The estimate of a given deployment.

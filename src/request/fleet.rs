@@ -105,13 +105,15 @@ impl FleetRequest {
             electricity_usd_per_kwh: self.electricity_usd_per_kwh,
             ..Scenario::default()
         };
-        let (objective, workload) = catalog.aim(&Scenario { ttft: None, tpot: None, ..scenario.clone() })?;
+        let (objective, workload) =
+            catalog.aim(&Scenario { ttft: None, tpot: None, ..scenario.clone() }, false)?;
         let limits = scenario.limits(filed.limits.or(objective.limits))?;
         if filed.limits.ttft.or(filed.limits.tpot).is_none() && self.ttft.is_none() && self.tpot.is_none() {
             assumed.push(format!("SLOs: those of the workload `{}`", workload.id));
         }
         let spell = |limit: Option<f64>| Some(limit.map_or("none".to_string(), |limit| format!("{limit} s")));
         let scenario = Scenario {
+            objective: Some(objective.id.clone()),
             ttft: spell(limits.ttft),
             tpot: spell(limits.tpot),
             e2e: spell(limits.e2e),

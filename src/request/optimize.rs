@@ -8,13 +8,14 @@ use super::inputs::{lower_format, report_inputs, why};
 use super::remedy::InfeasibleProblem;
 use crate::report::answer::optimize_result;
 use crate::report::proof::Proof;
-use crate::report::result::OptimizeResult;
+use crate::report::result::{OptimizeResult, RuntimeTrial};
 use crate::search::outcome::Status;
 use crate::search::run::run;
 use crate::spec::error::Error;
+use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use crate::store::resolved_scenario::ResolvedScenario;
+use crate::store::resolved_scenario::{DEFAULT_HARDWARE, ResolvedScenario};
 
 /// A request of `optimize`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -29,11 +30,70 @@ pub struct OptimizeRequest {
     pub max_front_points: Option<usize>,
 }
 
-/// Finds the best deployment; if infeasible, the reasons and remedies.
+/// Finds the best deployment; if infeasible, the reasons and remedies. The runtime `any` compares all runtimes that
+/// are measured on the devices.
 ///
 /// # Errors
 /// The problem is faulty.
 pub fn optimize(
+    catalog: &Catalog,
+    request: &OptimizeRequest,
+    control: &RequestControl,
+) -> Result<OptimizeResult, Error> {
+    match request.scenario.runtime.as_deref() {
+        Some(ANY) => best_runtime(catalog, request, control),
+        _ => on_runtime(catalog, request, control),
+    }
+}
+
+/// The best result over all runtimes that are measured on the devices; its scenario names the runtime.
+fn best_runtime(
+    catalog: &Catalog,
+    request: &OptimizeRequest,
+    control: &RequestControl,
+) -> Result<OptimizeResult, Error> {
+    let hardware = request.scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
+    let cluster = catalog.hardware(hardware)?;
+    let mut trials = Vec::new();
+    let mut best: Option<OptimizeResult> = None;
+    let mut refused = None;
+    for id in catalog.measured_runtimes(&cluster)? {
+        let scenario = Scenario { runtime: Some(id.clone()), ..request.scenario.clone() };
+        let result = match on_runtime(catalog, &OptimizeRequest { scenario, ..request.clone() }, control) {
+            Ok(result) => result,
+            Err(fault) => {
+                trials.push(RuntimeTrial {
+                    runtime: id,
+                    status: None,
+                    objective: None,
+                    reason: Some(fault.found.clone()),
+                });
+                refused.get_or_insert(fault);
+                continue;
+            }
+        };
+        let aim = result.question.optimize.first().map(|aim| aim.metric);
+        let objective = aim.zip(result.best.as_ref()).and_then(|(aim, best)| best.figure(aim));
+        trials.push(RuntimeTrial { runtime: id, status: Some(result.status), objective, reason: None });
+        if best.as_ref().is_none_or(|known| result.is_better(known)) {
+            best = Some(result);
+        }
+    }
+    match best {
+        Some(best) => Ok(OptimizeResult { runtimes: trials, ..best }),
+        None => Err(refused.unwrap_or_else(|| {
+            let fix = "name one with --runtime";
+            Error::new(
+                "runtime",
+                format!("none measured on {}", cluster.device.name),
+                "a measured runtime",
+                fix,
+            )
+        })),
+    }
+}
+
+fn on_runtime(
     catalog: &Catalog,
     request: &OptimizeRequest,
     control: &RequestControl,

@@ -88,7 +88,7 @@ pub const HOUR: f64 = 3600.0;
 pub const MONTH: f64 = 2_629_746.0;
 /// Joules per kWh.
 const KWH: f64 = 3.6e6;
-/// Classes of desktop devices.
+/// Classes of devices on a desk or in a home.
 const AT_HOME: [&str; 3] = ["consumer", "unified", "workstation"];
 
 impl Economics {

@@ -279,6 +279,11 @@ pub struct MeasuredRate {
 }
 
 impl Device {
+    /// Whether it is a home or edge device, or a processor: such machines serve one user, with the runtimes and formats made for them.
+    pub fn is_home(&self) -> bool {
+        ["consumer", "unified", "edge", "host"].contains(&self.class.as_str())
+    }
+
     /// Checks the constraints that the types do not express.
     ///
     /// # Errors

@@ -60,10 +60,13 @@ pub struct Precision<'a> {
 
 /// Bytes per element from which on quality counts as preserved.
 const KEPT: f64 = 1.0;
+/// Bytes per element below which a format is used only by name: 4 bits. Below it, published losses grow fast
+/// (https://github.com/ggml-org/llama.cpp/blob/master/tools/quantize/README.md).
+const LEAST: f64 = 0.5;
 /// Reason of the checkpoint's format.
 const OWN: &str = "the checkpoint's own";
 /// Requests every format that runs.
-const ANY: &str = "any";
+pub const ANY: &str = "any";
 /// Format in which runtimes serve float32 and unknown dtypes.
 const USUAL: &str = "bf16";
 
@@ -91,7 +94,8 @@ impl Precision<'_> {
         let own = self.own()?;
         match asked {
             Some(ANY) => {
-                let converted = self.each(&self.runtime.weight_formats, |format| format.weights)?;
+                let wanted = |format: &NumberFormat| format.weights && format.bits_per_element.value >= LEAST;
+                let converted = self.each(&self.runtime.weight_formats, wanted)?;
                 Ok(distinct(own.filter(|own| self.runs(&own.format)).into_iter().chain(converted)))
             }
             Some(name) => {
@@ -100,6 +104,7 @@ impl Precision<'_> {
                 let choice = own.unwrap_or_else(|| self.converted(format, "requested"));
                 self.must_run(choice, "weight-format").map(|choice| vec![choice])
             }
+            None if self.device.is_home() => self.at_home(own),
             None => {
                 let kept = self.published.iter().filter(|_| self.named.is_none()).map(|published| {
                     let why = format!("published as {}", published.id);
@@ -116,6 +121,23 @@ impl Precision<'_> {
                 Ok(distinct([own].into_iter().chain(kept.into_iter().filter(keeps))))
             }
         }
+    }
+
+    /// The weight format on a home or edge device: the checkpoint's own where it is quantized and runs, else the
+    /// runtime's default there.
+    fn at_home(&self, own: Option<FormatOption>) -> Result<Vec<FormatOption>, Error> {
+        let quantized = self.config.quantization.is_some() || self.named.is_some();
+        if let Some(own) = own.clone().filter(|own| quantized && self.runs(&own.format)) {
+            return Ok(vec![own]);
+        }
+        for id in &self.runtime.weights_at_home {
+            let format = (self.load)(id)?;
+            if self.runs(&format) {
+                let why = format!("the default of {} on home devices", self.runtime.name);
+                return Ok(vec![self.converted(format, &why)]);
+            }
+        }
+        self.must_run(own.ok_or_else(|| self.mixed())?, "weight-format").map(|own| vec![own])
     }
 
     /// Formats below those `chosen`, as an option for the user. Published ones first, then larger ones.

@@ -30,6 +30,12 @@ pub struct Runtime {
     /// Vendors or generations for whose devices it is the default.
     #[serde(default)]
     pub default_for: Vec<String>,
+    /// Vendors for whose home and edge devices it is the default.
+    #[serde(default)]
+    pub default_at_home: Vec<String>,
+    /// Default weight formats on home and edge devices, for checkpoints that are not quantized; the first that runs.
+    #[serde(default)]
+    pub weights_at_home: Vec<String>,
     /// Formats that are not supported on some devices.
     #[serde(default)]
     pub excludes: Vec<Exclusion>,

@@ -137,6 +137,9 @@ pub struct EntryLabel {
     /// Vendors that a runtime is the default for.
     #[serde(default)]
     pub default_for: Vec<String>,
+    /// Vendors for whose home devices a runtime is the default.
+    #[serde(default)]
+    pub default_at_home: Vec<String>,
     /// The device of a system.
     #[serde(default)]
     pub device: String,

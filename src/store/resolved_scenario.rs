@@ -14,7 +14,7 @@ use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
 use crate::spec::objective::{LatencyLimits, MOST_TOKENS, Objective, Workload};
 use crate::spec::percentile::Confidence;
-use crate::spec::precision::{FormatOption, Precision};
+use crate::spec::precision::{ANY, FormatOption, Precision};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::{OffloadMode, Scenario};
 
@@ -24,6 +24,10 @@ pub const DEFAULT_MODEL: &str = "meta-llama/Llama-3.3-70B-Instruct";
 pub const DEFAULT_HARDWARE: &str = "dgx-h100";
 /// Default objective.
 pub const DEFAULT_OBJECTIVE: &str = "throughput";
+/// The objective at a given request rate: the load is fixed, so that the cost is what remains to be chosen.
+pub const DEFAULT_OBJECTIVE_AT_RATE: &str = "least-cost";
+/// The objective on home and edge devices.
+pub const DEFAULT_OBJECTIVE_AT_HOME: &str = "single-user";
 
 /// A problem with all its inputs.
 #[derive(Clone, Debug)]
@@ -86,8 +90,8 @@ impl ResolvedScenario {
         cluster: Cluster,
     ) -> Result<ResolvedScenario, Error> {
         let acceptance = catalog.speculation(scenario, &mut graph)?;
-        let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
-        let (objective, workload) = catalog.aim(scenario)?;
+        let runtime = catalog.chosen_runtime(scenario, &cluster)?;
+        let (objective, workload) = catalog.aim(scenario, cluster.device.is_home())?;
         if !graph.generates {
             let found = format!("{}, a model without a language-model head", model.name);
             let fix = "choose a model that generates text; `mantile-opt inspect` shows its structure";
@@ -156,7 +160,47 @@ impl ResolvedScenario {
 }
 
 impl Catalog {
-    /// The runtime by name, or the default of the devices' vendor.
+    /// The runtime of a scenario: by name; else the default of the devices, or where this does not run the given weight
+    /// format, the first runtime that does.
+    fn chosen_runtime(&self, scenario: &Scenario, cluster: &Cluster) -> Result<Runtime, Error> {
+        let usual = self.runtime(scenario.runtime.as_deref(), cluster)?;
+        let format = scenario.weight_format.as_deref().filter(|name| *name != ANY);
+        let Some(format) = format.filter(|_| scenario.runtime.is_none()) else { return Ok(usual) };
+        let format: NumberFormat = self.load(format)?;
+        let runs = |runtime: &Runtime| {
+            let listed = runtime.weight_formats.contains(&format.id) || format.runtimes.contains(&runtime.id);
+            listed && runtime.runs_on(&cluster.device) && !runtime.excludes(&cluster.device, &format.id)
+        };
+        if runs(&usual) {
+            return Ok(usual);
+        }
+        for id in &format.runtimes {
+            let other: Runtime = self.load(id)?;
+            if runs(&other) {
+                return Ok(other);
+            }
+        }
+        Ok(usual)
+    }
+
+    /// Ids of the runtimes with constants measured on the generation of the devices.
+    ///
+    /// # Errors
+    /// A runtime's file is faulty.
+    pub fn measured_runtimes(&self, cluster: &Cluster) -> Result<Vec<String>, Error> {
+        let device = &cluster.device;
+        let ids = self.entries(CatalogKind::Runtimes).into_keys();
+        let runtimes = ids.map(|id| self.load::<Runtime>(&id)).collect::<Result<Vec<_>, Error>>()?;
+        let measured = runtimes.into_iter().filter(|runtime| {
+            let known = runtime.constants.iter().any(|constants| {
+                constants.devices.contains(&device.id) || constants.families.contains(&device.family)
+            });
+            known && runtime.runs_on(device)
+        });
+        Ok(measured.map(|runtime| runtime.id).collect())
+    }
+
+    /// The runtime by name, or the default of the devices' class and vendor.
     pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
         let vendor = cluster.device.vendor.name();
         if let Some(name) = name {
@@ -168,6 +212,13 @@ impl Catalog {
                 return Err(Error::new("runtime", found, expected, fix));
             }
             return Ok(runtime);
+        }
+        if cluster.device.is_home() {
+            for file in self.entries(CatalogKind::Runtimes).into_values() {
+                if self.label(&file)?.default_at_home.contains(vendor) {
+                    return self.load(&file.id);
+                }
+            }
         }
         // A default for a generation precedes a default for a vendor.
         for name in [cluster.device.family.as_str(), vendor] {
@@ -189,14 +240,20 @@ impl Catalog {
     }
 
     /// The objective and its workload. SLOs: the scenario's, else the objective's, else the workload's, unless the
-    /// objective ignores the workload's.
+    /// objective ignores the workload's. Without an objective: the least cost at a given rate, one request at a time
+    /// on a home or edge device, else the throughput.
     ///
     /// # Errors
     /// A name is unknown, or a number is out of range.
-    pub fn aim(&self, scenario: &Scenario) -> Result<(Objective, Workload), Error> {
+    pub fn aim(&self, scenario: &Scenario, home: bool) -> Result<(Objective, Workload), Error> {
         scenario.check()?;
-        let objective: Objective =
-            self.load_or_read(scenario.objective.as_deref().unwrap_or(DEFAULT_OBJECTIVE))?;
+        let usual = match (scenario.rate, home) {
+            (Some(_), _) => DEFAULT_OBJECTIVE_AT_RATE,
+            (None, true) => DEFAULT_OBJECTIVE_AT_HOME,
+            (None, false) => DEFAULT_OBJECTIVE,
+        };
+        let single = home && scenario.objective.is_none();
+        let objective: Objective = self.load_or_read(scenario.objective.as_deref().unwrap_or(usual))?;
         let name = scenario.workload.as_deref().unwrap_or(&objective.workload);
         let workload: Workload = self.load_or_read(name)?;
         let limits =
@@ -209,7 +266,10 @@ impl Catalog {
             prefix: scenario.prefix.unwrap_or(workload.prefix),
             images: scenario.images.unwrap_or(workload.images),
             image_size: scenario.image_size.or(workload.image_size),
-            concurrency: if either { scenario.concurrency } else { workload.concurrency },
+            concurrency: match either {
+                true => scenario.concurrency,
+                false => workload.concurrency.or(single.then_some(1)),
+            },
             rate: if either { scenario.rate } else { workload.rate },
             percentile: scenario.percentile.or(workload.percentile),
             limits,

@@ -15,7 +15,7 @@ use super::infeasible;
 use super::page::{BOLD, join, styled_within, wrap};
 use crate::report::constraint::Constraint;
 use crate::report::inputs::ReportInputs;
-use crate::report::number::{change, digits, gib_number, limit, requests, time, word};
+use crate::report::number::{change, digits, format_metric, gib_number, limit, requests, time, word};
 use crate::report::result::{EstimateResult, OptimizeResult, Quantiles, ReportedDeployment};
 use crate::report::table::table_within;
 use crate::search::candidate::PoolRole;
@@ -44,7 +44,14 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
     join([
         head::answer(answer, best, width),
         slo_table(best, &answer.question, width),
-        facts(best, &answer.question, constraints, width) + &gains(answer, best, width),
+        facts(best, &answer.question, constraints, width)
+            + &gains(answer, best, width)
+            + &fastest(answer, best, width)
+            + &runtimes(answer, width)
+            + &answer
+                .scenario
+                .as_ref()
+                .map_or_else(String::new, |scenario| defaults(scenario, &answer.question, best, width)),
         next(
             &[
                 (line(&[&flags, "--detail"]), "breakdown and Pareto front"),
@@ -197,6 +204,67 @@ fn gains(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> St
         text.push_str(&fact("aggregated", &line, width));
     }
     text
+}
+
+/// At a given rate and by cost, the plan of the front with the lowest latency.
+fn fastest(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
+    let by_cost = answer.question.optimize.first().is_some_and(|aim| aim.metric == Metric::UsdPerMtok);
+    let latency = |one: &&ReportedDeployment| one.figure(Metric::E2e).unwrap_or(f64::INFINITY);
+    let fastest = answer.front.iter().min_by(|a, b| latency(a).total_cmp(&latency(b)));
+    let Some(fastest) =
+        fastest.filter(|one| by_cost && answer.question.rate.is_some() && latency(one) < latency(&best))
+    else {
+        return String::new();
+    };
+    let metrics = [Metric::Ttft, Metric::Tpot, Metric::UsdPerMtok].into_iter();
+    let figures = metrics.filter_map(|metric| {
+        let (from, to) = best.figure(metric).zip(fastest.figure(metric))?;
+        Some(format!("{} {}", word(metric), change(from, to)))
+    });
+    let line = format!("{}: {}", head::plan(fastest), figures.collect::<Vec<_>>().join(", "));
+    fact("lowest latency", &line, width)
+}
+
+/// The runtimes that were compared, by the objective.
+fn runtimes(answer: &OptimizeResult, width: usize) -> String {
+    let Some(aim) = answer.question.optimize.first().filter(|_| !answer.runtimes.is_empty()) else {
+        return String::new();
+    };
+    let spelled = answer.runtimes.iter().map(|trial| match (trial.objective, &trial.reason) {
+        (Some(value), _) => format!("{} {}", trial.runtime, format_metric(aim.metric, value)),
+        (None, Some(reason)) => format!("{}: {reason}", trial.runtime),
+        (None, None) => format!("{} infeasible", trial.runtime),
+    });
+    fact("runtimes", &spelled.collect::<Vec<_>>().join("; "), width)
+}
+
+/// The defaults that decide the answer, as flags to change.
+fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeployment, width: usize) -> String {
+    let limit = |given: &Option<String>, seconds: Option<f64>| {
+        seconds.filter(|_| given.is_none()).map(|seconds| limit(seconds * 1e3).replace(' ', ""))
+    };
+    let lengths = scenario.workload.is_none() && scenario.isl.is_none() && scenario.osl.is_none();
+    let flags: Vec<String> = [
+        (scenario.objective.is_none(), format!("--objective {}", inputs.objective)),
+        (scenario.runtime.is_none(), format!("--runtime {}", inputs.runtime)),
+        (scenario.weight_format.is_none(), format!("--weight-format {}", best.weight_format)),
+        (lengths, format!("--isl {} --osl {}", inputs.isl, inputs.osl)),
+    ]
+    .into_iter()
+    .filter_map(|(unset, flag)| unset.then_some(flag))
+    .chain(limit(&scenario.ttft, inputs.limits.ttft).map(|text| format!("--ttft {text}")))
+    .chain(limit(&scenario.tpot, inputs.limits.tpot).map(|text| format!("--tpot {text}")))
+    .chain(
+        inputs
+            .concurrency
+            .filter(|_| scenario.concurrency.is_none())
+            .map(|requests| format!("--concurrency {requests}")),
+    )
+    .collect();
+    if flags.is_empty() {
+        return String::new();
+    }
+    fact("defaults", &flags.join(" "), width)
 }
 
 /// The words of a command; empty ones are omitted.

@@ -34,8 +34,9 @@ impl RecommendRequest {
         }
         USERS.check_whole("users", self.users)?;
         let mut assumed = Vec::new();
-        let (objective, workload) = catalog.aim(stated)?;
-        let mut scenario = stated.clone();
+        let (objective, workload) = catalog.aim(stated, false)?;
+        // The same objective, and so the same SLOs, on every system.
+        let mut scenario = Scenario { objective: Some(objective.id.clone()), ..stated.clone() };
         let limits = objective.limits;
         let target = match (self.target_tok_s, limits.tpot) {
             (Some(target), _) => target,
