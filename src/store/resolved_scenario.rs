@@ -215,7 +215,7 @@ impl Catalog {
         }
         if cluster.device.is_home() {
             for file in self.entries(CatalogKind::Runtimes).into_values() {
-                if self.label(&file)?.default_at_home.contains(vendor) {
+                if self.label(&file)?.default_at_home.iter().any(|home| home == vendor) {
                     return self.load(&file.id);
                 }
             }
