@@ -38,6 +38,7 @@ mod readings;
 mod remedies;
 mod report;
 mod requests;
+mod rules;
 mod sizing;
 mod store;
 mod sweep;

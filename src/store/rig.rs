@@ -114,7 +114,7 @@ impl ResolvedRig {
             let (mut offers, mut parts) = (Vec::new(), Vec::new());
             for (at, &degree) in degrees.iter().enumerate() {
                 let problem = put(at, degree)?;
-                let Some(plan) = shared(&problem, &weights, degree) else { return Ok(None) };
+                let Some(plan) = shared(&problem, (&weights, &kv.format.id), degree) else { return Ok(None) };
                 let seat = &seats[at];
                 let groups = seat.count / degree;
                 let begun = offers.len();
@@ -214,8 +214,12 @@ fn common(
 }
 
 /// The plan in which `degree` devices share a layer, where the runtime and the model allow one.
-fn shared(problem: &ResolvedScenario, weights: &FormatOption, degree: u64) -> Option<ParallelPlan> {
-    let runtime = &problem.runtime;
+fn shared(
+    problem: &ResolvedScenario,
+    (weights, kv): (&FormatOption, &str),
+    degree: u64,
+) -> Option<ParallelPlan> {
+    let rules = problem.rules();
     let experts = has_experts(&problem.graph);
     let roles = crate::cost::machine_builder::quantised(&weights.format, !experts);
     let limits = LegalLimits {
@@ -223,7 +227,7 @@ fn shared(problem: &ResolvedScenario, weights: &FormatOption, degree: u64) -> Op
         domain: degree,
         block: u64::MAX,
         scales: weights.format.block.map(|block| (block, roles)),
-        runtime: Some((runtime.id.as_str(), &runtime.parallelism)),
+        runtime: (!rules.lifted).then_some((&rules, kv)),
     };
     let plan = |moe_tp, ep| ParallelPlan { tp: degree, moe_tp, ep, ..ParallelPlan::SINGLE };
     let plans = if experts { [plan(degree, 1), plan(1, degree)] } else { [plan(1, 1), plan(degree, 1)] };
