@@ -10,6 +10,7 @@ pub mod layout;
 pub mod legal;
 pub mod locality;
 pub mod parallel;
+pub mod rules;
 pub mod shard;
 pub mod sharding;
 pub mod stages;

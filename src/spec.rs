@@ -23,6 +23,7 @@ pub mod plausible;
 pub mod precision;
 pub mod ranges;
 pub mod rig;
+pub mod rule;
 pub mod runtime;
 pub mod scenario;
 pub mod text;

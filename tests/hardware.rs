@@ -215,6 +215,29 @@ fn every_runtime_knows_the_generations_it_is_the_default_for() {
     }
 }
 
+#[test]
+fn rules_of_a_runtime_are_named_once_and_about_what_there_is() {
+    let devices = all::<Device>();
+    let known = |name: &String| devices.iter().any(|device| device.family == *name);
+    let runtimes = all::<Runtime>();
+    assert!(runtimes.iter().all(|runtime| !runtime.rules.is_empty()), "a runtime without rules");
+    for runtime in runtimes {
+        let mut ids: Vec<&str> = runtime.rules.iter().map(|rule| rule.id.as_str()).collect();
+        ids.sort_unstable();
+        assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{}: {ids:?}", runtime.id);
+        for rule in &runtime.rules {
+            let of = format!("{} of {}", rule.id, runtime.id);
+            assert!(rule.when.devices.iter().all(known), "{of}");
+            assert!(!rule.words.is_empty() && !rule.source.is_empty(), "{of}");
+            // A rule about both sides holds for every pair: it has no condition on one worker.
+            let one_side =
+                !rule.when.roles.is_empty() || !rule.when.above_one.is_empty() || rule.when.several_hosts;
+            assert!(rule.needs.of_both_sides().is_none() || !one_side, "{of}");
+        }
+        assert!(runtime.units.iter().all(|unit| unit.ranks > 1 && unit.families.iter().all(known)));
+    }
+}
+
 /// A measurement above the peak would say that the peak is wrong.
 #[test]
 fn nothing_measured_is_above_its_peak() {

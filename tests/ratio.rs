@@ -11,7 +11,7 @@ use mantile::search::mip::solve::{SolveBudget, solve};
 use mantile::search::outcome::Status;
 use mantile::search::point::place;
 use mantile::search::problem::Problem;
-use mantile::search::ratio::{Goal, Roles, Worker, WorkerMix, best, check, one_each, program};
+use mantile::search::ratio::{Goal, Roles, Worker, WorkerMix, best, best_pair, check, one_each, program};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
@@ -86,7 +86,22 @@ proptest! {
         }
         // One shape each is a mix too.
         let alone = Roles { aggregated: vec![], ..roles.clone() };
-        prop_assert!(one_each(&roles, devices) <= found(&alone, devices, Goal::Total).0 + 1e-9);
+        let one = one_each(&roles, devices);
+        prop_assert!(one <= found(&alone, devices, Goal::Total).0 + 1e-9);
+        for goal in [Goal::Total, Goal::PerDevice] {
+            let of = |p: usize, d: usize| {
+                let pair = Roles { prefill: vec![roles.prefill[p]], decode: vec![roles.decode[d]], aggregated: vec![] };
+                found(&pair, devices, goal).0
+            };
+            let pairs = (0..roles.prefill.len()).flat_map(|p| (0..roles.decode.len()).map(move |d| (p, d)));
+            let brute = pairs.map(|(p, d)| of(p, d)).fold(0.0, f64::max);
+            let pair = best_pair(&roles, devices, goal);
+            let value = pair.as_ref().map_or(0.0, |mix| mix.worth(goal));
+            prop_assert!((value - brute).abs() <= 1e-9 * brute, "{goal:?}: {value}, but {brute} by trying all");
+            if let Some(mix) = pair {
+                check(&roles, devices, &mix).map_err(TestCaseError::fail)?;
+            }
+        }
     }
 
     #[test]
@@ -184,7 +199,8 @@ fn posed(model: &str, hardware: &str) -> (ResolvedScenario, Problem) {
 /// Three devices, of which prompts and answers fill two: the third does both, and the answer says what that is worth.
 #[test]
 fn what_is_left_does_both_and_the_answer_verifies() {
-    let (resolved, problem) = posed("Llama-3.3-70B", "3xh200-sxm");
+    let (resolved, mut problem) = posed("Llama-3.3-70B", "3xh200-sxm");
+    problem.custom_router = true;
     let outcome = run(&problem, &UNWATCHED);
     let best = outcome.best.as_ref().unwrap();
     let ratio = outcome.ratio.as_ref().unwrap();
@@ -215,11 +231,14 @@ fn what_is_left_does_both_and_the_answer_verifies() {
 
 #[test]
 fn more_devices_never_yield_less_of_a_real_model() {
-    let yields = (2..=6).map(|devices| {
-        let (_, mut problem) = posed("Llama-3.3-70B", &format!("{devices}xh200-sxm"));
-        problem.axes.clear();
-        run(&problem, &UNWATCHED).best.map_or(0.0, |best| best.point[place(Metric::OutputTokS)])
-    });
-    let yields: Vec<f64> = yields.collect();
-    assert!(yields.windows(2).all(|pair| pair[1] >= pair[0]), "{yields:?}");
+    for router in [false, true] {
+        let yields = (2..=6).map(|devices| {
+            let (_, mut problem) = posed("Llama-3.3-70B", &format!("{devices}xh200-sxm"));
+            problem.axes.clear();
+            problem.custom_router = router;
+            run(&problem, &UNWATCHED).best.map_or(0.0, |best| best.point[place(Metric::OutputTokS)])
+        });
+        let yields: Vec<f64> = yields.collect();
+        assert!(yields.windows(2).all(|pair| pair[1] >= pair[0]), "{router}: {yields:?}");
+    }
 }

@@ -40,6 +40,7 @@ mod readings;
 mod remedies;
 mod report;
 mod requests;
+mod rules;
 mod sizing;
 mod store;
 mod sweep;

@@ -16,12 +16,12 @@ pub struct Plans {
     /// Legal plans, smallest first.
     pub legal: Vec<ParallelPlan>,
     /// Rejections by reason, with the first one as an example.
-    pub illegal: BTreeMap<&'static str, (u64, String)>,
+    pub illegal: BTreeMap<String, (u64, String)>,
 }
 
 impl Plans {
     fn refuse(&mut self, reason: &Infeasible) {
-        let entry = self.illegal.entry(reason.kind()).or_insert_with(|| (0, reason.to_string()));
+        let entry = self.illegal.entry(reason.kind().to_owned()).or_insert_with(|| (0, reason.to_string()));
         entry.0 += 1;
     }
 }

@@ -89,6 +89,17 @@ pub enum Infeasible {
         /// The degree.
         degree: &'static str,
     },
+    /// A rule of the runtime forbids the plan.
+    RuntimeRule {
+        /// The runtime.
+        runtime: String,
+        /// Id of the rule.
+        rule: String,
+        /// The rule in words.
+        words: String,
+        /// Source of the rule.
+        source: String,
+    },
     /// Out of memory.
     OutOfMemory {
         /// Bytes needed on the fullest device at the lowest concurrency.
@@ -125,7 +136,7 @@ pub enum Infeasible {
 
 impl Infeasible {
     /// Its kind, for counts.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &str {
         match self {
             Infeasible::NotDivisible { what, .. } => what,
             Infeasible::KvHeads { .. } => "num_key_value_heads",
@@ -138,6 +149,7 @@ impl Infeasible {
             Infeasible::TooManyDevices { .. } => "too_many_devices",
             Infeasible::NotWholeDomains { .. } => "not_whole_domains",
             Infeasible::NotSupported { .. } => "not_supported",
+            Infeasible::RuntimeRule { rule, .. } => rule,
             Infeasible::OutOfMemory { .. } => "out_of_memory",
             Infeasible::ContextTooLong { .. } => "context_too_long",
             Infeasible::LimitMissed { metric, .. } => metric.entry().name,
@@ -195,6 +207,9 @@ impl Infeasible {
                 format!(
                     "{all} needed on the fullest device, {usable} usable: {short} short (mostly {largest})"
                 )
+            }
+            Infeasible::RuntimeRule { runtime, rule, words, source } => {
+                format!("{runtime}: {words} (rule {rule}; {source})")
             }
             Infeasible::ContextTooLong { tokens, limit } => {
                 format!("{tokens} tokens of prompt and output, but the model supports at most {limit}")

@@ -2,6 +2,7 @@
 
 use super::infeasible::Infeasible;
 use super::parallel::ParallelPlan;
+use super::rules::RuntimeRules;
 use crate::graph::dimensions::{
     CompressedAttention, CrossAttention, LatentAttention, Recurrence, RoutedExperts, SoftmaxAttention,
 };
@@ -9,6 +10,7 @@ use crate::graph::model::{ModelGraph, OperatorNode};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
+use crate::spec::rule::WorkerRole;
 
 /// Constraints on a plan from outside the model.
 #[derive(Clone, Debug)]
@@ -21,8 +23,8 @@ pub struct LegalLimits<'a> {
     pub block: u64,
     /// Block size of quantisation scales, and the roles with scales.
     pub scales: Option<(u64, [bool; super::shard::ROLES])>,
-    /// The runtime and the degrees that it supports; `None` supports all.
-    pub runtime: Option<(&'a str, &'a [String])>,
+    /// The rules of the runtime, and the format of the KV cache; `None` supports all.
+    pub runtime: Option<(&'a RuntimeRules, &'a str)>,
 }
 
 fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> Result<(), Infeasible> {
@@ -143,12 +145,15 @@ pub fn fits_topology(devices: u64, limits: &LegalLimits) -> Result<(), Infeasibl
     Ok(())
 }
 
-/// Checks that the runtime supports these degrees.
+/// Checks that the runtime runs the plan in any role.
 ///
 /// # Errors
-/// The first degree above 1 that the runtime does not support.
+/// The first rule that forbids it, or the first degree above 1 that the runtime does not support.
 pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeasible> {
-    let Some((runtime, supports)) = limits.runtime else { return Ok(()) };
+    let Some((rules, kv)) = limits.runtime else { return Ok(()) };
+    if !rules.roles(kv, plan).any() {
+        rules.check(kv, &[(WorkerRole::Aggregated, *plan)])?;
+    }
     let uneven_moe = plan.moe_tp > 1 && plan.ep > 1;
     let degrees: [(&'static str, bool); 7] = [
         ("tp", plan.tp > 1),
@@ -159,8 +164,8 @@ pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeas
         ("moe_tp", uneven_moe),
         ("sp", plan.sp),
     ];
-    match degrees.into_iter().find(|(degree, used)| *used && !supports.iter().any(|s| s == degree)) {
-        Some((degree, _)) => Err(Infeasible::NotSupported { runtime: runtime.to_string(), degree }),
+    match degrees.into_iter().find(|(degree, used)| *used && !rules.has(degree)) {
+        Some((degree, _)) => Err(Infeasible::NotSupported { runtime: rules.id.clone(), degree }),
         None => Ok(()),
     }
 }

@@ -56,6 +56,14 @@ impl ParallelPlan {
         self.stage_devices() * self.pp
     }
 
+    /// Orders plans, the plainest first: fewest degrees above 1, tp before ep, pp, dp and cp, no sp, fewest devices.
+    pub fn plainness(&self) -> (u32, u32, u64, ParallelPlan) {
+        // A later bit outweighs all earlier ones.
+        let used = [self.tp > 1, self.ep > 1, self.pp > 1, self.dp > 1, self.cp > 1, self.sp];
+        let bits = used.iter().enumerate().map(|(bit, used)| u32::from(*used) << bit).sum();
+        (u32::count_ones(bits), bits, self.devices(), *self)
+    }
+
     /// `tp4 pp2`, without degrees of 1.
     pub fn label(&self) -> String {
         let degrees = [("tp", self.tp), ("pp", self.pp), ("dp", self.dp), ("cp", self.cp), ("ep", self.ep)];

@@ -51,6 +51,8 @@ pub fn optimize_result(
     let leaves = best.map_or_else(Vec::new, |best| leaves(problem, best));
     let full = best.is_none() && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
     OptimizeResult {
+        theoretical: asked.theoretical,
+        plain: None,
         status: outcome.status,
         proof: proof(problem, outcome),
         scenario: None,
@@ -88,6 +90,7 @@ pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candi
     }
     let leaves = if legal { leaves(problem, candidate) } else { vec![] };
     EstimateResult {
+        theoretical: asked.theoretical,
         detail: legal.then(|| detail(problem, candidate, &leaves)),
         assumptions: assumptions(&leaves),
         candidate: reported,
@@ -123,8 +126,14 @@ pub fn carried(unbound: &Problem, candidate: &Candidate) -> f64 {
 pub fn forbidden(problem: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
     let limits = problem.legal_limits(&problem.formats[candidate.formats]);
     let plans = candidate.pools.iter().map(|pool| check(&problem.graph, &pool.plan, &limits));
+    let kv = &problem.formats[candidate.formats].kv;
+    let split = candidate.is_disaggregated() && !problem.runtime.has("disagg");
+    let unsupported =
+        || Infeasible::NotSupported { runtime: problem.runtime.id.clone(), degree: "disaggregation" };
+    let rules =
+        [problem.runtime.check(kv, &candidate.workers()), if split { Err(unsupported()) } else { Ok(()) }];
     let mut broken: Vec<Infeasible> = Vec::new();
-    for reason in plans.chain([problem.context_fits()]).filter_map(Result::err) {
+    for reason in rules.into_iter().chain(plans).chain([problem.context_fits()]).filter_map(Result::err) {
         if !broken.contains(&reason) {
             broken.push(reason);
         }

@@ -51,6 +51,14 @@ static WORDS: &[GlossaryTerm] = &[
         "parallelism inside a replica: tensor, pipeline, attention data, context, expert, tensor inside experts, sequence",
     ),
     term(
+        "rule",
+        "what a runtime requires of a plan beyond its degrees and formats; --theoretical lifts all rules",
+    ),
+    term(
+        "custom router",
+        "a router with weights, which unlike workers in one pool need; searched with --allow custom-router",
+    ),
+    term(
         "KV cache",
         "keys and values (or latents) of all previous tokens; grows with each token, except in sliding-window layers",
     ),

@@ -32,6 +32,9 @@ pub struct ReportInputs {
     /// Its version, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
+    /// Whether the rules of the runtime are lifted: it may not run the plan.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub theoretical: bool,
     /// The traffic's name.
     pub workload: String,
     /// Prompt tokens.

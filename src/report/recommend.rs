@@ -241,7 +241,7 @@ impl SizedSystem<'_> {
             copies: sized.copies,
             devices: whole_now.devices,
             device: problem.cluster.device.name.clone(),
-            runtime: problem.runtime.0.clone(),
+            runtime: problem.runtime.id.clone(),
             keeps_quality: self.keeps_quality,
             checkpoint: checkpoint.clone(),
             each: report_deployment(&shared, &sized.at_share.candidate),

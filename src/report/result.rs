@@ -24,6 +24,9 @@ use crate::spec::scenario::Scenario;
 /// The result of an optimization.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OptimizeResult {
+    /// Whether the rules of the runtime are lifted: it may not run the plans. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub theoretical: bool,
     /// Proof status: `optimal`, `feasible`, `infeasible`, `unknown`.
     pub status: Status,
     /// Bound on the objective, with its proof.
@@ -50,6 +53,9 @@ pub struct OptimizeResult {
     pub conflict: Option<ConflictReport>,
     /// Aggregated or disaggregated serving; null if throughput does not decide it.
     pub split_ratio: Option<SplitRatio>,
+    /// The best plan of like workers, where the best needs a router with weights. Absent if not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plain: Option<PlainPlan>,
     /// Why the best is the best, if requested.
     pub why: Option<Why>,
     /// When infeasible: memory of the weights alone.
@@ -92,9 +98,25 @@ impl OptimizeResult {
     }
 }
 
+/// The best plan of like workers: any router balances their requests.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlainPlan {
+    /// The plan in one line.
+    pub notation: String,
+    /// Label, e.g. `2 x tp4`.
+    pub label: String,
+    /// Its value of the first metric of the objective, in base units.
+    pub value: f64,
+    /// Value of the best plan, in the same units.
+    pub best: f64,
+}
+
 /// The estimate of a given deployment.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EstimateResult {
+    /// Whether the rules of the runtime are lifted: it may not run the plan. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub theoretical: bool,
     /// The deployment.
     #[serde(flatten)]
     pub candidate: ReportedDeployment,

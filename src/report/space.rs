@@ -70,10 +70,12 @@ pub fn space(problem: &Problem, outcome: &Outcome) -> Space {
     Space {
         plans: outcome.census.candidates,
         under: "rooflines and mean continuous batching, calibrated on measurements".into(),
-        degrees: problem.runtime.1.iter().filter(|degree| *degree != "disagg").cloned().collect(),
+        degrees: problem.runtime.supports.iter().filter(|degree| *degree != "disagg").cloned().collect(),
         formats: problem.formats.iter().map(pair).collect(),
         split: problem.split,
-        mixes: several && matches!(problem.family, StrategyFamily::Any | StrategyFamily::Mixed),
+        mixes: problem.custom_router
+            && several
+            && matches!(problem.family, StrategyFamily::Any | StrategyFamily::Mixed),
         offload: offload.into(),
         family: (problem.family != StrategyFamily::Any).then_some(problem.family),
         most_requests_per_rank: MOST_REQUESTS_PER_RANK,

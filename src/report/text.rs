@@ -58,7 +58,7 @@ pub fn table(answer: &OptimizeResult) -> String {
 
 /// The estimate of a given deployment.
 pub fn estimate(estimated: &EstimateResult) -> String {
-    let EstimateResult { candidate, question: inputs, detail, assumptions } = estimated;
+    let EstimateResult { candidate, question: inputs, detail, assumptions, .. } = estimated;
     let head = head::estimate(candidate, inputs, page::WIDTH);
     let Some(detail) = detail else { return head };
     let memory = memory::memory(&detail.pools);

@@ -26,6 +26,7 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         devices: resolved.cluster.devices(),
         runtime: resolved.runtime.id.clone(),
         runtime_version: resolved.runtime_version.clone(),
+        theoretical: resolved.theoretical,
         workload: workload.id.clone(),
         isl: workload.isl,
         osl: workload.osl,

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::RequestControl;
 use super::inputs::{lower_format, report_inputs, why};
 use super::remedy::InfeasibleProblem;
-use crate::report::answer::optimize_result;
+use crate::report::answer::{optimize_result, report_deployment};
 use crate::report::proof::Proof;
-use crate::report::result::{OptimizeResult, RuntimeTrial};
-use crate::search::outcome::Status;
-use crate::search::run::run;
+use crate::report::result::{OptimizeResult, PlainPlan, RuntimeTrial};
+use crate::search::outcome::{EvaluatedCandidate, Status};
+use crate::search::point::place;
+use crate::search::problem::Problem;
+use crate::search::run::{Control, run};
 use crate::spec::error::Error;
 use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
@@ -106,7 +108,8 @@ fn on_runtime(
     let lower = lower_format(resolved, &outcome)?;
     let most = request.max_front_points.unwrap_or(usize::MAX);
     let report = optimize_result(problem, report_inputs(resolved, problem), &outcome, lower, most);
-    let best = outcome.best.as_ref().filter(|_| request.why && !stopped);
+    let best_found = outcome.best.as_ref();
+    let best = best_found.filter(|_| request.why && !stopped);
     let conflict = (outcome.status == Status::Infeasible).then(|| {
         InfeasibleProblem { catalog, scenario, resolved, problem, control: &control.search }.conflict()
     });
@@ -115,6 +118,26 @@ fn on_runtime(
         scenario: Some(scenario.clone()),
         why: best.and_then(|best| why(problem, best)),
         conflict,
+        plain: best_found.filter(|_| !stopped).and_then(|best| plain(problem, best, &control.search)),
         ..report
+    })
+}
+
+/// The best plan of like workers, where `best` needs a router with weights.
+fn plain(problem: &Problem, best: &EvaluatedCandidate, control: &Control) -> Option<PlainPlan> {
+    if best.candidate.is_plain() {
+        return None;
+    }
+    let mut like = problem.clone();
+    like.custom_router = false;
+    like.axes.clear();
+    let found = run(&like, control).best?;
+    let metric = problem.aims.first()?.metric;
+    let reported = report_deployment(problem, &found.candidate);
+    Some(PlainPlan {
+        notation: reported.notation,
+        label: reported.plan.label,
+        value: found.point[place(metric)],
+        best: best.point[place(metric)],
     })
 }

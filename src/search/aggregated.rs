@@ -113,16 +113,17 @@ fn ahead(problem: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKe
     problem.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)).is_lt()
 }
 
-/// Whether a deployment may mix instance configurations: only where total throughput counts.
+/// Whether a deployment may mix instance configurations: with a router that has weights, where total throughput counts.
 pub fn mixes(problem: &Problem) -> bool {
-    problem.traffic == Traffic::Free
+    problem.custom_router
+        && problem.traffic == Traffic::Free
         && problem.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
 }
 
 /// Evaluates one instance configuration at every load.
 pub fn explore(problem: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
     let shape = laid.shape;
-    if shape.fits == 0 {
+    if shape.fits == 0 || !shape.roles.aggregated {
         return;
     }
     match problem.traffic {

@@ -76,7 +76,10 @@ fn of_formats<'q>(
     formats: usize,
 ) -> impl Iterator<Item = (usize, PreparedShape<'q>)> {
     let holds = move |shape: &InstanceConfig| {
-        shape.formats == formats && shape.fits > 0 && shape.offload == OffloadTarget::Nothing
+        shape.formats == formats
+            && shape.fits > 0
+            && shape.roles.aggregated
+            && shape.offload == OffloadTarget::Nothing
     };
     let held = shapes.iter().enumerate().filter(move |(_, shape)| holds(shape));
     held.map(|(index, shape)| (index, PreparedShape::new(problem, shape)))

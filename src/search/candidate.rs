@@ -5,6 +5,7 @@ use super::shape::largest;
 use crate::cost::machine::Machine;
 use crate::plan::locality::kv_tier;
 use crate::plan::parallel::ParallelPlan;
+use crate::plan::rules::Worker;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Reading};
 use crate::serving::disaggregated::split;
@@ -13,6 +14,7 @@ use crate::serving::instance::Instance;
 use crate::serving::iteration::prefill;
 use crate::serving::step::CostObserver;
 use crate::serving::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
+use crate::spec::rule::WorkerRole;
 
 /// Role of a pool.
 #[derive(
@@ -68,6 +70,25 @@ impl Candidate {
     /// Whether the deployment is disaggregated.
     pub fn is_disaggregated(&self) -> bool {
         self.pools.iter().any(|pool| pool.role == PoolRole::Prefill)
+    }
+
+    /// Whether every pool has like workers: any router balances their requests.
+    pub fn is_plain(&self) -> bool {
+        match &self.pools[..] {
+            [_] => true,
+            [one, other] => one.role != other.role && self.is_disaggregated(),
+            _ => false,
+        }
+    }
+
+    /// The workers of each pool, as the rules of a runtime see them.
+    pub fn workers(&self) -> Vec<Worker> {
+        let role = |pool: &PoolPlan| match pool.role {
+            PoolRole::Aggregated => WorkerRole::Aggregated,
+            PoolRole::Prefill => WorkerRole::Prefill,
+            PoolRole::Decode => WorkerRole::Decode,
+        };
+        self.pools.iter().map(|pool| (role(pool), pool.plan)).collect()
     }
 
     /// Concurrency per attention rank of the pool that decodes most requests.

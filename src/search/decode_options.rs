@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use super::load_gap::LoadGap;
 use super::outcome::Census;
 use super::problem::{Problem, Traffic};
 use super::region::Span;
 use super::required_metrics::RequiredMetrics;
 use super::shape::{InstanceConfig, PreparedShape, largest, least};
 use crate::plan::parallel::Phase;
+use crate::plan::rules::PairKey;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::serving::disaggregated::{context, decode_performance, link_rate};
@@ -38,45 +40,9 @@ pub struct DecodeOption {
     pub context: f64,
 }
 
-/// Loads of a configuration between two listed loads. None has a lower TPOT than the floor.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LoadGap {
-    /// The option at the load just below.
-    pub bound: DecodeOption,
-    /// Range of the concurrency of a worker.
-    pub loads: (u64, u64),
-    /// Concurrency step between two loads.
-    pub step: u64,
-}
-
-impl LoadGap {
-    /// Number of loads.
-    pub fn count(&self) -> u64 {
-        (self.loads.1 - self.loads.0) / self.step + 1
-    }
-
-    /// Its lower and upper half; `reload` evaluates the configuration at another load. The gap must hold at least two
-    /// loads.
-    pub fn halves(self, reload: impl Fn(&DecodeOption, u64) -> DecodeOption) -> [LoadGap; 2] {
-        let steps = (self.loads.1 - self.loads.0) / self.step;
-        let middle = self.loads.0 + steps / 2 * self.step;
-        let floor = reload(&self.bound, middle);
-        [
-            LoadGap { loads: (self.loads.0, middle), ..self },
-            LoadGap { bound: floor, loads: (middle + self.step, self.loads.1), ..self },
-        ]
-    }
-
-    /// Upper bound over its loads in every metric. Power is at least `idle` W.
-    pub fn ideal(&self, idle: f64) -> DecodeOption {
-        let more = self.loads.1 as f64 / self.bound.concurrency as f64;
-        let watts = if self.bound.watts > 0.0 { idle } else { 0.0 };
-        DecodeOption { rate: self.bound.rate * more, watts, ..self.bound }
-    }
-}
-
-/// Key of a class of decode options: formats, devices, KV bytes received per device, and number of workers.
-type OptionClass = (usize, u64, u64, u64);
+/// Key of a class of decode options: formats, devices, KV bytes received per device, number of workers, and key
+/// of the prefill workers that they pair with.
+type OptionClass = (usize, u64, u64, u64, PairKey);
 
 /// Decode options of one class.
 #[derive(Clone, Debug, Default)]
@@ -114,6 +80,13 @@ impl DecodeOptionList {
     }
 
     fn offer(&mut self, answer: DecodeOption, looks: RequiredMetrics) {
+        // Of equals the plainest, which has the lowest index.
+        let first = self.options.partition_point(|known| known.tpot < answer.tpot);
+        let mut alike = self.options[first..].iter_mut().take_while(|known| known.tpot == answer.tpot);
+        if let Some(known) = alike.find(|known| DecodeOption { shape: answer.shape, ..**known } == answer) {
+            known.shape = known.shape.min(answer.shape);
+            return;
+        }
         if self.outruns(&answer, looks) {
             return;
         }
@@ -264,13 +237,16 @@ impl DecodeOptions {
     /// Examines one configuration at the loads that may meet the SLOs.
     pub fn explore(&mut self, problem: &Problem, laid: &PreparedShape, index: usize, depth: Depth) {
         let shape = laid.shape;
-        let usable = shape.fits > 0 && !shape.plan.sp && shape.offload == OffloadTarget::Nothing;
+        let usable =
+            shape.roles.decode && shape.fits > 0 && !shape.plan.sp && shape.offload == OffloadTarget::Nothing;
         let most = problem.capacity().most(shape.plan.devices());
         if !usable || most == 0 {
             return;
         }
         let (received, taken) = receipt(problem, laid);
-        let kind = |instances| (shape.formats, shape.plan.devices(), received.value().to_bits(), instances);
+        let pairs = problem.runtime.pair_key(&shape.plan);
+        let kind =
+            |instances| (shape.formats, shape.plan.devices(), received.value().to_bits(), instances, pairs);
         let looks = self.looks;
         let at = |concurrency: u64, instances: u64| DecodeOption {
             instances,

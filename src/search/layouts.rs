@@ -14,7 +14,7 @@ use crate::plan::enumerate::{Plans, enumerate};
 use crate::plan::parallel::ParallelPlan;
 use crate::serving::instance::Instance;
 
-/// The results of `make` for every instance, by index of its formats, ordered by formats, plans and cuts. Illegal
+/// The results of `make` for every instance, by index of its formats, ordered by plans, plainest first, formats and cuts. Illegal
 /// plans are counted.
 pub fn each<T: Send>(
     problem: &Problem,
@@ -49,12 +49,16 @@ pub fn each<T: Send>(
     made.into_iter().map(|(_, one)| one).collect()
 }
 
-/// Every legal plan in every format pair.
+/// Every legal plan in every format pair, the plainest first: of equal deployments the first is kept.
 fn legal(problem: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
     let mut known: Vec<(usize, Plans)> = Vec::new();
     let mut legal: Vec<(usize, ParallelPlan)> = Vec::new();
     for (index, formats) in problem.formats.iter().enumerate() {
-        let alike = known.iter().position(|(other, _)| same_plans(&problem.formats[*other], formats));
+        let same = |other: usize| {
+            let other = &problem.formats[other];
+            same_plans(other, formats) && (other.kv == formats.kv || !problem.runtime.read_kv())
+        };
+        let alike = known.iter().position(|(other, _)| same(*other));
         let at = alike.unwrap_or_else(|| {
             let plans = enumerate(&problem.graph, &problem.legal_limits(formats));
             plans.illegal.iter().for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
@@ -64,5 +68,6 @@ fn legal(problem: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
         let admitted = known[at].1.legal.iter().filter(|plan| problem.family.admits(plan));
         legal.extend(admitted.map(|plan| (index, *plan)));
     }
+    legal.sort_by_key(|(formats, plan)| (plan.plainness(), *formats));
     legal
 }

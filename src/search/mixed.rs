@@ -2,7 +2,8 @@
 //! devices.
 //!
 //! Search space: any numbers of prefill options, of decode workers at any load and of aggregated replicas, all in the
-//! same formats, every prefill/decode pair within the SLOs. Over several units of the innermost tier, sizes divide
+//! same formats, every prefill/decode pair within the SLOs and the rules of the runtime. Without a router that has
+//! weights, one kind of prefill worker and one kind of decode worker. Over several units of the innermost tier, sizes divide
 //! each other or every unit holds the same mix. The optimum of the first objective term is exact; ties go to fewer
 //! devices. Latency objectives are left to pairs of uniform pools: the mean over a mix is never below that of its
 //! fastest part, which is a candidate on its own.
@@ -11,8 +12,9 @@ use std::collections::BTreeMap;
 
 use super::aggregated;
 use super::candidate::{Candidate, PoolPlan, PoolRole};
-use super::decode_options::{DecodeOption, DecodeOptionList, DecodeOptions, LoadGap, receipt, reload};
+use super::decode_options::{DecodeOption, DecodeOptionList, DecodeOptions, receipt, reload};
 use super::fills::{Fill, fills};
+use super::load_gap::LoadGap;
 use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place};
 use super::prefill_options::{PrefillOption, PrefillOptions};
@@ -20,6 +22,7 @@ use super::problem::{Problem, Traffic};
 use super::ratio::{self, Goal, Roles, Worker, WorkerMix, check, one_each};
 use super::shape::InstanceConfig;
 use super::shape_cache::ShapeCache;
+use super::sides::{Sides, sides};
 use crate::serving::economy::Bill;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
@@ -100,13 +103,16 @@ pub fn mixed<'q>(
     let mut best: [Option<(WorkerMix, Roles, Candidate)>; 2] = [None, None];
     let mut one_shape: f64 = 0.0;
     for formats in 0..problem.formats.len() {
-        for choice in choices(bench, formats, (fronts, answers), together) {
+        let sides = sides(bench, formats, fronts, answers);
+        for choice in sides.iter().flat_map(|sides| choices(bench, formats, sides, together)) {
             for Fill { sizes, devices, times } in fills(problem.capacity(), &choice.sizes()) {
                 let roles = choice.of_sizes(&sizes);
                 one_shape = one_shape.max(one_each(&roles, all));
                 let alone = Roles { aggregated: vec![], ..roles.clone() };
                 for (slot, roles) in best.iter_mut().zip([roles, alone]) {
-                    let Some(mix) = ratio::best(&roles, devices, goal) else { continue };
+                    let best = if problem.custom_router { ratio::best } else { ratio::best_pair };
+                    let mix = best(&roles, devices, goal);
+                    let Some(mix) = mix else { continue };
                     let mix = mix.times(times);
                     let ahead = slot.as_ref().is_none_or(|(known, ..)| mix.before(known, goal));
                     if ahead {
@@ -124,7 +130,8 @@ pub fn mixed<'q>(
         EvaluatedCandidate::within_limits(problem, candidate)
     });
     let osl = problem.workload.lengths.osl as f64;
-    let one_shape_each = (goal == Goal::Total && one_shape > 0.0).then_some(one_shape * osl);
+    let compared = problem.custom_router && goal == Goal::Total;
+    let one_shape_each = (compared && one_shape > 0.0).then_some(one_shape * osl);
     Some(MixResult { best, disaggregated: apart, one_shape_each, rows_checked })
 }
 
@@ -134,17 +141,10 @@ pub fn mixed<'q>(
 fn choices<'a, 'q>(
     bench: &ShapeCache<'q>,
     formats: usize,
-    (fronts, answers): (&'a PrefillOptions<'q>, &DecodeOptions),
+    (fronts, lists): &Sides<'a, 'q>,
     together: &aggregated::Incumbents,
 ) -> Vec<MixOptions<'a, 'q>> {
     let problem = bench.problem;
-    let fronts: Vec<&PrefillOption> =
-        fronts.iter().filter(|front| front.prepared.shape.formats == formats).collect();
-    let mut lists: Vec<&DecodeOptionList> = answers
-        .lists()
-        .filter(|list| list.options.first().is_some_and(|one| one.formats == formats))
-        .collect();
-    lists.sort_by(|a, b| f64::from_bits(a.received).total_cmp(&f64::from_bits(b.received)));
     let limit = problem.limits.ttft.unwrap_or(f64::INFINITY);
     let in_time = |list: &DecodeOptionList| -> Vec<(usize, f64)> {
         let ttft = |at: usize| bench.at(fronts[at], 1, &list.options[0], 1)[place(Metric::Ttft)];

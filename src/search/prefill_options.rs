@@ -3,8 +3,9 @@
 use super::decode_options::{DecodeOption, DecodeOptionList};
 use super::problem::Problem;
 use super::required_metrics::RequiredMetrics;
-use super::shape::PreparedShape;
+use super::shape::{InstanceConfig, PreparedShape};
 use crate::plan::parallel::Phase;
+use crate::plan::rules::PairKey;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::serving::disaggregated::{link_rate, prefill_power, prefill_rate};
@@ -16,6 +17,8 @@ pub struct PrefillOption<'q> {
     pub index: usize,
     /// The prepared configuration.
     pub prepared: PreparedShape<'q>,
+    /// Key of the decode workers that it pairs with.
+    pub key: PairKey,
     /// Prompts per second per worker: the minimum of compute capacity and KV transfer capacity.
     pub rate: f64,
     /// Prompts per second at the planned utilisation.
@@ -30,9 +33,12 @@ pub struct PrefillOption<'q> {
 }
 
 impl PrefillOption<'_> {
-    /// Whether `answers` use the same formats.
-    pub fn suits(&self, answers: &[DecodeOption]) -> bool {
-        answers.first().is_some_and(|answer| answer.formats == self.prepared.shape.formats)
+    /// Whether `answers` use the same formats, and the runtime pairs them with this worker.
+    pub fn suits(&self, problem: &Problem, shapes: &[InstanceConfig], answers: &[DecodeOption]) -> bool {
+        let front = self.prepared.shape;
+        answers.first().is_some_and(|answer| {
+            answer.formats == front.formats && problem.runtime.pairs(&front.plan, &shapes[answer.shape].plan)
+        })
     }
 
     /// Upper bound of requests per second per device with the options of `list`, pools in proportion.
@@ -58,10 +64,15 @@ impl<'q> PrefillOptions<'q> {
     }
 
     fn offer(&mut self, front: PrefillOption<'q>) {
-        let same = |other: &PrefillOption| other.prepared.shape.formats == front.prepared.shape.formats;
+        let same = |other: &PrefillOption| {
+            other.prepared.shape.formats == front.prepared.shape.formats && other.key == front.key
+        };
         let beats =
             |a: &PrefillOption, b: &PrefillOption| a.figures.iter().zip(&b.figures).all(|(x, y)| x <= y);
-        if self.options.iter().any(|other| same(other) && beats(other, &front)) {
+        // Of equals the plainest, which has the lowest index.
+        let covers =
+            |a: &PrefillOption, b: &PrefillOption| beats(a, b) && (!beats(b, a) || a.index < b.index);
+        if self.options.iter().any(|other| same(other) && covers(other, &front)) {
             return;
         }
         self.options.retain(|other| !(same(other) && beats(&front, other)));
@@ -112,5 +123,6 @@ fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pre
         // More prompts per second draw more power.
         if looks.power { rate } else { 0.0 },
     ];
-    PrefillOption { index, rate, planned, links, idle, energy, figures, prepared: laid }
+    let key = problem.runtime.pair_key(&shape.plan);
+    PrefillOption { index, key, rate, planned, links, idle, energy, figures, prepared: laid }
 }

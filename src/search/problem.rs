@@ -13,6 +13,7 @@ use crate::graph::tensor::Role;
 use crate::plan::group::{TierShape, tiers};
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::LegalLimits;
+use crate::plan::rules::RuntimeRules;
 use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
@@ -84,6 +85,9 @@ impl Formats {
     }
 }
 
+/// The feature of a runtime to serve with prefill and decode workers.
+const DISAGGREGATION: &str = "disagg";
+
 /// When tensors may be offloaded to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffloadPolicy {
@@ -135,8 +139,10 @@ pub struct Problem {
     pub graph: ModelGraph,
     /// The devices.
     pub cluster: Cluster,
-    /// Id of the runtime and the kinds of parallelism that it supports.
-    pub runtime: (String, Vec<String>),
+    /// Rules of the runtime.
+    pub runtime: RuntimeRules,
+    /// Whether workers of unlike shapes may share the requests of a pool: their router needs weights.
+    pub custom_router: bool,
     /// Format pairs to choose from.
     pub formats: Vec<Formats>,
     /// Lengths, power, prices.
@@ -186,9 +192,8 @@ impl Problem {
         (aims, axes): (Vec<ObjectiveTerm>, Vec<Metric>),
     ) -> Problem {
         let terms = stated.read(&Plain);
-        let split = runtime.parallelism.iter().any(|p| p == "disagg")
-            && stated.lengths.osl > 1
-            && cluster.devices() > 1;
+        let runtime = RuntimeRules::of(runtime, None, &graph, &cluster);
+        let split = runtime.has(DISAGGREGATION) && stated.lengths.osl > 1 && cluster.devices() > 1;
         let known = |metric: &Metric| match metric.entry().needs {
             MetricInput::Nothing => true,
             MetricInput::Price => stated.bill.is_some(),
@@ -216,7 +221,8 @@ impl Problem {
                 .map(|memory| memory.value),
             shapes: tiers(&cluster),
             capacity: DeviceCapacity::of(&cluster),
-            runtime: (runtime.id.clone(), runtime.parallelism.clone()),
+            runtime,
+            custom_router: false,
             offload: OffloadPolicy::Auto,
             graph,
             cluster,
@@ -232,6 +238,12 @@ impl Problem {
             confidence: Confidence::default(),
             terms,
         }
+    }
+
+    /// The same problem by a runtime in another version, or with its rules lifted.
+    pub fn with_runtime(self, runtime: RuntimeRules) -> Problem {
+        let several = self.workload.lengths.osl > 1 && self.cluster.devices() > 1;
+        Problem { split: runtime.has(DISAGGREGATION) && several, runtime, ..self }
     }
 
     /// The same problem with other request lengths.
@@ -256,7 +268,9 @@ impl Problem {
     pub fn with_cluster(&self, cluster: Cluster) -> Problem {
         let shapes = tiers(&cluster);
         let room = DeviceCapacity::of(&cluster);
-        let mut problem = Problem { cluster, capacity: room, shapes: shapes.clone(), ..self.clone() };
+        let runtime = self.runtime.clone().on(&cluster);
+        let mut problem =
+            Problem { cluster, capacity: room, runtime, shapes: shapes.clone(), ..self.clone() };
         problem.formats.iter_mut().for_each(|pair| {
             pair.machine.shapes.clone_from(&shapes);
             pair.reread();
@@ -283,7 +297,7 @@ impl Problem {
     }
 
     /// Limits of legal plans with these formats.
-    pub fn legal_limits(&self, formats: &Formats) -> LegalLimits<'_> {
+    pub fn legal_limits<'a>(&'a self, formats: &'a Formats) -> LegalLimits<'a> {
         let roles: [bool; ROLES] = formats.machine.quantised;
         debug_assert!(!roles[Role::Norm as usize]);
         LegalLimits {
@@ -291,7 +305,7 @@ impl Problem {
             domain: self.cluster.domain(),
             block: self.cluster.block(),
             scales: formats.block.map(|block| (block, roles)),
-            runtime: Some((&self.runtime.0, &self.runtime.1)),
+            runtime: (!self.runtime.lifted).then_some((&self.runtime, formats.kv.as_str())),
         }
     }
 

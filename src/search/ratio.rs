@@ -186,6 +186,42 @@ pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
     (most > 0.0).then(|| tables.mix(roles, split))
 }
 
+/// The best mix of one kind of prefill worker with one kind of decode worker; `None` where none carries any requests.
+/// Ties go to fewer devices.
+pub fn best_pair(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
+    let alone = |workers: &[Worker], at: usize, count: u64| {
+        (0..workers.len()).map(|other| if other == at { count } else { 0 }).collect()
+    };
+    let mut best: Option<WorkerMix> = None;
+    let pairs = (0..roles.prefill.len()).flat_map(|p| (0..roles.decode.len()).map(move |d| (p, d)));
+    for (p, d) in pairs {
+        let (front, back) = (&roles.prefill[p], &roles.decode[d]);
+        if front.rate() <= 0.0 || back.rate() <= 0.0 {
+            continue;
+        }
+        for fronts in 1..=devices / front.devices {
+            let (sent, left) = (fronts as f64 * front.rate(), devices - fronts * front.devices);
+            // More decode workers than the prompts fill only add devices; one less may be better per device.
+            let enough = (left / back.devices).min((sent / back.rate()).ceil() as u64);
+            for backs in enough.saturating_sub(1).max(1)..=enough {
+                let rate = sent.min(backs as f64 * back.rate());
+                let used = fronts * front.devices + backs * back.devices;
+                let bare =
+                    WorkerMix { disaggregated_rate: rate, rate, devices: used, ..WorkerMix::default() };
+                if best.as_ref().is_none_or(|known| bare.before(known, goal)) {
+                    best = Some(WorkerMix {
+                        prefill: alone(&roles.prefill, p, fronts),
+                        decode: alone(&roles.decode, d, backs),
+                        aggregated: vec![0; roles.aggregated.len()],
+                        ..bare
+                    });
+                }
+            }
+        }
+    }
+    best
+}
+
 /// Maximum requests per second with one kind of prefill worker and one kind of decode worker.
 pub fn one_each(roles: &Roles, devices: u64) -> f64 {
     let pairs = roles.prefill.iter().flat_map(|front| roles.decode.iter().map(move |back| (front, back)));

@@ -3,7 +3,8 @@
 //! Works on counts and rates only.
 
 use super::capacity::DeviceCapacity;
-use super::decode_options::{DecodeOption, LoadGap};
+use super::decode_options::DecodeOption;
+use super::load_gap::LoadGap;
 use super::problem::Problem;
 
 /// Loads of decode workers.

@@ -102,8 +102,10 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
     census.add(std::mem::take(&mut apart.census));
     let interrupted = watch.stopped.into_inner() || inside.stopped;
     let stated = problem.traffic != Traffic::Free;
-    let mixes =
-        stated && !interrupted && !matches!(problem.family, StrategyFamily::Split | StrategyFamily::Offload);
+    let mixes = problem.custom_router
+        && stated
+        && !interrupted
+        && !matches!(problem.family, StrategyFamily::Split | StrategyFamily::Offload);
     let found = !together.best.is_empty() || apart.best.is_some();
     let mix = if mixes { best_mix(problem, &shapes, found) } else { None };
     let extra = mix.into_iter().chain(inside.best.clone()).collect();
@@ -197,7 +199,7 @@ fn pair_up<'q>(
         let mut first_tokens: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
         let mut survey = split::SplitIncumbents::new(problem);
         let mut open = Vec::new();
-        for list in answers.lists().filter(|list| front.suits(&list.options)) {
+        for list in answers.lists().filter(|list| front.suits(problem, shapes, &list.options)) {
             // It takes the time of the prefill worker and of the KV transfer, for any decode worker.
             let first = || bench.first_token(front, &list.options[0]);
             let ttft = *first_tokens.entry(list.received).or_insert_with(first);
@@ -343,11 +345,17 @@ enum FrontKey {
     Best,
 }
 
-/// By the objective; ties by plan, so that the order is deterministic.
+/// By the objective; ties to the plainest plan: aggregated before disaggregated, fewest kinds of workers.
 fn order(problem: &Problem, a: &EvaluatedCandidate, b: &EvaluatedCandidate) -> std::cmp::Ordering {
-    let ((x, one), (y, other)) =
-        ((a.candidate.formats, &a.candidate.pools), (b.candidate.formats, &b.candidate.pools));
-    problem.compare(&a.point, &b.point).then_with(|| (x, one).cmp(&(y, other)))
+    let plainness = |found: &EvaluatedCandidate| {
+        let candidate = &found.candidate;
+        let plans: Vec<_> = candidate.pools.iter().map(|pool| pool.plan.plainness()).collect();
+        (candidate.is_disaggregated(), candidate.pools.len(), plans, candidate.formats)
+    };
+    problem
+        .compare(&a.point, &b.point)
+        .then_with(|| plainness(a).cmp(&plainness(b)))
+        .then_with(|| a.candidate.pools.cmp(&b.candidate.pools))
 }
 
 /// The key that distinguishes strategies.

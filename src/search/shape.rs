@@ -8,6 +8,7 @@ use super::problem::{Formats, Problem, Traffic};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
+use crate::plan::rules::Roles;
 use crate::plan::stages::balance;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -31,6 +32,8 @@ pub struct InstanceConfig {
     pub offload: OffloadTarget,
     /// Maximum requests per attention rank that fit in memory.
     pub fits: u64,
+    /// The roles in which the runtime runs it.
+    pub roles: Roles,
     /// A prompt fits, so that it can serve as a prefill worker.
     pub prefills: bool,
 }
@@ -172,11 +175,11 @@ pub fn least(most: u64, stages: u64, mut holds: impl FnMut(u64) -> bool) -> Opti
 }
 
 /// Rejection counts of instance configurations by reason.
-pub type Refused = BTreeMap<&'static str, (u64, String)>;
+pub type Refused = BTreeMap<String, (u64, String)>;
 
 /// Counts a rejection, with the first as an example.
 pub fn refuse(refused: &mut Refused, reason: &Infeasible) {
-    refused.entry(reason.kind()).or_insert_with(|| (0, reason.to_string())).0 += 1;
+    refused.entry(reason.kind().to_owned()).or_insert_with(|| (0, reason.to_string())).0 += 1;
 }
 
 /// The pipeline cuts that are searched: balanced by memory, by decode reads, and by prefill compute.
@@ -283,11 +286,12 @@ pub fn shape(
             holds(&held) || spills(problem, &held, offload, &plan)
         })
     };
-    let prefills = offload == OffloadTarget::Nothing && holds(&held(Phase::Prefill, 1));
+    let roles = problem.runtime.roles(&problem.formats[formats].kv, &plan);
+    let prefills = roles.prefill && offload == OffloadTarget::Nothing && holds(&held(Phase::Prefill, 1));
     if fits == 0 && !prefills {
         return Err(short(&held(Phase::Decode, 1)));
     }
-    Ok(InstanceConfig { formats, plan, stages: instance.stages.clone(), offload, fits, prefills })
+    Ok(InstanceConfig { formats, plan, stages: instance.stages.clone(), offload, fits, roles, prefills })
 }
 
 /// Whether two format pairs allow the same plans: their scales have the same block size.

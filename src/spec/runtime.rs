@@ -7,6 +7,7 @@ use super::constant::CalibrationFactor;
 use super::device::Device;
 use super::figure::{Bytes, Figure, Ratio, Seconds};
 use super::nearness::{Interval, LeftOut, MeasuredAt};
+use super::rule::{RankUnit, Rule};
 
 /// A serving runtime.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -39,6 +40,12 @@ pub struct Runtime {
     /// Formats that are not supported on some devices.
     #[serde(default)]
     pub excludes: Vec<Exclusion>,
+    /// Rules that no degree or format alone expresses.
+    #[serde(default)]
+    pub rules: Vec<Rule>,
+    /// Ranks that it counts on one device, where that is not 1.
+    #[serde(default)]
+    pub units: Vec<RankUnit>,
     /// Tokens per page of the KV cache.
     pub block_tokens: Figure<Ratio>,
     /// Maximum number of tokens per step (chunk size).

@@ -14,6 +14,7 @@ use super::limits::{
 use super::limits::{number, whole};
 use super::objective::{LatencyLimits, Metric};
 use super::percentile::{Confidence, Percentile};
+use super::rule::Allowance;
 use super::text::shell_word;
 
 /// Offload to host memory of weights, experts or KV cache.
@@ -131,6 +132,14 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,
+    /// Deployments beyond what a runtime's own router balances: custom-router, workers of unlike shapes in one pool
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "custom-router", hide_possible_values = true, value_delimiter = ',', help_heading = CHOICES))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<Allowance>>,
+    /// Lift the rules of the runtime: any plan that the model's shape and the devices allow
+    #[cfg_attr(feature = "cli", arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false", help_heading = CHOICES))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub theoretical: Option<bool>,
     /// Metrics of the Pareto front, separated by commas [default: the objective's]
     #[cfg_attr(feature = "cli", arg(long, value_name = "METRICS", value_delimiter = ',', help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,7 +226,7 @@ impl Scenario {
         };
         or!(self, other: model, hardware, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
-            runtime, runtime_version, weight_format, kv_format, offload, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
+            runtime, runtime_version, weight_format, kv_format, offload, allow, theoretical, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, deployment)
     }
 

@@ -59,7 +59,9 @@ impl ResolvedScenario {
             self.traffic(),
             self.objective.limits,
             (self.objective.optimize.clone(), self.objective.pareto.clone()),
-        );
+        )
+        .with_runtime(self.rules());
+        problem.custom_router = self.custom_router;
         problem.bill_bounds = self.bill_bounds();
         problem.confidence = self.confidence;
         problem.offload = match self.offload {

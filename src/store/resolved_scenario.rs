@@ -6,6 +6,7 @@ use super::model::ResolvedModel;
 use crate::graph::checkpoint::Checkpoint;
 use crate::graph::image_inputs::ImageInputs;
 use crate::graph::model::ModelGraph;
+use crate::plan::rules::RuntimeRules;
 use crate::serving::terms::Lengths;
 use crate::spec::cluster::Cluster;
 use crate::spec::defaults::{Defaults, Economics};
@@ -15,6 +16,7 @@ use crate::spec::format::NumberFormat;
 use crate::spec::objective::{LatencyLimits, MOST_TOKENS, Objective, Workload};
 use crate::spec::percentile::Confidence;
 use crate::spec::precision::{ANY, FormatOption, Precision};
+use crate::spec::rule::Allowance;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::{OffloadMode, Scenario};
 
@@ -42,6 +44,10 @@ pub struct ResolvedScenario {
     pub runtime: Runtime,
     /// Its version, if given.
     pub runtime_version: Option<String>,
+    /// Whether the rules of the runtime are lifted.
+    pub theoretical: bool,
+    /// Whether workers of unlike shapes may share the requests of a pool.
+    pub custom_router: bool,
     /// The 16-bit format of activations and of unquantized weights.
     pub native: FormatOption,
     /// Candidate weight formats, the checkpoint's own first.
@@ -133,6 +139,8 @@ impl ResolvedScenario {
             cluster,
             runtime,
             runtime_version: scenario.runtime_version.clone(),
+            theoretical: scenario.theoretical.unwrap_or(false),
+            custom_router: scenario.allow.iter().flatten().any(|one| *one == Allowance::CustomRouter),
         };
         problem.prompt_fits()?;
         Ok(problem)
@@ -145,6 +153,13 @@ impl ResolvedScenario {
         let Workload { isl, osl, prefix, .. } = self.workload;
         let images = self.graph.image_inputs.as_ref().map_or(0, ImageInputs::all_tokens);
         Lengths { isl: isl.saturating_add(images), osl, prefix }
+    }
+
+    /// Rules of the runtime for this model on these devices.
+    pub fn rules(&self) -> RuntimeRules {
+        let version = self.runtime_version.as_deref();
+        let rules = RuntimeRules::of(&self.runtime, version, &self.graph, &self.cluster);
+        if self.theoretical { rules.lifted() } else { rules }
     }
 
     /// Lengths without images were checked with the workload.

@@ -256,8 +256,12 @@ fn common(
 }
 
 /// The plan in which `degree` devices share a layer, where the runtime and the model allow one.
-fn shared(problem: &ResolvedScenario, weights: &FormatOption, degree: u64) -> Option<ParallelPlan> {
-    let runtime = &problem.runtime;
+fn shared(
+    problem: &ResolvedScenario,
+    (weights, kv): (&FormatOption, &str),
+    degree: u64,
+) -> Option<ParallelPlan> {
+    let rules = problem.rules();
     let experts = has_experts(&problem.graph);
     let roles = crate::cost::machine_builder::quantised(&weights.format, !experts);
     let limits = LegalLimits {
@@ -265,7 +269,7 @@ fn shared(problem: &ResolvedScenario, weights: &FormatOption, degree: u64) -> Op
         domain: degree,
         block: u64::MAX,
         scales: weights.format.block.map(|block| (block, roles)),
-        runtime: Some((runtime.id.as_str(), &runtime.parallelism)),
+        runtime: (!rules.lifted).then_some((&rules, kv)),
     };
     let plan = |moe_tp, ep| ParallelPlan { tp: degree, moe_tp, ep, ..ParallelPlan::SINGLE };
     let plans = if experts { [plan(degree, 1), plan(1, degree)] } else { [plan(1, 1), plan(degree, 1)] };

@@ -87,11 +87,12 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
                     stages,
                     offload: OffloadTarget::Nothing,
                     fits: 0,
+                    roles: problem.runtime.roles(&problem.formats[formats].kv, &plan),
                     prefills: false,
                 };
                 let laid = PreparedShape::new(problem, &shape);
                 let (fits, prefills) = (fits(problem, &laid), holds(problem, &laid, Phase::Prefill, plan.dp));
-                (shape.fits, shape.prefills) = (fits, prefills);
+                (shape.fits, shape.prefills) = (fits, prefills && shape.roles.prefill);
                 shapes.push(shape);
             }
         }
@@ -111,7 +112,7 @@ fn candidate(laid: &PreparedShape, pools: Vec<PoolPlan>) -> Candidate {
 /// Every deployment of one shape that prefills and decodes, within the limits.
 pub fn together(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
     let mut known = Vec::new();
-    for laid in laid {
+    for laid in laid.iter().filter(|laid| laid.shape.roles.aggregated) {
         let devices = laid.shape.plan.devices();
         let most = problem.cluster.devices() / devices;
         for replicas in (1..=most).filter(|count| room(problem, &sizes(&[(devices, *count)]))) {
@@ -163,9 +164,12 @@ pub fn apart(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
     }
     let all = problem.cluster.devices();
     for front in laid.iter().filter(|laid| laid.shape.prefills) {
-        for back in laid.iter().filter(|laid| !laid.shape.plan.sp && laid.shape.fits > 0) {
+        let decodes =
+            |laid: &&PreparedShape| laid.shape.roles.decode && !laid.shape.plan.sp && laid.shape.fits > 0;
+        for back in laid.iter().filter(decodes) {
             let (one, other) = (front.shape.plan.devices(), back.shape.plan.devices());
-            if front.shape.formats != back.shape.formats {
+            let pairs = problem.runtime.pairs(&front.shape.plan, &back.shape.plan);
+            if front.shape.formats != back.shape.formats || !pairs {
                 continue;
             }
             for backs in 1..=all.saturating_sub(one) / other {
@@ -254,7 +258,7 @@ impl Pair<'_, '_> {
 /// both, each at its best. Of two with the same workers a lighter load never lets more through.
 pub fn unlike(problem: &Problem, laid: &[PreparedShape], singles: &[Known]) -> Vec<Known> {
     let mut known = Vec::new();
-    let Some(goal) = goal(problem) else { return known };
+    let Some(goal) = goal(problem).filter(|_| problem.custom_router) else { return known };
     for formats in 0..problem.formats.len() {
         let of: Vec<&PreparedShape> =
             laid.iter().filter(|laid| laid.shape.formats == formats && even(problem, size(laid))).collect();
@@ -262,7 +266,7 @@ pub fn unlike(problem: &Problem, laid: &[PreparedShape], singles: &[Known]) -> V
         let mut kinds: Vec<PoolPlan> =
             fronts.map(|laid| pool(laid, PoolRole::Prefill, 0, laid.shape.plan.dp)).collect();
         let machine = problem.formats[formats].plain();
-        for laid in of.iter().filter(|laid| !laid.shape.plan.sp) {
+        for laid in of.iter().filter(|laid| laid.shape.roles.decode && !laid.shape.plan.sp) {
             let loads = (1..=laid.shape.fits).filter(|load| load.is_multiple_of(laid.shape.plan.dp));
             let paced = loads.map(|load| {
                 let at = laid.pool(1, load).load;
@@ -306,7 +310,9 @@ fn deploy(
             let candidate = Candidate { pools: pools.clone(), ..bare.clone() };
             let evaluation = candidate.evaluate(&Plain, problem, &mut ());
             let point = point(&evaluation.metrics);
-            if problem.missed_in_pools(&evaluation).next().is_none() {
+            let kv = &problem.formats[candidate.formats].kv;
+            let runs = problem.runtime.forbids(kv, &candidate.workers()).is_none();
+            if runs && problem.missed_in_pools(&evaluation).next().is_none() {
                 known.push(Known { candidate, point, shown: false, unlike: true });
             }
         }

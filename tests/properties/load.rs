@@ -1,6 +1,7 @@
 //! Latencies and memory never fall as load grows: what the bounds of the search rest on.
 
 use mantile::plan::parallel::Phase;
+use mantile::plan::rules::Roles;
 use mantile::quantity::read::Plain;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::point::place;
@@ -28,6 +29,7 @@ pub fn shape(candidate: &Candidate, pool: &PoolPlan) -> InstanceConfig {
         stages: pool.stages.clone(),
         offload: candidate.offload,
         fits: 1,
+        roles: Roles::ALL,
         prefills: true,
     }
 }

@@ -31,6 +31,7 @@ struct Small {
     axes: Option<Vec<Metric>>,
     runtime: &'static str,
     objective: &'static str,
+    router: bool,
     osl: u64,
     most: u64,
     traffic: Option<f64>,
@@ -72,8 +73,9 @@ fn small() -> impl Strategy<Value = Small> {
     let traffic = prop_oneof![3 => Just(None), 1 => (0.05..0.9).prop_map(Some)];
     let limit = || prop_oneof![2 => Just(None), 1 => (0.3..3.0).prop_map(Some)];
     let sizes = (axes, 2u64..2000, 3u64..=24);
-    (names, sizes, traffic, any::<bool>(), [limit(), limit(), limit()]).prop_map(
-        |((model, hardware, runtime, objective), (axes, osl, most), traffic, rate, limits)| Small {
+    (names, sizes, traffic, any::<[bool; 2]>(), [limit(), limit(), limit()]).prop_map(
+        |((model, hardware, runtime, objective), (axes, osl, most), traffic, [rate, router], limits)| Small {
+            router,
             model,
             hardware,
             axes,
@@ -135,7 +137,8 @@ impl Small {
         let none = LatencyLimits::default();
         let mut lengths = Lengths { isl: 1 << 12, osl: self.osl, prefix: 0 };
         let free = loop {
-            let problem = with(&asked, lengths, Traffic::Free, none, self.runtime);
+            let mut problem = with(&asked, lengths, Traffic::Free, none, self.runtime);
+            problem.custom_router = self.router;
             if most_requests(&problem) <= self.most {
                 break problem;
             }
@@ -154,6 +157,7 @@ impl Small {
         };
         let mut problem = with(&asked, lengths, traffic, limits, self.runtime);
         problem.offload = OffloadPolicy::Never;
+        problem.custom_router = self.router;
         problem
     }
 }

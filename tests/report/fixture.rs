@@ -133,6 +133,7 @@ fn phase(phase: Phase, scale: f64) -> PhaseTime {
 
 fn answer() -> OptimizeResult {
     let asked = ReportInputs {
+        theoretical: false,
         model: "maker/model".into(),
         hardware: "a box".into(),
         devices: 7,
@@ -166,6 +167,8 @@ fn answer() -> OptimizeResult {
     let best = candidate(true, 1.0);
     let held = |duty, label: &str, weights| PoolMemory { duty, label: label.into(), memory: memory(weights) };
     OptimizeResult {
+        theoretical: false,
+        plain: None,
         scenario: None,
         conflict: None,
         split_ratio: None,

@@ -36,7 +36,7 @@ impl fmt::Display for Case {
         writeln!(
             f,
             "{} with {} layers on {} by {}",
-            graph.model_type, graph.layers.value, cluster.id, runtime.0
+            graph.model_type, graph.layers.value, cluster.id, runtime.id
         )?;
         writeln!(f, "{} weights, {} cache, {:?}, {traffic:?}", formats.weights, formats.kv, stated.lengths)?;
         write!(f, "offload {:?}, {:#?}", self.candidate.offload, self.candidate.pools)

@@ -103,6 +103,15 @@ fn stopped(answer: &OptimizeResult) -> String {
     styled(BAD, &format!("NOT PROVED OPTIMAL: {by}; {gap}")) + "\n"
 }
 
+/// A warning before the headline if the rules of the runtime are lifted; otherwise empty.
+pub fn theoretical(inputs: &ReportInputs) -> String {
+    if !inputs.theoretical {
+        return String::new();
+    }
+    let text = format!("THEORETICAL: the rules of {} are lifted; it may not run this plan", inputs.runtime);
+    styled(BAD, &text) + "\n"
+}
+
 /// The runtime, with its version if given.
 fn runtime(inputs: &ReportInputs) -> String {
     let version = inputs.runtime_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
@@ -133,14 +142,15 @@ pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) 
     let line = wrap(&format!("{line}, {}", proof(answer)), width, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
-    let head = format!("{}{}", stopped(answer), styled(style, first));
+    let warnings = theoretical(&answer.question) + &stopped(answer);
+    let head = warnings + &styled(style, first);
     format!("{head}\n{rest}{}", wrap(&problem(&answer.question), width, 0, 2))
 }
 
 /// A given deployment, with its violations first.
 pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
     let ReportedDeployment { weight_format, kv_format, .. } = candidate;
-    let mut text = String::new();
+    let mut text = theoretical(inputs);
     let broken = &candidate.violations;
     if !broken.is_empty() {
         let verdict = match candidate.feasibility {

@@ -20,7 +20,8 @@ pub fn head(answer: &OptimizeResult, width: usize) -> String {
     let bound = bound
         .map_or_else(String::new, |(aim, bound)| format!("bound {}; ", format_metric(aim.metric, bound)));
     let problem = bound + &head::problem(&answer.question);
-    format!("{}\n{}", styled(BAD, verdict), wrap(&problem, width, 0, 2))
+    let lifted = head::theoretical(&answer.question);
+    format!("{lifted}{}\n{}", styled(BAD, verdict), wrap(&problem, width, 0, 2))
 }
 
 /// Rejection reasons, the most frequent first.

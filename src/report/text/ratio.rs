@@ -11,7 +11,9 @@ const CLOSE: f64 = 1e-9;
 
 /// The section; empty if there is no choice to report.
 pub fn ratio(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
-    let Some(ratio) = &answer.split_ratio else { return String::new() };
+    let router = super::screen::router(answer)
+        .map_or_else(String::new, |line| heading("Custom router", "") + &paragraph(&line));
+    let Some(ratio) = &answer.split_ratio else { return router };
     let now = best.figure(Metric::OutputTokS).unwrap_or(f64::NAN);
     let against =
         |value: f64| format!("{} ({})", format_metric(Metric::OutputTokS, value), change(now, value));
@@ -33,7 +35,7 @@ pub fn ratio(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
             )
         }
         (_, _, Some(each)) => format!("Disaggregated with mixed parallel configurations; {each}"),
-        (_, _, None) => return String::new(),
+        (_, _, None) => return router,
     };
-    heading("Prefill/decode disaggregation", "") + &paragraph(&verdict)
+    router + &heading("Prefill/decode disaggregation", "") + &paragraph(&verdict)
 }

@@ -203,6 +203,9 @@ fn gains(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> St
     if let Some(line) = aggregated.filter(|_| split && !shown).and_then(against) {
         text.push_str(&fact("aggregated", &line, width));
     }
+    if let Some(line) = router(answer) {
+        text.push_str(&fact("custom router", &line, width));
+    }
     text
 }
 
@@ -265,6 +268,14 @@ fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeploymen
         return String::new();
     }
     fact("defaults", &flags.join(" "), width)
+}
+
+/// The gain of a router with weights over the best plan of like workers.
+pub(super) fn router(answer: &OptimizeResult) -> Option<String> {
+    let plain = answer.plain.as_ref()?;
+    let metric = answer.question.optimize.first()?.metric;
+    let gain = change(plain.value, plain.best);
+    Some(format!("{} {gain} over the best plan of like workers, {}", word(metric), plain.label))
 }
 
 /// The words of a command; empty ones are omitted.

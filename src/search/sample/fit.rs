@@ -27,10 +27,12 @@ fn legal(problem: &Problem, candidate: &Candidate) -> bool {
     });
     let any = |duty| candidate.pools.iter().any(|pool| pool.role == duty);
     let apart = any(PoolRole::Prefill) || any(PoolRole::Decode);
-    let can = problem.workload.lengths.osl > 1
-        && problem.cluster.devices() > 1
-        && problem.runtime.1.iter().any(|degree| degree == "disagg");
+    let can =
+        problem.workload.lengths.osl > 1 && problem.cluster.devices() > 1 && problem.runtime.has("disagg");
+    let kv = &problem.formats[candidate.formats].kv;
     plans
+        && problem.runtime.forbids(kv, &candidate.workers()).is_none()
+        && (problem.custom_router || candidate.is_plain())
         && (!apart || (any(PoolRole::Prefill) && any(PoolRole::Decode) && can))
         && loaded(problem, candidate)
 }

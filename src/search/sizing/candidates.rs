@@ -57,7 +57,7 @@ fn holding<'a>(
         for InstanceLayout { formats, instance } in chunk {
             for &offload in offloads {
                 match shape(problem, *formats, instance, offload) {
-                    Ok(shape) if shape.fits > 0 => shapes.push((shape, instance)),
+                    Ok(shape) if shape.fits > 0 && shape.roles.aggregated => shapes.push((shape, instance)),
                     Ok(_) => {}
                     Err(reason) => refuse(&mut refused, &reason),
                 }

@@ -4,7 +4,7 @@ use super::PoolPair;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
-use crate::search::decode_options::LoadGap;
+use crate::search::load_gap::LoadGap;
 use crate::search::point::{Point, place, point};
 use crate::search::problem::Traffic;
 use crate::search::region::{Loads, Region, Span};
