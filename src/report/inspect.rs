@@ -54,35 +54,12 @@ pub fn text(inspected: &Inspected) -> String {
     if parameters.towers > 0 {
         lines.push(format!("              {} of them in encoders", grouped(parameters.towers)));
     }
-    if let Some(checkpoint) = &inspection.checkpoint {
-        lines.push(format!("  tensors     {} B stored", grouped(checkpoint.bytes)));
-        if checkpoint.scales > 0 {
-            let (bytes, scales) = (grouped(checkpoint.scale_bytes), grouped(checkpoint.scales));
-            lines.push(format!("              {bytes} B of them in {scales} scales"));
-        }
-    }
+    lines.extend(checkpoint(inspection));
     if let Some(reconciliation) = published_total {
         lines.extend(total::text(reconciliation));
     }
-    for tower in &inspection.towers {
-        let per_image = tower.flops_per_image.zip(tower.tokens_per_image);
-        let per_image = per_image.map_or("images of any size".to_owned(), |(flops, tokens)| {
-            format!("{} FLOP per image of {} tokens", grouped(flops), grouped(tokens))
-        });
-        lines.push(format!("  {:<11} {} parameters, {per_image}", tower.name, grouped(tower.parameters)));
-    }
-    let windowed = inspection.kv_bytes_per_token_windowed;
-    lines.push(format!("  KV cache    {} B per token at 16 bits", grouped(inspection.kv_bytes_per_token)));
-    if windowed > 0 {
-        lines.push(format!("              and {} B per token inside windows", grouped(windowed)));
-    }
-    if inspection.state_bytes_per_sequence > 0 {
-        let state = grouped(inspection.state_bytes_per_sequence);
-        lines.push(format!("  state       {state} B per sequence, independent of its length"));
-    }
-    let context =
-        inspection.max_context.map_or("not given".into(), |tokens| format!("{} tokens", grouped(tokens)));
-    lines.push(format!("  context     {context}"));
+    lines.extend(towers(inspection));
+    lines.extend(caches(inspection));
     lines.push(format!(
         "  head        {}",
         if inspection.tied { "tied to the embedding" } else { "separate weights" }
@@ -103,6 +80,50 @@ pub fn text(inspected: &Inspected) -> String {
         }
     }
     text
+}
+
+/// Bytes of the checkpoint's tensors.
+fn checkpoint(inspection: &Inspection) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(checkpoint) = &inspection.checkpoint {
+        lines.push(format!("  tensors     {} B stored", grouped(checkpoint.bytes)));
+        if checkpoint.scales > 0 {
+            let (bytes, scales) = (grouped(checkpoint.scale_bytes), grouped(checkpoint.scales));
+            lines.push(format!("              {bytes} B of them in {scales} scales"));
+        }
+    }
+    lines
+}
+
+/// Encoders, with the work of an image.
+fn towers(inspection: &Inspection) -> Vec<String> {
+    let mut lines = Vec::new();
+    for tower in &inspection.towers {
+        let per_image = tower.flops_per_image.zip(tower.tokens_per_image);
+        let per_image = per_image.map_or("images of any size".to_owned(), |(flops, tokens)| {
+            format!("{} FLOP per image of {} tokens", grouped(flops), grouped(tokens))
+        });
+        lines.push(format!("  {:<11} {} parameters, {per_image}", tower.name, grouped(tower.parameters)));
+    }
+    lines
+}
+
+/// KV cache, states and context.
+fn caches(inspection: &Inspection) -> Vec<String> {
+    let mut lines = Vec::new();
+    let windowed = inspection.kv_bytes_per_token_windowed;
+    lines.push(format!("  KV cache    {} B per token at 16 bits", grouped(inspection.kv_bytes_per_token)));
+    if windowed > 0 {
+        lines.push(format!("              and {} B per token inside windows", grouped(windowed)));
+    }
+    if inspection.state_bytes_per_sequence > 0 {
+        let state = grouped(inspection.state_bytes_per_sequence);
+        lines.push(format!("  state       {state} B per sequence, independent of its length"));
+    }
+    let context =
+        inspection.max_context.map_or("not given".into(), |tokens| format!("{} tokens", grouped(tokens)));
+    lines.push(format!("  context     {context}"));
+    lines
 }
 
 fn values(values: &[InspectedValue]) -> String {

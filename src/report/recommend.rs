@@ -383,12 +383,8 @@ pub fn recommend(
 
 /// The report of a rejected build.
 pub fn missed(name: &str, weight_formats: Vec<String>, unfit: &Unfit) -> RejectedBuild {
-    RejectedBuild {
-        name: name.to_string(),
-        weight_formats,
-        kind: unfit.kind.clone(),
-        reason: unfit.reason.clone(),
-    }
+    let Unfit { kind, reason, .. } = unfit.clone();
+    RejectedBuild { name: name.to_string(), weight_formats, kind, reason }
 }
 
 impl SearchSummary {

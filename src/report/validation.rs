@@ -192,6 +192,13 @@ pub fn text(found: &Validation) -> String {
         let header = ["memory per device", "n", "MdAPE", "p90", "bias", "cov. 80"];
         text.push_str(&table(&header, &held.collect::<Vec<_>>()));
     }
+    text + &choices(found) + &skipped(found)
+}
+
+/// Decision quality, in sentences.
+fn choices(found: &Validation) -> String {
+    let percent = |value: f64| format!("{:.1}", 100.0 * value);
+    let mut text = String::new();
     if let Some(d) = &found.overall.decision {
         text.push_str(&format!(
             "\n{} choices under a TPOT SLO in {} groups of comparable rows; rank correlation of throughput {:.2}\n",
@@ -211,6 +218,12 @@ pub fn text(found: &Validation) -> String {
             found.overall.too_small, found.overall.n
         ));
     }
+    text
+}
+
+/// Figures and rows that are not scored.
+fn skipped(found: &Validation) -> String {
+    let mut text = String::new();
     if !found.unscored.is_empty() {
         let told = found.unscored.iter().map(|one| format!("{} ({} rows)", one.column, one.rows));
         text.push_str(&format!("\nNot scored: {}\n", told.collect::<Vec<_>>().join(", ")));

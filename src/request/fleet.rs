@@ -72,27 +72,7 @@ impl FleetRequest {
     /// The inputs with every default, and the scenario of every system.
     fn resolved(&self, catalog: &Catalog) -> Result<(FleetInputs, Scenario), Error> {
         let mut assumed = Vec::new();
-        let mut filed = self.fleet.clone();
-        if let Some(requests) = &self.trace {
-            filed.buckets = buckets(requests)?;
-            assumed.push("lengths of the trace are rounded up to powers of two".to_string());
-        }
-        if !self.offers.is_empty() {
-            filed.offers = self.offers.iter().map(|name| offered(name)).collect();
-        }
-        if filed.buckets.is_empty() {
-            for id in TRAFFIC {
-                let workload: Workload = catalog.load(id)?;
-                let Workload { isl, osl, prefix, .. } = workload;
-                filed.buckets.push(TrafficBucket { isl, osl, rate: 1.0, prefix, model: None });
-            }
-            assumed.push(format!("traffic: 1 request/s of each of the workloads {}", TRAFFIC.join(", ")));
-        }
-        if filed.offers.is_empty() {
-            filed.offers = OFFERS.iter().map(|name| offered(name)).collect();
-            assumed.push(format!("offers: any number of {}", OFFERS.join(", ")));
-        }
-        filed.check()?;
+        let filed = self.filed(catalog, &mut assumed)?;
         let model = self.model.clone().or(filed.model.clone());
         if model.is_none() && filed.buckets.iter().any(|bucket| bucket.model.is_none()) {
             assumed.push(format!("model: {DEFAULT_MODEL}"));
@@ -141,6 +121,32 @@ impl FleetRequest {
             assumed,
         };
         Ok((inputs, scenario))
+    }
+
+    /// Traffic and offers, with the defaults of both listed in `assumed`.
+    fn filed(&self, catalog: &Catalog, assumed: &mut Vec<String>) -> Result<FleetFile, Error> {
+        let mut filed = self.fleet.clone();
+        if let Some(requests) = &self.trace {
+            filed.buckets = buckets(requests)?;
+            assumed.push("lengths of the trace are rounded up to powers of two".to_string());
+        }
+        if !self.offers.is_empty() {
+            filed.offers = self.offers.iter().map(|name| offered(name)).collect();
+        }
+        if filed.buckets.is_empty() {
+            for id in TRAFFIC {
+                let workload: Workload = catalog.load(id)?;
+                let Workload { isl, osl, prefix, .. } = workload;
+                filed.buckets.push(TrafficBucket { isl, osl, rate: 1.0, prefix, model: None });
+            }
+            assumed.push(format!("traffic: 1 request/s of each of the workloads {}", TRAFFIC.join(", ")));
+        }
+        if filed.offers.is_empty() {
+            filed.offers = OFFERS.iter().map(|name| offered(name)).collect();
+            assumed.push(format!("offers: any number of {}", OFFERS.join(", ")));
+        }
+        filed.check()?;
+        Ok(filed)
     }
 }
 

@@ -2,21 +2,22 @@
 //!
 //! Contains no formula: members are resolved one by one, as any other hardware.
 
+mod builder;
+
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::ops::Range;
 use std::rc::Rc;
+
+use builder::{RigBuilder, RigFacts};
 
 use super::catalog::{Catalog, read_entry};
 use super::model::ResolvedModel;
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::PricedLink;
-use crate::graph::model::ModelGraph;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::{LegalLimits, caches, check, has_experts};
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::datum::{Datum, Source};
-use crate::search::placement::price::{DeviceGroup, Disk, Hop, HostCapacity, PlacementProblem};
+use crate::search::placement::price::PlacementProblem;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
 use crate::spec::device::{Device, Price};
 use crate::spec::error::Error;
@@ -69,126 +70,6 @@ pub struct ResolvedRig {
 
 /// Maximum number of ways to share layers inside groups.
 const MOST_WAYS: usize = 64;
-
-/// The members of a rig while its problems are built.
-struct RigBuilder<'a> {
-    catalog: &'a Catalog,
-    scenario: &'a Scenario,
-    rig: &'a Rig,
-    model: (ResolvedModel, ModelGraph),
-    seats: Vec<PlacedMember>,
-    runtimes: Vec<String>,
-    /// Resolved members by index and number of devices that share a layer.
-    known: RefCell<HashMap<(usize, u64), Rc<ResolvedScenario>>>,
-}
-
-/// The parts of a placement problem that are the same for every way to share layers.
-struct RigFacts<'a> {
-    wires: Vec<(usize, usize, PricedLink<Datum>)>,
-    weights: &'a FormatOption,
-    kv: &'a FormatOption,
-    concurrency: u64,
-    /// The model cannot be cut into stages.
-    uncut: bool,
-}
-
-impl RigBuilder<'_> {
-    /// The member in seat `at` as a cluster of `devices` devices.
-    fn member(&self, at: usize, devices: u64) -> Result<Rc<ResolvedScenario>, Error> {
-        let seat = &self.seats[at];
-        if let Some(member) = self.known.borrow().get(&(seat.member, devices)) {
-            return Ok(member.clone());
-        }
-        let runtime = Some(self.runtimes[at].clone());
-        let own = Scenario { runtime, objective: None, ..self.scenario.clone() };
-        let cluster = seat.cluster(self.rig, devices)?;
-        let member = Rc::new(ResolvedScenario::placed(self.catalog, &own, self.model.clone(), cluster)?);
-        self.known.borrow_mut().insert((seat.member, devices), member.clone());
-        Ok(member)
-    }
-
-    /// The groups of `degree` devices in seat `at`; `None` where the runtime or the model allows no such group.
-    fn groups(
-        &self,
-        at: usize,
-        degree: u64,
-        facts: &RigFacts<'_>,
-        offload: bool,
-    ) -> Result<Option<Vec<DeviceGroup>>, Error> {
-        let (seat, member) = (&self.seats[at], self.member(at, degree)?);
-        let Some(plan) = shared(&member, facts.weights, degree) else { return Ok(None) };
-        let number = |host: &Option<String>| self.rig.hosts.keys().position(|key| Some(key) == host.as_ref());
-        let on_host: f64 =
-            self.seats.iter().filter(|other| other.host == seat.host).map(|other| other.count as f64).sum();
-        let host = member.cluster.host.as_ref().filter(|_| offload);
-        let link = seat.device.host_link.as_ref().filter(|_| offload);
-        let groups = seat.count / degree;
-        let group = |group: u64| -> Result<DeviceGroup, Error> {
-            let name = if groups > 1 { format!("{}/{}", seat.name, group + 1) } else { seat.name.clone() };
-            Ok(DeviceGroup {
-                name,
-                devices: degree,
-                machine: member.machine(facts.weights, facts.kv)?,
-                plan,
-                host_link: link.map(|link| link.bandwidth.datum("host_bandwidth")),
-                host: host
-                    .and_then(|host| Some((number(&seat.host)?, host.memory.as_ref()?.value)))
-                    .map(|(number, bytes)| HostCapacity { number, bytes }),
-                // Storage is not shared: each device has its part.
-                disk: host.and_then(|host| {
-                    let rate = host.storage_read.as_ref()?.datum("storage_read");
-                    Some(Disk { rate, bytes: host.storage.as_ref()?.value / on_host })
-                }),
-            })
-        };
-        (0..groups).map(group).collect::<Result<Vec<_>, Error>>().map(Some)
-    }
-
-    /// Links between groups, in both directions: the rig's wires, and those inside a seat. `parts` has the groups of
-    /// each seat.
-    fn hops(&self, parts: &[Range<usize>], facts: &RigFacts<'_>) -> Vec<Hop> {
-        let mut hops = Vec::new();
-        if facts.uncut {
-            return hops;
-        }
-        let mut join = |from: usize, to: usize, link: &PricedLink<Datum>| {
-            hops.push(Hop { from, to, link: link.clone() });
-            hops.push(Hop { from: to, to: from, link: link.clone() });
-        };
-        // Nodes beyond the seats are switches: one index after all groups.
-        let count = parts.last().map_or(0, |part| part.end);
-        let place = |node: usize| parts.get(node).cloned().unwrap_or(count..count + 1);
-        for (a, b, link) in &facts.wires {
-            place(*a).for_each(|a| place(*b).for_each(|b| join(a, b, link)));
-        }
-        for (seat, part) in self.seats.iter().zip(parts) {
-            let inner = seat.joined.as_ref().map(priced);
-            for (a, b) in part.clone().flat_map(|a| (a + 1..part.end).map(move |b| (a, b))) {
-                inner.iter().for_each(|link| join(a, b, link));
-            }
-        }
-        hops
-    }
-
-    /// The problem in which `degrees` devices of each seat share layers, where that is legal.
-    fn problem(
-        &self,
-        degrees: &[u64],
-        facts: &RigFacts<'_>,
-        offload: bool,
-    ) -> Result<Option<PlacementProblem>, Error> {
-        let first = self.member(0, 1)?;
-        let (mut members, mut parts) = (Vec::new(), Vec::new());
-        for (at, &degree) in degrees.iter().enumerate() {
-            let Some(groups) = self.groups(at, degree, facts, offload)? else { return Ok(None) };
-            parts.push(members.len()..members.len() + groups.len());
-            members.extend(groups);
-        }
-        let hops = self.hops(&parts, facts);
-        let (graph, lengths, concurrency) = (first.graph.clone(), first.lengths(), facts.concurrency);
-        Ok(Some(PlacementProblem { graph, members, hops, lengths, concurrency }))
-    }
-}
 
 impl ResolvedRig {
     /// Resolves `rig` for `scenario`, with `concurrency` concurrent requests.

@@ -11,6 +11,7 @@ use crate::search::fleet::{Bucket, Fleet, FleetBounds, FleetObjective, SystemKin
 use crate::search::mip::solve::SolveBudget;
 use crate::search::outcome::Status;
 use crate::search::problem::Problem;
+use crate::spec::cluster::Cluster;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricingTerms};
 use crate::spec::limits::{BUDGET_HOUR, MAX_DEVICES};
@@ -18,6 +19,32 @@ use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::{DEFAULT_MODEL, ResolvedScenario};
+
+/// The models of a fleet, and the model of each bucket.
+struct FleetModels {
+    models: Vec<(String, ResolvedModel, ModelGraph)>,
+    of_bucket: Vec<usize>,
+}
+
+impl FleetModels {
+    fn of(catalog: &Catalog, inputs: &FleetInputs, scenario: &Scenario) -> Result<FleetModels, Error> {
+        let mut models: Vec<(String, ResolvedModel, ModelGraph)> = Vec::new();
+        let mut of_bucket = Vec::new();
+        for bucket in &inputs.buckets {
+            let name = bucket.model.as_deref().or(scenario.model.as_deref()).unwrap_or(DEFAULT_MODEL);
+            let known = models.iter().position(|(known, _, _)| known == name);
+            of_bucket.push(match known {
+                Some(at) => at,
+                None => {
+                    let (model, graph) = catalog.built(name)?;
+                    models.push((name.to_owned(), model, graph));
+                    models.len() - 1
+                }
+            });
+        }
+        Ok(FleetModels { models, of_bucket })
+    }
+}
 
 /// Every offer in every configuration, with its capacity for every bucket.
 ///
@@ -34,20 +61,7 @@ pub fn build_problem(
     FleetFile { model: None, buckets, offers, limits }.check()?;
     asked.budget_usd_per_hour.map_or(Ok(()), |usd| BUDGET_HOUR.check("budget-hour", usd))?;
     asked.max_devices.map_or(Ok(()), |devices| MAX_DEVICES.check_whole("max-devices", devices))?;
-    let mut models: Vec<(String, ResolvedModel, ModelGraph)> = Vec::new();
-    let mut of_bucket = Vec::new();
-    for bucket in &asked.buckets {
-        let name = bucket.model.as_deref().or(scenario.model.as_deref()).unwrap_or(DEFAULT_MODEL);
-        let known = models.iter().position(|(known, _, _)| known == name);
-        of_bucket.push(match known {
-            Some(at) => at,
-            None => {
-                let (model, graph) = catalog.built(name)?;
-                models.push((name.to_owned(), model, graph));
-                models.len() - 1
-            }
-        });
-    }
+    let FleetModels { models, of_bucket } = FleetModels::of(catalog, &asked, &scenario)?;
     let more = format!(
         "plans are searched for {SEARCHED} of {} buckets: the others use those plans, or equal replicas",
         asked.buckets.len()
@@ -56,77 +70,92 @@ pub fn build_problem(
         asked.assumed.push(more);
     }
     asked.models = models.iter().map(|(_, model, _)| model.name.clone()).collect();
-    let fleet_buckets = asked.buckets.iter().zip(&of_bucket).map(|(bucket, model)| Bucket {
-        name: format!("{} in, {} out", bucket.isl, bucket.osl),
-        model: *model,
-        rate: bucket.rate,
-        osl: bucket.osl,
-    });
-    let mut fleet = Fleet { buckets: fleet_buckets.collect(), ..Fleet::default() };
-    let clusters: Vec<_> =
+    let clusters: Vec<Cluster> =
         asked.offers.iter().map(|offer| catalog.hardware(&offer.hardware)).collect::<Result<_, _>>()?;
     let pairs: Vec<(usize, usize)> = (0..asked.offers.len())
         .flat_map(|offer| (0..models.len()).map(move |model| (offer, model)))
         .collect();
-    let looked: Vec<Result<(Arc<Problem>, Vec<SystemTrial>), String>> =
-        control.each(&pairs, |&(offer, model)| {
-            let (_, found, graph) = &models[model];
-            let found = (found.clone(), graph.clone());
-            let on = |fault: Error| {
-                format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
-            };
-            let resolved =
-                ResolvedScenario::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
-            let problem = resolved.problem().map_err(on)?;
-            let tried = try_systems(&resolved, &problem, &asked, offer, |bucket| of_bucket[bucket] == model)?;
-            Ok((Arc::new(problem), tried))
-        });
-    let (mut names, mut shapes, mut unserved) = (Vec::new(), Vec::new(), Vec::new());
-    for offer in &asked.offers {
-        let terms = offer.terms.map_or("", PricingTerms::name);
-        let name = format!("{} {terms}", offer.hardware).trim().to_string();
-        fleet.supplies.push(SystemSupply { name, available: offer.available });
-    }
-    for (&(offer, model), found) in pairs.iter().zip(looked) {
-        let (problem, tried) = match found {
-            Ok(found) => found,
-            Err(reason) => {
-                unserved.push(reason);
-                continue;
-            }
+    let found = control.each(&pairs, |&(offer, model)| {
+        let (_, found, graph) = &models[model];
+        let found = (found.clone(), graph.clone());
+        let on = |fault: Error| {
+            format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
         };
-        for one in tried {
-            let name = format!("{} as {}", fleet.supplies[offer].name, one.plan);
-            let (usd_per_hour, devices) = (one.usd_per_hour, clusters[offer].devices());
-            fleet.kinds.push(SystemKind {
-                name,
-                supply_index: offer,
-                model,
-                usd_per_hour,
-                devices,
-                rates: one.rates,
-            });
-            names.push(SystemName {
-                hardware: clusters[offer].name.clone(),
-                offer: one.terms,
-                model: asked.models[model].clone(),
-                plan: one.plan,
-            });
-            shapes.push(RateOrigin { problem: problem.clone(), shape: one.shape, buckets: one.buckets });
-        }
-    }
-    for (at, bucket) in fleet.buckets.iter().enumerate() {
-        if !fleet.kinds.iter().any(|kind| kind.rates[at].is_some()) {
-            let model = &asked.models[bucket.model];
-            unserved.push(format!("{} of {model}: no offer serves it within the limits", bucket.name));
-        }
-    }
+        let resolved =
+            ResolvedScenario::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
+        let problem = resolved.problem().map_err(on)?;
+        let trials = try_systems(&resolved, &problem, &asked, offer, |bucket| of_bucket[bucket] == model)?;
+        Ok((Arc::new(problem), trials))
+    });
     let bounds = FleetBounds {
         usd_per_hour: asked.budget_usd_per_hour,
         devices: asked.max_devices,
         spare: asked.spare,
     };
-    Ok(FleetProblem { scenario, asked, fleet, bounds, names, shapes, unserved })
+    let fleet = empty_fleet(&asked, &of_bucket);
+    let (names, shapes, unserved) = (vec![], vec![], vec![]);
+    let mut problem = FleetProblem { scenario, asked, fleet, bounds, names, shapes, unserved };
+    for ((offer, model), found) in pairs.into_iter().zip(found) {
+        match found {
+            Ok(found) => add_kinds(&mut problem, (offer, model), &clusters[offer], found),
+            Err(reason) => problem.unserved.push(reason),
+        }
+    }
+    add_unserved(&mut problem);
+    Ok(problem)
+}
+
+/// Buckets and offers, without any kind of system.
+fn empty_fleet(asked: &FleetInputs, of_bucket: &[usize]) -> Fleet {
+    let buckets = asked.buckets.iter().zip(of_bucket).map(|(bucket, model)| Bucket {
+        name: format!("{} in, {} out", bucket.isl, bucket.osl),
+        model: *model,
+        rate: bucket.rate,
+        osl: bucket.osl,
+    });
+    let supplies = asked.offers.iter().map(|offer| {
+        let terms = offer.terms.map_or("", PricingTerms::name);
+        let name = format!("{} {terms}", offer.hardware).trim().to_string();
+        SystemSupply { name, available: offer.available }
+    });
+    Fleet { buckets: buckets.collect(), supplies: supplies.collect(), ..Fleet::default() }
+}
+
+/// The configurations of one offer with one model.
+fn add_kinds(
+    fleet: &mut FleetProblem,
+    (offer, model): (usize, usize),
+    cluster: &Cluster,
+    (problem, trials): (Arc<Problem>, Vec<SystemTrial>),
+) {
+    for trial in trials {
+        fleet.fleet.kinds.push(SystemKind {
+            name: format!("{} as {}", fleet.fleet.supplies[offer].name, trial.plan),
+            supply_index: offer,
+            model,
+            usd_per_hour: trial.usd_per_hour,
+            devices: cluster.devices(),
+            rates: trial.rates,
+        });
+        fleet.names.push(SystemName {
+            hardware: cluster.name.clone(),
+            offer: trial.terms,
+            model: fleet.asked.models[model].clone(),
+            plan: trial.plan,
+        });
+        let (problem, buckets) = (problem.clone(), trial.buckets);
+        fleet.shapes.push(RateOrigin { problem, shape: trial.shape, buckets });
+    }
+}
+
+/// Names the buckets that no kind of system serves.
+fn add_unserved(fleet: &mut FleetProblem) {
+    for (at, bucket) in fleet.fleet.buckets.iter().enumerate() {
+        if !fleet.fleet.kinds.iter().any(|kind| kind.rates[at].is_some()) {
+            let model = &fleet.asked.models[bucket.model];
+            fleet.unserved.push(format!("{} of {model}: no offer serves it within the limits", bucket.name));
+        }
+    }
 }
 
 /// The best mix; if infeasible, the reasons and the part of the traffic that can be served.

@@ -4,7 +4,7 @@ use super::RecommendRequest;
 use crate::report::recommend::{PaymentMode, Requirements};
 use crate::spec::error::Error;
 use crate::spec::limits::{BUDGET, BUDGET_HOUR, CONTEXT, ISL, Limit, MAX_WATTS, OSL, TARGET, USERS};
-use crate::spec::objective::LatencyLimits;
+use crate::spec::objective::{LatencyLimits, Workload};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::DEFAULT_MODEL;
@@ -12,92 +12,36 @@ use crate::store::resolved_scenario::DEFAULT_MODEL;
 impl RecommendRequest {
     /// The scenario for every system, and the requirements as reported.
     pub(super) fn requirements(&self, catalog: &Catalog) -> Result<(Scenario, Requirements), Error> {
-        let refuse = |key: &str, instead: &str| {
-            let found = format!("--{key}, which `recommend` sets itself");
-            Error::new(key, found, format!("--{instead}"), format!("set --{instead} instead"))
-        };
-        let stated = &self.scenario;
-        if stated.concurrency.is_some() || stated.rate.is_some() {
-            let key = if stated.rate.is_some() { "rate" } else { "concurrency" };
-            return Err(refuse(key, "users"));
-        }
-        if stated.tpot.is_some() {
-            return Err(refuse("tpot", "target-tok-s"));
-        }
-        if self.context.is_some() && stated.isl.is_some() {
-            let fix = "set --context, or --isl with --prefix";
-            return Err(Error::new("context", "both --context and --isl", "one of them", fix));
-        }
-        if stated.hardware.is_some() && !self.only.is_empty() {
-            let fix = "set --only to filter the catalogue, or --hardware for one machine";
-            return Err(Error::new("only", "both --only and --hardware", "one of them", fix));
-        }
-        USERS.check_whole("users", self.users)?;
+        self.check_flags()?;
+        let given = &self.scenario;
         let mut assumed = Vec::new();
-        let (objective, workload) = catalog.aim(stated, false)?;
+        let (objective, workload) = catalog.aim(given, false)?;
         // The same objective, and so the same SLOs, on every system.
-        let mut scenario = Scenario { objective: Some(objective.id.clone()), ..stated.clone() };
+        let mut scenario = Scenario { objective: Some(objective.id.clone()), ..given.clone() };
         let limits = objective.limits;
-        let target = match (self.target_tok_s, limits.tpot) {
-            (Some(target), _) => target,
-            (None, Some(tpot)) => {
-                assumed.push(format!(
-                    "target: {} tok/s per user, the TPOT SLO of `{}`",
-                    1.0 / tpot,
-                    workload.id
-                ));
-                1.0 / tpot
-            }
-            (None, None) => {
-                let fix = "set the output tokens per second for every user, e.g. --target-tok-s 20";
-                return Err(Error::new("target-tok-s", "no target and no TPOT SLO", "a target speed", fix));
-            }
-        };
-        TARGET.check("target-tok-s", target)?;
+        let target = self.target(limits.tpot, &workload.id, &mut assumed)?;
         scenario.tpot = Some(format!("{} s", 1.0 / target));
-        let (mut isl, osl, mut prefix) = (workload.isl, workload.osl, workload.prefix);
-        if let Some(text) = &self.context {
-            let context = tokens(text)?;
-            if context <= osl {
-                let expected = format!("more than the {osl} output tokens");
-                return Err(Error::new(
-                    "context",
-                    format!("`{text}`"),
-                    expected,
-                    "increase it, or lower --osl",
-                ));
-            }
-            let fresh = isl - prefix;
-            isl = context - osl;
-            if stated.prefix.is_none() && isl > fresh {
-                prefix = isl - fresh;
-                assumed.push(format!(
-                    "{fresh} of the {isl} prompt tokens are new in each request; the others are earlier turns and \
-                     cached (--prefix 0: no cache)"
-                ));
-            }
+        let (isl, prefix) = self.prompt(&workload, &mut assumed)?;
+        if self.context.is_some() {
             (scenario.isl, scenario.prefix) = (Some(isl), Some(prefix));
-        } else if stated.isl.is_none() {
-            assumed.push(format!("ISL {isl}, OSL {osl}: the workload `{}`", workload.id));
         }
-        if stated.model.is_none() && stated.hardware.is_none() {
+        if given.model.is_none() && given.hardware.is_none() {
             assumed.push(format!("model: {DEFAULT_MODEL}"));
         }
-        let limit = limits.ttft.filter(|_| stated.ttft.is_none());
-        if let Some(ttft) = limit {
+        if let Some(ttft) = limits.ttft.filter(|_| given.ttft.is_none()) {
             assumed.push(format!("TTFT ≤ {ttft} s, the SLO of `{}` (--ttft none: no limit)", workload.id));
         }
         let budget = |limit: &Limit, text: &Option<String>| {
             text.as_deref().map(|text| dollars(limit, text)).transpose()
         };
         let budget_usd = budget(&BUDGET, &self.budget)?;
-        let sought = Requirements {
+        let requirements = Requirements {
             model: None,
             hardware: None,
             target_tok_s: target,
             users: self.users,
             isl,
-            osl,
+            osl: workload.osl,
             prefix,
             limits: LatencyLimits { tpot: Some(1.0 / target), ..limits },
             budget_usd,
@@ -107,7 +51,76 @@ impl RecommendRequest {
             only: self.only.clone(),
             assumed,
         };
-        Ok((scenario, sought))
+        Ok((scenario, requirements))
+    }
+
+    /// Refuses values that `recommend` sets itself, and pairs that contradict each other.
+    fn check_flags(&self) -> Result<(), Error> {
+        let refuse = |key: &str, instead: &str| {
+            let found = format!("--{key}, which `recommend` sets itself");
+            Err(Error::new(key, found, format!("--{instead}"), format!("set --{instead} instead")))
+        };
+        let given = &self.scenario;
+        if given.rate.is_some() {
+            return refuse("rate", "users");
+        }
+        if given.concurrency.is_some() {
+            return refuse("concurrency", "users");
+        }
+        if given.tpot.is_some() {
+            return refuse("tpot", "target-tok-s");
+        }
+        if self.context.is_some() && given.isl.is_some() {
+            let fix = "set --context, or --isl with --prefix";
+            return Err(Error::new("context", "both --context and --isl", "one of them", fix));
+        }
+        if given.hardware.is_some() && !self.only.is_empty() {
+            let fix = "set --only to filter the catalogue, or --hardware for one machine";
+            return Err(Error::new("only", "both --only and --hardware", "one of them", fix));
+        }
+        USERS.check_whole("users", self.users)
+    }
+
+    /// Output tokens per second for every user: as given, else from the TPOT SLO of the workload.
+    fn target(&self, tpot: Option<f64>, workload: &str, assumed: &mut Vec<String>) -> Result<f64, Error> {
+        let target = match (self.target_tok_s, tpot) {
+            (Some(target), _) => target,
+            (None, Some(tpot)) => {
+                assumed.push(format!("target: {} tok/s per user, the TPOT SLO of `{workload}`", 1.0 / tpot));
+                1.0 / tpot
+            }
+            (None, None) => {
+                let fix = "set the output tokens per second for every user, e.g. --target-tok-s 20";
+                return Err(Error::new("target-tok-s", "no target and no TPOT SLO", "a target speed", fix));
+            }
+        };
+        TARGET.check("target-tok-s", target)?;
+        Ok(target)
+    }
+
+    /// ISL and cached prefix: of the workload, or of a context whose earlier turns are cached.
+    fn prompt(&self, workload: &Workload, assumed: &mut Vec<String>) -> Result<(u64, u64), Error> {
+        let Workload { isl, osl, prefix, .. } = *workload;
+        let Some(text) = &self.context else {
+            if self.scenario.isl.is_none() {
+                assumed.push(format!("ISL {isl}, OSL {osl}: the workload `{}`", workload.id));
+            }
+            return Ok((isl, prefix));
+        };
+        let context = tokens(text)?;
+        if context <= osl {
+            let (found, expected) = (format!("`{text}`"), format!("more than the {osl} output tokens"));
+            return Err(Error::new("context", found, expected, "increase it, or lower --osl"));
+        }
+        let (fresh, isl) = (isl - prefix, context - osl);
+        if self.scenario.prefix.is_some() || isl <= fresh {
+            return Ok((isl, prefix));
+        }
+        assumed.push(format!(
+            "{fresh} of the {isl} prompt tokens are new in each request; the others are earlier turns and cached \
+             (--prefix 0: no cache)"
+        ));
+        Ok((isl, isl - fresh))
     }
 }
 
