@@ -254,8 +254,8 @@ pub fn classes(graph: &ModelGraph) -> Vec<ModelClass> {
     let latent = any(|operator| matches!(operator, Operator::LatentAttention { .. }));
     let indexed = any(|operator| matches!(operator, Operator::Indexer { .. }));
     let bounded = any(|operator| {
-        let Operator::Attention { reach, .. } = operator else { return false };
-        matches!(reach, AttentionMask::Window(_) | AttentionMask::Chunk(_))
+        let Operator::Attention(attention) = operator else { return false };
+        matches!(attention.mask, AttentionMask::Window(_) | AttentionMask::Chunk(_))
     });
     let experts = has_experts(graph);
     let known = [
@@ -276,8 +276,8 @@ pub fn classes(graph: &ModelGraph) -> Vec<ModelClass> {
 fn heads(graph: &ModelGraph) -> Vec<(u64, u64)> {
     let mut heads = Vec::new();
     for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
-        if let Operator::Attention { heads: all, kv_heads, .. } = &node.operator {
-            let pair = (all.value, kv_heads.value);
+        if let Operator::Attention(attention) = &node.operator {
+            let pair = (attention.heads.value, attention.kv_heads.value);
             if !heads.contains(&pair) {
                 heads.push(pair);
             }

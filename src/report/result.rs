@@ -99,7 +99,7 @@ impl OptimizeResult {
 }
 
 /// The best plan of like workers: any router balances their requests.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlainPlan {
     /// The plan in one line.
     pub notation: String,
