@@ -246,6 +246,7 @@ fn answer() -> OptimizeResult {
                 source: "https://example.org".into(),
             }),
         }),
+        runtimes: vec![],
         assumptions: vec![
             assumption("launch", "5 µs", "borrowed from a neighbour"),
             assumption("host", "1 ms", "borrowed from a neighbour"),
