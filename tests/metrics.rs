@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 /// A deployment with a price and a power: every metric is known.
 fn scenario() -> Scenario {
-    Scenario { concurrency: Some(8), ..Scenario::of("Llama-3.1-8B", "1xh100") }
+    let weight_format = Some("bf16".into());
+    Scenario { concurrency: Some(8), weight_format, ..Scenario::of("Llama-3.1-8B", "1xh100") }
 }
 
 fn estimated() -> EstimateResult {
@@ -51,9 +52,11 @@ fn the_report_and_its_rows_have_the_metrics_in_the_order_of_the_table() {
     assert_eq!(keys, columns);
     assert_eq!(keys.len(), MetricsReport::COLUMNS.len());
 
-    let csv = rows::csv(std::slice::from_ref(&report.candidate), &report.question);
-    let (header, row) = csv.split_once('\n').unwrap();
-    let cells: Vec<(&str, &str)> = header.split(',').zip(row.trim_end().split(',')).collect();
+    let written = rows::csv(std::slice::from_ref(&report.candidate), &report.question);
+    let mut table = csv::Reader::from_reader(written.as_bytes());
+    let header = table.headers().unwrap().clone();
+    let row = table.records().next().unwrap().unwrap();
+    let cells: Vec<(&str, &str)> = header.iter().zip(row.iter()).collect();
     let at =
         |name: &str| cells.iter().position(|(column, _)| *column == name).unwrap_or_else(|| panic!("{name}"));
     for (metric, read) in MetricsReport::COLUMNS {

@@ -125,7 +125,11 @@ impl UserDefaults {
 
     /// The fault with its file or variable, if a default caused it.
     pub fn located(&self, fault: Error) -> Error {
-        let key = fault.key.replace('-', "_");
+        // A device is named by the hardware.
+        let key = match fault.key.replace('-', "_") {
+            key if key == "device" => "hardware".to_owned(),
+            key => key,
+        };
         match self.applied.get().into_iter().flatten().find(|one| one.key == key) {
             Some(one) => fault.in_file(&one.source),
             None => fault,

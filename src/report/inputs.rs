@@ -69,7 +69,7 @@ pub struct ReportInputs {
     /// KV formats considered, with reasons.
     pub kv_formats: Vec<String>,
     /// Warnings, e.g. about ignored keys of the model's configuration.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
