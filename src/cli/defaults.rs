@@ -61,7 +61,7 @@ pub struct UserDefaults {
     sources: Vec<Vec<UserDefault>>,
     /// The file that was read.
     pub file: Option<PathBuf>,
-    /// What a command took from here.
+    /// The defaults that the command applied.
     pub applied: AppliedDefaults,
 }
 
@@ -227,7 +227,7 @@ mod tests {
     fn a_key_replaces_the_weaker_keys_that_exclude_it_or_depend_on_it() {
         let file = json!({"hardware": "8xh100", "usd_per_device_hour": 2.0, "rate": 3.0, "percentile": "p90",
                           "runtime": "sglang", "runtime_version": "1"});
-        let of = |flags: Value| defaults(&[file.clone()]).under(scenario(flags), |_| true);
+        let of = |flags: Value| defaults(std::slice::from_ref(&file)).under(scenario(flags), |_| true);
         let all = of(json!({}));
         assert_eq!((all.usd_per_device_hour, all.rate), (Some(2.0), Some(3.0)));
         let other = of(json!({"hardware": "4xl40s", "concurrency": 5, "runtime": "vllm"}));

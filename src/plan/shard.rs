@@ -21,10 +21,6 @@ pub type Elements = [u64; ROLES];
 
 /// A device's share of one operator, or a collective.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all tasks compute, and the search reads them all the time"
-)]
 pub enum Task {
     /// The operator with the dimensions and weights of this device.
     Compute {

@@ -15,7 +15,7 @@ pub trait Reading {
     fn datum(&self, datum: &Datum) -> Qty<Self::N>;
     /// Converts an integer of the model structure.
     fn count(&self, count: Count) -> Qty<Self::N>;
-    /// What `make` computes, in a scope inside the current one: numbers that it makes are filed under
+    /// The result of `make`, in a scope inside the current one: numbers that it makes are filed under
     /// `outer/scope`, e.g. `decode/moe_layer/attention`. An empty scope is the current one.
     fn within<T>(&self, scope: Arguments<'_>, make: impl FnOnce() -> T) -> T;
 }

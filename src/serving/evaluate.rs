@@ -310,7 +310,7 @@ pub fn judge<R: Reading>(
 ) -> Metrics<Qty<R::N>> {
     let PoolMetrics { ttft, tpot, e2e, output, devices, power: drawn, context, .. } = *share;
     let bill = terms.bill.as_ref().map(|bill| {
-        read.within(format_args!("usd_per_second"), || usd_per_second(devices, drawn, bill).result())
+        read.within(format_args!("usd_per_hour"), || usd_per_second(devices, drawn, bill).result())
     });
     let usd =
         bill.map(|bill| read.within(format_args!("usd_per_mtok"), || usd_per_token(bill, output).result()));

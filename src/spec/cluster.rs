@@ -219,7 +219,7 @@ fn check_counts(system: &System, device: &Device, nodes: u64, per_node: u64) -> 
 /// Each tier joins whole units of the tier inside it. Part of a node may end in a partial unit: tiers of up to `partial`
 /// devices keep their sizes.
 fn check_tiers(tiers: &[Tier], partial: u64) -> Result<(), Error> {
-    let cuts = |pair: &&[Tier]| pair[1].devices > partial && pair[1].devices % pair[0].devices != 0;
+    let cuts = |pair: &&[Tier]| pair[1].devices > partial && !pair[1].devices.is_multiple_of(pair[0].devices);
     let Some([inner, outer]) = tiers.windows(2).find(cuts) else { return Ok(()) };
     let found =
         format!("`{}` joins {}, `{}` inside it {}", outer.name, outer.devices, inner.name, inner.devices);

@@ -85,7 +85,7 @@ fn without_names(text: &str) -> String {
 /// The idioms in one line of prose.
 fn faults<'a>(name: &'a str, at: usize, text: &'a str) -> impl Iterator<Item = String> + 'a {
     let plain = without_names(text).to_lowercase();
-    let headless = plain.trim_start_matches(['-', '#', ' ']).starts_with("what ") && !plain.contains('?');
+    let headless = text.trim_start_matches(['-', '#', ' ']).starts_with("What ") && !plain.contains('?');
     let headless = headless.then(|| format!("{name}:{at}: headless `What …`: {text}"));
     let idioms = IDIOM.iter().filter(move |(word, _)| has_word(&plain, word));
     idioms.map(move |(word, field)| format!("{name}:{at}: `{word}` ({field}): {text}")).chain(headless)

@@ -24,7 +24,9 @@ pub(super) fn name(entry: &LedgerEntry) -> Option<&str> {
 pub(super) fn name_from(path: &str, entry: &LedgerEntry) -> Option<String> {
     let name = name(entry)?;
     Some(match entry.path.rsplit('/').next() {
-        Some(place) if !place.is_empty() && place != name && !path.starts_with(&*entry.path) => format!("{place}.{name}"),
+        Some(place) if !place.is_empty() && place != name && !path.starts_with(&*entry.path) => {
+            format!("{place}.{name}")
+        }
         _ => name.to_string(),
     })
 }

@@ -111,7 +111,7 @@ impl FleetRerun {
     fn limits(&self, saved: &FleetResult) -> Vec<String> {
         let limits = saved.asked.limits;
         let same = self.problem.scenario.limits(limits).is_ok_and(|again| again == limits);
-        if same { vec![] } else { vec!["asked.limits: differ from those of the scenario".to_string()] }
+        if same { vec![] } else { vec!["limits: differ from those of the scenario".to_string()] }
     }
 
     /// A bound for every fleet: each bucket alone, served at least cost.

@@ -1,7 +1,7 @@
 //! Verification of a saved optimum: every row estimated again, the laws of its numbers, the objective, the front,
 //! random deployments, and the search itself.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::row::evaluated;
 use super::{
@@ -176,7 +176,7 @@ fn detailed(problem: &Problem, saved: &OptimizeResult, best: &EvaluatedCandidate
 fn status(saved: &OptimizeResult) -> Vec<String> {
     let solved = matches!(saved.status, Status::Optimal | Status::Feasible);
     let there = if saved.best.is_some() { "a" } else { "no" };
-    let fault = format!("status: saved {:?}, with {there} best", saved.status);
+    let fault = format!("status: saved {}, with {there} best", json!(saved.status));
     if solved == saved.best.is_some() { vec![] } else { vec![fault] }
 }
 

@@ -3,7 +3,7 @@
 
 mod stages;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     CLOSE, CheckResult, RandomSample, Rerun, SEARCH, differences, faults, no_problem, off, question, read,
@@ -111,7 +111,7 @@ impl PlaceRerun {
     }
 }
 
-/// What a complete search contradicts in the certificate of a stopped one.
+/// Contradictions of a complete search to the certificate of a stopped one.
 fn contradicted(saved: &PlacementCertificate, fresh: &PlacementCertificate) -> Vec<String> {
     let (objective, bound) = (saved.objective_ms, saved.lower_bound_ms);
     let (reached, proved) = (fresh.objective_ms, fresh.lower_bound_ms);
@@ -184,7 +184,7 @@ fn certificate(saved: &PlacementResult, (seconds, least): (f64, f64)) -> Vec<Str
         faults.push(format!("certificate.gap: saved {}, recomputed {gap}", proof.gap));
     }
     if (gap <= CLOSE) != (saved.status == PlacementStatus::Optimal) {
-        faults.push(format!("status: saved {:?}, the gap is {gap}", saved.status));
+        faults.push(format!("status: saved {}, the gap is {gap}", json!(saved.status)));
     }
     faults
 }

@@ -14,6 +14,8 @@ use crate::report::table::{grouped, table_within};
 const CHOICES: usize = 5;
 /// Maximum number of models.
 const MODELS: usize = 8;
+/// Lines of a screen.
+const LINES: usize = 24;
 /// Maximum number of names in a list.
 const NAMES: usize = 3;
 
@@ -39,12 +41,18 @@ pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
                 + &fact("users", &format!("most with {}", names(&answer.most_users)), width)
         }
     };
-    join([
-        model_list::head(answer, width),
-        model_list::largest(&answer.models, MODELS, width),
-        lists + &rejected(&answer.missed, width),
-        more(command, "contexts, users, rejected models, defaults", width),
-    ])
+    let lists = lists + &rejected(&answer.missed, width);
+    let screen = |models: usize| {
+        join([
+            model_list::head(answer, width),
+            model_list::largest(&answer.models, models, width),
+            lists.clone(),
+            more(command, "contexts, users, rejected models, defaults", width),
+        ])
+    };
+    // A narrow terminal wraps names: then fewer models fit one screen.
+    let fits = |models: &usize| screen(*models).lines().count() <= LINES;
+    screen((1..=MODELS).rev().find(fits).unwrap_or(1))
 }
 
 fn more(command: &str, contents: &str, width: usize) -> String {
