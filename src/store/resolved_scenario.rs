@@ -370,16 +370,45 @@ mod tests {
 
     #[test]
     fn what_does_not_run_here_is_refused_with_what_does() {
-        let mac =
-            ResolvedScenario::resolve(&Catalog::default(), &ask("DeepSeek-V3", "1xm3-ultra")).unwrap_err();
+        let own = Scenario { weight_format: Some("fp8-block".into()), ..ask("DeepSeek-V3", "1xm3-ultra") };
+        let mac = ResolvedScenario::resolve(&Catalog::default(), &own).unwrap_err();
         assert!(mac.found.contains("fp8-block") && mac.fix.contains("vllm"), "{mac}");
-        let gguf = Scenario { weight_format: Some("q8_0".into()), ..Scenario::default() };
+        let format = |name: &str| Some(name.to_owned());
+        let gguf = Scenario { weight_format: format("q8_0"), runtime: format("vllm"), ..Scenario::default() };
         let error = ResolvedScenario::resolve(&Catalog::default(), &gguf).unwrap_err();
         assert!(error.fix.contains("llama.cpp"), "{error}");
         let kv = Scenario { kv_format: Some("int8".into()), ..Scenario::default() };
         assert_eq!(ResolvedScenario::resolve(&Catalog::default(), &kv).unwrap_err().key, "kv-format");
         let runtime = Scenario { runtime: Some("mlx".into()), ..Scenario::default() };
         assert_eq!(ResolvedScenario::resolve(&Catalog::default(), &runtime).unwrap_err().key, "runtime");
+    }
+
+    #[test]
+    fn defaults_follow_the_class_of_the_hardware() {
+        let of = |scenario: &Scenario| {
+            let resolved = resolve(scenario);
+            let format = resolved.weight_formats[0].format.id.clone();
+            (resolved.runtime.id, format, resolved.objective.id, resolved.workload.concurrency)
+        };
+        let expected = |runtime: &str, format: &str, objective: &str, concurrency: Option<u64>| {
+            (runtime.to_owned(), format.to_owned(), objective.to_owned(), concurrency)
+        };
+        let home = |hardware: &str| of(&ask("Llama-3.1-8B", hardware));
+        assert_eq!(home("1xrtx-4090"), expected("llama.cpp", "gguf-q4_k_m", "single-user", Some(1)));
+        assert_eq!(home("1xm3-ultra"), expected("mlx", "mlx-4bit", "single-user", Some(1)));
+        assert_eq!(home("8xh100"), expected("vllm", "bf16", "throughput", None));
+        let limits = resolve(&ask("Llama-3.1-8B", "1xrtx-4090")).objective.limits;
+        assert_eq!((limits.ttft, limits.tpot), (None, None), "no SLO acts at home unless given");
+        let rate = Scenario { rate: Some(2.0), ..ask("Llama-3.1-8B", "8xh100") };
+        assert_eq!(of(&rate).2, "least-cost");
+        let given = Scenario { objective: Some("throughput".into()), ..rate };
+        assert_eq!(of(&given).2, "throughput");
+        let gguf = Scenario { weight_format: Some("q4_k_m".into()), ..ask("Llama-3.1-8B", "8xh100") };
+        assert_eq!(of(&gguf).0, "llama.cpp", "a GGUF format chooses its runtime");
+        let quantized = of(&ask("gpt-oss-20b", "1xrtx-4090"));
+        assert_eq!((quantized.0.as_str(), quantized.1.as_str()), ("llama.cpp", "mxfp4"));
+        let any = Scenario { weight_format: Some("any".into()), ..ask("Llama-3.1-8B", "1xrtx-4090") };
+        assert!(resolve(&any).weight_formats.iter().all(|one| one.format.bits_per_element.value >= 0.5));
     }
 
     #[test]
