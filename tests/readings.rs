@@ -21,6 +21,7 @@ use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
 use mantile::serving::terms::OffloadTarget;
 use mantile::spec::objective::METRICS;
+use mantile::spec::scenario::Scenario;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -216,10 +217,21 @@ fn formulas() -> Vec<&'static Formula> {
     [mantile::cost::formulas(), mantile::serving::formulas()].concat()
 }
 
+/// A deployment on a measured version of a runtime: some constants have multipliers by version alone.
+fn of_a_version() -> Case {
+    let (runtime, runtime_version) = (Some("sglang".into()), Some("0.5.9".into()));
+    let scenario = Scenario { runtime, runtime_version, ..ask::on("Llama-3.1-8B", "1xh100-sxm") };
+    let (problem, plan) = (ask::ask(&scenario).unwrap(), ParallelPlan::SINGLE);
+    let stages = cuts(&problem, plan).swap_remove(0);
+    let pools = vec![PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas: 1, concurrency: 8 }];
+    Case { problem, candidate: Candidate { formats: 0, pools, offload: OffloadTarget::Nothing } }
+}
+
 #[test]
 fn readings_agree_and_every_formula_is_read() {
     let seen = RefCell::new(BTreeSet::new());
     each_case(300, |case| promises(case, &seen));
+    promises(&of_a_version(), &seen).unwrap();
     let seen = seen.into_inner();
     let unread =
         formulas().into_iter().filter(|formula| !seen.contains(&(std::ptr::from_ref(*formula) as usize)));

@@ -146,7 +146,7 @@ mod tests {
             ("hours_per_day = 24\nutilization = 1.0", "hours_per_day"),
             ("pue = 1.2\nusd_per_device_hour = 2.0", "pue"),
             ("rate = 1.0\nconcurrency = 2", "concurrency"),
-            ("[deployment]\ntp = 2", "deployment"),
+            ("[deployment]\nplan = \"replica 1 x tp2 @1\"", "deployment"),
         ] {
             let fault = of(text).unwrap_err();
             assert_eq!(fault.key, key, "{text}: {fault}");
