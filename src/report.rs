@@ -4,6 +4,7 @@ pub mod answer;
 pub mod bounds;
 pub mod breakdown;
 pub mod catalog;
+pub mod compared;
 pub mod constraint;
 pub mod detail;
 pub mod diff;

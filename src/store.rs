@@ -19,5 +19,6 @@ pub mod model;
 pub mod prediction_intervals;
 pub mod resolved_scenario;
 pub mod rig;
+mod runtime_choice;
 mod speculation;
 pub mod unknown_keys;

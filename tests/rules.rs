@@ -117,8 +117,8 @@ impl Winner<'_> {
         let (tp, latent) = (plan.tp * ranks, self.is(Trait::Latent));
         let all_or_none =
             ["vllm", "vllm-ascend", "vllm-gaudi", "vllm-xpu", "vllm-neuron", "vllm-tpu", "atom"];
-        let uneven =
-            self.model.heads % tp != 0 || (self.model.kv_heads % tp != 0 && tp % self.model.kv_heads != 0);
+        let uneven = !self.model.heads.is_multiple_of(tp)
+            || (!self.model.kv_heads.is_multiple_of(tp) && !tp.is_multiple_of(self.model.kv_heads));
         [
             (uneven && !latent, "heads do not divide by tp"),
             (plan.sp, "no runtime has sequence parallelism"),

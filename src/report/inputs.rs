@@ -33,7 +33,7 @@ pub struct ReportInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
     /// Whether the rules of the runtime are lifted: it may not run the plan.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub theoretical: bool,
     /// The traffic's name.
     pub workload: String,

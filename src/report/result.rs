@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bounds::PriceBounds;
+use super::compared::{PlainPlan, RuntimeTrial};
 use super::detail::DeploymentDetail;
 use super::inputs::ReportInputs;
 use super::proof::Proof;
@@ -17,7 +18,7 @@ use crate::search::outcome::{Census, Status};
 use crate::serving::metrics::Metrics;
 use crate::spec::metric_table::metric_table;
 use crate::spec::nearness::{Interval, Nearness};
-use crate::spec::objective::{Direction, Metric};
+use crate::spec::objective::Metric;
 use crate::spec::percentile::Confidence;
 use crate::spec::scenario::Scenario;
 
@@ -25,7 +26,7 @@ use crate::spec::scenario::Scenario;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OptimizeResult {
     /// Whether the rules of the runtime are lifted: it may not run the plans. Absent if not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub theoretical: bool,
     /// Proof status: `optimal`, `feasible`, `infeasible`, `unknown`.
     pub status: Status,
@@ -69,53 +70,11 @@ pub struct OptimizeResult {
     pub runtimes: Vec<RuntimeTrial>,
 }
 
-/// The result of one runtime, where several were compared.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RuntimeTrial {
-    /// The runtime.
-    pub runtime: String,
-    /// Its proof status; null where it does not run this.
-    pub status: Option<Status>,
-    /// The first metric of the objective, in its unit; null if infeasible.
-    pub objective: Option<f64>,
-    /// The reason that it does not run this.
-    pub reason: Option<String>,
-}
-
-impl OptimizeResult {
-    /// Whether its optimum is before that of `other` by the objective; any optimum is before none.
-    pub fn is_better(&self, other: &OptimizeResult) -> bool {
-        let (Some(best), Some(known)) = (&self.best, &other.best) else {
-            return self.best.is_some() && other.best.is_none();
-        };
-        for aim in &self.question.optimize {
-            let Some((a, b)) = best.figure(aim.metric).zip(known.figure(aim.metric)) else { continue };
-            if a != b {
-                return if aim.direction == Direction::Minimize { a < b } else { a > b };
-            }
-        }
-        false
-    }
-}
-
-/// The best plan of like workers: any router balances their requests.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PlainPlan {
-    /// The plan in one line.
-    pub notation: String,
-    /// Label, e.g. `2 x tp4`.
-    pub label: String,
-    /// Its value of the first metric of the objective, in base units.
-    pub value: f64,
-    /// Value of the best plan, in the same units.
-    pub best: f64,
-}
-
 /// The estimate of a given deployment.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EstimateResult {
     /// Whether the rules of the runtime are lifted: it may not run the plan. Absent if not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub theoretical: bool,
     /// The deployment.
     #[serde(flatten)]

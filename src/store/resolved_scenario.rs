@@ -1,7 +1,6 @@
 //! From a scenario to a problem: every name resolved, every default filled in, no costs yet.
 
 use super::catalog::Catalog;
-use super::kind::CatalogKind;
 use super::model::ResolvedModel;
 use crate::graph::checkpoint::Checkpoint;
 use crate::graph::image_inputs::ImageInputs;
@@ -15,7 +14,7 @@ use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
 use crate::spec::objective::{LatencyLimits, MOST_TOKENS, Objective, Workload};
 use crate::spec::percentile::Confidence;
-use crate::spec::precision::{ANY, FormatOption, Precision};
+use crate::spec::precision::{FormatOption, Precision};
 use crate::spec::rule::Allowance;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::{OffloadMode, Scenario};
@@ -175,85 +174,6 @@ impl ResolvedScenario {
 }
 
 impl Catalog {
-    /// The runtime of a scenario: by name; else the default of the devices, or where this does not run the given weight
-    /// format, the first runtime that does.
-    fn chosen_runtime(&self, scenario: &Scenario, cluster: &Cluster) -> Result<Runtime, Error> {
-        let usual = self.runtime(scenario.runtime.as_deref(), cluster)?;
-        let format = scenario.weight_format.as_deref().filter(|name| *name != ANY);
-        let Some(format) = format.filter(|_| scenario.runtime.is_none()) else { return Ok(usual) };
-        let format: NumberFormat = self.load(format)?;
-        let runs = |runtime: &Runtime| {
-            let listed = runtime.weight_formats.contains(&format.id) || format.runtimes.contains(&runtime.id);
-            listed && runtime.runs_on(&cluster.device) && !runtime.excludes(&cluster.device, &format.id)
-        };
-        if runs(&usual) {
-            return Ok(usual);
-        }
-        for id in &format.runtimes {
-            let other: Runtime = self.load(id)?;
-            if runs(&other) {
-                return Ok(other);
-            }
-        }
-        Ok(usual)
-    }
-
-    /// Ids of the runtimes with constants measured on the generation of the devices.
-    ///
-    /// # Errors
-    /// A runtime's file is faulty.
-    pub fn measured_runtimes(&self, cluster: &Cluster) -> Result<Vec<String>, Error> {
-        let device = &cluster.device;
-        let ids = self.entries(CatalogKind::Runtimes).into_keys();
-        let runtimes = ids.map(|id| self.load::<Runtime>(&id)).collect::<Result<Vec<_>, Error>>()?;
-        let measured = runtimes.into_iter().filter(|runtime| {
-            let known = runtime.constants.iter().any(|constants| {
-                constants.devices.contains(&device.id) || constants.families.contains(&device.family)
-            });
-            known && runtime.runs_on(device)
-        });
-        Ok(measured.map(|runtime| runtime.id).collect())
-    }
-
-    /// The runtime by name, or the default of the devices' class and vendor.
-    pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
-        let vendor = cluster.device.vendor.name();
-        if let Some(name) = name {
-            let runtime: Runtime = self.load_or_read(name)?;
-            if !runtime.runs_on(&cluster.device) {
-                let found = format!("{}, which does not run on devices of {vendor}", runtime.name);
-                let fix = "choose another --runtime, or omit it for the default";
-                let expected = format!("a runtime for {}", cluster.device.name);
-                return Err(Error::new("runtime", found, expected, fix));
-            }
-            return Ok(runtime);
-        }
-        if cluster.device.is_home() {
-            for file in self.entries(CatalogKind::Runtimes).into_values() {
-                if self.label(&file)?.default_at_home.iter().any(|home| home == vendor) {
-                    return self.load(&file.id);
-                }
-            }
-        }
-        // A default for a generation precedes a default for a vendor.
-        for name in [cluster.device.family.as_str(), vendor] {
-            for file in self.entries(CatalogKind::Runtimes).into_values() {
-                if self.label(&file)?.default_for.iter().any(|known| known == name) {
-                    return self.load(&file.id);
-                }
-            }
-        }
-        Err(Error::new(
-            "runtime",
-            format!("{}, which no runtime of the catalogue supports", cluster.device.name),
-            "a runtime that lists its vendor or generation",
-            format!(
-                "write a runtime's file with \"{vendor}\" in `vendors` and `default_for` and constants of its own \
-                 (`mantile-opt schema runtime`), and put it into your own hardware/runtimes"
-            ),
-        ))
-    }
-
     /// The objective and its workload. SLOs: the scenario's, else the objective's, else the workload's, unless the
     /// objective ignores the workload's. Without an objective: the least cost at a given rate, one request at a time
     /// on a home or edge device, else the throughput.

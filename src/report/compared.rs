@@ -1,0 +1,50 @@
+//! Results next to the optimum: of other runtimes, and of the best plan that any router balances.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::result::OptimizeResult;
+use crate::search::outcome::Status;
+use crate::spec::objective::Direction;
+
+/// The result of one runtime, where several were compared.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RuntimeTrial {
+    /// The runtime.
+    pub runtime: String,
+    /// Its proof status; null where it does not run this.
+    pub status: Option<Status>,
+    /// The first metric of the objective, in its unit; null if infeasible.
+    pub objective: Option<f64>,
+    /// The reason that it does not run this.
+    pub reason: Option<String>,
+}
+
+impl OptimizeResult {
+    /// Whether its optimum is before that of `other` by the objective; any optimum is before none.
+    pub fn is_better(&self, other: &OptimizeResult) -> bool {
+        let (Some(best), Some(known)) = (&self.best, &other.best) else {
+            return self.best.is_some() && other.best.is_none();
+        };
+        for aim in &self.question.optimize {
+            let Some((a, b)) = best.figure(aim.metric).zip(known.figure(aim.metric)) else { continue };
+            if a != b {
+                return if aim.direction == Direction::Minimize { a < b } else { a > b };
+            }
+        }
+        false
+    }
+}
+
+/// The best plan of like workers: any router balances their requests.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlainPlan {
+    /// The plan in one line.
+    pub notation: String,
+    /// Label, e.g. `2 x tp4`.
+    pub label: String,
+    /// Its value of the first metric of the objective, in base units.
+    pub value: f64,
+    /// Value of the best plan, in the same units.
+    pub best: f64,
+}
