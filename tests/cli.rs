@@ -121,7 +121,7 @@ fn nothing_asked_gives_an_answer_and_a_hint_beside_it() {
     assert!(text(&bare.stdout).contains("Llama-3.3-70B"), "{}", text(&bare.stdout));
     assert!(text(&bare.stderr).contains("mantile-opt --help"));
     let asked = run(&["--objective", "throughput"]);
-    let answer = |output: &[u8]| text(output).split("Next").next().unwrap().to_owned();
+    let answer = |output: &[u8]| text(output).split("\ndefaults").next().unwrap().to_owned();
     assert_eq!(answer(&asked.stdout), answer(&bare.stdout));
     assert!(!text(&asked.stderr).contains("For your own model"));
     assert_eq!(run(&["optimize"]).stdout, bare.stdout);

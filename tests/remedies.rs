@@ -159,7 +159,9 @@ fn a_context_that_is_too_long_is_named_with_the_length_that_works() {
         let scenario = Scenario {
             model: Some("Llama-3.1-8B".into()),
             hardware: Some(hardware.into()),
+            objective: Some("throughput".into()),
             workload: Some("batch".into()),
+            runtime: Some("vllm".into()),
             isl: Some(isl),
             osl: Some(512),
             ..Scenario::default()

@@ -5,7 +5,7 @@ use mantile::search::problem::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sizing::{longest_context, size};
 use mantile::spec::objective::{Direction, Metric, ObjectiveTerm};
-use mantile::spec::scenario::Scenario;
+use mantile::spec::scenario::{OffloadMode, Scenario};
 use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
 
@@ -13,7 +13,9 @@ fn question(model: &str, hardware: &str, tpot: &str) -> Problem {
     let scenario = Scenario {
         model: Some(model.into()),
         hardware: Some(hardware.into()),
+        objective: Some("throughput".into()),
         tpot: Some(tpot.into()),
+        offload: Some(OffloadMode::Never),
         ..Scenario::default()
     };
     let mut problem = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().problem().unwrap();

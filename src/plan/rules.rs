@@ -11,7 +11,7 @@ use crate::spec::rule::{Degree, ModelClass, Requirement, Rule, RuleCondition, Wo
 use crate::spec::runtime::Runtime;
 
 /// A worker of one role.
-pub type Worker = (WorkerRole, ParallelPlan);
+pub type RoleWorker = (WorkerRole, ParallelPlan);
 
 /// The degrees that workers of both sides must agree on; 0 for any other. Workers with equal keys pair with the same
 /// workers of the other side.
@@ -22,7 +22,7 @@ pub const DEGREES: [&str; 8] = ["tp", "pp", "dp", "ep", "moe_tp", "cp", "sp", "d
 
 /// The roles in which a runtime runs a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Roles {
+pub struct WorkerRoles {
     /// As an aggregated replica.
     pub aggregated: bool,
     /// As a prefill worker.
@@ -31,9 +31,9 @@ pub struct Roles {
     pub decode: bool,
 }
 
-impl Roles {
+impl WorkerRoles {
     /// Every role.
-    pub const ALL: Roles = Roles { aggregated: true, prefill: true, decode: true };
+    pub const ALL: WorkerRoles = WorkerRoles { aggregated: true, prefill: true, decode: true };
 
     /// Whether there is any role.
     pub fn any(self) -> bool {
@@ -99,10 +99,10 @@ impl RuntimeRules {
 
     /// The first rule that forbids `workers` with a KV cache in the format `kv`: each worker, and every prefill worker
     /// with every decode worker.
-    pub fn forbids(&self, kv: &str, workers: &[Worker]) -> Option<&Rule> {
+    pub fn forbids(&self, kv: &str, workers: &[RoleWorker]) -> Option<&Rule> {
         let of = |role| workers.iter().filter(move |(one, _)| *one == role).map(|(_, plan)| plan);
         self.rules.iter().find(|rule| {
-            let alone = |(role, plan): &Worker| {
+            let alone = |(role, plan): &RoleWorker| {
                 self.applies(&rule.when, *role, plan) && !self.holds(&rule.needs, kv, plan)
             };
             let mismatched =
@@ -117,7 +117,7 @@ impl RuntimeRules {
     ///
     /// # Errors
     /// The first rule that forbids them.
-    pub fn check(&self, kv: &str, workers: &[Worker]) -> Result<(), Infeasible> {
+    pub fn check(&self, kv: &str, workers: &[RoleWorker]) -> Result<(), Infeasible> {
         match self.forbids(kv, workers) {
             None => Ok(()),
             Some(rule) => Err(Infeasible::RuntimeRule {
@@ -130,12 +130,12 @@ impl RuntimeRules {
     }
 
     /// The roles in which the runtime runs `plan`.
-    pub fn roles(&self, kv: &str, plan: &ParallelPlan) -> Roles {
+    pub fn roles(&self, kv: &str, plan: &ParallelPlan) -> WorkerRoles {
         if self.rules.is_empty() {
-            return Roles::ALL;
+            return WorkerRoles::ALL;
         }
         let runs = |role| self.forbids(kv, &[(role, *plan)]).is_none();
-        Roles {
+        WorkerRoles {
             aggregated: runs(WorkerRole::Aggregated),
             prefill: runs(WorkerRole::Prefill),
             decode: runs(WorkerRole::Decode),
@@ -334,7 +334,7 @@ mod tests {
             (r#""when": {"several_hosts": true}, "needs": {"kind": "never"}"#, tp(4), tp(8)),
         ] {
             let rules = rules(rule);
-            assert_eq!(rules.roles("bf16", &runs), Roles::ALL, "{rule}");
+            assert_eq!(rules.roles("bf16", &runs), WorkerRoles::ALL, "{rule}");
             assert!(!rules.roles("bf16", &refused).any(), "{rule}");
             let reason = rules.check("bf16", &[(WorkerRole::Decode, refused)]).unwrap_err();
             assert_eq!((reason.kind(), reason.to_string().as_str()), ("a", "runtime: b (rule a; c)"));
@@ -344,8 +344,8 @@ mod tests {
     #[test]
     fn a_rule_holds_for_its_roles_and_formats_alone() {
         let decode = rules(r#""when": {"roles": ["decode"]}, "needs": {"kind": "one", "degrees": ["pp"]}"#);
-        assert_eq!(decode.roles("bf16", &pp(2)), Roles { decode: false, ..Roles::ALL });
-        assert_eq!(decode.roles("bf16", &tp(2)), Roles::ALL);
+        assert_eq!(decode.roles("bf16", &pp(2)), WorkerRoles { decode: false, ..WorkerRoles::ALL });
+        assert_eq!(decode.roles("bf16", &tp(2)), WorkerRoles::ALL);
         let cache = rules(r#""needs": {"kind": "kv_formats", "formats": ["fp16"]}"#);
         assert!(cache.read_kv() && cache.roles("fp16", &ONE).any() && !cache.roles("fp8", &ONE).any());
     }

@@ -5,7 +5,7 @@ use super::shape::largest;
 use crate::cost::machine::Machine;
 use crate::plan::locality::kv_tier;
 use crate::plan::parallel::ParallelPlan;
-use crate::plan::rules::Worker;
+use crate::plan::rules::RoleWorker;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Reading};
 use crate::serving::disaggregated::split;
@@ -82,7 +82,7 @@ impl Candidate {
     }
 
     /// The workers of each pool, as the rules of a runtime see them.
-    pub fn workers(&self) -> Vec<Worker> {
+    pub fn workers(&self) -> Vec<RoleWorker> {
         let role = |pool: &PoolPlan| match pool.role {
             PoolRole::Aggregated => WorkerRole::Aggregated,
             PoolRole::Prefill => WorkerRole::Prefill,

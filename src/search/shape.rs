@@ -8,7 +8,7 @@ use super::problem::{Formats, Problem, Traffic};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
-use crate::plan::rules::Roles;
+use crate::plan::rules::WorkerRoles;
 use crate::plan::stages::balance;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -33,7 +33,7 @@ pub struct InstanceConfig {
     /// Maximum requests per attention rank that fit in memory.
     pub fits: u64,
     /// The roles in which the runtime runs it.
-    pub roles: Roles,
+    pub roles: WorkerRoles,
     /// A prompt fits, so that it can serve as a prefill worker.
     pub prefills: bool,
 }

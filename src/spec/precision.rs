@@ -104,7 +104,7 @@ impl Precision<'_> {
                 let choice = own.unwrap_or_else(|| self.converted(format, "requested"));
                 self.must_run(choice, "weight-format").map(|choice| vec![choice])
             }
-            None if self.device.is_home() => self.at_home(own),
+            None if self.device.is_home() && !self.runtime.weights_at_home.is_empty() => self.at_home(own),
             None => {
                 let kept = self.published.iter().filter(|_| self.named.is_none()).map(|published| {
                     let why = format!("published as {}", published.id);
@@ -123,21 +123,20 @@ impl Precision<'_> {
         }
     }
 
-    /// The weight format on a home or edge device: the checkpoint's own where it is quantized and runs, else the
-    /// runtime's default there.
+    /// The weight formats on a home or edge device: the checkpoint's own where it is quantized and runs, else the
+    /// runtime's default there, then the checkpoint's own.
     fn at_home(&self, own: Option<FormatOption>) -> Result<Vec<FormatOption>, Error> {
         let quantized = self.config.quantization.is_some() || self.named.is_some();
         if let Some(own) = own.clone().filter(|own| quantized && self.runs(&own.format)) {
             return Ok(vec![own]);
         }
-        for id in &self.runtime.weights_at_home {
-            let format = (self.load)(id)?;
-            if self.runs(&format) {
-                let why = format!("the default of {} on home devices", self.runtime.name);
-                return Ok(vec![self.converted(format, &why)]);
-            }
-        }
-        self.must_run(own.ok_or_else(|| self.mixed())?, "weight-format").map(|own| vec![own])
+        let usual = self.runtime.weights_at_home.iter().map(|id| (self.load)(id));
+        let usual = usual.collect::<Result<Vec<_>, Error>>()?.into_iter().find(|format| self.runs(format));
+        let Some(usual) = usual else {
+            return self.must_run(own.ok_or_else(|| self.mixed())?, "weight-format").map(|own| vec![own]);
+        };
+        let usual = self.converted(usual, &format!("the default of {} on home devices", self.runtime.name));
+        Ok(distinct([usual].into_iter().chain(own.filter(|own| self.runs(&own.format)))))
     }
 
     /// Formats below those `chosen`, as an option for the user. Published ones first, then larger ones.

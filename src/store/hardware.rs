@@ -351,7 +351,7 @@ mod tests {
     fn unclear_and_unknown_devices_are_told_with_candidates() {
         let error = Catalog::default().hardware("8xrtx").unwrap_err();
         assert!(
-            error.found.contains("nvidia-rtx-3090") && error.found.contains("nvidia-rtx-4090"),
+            error.found.contains("nvidia-rtx-3090") && error.found.contains("nvidia-rtx-2080"),
             "{error}"
         );
         let error = Catalog::default().hardware("8xh1000").unwrap_err();

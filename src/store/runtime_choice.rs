@@ -13,7 +13,8 @@ impl Catalog {
     /// The runtime of a scenario: by name; else the default of the devices, or where this does not run the given weight
     /// format, the first runtime that does.
     pub(super) fn chosen_runtime(&self, scenario: &Scenario, cluster: &Cluster) -> Result<Runtime, Error> {
-        let usual = self.runtime(scenario.runtime.as_deref(), cluster)?;
+        let home = if scenario.runtime.is_none() { self.home_runtime(cluster)? } else { None };
+        let usual = home.map_or_else(|| self.runtime(scenario.runtime.as_deref(), cluster), Ok)?;
         let format = scenario.weight_format.as_deref().filter(|name| *name != ANY);
         let Some(format) = format.filter(|_| scenario.runtime.is_none()) else { return Ok(usual) };
         let format: NumberFormat = self.load(format)?;
@@ -50,7 +51,21 @@ impl Catalog {
         Ok(measured.map(|runtime| runtime.id).collect())
     }
 
-    /// The runtime by name, or the default of the devices' class and vendor.
+    /// The default runtime of home and edge devices of this vendor; `None` for other devices.
+    fn home_runtime(&self, cluster: &Cluster) -> Result<Option<Runtime>, Error> {
+        let vendor = cluster.device.vendor.name();
+        if !cluster.device.is_home() {
+            return Ok(None);
+        }
+        for file in self.entries(CatalogKind::Runtimes).into_values() {
+            if self.label(&file)?.default_at_home.iter().any(|home| home == vendor) {
+                return self.load(&file.id).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The runtime by name, or the default of the devices' generation or vendor.
     pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
         let vendor = cluster.device.vendor.name();
         if let Some(name) = name {
@@ -62,13 +77,6 @@ impl Catalog {
                 return Err(Error::new("runtime", found, expected, fix));
             }
             return Ok(runtime);
-        }
-        if cluster.device.is_home() {
-            for file in self.entries(CatalogKind::Runtimes).into_values() {
-                if self.label(&file)?.default_at_home.iter().any(|home| home == vendor) {
-                    return self.load(&file.id);
-                }
-            }
         }
         // A default for a generation precedes a default for a vendor.
         for name in [cluster.device.family.as_str(), vendor] {

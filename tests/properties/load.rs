@@ -1,7 +1,7 @@
 //! Latencies and memory never fall as load grows: what the bounds of the search rest on.
 
 use mantile::plan::parallel::Phase;
-use mantile::plan::rules::Roles;
+use mantile::plan::rules::WorkerRoles;
 use mantile::quantity::read::Plain;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::point::place;
@@ -29,7 +29,7 @@ pub fn shape(candidate: &Candidate, pool: &PoolPlan) -> InstanceConfig {
         stages: pool.stages.clone(),
         offload: candidate.offload,
         fits: 1,
-        roles: Roles::ALL,
+        roles: WorkerRoles::ALL,
         prefills: true,
     }
 }
@@ -141,7 +141,9 @@ fn of_a_pair(case: &Case) -> Result<(), TestCaseError> {
     for (fronts, backs, load) in [(2, 1, 1), (1, 3, 1), (3, 2, 64), (1, 1, 1000)] {
         let other = evaluate(fronts, backs, load);
         if crowded {
-            prop_assert!(other.ttft.value() >= first.ttft.value());
+            // Means over other numbers of workers round differently.
+            let (more, one) = (other.ttft.value(), first.ttft.value());
+            prop_assert!(more >= one * (1.0 - 1e-9), "{more} with {fronts} and {backs} workers, {one} alone");
         } else {
             prop_assert_eq!(one.ttft.value().to_bits(), other.ttft.value().to_bits());
         }
