@@ -1,4 +1,4 @@
-//! From a [`question::Problem`] to the optimum and the Pareto front, or to the reasons for infeasibility.
+//! From a [`problem::Problem`] to the optimum and the Pareto front, or to the reasons for infeasibility.
 //!
 //! This module contains no transformer model: `serving` evaluates an instance configuration at a concurrency.
 
