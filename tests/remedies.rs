@@ -10,7 +10,7 @@ use mantile::request::remedy::InfeasibleProblem;
 use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::deployment::Deployment;
-use mantile::spec::scenario::Scenario;
+use mantile::spec::scenario::{OffloadMode, Scenario};
 use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
 
@@ -162,6 +162,7 @@ fn a_context_that_is_too_long_is_named_with_the_length_that_works() {
             objective: Some("throughput".into()),
             workload: Some("batch".into()),
             runtime: Some("vllm".into()),
+            offload: Some(OffloadMode::Never),
             isl: Some(isl),
             osl: Some(512),
             ..Scenario::default()

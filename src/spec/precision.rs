@@ -54,6 +54,8 @@ pub struct Precision<'a> {
     pub runtime: &'a Runtime,
     /// The device.
     pub device: &'a Device,
+    /// Whether the defaults of home and edge devices apply.
+    pub at_home: bool,
     /// Loads a format by id or alias.
     pub load: &'a dyn Fn(&str) -> Result<NumberFormat, Error>,
 }
@@ -104,7 +106,7 @@ impl Precision<'_> {
                 let choice = own.unwrap_or_else(|| self.converted(format, "requested"));
                 self.must_run(choice, "weight-format").map(|choice| vec![choice])
             }
-            None if self.device.is_home() && !self.runtime.weights_at_home.is_empty() => self.at_home(own),
+            None if self.at_home && !self.runtime.weights_at_home.is_empty() => self.home_weights(own),
             None => {
                 let kept = self.published.iter().filter(|_| self.named.is_none()).map(|published| {
                     let why = format!("published as {}", published.id);
@@ -125,7 +127,7 @@ impl Precision<'_> {
 
     /// The weight formats on a home or edge device: the checkpoint's own where it is quantized and runs, else the
     /// runtime's default there, then the checkpoint's own.
-    fn at_home(&self, own: Option<FormatOption>) -> Result<Vec<FormatOption>, Error> {
+    fn home_weights(&self, own: Option<FormatOption>) -> Result<Vec<FormatOption>, Error> {
         let quantized = self.config.quantization.is_some() || self.named.is_some();
         if let Some(own) = own.clone().filter(|own| quantized && self.runs(&own.format)) {
             return Ok(vec![own]);

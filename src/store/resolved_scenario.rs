@@ -111,6 +111,7 @@ impl ResolvedScenario {
             named: model.named.as_ref(),
             runtime: &runtime,
             device: &cluster.device,
+            at_home: scenario.runtime.is_none() && cluster.device.is_home(),
             load: &load,
         };
         let weight_formats = precision.weights(scenario.weight_format.as_deref())?;

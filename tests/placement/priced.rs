@@ -105,7 +105,11 @@ fn stages_are_worth_what_the_formulas_say_of_them() {
 #[test]
 fn like_devices_are_a_pipeline() {
     let catalog = Catalog::default();
-    let asked = Scenario { hardware: Some("2xrtx-4090".into()), ..scenario("Llama-3.1-8B") };
+    let asked = Scenario {
+        hardware: Some("2xrtx-4090".into()),
+        runtime: Some("vllm".into()),
+        ..scenario("Llama-3.1-8B")
+    };
     let resolved = ResolvedScenario::resolve(&catalog, &asked).unwrap();
     let tier = &resolved.cluster.tiers[0];
     let rig = Rig {
