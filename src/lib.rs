@@ -68,6 +68,7 @@ pub mod calibrate;
 pub mod cli;
 pub mod cost;
 pub mod graph;
+pub mod launch;
 pub mod plan;
 pub mod prelude;
 pub mod quantity;
