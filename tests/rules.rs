@@ -105,6 +105,9 @@ impl Winner<'_> {
             if front.tp % back.tp != 0 && back.tp % front.tp != 0 {
                 broken.push("tp of one side is no multiple of the other's");
             }
+            if front.dcp != back.dcp {
+                broken.push("decode context parallelism of prefill and decode workers differs");
+            }
             if self.runtime == "sglang" && back.pp != 1 && back.pp != front.pp {
                 broken.push("sglang: decode pp");
             }
