@@ -3,6 +3,8 @@
 use crate::ask;
 #[path = "properties/brute.rs"]
 mod brute;
+#[path = "properties/cache_ranks.rs"]
+mod cache_ranks;
 use crate::cases;
 #[path = "properties/laws.rs"]
 mod laws;

@@ -241,7 +241,7 @@ fn readings_agree_and_every_formula_is_read() {
 
 /// Every wait of the decode step that the host accounts for, with `requests` of each of `dp` attention ranks.
 fn host(problem: &Problem, dp: u64, requests: u64) -> Vec<f64> {
-    let plan = ParallelPlan { tp: 1, pp: 1, dp, cp: 1, ep: dp, moe_tp: 1, sp: false };
+    let plan = ParallelPlan { tp: 1, pp: 1, dp, cp: 1, dcp: 1, ep: dp, moe_tp: 1, sp: false };
     let stages = cuts(problem, plan).swap_remove(0);
     let pool = PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas: 1, concurrency: requests * dp };
     let candidate = Candidate { formats: 0, pools: vec![pool], offload: OffloadTarget::Nothing };

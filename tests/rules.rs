@@ -105,6 +105,9 @@ impl Winner<'_> {
             if front.tp % back.tp != 0 && back.tp % front.tp != 0 {
                 broken.push("tp of one side is no multiple of the other's");
             }
+            if front.dcp != back.dcp {
+                broken.push("decode context parallelism of prefill and decode workers differs");
+            }
             if self.runtime == "sglang" && back.pp != 1 && back.pp != front.pp {
                 broken.push("sglang: decode pp");
             }
@@ -122,6 +125,7 @@ impl Winner<'_> {
         [
             (uneven && !latent, "heads do not divide by tp"),
             (plan.sp, "no runtime has sequence parallelism"),
+            (plan.dcp > 1 && !self.divides_caches(plan), "decode context parallelism"),
             (plan.ep > 1 && !self.is(Trait::Experts), "ep without experts"),
             (
                 all_or_none.contains(&self.runtime) && plan.ep > 1 && plan.ep != plan.tp * plan.dp * plan.cp,
@@ -133,10 +137,22 @@ impl Winner<'_> {
         .collect()
     }
 
+    /// Whether tensor-parallel ranks may divide the tokens of the KV cache that they have in common.
+    fn divides_caches(&self, plan: &ParallelPlan) -> bool {
+        let copies =
+            if self.is(Trait::Latent) { plan.tp } else { plan.tp / self.model.kv_heads.min(plan.tp) };
+        let full = !self.is(Trait::Window) && !self.is(Trait::State);
+        let runtime = ["vllm", "sglang"].contains(&self.runtime);
+        runtime && full && plan.cp == 1 && plan.tp.is_multiple_of(plan.dcp) && plan.dcp <= copies
+    }
+
     fn vllm(&self, role: PoolRole, plan: &ParallelPlan) -> Vec<&'static str> {
         let mut broken = Vec::new();
-        if plan.cp > 1 && (!self.is(Trait::Latent) || self.is(Trait::Vision) || role == PoolRole::Decode) {
+        if plan.cp > 1 && (!self.is(Trait::Latent) || self.is(Trait::Vision) || role != PoolRole::Prefill) {
             broken.push("vllm: prefill context parallelism");
+        }
+        if plan.dcp > 1 && !self.is(Trait::Latent) && role != PoolRole::Aggregated {
+            broken.push("vllm: decode context parallelism of disaggregated workers is for MLA");
         }
         if plan.pp > 1 && role == PoolRole::Decode {
             broken.push("vllm: decode pp");
@@ -152,8 +168,14 @@ impl Winner<'_> {
 
     fn sglang(&self, role: PoolRole, plan: &ParallelPlan) -> Vec<&'static str> {
         let implements = ["deepseek_v2", "qwen3_moe"].contains(&self.model.family);
-        let bad = plan.cp > 1 && (!implements || role != PoolRole::Prefill);
-        if bad { vec!["sglang: prefill context parallelism"] } else { vec![] }
+        let mut broken = Vec::new();
+        if plan.cp > 1 && (!implements || role != PoolRole::Prefill) {
+            broken.push("sglang: prefill context parallelism");
+        }
+        if plan.dcp > 1 && !self.is(Trait::Latent) {
+            broken.push("sglang: decode context parallelism is for MLA");
+        }
+        broken
     }
 
     fn trtllm(&self, role: PoolRole, plan: &ParallelPlan) -> Vec<&'static str> {

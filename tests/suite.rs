@@ -35,6 +35,7 @@ mod placement;
 mod program;
 mod properties;
 mod published;
+mod rates;
 mod ratio;
 mod readings;
 mod remedies;

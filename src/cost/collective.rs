@@ -81,6 +81,7 @@ fn payload<R: Reading>(
             batch.tokens / tp * destinations(read, top_k, ep)
         }
         Tokens::KeysValues => batch.sequences * (batch.cached_tokens + batch.new_tokens),
+        Tokens::Cached => batch.sequences * batch.cached_tokens,
     };
     (machine.chip.activation_bytes * tokens * width).is(&PAYLOAD)
 }

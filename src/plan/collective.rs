@@ -35,6 +35,8 @@ pub enum Tokens {
     },
     /// The cached keys and values of the whole prompt that this rank must read.
     KeysValues,
+    /// The cached part of it, from before this step.
+    Cached,
 }
 
 /// A collective between the ranks of a group.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::infeasible::Infeasible;
 use super::legal::{
-    LegalLimits, caches, expert_parallel, fits_topology, has_experts, supported, tensor_parallel,
+    LegalLimits, caches, expert_parallel, fits_topology, has_experts, ranks_per_cache, supported,
+    tensor_parallel,
 };
 use super::parallel::ParallelPlan;
 use crate::graph::model::ModelGraph;
@@ -65,7 +66,7 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
                     let cp = rest / dp;
                     let moe = if experts { tp * cp * dp } else { 1 };
                     for ep in divisors(moe) {
-                        let plan = ParallelPlan { tp, pp, dp, cp, ep, moe_tp: moe / ep, sp: false };
+                        let plan = ParallelPlan { tp, pp, dp, cp, dcp: 1, ep, moe_tp: moe / ep, sp: false };
                         let plan = if experts { plan } else { ParallelPlan { ep: 1, moe_tp: tp, ..plan } };
                         let fault =
                             supported(&plan, limits).and_then(|()| caches(graph, &plan)).and_then(|()| {
@@ -76,13 +77,7 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
                                 }
                             });
                         match fault {
-                            Ok(()) => {
-                                plans.legal.push(plan);
-                                let sequence = ParallelPlan { sp: true, ..plan };
-                                if tp > 1 && supported(&sequence, limits).is_ok() {
-                                    plans.legal.push(sequence);
-                                }
-                            }
+                            Ok(()) => plans.legal.extend(variants(graph, plan, limits)),
                             Err(reason) => plans.refuse(&reason),
                         }
                     }
@@ -91,6 +86,20 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
         }
     }
     plans
+}
+
+/// A legal plan and the legal ones with the same devices: with decode context and sequence parallelism.
+fn variants<'a>(
+    graph: &'a ModelGraph,
+    plan: ParallelPlan,
+    limits: &'a LegalLimits<'a>,
+) -> impl Iterator<Item = ParallelPlan> {
+    let ranks = if plan.cp == 1 { ranks_per_cache(graph, plan.tp) } else { 1 };
+    divisors(ranks).flat_map(move |dcp| {
+        let used = [false, true].into_iter().filter(move |&sp| plan.tp > 1 || !sp);
+        let plans = used.map(move |sp| ParallelPlan { dcp, sp, ..plan });
+        plans.filter(|plan| supported(plan, limits).is_ok())
+    })
 }
 
 /// Heads that tensor parallelism divides; `None` for operators that do not limit it by heads.

@@ -58,6 +58,20 @@ pub enum Infeasible {
         /// Pipeline stages.
         pp: u64,
     },
+    /// Decode context parallelism divides what tp ranks have in common of the KV cache.
+    CacheNotShared {
+        /// Tensor-parallel ranks with the same part of the KV cache.
+        ranks: u64,
+        /// The requested degree.
+        dcp: u64,
+    },
+    /// Two degrees divide the KV cache by tokens.
+    CacheDividedTwice {
+        /// The one.
+        cp: u64,
+        /// The other.
+        dcp: u64,
+    },
     /// Context parallelism divides a KV cache by tokens. The state of a recurrent layer has no tokens.
     StateNotDivided {
         /// The requested degree.
@@ -144,6 +158,8 @@ impl Infeasible {
             Infeasible::ExpertRanks { .. } => "expert_ranks",
             Infeasible::NoExperts { .. } => "no_experts",
             Infeasible::TooManyStages { .. } => "too_many_stages",
+            Infeasible::CacheNotShared { .. } => "cache_not_shared",
+            Infeasible::CacheDividedTwice { .. } => "cache_divided_twice",
             Infeasible::StateNotDivided { .. } => "state_not_divided",
             Infeasible::SharedCacheCut { .. } => "shared_cache_cut",
             Infeasible::TooManyDevices { .. } => "too_many_devices",
@@ -186,6 +202,12 @@ impl Infeasible {
             }
             Infeasible::NoExperts { ep } => format!("ep {ep}, but the model has no experts"),
             Infeasible::TooManyStages { layers, pp } => format!("pp {pp}, but the model has {layers} layers"),
+            Infeasible::CacheNotShared { ranks, dcp } => {
+                format!("dcp {dcp}, but {ranks} tp ranks have the same part of the KV cache")
+            }
+            Infeasible::CacheDividedTwice { cp, dcp } => {
+                format!("cp {cp} and dcp {dcp}, but only one of them divides the KV cache")
+            }
             Infeasible::StateNotDivided { cp } => {
                 format!("cp {cp}, but recurrent layers keep a state without tokens to divide")
             }

@@ -29,7 +29,8 @@ impl<'a> BlockSharder<'a> {
     pub(super) fn new(plan: ParallelPlan, phase: Phase, tiers: &'a [TierShape], block: &'a Block) -> Self {
         let kv_heads = block.graph.node_weights().find_map(|node| node.operator.kv_heads());
         let kv = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads.value));
-        let degrees = Degrees { tp: plan.tp, kv, ep: plan.ep, moe_tp: plan.moe_tp };
+        let dcp = if phase == Phase::Decode { plan.dcp } else { 1 };
+        let degrees = Degrees { tp: plan.tp, dcp, kv, ep: plan.ep, moe_tp: plan.moe_tp };
         let lays = vec![WHOLE; block.graph.node_count()];
         BlockSharder { plan, phase, tiers, block, degrees, layouts: lays, steps: vec![], weights: [0; ROLES] }
     }
@@ -72,6 +73,7 @@ impl<'a> BlockSharder<'a> {
         if let Operator::Experts(dims) = operator {
             return self.experts(node, dims.hidden, dims.top_k);
         }
+        self.gather_queries(operator);
         let local = sharding::local(operator, input, self.degrees);
         let mut lay = sharding::output(operator, input, self.degrees);
         if matches!(operator, Operator::Input { .. }) && self.sequence_parallel() {
@@ -172,9 +174,24 @@ impl<'a> BlockSharder<'a> {
             if sequence { TensorLayout { sharding: Sharding::Tokens, parts } } else { WHOLE };
     }
 
+    /// Decode context parallelism: each rank needs the queries of all heads whose KV cache it has a part of.
+    fn gather_queries(&mut self, operator: &Operator) {
+        if self.phase == Phase::Decode
+            && let Some(exchange) = sharding::context_exchange(operator, self.degrees)
+        {
+            self.communicate("gather_queries", CollectiveOp::AllGather, self.plan.dcp, exchange.queries);
+        }
+    }
+
     /// Context parallelism: in prefill, ranks read the keys and values of each other; in decode, ranks merge results.
     fn context_parallel(&mut self, operator: &Operator) {
         let Some(exchange) = sharding::context_exchange(operator, self.degrees) else { return };
+        match self.phase {
+            Phase::Prefill => self.gather_cache(exchange.keys),
+            Phase::Decode => {
+                self.communicate("merge_parts", CollectiveOp::ReduceScatter, self.plan.dcp, exchange.merged)
+            }
+        }
         let Some(group) = RankGroup::place(self.plan.cp, self.plan.tp, self.tiers) else { return };
         let (name, op, width, tokens) = match self.phase {
             Phase::Prefill => ("ring_kv", CollectiveOp::AllGather, exchange.keys, Tokens::KeysValues),
@@ -183,6 +200,15 @@ impl<'a> BlockSharder<'a> {
         let collective = Collective::new(op, group, width, tokens, self.tiers);
         let collective = Collective { overlaps: self.phase == Phase::Prefill, ..collective };
         self.steps.push(TaskStep { name, task: Task::Communicate(collective) });
+    }
+
+    /// Decode context parallelism in prefill: ranks read the cached part of a prompt from each other, at once.
+    fn gather_cache(&mut self, keys: Count) {
+        if let Some(group) = RankGroup::place(self.plan.dcp, 1, self.tiers) {
+            let op = CollectiveOp::AllGather;
+            let collective = Collective::new(op, group, keys, Tokens::Cached, self.tiers);
+            self.steps.push(TaskStep { name: "gather_cache", task: Task::Communicate(collective) });
+        }
     }
 
     fn communicate(&mut self, name: &'static str, kind: CollectiveOp, parts: u64, width: Count) {

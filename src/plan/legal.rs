@@ -1,6 +1,7 @@
 //! Legality of a plan: divisibility, topology, and runtime support.
 
 use super::infeasible::Infeasible;
+use super::locality::gcd;
 use super::parallel::ParallelPlan;
 use super::rules::RuntimeRules;
 use crate::graph::dimensions::{
@@ -155,11 +156,12 @@ pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeas
         rules.check(kv, &[(WorkerRole::Aggregated, *plan)])?;
     }
     let uneven_moe = plan.moe_tp > 1 && plan.ep > 1;
-    let degrees: [(&'static str, bool); 7] = [
+    let degrees: [(&'static str, bool); 8] = [
         ("tp", plan.tp > 1),
         ("pp", plan.pp > 1),
         ("dp", plan.dp > 1),
         ("cp", plan.cp > 1),
+        ("dcp", plan.dcp > 1),
         ("ep", plan.ep > 1),
         ("moe_tp", uneven_moe),
         ("sp", plan.sp),
@@ -191,7 +193,44 @@ pub fn caches(graph: &ModelGraph, plan: &ParallelPlan) -> Result<(), Infeasible>
     if shares && plan.pp > 1 {
         return Err(Infeasible::SharedCacheCut { pp: plan.pp });
     }
-    Ok(())
+    if plan.dcp > 1 && plan.cp > 1 {
+        return Err(Infeasible::CacheDividedTwice { cp: plan.cp, dcp: plan.dcp });
+    }
+    let ranks = if plan.dcp > 1 { ranks_per_cache(graph, plan.tp) } else { 1 };
+    if ranks.is_multiple_of(plan.dcp) {
+        Ok(())
+    } else {
+        Err(Infeasible::CacheNotShared { ranks, dcp: plan.dcp })
+    }
+}
+
+/// Tensor-parallel ranks with the same part of the KV cache in every layer of the model and its draft.
+///
+/// 1 where a layer's attention has no exchange for a cache in parts, or a layer has a state.
+pub fn ranks_per_cache(graph: &ModelGraph, tp: u64) -> u64 {
+    let nodes = graph.blocks.iter().flat_map(|block| block.graph.node_weights());
+    let own = nodes.filter_map(|node| match &node.operator {
+        Operator::Attention(dims) => Some(tp / tp.min(dims.kv_heads.value)),
+        Operator::LatentAttention(_) => Some(tp),
+        Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::Indexer { .. }
+        | Operator::Recurrence(_)
+        | Operator::ShortConv { .. } => Some(1),
+        Operator::Input { .. }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Linear { .. }
+        | Operator::HyperConnection { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Experts(_)
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => None,
+    });
+    let draft = graph.draft.as_ref().map(|draft| ranks_per_cache(&draft.graph, tp));
+    own.chain(draft).reduce(gcd).unwrap_or(1)
 }
 
 /// All checks of one plan.

@@ -36,7 +36,8 @@ pub fn kv_tier(tiers: &[TierShape], pools: &[PoolSize]) -> usize {
     inner.iter().position(holds).unwrap_or(inner.len())
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+/// The greatest common divisor.
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

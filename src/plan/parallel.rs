@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::quantity::count::Count;
+
 /// The phase that a plan serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -34,6 +36,8 @@ pub struct ParallelPlan {
     pub dp: u64,
     /// Context parallelism: the prompt's tokens in prefill, the KV cache's tokens in decode.
     pub cp: u64,
+    /// Decode context parallelism: the KV cache's tokens, over `dcp` of the tp ranks with the same KV heads. Adds no device.
+    pub dcp: u64,
     /// Expert parallelism: experts.
     pub ep: u64,
     /// Tensor parallelism inside experts: `tp × cp × dp = moe_tp × ep`.
@@ -44,7 +48,8 @@ pub struct ParallelPlan {
 
 impl ParallelPlan {
     /// Everything on one device.
-    pub const SINGLE: ParallelPlan = ParallelPlan { tp: 1, pp: 1, dp: 1, cp: 1, ep: 1, moe_tp: 1, sp: false };
+    pub const SINGLE: ParallelPlan =
+        ParallelPlan { tp: 1, pp: 1, dp: 1, cp: 1, dcp: 1, ep: 1, moe_tp: 1, sp: false };
 
     /// Devices of a pipeline stage.
     pub fn stage_devices(&self) -> u64 {
@@ -56,17 +61,30 @@ impl ParallelPlan {
         self.stage_devices() * self.pp
     }
 
-    /// Orders plans, the plainest first: fewest degrees above 1, tp before ep, pp, dp and cp, no sp, fewest devices.
+    /// Ranks that divide the tokens of a sequence's KV cache, named after the degree in use. A runtime has one of the two.
+    pub fn cache_ranks(&self) -> Count {
+        if self.dcp > 1 { Count::plan("dcp", self.cp * self.dcp) } else { Count::plan("cp", self.cp) }
+    }
+
+    /// Orders plans, the plainest first: fewest degrees above 1, tp before ep, pp, dp, cp and dcp, no sp, fewest
+    /// devices.
     pub fn plainness(&self) -> (u32, u32, u64, ParallelPlan) {
         // A later bit outweighs all earlier ones.
-        let used = [self.tp > 1, self.ep > 1, self.pp > 1, self.dp > 1, self.cp > 1, self.sp];
+        let used = [self.tp > 1, self.ep > 1, self.pp > 1, self.dp > 1, self.cp > 1, self.dcp > 1, self.sp];
         let bits = used.iter().enumerate().map(|(bit, used)| u32::from(*used) << bit).sum();
         (u32::count_ones(bits), bits, self.devices(), *self)
     }
 
     /// `tp4 pp2`, without degrees of 1.
     pub fn label(&self) -> String {
-        let degrees = [("tp", self.tp), ("pp", self.pp), ("dp", self.dp), ("cp", self.cp), ("ep", self.ep)];
+        let degrees = [
+            ("tp", self.tp),
+            ("pp", self.pp),
+            ("dp", self.dp),
+            ("cp", self.cp),
+            ("dcp", self.dcp),
+            ("ep", self.ep),
+        ];
         let mut parts: Vec<String> =
             degrees.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name}{n}")).collect();
         if self.moe_tp > 1 && self.moe_tp != self.tp {

@@ -18,7 +18,7 @@ pub type RoleWorker = (WorkerRole, ParallelPlan);
 pub type PairKey = [u64; Degree::COUNT];
 
 /// Every degree and feature that a runtime may support.
-pub const DEGREES: [&str; 8] = ["tp", "pp", "dp", "ep", "moe_tp", "cp", "sp", "disagg"];
+pub const DEGREES: [&str; 9] = ["tp", "pp", "dp", "ep", "moe_tp", "cp", "dcp", "sp", "disagg"];
 
 /// The roles in which a runtime runs a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -230,6 +230,7 @@ fn value(plan: &ParallelPlan, degree: Degree) -> u64 {
         Degree::Pp => plan.pp,
         Degree::Dp => plan.dp,
         Degree::Cp => plan.cp,
+        Degree::Dcp => plan.dcp,
         Degree::Ep => plan.ep,
         Degree::MoeTp => plan.moe_tp,
         Degree::Sp => 1 + u64::from(plan.sp),

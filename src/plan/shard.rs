@@ -165,7 +165,7 @@ fn towers<'g>(graph: &'g ModelGraph, lay: impl Fn(&'g Block) -> ShardedBlock) ->
 /// The sharded encoder. Engines divide it over tensor-parallel ranks only.
 fn encoder(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<ShardedEncoder> {
     let seen = graph.image_inputs.as_ref()?;
-    let plan = ParallelPlan { cp: 1, sp: false, ..plan };
+    let plan = ParallelPlan { cp: 1, dcp: 1, sp: false, ..plan };
     let lay = |part: &TowerPart| ShardedBlock {
         encoder: true,
         ..BlockSharder::new(plan, Phase::Prefill, tiers, &part.block).run()

@@ -39,6 +39,9 @@ pub const WHOLE: TensorLayout = TensorLayout { sharding: Sharding::Replicate, pa
 pub struct Degrees {
     /// Tensor-parallel ranks.
     pub tp: u64,
+    /// Tensor-parallel ranks that divide the tokens of the KV cache in decode; 1 in prefill. Each of them has the heads
+    /// of all.
+    pub dcp: u64,
     /// Tensor-parallel ranks with different key/value heads; beyond their number heads are replicated.
     pub kv: u64,
     /// Expert-parallel ranks.
@@ -61,7 +64,7 @@ impl Degrees {
 /// `operator` with the dimensions of one device.
 pub fn local(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Operator {
     let shard = |count: &mut Count, parts: u64| *count = count.split(parts);
-    let Degrees { tp, kv, ep, moe_tp } = degrees;
+    let Degrees { tp, dcp, kv, ep, moe_tp } = degrees;
     let channels = if input.sharding == Sharding::Shard { input.parts } else { 1 };
     let mut local = operator.clone();
     match &mut local {
@@ -72,13 +75,16 @@ pub fn local(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Oper
             shard(width, channels)
         }
         Operator::Norm { rows, split, .. } => shard(rows, degrees.of(*split)),
-        Operator::Attention(SoftmaxAttention { heads, kv_heads, .. })
-        | Operator::CrossAttention(CrossAttention { heads, kv_heads, .. }) => {
+        Operator::Attention(SoftmaxAttention { heads, kv_heads, .. }) => {
+            shard(heads, tp / dcp);
+            shard(kv_heads, kv);
+        }
+        Operator::CrossAttention(CrossAttention { heads, kv_heads, .. }) => {
             shard(heads, tp);
             shard(kv_heads, kv);
         }
-        Operator::LatentAttention(LatentAttention { heads, .. })
-        | Operator::CompressedAttention(CompressedAttention { heads, .. }) => shard(heads, tp),
+        Operator::LatentAttention(LatentAttention { heads, .. }) => shard(heads, tp / dcp),
+        Operator::CompressedAttention(CompressedAttention { heads, .. }) => shard(heads, tp),
         Operator::GroupedLinear { groups, .. } => shard(groups, tp),
         Operator::ShortConv { channels, split, .. } => shard(channels, degrees.of(*split)),
         Operator::Recurrence(Recurrence { heads, key_heads, .. }) => {
@@ -204,6 +210,8 @@ pub fn collective_op(operator: &Operator, input: Sharding) -> Option<CollectiveO
 
 /// Exchange between context-parallel ranks, which hold different tokens of a sequence.
 pub struct ContextExchange {
+    /// Elements of a token's queries, which tensor-parallel ranks with a part of the KV cache each read from each other.
+    pub queries: Count,
     /// Key and value elements of a token, which ranks read from each other in prefill.
     pub keys: Count,
     /// Elements of a token's partial result, which ranks merge in decode.
@@ -213,20 +221,25 @@ pub struct ContextExchange {
 /// The exchange of `operator` under context parallelism; `None` where every rank has what it needs.
 pub fn context_exchange(operator: &Operator, degrees: Degrees) -> Option<ContextExchange> {
     let merged = |heads: Count, width: Count| {
-        let elements = heads.split(degrees.tp).value * (width.value + 4);
+        let elements = heads.split(degrees.tp / degrees.dcp).value * (width.value + 4);
         Count::derived("merged_width", elements, "heads per device × (value width + max and sum in fp32)")
+    };
+    let queries = |heads: Count, width: u64, how| {
+        Count::derived("query_width", heads.split(degrees.tp / degrees.dcp).value * width, how)
     };
     let keys = |elements, how| Count::derived("kv_width", elements, how);
     match operator {
         Operator::Attention(SoftmaxAttention { heads, kv_heads, head_dim, v_head_dim, .. }) => {
             let kv = kv_heads.split(degrees.kv).value * (head_dim.value + v_head_dim.value);
             let keys = keys(kv, "KV heads per device × (head_dim + v_head_dim)");
-            Some(ContextExchange { keys, merged: merged(*heads, *v_head_dim) })
+            let queries = queries(*heads, head_dim.value, "heads of the ranks × head_dim");
+            Some(ContextExchange { queries, keys, merged: merged(*heads, *v_head_dim) })
         }
         Operator::LatentAttention(LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, .. }) => {
             let kv = kv_lora_rank.value + qk_rope_head_dim.value;
             let keys = keys(kv, "kv_lora_rank + qk_rope_head_dim");
-            Some(ContextExchange { keys, merged: merged(*heads, *kv_lora_rank) })
+            let queries = queries(*heads, kv, "heads of the ranks × (kv_lora_rank + qk_rope_head_dim)");
+            Some(ContextExchange { queries, keys, merged: merged(*heads, *kv_lora_rank) })
         }
         Operator::Input { .. }
         | Operator::Embedding { .. }

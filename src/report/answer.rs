@@ -289,6 +289,7 @@ fn pool(pool: &PoolPlan) -> PoolReport {
         pp: plan.pp,
         dp: plan.dp,
         cp: plan.cp,
+        dcp: plan.dcp,
         ep: plan.ep,
         moe_tp: plan.moe_tp,
         sp: plan.sp,

@@ -47,8 +47,8 @@ static WORDS: &[GlossaryTerm] = &[
         "a copy of the model with its devices: a replica if aggregated, a prefill or decode worker if disaggregated",
     ),
     term(
-        "tp, pp, dp, cp, ep, moe_tp, sp",
-        "parallelism inside a replica: tensor, pipeline, attention data, context, expert, tensor inside experts, sequence",
+        "tp, pp, dp, cp, dcp, ep, moe_tp, sp",
+        "parallelism inside a replica: tensor, pipeline, attention data, context, decode context, expert, tensor inside experts, sequence",
     ),
     term(
         "rule",

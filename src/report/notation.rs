@@ -35,6 +35,7 @@ fn pool(problem: &Problem, pool: &PoolPlan) -> PoolText {
         pp: above_one(plan.pp),
         dp: above_one(plan.dp),
         cp: above_one(plan.cp),
+        dcp: above_one(plan.dcp),
         ep: above_one(plan.ep),
         moe_tp: None,
         sp: plan.sp.then_some(true),

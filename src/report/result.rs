@@ -219,6 +219,8 @@ pub struct PoolReport {
     pub dp: u64,
     /// Context parallel.
     pub cp: u64,
+    /// Decode context parallel, inside the tensor-parallel ranks.
+    pub dcp: u64,
     /// Expert parallel.
     pub ep: u64,
     /// Tensor parallel inside experts.

@@ -47,6 +47,7 @@ static BEFORE_METRICS: &[CsvColumn] = &[
     degree!("pp", decode, pp),
     degree!("dp", decode, dp),
     degree!("cp", decode, cp),
+    degree!("dcp", decode, dcp),
     degree!("ep", decode, ep),
     degree!("replicas", decode, replicas),
     degree!("prefill_tp", prefill, tp),

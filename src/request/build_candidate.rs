@@ -114,6 +114,7 @@ fn cut(problem: &Problem, plan: &ParallelPlan, stages: &[u32], prefix: &str) -> 
 fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelPlan, Error> {
     let one = |degree: Option<u64>| degree.unwrap_or(1);
     let (tp, pp, dp, cp) = (one(degrees.tp), one(degrees.pp), one(degrees.dp), one(degrees.cp));
+    let dcp = one(degrees.dcp);
     let product = [tp, cp, dp, pp, one(degrees.replicas)].iter().try_fold(1u64, |all, n| all.checked_mul(*n));
     if product.is_none_or(|devices| devices > 1 << 20) {
         let found = format!("tp {tp} x cp {cp} x dp {dp} x pp {pp} x replicas {}", one(degrees.replicas));
@@ -127,7 +128,7 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
             let found = format!("{} for a model without experts", one(*degree));
             return Err(Error::new(format!("{prefix}{name}"), found, "1, or no value", "omit it"));
         }
-        return Ok(ParallelPlan { tp, pp, dp, cp, ep: 1, moe_tp: tp, sp });
+        return Ok(ParallelPlan { tp, pp, dp, cp, dcp, ep: 1, moe_tp: tp, sp });
     }
     let (ep, moe_tp) = match (degrees.ep, degrees.moe_tp) {
         (None, None) => (1, stage),
@@ -142,7 +143,7 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
             return Err(Error::new(format!("{prefix}ep"), found, expected, fix));
         }
     };
-    Ok(ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp })
+    Ok(ParallelPlan { tp, pp, dp, cp, dcp, ep, moe_tp, sp })
 }
 
 /// Cuts pipelines and sets the concurrency of the pools that are `open`.

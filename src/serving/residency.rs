@@ -89,7 +89,7 @@ fn stage_caches<R: Reading>(
     machine: &Machine<Qty<R::N>>,
     of: fn(&Cache) -> bool,
 ) -> Qty<R::N> {
-    let parts = read.count(Count::plan("cp", instance.plan.cp));
+    let parts = read.count(instance.plan.cache_ranks());
     let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers).filter(|(_, layers)| **layers > 0);
     let caches = blocks.flat_map(|(block, &layers)| {
         let picked = block.caches.iter().filter(move |cache| of(cache));

@@ -235,12 +235,14 @@ pub fn batch<R: Reading>(
     past: Qty<R::N>,
 ) -> Batch<Qty<R::N>> {
     let plan = &instance.plan;
-    let cp = read.count(Count::plan("cp", plan.cp));
     let dp = read.count(Count::plan("dp", plan.dp));
     let one = Qty::from(1.0);
     let over = match phase {
-        Phase::Prefill => (cp, one, dp * cp),
-        Phase::Decode => (one, cp, dp),
+        Phase::Prefill => {
+            let cp = read.count(Count::plan("cp", plan.cp));
+            (cp, one, dp * cp)
+        }
+        Phase::Decode => (one, read.count(plan.cache_ranks()), dp),
     };
     Batch::new((sequences, new, past), over)
 }

@@ -33,6 +33,10 @@ macro_rules! degrees {
             #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "cp"), long = concat!($prefix, "cp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub cp: Option<u64>,
+            /// Decode context parallelism: tokens of the KV cache, inside the tp ranks
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "dcp"), long = concat!($prefix, "dcp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub dcp: Option<u64>,
             /// Expert parallelism: experts
             #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "ep"), long = concat!($prefix, "ep"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,6 +72,7 @@ macro_rules! degrees {
                     pp: self.pp.or(other.pp),
                     dp: self.dp.or(other.dp),
                     cp: self.cp.or(other.cp),
+                    dcp: self.dcp.or(other.dcp),
                     ep: self.ep.or(other.ep),
                     moe_tp: self.moe_tp.or(other.moe_tp),
                     sp: self.sp.or(other.sp),
@@ -94,15 +99,15 @@ degrees!(
 
 impl From<PrefillDegrees> for Degrees {
     fn from(pool: PrefillDegrees) -> Degrees {
-        let PrefillDegrees { tp, pp, dp, cp, ep, moe_tp, sp, stages, replicas } = pool;
-        Degrees { tp, pp, dp, cp, ep, moe_tp, sp, stages, replicas }
+        let PrefillDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas } = pool;
+        Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas }
     }
 }
 
 impl From<DecodeDegrees> for Degrees {
     fn from(pool: DecodeDegrees) -> Degrees {
-        let DecodeDegrees { tp, pp, dp, cp, ep, moe_tp, sp, stages, replicas } = pool;
-        Degrees { tp, pp, dp, cp, ep, moe_tp, sp, stages, replicas }
+        let DecodeDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas } = pool;
+        Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas }
     }
 }
 
@@ -206,12 +211,13 @@ impl Deployment {
 }
 
 fn positive(degrees: Degrees, prefix: &str) -> Result<Degrees, Error> {
-    let Degrees { tp, pp, dp, cp, ep, moe_tp, replicas, .. } = degrees;
+    let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, replicas, .. } = degrees;
     let all = [
         ("tp", tp),
         ("pp", pp),
         ("dp", dp),
         ("cp", cp),
+        ("dcp", dcp),
         ("ep", ep),
         ("moe-tp", moe_tp),
         ("replicas", replicas),

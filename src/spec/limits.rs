@@ -68,7 +68,7 @@ limits! {
     PUE = "pue": number from 1e0 to 1e2, "", "a facility draws no less than its machines";
     AMORTIZATION = "amortization-months": number from 1e-3 to 1200e0, "months", "from three quarters of an hour to a century";
     UTILIZATION = "utilization": number from 1e-6 to 1e0, "", "a fraction of the time, above 0";
-    DEGREE = "degree": whole from 1e0 to 1048576e0, "devices, stages or replicas", "tp, pp, dp, cp, ep, moe-tp and replicas: at most the maximum number of devices";
+    DEGREE = "degree": whole from 1e0 to 1048576e0, "devices, stages or replicas", "tp, pp, dp, cp, dcp, ep, moe-tp and replicas: at most the maximum number of devices";
     DEVICES = "devices": whole from 1e0 to 1048576e0, "devices", "of a whole deployment: ten times the largest announced cluster";
     NODES = "nodes": whole from 1e0 to 1048576e0, "nodes", "as for devices";
     DEPTH = "depth": whole from 0e0 to 1000e0, "levels", "deeper than any explanation";
@@ -114,7 +114,7 @@ limits! {
 /// Prefixes of the flags of one pool.
 const POOLS: [&str; 2] = ["prefill-", "decode-"];
 /// Flags that are degrees.
-const DEGREES: [&str; 7] = ["tp", "pp", "dp", "cp", "ep", "moe-tp", "replicas"];
+const DEGREES: [&str; 8] = ["tp", "pp", "dp", "cp", "dcp", "ep", "moe-tp", "replicas"];
 
 /// The limit of the flag `--flag`, if it is a number.
 pub fn of_flag(flag: &str) -> Option<&'static Limit> {

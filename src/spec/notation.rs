@@ -71,9 +71,9 @@ const OFFLOADED: [(&str, Offloaded); 3] =
     [("layers", Offloaded::Layers), ("experts", Offloaded::Experts), ("kv", Offloaded::Kv)];
 
 /// The degrees of `degrees` under their names in a plan.
-fn named(degrees: &mut Degrees) -> [(&'static str, &mut Option<u64>); 6] {
-    let Degrees { tp, pp, dp, cp, ep, moe_tp, .. } = degrees;
-    [("tp", tp), ("pp", pp), ("dp", dp), ("cp", cp), ("ep", ep), ("moe_tp", moe_tp)]
+fn named(degrees: &mut Degrees) -> [(&'static str, &mut Option<u64>); 7] {
+    let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, .. } = degrees;
+    [("tp", tp), ("pp", pp), ("dp", dp), ("cp", cp), ("dcp", dcp), ("ep", ep), ("moe_tp", moe_tp)]
 }
 
 impl fmt::Display for PoolText {
@@ -269,13 +269,15 @@ mod tests {
     fn degrees() -> impl Strategy<Value = Degrees> {
         let one = || prop::option::of(1..=MOST);
         let stages = prop::option::of(prop::collection::vec(1u32..200, 1..9));
-        ((one(), one(), one(), one(), one(), one()), any::<bool>(), 1..=MOST, stages).prop_map(
-            |((tp, pp, dp, cp, ep, moe_tp), sp, replicas, stages)| Degrees {
+        ((one(), one(), one(), one(), one(), one(), one()), any::<bool>(), 1..=MOST, stages).prop_map(
+            |((tp, pp, dp, cp, dcp, ep, moe_tp), sp, replicas, stages)| Degrees {
                 // One device at least is written.
-                tp: tp.or((pp.is_none() && dp.is_none() && cp.is_none() && !sp).then_some(1)),
+                tp: tp
+                    .or((pp.is_none() && dp.is_none() && cp.is_none() && dcp.is_none() && !sp).then_some(1)),
                 pp,
                 dp,
                 cp,
+                dcp,
                 ep,
                 moe_tp,
                 sp: sp.then_some(true),

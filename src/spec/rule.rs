@@ -125,6 +125,8 @@ pub enum Degree {
     Dp,
     /// Context parallel, on devices of its own.
     Cp,
+    /// Decode context parallel, inside the tensor-parallel ranks.
+    Dcp,
     /// Expert parallel.
     Ep,
     /// Tensor parallel inside experts.

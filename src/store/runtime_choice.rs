@@ -34,7 +34,8 @@ impl Catalog {
         Ok(usual)
     }
 
-    /// Ids of the runtimes with constants measured on the generation of the devices.
+    /// Ids of the runtimes with constants for the generation of the devices: those whose predictions were compared with
+    /// measurements, or all where there is none.
     ///
     /// # Errors
     /// A runtime's file is faulty.
@@ -42,13 +43,18 @@ impl Catalog {
         let device = &cluster.device;
         let ids = self.entries(CatalogKind::Runtimes).into_keys();
         let runtimes = ids.map(|id| self.load::<Runtime>(&id)).collect::<Result<Vec<_>, Error>>()?;
-        let measured = runtimes.into_iter().filter(|runtime| {
-            let known = runtime.constants.iter().any(|constants| {
-                constants.devices.contains(&device.id) || constants.families.contains(&device.family)
-            });
-            known && runtime.runs_on(device)
-        });
-        Ok(measured.map(|runtime| runtime.id).collect())
+        let known = |runtime: &Runtime| {
+            let mut constants = runtime.constants.iter();
+            runtime.runs_on(device)
+                && constants
+                    .any(|one| one.devices.contains(&device.id) || one.families.contains(&device.family))
+        };
+        let measured =
+            |runtime: &Runtime| runtime.serving_fit.as_ref().is_some_and(|fit| !fit.measured_on.is_empty());
+        let (measured, unmeasured): (Vec<Runtime>, Vec<Runtime>) =
+            runtimes.into_iter().filter(known).partition(measured);
+        let usable = if measured.is_empty() { unmeasured } else { measured };
+        Ok(usable.into_iter().map(|runtime| runtime.id).collect())
     }
 
     /// The default runtime of home and edge devices of this vendor; `None` for other devices.

@@ -34,11 +34,11 @@ pub fn plans(problem: &Problem, formats: usize) -> Vec<ParallelPlan> {
     let (all, experts) = (problem.cluster.devices(), has_experts(&problem.graph));
     let mut plans = Vec::new();
     for_each_split(all, |[tp, pp, dp, cp]| {
-        for ep in 1..=tp * dp * cp {
+        for (ep, dcp) in (1..=tp * dp * cp).flat_map(|ep| (1..=tp).map(move |dcp| (ep, dcp))) {
             for sp in [false, true] {
                 let stage = tp * dp * cp;
                 let moe_tp = if experts { stage / ep } else { tp };
-                let plan = ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp };
+                let plan = ParallelPlan { tp, pp, dp, cp, dcp, ep, moe_tp, sp };
                 // Data parallelism of a dense model is another number of replicas.
                 let twice = (sp && tp == 1) || (!experts && dp > 1);
                 if !twice && check(&problem.graph, &plan, &limits).is_ok() {

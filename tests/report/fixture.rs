@@ -34,6 +34,7 @@ fn pool(duty: PoolRole, (tp, pp): (u64, u64), replicas: u64, label: &str) -> Poo
         pp,
         dp: 1,
         cp: 1,
+        dcp: 1,
         ep: 1,
         moe_tp: tp,
         sp: false,

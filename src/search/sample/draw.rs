@@ -117,7 +117,8 @@ impl<'q> Draw<'q> {
             let ep = if self.experts { self.divisor(ranks) } else { 1 };
             let moe_tp = if self.experts { ranks / ep } else { tp };
             let sp = tp > 1 && self.random.u8(0..4) == 0;
-            let plan = ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp };
+            let dcp = if self.random.u8(0..4) == 0 { self.divisor(tp) } else { 1 };
+            let plan = ParallelPlan { tp, pp, dp, cp, dcp, ep, moe_tp, sp };
             if check(&problem.graph, &plan, &limits).is_ok() {
                 return Some(plan);
             }
