@@ -118,6 +118,8 @@ def keys_of(convert):
 def row_of(action, spellings, deprecated):
     """One option of an argparse parser as a row of the table."""
     off = getattr(action, "negative_option_strings", ())
+    if isinstance(action, argparse.BooleanOptionalAction) and not off:
+        off = [flag for flag in spellings if flag.startswith("--no-")]
     row = {"flags": [flag for flag in spellings if flag not in off]}
     if off:
         row["off"] = sorted(flag for flag in spellings if flag in off)
