@@ -19,8 +19,9 @@ TABLES = ROOT / "hardware" / "options"
 WHEEL = ["--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_34_x86_64",
          "--platform=manylinux_2_28_x86_64", "--platform=any"]
 UNKNOWN = object()
-ORDER = ("flags", "off", "env", "kind", "of", "count", "suffix", "json", "choices", "known", "keys", "repeats", "required",
-         "deprecated", "default")
+LIMITS = {"ge": "min", "gt": "above", "le": "max", "lt": "below"}
+ORDER = ("key", "also", "flags", "off", "env", "kind", "of", "count", "suffix", "json", "min", "above", "max", "below",
+         "choices", "known", "keys", "repeats", "required", "deprecated", "default")
 
 
 def pip(*words):
@@ -59,7 +60,7 @@ def source(package, version, wanted):
 
 def libraries(*packages):
     """The folder of packages that a parser needs itself; they are installed once."""
-    folder = CACHE / ("libraries-" + "-".join(packages).replace("==", "-"))
+    folder = CACHE / "-".join((f"python{sys.version_info[0]}.{sys.version_info[1]}", *packages))
     if not (folder / "complete").exists():
         pip("install", "--target", str(folder), *packages)
         (folder / "complete").touch()
@@ -163,17 +164,24 @@ def rows_of(parser):
     return [row_of(action, flags, deprecated) for action, flags in spellings.values() if "--help" not in flags]
 
 
-def write(runtime, version, program, where, rows, **more):
-    """Writes one table, one option a line, so that two versions compare line by line."""
+def lines_of(rows):
+    """Rows as JSON, one a line, so that two versions compare line by line."""
+    ordered = ({key: row[key] for key in ORDER if key in row} for row in rows)
+    return "[\n" + ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in ordered) + "\n  ]"
+
+
+def write(runtime, version, program, where, rows, yaml=None, **more):
+    """Writes one table. `yaml`: the rows of the keys of a configuration file."""
     table = {"runtime": runtime, "version": version, "program": program, "source": where, **more}
-    head = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in table.items())
+    parts = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in table.items()]
     rows = sorted(rows, key=lambda row: row["flags"][0].lstrip("-"))
-    rows = ({key: row[key] for key in ORDER if key in row} for row in rows)
-    lines = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
+    parts.append(f'  "options": {lines_of(rows)}')
+    if yaml:
+        parts.append(f'  "yaml": {lines_of(yaml)}')
     path = TABLES / f"{runtime}-{version}.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(f"{{\n{head},\n  \"options\": [\n{lines}\n  ]\n}}\n")
-    print(f"{path.relative_to(ROOT)}: {lines.count(chr(10)) + 1} options")
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    print(f"{path.relative_to(ROOT)}: {len(rows)} options, {len(yaml or [])} keys")
 
 
 def check_commands(words, programs, check):

@@ -35,11 +35,13 @@ def declared(path, name):
 
 def main():
     _, serve, folder = vllm_parser.load()
-    rows = common.rows_of(serve)
+    rows, limited = common.rows_of(serve), vllm_parser.fields(folder)
     for row in rows:
         for table, key in ((KNOWN, "known"), (KEYS, "keys")):
             if place := table.get(row["flags"][0]):
                 row[key] = sorted(declared(folder / place[0], place[1]))
+        for limit in limited[row["flags"][0]].metadata if row["flags"][0] in limited else ():
+            row.update({name: getattr(limit, word) for word, name in common.LIMITS.items() if hasattr(limit, word)})
     common.write("vllm", vllm_parser.VERSION, ["vllm", "serve"],
                  "vllm/entrypoints/common/cli_args.py and vllm/engine/arg_utils.py of the published wheel", rows,
                  positional=["model_tag"], spelling=["--a_b is --a-b", "--a.key VALUE is --a '{\"key\": VALUE}'"])

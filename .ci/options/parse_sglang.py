@@ -15,9 +15,9 @@ import sglang_parser
 
 def main():
     words = sys.argv[1:]
-    folder = words[1] if words[:1] == ["--wheel"] else None
-    parser = sglang_parser.load(folder)
-    return common.check_commands(words[2:] if folder else words, sglang_parser.PROGRAMS, parser.parse_args)
+    given = words[:1] == ["--wheel"]
+    parser = sglang_parser.load(words[1] if given else None)
+    return common.check_commands(words[2:] if given else words, sglang_parser.PROGRAMS, parser.parse_args)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
     python .ci/options/parse_vllm.py vllm serve MODEL --tensor-parallel-size 4
     python .ci/options/parse_vllm.py - < one command line per line
 
-How far it reaches: unknown options, values of the wrong kind, choices, JSON arguments with unknown or wrong keys, and
-what vLLM checks before it loads a model. Not: what depends on the model or the devices (`--quantization` and
-`--attention-backend` take any text here), nor the contents of `--config` and `--speculative-config`.
+How far it reaches: unknown options, values of the wrong kind, choices, numbers out of range, JSON arguments with unknown
+or wrong keys, and what vLLM checks of the server's options before it loads a model. Not: names that it takes as any text
+(`--quantization`, `--attention-backend`, `--kv-cache-dtype`, parsers), the contents of `--config` and of
+`--speculative-config`, rules between options, and what depends on the model or the devices.
 """
 
 import sys
@@ -16,14 +17,17 @@ import vllm_parser
 
 def main():
     words = sys.argv[1:]
-    folder = words[1] if words[:1] == ["--wheel"] else None
-    parser, _, _ = vllm_parser.load(folder)
+    given = words[:1] == ["--wheel"]
+    parser, _, folder = vllm_parser.load(words[1] if given else None)
+    limited = vllm_parser.fields(folder)
     from vllm.entrypoints.common.cli_args import validate_parsed_serve_args
 
     def check(command):
-        validate_parsed_serve_args(parser.parse_args(["serve", *command]))
+        args = parser.parse_args(["serve", *command])
+        validate_parsed_serve_args(args)
+        vllm_parser.check_limits(args, limited)
 
-    return common.check_commands(words[2:] if folder else words, [["vllm", "serve"]], check)
+    return common.check_commands(words[2:] if given else words, [["vllm", "serve"]], check)
 
 
 if __name__ == "__main__":

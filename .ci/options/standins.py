@@ -6,6 +6,7 @@ options are real; every other import gives a module whose attributes stand for a
 
 import importlib.abc
 import importlib.machinery
+import os
 import sys
 import types
 from pathlib import Path
@@ -114,6 +115,11 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install(root, package, real, installed, libraries):
-    """Makes `package`, unpacked in `root`, importable; `libraries` is the folder of the packages in `installed`."""
+    """Makes `package`, unpacked in `root`, importable; `libraries` is the folder of the packages in `installed`.
+
+    Its environment variables are unset, as they change defaults and choices.
+    """
+    for name in [name for name in os.environ if name.startswith(package.upper() + "_")]:
+        del os.environ[name]
     sys.path.insert(0, str(libraries))
     sys.meta_path.insert(0, Finder(root, package, real, installed))
