@@ -21,7 +21,7 @@ WHEEL = ["--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2
 UNKNOWN = object()
 LIMITS = {"ge": "min", "gt": "above", "le": "max", "lt": "below"}
 ORDER = ("key", "also", "flags", "off", "env", "kind", "of", "count", "suffix", "json", "min", "above", "max", "below",
-         "choices", "known", "keys", "repeats", "required", "deprecated", "default")
+         "choices", "known", "keys", "repeats", "required", "deprecated", "removed", "default")
 
 
 def pip(*words):
@@ -62,7 +62,7 @@ def libraries(*packages):
     """The folder of packages that a parser needs itself; they are installed once."""
     folder = CACHE / "-".join((f"python{sys.version_info[0]}.{sys.version_info[1]}", *packages))
     if not (folder / "complete").exists():
-        pip("install", "--target", str(folder), *packages)
+        pip("install", "--no-warn-conflicts", "--target", str(folder), *packages)
         (folder / "complete").touch()
     return folder
 

@@ -138,8 +138,9 @@ def main():
             row["env"] = env[1]
         if said := docs.get(row["flags"][0]):
             documented(row, *said)
-        if re.search(r"DEPRECATED|has been removed", "".join(pieces[1:-1])):
-            row["deprecated"] = True
+        for name, word in (("deprecated", "DEPRECATED"), ("removed", "has been removed")):
+            if word in "".join(pieces[1:-1]):
+                row[name] = True
         rows[row["flags"][0]] = row
     common.write("llama.cpp", commit, ["llama-server"],
                  f"common/arg.cpp and tools/server/README.md in the source archive of llama-cpp-python {VERSION}",
