@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import enum
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -187,11 +188,18 @@ def write(runtime, version, program, where, rows, yaml=None, **more):
 def check_commands(words, programs, check):
     """Checks one command line given as words, or one per line of the standard input where the only word is `-`.
 
-    `check` raises or exits where the runtime's parser refuses its list of arguments. Returns the exit status.
+    Variables before the program are passed over, and comments in lines. `check` raises or exits where the runtime's
+    parser refuses its list of arguments. Returns the exit status.
     """
-    commands = [shlex.split(line) for line in sys.stdin if line.strip()] if words == ["-"] else [words]
+    commands = [words]
+    if words == ["-"]:
+        commands = [command for line in sys.stdin if (command := shlex.split(line, comments=True))]
+    if not commands:
+        raise SystemExit("no command line was given")
     refused = 0
     for command in commands:
+        while command and re.match(r"[A-Z_]+=", command[0]):
+            command = command[1:]
         for program in programs:
             if command[:len(program)] == program:
                 command = command[len(program):]
