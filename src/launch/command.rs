@@ -2,6 +2,7 @@
 
 use super::settings::{SettingValue, Settings};
 use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
+use crate::spec::option_table::{OptionTable, text};
 
 /// One option as written, with the reason for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,11 +45,17 @@ fn value(option: &LaunchOption, value: &SettingValue) -> Option<String> {
     }
 }
 
-/// The command of a worker with `settings`.
-pub fn command(launch: &Launch, settings: &Settings) -> LaunchCommand {
-    let mut command = LaunchCommand { program: launch.program.clone(), ..LaunchCommand::default() };
+/// The runtime's own value of the option in the table, as a word.
+fn usual(table: &OptionTable, place: &OptionPlace) -> Option<String> {
+    let OptionPlace::Flag(flag) = place else { return None };
+    table.find(flag)?.0.default.as_ref().map(text)
+}
+
+/// The command of a worker with `settings`. Options that the runtime sets so by itself are left out.
+pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> LaunchCommand {
+    let mut command = LaunchCommand { program: table.program.clone(), ..LaunchCommand::default() };
     let mut written = Vec::new();
-    for option in &launch.options {
+    for option in &launch.settings {
         let Some(setting) = settings.get(option.setting) else { continue };
         if written.contains(&option.setting) {
             continue;
@@ -58,7 +65,7 @@ pub fn command(launch: &Launch, settings: &Settings) -> LaunchCommand {
             continue;
         };
         let on = *setting == SettingValue::On(true);
-        let usual = option.default.as_ref() == Some(&word);
+        let usual = usual(table, &option.place).as_ref() == Some(&word);
         let words = match &option.place {
             OptionPlace::Positional => vec![word],
             OptionPlace::Flag(_) | OptionPlace::Environment(_) | OptionPlace::Yaml(_) if usual => continue,

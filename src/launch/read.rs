@@ -52,7 +52,7 @@ pub fn read(
     let mut reader = Reader { launch, table, read: ReadCommand::default() };
     for (name, value) in environment {
         let is = |option: &&LaunchOption| option.place == OptionPlace::Environment(name.clone());
-        if let Some(option) = launch.options.iter().find(is) {
+        if let Some(option) = launch.settings.iter().find(is) {
             reader.take(0, option, value);
         }
     }
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
     fn word(&mut self, at: usize, words: &[String]) -> usize {
         let word = &words[at];
         if !word.starts_with('-') {
-            let positional = self.launch.options.iter().find(|one| one.place == OptionPlace::Positional);
+            let positional = self.launch.settings.iter().find(|one| one.place == OptionPlace::Positional);
             match positional.filter(|one| self.read.settings.get(one.setting).is_none()) {
                 Some(option) => self.take(at, option, word),
                 None => self.leave(at, word, LeftoverReason::Unknown { nearest: None }),
@@ -111,17 +111,20 @@ impl<'a> Reader<'a> {
     /// The setting that an option with a value carries.
     fn option(&self, row: &OptionRow) -> Option<&'a LaunchOption> {
         let carries = |one: &&LaunchOption| matches!(&one.place, OptionPlace::Flag(flag) if row.flags.contains(flag));
-        self.launch.options.iter().find(carries)
+        self.launch.settings.iter().find(carries)
     }
 
     fn switch(&mut self, at: usize, row: &OptionRow, off: bool) {
         let known = |flag: &String| row.flags.contains(flag) || row.off.contains(flag);
-        let option = self.launch.options.iter().find(|one| match &one.place {
+        let option = self.launch.settings.iter().find(|one| match &one.place {
             OptionPlace::Switch(flag) | OptionPlace::OffSwitch(flag) => known(flag),
             _ => false,
         });
         match option {
-            Some(option) => self.read.settings.set(option.setting, SettingValue::On(!off)),
+            Some(option) => {
+                let on = matches!(option.place, OptionPlace::Switch(_)) != off;
+                self.read.settings.set(option.setting, SettingValue::On(on));
+            }
             None => self.leave(at, &row.flags[0], LeftoverReason::NoEffect),
         }
     }

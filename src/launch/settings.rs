@@ -96,6 +96,7 @@ pub fn settings(
     settings.set(Setting::Ep, Count(plan.ep));
     settings.set(Setting::ExpertParallel, On(plan.ep > 1));
     settings.set(Setting::Cp, Count(plan.cp));
+    settings.set(Setting::Dcp, Count(plan.dcp));
     if formats.weights != own {
         settings.set(Setting::WeightFormat, Word(formats.weights.clone()));
     }

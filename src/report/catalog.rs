@@ -10,9 +10,11 @@ use super::table::{grouped, table};
 use crate::spec::cluster::System;
 use crate::spec::device::{Arithmetic, Device};
 use crate::spec::format::NumberFormat;
+use crate::spec::launch::Launch;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Direction, LatencyLimits, Objective, Workload};
+use crate::spec::option_table::OptionTable;
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 
@@ -133,6 +135,20 @@ impl Listed for Runtime {
             self.weight_formats.join(" ")
         );
         line(&self.name, &self.aliases, summary)
+    }
+}
+
+impl Listed for Launch {
+    fn line(&self) -> CatalogLine {
+        let summary = format!("{}; {} settings", self.table, self.settings.len());
+        line(&self.id, &[], summary)
+    }
+}
+
+impl Listed for OptionTable {
+    fn line(&self) -> CatalogLine {
+        let summary = format!("{}; {} options", self.program.join(" "), self.options.len());
+        line(&format!("{} {}", self.runtime, self.version), &[], summary)
     }
 }
 

@@ -12,9 +12,11 @@ use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
+use crate::spec::launch::Launch;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
+use crate::spec::option_table::OptionTable;
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::text::from_json;
@@ -80,6 +82,8 @@ fn line_of(kind: CatalogKind, shelved: &CatalogEntry) -> Result<CatalogLine, Err
         CatalogKind::Links => of::<Link>(shelved),
         CatalogKind::Formats => of::<NumberFormat>(shelved),
         CatalogKind::Runtimes => of::<Runtime>(shelved),
+        CatalogKind::Launches => of::<Launch>(shelved),
+        CatalogKind::Options => of::<OptionTable>(shelved),
         CatalogKind::Objectives => of::<Objective>(shelved),
         CatalogKind::Workloads => of::<Workload>(shelved),
     }

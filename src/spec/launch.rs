@@ -6,30 +6,26 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The launch of a runtime, in one version.
+/// The launch of a runtime, in the version of its option table.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
     /// Id of the runtime; the file name without `.json`.
     pub id: String,
-    /// The version whose options these are.
-    pub version: String,
-    /// Source of the options.
-    pub source: String,
+    /// Id of its option table.
+    pub table: String,
     /// Container images, the first whose vendor matches.
     #[serde(default)]
     pub images: Vec<ContainerImage>,
-    /// Words of the program, e.g. `vllm serve`.
-    pub program: Vec<String>,
-    /// Other words that start the same program.
+    /// Words that start the same program as those of the option table.
     #[serde(default)]
     pub other_programs: Vec<Vec<String>>,
     /// Port that it listens on by default.
     pub port: u16,
     /// Path that answers when the server is ready.
     pub health: String,
-    /// The options, in the order of a command.
-    pub options: Vec<LaunchOption>,
+    /// The options of each setting, in the order of a command.
+    pub settings: Vec<LaunchOption>,
 }
 
 /// A container image with the runtime.
@@ -52,11 +48,6 @@ pub struct LaunchOption {
     pub setting: Setting,
     /// Its place in the launch.
     pub place: OptionPlace,
-    /// Other spellings that are read back.
-    #[serde(default)]
-    pub aliases: Vec<String>,
-    /// The runtime's own value without the option; the option is left out where it is the same.
-    pub default: Option<String>,
     /// The runtime's words for ids of formats and other names. A value that is not listed here has no option.
     #[serde(default)]
     pub values: BTreeMap<String, String>,

@@ -8,6 +8,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OptionTable {
+    /// The runtime and its version: the file name without `.json`.
+    pub id: String,
     /// Id of the runtime.
     pub runtime: String,
     /// Its version.
@@ -135,6 +137,7 @@ fn whole(value: &str, suffix: bool) -> bool {
     digits.parse::<i64>().is_ok() || (digits.len() < value.len() && digits.parse::<f64>().is_ok())
 }
 
-fn text(value: &Value) -> String {
+/// A JSON value as the word of a command.
+pub fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

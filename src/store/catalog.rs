@@ -365,6 +365,8 @@ impl CatalogKind {
             CatalogKind::Links => "a link",
             CatalogKind::Formats => "a format",
             CatalogKind::Runtimes => "a runtime",
+            CatalogKind::Launches => "a launch",
+            CatalogKind::Options => "an option table",
             CatalogKind::Objectives => "an objective",
             CatalogKind::Workloads => "a workload",
         }
@@ -383,7 +385,8 @@ impl CatalogKind {
             CatalogKind::Devices => "the id of a device",
             CatalogKind::Links => "the id of a link",
             CatalogKind::Formats => "the id of a format",
-            CatalogKind::Runtimes => "the id of a runtime",
+            CatalogKind::Runtimes | CatalogKind::Launches => "the id of a runtime",
+            CatalogKind::Options => "the id of an option table: runtime and version",
             CatalogKind::Objectives => "the id of an objective, or the path of an objective file",
             CatalogKind::Workloads => "the id of a workload, or the path of a workload file",
         }

@@ -16,9 +16,11 @@ use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
+use crate::spec::launch::Launch;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
+use crate::spec::option_table::OptionTable;
 use crate::spec::plausible::{self, Warning};
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
@@ -40,12 +42,14 @@ pub struct CheckedFile {
 }
 
 /// Keys that determine the kind: the first key that a file has.
-const SIGNS: [(CatalogKind, &str); 10] = [
+const SIGNS: [(CatalogKind, &str); 12] = [
     (CatalogKind::Models, "config"),
     (CatalogKind::Models, "model_type"),
     (CatalogKind::Systems, "devices_per_node"),
     (CatalogKind::Rigs, "members"),
     (CatalogKind::Runtimes, "vendors"),
+    (CatalogKind::Launches, "settings"),
+    (CatalogKind::Options, "options"),
     (CatalogKind::Formats, "bits_per_element"),
     (CatalogKind::Objectives, "optimize"),
     (CatalogKind::Workloads, "isl"),
@@ -176,6 +180,14 @@ impl FileChecker<'_> {
                 }
                 (runtime.line(), self.catalog.unknown_makers(&runtime)?)
             }
+            CatalogKind::Launches => {
+                let launch: Launch = read_entry(&shelved)?;
+                self.refers("id", CatalogKind::Runtimes, &launch.id)
+                    .and_then(|()| self.refers("table", CatalogKind::Options, &launch.table))
+                    .map_err(|fault| fault.in_file(&name))?;
+                (launch.line(), vec![])
+            }
+            CatalogKind::Options => self.plain::<OptionTable>(&shelved, |_| vec![])?,
             CatalogKind::Objectives => {
                 let objective: Objective = read_entry(&shelved)?;
                 self.refers("workload", CatalogKind::Workloads, &objective.workload)

@@ -9,9 +9,11 @@ use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
+use crate::spec::launch::Launch;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
+use crate::spec::option_table::OptionTable;
 use crate::spec::ranges;
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
@@ -39,6 +41,10 @@ pub enum CatalogKind {
     Formats,
     /// Serving engines.
     Runtimes,
+    /// Launch commands of serving engines.
+    Launches,
+    /// Command-line options of serving engines.
+    Options,
     /// Objectives.
     Objectives,
     /// Traffic.
@@ -46,7 +52,7 @@ pub enum CatalogKind {
 }
 
 /// Every kind.
-pub const KINDS: [CatalogKind; 9] = [
+pub const KINDS: [CatalogKind; 11] = [
     CatalogKind::Models,
     CatalogKind::Devices,
     CatalogKind::Systems,
@@ -54,6 +60,8 @@ pub const KINDS: [CatalogKind; 9] = [
     CatalogKind::Links,
     CatalogKind::Formats,
     CatalogKind::Runtimes,
+    CatalogKind::Launches,
+    CatalogKind::Options,
     CatalogKind::Objectives,
     CatalogKind::Workloads,
 ];
@@ -69,6 +77,8 @@ impl CatalogKind {
             CatalogKind::Links => "hardware/links",
             CatalogKind::Formats => "hardware/formats",
             CatalogKind::Runtimes => "hardware/runtimes",
+            CatalogKind::Launches => "hardware/launches",
+            CatalogKind::Options => "hardware/options",
             CatalogKind::Objectives => "objectives",
             CatalogKind::Workloads => "objectives/workloads",
         }
@@ -89,6 +99,8 @@ impl CatalogKind {
             CatalogKind::Links => "link",
             CatalogKind::Formats => "format",
             CatalogKind::Runtimes => "runtime",
+            CatalogKind::Launches => "launch",
+            CatalogKind::Options => "option table",
             CatalogKind::Objectives => "objective",
             CatalogKind::Workloads => "workload",
         }
@@ -153,6 +165,8 @@ entries! {
     Link is Links;
     NumberFormat is Formats, checked by ranges::format;
     Runtime is Runtimes, checked by ranges::runtime;
+    Launch is Launches;
+    OptionTable is Options;
     Objective is Objectives, checked by Objective::check;
     Workload is Workloads, checked by Workload::check;
 }
