@@ -173,13 +173,14 @@ def lines_of(rows):
 
 def write(runtime, version, program, where, rows, yaml=None, **more):
     """Writes one table. `yaml`: the rows of the keys of a configuration file."""
-    table = {"runtime": runtime, "version": version, "program": program, "source": where, **more}
+    name = f"{runtime}-{version}"
+    table = {"id": name, "runtime": runtime, "version": version, "program": program, "source": where, **more}
     parts = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in table.items()]
     rows = sorted(rows, key=lambda row: row["flags"][0].lstrip("-"))
     parts.append(f'  "options": {lines_of(rows)}')
     if yaml:
         parts.append(f'  "yaml": {lines_of(yaml)}')
-    path = TABLES / f"{runtime}-{version}.json"
+    path = TABLES / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     print(f"{path.relative_to(ROOT)}: {len(rows)} options, {len(yaml or [])} keys")

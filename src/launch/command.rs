@@ -47,19 +47,22 @@ fn value(option: &LaunchOption, value: &SettingValue) -> Option<String> {
 
 /// The runtime's own value of the option in the table, as a word.
 fn usual(table: &OptionTable, place: &OptionPlace) -> Option<String> {
-    let OptionPlace::Flag(flag) = place else { return None };
-    table.find(flag)?.0.default.as_ref().map(text)
+    let value = match place {
+        OptionPlace::Flag(flag) => &table.find(flag)?.0.value,
+        OptionPlace::Yaml(key) => &table.yaml.iter().find(|row| row.key == *key)?.value,
+        OptionPlace::Positional
+        | OptionPlace::Switch(_)
+        | OptionPlace::OffSwitch(_)
+        | OptionPlace::Environment(_) => return None,
+    };
+    value.default.as_ref().map(text)
 }
 
 /// The command of a worker with `settings`. Options that the runtime sets so by itself are left out.
 pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> LaunchCommand {
     let mut command = LaunchCommand { program: table.program.clone(), ..LaunchCommand::default() };
-    let mut written = Vec::new();
     for option in &launch.settings {
         let Some(setting) = settings.get(option.setting) else { continue };
-        if written.contains(&option.setting) {
-            continue;
-        }
         let Some(word) = value(option, setting) else {
             command.missing.push(format!("{:?} {setting}", option.setting));
             continue;
@@ -82,7 +85,6 @@ pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> Lau
                 continue;
             }
         };
-        written.push(option.setting);
         command.options.push(WrittenOption { words, why: option.why.clone() });
     }
     command

@@ -2,7 +2,7 @@
 
 use super::settings::{SettingValue, Settings};
 use crate::spec::launch::{Launch, LaunchOption, OptionPlace, SettingKind};
-use crate::spec::option_table::{OptionKind, OptionRow, OptionTable};
+use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, whole};
 use crate::spec::text::near;
 
 /// An option of a command that has no effect on the price, or that the runtime does not know.
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
             let value = words.get(at + 1).is_some_and(|next| !next.starts_with('-'));
             return 1 + usize::from(inline.is_none() && value);
         };
-        if row.kind == OptionKind::Switch {
+        if row.value.kind == OptionKind::Switch {
             self.switch(at, row, off);
             return 1;
         }
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
             self.leave(at, word, LeftoverReason::BadValue { expected: "a value".into() });
             return 1;
         };
-        match (row.fault(value), self.option(row)) {
+        match (row.value.fault(value), self.option(row)) {
             (Some(expected), _) => self.leave(at, word, LeftoverReason::BadValue { expected }),
             (None, Some(option)) => self.take(at, option, value),
             (None, None) => self.leave(at, word, LeftoverReason::NoEffect),
@@ -110,7 +110,8 @@ impl<'a> Reader<'a> {
 
     /// The setting that an option with a value carries.
     fn option(&self, row: &OptionRow) -> Option<&'a LaunchOption> {
-        let carries = |one: &&LaunchOption| matches!(&one.place, OptionPlace::Flag(flag) if row.flags.contains(flag));
+        let carries =
+            |one: &&LaunchOption| matches!(&one.place, OptionPlace::Flag(flag) if row.flags.contains(flag));
         self.launch.settings.iter().find(carries)
     }
 
@@ -147,7 +148,9 @@ impl<'a> Reader<'a> {
 /// The value of a setting, from the runtime's words; `None` where it is none.
 fn parse(option: &LaunchOption, value: &str) -> Option<SettingValue> {
     match option.setting.kind() {
-        SettingKind::Count => count(value).map(SettingValue::Count),
+        SettingKind::Count => {
+            whole(value, true).filter(|count| *count >= 0.0).map(|count| SettingValue::Count(count as u64))
+        }
         SettingKind::Real => value.parse().ok().filter(|real: &f64| real.is_finite()).map(SettingValue::Real),
         SettingKind::Switch => value.parse().ok().map(SettingValue::On),
         SettingKind::Counts => {
@@ -160,20 +163,4 @@ fn parse(option: &LaunchOption, value: &str) -> Option<SettingValue> {
             id.map(|(id, _)| SettingValue::Word(id.clone()))
         }
     }
-}
-
-/// A whole number, in the suffixes that runtimes accept: `8k` is 8,000, `8K` is 8,192.
-fn count(value: &str) -> Option<u64> {
-    let scale = match value.chars().last()? {
-        'k' => 1e3,
-        'm' => 1e6,
-        'g' => 1e9,
-        'K' => 1024.0,
-        'M' => 1024.0 * 1024.0,
-        'G' => 1024.0 * 1024.0 * 1024.0,
-        _ => return value.parse().ok(),
-    };
-    let number: f64 = value[..value.len() - 1].parse().ok()?;
-    let scaled = number * scale;
-    (scaled >= 0.0 && scaled.fract() == 0.0 && scaled <= 2f64.powi(53)).then_some(scaled as u64)
 }

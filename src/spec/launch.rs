@@ -115,6 +115,8 @@ pub enum Setting {
     TotalContext,
     /// Prefix cache.
     PrefixCache,
+    /// Prompts longer than a step's tokens run in chunks.
+    ChunkedPrefill,
     /// Draft tokens of speculative decoding by the model's own module.
     DraftTokens,
     /// Layers on the GPU.
@@ -192,7 +194,10 @@ impl Setting {
             | Setting::HostRank
             | Setting::Port => SettingKind::Count,
             Setting::MemoryShare | Setting::OffloadedGib => SettingKind::Real,
-            Setting::AttentionDp | Setting::ExpertParallel | Setting::PrefixCache => SettingKind::Switch,
+            Setting::AttentionDp
+            | Setting::ExpertParallel
+            | Setting::PrefixCache
+            | Setting::ChunkedPrefill => SettingKind::Switch,
             Setting::StageLayers | Setting::TensorSplit => SettingKind::Counts,
             Setting::Model
             | Setting::WeightFormat

@@ -26,6 +26,23 @@ pub struct OptionTable {
     pub spelling: Vec<String>,
     /// The options.
     pub options: Vec<OptionRow>,
+    /// Keys of its own YAML file.
+    #[serde(default)]
+    pub yaml: Vec<YamlRow>,
+}
+
+/// One key of a YAML file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct YamlRow {
+    /// Dotted path.
+    pub key: String,
+    /// Other names of the key.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// Its value.
+    #[serde(flatten)]
+    pub value: OptionValue,
 }
 
 /// One option.
@@ -37,35 +54,57 @@ pub struct OptionRow {
     /// Spellings that turn a switch off.
     #[serde(default)]
     pub off: Vec<String>,
-    /// Type of its value.
+    /// Environment variable with the same effect.
+    pub env: Option<String>,
+    /// Whether it may occur several times.
+    #[serde(default)]
+    pub repeats: bool,
+    /// Whether the parser refuses a command without it.
+    #[serde(default)]
+    pub required: bool,
+    /// Whether it is accepted with a warning.
+    #[serde(default)]
+    pub deprecated: bool,
+    /// Whether it is known and refused.
+    #[serde(default)]
+    pub removed: bool,
+    /// Its value.
+    #[serde(flatten)]
+    pub value: OptionValue,
+}
+
+/// The value of an option or key.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct OptionValue {
+    /// Its type.
     pub kind: OptionKind,
     /// Type of each element of a list.
     pub of: Option<String>,
-    /// Number of values: a count, `+` or `*`; one if absent.
+    /// Number of values: a count, `?` or `*`; one if absent.
     pub count: Option<Value>,
+    /// Whether suffixes such as `8k` are accepted.
+    #[serde(default)]
+    pub suffix: bool,
+    /// Whether a JSON object is accepted, too.
+    #[serde(default)]
+    pub json: bool,
+    /// The least number.
+    pub min: Option<f64>,
+    /// Every number is above this one.
+    pub above: Option<f64>,
+    /// The largest number.
+    pub max: Option<f64>,
+    /// Every number is below this one.
+    pub below: Option<f64>,
     /// Every value that the parser accepts.
     pub choices: Option<Vec<Value>>,
     /// Values that the runtime knows; the parser accepts others.
     pub known: Option<Vec<Value>>,
-    /// Value without the option; absent where extraction does not see it.
-    pub default: Option<Value>,
-    /// Environment variable with the same effect.
-    pub env: Option<String>,
-    /// Whether suffixes such as `8k` are accepted.
-    #[serde(default)]
-    pub suffix: bool,
-    /// Whether the parser refuses a command without it.
-    #[serde(default)]
-    pub required: bool,
-    /// Whether it is on its way out.
-    #[serde(default)]
-    pub deprecated: bool,
-    /// Whether it may occur several times.
-    #[serde(default)]
-    pub repeats: bool,
     /// Keys of a JSON value.
     #[serde(default)]
     pub keys: Vec<String>,
+    /// Value without the option; absent where extraction does not see it.
+    pub default: Option<Value>,
 }
 
 /// Type of an option's value.
@@ -84,6 +123,8 @@ pub enum OptionKind {
     List,
     /// No value.
     Switch,
+    /// True or false, in YAML.
+    Bool,
 }
 
 impl OptionTable {
@@ -104,37 +145,59 @@ impl OptionTable {
     }
 }
 
-impl OptionRow {
-    /// The fault of `value`, if its type or choices do not allow it.
+impl OptionValue {
+    /// What is expected instead of `value`, if its type, limits or choices do not allow it.
     pub fn fault(&self, value: &str) -> Option<String> {
-        let known = self.known.iter().flatten().any(|one| text(one) == value);
-        let number = match self.kind {
-            OptionKind::Int => whole(value, self.suffix),
-            OptionKind::Float => value.parse::<f64>().is_ok(),
-            OptionKind::Json => serde_json::from_str::<Value>(value).is_ok(),
-            OptionKind::Str | OptionKind::List | OptionKind::Switch => true,
-        };
-        if !number && !known {
-            let expected = match self.kind {
-                OptionKind::Int => "a whole number",
-                OptionKind::Json => "JSON",
-                _ => "a number",
-            };
-            return Some(expected.to_owned());
-        }
-        let choices = self.choices.as_ref()?;
-        if choices.iter().any(|choice| text(choice) == value) {
+        if self.known.iter().flatten().any(|one| text(one) == value) {
             return None;
         }
-        let choices: Vec<String> = choices.iter().map(text).collect();
-        Some(format!("one of {}", choices.join(", ")))
+        if let Some(choices) = &self.choices {
+            let choices: Vec<String> = choices.iter().map(text).collect();
+            let known = choices.iter().any(|choice| choice == value);
+            return (!known).then(|| format!("one of {}", choices.join(", ")));
+        }
+        let number = match self.kind {
+            OptionKind::Int => whole(value, self.suffix),
+            OptionKind::Float => value.parse::<f64>().ok(),
+            OptionKind::Json => {
+                let valid = serde_json::from_str::<Value>(value).is_ok();
+                return (!valid).then(|| "JSON".to_owned());
+            }
+            OptionKind::Bool => {
+                let valid = ["true", "false"].contains(&value);
+                return (!valid).then(|| "true or false".to_owned());
+            }
+            OptionKind::Str | OptionKind::List | OptionKind::Switch => return None,
+        };
+        let Some(number) = number else {
+            let noun = if self.kind == OptionKind::Int { "a whole number" } else { "a number" };
+            return Some(noun.to_owned());
+        };
+        let limits = [
+            (self.min, number >= self.min.unwrap_or(number), "at least"),
+            (self.above, self.above.is_none_or(|limit| number > limit), "above"),
+            (self.max, number <= self.max.unwrap_or(number), "at most"),
+            (self.below, self.below.is_none_or(|limit| number < limit), "below"),
+        ];
+        let missed = limits.into_iter().find(|(limit, holds, _)| limit.is_some() && !holds);
+        missed.and_then(|(limit, _, words)| limit.map(|limit| format!("{words} {limit}")))
     }
 }
 
-/// Whether `value` is a whole number, with a suffix where it may have one (`8k`, `1.5K`).
-fn whole(value: &str, suffix: bool) -> bool {
-    let digits = if suffix { value.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']) } else { value };
-    digits.parse::<i64>().is_ok() || (digits.len() < value.len() && digits.parse::<f64>().is_ok())
+/// A whole number, in the suffixes that runtimes accept: `8k` is 8,000, `8K` is 8,192.
+pub fn whole(value: &str, suffix: bool) -> Option<f64> {
+    let scale = match value.chars().last().filter(|_| suffix) {
+        Some('k') => 1e3,
+        Some('m') => 1e6,
+        Some('g') => 1e9,
+        Some('K') => 1024.0,
+        Some('M') => 1024.0 * 1024.0,
+        Some('G') => 1024.0 * 1024.0 * 1024.0,
+        _ => return value.parse::<i64>().ok().map(|whole| whole as f64),
+    };
+    let number: f64 = value[..value.len() - 1].parse().ok()?;
+    let scaled = number * scale;
+    (scaled.fract() == 0.0 && scaled.abs() <= 2f64.powi(53)).then_some(scaled)
 }
 
 /// A JSON value as the word of a command.
