@@ -8,6 +8,7 @@ pub mod compressed;
 pub mod cross;
 pub mod elementwise;
 pub mod experts;
+pub mod host;
 pub mod indexer;
 pub mod latent;
 pub mod linear;

@@ -5,6 +5,7 @@ pub mod disaggregated;
 pub mod economy;
 pub mod encode;
 pub mod evaluate;
+pub mod hosted;
 pub mod instance;
 pub mod iteration;
 pub mod metrics;

@@ -1,5 +1,6 @@
 //! The constants that operator costs use: a device with one runtime and one set of formats.
 
+use super::host::HostMachine;
 use super::margin::PredictionMargin;
 use super::roofline::RooflineParams;
 use crate::figures;
@@ -114,6 +115,8 @@ pub struct Machine<T> {
     pub max_sequences: Option<T>,
     /// Latency multipliers of the chosen risk level; `None` at p50.
     pub margin: Option<PredictionMargin<T>>,
+    /// The host behind the device, where the runtime computes on it.
+    pub host: Option<Box<HostMachine<T>>>,
 }
 
 impl<T> Machine<T> {
@@ -134,6 +137,7 @@ impl Machine<Datum> {
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
             margin: self.margin.as_ref().map(|risk| risk.map(|datum| read.datum(datum))),
+            host: self.host.as_ref().map(|host| Box::new(host.read(read))),
         }
     }
 }

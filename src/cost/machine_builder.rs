@@ -267,13 +267,14 @@ impl MachineBuilder<'_> {
             bandwidth: tier.bandwidth.datum(format!("{}_bandwidth", tier.link)),
             latency: tier.latency.datum(format!("{}_latency", tier.link)),
         };
-        Ok(Machine {
+        Ok(self.with_host(Machine {
             chip,
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
             quantised: quantised(self.weights, !self.calibration_key.experts),
             max_sequences: taken.max_sequences.map(|f| f.datum("max_sequences")),
             margin: None,
-        })
+            host: None,
+        }))
     }
 }

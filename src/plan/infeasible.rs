@@ -89,6 +89,11 @@ pub enum Infeasible {
         /// The degree.
         degree: &'static str,
     },
+    /// The plan cannot have a part in host memory that the host's processor computes.
+    NotHosted {
+        /// Why.
+        why: &'static str,
+    },
     /// Out of memory.
     OutOfMemory {
         /// Bytes needed on the fullest device at the lowest concurrency.
@@ -138,6 +143,7 @@ impl Infeasible {
             Infeasible::TooManyDevices { .. } => "too_many_devices",
             Infeasible::NotWholeDomains { .. } => "not_whole_domains",
             Infeasible::NotSupported { .. } => "not_supported",
+            Infeasible::NotHosted { .. } => "not_hosted",
             Infeasible::OutOfMemory { .. } => "out_of_memory",
             Infeasible::ContextTooLong { .. } => "context_too_long",
             Infeasible::LimitMissed { metric, .. } => metric.entry().name,
@@ -192,6 +198,7 @@ impl fmt::Display for Infeasible {
                 devices % domain
             ),
             Infeasible::NotSupported { runtime, degree } => write!(f, "{runtime} does not support {degree}"),
+            Infeasible::NotHosted { why } => f.write_str(why),
             Infeasible::OutOfMemory { needed, available, largest } => write!(
                 f,
                 "{} needed on the fullest device, {} usable: {} short (mostly {largest})",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::hosting;
 use super::point::{Point, place, point};
 use super::problem::{Formats, Problem, Traffic};
 use crate::cost::memory::Footprint;
@@ -59,6 +60,12 @@ impl<'q> PreparedShape<'q> {
 
     /// A configuration with an instance that is prepared already.
     pub fn of(problem: &'q Problem, shape: &'q InstanceConfig, instance: Arc<Instance>) -> PreparedShape<'q> {
+        let instance = match shape.offload {
+            OffloadTarget::Host(_) => Arc::new(hosting::placed(problem, (*instance).clone(), shape.offload)),
+            OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
+                instance
+            }
+        };
         let machine = problem.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
         PreparedShape { problem, shape, instance, prompt }
@@ -245,7 +252,7 @@ fn spills(
 ) -> bool {
     let over = held.total.value() - held.usable.value();
     let movable = match offload {
-        OffloadTarget::Nothing => return false,
+        OffloadTarget::Nothing | OffloadTarget::Host(_) => return false,
         OffloadTarget::Layers => held.weights.value(),
         OffloadTarget::Experts if crate::plan::legal::has_experts(&problem.graph) => held.weights.value(),
         OffloadTarget::Experts => return false,
@@ -268,6 +275,14 @@ pub fn shape(
 ) -> Result<InstanceConfig, Infeasible> {
     let plan = instance.plan;
     let machine = problem.formats[formats].plain();
+    if let OffloadTarget::Host(part) = offload {
+        let hosted = instance.clone().hosting(&problem.graph, part);
+        let fits = hosting::fits(problem, &hosted, machine);
+        let stages = instance.stages.clone();
+        let held = || residency(&Plain, &hosted, Phase::Decode, machine, problem.terms(), plan.dp);
+        let shape = InstanceConfig { formats, plan, stages, offload, fits, prefills: false };
+        return if fits == 0 { Err(short(&held())) } else { Ok(shape) };
+    }
     let held = |phase, requests: u64| {
         residency(&Plain, instance, phase, machine, problem.terms(), requests * plan.dp)
     };

@@ -7,7 +7,7 @@ use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per
 use super::instance::Instance;
 use super::iteration::{DecodeStep, decode, offloaded, spill};
 use super::metrics::{Metrics, closed_loop, e2e, in_flight, open_flow, per_device, per_user, request_rate};
-use super::residency::{CachedSequences, fullest, max_context, occupied};
+use super::residency::{CachedSequences, fullest, in_host_memory, max_context, occupied};
 use super::step::{CostObserver, StepTime};
 use super::tail::wait;
 use super::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
@@ -148,6 +148,10 @@ pub fn pool_metrics<R: Reading>(
     let Pool { instance, replicas, load, .. } = *pool;
     let memory = residency(read, instance, Phase::Decode, machine, terms, load.concurrency);
     let spilled = spill(&memory, load.offload);
+    let hosted = instance.hosted.and_then(|_| {
+        let held = admitted(read, instance, Phase::Decode, machine, (terms, load.concurrency));
+        in_host_memory(read, instance, Phase::Decode, held, machine)
+    });
     let prompt =
         offloaded(read, instance, pool.prompt, terms, spilled.filter(|_| load.offload != OffloadTarget::Kv));
     let round = decode(read, instance, machine, terms, &load, spilled, watch);
@@ -203,7 +207,17 @@ pub fn pool_metrics<R: Reading>(
     let slowest = Slowest { ttft, tpot, e2e: whole };
     let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, power: drawn, context, slowest };
     let metrics = judge(terms, &share);
-    (share, Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled, slowest })
+    (
+        share,
+        Evaluation {
+            metrics,
+            memory,
+            decode: round.step,
+            prefill: prompt,
+            spilled: spilled.or(hosted),
+            slowest,
+        },
+    )
 }
 
 /// Demand of one part of a deployment, in proportion to its capacity at full slots: a request rate by throughput, a
@@ -281,13 +295,25 @@ pub fn residency<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
     concurrency: u64,
 ) -> Footprint<Qty<R::N>> {
+    let held = admitted(read, instance, phase, machine, (terms, concurrency));
+    fullest(read, instance, phase, held, machine)
+}
+
+/// Sequences of a rank at `concurrency`, and the tokens that they hold.
+pub fn admitted<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    machine: &Machine<Qty<R::N>>,
+    (terms, concurrency): (&WorkloadTerms<Qty<R::N>>, u64),
+) -> CachedSequences<Qty<R::N>> {
     let rank = concurrency.div_ceil(instance.plan.dp).max(1);
     let rank = read.count(Count {
         value: rank,
         symbol: "requests_per_rank",
         origin: Origin::Plan("concurrency / dp"),
     });
-    let held = match phase {
+    match phase {
         Phase::Prefill => CachedSequences::whole(rank, terms.isl),
         Phase::Decode => CachedSequences {
             sequences: rank,
@@ -295,8 +321,7 @@ pub fn residency<R: Reading>(
             most: terms.isl + terms.osl,
             part: occupied(rank, machine.chip.answer_reserved),
         },
-    };
-    fullest(read, instance, phase, held, machine)
+    }
 }
 
 /// The metrics of a deployment.

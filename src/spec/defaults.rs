@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::cluster::{Cluster, Tier};
 use super::device::{Device, PriceRange};
 use super::error::Error;
-use super::figure::{Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
+use super::figure::{ByteRate, Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
 use super::limits::{AMORTIZATION, ELECTRICITY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
 use super::nearness::Interval;
 use super::scenario::Scenario;
@@ -36,6 +36,10 @@ pub struct Defaults {
     pub idle_power: Figure<Ratio>,
     /// Devices in the PCIe slots of a host, where no system defines it.
     pub pcie_devices: Figure<Ratio>,
+    /// Bandwidth of host memory, where only its size is known.
+    pub host_memory_bandwidth: Figure<ByteRate>,
+    /// Vector operations of a host's processor per byte of its memory's bandwidth, where only the memory is known.
+    pub host_flops_per_byte: Figure<Ratio>,
     /// Network between hosts in a data centre, where no system defines it.
     pub network: Tier,
     /// The same at home.

@@ -85,6 +85,7 @@ impl ResolvedScenario {
         (model, mut graph): (ResolvedModel, ModelGraph),
         cluster: Cluster,
     ) -> Result<ResolvedScenario, Error> {
+        let cluster = catalog.with_host(cluster, scenario)?;
         let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
         let (objective, workload) = catalog.aim(scenario)?;

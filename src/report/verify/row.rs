@@ -11,6 +11,7 @@ use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::problem::Problem;
 use crate::serving::terms::OffloadTarget;
+use crate::spec::notation::PlanText;
 
 fn pool(saved: &Value) -> Option<PoolPlan> {
     let plan: ParallelPlan = serde_json::from_value(saved.clone()).ok()?;
@@ -46,10 +47,15 @@ fn candidates(problem: &Problem, row: &Value) -> Option<Vec<Candidate>> {
     let text = |key: &str| row.get(key)?.as_str();
     let (weights, kv) = (text("weight_format")?, text("kv_format")?);
     let formats = problem.formats.iter().position(|pair| pair.weights == weights && pair.kv == kv)?;
-    let spilled = text("feasibility")? == "with_offload";
-    let offloads: &[OffloadTarget] = if spilled { problem.offloads() } else { &[OffloadTarget::Nothing] };
-    let one = |offload: &OffloadTarget| Candidate { formats, pools: pools.clone(), offload: *offload };
-    Some(offloads.iter().map(one).collect())
+    let streamed = [OffloadTarget::Layers, OffloadTarget::Experts, OffloadTarget::Kv];
+    let notation: Option<PlanText> = text("notation").and_then(|plan| plan.parse().ok());
+    let offloads = match notation.and_then(|plan| plan.host) {
+        Some(part) => vec![OffloadTarget::Host(part)],
+        None if text("feasibility")? == "with_offload" => streamed.to_vec(),
+        None => vec![OffloadTarget::Nothing],
+    };
+    let one = |offload| Candidate { formats, pools: pools.clone(), offload };
+    Some(offloads.into_iter().map(one).collect())
 }
 
 /// Re-evaluates a row: its deployment, or its differences from the saved values.
