@@ -1,6 +1,7 @@
 //! Step times, then the serving metrics of a deployment: TTFT, TPOT, throughput, cost, power. This layer does not know
 //! how candidates are found.
 
+pub mod admission;
 pub mod disaggregated;
 pub mod economy;
 pub mod encode;

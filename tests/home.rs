@@ -100,7 +100,7 @@ fn a_part_of_no_layers_costs_what_no_part_costs() {
             |instance: &Instance| prefill(&Plain, instance, machine, problem.terms(), &mut ()).total.value();
         assert_eq!(time(&plain), time(&hosted));
         let held = |instance: &Instance| {
-            use mantile::serving::evaluate::residency;
+            use mantile::serving::admission::residency;
             residency(&Plain, instance, Phase::Decode, machine, problem.terms(), 1).total.value()
         };
         assert_eq!(held(&plain), held(&hosted));

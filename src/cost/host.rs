@@ -3,7 +3,7 @@
 use super::machine::{Chip, Machine};
 use super::machine_builder::MachineBuilder;
 use crate::figures;
-use crate::quantity::datum::Datum;
+use crate::quantity::datum::{Datum, Grade, Source};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, SECOND};
@@ -11,6 +11,9 @@ use crate::spec::host_part::{HostCompute, HostProcessor, HostedTensors, PromptWa
 
 /// Class of devices that are processors of hosts.
 pub const PROCESSOR: &str = "host";
+
+/// The vector peak at which `growth` changes nothing, in FLOP/s: a desktop part of 24 cores.
+const REFERENCE: f64 = 4e12;
 
 figures! {
     /// Constants of the way between a device and the host memory.
@@ -55,10 +58,18 @@ impl HostMachine<Datum> {
 
 /// The chip of a processor that runs `host`: bandwidth and peak of the processor at the runtime's efficiencies.
 fn processor(chip: &Chip<Datum>, host: &HostCompute, of: &HostProcessor) -> Chip<Datum> {
-    let peak = || of.peak.datum("host_vector_peak");
+    let growth = host.growth.value;
+    let peak = || {
+        let mut peak = of.peak.datum("host_vector_peak");
+        peak.value = REFERENCE.powf(1.0 - growth) * peak.value.powf(growth);
+        let text =
+            format!("4 TFLOP/s to the {:.2} x peak to the {growth:.2}: {}", 1.0 - growth, peak.source.text);
+        peak.source = Source { grade: Grade::Assumed, text: text.into() };
+        peak
+    };
     let compute = || host.compute.datum("host_compute");
     let memory = || host.memory.datum("host_memory");
-    let none = || Datum::stated("host_launch", 0.0, SECOND, "inside the wait per layer");
+    let none = || Datum::stated("host_launch", 0.0, SECOND, "inside the achieved bandwidth");
     Chip {
         bandwidth: of.bandwidth.datum("host_memory_bandwidth"),
         weight_peak: peak(),
@@ -102,9 +113,7 @@ impl MachineBuilder<'_> {
         let device = &self.cluster.device;
         let runs = self.runtime.host.as_ref().filter(|_| device.class == PROCESSOR);
         if let (Some(host), Some(of)) = (runs, self.cluster.processor.as_ref()) {
-            let crossing = host.crossing.datum("launch_per_layer");
-            let chip = Chip { launch_per_layer: crossing, ..processor(&machine.chip, host, of) };
-            return Machine { chip, ..machine };
+            return Machine { chip: processor(&machine.chip, host, of), ..machine };
         }
         Machine { host: self.host(&machine).map(Box::new), ..machine }
     }

@@ -7,7 +7,7 @@ use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::evaluate::{admitted, residency};
+use crate::serving::admission::{admitted, residency};
 use crate::serving::instance::Instance;
 use crate::serving::residency::in_host_memory;
 use crate::serving::terms::OffloadTarget;

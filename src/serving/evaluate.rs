@@ -3,18 +3,19 @@
 //! Closed forms after mean-value analysis of continuous batching. They describe steady-state means, not single
 //! requests, bursts or scheduler details.
 
+use super::admission::{admitted, residency};
 use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
 use super::instance::Instance;
 use super::iteration::{DecodeStep, decode, offloaded, spill};
 use super::metrics::{Metrics, closed_loop, e2e, in_flight, open_flow, per_device, per_user, request_rate};
-use super::residency::{CachedSequences, fullest, in_host_memory, max_context, occupied};
+use super::residency::{in_host_memory, max_context};
 use super::step::{CostObserver, StepTime};
 use super::tail::wait;
 use super::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
 use crate::plan::parallel::Phase;
-use crate::quantity::count::{Count, Origin};
+use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND, TOKEN};
@@ -284,44 +285,6 @@ pub fn aggregated<R: Reading>(
     let sum = shares.iter().map(|(share, _)| *share).reduce(|a, b| a.merge_parallel(&b));
     let sum = sum.expect("a deployment has a pool").mixed();
     Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..shares[0].1 }
-}
-
-/// Memory of the fullest device at `concurrency`, as the runtime admits requests.
-pub fn residency<R: Reading>(
-    read: &R,
-    instance: &Instance,
-    phase: Phase,
-    machine: &Machine<Qty<R::N>>,
-    terms: &WorkloadTerms<Qty<R::N>>,
-    concurrency: u64,
-) -> Footprint<Qty<R::N>> {
-    let held = admitted(read, instance, phase, machine, (terms, concurrency));
-    fullest(read, instance, phase, held, machine)
-}
-
-/// Sequences of a rank at `concurrency`, and the tokens that they hold.
-pub fn admitted<R: Reading>(
-    read: &R,
-    instance: &Instance,
-    phase: Phase,
-    machine: &Machine<Qty<R::N>>,
-    (terms, concurrency): (&WorkloadTerms<Qty<R::N>>, u64),
-) -> CachedSequences<Qty<R::N>> {
-    let rank = concurrency.div_ceil(instance.plan.dp).max(1);
-    let rank = read.count(Count {
-        value: rank,
-        symbol: "requests_per_rank",
-        origin: Origin::Plan("concurrency / dp"),
-    });
-    match phase {
-        Phase::Prefill => CachedSequences::whole(rank, terms.isl),
-        Phase::Decode => CachedSequences {
-            sequences: rank,
-            least: terms.isl,
-            most: terms.isl + terms.osl,
-            part: occupied(rank, machine.chip.answer_reserved),
-        },
-    }
 }
 
 /// The metrics of a deployment.

@@ -77,6 +77,8 @@ pub struct HostCompute {
     pub memory: Figure<Ratio>,
     /// Operations over the fp32 vector peak of the processor in prompts; products of small integers exceed 1.
     pub compute: Figure<Ratio>,
+    /// Exponent with which the operations that are reached grow with that peak, from 4 TFLOP/s on: 1 for a fixed fraction.
+    pub growth: Figure<Ratio>,
     /// Fraction of the host link's bandwidth that copies of weights reach.
     pub link: Figure<Ratio>,
     /// Time per layer in which device and processor wait for each other.
