@@ -32,6 +32,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         cross::FORMULAS,
         elementwise::FORMULAS,
         experts::FORMULAS,
+        host::FORMULAS,
         indexer::FORMULAS,
         latent::FORMULAS,
         linear::FORMULAS,

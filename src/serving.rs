@@ -26,6 +26,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         economy::FORMULAS,
         encode::FORMULAS,
         evaluate::FORMULAS,
+        hosted::FORMULAS,
         metrics::FORMULAS,
         residency::FORMULAS,
         iteration::FORMULAS,

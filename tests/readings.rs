@@ -13,6 +13,7 @@ use mantile::quantity::ledger::{Explanation, Ledger, Op};
 use mantile::quantity::num::{Num, Qty};
 use mantile::quantity::read::{Plain, Reading};
 use mantile::quantity::unit::SECOND;
+use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::cuts;
@@ -21,6 +22,7 @@ use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
 use mantile::serving::terms::OffloadTarget;
 use mantile::spec::objective::METRICS;
+use mantile::spec::scenario::Scenario;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -174,6 +176,15 @@ fn formulas() -> Vec<&'static Formula> {
 fn readings_agree_and_every_formula_is_read() {
     let seen = RefCell::new(BTreeSet::new());
     each_case(300, |case| promises(case, &seen));
+    for (model, plan) in
+        [("Qwen3-30B-A3B", "1 x tp1 @1, host experts 20"), ("Llama-3.1-8B", "1 x tp1 @1, host layers 9")]
+    {
+        let (runtime, weight_format) = (Some("llama.cpp".into()), Some("gguf-q4_k_m".into()));
+        let asked = Scenario { runtime, weight_format, ..super::ask::on(model, "rtx-4090") };
+        let problem = super::ask::ask(&asked).unwrap();
+        let candidate = candidate(&problem, &plan.parse().unwrap()).unwrap();
+        promises(&Case { problem, candidate }, &seen).unwrap_or_else(|fault| panic!("{plan}: {fault}"));
+    }
     let seen = seen.into_inner();
     let unread =
         formulas().into_iter().filter(|formula| !seen.contains(&(std::ptr::from_ref(*formula) as usize)));

@@ -67,8 +67,8 @@ fn processor(chip: &Chip<Datum>, host: &HostCompute, of: &HostProcessor) -> Chip
         peak.source = Source { grade: Grade::Assumed, text: text.into() };
         peak
     };
-    let compute = || host.compute.datum("host_compute");
-    let memory = || host.memory.datum("host_memory");
+    let compute = || host.compute.datum("host_compute_reached");
+    let memory = || host.memory.datum("host_memory_reached");
     let none = || Datum::stated("host_launch", 0.0, SECOND, "inside the achieved bandwidth");
     Chip {
         bandwidth: of.bandwidth.datum("host_memory_bandwidth"),

@@ -51,6 +51,10 @@ static WORDS: &[GlossaryTerm] = &[
         "parallelism inside a replica: tensor, pipeline, attention data, context, expert, tensor inside experts, sequence",
     ),
     term(
+        "host part",
+        "experts or layers in host memory that the host's processor computes; long prompts may copy their weights to the device",
+    ),
+    term(
         "KV cache",
         "keys and values (or latents) of all previous tokens; grows with each token, except in sliding-window layers",
     ),
