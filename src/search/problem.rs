@@ -20,6 +20,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Reading};
 use crate::serving::economy::Bill;
 use crate::serving::evaluate::Evaluation;
+use crate::serving::instance::Instance;
 use crate::serving::terms::{Demand, Lengths, OffloadTarget, WorkloadInputs, WorkloadTerms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::NumberFormat;
@@ -390,8 +391,9 @@ impl Problem {
         Idle { watts: watts * devices as f64, owned }
     }
 
-    /// Offload targets, tried where device memory is too small.
-    pub fn offloads(&self) -> &'static [OffloadTarget] {
-        &[OffloadTarget::Layers, OffloadTarget::Experts, OffloadTarget::Kv]
+    /// Offload targets of `instance` in a format pair, tried where device memory is too small.
+    pub fn offloads(&self, formats: usize, instance: &Instance) -> Vec<OffloadTarget> {
+        let streamed = [OffloadTarget::Layers, OffloadTarget::Experts, OffloadTarget::Kv];
+        streamed.into_iter().chain(super::hosting::parts(self, formats, instance)).collect()
     }
 }

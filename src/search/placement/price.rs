@@ -154,7 +154,7 @@ fn pages(bytes: f64) -> u64 {
 
 /// A stage without layers.
 fn empty(graph: &ModelGraph) -> StageKind {
-    StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 }
+    StageKind { layers: vec![0; graph.blocks.len()], hosted: vec![], first: false, last: false, times: 1 }
 }
 
 impl PreparedMember {
