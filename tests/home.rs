@@ -5,6 +5,8 @@ use mantile::quantity::read::Plain;
 use mantile::report::answer::report_deployment;
 use mantile::report::breakdown::{Breakdown, Module};
 use mantile::request::build_candidate::candidate;
+use mantile::request::validate::predict::predict;
+use mantile::request::validate::table::rows;
 use mantile::search::candidate::Candidate;
 use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
@@ -13,9 +15,12 @@ use mantile::serving::iteration::prefill;
 use mantile::serving::terms::OffloadTarget;
 use mantile::spec::host_part::{HostPart, HostedTensors};
 use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
 
 use super::ask::{ask, on};
 
+mod devices;
+mod placed;
 mod published;
 
 fn home(model: &str, hardware: &str, host: &str, memory: &str) -> Scenario {
@@ -153,21 +158,39 @@ fn what_cannot_lie_on_the_host_is_refused_with_the_reason() {
     assert!(broken(&vllm, "1 x tp1 @1, host experts 3").contains("does not compute on the host"));
 }
 
-/// One request in flight waits for no other: its first token takes its prompt and nothing else.
+/// One request in flight waits for no other: its first token takes its prompt and nothing else, in `estimate` as in
+/// `validate`.
 #[test]
 fn one_request_is_charged_no_queue() {
-    for (model, hardware, runtime) in [
-        ("Llama-3.1-8B", "m3-ultra", "mlx"),
-        ("Llama-3.1-8B", "m3-ultra", "llama.cpp"),
-        ("Llama-3.1-8B", "rtx-4090", "llama.cpp"),
+    for (model, hardware, runtime, format) in [
+        ("Llama-3.1-8B", "m3-ultra", "mlx", "mlx-4bit"),
+        ("Llama-3.1-8B", "m3-ultra", "llama.cpp", "gguf-q4_k_m"),
+        ("Llama-3.1-8B", "rtx-4090", "llama.cpp", "gguf-q4_k_m"),
+        ("gpt-oss-20b", "h100-sxm", "vllm", "mxfp4"),
     ] {
-        let scenario =
-            Scenario { runtime: Some(runtime.into()), concurrency: Some(1), ..on(model, hardware) };
+        let row =
+            format!("{model},{hardware},1,{runtime},{format},4096,256,1,single-stream,prefill_tok_s,1000");
+        let header = "model,hardware,devices,runtime,weight_format,isl,osl,concurrency,mode,metric,value";
+        let rows = rows(&format!("{header}\n{row}\n")).expect("a row");
+        let [validated] = &predict(&Catalog::default(), rows)[..] else { panic!("one row") };
+        let validated =
+            validated.predicted.as_ref().unwrap_or_else(|why| panic!("{row}: {why}")).ttft_ms / 1e3;
+        let scenario = Scenario {
+            runtime: Some(runtime.into()),
+            weight_format: Some(format.into()),
+            isl: Some(4096),
+            osl: Some(256),
+            concurrency: Some(1),
+            ..on(model, hardware)
+        };
         let problem = ask(&scenario).expect("a problem");
         let plan = candidate(&problem, &"1 x tp1 @1".parse().expect("a plan")).expect("a candidate");
         let found = plan.evaluate(&Plain, &problem, &mut ());
         let overhead = problem.formats[0].plain().chip.request_overhead.value();
+        let estimated = found.metrics.ttft.value();
         let expected = found.prefill.total.value() + overhead;
-        assert!((found.metrics.ttft.value() / expected - 1.0).abs() < 1e-12, "{runtime} on {hardware}");
+        assert!((estimated / expected - 1.0).abs() < 1e-12, "{runtime} on {hardware}");
+        // A run of one request reports the prompt alone.
+        assert!((validated / (estimated - overhead) - 1.0).abs() < 1e-12, "{runtime} on {hardware}");
     }
 }

@@ -80,3 +80,13 @@ pub fn fits(problem: &Problem, instance: &Instance, machine: &Machine<Qty<f64>>)
         here.max(there)
     })
 }
+
+impl Problem {
+    /// Offload targets of `instance` in a format pair, tried where device memory is too small. A runtime that computes
+    /// on the host does not read weights over the link at every step.
+    pub fn offloads(&self, formats: usize, instance: &Instance) -> Vec<OffloadTarget> {
+        let computes = self.formats[formats].plain().host.is_some();
+        let streamed = [OffloadTarget::Layers, OffloadTarget::Experts, OffloadTarget::Kv];
+        streamed.into_iter().filter(|_| !computes).chain(parts(self, formats, instance)).collect()
+    }
+}

@@ -65,7 +65,7 @@ pub enum PromptWay {
     Compute,
 }
 
-/// What a runtime computes on the host's processor, and how well.
+/// Tensors that a runtime computes on the host's processor, and the efficiencies it reaches there.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostCompute {

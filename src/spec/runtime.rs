@@ -64,7 +64,7 @@ pub struct Runtime {
     pub constants: Vec<Constants>,
     /// Calibration of the constants to measured servers; absent where none was fitted.
     pub serving_fit: Option<ServingFit>,
-    /// What it computes on the host's processor; absent where it computes on devices only.
+    /// Its work on the host's processor; absent where it computes on devices only.
     pub host: Option<HostCompute>,
     /// Remarks.
     pub notes: Option<String>,

@@ -15,7 +15,7 @@ const PROCESSOR: &str = crate::cost::host::PROCESSOR;
 /// Bytes of a memory channel per transfer: 64 bits.
 const CHANNEL: f64 = 8.0;
 
-/// What `--host` names: memory, processors of the catalogue, or both.
+/// The host that `--host` names: memory, processors of the catalogue, or both.
 #[derive(Default)]
 struct NamedHost {
     memory: Option<Figure<ByteRate>>,
