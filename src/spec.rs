@@ -9,6 +9,7 @@ pub mod error;
 pub mod figure;
 pub mod fleet;
 pub mod format;
+pub mod host_part;
 pub mod image;
 pub mod limits;
 pub mod link;

@@ -23,6 +23,7 @@ mod finite;
 mod fleet;
 mod floor;
 mod hardware;
+mod home;
 mod hostile;
 mod images;
 mod limits;

@@ -251,6 +251,10 @@ pub enum Feasibility {
     Illegal,
 }
 
+fn is_zero(bytes: &f64) -> bool {
+    *bytes == 0.0
+}
+
 /// Memory of the fullest device, in bytes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryReport {
@@ -274,6 +278,9 @@ pub struct MemoryReport {
     pub utilization: f64,
     /// Part in host memory, per device.
     pub offloaded_bytes: f64,
+    /// Weights and KV cache in host memory that its processor computes with; not in the total.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub host_bytes: f64,
 }
 
 /// Makes [`MetricsReport`] from the rows of the table.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::device::{Device, Price, PriceRange};
 use super::error::Error;
 use super::figure::{ByteRate, Bytes, Dimension, Figure, Seconds, Watts};
+use super::host_part::HostProcessor;
 use crate::quantity::datum::{Grade, Source};
 
 /// Topology of a tier.
@@ -129,6 +130,8 @@ pub struct Cluster {
     pub tiers: Vec<Tier>,
     /// The host of a node.
     pub host: Option<Host>,
+    /// The processor of the host, where its figures are known.
+    pub processor: Option<HostProcessor>,
     /// Power per node of components other than devices.
     pub power: Option<NodePower>,
     /// Price of one device with its share of the system, where the system's price is known.
@@ -185,6 +188,7 @@ impl Cluster {
             nodes,
             tiers,
             host: system.host.clone(),
+            processor: None,
             power: system.power_of(per_node),
             price: system.price_per_device(),
         })

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::cluster::{Cluster, Tier};
+use super::cluster::{Cluster, Host, Tier};
 use super::device::{Device, PriceRange};
 use super::error::Error;
-use super::figure::{Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
+use super::figure::{ByteRate, Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
 use super::limits::{AMORTIZATION, ELECTRICITY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
 use super::nearness::Interval;
 use super::scenario::Scenario;
@@ -36,6 +36,12 @@ pub struct Defaults {
     pub idle_power: Figure<Ratio>,
     /// Devices in the PCIe slots of a host, where no system defines it.
     pub pcie_devices: Figure<Ratio>,
+    /// Host of cards at home, where no system states one.
+    pub host_home: Host,
+    /// Bandwidth of host memory, where only its size is known.
+    pub host_memory_bandwidth: Figure<ByteRate>,
+    /// Vector operations of a host's processor per byte of its memory's bandwidth, where only the memory is known.
+    pub host_flops_per_byte: Figure<Ratio>,
     /// Network between hosts in a data centre, where no system defines it.
     pub network: Tier,
     /// The same at home.
@@ -45,6 +51,11 @@ pub struct Defaults {
 }
 
 impl Defaults {
+    /// Host of `device`, where no system states one: cards at home are in a desktop.
+    pub fn host(&self, device: &Device) -> Option<&Host> {
+        (at_home(device) && !device.memory.unified).then_some(&self.host_home)
+    }
+
     /// Network between hosts of `device`, where no system defines it.
     pub fn network(&self, device: &Device) -> &Tier {
         if at_home(device) { &self.network_home } else { &self.network }

@@ -44,6 +44,14 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(short = 'H', long, value_name = "H", help_heading = QUESTION, help = HARDWARE))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
+    /// Host: memory as type-speed x channels (ddr5-6000x2), a processor of the catalogue, or both (epyc-9355,ddr5-6400x12) [default: the system's]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "HOST", help_heading = QUESTION))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Host memory of a node, e.g. 64GB [default: the system's]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = QUESTION))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_memory: Option<String>,
     /// Objective: its id, or path of an objective file
     #[cfg_attr(feature = "cli", arg(long, value_name = "O", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,7 +232,7 @@ impl Scenario {
             concurrency: other.concurrency.filter(|_| self.rate.is_none()),
             ..other
         };
-        or!(self, other: model, hardware, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
+        or!(self, other: model, hardware, host, host_memory, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
             runtime, runtime_version, weight_format, kv_format, offload, allow, theoretical, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, deployment)

@@ -90,7 +90,7 @@ impl Catalog {
             nodes: if unified { devices } else { 1 },
             tiers,
             network: Some(defaults.network(device).clone()),
-            host: None,
+            host: defaults.host(device).cloned(),
             power: None,
             price: Price::default(),
             notes: None,

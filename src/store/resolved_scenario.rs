@@ -94,6 +94,7 @@ impl ResolvedScenario {
         (model, mut graph): (ResolvedModel, ModelGraph),
         cluster: Cluster,
     ) -> Result<ResolvedScenario, Error> {
+        let cluster = catalog.with_host(cluster, scenario)?;
         let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.chosen_runtime(scenario, &cluster)?;
         let (objective, workload) = catalog.aim(scenario, cluster.device.is_home())?;

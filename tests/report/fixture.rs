@@ -57,6 +57,7 @@ fn memory(weights: f64) -> MemoryReport {
         capacity_bytes: 80.0 * GIB,
         utilization: 0.9,
         offloaded_bytes: 0.0,
+        host_bytes: 0.0,
     }
 }
 
