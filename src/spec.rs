@@ -21,6 +21,7 @@ pub mod percentile;
 pub mod placing;
 pub mod plausible;
 pub mod precision;
+pub mod price;
 pub mod ranges;
 pub mod rig;
 pub mod rule;

@@ -32,6 +32,7 @@ mod models;
 mod names;
 mod oracle;
 mod placement;
+mod prices;
 mod program;
 mod properties;
 mod published;

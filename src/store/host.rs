@@ -93,6 +93,7 @@ impl Catalog {
             host: None,
             power: None,
             price: Price::default(),
+            rented_only: false,
             notes: None,
         })
     }
