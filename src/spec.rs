@@ -22,6 +22,7 @@ pub mod percentile;
 pub mod placing;
 pub mod plausible;
 pub mod precision;
+pub mod price;
 pub mod ranges;
 pub mod rig;
 pub mod rule;

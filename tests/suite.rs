@@ -33,6 +33,7 @@ mod models;
 mod names;
 mod oracle;
 mod placement;
+mod prices;
 mod program;
 mod properties;
 mod published;

@@ -14,6 +14,7 @@ use super::limits::{
 use super::limits::{number, whole};
 use super::objective::{LatencyLimits, Metric};
 use super::percentile::{Confidence, Percentile};
+use super::price::PriceBasis;
 use super::rule::Allowance;
 use super::text::shell_word;
 
@@ -140,8 +141,8 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,
-    /// Deployments beyond what a runtime's own router balances: custom-router, workers of unlike shapes in one pool
-    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "custom-router", hide_possible_values = true, value_delimiter = ',', help_heading = CHOICES))]
+    /// What is considered only on request: custom-router, workers of unlike shapes in one pool; unmeasured, devices of vendors without any measurement
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "custom-router|unmeasured", hide_possible_values = true, value_delimiter = ',', help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<Allowance>>,
     /// Lift the rules of the runtime: any plan that the model's shape and the devices allow
@@ -153,6 +154,10 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Metric>>")]
     pub pareto: Option<Vec<String>>,
+    /// Price of owned or of rented devices, for every offer of a comparison [default: owned at home; else rented where every offer has a rent]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "owned|rented", hide_possible_values = true, help_heading = MONEY))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_basis: Option<PriceBasis>,
     /// Rent of one device, USD/h
     #[cfg_attr(feature = "cli", arg(long, value_name = "USD", value_parser = number(&USD_PER_DEVICE_HOUR), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -219,6 +224,11 @@ impl Scenario {
         flags.collect::<Vec<_>>().join(" ")
     }
 
+    /// Whether it allows this.
+    pub fn allows(&self, what: Allowance) -> bool {
+        self.allow.iter().flatten().any(|one| *one == what)
+    }
+
     /// A model on hardware, with every other input by default.
     pub fn of(model: &str, hardware: &str) -> Scenario {
         Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
@@ -234,7 +244,7 @@ impl Scenario {
         };
         or!(self, other: model, hardware, host, host_memory, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
-            runtime, runtime_version, weight_format, kv_format, offload, allow, theoretical, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
+            runtime, runtime_version, weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, deployment)
     }
 

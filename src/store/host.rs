@@ -93,6 +93,7 @@ impl Catalog {
             host: defaults.host(device).cloned(),
             power: None,
             price: Price::default(),
+            rented_only: false,
             notes: None,
         })
     }

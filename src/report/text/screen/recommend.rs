@@ -3,7 +3,7 @@
 use super::super::head as plan_head;
 use super::super::models as model_list;
 use super::super::page::{join, shorten};
-use super::super::recommend::{choices, head, priced};
+use super::super::recommend::{choices, head, left_out, priced};
 use super::{fact, line, next};
 use crate::report::number::{count, digits, time};
 use crate::report::recommend::models::ServedModels;
@@ -26,9 +26,16 @@ pub fn recommend(answer: &Recommendation, command: &str, width: usize) -> String
     join([
         head(answer, width),
         table(&choices, width),
-        first.map(|build| facts(build, width)).unwrap_or_default() + &rejected(&answer.missed, width),
+        first.map(|build| facts(build, width)).unwrap_or_default()
+            + &not_compared(answer, width)
+            + &rejected(&answer.missed, width),
         more(command, "every build in full, rejected systems, defaults", width),
     ])
+}
+
+/// Offers that are left out of the comparison, and how to include them.
+fn not_compared(answer: &Recommendation, width: usize) -> String {
+    left_out(answer, NAMES).iter().map(|line| fact("left out", line, width)).collect()
 }
 
 /// Models for one system in lines of at most `width` characters.
@@ -45,7 +52,7 @@ pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
     let screen = |models: usize| {
         join([
             model_list::head(answer, width),
-            model_list::largest(&answer.models, models, width),
+            model_list::families(&answer.models, models, width),
             lists.clone(),
             more(command, "contexts, users, rejected models, defaults", width),
         ])
@@ -77,12 +84,17 @@ fn table(choices: &[(String, &Build)], width: usize) -> String {
             build.each.weight_format.clone(),
             known(build.money.usd_per_hour),
             known(build.money.buy_usd),
+            known(build.money.buy_usd.and(build.money.most_usd())),
             digits(build.tok_s_per_user),
             grouped(build.most_users),
         ]
     };
     let rows: Vec<Vec<String>> = choices.iter().take(CHOICES).map(row).collect();
-    table_within(&["choice", "build", "weights", "USD/h", "buy USD", "tok/s/user", "max users"], &rows, width)
+    table_within(
+        &["choice", "build", "weights", "USD/h", "buy USD", "at most", "tok/s/user", "max users"],
+        &rows,
+        width,
+    )
 }
 
 /// Plan, speed and cost of a build.
