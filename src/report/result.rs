@@ -279,7 +279,7 @@ pub struct MemoryReport {
     /// Part in host memory, per device.
     pub offloaded_bytes: f64,
     /// Weights and KV cache in host memory that its processor computes with; not in the total.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub host_bytes: f64,
 }
 
