@@ -224,6 +224,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::price::PriceBasis;
 
     fn ask(model: &str, hardware: &str) -> Scenario {
         Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
