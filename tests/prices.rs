@@ -18,7 +18,7 @@ use mantile::store::inventory::SystemOption;
 use mantile::store::resolved_scenario::ResolvedScenario;
 use proptest::prelude::*;
 
-const SMALL: &str = "TinyLlama-1.1B-Chat-v1.0";
+const SMALL: &str = "Llama-3.2-3B-Instruct";
 
 /// Every offer of the catalogue.
 static MARKET: LazyLock<Vec<SystemOption>> =

@@ -251,10 +251,6 @@ pub enum Feasibility {
     Illegal,
 }
 
-fn is_zero(bytes: &f64) -> bool {
-    *bytes == 0.0
-}
-
 /// Memory of the fullest device, in bytes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryReport {
@@ -279,7 +275,7 @@ pub struct MemoryReport {
     /// Part in host memory, per device.
     pub offloaded_bytes: f64,
     /// Weights and KV cache in host memory that its processor computes with; not in the total.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "super::number::is_zero")]
     pub host_bytes: f64,
 }
 

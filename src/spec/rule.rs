@@ -68,7 +68,7 @@ pub struct RuleCondition {
     pub several_hosts: bool,
 }
 
-/// What is considered only where it is allowed.
+/// Deployments and devices that are considered only where they are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]

@@ -1,6 +1,7 @@
 //! The host of a cluster: from the scenario's `--host` and `--host-memory`, else from the system's file.
 
-use super::catalog::{Catalog, LookupError};
+use super::catalog::{Catalog, CatalogEntry, LookupError};
+use super::kind::CatalogKind;
 use crate::quantity::datum::{Grade, Source};
 use crate::spec::cluster::{Cluster, Host};
 use crate::spec::defaults::Defaults;
@@ -9,6 +10,7 @@ use crate::spec::error::Error;
 use crate::spec::figure::{ByteRate, Bytes, Dimension, Figure, read};
 use crate::spec::host_part::HostProcessor;
 use crate::spec::scenario::Scenario;
+use crate::spec::text::folded;
 
 /// Class of devices that are processors of hosts.
 const PROCESSOR: &str = crate::cost::host::PROCESSOR;
@@ -60,6 +62,29 @@ impl Catalog {
         let name = name.to_lowercase().replace(' ', "-");
         let found = self.device(&name)?;
         Ok((found, count))
+    }
+
+    /// The device that a system's file names as its processor, if the catalogue has it: by id or name, or by the only id
+    /// that begins or ends so. Unlike [`Catalog::device`] it needs no advice for other names.
+    fn listed_processor(&self, text: &str) -> Option<(Device, u64)> {
+        let (count, name) = sockets(text);
+        let (wanted, start) = (folded(name), name.to_lowercase().replace(' ', "-"));
+        let shelf = self.entries(CatalogKind::Devices);
+        let named = |file: &&CatalogEntry| {
+            let same = |known: &String| folded(known) == wanted;
+            same(&file.id)
+                || self.label(file).is_ok_and(|label| same(&label.name) || label.aliases.iter().any(same))
+        };
+        let begins = |file: &&CatalogEntry| {
+            let short = file.id.split_once('-').map_or(file.id.as_str(), |(_, short)| short);
+            [file.id.as_str(), short].iter().any(|id| id.starts_with(&start) || id.ends_with(&start))
+        };
+        let only = || {
+            let mut found = shelf.values().filter(begins);
+            found.next().filter(|_| found.next().is_none())
+        };
+        let file = shelf.values().find(named).or_else(only)?;
+        Some((self.load(&file.id).ok()?, count))
     }
 
     fn named_host(&self, text: &str) -> Result<NamedHost, Error> {
@@ -135,7 +160,7 @@ impl Catalog {
             return Ok(Some(own(device, &defaults, device.bandwidth()?.clone(), 1)));
         }
         let Some(host) = cluster.host.as_ref().filter(|host| host.memory.is_some()) else { return Ok(None) };
-        let named = host.cpu.as_deref().and_then(|cpu| self.processor(cpu).ok());
+        let named = host.cpu.as_deref().and_then(|cpu| self.listed_processor(cpu));
         let (named, count) = named.map_or((None, 1), |(device, count)| (Some(device), count));
         let of_device = || {
             let device = named.as_ref()?;

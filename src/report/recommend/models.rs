@@ -58,7 +58,7 @@ impl ServedModel {
     }
 }
 
-/// The models by family. A family stands for its largest model; `models` are sorted by size.
+/// The models by family. The first of a family is its largest model; `models` are sorted by size.
 fn by_family(models: Vec<ServedModel>) -> Vec<ServedModel> {
     let mut families: Vec<Vec<ServedModel>> = Vec::new();
     for model in models {

@@ -1,4 +1,4 @@
-//! What a build costs on the price basis of the comparison: total, parts and range.
+//! Cost of a build on the price basis of the comparison: total, parts and range.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

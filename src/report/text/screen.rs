@@ -157,13 +157,12 @@ fn facts(
         let range = best.price_bounds.as_ref().map_or_else(String::new, |PriceBounds { low, high }| {
             format!(" ({} to {})", digits(low.usd_per_mtok), digits(high.usd_per_mtok))
         });
-        let basis = inputs.price_basis.map_or("", |basis| match basis {
-            PriceBasis::Owned => ", owned",
-            PriceBasis::Rented => ", rented",
+        let label = inputs.price_basis.map_or("cost", |basis| match basis {
+            PriceBasis::Owned => "cost, owned",
+            PriceBasis::Rented => "cost, rented",
         });
-        let cost = cost + &range + basis;
         let power = m.watts.map_or_else(String::new, |watts| format!("; {} W", digits(watts)));
-        lines.push(("cost", cost + &power));
+        lines.push((label, cost + &range + &power));
     }
     if let Some(memory) = &best.memory {
         let free = memory.usable_bytes - memory.total_bytes;
