@@ -80,7 +80,7 @@ pub(super) fn families(models: &[ServedModel], most: usize, width: usize) -> Str
     let rest = models.len().saturating_sub(most.min(one_each.len()));
     let more = if rest > 0 { format!("{rest} more models in --format csv") } else { String::new() };
     let told: Vec<Vec<String>> = one_each.into_iter().take(most).map(row).collect();
-    heading("Newest and largest of each family", &more)
+    heading("Newest of each family", &more)
         + &indent(&table_within(&header, &told, width.saturating_sub(2)), 2)
 }
 
