@@ -9,6 +9,7 @@ pub mod compressed;
 pub mod cross;
 pub mod elementwise;
 pub mod experts;
+pub mod host;
 pub mod indexer;
 pub mod latent;
 pub mod linear;
@@ -33,6 +34,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         cross::FORMULAS,
         elementwise::FORMULAS,
         experts::FORMULAS,
+        host::FORMULAS,
         indexer::FORMULAS,
         latent::FORMULAS,
         linear::FORMULAS,

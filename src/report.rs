@@ -13,6 +13,7 @@ pub mod flag;
 pub mod fleet;
 pub mod graph;
 pub mod help;
+pub mod host_part;
 pub mod inputs;
 pub mod inspect;
 pub mod left_out;

@@ -1,10 +1,12 @@
 //! Step times, then the serving metrics of a deployment: TTFT, TPOT, throughput, cost, power. This layer does not know
 //! how candidates are found.
 
+pub mod admission;
 pub mod disaggregated;
 pub mod economy;
 pub mod encode;
 pub mod evaluate;
+pub mod hosted;
 pub mod instance;
 pub mod iteration;
 pub mod metrics;
@@ -26,6 +28,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         economy::FORMULAS,
         encode::FORMULAS,
         evaluate::FORMULAS,
+        hosted::FORMULAS,
         metrics::FORMULAS,
         pool_capacity::FORMULAS,
         pool_state::FORMULAS,

@@ -17,6 +17,7 @@ pub mod kind;
 pub mod launch;
 pub mod model;
 pub mod prediction_intervals;
+pub mod processor;
 pub mod resolved_scenario;
 pub mod rig;
 mod runtime_choice;

@@ -21,6 +21,7 @@ pub fn fleets() -> impl Strategy<Value = Fleet> {
             supply_index: index,
             model: 0,
             usd_per_hour: cents as f64 / 100.0,
+            usd_per_hour_most: cents as f64 / 100.0,
             devices: 1 + index as u64,
             rates: buckets
                 .iter()
@@ -147,6 +148,7 @@ fn one_kind(available: u64) -> Fleet {
             supply_index: 0,
             model: 0,
             usd_per_hour: 2.0,
+            usd_per_hour_most: 2.0,
             devices: 8,
             rates: vec![Some(3.0)],
         }],
@@ -192,13 +194,17 @@ fn wide(types: usize, buckets: usize, available: Option<u64>, seed: u64) -> Flee
             .collect(),
         supplies: (0..types).map(|at| SystemSupply { name: format!("s{at}"), available }).collect(),
         kinds: (0..types)
-            .map(|kind| SystemKind {
-                name: format!("k{kind}"),
-                supply_index: kind,
-                model: 0,
-                usd_per_hour: strengths[kind].0 * (0.8 + 0.4 * random.f64()),
-                devices: 1 + kind as u64 % 8,
-                rates: lengths.iter().map(|length| rate(kind, *length)).collect(),
+            .map(|kind| {
+                let usd_per_hour = strengths[kind].0 * (0.8 + 0.4 * random.f64());
+                SystemKind {
+                    name: format!("k{kind}"),
+                    supply_index: kind,
+                    model: 0,
+                    usd_per_hour,
+                    usd_per_hour_most: usd_per_hour,
+                    devices: 1 + kind as u64 % 8,
+                    rates: lengths.iter().map(|length| rate(kind, *length)).collect(),
+                }
             })
             .collect(),
     }

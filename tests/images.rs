@@ -8,7 +8,7 @@ use mantile::quantity::ledger::Ledger;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
 use mantile::search::problem::Problem;
-use mantile::serving::evaluate::residency;
+use mantile::serving::admission::residency;
 use mantile::serving::instance::Instance;
 use mantile::serving::iteration::prefill;
 use mantile::serving::step::CostObserver;

@@ -13,6 +13,7 @@ use mantile::quantity::ledger::{Explanation, Ledger, Op, Traced};
 use mantile::quantity::num::{Num, Qty};
 use mantile::quantity::read::{Plain, Reading};
 use mantile::quantity::unit::SECOND;
+use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::cuts;
@@ -232,6 +233,15 @@ fn readings_agree_and_every_formula_is_read() {
     let seen = RefCell::new(BTreeSet::new());
     each_case(300, |case| promises(case, &seen));
     promises(&of_a_version(), &seen).unwrap();
+    for (model, plan) in
+        [("Qwen3-30B-A3B", "1 x tp1 @1, host experts 20"), ("Llama-3.1-8B", "1 x tp1 @1, host layers 9")]
+    {
+        let (runtime, weight_format) = (Some("llama.cpp".into()), Some("gguf-q4_k_m".into()));
+        let scenario = Scenario { runtime, weight_format, ..ask::on(model, "rtx-4090") };
+        let problem = ask::ask(&scenario).unwrap();
+        let candidate = candidate(&problem, &plan.parse().unwrap()).unwrap();
+        promises(&Case { problem, candidate }, &seen).unwrap_or_else(|fault| panic!("{plan}: {fault}"));
+    }
     let seen = seen.into_inner();
     let unread =
         formulas().into_iter().filter(|formula| !seen.contains(&(std::ptr::from_ref(*formula) as usize)));

@@ -16,6 +16,7 @@ use super::clap_error::of_clap;
 use super::terminal::width;
 use crate::report::text::page::wrap;
 use crate::spec::error::Error;
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 
 /// Keys and their values, as in a scenario file.
@@ -24,6 +25,7 @@ type Values = Map<String, Value>;
 /// Costs of owning, which a rent includes.
 const OWNING: &[&str] = &["electricity_usd_per_kwh", "pue", "amortization_months", "utilization"];
 const RENT: &str = "usd_per_device_hour";
+const BASIS: &str = "price_basis";
 
 /// A key set by a stronger source, and the weaker keys that it replaces: they exclude it or depend on it.
 const REPLACED_BY: &[(&str, &[&str])] = &[
@@ -34,11 +36,21 @@ const REPLACED_BY: &[(&str, &[&str])] = &[
     ("rate", &["concurrency"]),
     ("concurrency", &["rate", "percentile"]),
     (RENT, OWNING),
-    ("electricity_usd_per_kwh", &[RENT]),
-    ("pue", &[RENT]),
-    ("amortization_months", &[RENT]),
-    ("utilization", &[RENT]),
+    (RENT, &[BASIS]),
+    ("electricity_usd_per_kwh", &[RENT, BASIS]),
+    ("pue", &[RENT, BASIS]),
+    ("amortization_months", &[RENT, BASIS]),
+    ("utilization", &[RENT, BASIS]),
 ];
+
+/// The weaker keys that a price basis replaces: the costs of the other one.
+fn replaced_by_basis(basis: Option<PriceBasis>) -> &'static [&'static str] {
+    match basis {
+        Some(PriceBasis::Owned) => &[RENT],
+        Some(PriceBasis::Rented) => OWNING,
+        None => &[],
+    }
+}
 
 /// A default that applies.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +104,7 @@ impl UserDefaults {
                 .iter()
                 .filter(|(key, _)| set.contains(*key))
                 .flat_map(|(_, keys)| keys.iter().copied())
+                .chain(replaced_by_basis(stronger.price_basis).iter().copied())
                 .collect();
             let free = |one: &&UserDefault| {
                 taken(&one.key) && !set.contains(&one.key) && !replaced.contains(one.key.as_str())
@@ -234,6 +247,8 @@ mod tests {
         assert_eq!((other.usd_per_device_hour, other.rate, other.percentile), (None, None, None));
         assert_eq!((other.concurrency, other.runtime_version), (Some(5), None));
         assert_eq!(of(json!({"pue": 1.2})).usd_per_device_hour, None);
+        assert_eq!(of(json!({"price_basis": "owned"})).usd_per_device_hour, None);
+        assert_eq!(of(json!({"price_basis": "rented"})).usd_per_device_hour, Some(2.0));
         let without = defaults(&[json!({"percentile": "p90"})]).under(Scenario::default(), |_| true);
         assert_eq!(without, Scenario::default(), "no rate, no percentile");
     }

@@ -16,6 +16,7 @@ use crate::search::fleet::FleetObjective;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, TracedRequest, buckets};
 use crate::spec::limits::{ELECTRICITY, MAX_DEVICES, number, whole};
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
@@ -65,7 +66,7 @@ pub struct FleetArgs {
         help_heading = "The fleet"
     )]
     pub aim: FleetObjective,
-    /// Budget, USD/h
+    /// Budget, USD/h; the upper end of a price range counts
     #[arg(long, value_name = "USD", help_heading = "The fleet")]
     pub budget_hour: Option<String>,
     /// Maximum number of devices
@@ -86,6 +87,15 @@ pub struct FleetArgs {
     /// Weight format: an id, or `any`
     #[arg(long, value_name = "F", help_heading = "The fleet")]
     pub weight_format: Option<String>,
+    /// Price every offer as owned or rented [default: the terms of the offers; else rented where every offer has a rent]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "owned|rented",
+        hide_possible_values = true,
+        help_heading = "The fleet"
+    )]
+    pub price_basis: Option<PriceBasis>,
     /// Electricity price, USD/kWh
     #[arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), help_heading = "The fleet")]
     pub electricity_usd_per_kwh: Option<f64>,
@@ -133,7 +143,7 @@ impl FleetArgs {
             }
             None => FleetFile::default(),
         };
-        let Scenario { model, ttft, tpot, weight_format, electricity_usd_per_kwh, .. } =
+        let Scenario { model, ttft, tpot, weight_format, price_basis, electricity_usd_per_kwh, .. } =
             self.scenario(&fleet);
         Ok(FleetRequest {
             fleet,
@@ -147,6 +157,7 @@ impl FleetArgs {
             ttft,
             tpot,
             weight_format,
+            price_basis,
             electricity_usd_per_kwh,
         })
     }
@@ -158,6 +169,7 @@ impl FleetArgs {
             ttft: self.ttft.clone(),
             tpot: self.tpot.clone(),
             weight_format: self.weight_format.clone(),
+            price_basis: self.price_basis,
             electricity_usd_per_kwh: self.electricity_usd_per_kwh,
             ..Scenario::default()
         };
@@ -165,7 +177,7 @@ impl FleetArgs {
             "model" => fleet.model.is_none(),
             "ttft" => fleet.limits.ttft.is_none(),
             "tpot" => fleet.limits.tpot.is_none(),
-            key => ["weight_format", "electricity_usd_per_kwh"].contains(&key),
+            key => ["weight_format", "price_basis", "electricity_usd_per_kwh"].contains(&key),
         })
     }
 }

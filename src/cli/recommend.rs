@@ -6,7 +6,6 @@ use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
-use crate::report::recommend::PaymentMode;
 use crate::report::rows::builds as csv;
 use crate::report::text::models::table as served_table;
 use crate::report::text::recommend::table;
@@ -26,7 +25,7 @@ configurations. The speed of a build is that of the fastest plan found for the f
 Examples:
   mantile-opt recommend
   mantile-opt recommend --model Llama-3.3-70B --target-tok-s 50 --users 20 --context 32k
-  mantile-opt recommend --model gpt-oss-120b --users 5 --budget 15000usd --prefer buy --only apple,nvidia
+  mantile-opt recommend --model gpt-oss-120b --users 5 --budget 15000usd --only apple,nvidia
   mantile-opt recommend --model Qwen3-32B --users 100 --budget-hour 20usd --format csv
   mantile-opt recommend --hardware rtx-4090-x2 --target-tok-s 30
 
@@ -48,21 +47,12 @@ pub struct Recommend {
     /// cached
     #[arg(long, value_name = "TOKENS", help_heading = "Requirements")]
     pub context: Option<String>,
-    /// Maximum purchase price, e.g. 15000usd; implies buying
+    /// Maximum purchase price, hosts and network included, e.g. 15000usd; the upper end of a price range counts
     #[arg(long, value_name = "USD", help_heading = "Requirements")]
     pub budget: Option<String>,
-    /// Maximum cost per hour, e.g. 20usd
+    /// Maximum cost per hour, e.g. 20usd; the upper end of a price range counts
     #[arg(long, value_name = "USD", help_heading = "Requirements")]
     pub budget_hour: Option<String>,
-    /// Buy or rent [default: the cheaper per hour]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "buy|rent",
-        hide_possible_values = true,
-        help_heading = "Requirements"
-    )]
-    pub prefer: Option<PaymentMode>,
     /// Maximum power of the devices
     #[arg(long, value_name = "W", value_parser = number(&MAX_WATTS), help_heading = "Requirements")]
     pub max_watts: Option<f64>,
@@ -133,7 +123,6 @@ impl Recommend {
             context: self.context.clone(),
             budget: self.budget.clone(),
             budget_hour: self.budget_hour.clone(),
-            prefer: self.prefer,
             max_watts: self.max_watts,
             only: self.only.clone(),
             scenario: self.defaults.under(self.scenario.clone(), |key| self.takes(key)),

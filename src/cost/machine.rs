@@ -1,6 +1,7 @@
 //! The constants that operator costs use: a device with one runtime and one set of formats.
 
 use super::calibration::ConstantMultipliers;
+use super::host::HostMachine;
 use super::margin::PredictionMargin;
 use super::roofline::RooflineParams;
 use crate::figures;
@@ -135,6 +136,8 @@ pub struct Machine<T> {
     pub margin: Option<PredictionMargin<T>>,
     /// Multipliers that a reading applies to the constants of the device; none are left in a machine that was read.
     pub calibration: Vec<ConstantMultipliers>,
+    /// The host behind the device, where the runtime computes on it.
+    pub host: Option<Box<HostMachine<T>>>,
 }
 
 impl<T> Machine<T> {
@@ -161,6 +164,7 @@ impl Machine<Datum> {
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
             margin: self.margin.as_ref().map(|risk| risk.map(|datum| read.datum(datum))),
             calibration: Vec::new(),
+            host: self.host.as_ref().map(|host| Box::new(host.read(read))),
         }
     }
 }

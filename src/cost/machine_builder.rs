@@ -237,7 +237,7 @@ impl MachineBuilder<'_> {
             bandwidth: tier.bandwidth.datum(format!("{}_bandwidth", tier.link)),
             latency: tier.latency.datum(format!("{}_latency", tier.link)),
         };
-        Ok(Machine {
+        Ok(self.with_host(Machine {
             chip,
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
@@ -245,6 +245,7 @@ impl MachineBuilder<'_> {
             max_sequences: self.runtime.taken(device).max_sequences.map(|f| f.datum("max_sequences")),
             margin: None,
             calibration,
-        })
+            host: None,
+        }))
     }
 }

@@ -114,6 +114,11 @@ pub enum Infeasible {
         /// Source of the rule.
         source: String,
     },
+    /// The plan cannot have a part in host memory that the host's processor computes.
+    NotHosted {
+        /// Why.
+        why: &'static str,
+    },
     /// Out of memory.
     OutOfMemory {
         /// Bytes needed on the fullest device at the lowest concurrency.
@@ -166,6 +171,7 @@ impl Infeasible {
             Infeasible::NotWholeDomains { .. } => "not_whole_domains",
             Infeasible::NotSupported { .. } => "not_supported",
             Infeasible::RuntimeRule { rule, .. } => rule,
+            Infeasible::NotHosted { .. } => "not_hosted",
             Infeasible::OutOfMemory { .. } => "out_of_memory",
             Infeasible::ContextTooLong { .. } => "context_too_long",
             Infeasible::LimitMissed { metric, .. } => metric.entry().name,
@@ -233,6 +239,7 @@ impl Infeasible {
             Infeasible::RuntimeRule { runtime, rule, words, source } => {
                 format!("{runtime}: {words} (rule {rule}; {source})")
             }
+            Infeasible::NotHosted { why } => why.to_string(),
             Infeasible::ContextTooLong { tokens, limit } => {
                 format!("{tokens} tokens of prompt and output, but the model supports at most {limit}")
             }

@@ -24,10 +24,12 @@ use crate::quantity::ledger::{Leaf, Ledger};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole, whole};
+use crate::search::hosting::{most_replicas, refused};
 use crate::search::outcome::{EvaluatedCandidate, Outcome};
 use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::{largest_part, shape};
-use crate::serving::evaluate::{Evaluation, residency};
+use crate::serving::admission::residency;
+use crate::serving::evaluate::Evaluation;
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 
@@ -122,6 +124,19 @@ pub fn carried(unbound: &Problem, candidate: &Candidate) -> f64 {
     output / unbound.workload.lengths.osl as f64
 }
 
+/// Why a pool cannot have its part in host memory.
+fn not_hosted(problem: &Problem, candidate: &Candidate) -> impl Iterator<Item = Infeasible> {
+    candidate.pools.iter().filter_map(|pool| match candidate.offload {
+        OffloadTarget::Host(part) => {
+            let many = pool.replicas > most_replicas(problem, pool.plan.devices(), candidate.offload);
+            let why = "replicas on one host share its processor: one replica per node";
+            let many = many.then_some(Infeasible::NotHosted { why });
+            refused(problem, candidate.formats, &pool.plan, part).or(many)
+        }
+        OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => None,
+    })
+}
+
 /// Rules that a candidate violates regardless of load and memory.
 pub fn forbidden(problem: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
     let limits = problem.legal_limits(&problem.formats[candidate.formats]);
@@ -133,7 +148,8 @@ pub fn forbidden(problem: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
     let rules =
         [problem.runtime.check(kv, &candidate.workers()), if split { Err(unsupported()) } else { Ok(()) }];
     let mut broken: Vec<Infeasible> = Vec::new();
-    for reason in rules.into_iter().chain(plans).chain([problem.context_fits()]).filter_map(Result::err) {
+    let rules = rules.into_iter().chain(plans).chain([problem.context_fits()]).filter_map(Result::err);
+    for reason in rules.chain(not_hosted(problem, candidate)) {
         if !broken.contains(&reason) {
             broken.push(reason);
         }
@@ -231,6 +247,10 @@ fn shortages(problem: &Problem, candidate: &Candidate) -> Vec<String> {
         let (needed, usable) = (held.total.value(), held.usable.value());
         let beyond =
             if candidate.offload == OffloadTarget::Nothing { "" } else { ", beyond the host memory" };
+        if matches!(candidate.offload, OffloadTarget::Host(_)) && fits(&held) {
+            let short = "the part in host memory exceeds it".to_string();
+            return (!spills(problem, candidate, pool)).then_some(short);
+        }
         (!fits(&held) && !spills(problem, candidate, pool)).then(|| {
             format!(
                 "{whose}{} needed on the fullest device, {} usable: {} short (mostly {}){beyond}",
@@ -265,6 +285,7 @@ pub fn memory(
 ) -> MemoryReport {
     let formats = &problem.formats[candidate.formats];
     let chip = &formats.plain().chip;
+    let hosted = matches!(candidate.offload, OffloadTarget::Host(_));
     let interval = formats.memory_interval(held).map(|[p10, p50, p90]| Quantiles { p10, p50, p90 });
     MemoryReport {
         weights_bytes: held.weights.value(),
@@ -276,7 +297,8 @@ pub fn memory(
         usable_bytes: held.usable.value(),
         capacity_bytes: chip.capacity.value(),
         utilization: chip.utilization.value(),
-        offloaded_bytes: spilled.map_or(0.0, Qty::value),
+        offloaded_bytes: spilled.filter(|_| !hosted).map_or(0.0, Qty::value),
+        host_bytes: spilled.filter(|_| hosted).map_or(0.0, Qty::value),
     }
 }
 

@@ -24,7 +24,7 @@ pub struct PriceBounds {
 /// One end of a price range.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PriceBound {
-    /// The price, e.g. `rent 2.35 USD/h`.
+    /// The price of one device with its share of host and network, e.g. `rent 2.35 USD/h`.
     pub price: String,
     /// Source of the price.
     pub source: String,
@@ -36,14 +36,16 @@ pub struct PriceBound {
 pub fn price_bounds(problem: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Option<PriceBounds> {
     let metrics = &evaluation.metrics;
     let end = |bill: &Bill<Datum>| {
-        let price = match bill {
-            Bill::Rented(rent) => rent,
-            Bill::Owned(owned) => &owned.purchase,
+        let (price, usd) = match bill {
+            Bill::Rented(rent) => (rent, rent.value),
+            Bill::Owned(owned) => {
+                (&owned.purchase, owned.purchase.value + owned.host.value + owned.network.value)
+            }
         };
         let spent = usd_per_second(metrics.devices, metrics.watts, &bill.read(&Plain));
         let per_token = usd_per_token(spent, metrics.output_tok_s).value();
         PriceBound {
-            price: format!("{} {}", price.symbol, humanize(price.value, price.unit)),
+            price: format!("{} {}", price.symbol, humanize(usd, price.unit)),
             source: price.source.text.to_string(),
             usd_per_mtok: per_token / Metric::UsdPerMtok.entry().scale,
         }

@@ -17,6 +17,7 @@ use crate::search::outcome::Status;
 use crate::search::problem::Problem;
 use crate::spec::fleet::{PricedOffer, TrafficBucket};
 use crate::spec::objective::LatencyLimits;
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 
 /// The problem, with every default filled in.
@@ -38,6 +39,8 @@ pub struct FleetInputs {
     pub max_devices: Option<u64>,
     /// One spare system of every kind in use.
     pub spare: bool,
+    /// Owned or rented: every offer is priced on this basis; null before the offers are known.
+    pub price_basis: Option<PriceBasis>,
     /// Defaults used for unspecified inputs.
     pub assumed: Vec<String>,
 }
@@ -59,6 +62,8 @@ pub struct Systems {
     pub devices: u64,
     /// US dollars per hour of all of them.
     pub usd_per_hour: f64,
+    /// The most that they may cost per hour; a budget holds at this price.
+    pub usd_per_hour_most: f64,
     /// Requests per second routed to them.
     pub requests_per_s: f64,
     /// Number of systems that their load keeps busy.
@@ -134,6 +139,8 @@ pub struct FleetResult {
     pub systems: Vec<Systems>,
     /// US dollars per hour of the whole fleet.
     pub usd_per_hour: Option<f64>,
+    /// The most that the whole fleet may cost per hour.
+    pub usd_per_hour_most: Option<f64>,
     /// Devices of the whole fleet.
     pub devices: Option<u64>,
     /// Output tokens per second: served, requested.
@@ -220,6 +227,7 @@ impl FleetResult {
                 plan,
                 devices: count.saturating_mul(fleet.kinds[kind].devices),
                 usd_per_hour: count as f64 * fleet.kinds[kind].usd_per_hour,
+                usd_per_hour_most: count as f64 * fleet.kinds[kind].usd_per_hour_most,
                 requests_per_s: own().map(rate).sum(),
                 busy: own().map(|part| fleet.kinds[kind].busy(part.bucket, rate(part))).sum(),
             }
@@ -239,6 +247,7 @@ impl FleetResult {
         let served = parts.iter().map(|part| part.share * fleet.buckets[part.bucket].tokens()).sum();
         FleetResult {
             usd_per_hour: Some(reported.iter().map(|one| one.usd_per_hour).sum()),
+            usd_per_hour_most: Some(reported.iter().map(|one| one.usd_per_hour_most).sum()),
             devices: Some(reported.iter().map(|one| one.devices).fold(0, u64::saturating_add)),
             output_tok_s: (served, fleet.buckets.iter().map(Bucket::tokens).sum()),
             routes: parts.iter().filter_map(route).collect(),
@@ -262,6 +271,7 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
     let served = mix.served(&posed.fleet);
     let result = FleetResult {
         usd_per_hour: None,
+        usd_per_hour_most: None,
         devices: None,
         output_tok_s: (served, posed.fleet.buckets.iter().map(Bucket::tokens).sum()),
         routes: vec![],

@@ -59,6 +59,10 @@ static WORDS: &[GlossaryTerm] = &[
         "a router with weights, which unlike workers in one pool need; searched with --allow custom-router",
     ),
     term(
+        "host part",
+        "experts or layers in host memory that the host's processor computes; long prompts may copy their weights to the device",
+    ),
+    term(
         "KV cache",
         "keys and values (or latents) of all previous tokens; grows with each token, except in sliding-window layers",
     ),

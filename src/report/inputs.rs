@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::spec::image::ImageSize;
 use crate::spec::objective::{LatencyLimits, ObjectiveTerm};
 use crate::spec::percentile::{Confidence, Percentile};
+use crate::spec::price::PriceBasis;
 
 /// Images of a request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +69,15 @@ pub struct ReportInputs {
     pub weight_formats: Vec<String>,
     /// KV formats considered, with reasons.
     pub kv_formats: Vec<String>,
+    /// Owned or rented; null without a price on that basis.
+    #[serde(default)]
+    pub price_basis: Option<PriceBasis>,
+    /// Amortization period of owned devices, in months.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amortization_months: Option<f64>,
+    /// Fraction of that period in which owned devices serve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilization: Option<f64>,
     /// Warnings, e.g. about ignored keys of the model's configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

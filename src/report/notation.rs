@@ -16,10 +16,16 @@ pub fn notation(problem: &Problem, candidate: &Candidate) -> PlanText {
         weights: Some(formats.weights.clone()),
         kv: Some(formats.kv.clone()),
         offload: match candidate.offload {
-            OffloadTarget::Nothing => None,
+            OffloadTarget::Nothing | OffloadTarget::Host(_) => None,
             OffloadTarget::Layers => Some(Offloaded::Layers),
             OffloadTarget::Experts => Some(Offloaded::Experts),
             OffloadTarget::Kv => Some(Offloaded::Kv),
+        },
+        host: match candidate.offload {
+            OffloadTarget::Host(part) => Some(part),
+            OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
+                None
+            }
         },
     }
 }

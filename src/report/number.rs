@@ -138,6 +138,11 @@ pub fn bar(share: f64, width: usize) -> String {
     format!("{}{}", "█".repeat(full), "░".repeat(width - full))
 }
 
+/// Whether a figure is zero: reports leave such a one out.
+pub fn is_zero(figure: &f64) -> bool {
+    *figure == 0.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,21 +3,22 @@
 //! Independent of the catalogue: the caller passes builds as sized by the search.
 
 pub mod models;
+pub mod money;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use money::{Money, SystemPrices, over};
+
 use super::answer::report_deployment;
 use super::result::ReportedDeployment;
-use crate::quantity::datum::Datum;
 use crate::search::outcome::Census;
 use crate::search::point::place;
 use crate::search::problem::{Problem, Traffic};
 use crate::search::ranking::{OfferMetrics, Recommended, Standing, choose};
-use crate::search::sizing::{Sized, Totals, Unfit, totals};
-use crate::serving::economy::Bill;
-use crate::spec::defaults::{HOUR, MONTH};
+use crate::search::sizing::{Sized, Unfit, totals};
 use crate::spec::objective::{LatencyLimits, Metric};
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 
 /// The requirements, with every default filled in.
@@ -45,50 +46,12 @@ pub struct Requirements {
     pub budget_usd_per_hour: Option<f64>,
     /// Maximum power of the devices, W.
     pub max_watts: Option<f64>,
-    /// `buy`, `rent`, or null for the cheaper of both per hour.
-    pub prefer: Option<PaymentMode>,
+    /// Owned or rented: every offer is priced on this basis; null before the offers are known.
+    pub price_basis: Option<PriceBasis>,
     /// Vendors, classes, devices or systems to consider; empty for all.
     pub only: Vec<String>,
     /// Defaults used for unspecified inputs.
     pub assumed: Vec<String>,
-}
-
-/// How hardware is paid for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-#[serde(rename_all = "lowercase")]
-pub enum PaymentMode {
-    /// Bought: paid off over its service life, and electricity.
-    Buy,
-    /// Rented by the hour.
-    Rent,
-}
-
-/// Cost of a build.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Money {
-    /// Purchase price of all copies; null if unknown.
-    pub buy_usd: Option<f64>,
-    /// Whether that price is of whole systems; false where it is of the devices alone, without their host.
-    pub buy_covers_host: bool,
-    /// Cost per hour of owning: depreciation and electricity.
-    pub owned_usd_per_hour: Option<f64>,
-    /// Cost per hour of renting.
-    pub rent_usd_per_hour: Option<f64>,
-    /// Cost per hour of electricity and building alone, if owned.
-    pub electricity_usd_per_hour: Option<f64>,
-    /// Payment mode of the figures below; null if neither price is known.
-    pub way: Option<PaymentMode>,
-    /// Cost per hour.
-    pub usd_per_hour: Option<f64>,
-    /// Cost per day.
-    pub usd_per_day: Option<f64>,
-    /// Cost per month.
-    pub usd_per_month: Option<f64>,
-    /// Cost per million output tokens with the given users.
-    pub usd_per_mtok: Option<f64>,
-    /// Cost per million output tokens at full load.
-    pub usd_per_mtok_full: Option<f64>,
 }
 
 /// Hardware that meets the SLO, with its deployment.
@@ -128,9 +91,11 @@ pub struct Build {
     pub watts: Option<f64>,
     /// Cost.
     pub money: Money,
-    /// Status: `front`, `dominated`, `unpriced`, or `over budget`.
+    /// Why it is not compared with the others unless allowed: nothing was measured on devices of this vendor.
+    pub unmeasured: Option<String>,
+    /// Status: `front`, `dominated`, `unmeasured`, `unpriced`, or `over budget`.
     pub standing: String,
-    /// The dominating build, or the exceeded budget.
+    /// The dominating build, the exceeded budget, or what is unknown.
     pub because: Option<String>,
 }
 
@@ -195,17 +160,6 @@ impl Recommendation {
     }
 }
 
-/// Known prices of a system.
-#[derive(Clone, Debug)]
-pub struct SystemPrices {
-    /// Rent of a device.
-    pub rented: Option<Bill<Datum>>,
-    /// Owning a device.
-    pub owned: Option<Bill<Datum>>,
-    /// The purchase price is the system's, not its devices'.
-    pub covers_host: bool,
-}
-
 /// A system that meets the SLO, as sized by the search.
 #[derive(Clone)]
 pub struct SizedSystem<'a> {
@@ -219,9 +173,19 @@ pub struct SizedSystem<'a> {
     pub names: (String, String, String, Option<String>),
     /// The weights keep the model's quality.
     pub keeps_quality: bool,
+    /// Whether it competes: some runtime was measured on devices of its vendor, or it is allowed.
+    pub competes: bool,
 }
 
 impl SizedSystem<'_> {
+    /// Why no measurement supports its prediction, unless it competes anyway.
+    fn unmeasured(&self) -> Option<String> {
+        (!self.competes).then(|| {
+            let vendor = self.problem.cluster.device.vendor.name();
+            format!("no runtime was measured on such devices of {vendor}; --allow unmeasured includes it")
+        })
+    }
+
     /// The build, before it is ranked.
     pub fn build(&self, sought: &Requirements) -> Build {
         let SizedSystem { problem, sized, prices, names, .. } = self;
@@ -251,77 +215,22 @@ impl SizedSystem<'_> {
             most_output_tok_s: whole_full.output_tok_s,
             max_context_tokens: sized.at_share.point[place(Metric::MaxContext)].floor(),
             watts: whole_now.watts,
-            money: money(prices, &whole_now, &whole_full, sought.prefer),
+            money: prices.money(&whole_now, &whole_full),
+            unmeasured: self.unmeasured(),
             standing: String::new(),
             because: None,
         }
     }
 }
 
-fn money(prices: &SystemPrices, now: &Totals, full: &Totals, prefer: Option<PaymentMode>) -> Money {
-    let hourly = |bill: &Option<Bill<Datum>>| bill.as_ref().map(|bill| now.usd_per_second(bill) * HOUR);
-    let (rent, owned) = (hourly(&prices.rented), hourly(&prices.owned));
-    let (buy, electricity) = match &prices.owned {
-        Some(Bill::Owned(bill)) => {
-            let free = Bill::Owned(crate::serving::economy::Owned {
-                purchase: Datum { value: 0.0, ..bill.purchase.clone() },
-                ..bill.clone()
-            });
-            let energy = now.watts.map(|_| now.usd_per_second(&free) * HOUR);
-            (Some(bill.purchase.value * now.devices as f64), energy)
-        }
-        _ => (None, None),
+/// Why a build has no price on the basis of the comparison.
+fn unpriced(build: &Build, sought: &Requirements) -> Option<String> {
+    let basis = sought.price_basis.filter(|_| build.money.usd_per_hour.is_none())?;
+    let (lacks, other) = match basis {
+        PriceBasis::Owned => ("no purchase price", PriceBasis::Rented),
+        PriceBasis::Rented => ("no rent", PriceBasis::Owned),
     };
-    let cheaper = match (owned, rent) {
-        (Some(owned), Some(rent)) if owned < rent => Some(PaymentMode::Buy),
-        (Some(_), None) => Some(PaymentMode::Buy),
-        (_, rent) => rent.map(|_| PaymentMode::Rent),
-    };
-    let way = prefer.map_or(cheaper, |way| {
-        let known = if way == PaymentMode::Buy { owned } else { rent };
-        known.map(|_| way)
-    });
-    let bill = match way {
-        Some(PaymentMode::Buy) => prices.owned.as_ref(),
-        Some(PaymentMode::Rent) => prices.rented.as_ref(),
-        None => None,
-    };
-    let per_second = bill.map(|bill| now.usd_per_second(bill));
-    let span = |seconds: f64| per_second.map(|usd| usd * seconds);
-    let mtok = |totals: &Totals| bill.map(|bill| totals.usd_per_token(totals.usd_per_second(bill)) * 1e6);
-    Money {
-        buy_usd: buy,
-        buy_covers_host: prices.covers_host,
-        owned_usd_per_hour: owned,
-        rent_usd_per_hour: rent,
-        electricity_usd_per_hour: electricity,
-        way,
-        usd_per_hour: span(HOUR),
-        usd_per_day: span(24.0 * HOUR),
-        usd_per_month: span(MONTH),
-        usd_per_mtok: mtok(now),
-        usd_per_mtok_full: mtok(full),
-    }
-}
-
-/// The budget that a build exceeds, and by how much.
-fn over(build: &Build, sought: &Requirements) -> Option<String> {
-    use super::number::digits;
-    let checks = [
-        ("USD to buy", build.money.buy_usd, sought.budget_usd),
-        ("USD/h", build.money.usd_per_hour, sought.budget_usd_per_hour),
-        ("W", build.watts, sought.max_watts),
-    ];
-    checks.into_iter().find_map(|(unit, value, most)| {
-        let most = most?;
-        match value {
-            Some(value) if value > most => {
-                Some(format!("{} {unit}, {} over the budget", digits(value), digits(value - most)))
-            }
-            Some(_) => None,
-            None => Some(format!("{unit} unknown, may exceed the budget of {}", digits(most))),
-        }
-    })
+    Some(format!("{lacks} is known; --price-basis {} compares the others", other.name()))
 }
 
 /// The recommendation from all builds and rejections; at most `most` tiers.
@@ -337,8 +246,11 @@ pub fn recommend(
         cost(a).total_cmp(&cost(b)).then_with(|| key(a).cmp(&key(b)))
     });
     for build in &mut builds {
-        if let Some(why) = over(build, &sought) {
-            (build.standing, build.because) = ("over budget".into(), Some(why));
+        let left_out = unpriced(build, &sought).map(|why| ("unpriced", why));
+        let left_out = left_out.or_else(|| Some(("unmeasured", build.unmeasured.clone()?)));
+        let left_out = left_out.or_else(|| Some(("over budget", over(build, &sought)?)));
+        if let Some((standing, why)) = left_out {
+            (build.standing, build.because) = (standing.into(), Some(why));
         }
     }
     let within: Vec<usize> = (0..builds.len()).filter(|at| builds[*at].because.is_none()).collect();
@@ -359,7 +271,7 @@ pub fn recommend(
     for (at, stands) in within.iter().zip(&standing) {
         let (word, why) = match stands {
             Standing::Front => ("front", None),
-            Standing::Unpriced => ("unpriced", None),
+            Standing::Unpriced => ("unpriced", Some("no price is known".to_owned())),
             Standing::Dominated(by) => {
                 let better = &builds[within[*by]];
                 ("dominated", Some(format!("{}, {}", better.name, better.each.weight_format)))

@@ -274,6 +274,9 @@ pub struct MemoryReport {
     pub utilization: f64,
     /// Part in host memory, per device.
     pub offloaded_bytes: f64,
+    /// Weights and KV cache in host memory that its processor computes with; not in the total.
+    #[serde(default, skip_serializing_if = "super::number::is_zero")]
+    pub host_bytes: f64,
 }
 
 /// Makes [`MetricsReport`] from the rows of the table.

@@ -22,11 +22,16 @@ pub fn candidate(problem: &Problem, text: &PlanText) -> Result<Candidate, Error>
     let mut candidate = Candidate {
         formats: formats(problem, text)?,
         pools: text.pools.iter().map(|pool| pool_plan(problem, pool)).collect::<Result<_, _>>()?,
-        offload: match text.offload {
-            None => OffloadTarget::Nothing,
-            Some(Offloaded::Layers) => OffloadTarget::Layers,
-            Some(Offloaded::Experts) => OffloadTarget::Experts,
-            Some(Offloaded::Kv) => OffloadTarget::Kv,
+        offload: match (text.offload, text.host) {
+            (None, None) => OffloadTarget::Nothing,
+            (None, Some(part)) => OffloadTarget::Host(part),
+            (Some(Offloaded::Layers), None) => OffloadTarget::Layers,
+            (Some(Offloaded::Experts), None) => OffloadTarget::Experts,
+            (Some(Offloaded::Kv), None) => OffloadTarget::Kv,
+            (Some(_), Some(_)) => {
+                let fix = "keep one: `offload` streams over the host link, `host` computes there";
+                return Err(Error::new("plan", "both offload and host", "one of them", fix));
+            }
         },
     };
     let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];

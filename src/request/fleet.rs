@@ -14,6 +14,7 @@ use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricedOffer, TracedRequest, TrafficBucket, buckets};
 use crate::spec::limits::BUDGET_HOUR;
 use crate::spec::objective::Workload;
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::DEFAULT_MODEL;
@@ -45,6 +46,8 @@ pub struct FleetRequest {
     pub tpot: Option<String>,
     /// Weight format: an id, or `any`.
     pub weight_format: Option<String>,
+    /// Owned or rented, for every offer; if absent that of the offers' terms, else rented where every offer has a rent.
+    pub price_basis: Option<PriceBasis>,
     /// Electricity price in USD/kWh.
     pub electricity_usd_per_kwh: Option<f64>,
 }
@@ -82,6 +85,7 @@ impl FleetRequest {
             ttft: self.ttft.clone(),
             tpot: self.tpot.clone(),
             weight_format: self.weight_format.clone(),
+            price_basis: self.price_basis,
             electricity_usd_per_kwh: self.electricity_usd_per_kwh,
             ..Scenario::default()
         };
@@ -118,6 +122,7 @@ impl FleetRequest {
             budget_usd_per_hour: budget,
             max_devices: self.max_devices,
             spare: self.spare,
+            price_basis: self.price_basis,
             assumed,
         };
         Ok((inputs, scenario))

@@ -9,6 +9,8 @@ use crate::search::point::{before, place};
 use crate::search::problem::Problem;
 use crate::search::run::{UNWATCHED, run};
 use crate::search::why::{change_results, duel, families, stands};
+use crate::serving::economy::Bill;
+use crate::spec::defaults::MONTH;
 use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
 use crate::store::resolved_scenario::ResolvedScenario;
@@ -20,6 +22,8 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         choices.iter().map(|choice| format!("{} ({})", choice.format.id, choice.why)).collect()
     };
     let (workload, objective) = (&resolved.workload, &resolved.objective);
+    let bill = problem.workload.bill.as_ref();
+    let owned = bill.and_then(Bill::as_owned);
     ReportInputs {
         model: resolved.model.name.clone(),
         hardware: resolved.cluster.name.clone(),
@@ -49,6 +53,9 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         pareto: problem.axes.iter().map(|metric| metric.entry().name.to_string()).collect(),
         weight_formats: formats(&resolved.weight_formats),
         kv_formats: formats(&resolved.kv_formats),
+        price_basis: bill.map(|_| resolved.economics.basis),
+        amortization_months: owned.map(|owned| owned.amortization.value / MONTH),
+        utilization: owned.map(|owned| owned.utilization.value),
         warnings: warning(&resolved.model.source, &resolved.graph.ignored_keys).into_iter().collect(),
     }
 }

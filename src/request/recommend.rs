@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
+use crate::report::recommend::Recommendation;
 use crate::report::recommend::models::ServedModels;
-use crate::report::recommend::{PaymentMode, Recommendation};
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -28,8 +28,6 @@ pub struct RecommendRequest {
     pub budget: Option<String>,
     /// Maximum cost per hour, e.g. `20usd`.
     pub budget_hour: Option<String>,
-    /// Buy or rent; the cheaper per hour if absent.
-    pub prefer: Option<PaymentMode>,
     /// Maximum power of the devices, in watts.
     pub max_watts: Option<f64>,
     /// Vendors, classes, generations, devices or systems to consider.
@@ -46,7 +44,6 @@ impl Default for RecommendRequest {
             context: None,
             budget: None,
             budget_hour: None,
-            prefer: None,
             max_watts: None,
             only: vec![],
             scenario: Scenario::default(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::hosting::most_replicas;
 use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
 use super::pareto::{ParetoFront, beats};
@@ -129,12 +130,12 @@ pub fn explore(problem: &Problem, laid: &PreparedShape, index: usize, survey: &m
     match problem.traffic {
         Traffic::Free => free(problem, laid, index, survey),
         Traffic::InFlight(requests) => {
-            for replicas in 1..=problem.capacity().most(shape.plan.devices()).min(requests) {
+            for replicas in 1..=most_replicas(problem, shape.plan.devices(), shape.offload).min(requests) {
                 explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), survey);
             }
         }
         Traffic::Rate(rate) => {
-            for replicas in 1..=problem.capacity().most(shape.plan.devices()) {
+            for replicas in 1..=most_replicas(problem, shape.plan.devices(), shape.offload) {
                 match carrying(laid, rate / replicas as f64) {
                     Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, survey),
                     Err(reason) => {
@@ -267,7 +268,7 @@ fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> RangeInclusive<u
     if !problem.axes.contains(&Metric::OutputTokS) {
         return RangeInclusive::new(1, 0);
     }
-    let most = problem.capacity().most(shape.plan.devices());
+    let most = most_replicas(problem, shape.plan.devices(), shape.offload);
     let fewer_count =
         problem.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| problem.axes.contains(axis));
     if fewer_count { 2..=most } else { most.max(2)..=most }
@@ -318,7 +319,7 @@ pub fn finish(problem: &Problem, shapes: &[InstanceConfig], survey: &Incumbents)
     }
     if !mixes(problem) {
         let replicate = |key: &AggregatedKey| {
-            let most = problem.capacity().most(shapes[key.shape].plan.devices());
+            let most = most_replicas(problem, shapes[key.shape].plan.devices(), shapes[key.shape].offload);
             (1..=most).map(|replicas| found(AggregatedKey { replicas, ..*key })).collect::<Vec<_>>()
         };
         return survey.best.values().flat_map(|(_, key)| replicate(key)).collect();

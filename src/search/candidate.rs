@@ -1,5 +1,6 @@
 //! Candidate deployments: pools of replicas or workers, their loads and formats.
 
+use super::hosting::placed;
 use super::problem::{Problem, Traffic};
 use super::shape::largest;
 use crate::cost::machine::Machine;
@@ -119,8 +120,10 @@ impl Candidate {
 
     /// The instances of each pool, in order.
     pub fn instances(&self, problem: &Problem) -> Vec<Instance> {
-        let lay =
-            |pool: &PoolPlan| Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
+        let lay = |pool: &PoolPlan| {
+            let stages = pool.stages.clone();
+            placed(problem, Instance::new(&problem.graph, pool.plan, stages, problem.tiers()), self.offload)
+        };
         self.pools.iter().map(lay).collect()
     }
 

@@ -47,6 +47,8 @@ pub struct SystemKind {
     pub model: usize,
     /// Price in USD/h.
     pub usd_per_hour: f64,
+    /// The most that it may cost, in USD/h; the budget holds at this price.
+    pub usd_per_hour_most: f64,
     /// Number of devices.
     pub devices: u64,
     /// Requests per second that it sustains of each bucket alone; `None` where it does not serve the bucket.
@@ -300,6 +302,11 @@ fn mills(kind: &SystemKind) -> i64 {
     (kind.usd_per_hour * MILLS).ceil() as i64
 }
 
+/// The most that a system may cost, in whole units of the program, rounded up.
+fn most_mills(kind: &SystemKind) -> i64 {
+    (kind.usd_per_hour_most * MILLS).ceil() as i64
+}
+
 /// The program of a fleet while it is written.
 struct ProgramBuilder<'a> {
     fleet: &'a Fleet,
@@ -369,7 +376,7 @@ impl ProgramBuilder<'_> {
         let all = |factor: &dyn Fn(&SystemKind) -> i64| -> Vec<(usize, i64)> {
             kinds.iter().zip(&self.columns.counts).map(|(kind, count)| (*count, factor(kind))).collect()
         };
-        let (cost, devices) = (all(&mills), all(&|kind| kind.devices as i64));
+        let (cost, devices) = (all(&most_mills), all(&|kind| kind.devices as i64));
         if let Some(usd) = self.bounds.usd_per_hour {
             let bound = (usd * MILLS).floor() as i64;
             self.program.row(("USD per hour", "budget"), cost, Sense::AtMost, bound);

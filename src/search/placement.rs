@@ -14,6 +14,7 @@ pub mod evaluate;
 pub mod feasibility;
 pub mod labels;
 pub mod min_latency;
+pub mod overflow;
 pub mod path;
 pub mod price;
 pub mod reasons;

@@ -20,7 +20,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Reading};
 use crate::serving::economy::Bill;
 use crate::serving::evaluate::Evaluation;
-use crate::serving::terms::{Demand, Lengths, OffloadTarget, WorkloadInputs, WorkloadTerms};
+use crate::serving::terms::{Demand, Lengths, WorkloadInputs, WorkloadTerms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::NumberFormat;
 use crate::spec::nearness::{Interval, PredictionIntervals};
@@ -388,10 +388,5 @@ impl Problem {
             self.workload.power_draw.as_ref().map_or(f64::NAN, |draw| draw.tdp.value * draw.idle.value);
         let owned = matches!(self.workload.bill, Some(Bill::Owned(_)));
         Idle { watts: watts * devices as f64, owned }
-    }
-
-    /// Offload targets, tried where device memory is too small.
-    pub fn offloads(&self) -> &'static [OffloadTarget] {
-        &[OffloadTarget::Layers, OffloadTarget::Experts, OffloadTarget::Kv]
     }
 }

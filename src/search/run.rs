@@ -19,6 +19,7 @@ use super::repeated::{Repeated, repeated};
 use super::shape::{InstanceConfig, PreparedShape, Refused, refuse, shape};
 use super::shape_cache::ShapeCache;
 use super::split;
+use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 
 /// Progress and cancellation callbacks.
@@ -55,12 +56,12 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
             ratio: None,
         };
     }
-    let none: &[OffloadTarget] = &[OffloadTarget::Nothing];
+    let none = |_, _: &Instance| vec![OffloadTarget::Nothing];
     let held = problem.family != StrategyFamily::Offload;
     let mut shapes = if held { prepare(problem, none, &mut census) } else { vec![] };
     let nothing_fits = !shapes.iter().any(|shape| shape.fits > 0);
     if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && nothing_fits) {
-        shapes.extend(prepare(problem, problem.offloads(), &mut census));
+        shapes.extend(prepare(problem, |formats, instance| problem.offloads(formats, instance), &mut census));
     }
     census.shapes = shapes.len() as u64;
     let watch = Progress { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
@@ -244,10 +245,14 @@ fn pair_up<'q>(
 }
 
 /// Every legal instance configuration that holds the model.
-fn prepare(problem: &Problem, offloads: &[OffloadTarget], census: &mut Census) -> Vec<InstanceConfig> {
+fn prepare(
+    problem: &Problem,
+    offloads: impl Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync,
+    census: &mut Census,
+) -> Vec<InstanceConfig> {
     let made: Vec<(Vec<InstanceConfig>, Refused)> = layouts::each(problem, census, |formats, instance| {
         let (mut shapes, mut refused) = (Vec::new(), Refused::new());
-        for &offload in offloads {
+        for offload in offloads(formats, &instance) {
             match shape(problem, formats, &instance, offload) {
                 Ok(shape) => shapes.push(shape),
                 Err(reason) => refuse(&mut refused, &reason),

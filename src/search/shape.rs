@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::hosting;
 use super::point::{Point, place, point};
 use super::problem::{Formats, Problem, Traffic};
 use crate::cost::memory::Footprint;
@@ -12,7 +13,8 @@ use crate::plan::rules::WorkerRoles;
 use crate::plan::stages::balance;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::evaluate::{Pool, aggregated, residency};
+use crate::serving::admission::residency;
+use crate::serving::evaluate::{Pool, aggregated};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::prefill;
 use crate::serving::step::StepTime;
@@ -62,6 +64,12 @@ impl<'q> PreparedShape<'q> {
 
     /// A configuration with an instance that is prepared already.
     pub fn of(problem: &'q Problem, shape: &'q InstanceConfig, instance: Arc<Instance>) -> PreparedShape<'q> {
+        let instance = match shape.offload {
+            OffloadTarget::Host(_) => Arc::new(hosting::placed(problem, (*instance).clone(), shape.offload)),
+            OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
+                instance
+            }
+        };
         let machine = problem.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
         PreparedShape { problem, shape, instance, prompt }
@@ -248,7 +256,7 @@ fn spills(
 ) -> bool {
     let over = held.total.value() - held.usable.value();
     let movable = match offload {
-        OffloadTarget::Nothing => return false,
+        OffloadTarget::Nothing | OffloadTarget::Host(_) => return false,
         OffloadTarget::Layers => held.weights.value(),
         OffloadTarget::Experts if crate::plan::legal::has_experts(&problem.graph) => held.weights.value(),
         OffloadTarget::Experts => return false,
@@ -271,6 +279,15 @@ pub fn shape(
 ) -> Result<InstanceConfig, Infeasible> {
     let plan = instance.plan;
     let machine = problem.formats[formats].plain();
+    let roles = problem.runtime.roles(&problem.formats[formats].kv, &plan);
+    if let OffloadTarget::Host(part) = offload {
+        let hosted = instance.clone().hosting(&problem.graph, part);
+        let fits = hosting::fits(problem, &hosted, machine);
+        let stages = instance.stages.clone();
+        let held = || residency(&Plain, &hosted, Phase::Decode, machine, problem.terms(), plan.dp);
+        let shape = InstanceConfig { formats, plan, stages, offload, fits, roles, prefills: false };
+        return if fits == 0 { Err(short(&held())) } else { Ok(shape) };
+    }
     let held = |phase, requests: u64| {
         residency(&Plain, instance, phase, machine, problem.terms(), requests * plan.dp)
     };
@@ -286,7 +303,6 @@ pub fn shape(
             holds(&held) || spills(problem, &held, offload, &plan)
         })
     };
-    let roles = problem.runtime.roles(&problem.formats[formats].kv, &plan);
     let prefills = roles.prefill && offload == OffloadTarget::Nothing && holds(&held(Phase::Prefill, 1));
     if fits == 0 && !prefills {
         return Err(short(&held(Phase::Decode, 1)));

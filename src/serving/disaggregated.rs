@@ -2,9 +2,10 @@
 //!
 //! Computes the rates of given pools. The choice of pools is made elsewhere.
 
+use super::admission::residency;
 use super::economy::{PowerDraw, busy, watts};
 use super::evaluate::{
-    Evaluation, Pool, PoolMetrics, Slowest, aggregated, all_pool_metrics, carried, judge, portion, residency,
+    Evaluation, Pool, PoolMetrics, Slowest, aggregated, all_pool_metrics, carried, judge, portion,
 };
 use super::instance::Instance;
 use super::iteration::{DecodeLoad, DecodeStep, decode};

@@ -23,8 +23,12 @@ figures! {
 figures! {
     /// Inputs for the cost of an owned device.
     Owned {
-        /// Purchase price.
+        /// Purchase price of the device; of the device with its share of the system, where a system's price is known.
         purchase,
+        /// Its share of the price of a host that is sold separately.
+        host,
+        /// Its share of the price of the network between hosts.
+        network,
         /// Time in service.
         amortization,
         /// Fraction of that time that it serves.
@@ -33,6 +37,8 @@ figures! {
         electricity,
         /// Facility power over device power (PUE).
         pue,
+        /// Its share of the power of the rest of the node.
+        node_power,
     }
 }
 
@@ -43,6 +49,16 @@ pub enum Bill<T> {
     Rented(T),
     /// Bought, with electricity on top.
     Owned(Owned<T>),
+}
+
+impl<T> Bill<T> {
+    /// The costs of owning, where it is owned.
+    pub fn as_owned(&self) -> Option<&Owned<T>> {
+        match self {
+            Bill::Owned(owned) => Some(owned),
+            Bill::Rented(_) => None,
+        }
+    }
 }
 
 impl Bill<Datum> {
@@ -83,12 +99,14 @@ pub fn usd_per_second<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, bill: &Bil
     match bill {
         Bill::Rented(price) => (devices * *price).is(&RENTED),
         Bill::Owned(owned) => {
-            let capital = devices * owned.purchase / (owned.amortization * owned.utilization);
-            let paid = match watts {
-                Some(watts) => capital + watts * owned.pue * owned.electricity,
-                None => capital,
+            let bought = devices * (owned.purchase + owned.host + owned.network);
+            let rest = devices * owned.node_power;
+            let drawn = match watts {
+                Some(watts) => watts + rest,
+                None => rest,
             };
-            paid.is(&OWNED)
+            let capital = bought / (owned.amortization * owned.utilization);
+            (capital + drawn * owned.pue * owned.electricity).is(&OWNED)
         }
     }
 }
@@ -133,7 +151,8 @@ crate::formulas! {
     OWNED {
         symbol: "usd_per_second_owned",
         unit: USD.per(SECOND),
-        why: "purchase price spread over the time in service, plus electricity for the devices and the facility (PUE)",
+        why: "price of devices, hosts and network spread over the time in service, plus electricity for devices, nodes \
+              and the facility (PUE)",
         cite: "Barroso, Hoelzle, Ranganathan 2018 (The Datacenter as a Computer), 6",
     }
     USD_PER_TOKEN {

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::admission::{admitted, residency};
 use super::economy::{tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total};
 use super::instance::Instance;
 use super::iteration::{DecodeLoad, decode, offloaded, spill};
@@ -13,13 +14,13 @@ use super::metrics::{
     request_rate, watts_of_pools,
 };
 use super::pool_state::PoolState;
-use super::residency::{CachedSequences, fullest, max_context, occupied};
+use super::residency::{in_host_memory, max_context};
 use super::step::{CostObserver, StepTime};
 use super::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
 use crate::plan::parallel::Phase;
-use crate::quantity::count::{Count, Origin};
+use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND, TOKEN};
@@ -170,6 +171,10 @@ pub fn pool_metrics<R: Reading>(
     let Pool { instance, replicas, load, .. } = *pool;
     let memory = residency(read, instance, Phase::Decode, machine, terms, load.concurrency);
     let spilled = read.within(format_args!("decode/memory/host"), || spill(&memory, load.offload));
+    let hosted = instance.hosted.and_then(|_| {
+        let held = admitted(read, instance, Phase::Decode, machine, (terms, load.concurrency));
+        in_host_memory(read, instance, Phase::Decode, held, machine)
+    });
     let prompt = read.within(format_args!("{}", Phase::Prefill.name()), || {
         let streamed = spilled.filter(|_| load.offload != OffloadTarget::Kv);
         let prompt = offloaded(read, instance, pool.prompt, terms, streamed);
@@ -195,7 +200,8 @@ pub fn pool_metrics<R: Reading>(
     let slowest = Slowest { ttft, tpot, e2e: whole };
     let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, power, context, slowest };
     let metrics = judge(read, terms, &share);
-    (share, Evaluation { metrics, memory, decode: state.round.step, prefill: prompt, spilled, slowest })
+    let (decode, spilled) = (state.round.step, spilled.or(hosted));
+    (share, Evaluation { metrics, memory, decode, prefill: prompt, spilled, slowest })
 }
 
 /// Demand of one part of a deployment, in proportion to its capacity at full slots: a request rate by throughput, a
@@ -273,33 +279,6 @@ pub fn aggregated<R: Reading>(
     let sum = shares.iter().map(|(share, _)| *share).reduce(|a, b| a.merge_parallel(read, &b));
     let sum = sum.expect("a deployment has a pool");
     Evaluation { metrics: judge(read, terms, &sum), slowest: sum.slowest, ..shares[0].1 }
-}
-
-/// Memory of the fullest device at `concurrency`, as the runtime admits requests.
-pub fn residency<R: Reading>(
-    read: &R,
-    instance: &Instance,
-    phase: Phase,
-    machine: &Machine<Qty<R::N>>,
-    terms: &WorkloadTerms<Qty<R::N>>,
-    concurrency: u64,
-) -> Footprint<Qty<R::N>> {
-    let rank = concurrency.div_ceil(instance.plan.dp).max(1);
-    let rank = read.count(Count {
-        value: rank,
-        symbol: "requests_per_rank",
-        origin: Origin::Plan("concurrency / dp"),
-    });
-    let held = match phase {
-        Phase::Prefill => CachedSequences::whole(rank, terms.isl),
-        Phase::Decode => CachedSequences {
-            sequences: rank,
-            least: terms.isl,
-            most: terms.isl + terms.osl,
-            part: occupied(rank, machine.chip.answer_reserved),
-        },
-    };
-    fullest(read, instance, phase, held, machine)
 }
 
 /// The metrics of a deployment.

@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
+use super::hosted::has_experts as has_routed;
 use crate::graph::model::ModelGraph;
 use crate::plan::group::TierShape;
 use crate::plan::legal::has_experts;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedModel, shard};
 use crate::plan::stages::blocks_per_stage;
+use crate::spec::host_part::{HostPart, HostedTensors};
 
 /// Identical pipeline stages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageKind {
     /// Layers of each block.
     pub layers: Vec<u64>,
+    /// Of these, the layers with a part in host memory; empty where the stage has none.
+    pub hosted: Vec<u64>,
     /// Includes the embedding.
     pub first: bool,
     /// Includes the head.
@@ -39,6 +43,8 @@ pub struct Instance {
     pub max_context: Option<u64>,
     /// The draft for speculative decoding, on the devices of the last stage.
     pub draft: Option<Arc<DraftInstance>>,
+    /// The tensors of the hosted layers that lie in host memory and are computed there, if any.
+    pub hosted: Option<HostedTensors>,
 }
 
 /// A sharded draft.
@@ -56,7 +62,7 @@ impl Instance {
         let decode = shard(graph, plan, Phase::Decode, tiers);
         Instance {
             plan,
-            kinds: kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages)),
+            kinds: kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages), vec![]),
             stages,
             prefill: shard(graph, plan, Phase::Prefill, tiers),
             decode,
@@ -66,6 +72,7 @@ impl Instance {
                 let instance = Instance::new(graph, draft_plan(graph, plan), layers, tiers);
                 Arc::new(DraftInstance { instance, tokens: draft.tokens })
             }),
+            hosted: None,
         }
     }
 
@@ -74,13 +81,36 @@ impl Instance {
     pub fn piped(&self, graph: &ModelGraph, pp: u64, stages: Vec<u32>, tiers: &[TierShape]) -> Instance {
         Instance {
             plan: ParallelPlan { pp, ..self.plan },
-            kinds: kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages)),
+            kinds: kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages), vec![]),
             stages,
             prefill: self.prefill.piped(graph, pp, tiers),
             decode: self.decode.piped(graph, pp, tiers),
             max_context: self.max_context,
             draft: self.draft.clone(),
+            hosted: None,
         }
+    }
+
+    /// The same instance with `part` of each stage in host memory.
+    pub fn hosting(self, graph: &ModelGraph, part: HostPart) -> Instance {
+        let blocks = graph.blocks.len();
+        let all = blocks_per_stage(&graph.layer_block, blocks, &self.stages);
+        let mut from = 0;
+        let mut hosted = Vec::new();
+        for &layers in &self.stages {
+            let first = graph.layer_block.iter().skip(from).take(layers.min(part.layers) as usize);
+            let mut counts = vec![0; blocks];
+            for &block in first {
+                let away = match part.tensors {
+                    HostedTensors::Experts => has_routed(&self.decode.blocks[block]),
+                    HostedTensors::Layers => true,
+                };
+                counts[block] += u64::from(away);
+            }
+            hosted.push(counts);
+            from += layers as usize;
+        }
+        Instance { kinds: kinds(all, hosted), hosted: Some(part.tensors), ..self }
     }
 
     /// The model sharded for `phase`.
@@ -98,11 +128,14 @@ pub fn draft_plan(draft: &ModelGraph, plan: ParallelPlan) -> ParallelPlan {
     if has_experts(draft) { one } else { ParallelPlan { ep: 1, moe_tp: plan.tp, ..one } }
 }
 
-fn kinds(stages: Vec<Vec<u64>>) -> Vec<StageKind> {
+/// Equal stages, each listed once. `hosted` holds the hosted layers of each stage, or nothing.
+fn kinds(stages: Vec<Vec<u64>>, hosted: Vec<Vec<u64>>) -> Vec<StageKind> {
     let last = stages.len() - 1;
     let mut kinds: Vec<StageKind> = Vec::new();
+    let mut hosted = hosted.into_iter();
     for (number, layers) in stages.into_iter().enumerate() {
-        let kind = StageKind { layers, first: number == 0, last: number == last, times: 1 };
+        let hosted = hosted.next().unwrap_or_default();
+        let kind = StageKind { layers, hosted, first: number == 0, last: number == last, times: 1 };
         match kinds.iter_mut().find(|known| StageKind { times: 1, ..(*known).clone() } == kind) {
             Some(known) => known.times += 1,
             None => kinds.push(kind),

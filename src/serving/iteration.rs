@@ -169,7 +169,11 @@ pub fn offloaded<R: Reading>(
 /// On plain values, memory is checked here. The caller reads from `Footprint` whether it fits.
 pub(super) fn spill<T: Num>(held: &Footprint<Qty<T>>, offload: OffloadTarget) -> Option<Qty<T>> {
     let over = held.total.value() > held.usable.value();
-    (offload != OffloadTarget::Nothing && over).then(|| (held.total - held.usable).is(&SPILLED))
+    let streamed = match offload {
+        OffloadTarget::Nothing | OffloadTarget::Host(_) => false,
+        OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => true,
+    };
+    (streamed && over).then(|| (held.total - held.usable).is(&SPILLED))
 }
 
 crate::formulas! {

@@ -1,7 +1,10 @@
 //! Memory of the fullest device of an instance, and the longest context that fits.
 
+use std::borrow::Cow;
+
 use super::instance::{Instance, StageKind};
 use super::speculative::checked;
+use crate::cost::host::hosted_bytes;
 use crate::cost::machine::Machine;
 use crate::cost::memory::{Footprint, activations, encoding, footprint, kv_per_sequence, weights};
 use crate::graph::cache::Cache;
@@ -12,14 +15,14 @@ use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, TOKEN};
+use crate::spec::host_part::{HostedTensors, PromptWay};
 
 /// Weights of one stage: elements in the weight format and in the model dtype.
 fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; ROLES]) -> (u64, u64) {
-    let mut sums = (0, 0);
+    let mut sums = [0; 2];
     let mut add = |elements: &Elements, times: u64| {
         for (role, &count) in elements.iter().enumerate() {
-            let sum = if quantised[role] { &mut sums.0 } else { &mut sums.1 };
-            *sum += count * times;
+            sums[usize::from(quantised[role])] += count * times;
         }
     };
     for (block, &layers) in model.blocks.iter().zip(&stage.layers) {
@@ -35,7 +38,12 @@ fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; RO
             add(&tied_head(model), 1);
         }
     }
-    sums
+    // Routed experts in host memory take no device memory.
+    let routed = Role::Expert as usize;
+    let away = model.blocks.iter().zip(&stage.hosted);
+    let away: u64 = away.map(|(block, &layers)| block.weights[routed] * layers).sum();
+    sums[usize::from(quantised[routed])] -= away;
+    (sums[1], sums[0])
 }
 
 /// A tied head on another stage than the embedding needs a copy of it.
@@ -163,7 +171,27 @@ pub fn stage_footprint<R: Reading>(
         Some(encoder) => peak.max(images(read, encoder, machine)),
         None => peak,
     };
+    let peak = match copied(read, model, stage, machine) {
+        Some(matrix) => peak + matrix,
+        None => peak,
+    };
     footprint(weights, sequences * cache, state, peak, chip)
+}
+
+/// Room for the copy of one expert matrix of the layers in host memory, where the runtime copies.
+fn copied<R: Reading>(
+    read: &R,
+    model: &ShardedModel,
+    stage: &StageKind,
+    machine: &Machine<Qty<R::N>>,
+) -> Option<Qty<R::N>> {
+    machine.host.as_ref().filter(|host| host.prompt.contains(&PromptWay::Stream))?;
+    let routed = Role::Expert as usize;
+    let hosted = model.blocks.iter().zip(&stage.hosted).filter(|(_, layers)| **layers > 0);
+    let most = hosted.map(|(block, _)| block.weights[routed]).max().filter(|elements| *elements > 0)?;
+    let matrix = Count::derived("expert_matrix", most.div_ceil(3), "a third of a layer: gate, up or down");
+    let weight_bytes = machine.chip.weight_bytes(machine.quantised[routed]);
+    Some((read.count(matrix) * weight_bytes).is(&COPIED))
 }
 
 /// Activations of a request's images in the encoder, at its widest part.
@@ -184,13 +212,65 @@ pub fn fullest<R: Reading>(
     load: CachedSequences<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
+    let on_device = |stage| match instance.hosted {
+        Some(HostedTensors::Layers) => Cow::Owned(rest(stage)),
+        Some(HostedTensors::Experts) | None => Cow::Borrowed(stage),
+    };
     read.within(format_args!("{}/memory", phase.name()), || {
-        let all =
-            instance.kinds.iter().map(|stage| stage_footprint(read, instance, phase, stage, load, machine));
+        let all = instance.kinds.iter().map(on_device);
+        let all = all.map(|stage| stage_footprint(read, instance, phase, &stage, load, machine));
         let fullest = all.max_by(|a, b| a.total.value().total_cmp(&b.total.value()));
         let fullest = fullest.expect("a stage at least");
         Footprint { total: fullest.total.result(), ..fullest }
     })
+}
+
+/// The layers of a stage that stay on the device.
+fn rest(stage: &StageKind) -> StageKind {
+    let away = stage.hosted.iter().copied().chain(std::iter::repeat(0));
+    let layers = stage.layers.iter().zip(away).map(|(all, away)| all - away).collect();
+    StageKind { layers, hosted: vec![], ..stage.clone() }
+}
+
+/// Bytes of an instance in host memory: weights, and the KV cache of whole layers. `None` where nothing is.
+pub fn in_host_memory<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    load: CachedSequences<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+) -> Option<Qty<R::N>> {
+    let tensors = instance.hosted?;
+    Some(read.within(format_args!("{}/host_memory", phase.name()), || {
+        let mut sum = Qty::literal(0.0 * BYTE);
+        for kind in &instance.kinds {
+            let layers = kind.hosted.clone();
+            let there = StageKind { layers, hosted: vec![], first: false, last: false, times: kind.times };
+            let held = match tensors {
+                HostedTensors::Layers => {
+                    let held = stage_footprint(read, instance, phase, &there, load, machine);
+                    held.weights + held.kv
+                }
+                HostedTensors::Experts => expert_weights(read, instance.sharded(phase), &there, machine),
+            };
+            sum = sum + read.count(Count::plan("stages_like_this", kind.times)) * held;
+        }
+        sum.is(&IN_HOST_MEMORY).result()
+    }))
+}
+
+/// Bytes of the routed experts of the layers of `stage`.
+fn expert_weights<R: Reading>(
+    read: &R,
+    model: &ShardedModel,
+    stage: &StageKind,
+    machine: &Machine<Qty<R::N>>,
+) -> Qty<R::N> {
+    let routed = Role::Expert as usize;
+    let elements =
+        model.blocks.iter().zip(&stage.layers).map(|(block, layers)| block.weights[routed] * layers);
+    let count = Count::derived("expert_elements", elements.sum(), "routed experts in host memory");
+    hosted_bytes(read.count(count), machine.chip.weight_bytes(machine.quantised[routed]))
 }
 
 /// Sequences of a rank, and the tokens that each one holds.
@@ -246,6 +326,18 @@ pub fn max_context<R: Reading>(
 }
 
 crate::formulas! {
+    COPIED {
+        symbol: "copied_matrix",
+        unit: BYTE,
+        why: "weights that are copied to the device during a prompt take room for one tensor at a time",
+        cite: "llama.cpp, ggml-backend scheduler: inputs of a split are copied before it runs",
+    }
+    IN_HOST_MEMORY {
+        symbol: "host_memory",
+        unit: BYTE,
+        why: "weights that the host's processor computes with, and the KV cache of whole layers",
+        cite: "definition",
+    }
     OCCUPIED {
         symbol: "answer_held",
         unit: COUNT,

@@ -1,6 +1,7 @@
 //! One step of one instance: operators in dependency order, layer by layer, stage by stage.
 
 use super::encode::encode;
+use super::hosted::{HostedLayer, away, counted};
 use super::instance::Instance;
 use crate::cost::batch::Batch;
 use crate::cost::machine::Machine;
@@ -184,8 +185,9 @@ pub fn pass<R: Reading>(
     let head = layer(read, &model.head, phase, &seen, machine, false, watch);
     let images = model.encoder.as_ref().filter(|_| phase == Phase::Prefill);
     let images = images.map(|encoder| encode(read, encoder, machine, watch));
-    let blocks: Vec<_> =
-        model.blocks.iter().map(|block| layer(read, block, phase, batch, machine, true, watch)).collect();
+    let blocks: Vec<_> = (0..model.blocks.len())
+        .map(|at| places(read, instance, at, (phase, batch), machine, watch))
+        .collect();
     let handover = model.handover.as_ref().map(|collective| {
         read.within(format_args!("handover"), || {
             crate::cost::collective::cost(read, collective, batch, machine).0.result()
@@ -199,8 +201,13 @@ pub fn pass<R: Reading>(
                 stage = stage + embedding.time;
                 stage = images.map_or(stage, |images| stage + images.time);
             }
-            for (&count, block) in kind.layers.iter().zip(&blocks).filter(|(count, _)| **count > 0) {
-                stage = stage + read.count(Count::plan("layers_here", count)) * block.time;
+            for (at, (&count, block)) in kind.layers.iter().zip(&blocks).enumerate() {
+                let away = kind.hosted.get(at).copied().unwrap_or(0);
+                for (layers, one) in [(count - away, &block.device), (away, &block.hosted)] {
+                    if let Some(one) = one.as_ref().filter(|_| layers > 0) {
+                        stage = stage + read.count(Count::plan("layers_here", layers)) * one.time;
+                    }
+                }
             }
             stage = if kind.last { stage + head.time } else { handover.map_or(stage, |h| stage + h) };
             stage.is(&STAGE).result()
@@ -211,9 +218,11 @@ pub fn pass<R: Reading>(
     }
     let (total, slowest) = (total.expect("a stage at least"), slowest.expect("a stage at least"));
     let over = |pick: fn(&LayerTime<Qty<R::N>>) -> Qty<R::N>| {
-        let layers =
-            model.blocks.iter().zip(&blocks).map(|(sharded, block)| read.count(sharded.layers) * pick(block));
-        let all = layers.fold(pick(&embedding) + pick(&head), |a, b| a + b);
+        let layers = blocks.iter().flat_map(|block| {
+            [(block.here, &block.device), (block.away, &block.hosted)]
+                .map(|(layers, one)| one.as_ref().map(|one| read.count(layers) * pick(one)))
+        });
+        let all = layers.flatten().fold(pick(&embedding) + pick(&head), |a, b| a + b);
         images.as_ref().map_or(all, |images| all + pick(images))
     };
     StepTime {
@@ -222,6 +231,38 @@ pub fn pass<R: Reading>(
         compute_time: over(|layer| layer.compute_time).is(&COMPUTING),
         memory_time: over(|layer| layer.memory_time).is(&MOVING),
     }
+}
+
+/// One layer of a block where it lies: on the device, or with a part in host memory.
+struct Places<T> {
+    here: Count,
+    device: Option<LayerTime<T>>,
+    away: Count,
+    hosted: Option<LayerTime<T>>,
+}
+
+fn places<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    at: usize,
+    (phase, batch): (Phase, &Batch<Qty<R::N>>),
+    machine: &Machine<Qty<R::N>>,
+    watch: &mut impl CostObserver<R::N>,
+) -> Places<Qty<R::N>> {
+    let model = instance.sharded(phase);
+    let block = &model.blocks[at];
+    let nowhere = Count::plan("layers_here", 0);
+    let (Some(tensors), Some(host), away @ 1..) =
+        (instance.hosted, machine.host.as_deref(), away(&instance.kinds, at))
+    else {
+        let device = Some(layer(read, block, phase, batch, machine, true, watch));
+        return Places { here: block.layers, device, away: nowhere, hosted: None };
+    };
+    let (rest, there) = (counted(block, block.layers.value - away), counted(block, away));
+    let device = (rest.layers.value > 0).then(|| layer(read, &rest, phase, batch, machine, true, watch));
+    let hosted = HostedLayer { tensors, model, block: &there, phase, batch, machine, host };
+    let hosted = Some(hosted.time(read, watch));
+    Places { here: rest.layers, device, away: there.layers, hosted }
 }
 
 /// The batch of a step with `sequences` per attention rank.

@@ -7,6 +7,7 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
 use crate::quantity::unit::COUNT;
+use crate::spec::host_part::HostPart;
 use crate::spec::percentile::Percentile;
 
 /// The workload and the cost of devices, in one reading.
@@ -120,6 +121,8 @@ pub enum OffloadTarget {
     Experts,
     /// Keys and values: read over the host link at every decode step.
     Kv,
+    /// A part that the host's processor computes.
+    Host(HostPart),
 }
 
 /// The load of one replica or worker.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::device::{Device, Price, PriceRange};
 use super::error::Error;
 use super::figure::{ByteRate, Bytes, Dimension, Figure, Seconds, Watts};
+use super::host_part::HostProcessor;
 use crate::quantity::datum::{Grade, Source};
 
 /// Topology of a tier.
@@ -94,9 +95,12 @@ pub struct System {
     pub host: Option<Host>,
     /// Power of components other than devices.
     pub power: Option<NodePower>,
-    /// Price of the whole system.
+    /// Price of the whole system, hosts included; absent where only its devices have a price.
     #[serde(default)]
     pub price: Price,
+    /// Whether it is an instance of a cloud, which is never sold.
+    #[serde(default)]
+    pub rented_only: bool,
     /// Remarks.
     pub notes: Option<String>,
 }
@@ -129,10 +133,16 @@ pub struct Cluster {
     pub tiers: Vec<Tier>,
     /// The host of a node.
     pub host: Option<Host>,
+    /// The processor of the host, where its figures are known.
+    pub processor: Option<HostProcessor>,
     /// Power per node of components other than devices.
     pub power: Option<NodePower>,
     /// Price of one device with its share of the system, where the system's price is known.
     pub price: Price,
+    /// Whether it can be bought: no instance of a cloud, and no part of a board or of a system that is sold whole.
+    pub for_sale: bool,
+    /// Whether a network between hosts joins it, which no price of a system includes.
+    pub networked: bool,
 }
 
 /// Larger numbers of devices are rejected as typing errors.
@@ -155,6 +165,16 @@ impl Cluster {
         self.domain().max(self.devices_per_node)
     }
 
+    /// Whether its rent is known.
+    pub fn rents(&self) -> bool {
+        self.price.rent.is_some() || self.device.price.rent.is_some()
+    }
+
+    /// Whether it can be bought at a known price.
+    pub fn sells(&self) -> bool {
+        self.for_sale && (self.price.purchase.is_some() || self.device.price.purchase.is_some())
+    }
+
     /// The system with `nodes` nodes of `per_node` devices.
     ///
     /// # Errors
@@ -165,7 +185,8 @@ impl Cluster {
         let partial = per_node < system.devices_per_node;
         let whole = nodes * per_node;
         let mut tiers = system.tiers_of(per_node, whole);
-        if tiers.last().map_or(1, |last| last.devices) < whole {
+        let beyond = tiers.last().map_or(1, |last| last.devices) < whole;
+        if beyond {
             let network = system.network.as_ref().ok_or_else(|| {
                 Error::new(
                     "network",
@@ -177,7 +198,10 @@ impl Cluster {
             tiers.push(Tier { devices: whole, ..network.clone() });
         }
         check_tiers(&tiers, if partial { per_node } else { 0 })?;
+        let unsold = partial && (device.is_module() || system.price.purchase.is_some());
         Ok(Cluster {
+            networked: beyond || networked(&tiers, per_node),
+            for_sale: !system.rented_only && !unsold,
             id: system.id.clone(),
             name: system.name.clone(),
             device,
@@ -185,10 +209,16 @@ impl Cluster {
             nodes,
             tiers,
             host: system.host.clone(),
+            processor: None,
             power: system.power_of(per_node),
             price: system.price_per_device(),
         })
     }
+}
+
+/// Whether an outer tier joins nodes: a scale-up domain of several nodes is the innermost tier.
+fn networked(tiers: &[Tier], per_node: u64) -> bool {
+    tiers.iter().skip(1).any(|tier| tier.devices > per_node)
 }
 
 /// The numbers of nodes and devices are plausible and fit the system.

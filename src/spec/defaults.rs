@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::cluster::{Cluster, Tier};
+use super::cluster::{Cluster, Host, Tier};
 use super::device::{Device, PriceRange};
 use super::error::Error;
-use super::figure::{Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
+use super::figure::{ByteRate, Dimension, DollarRate, DollarsPerEnergy, Figure, Ratio, Seconds};
 use super::limits::{AMORTIZATION, ELECTRICITY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
 use super::nearness::Interval;
+use super::price::{HostPrice, NetworkPrice, PriceBasis, Purchase};
 use super::scenario::Scenario;
 use crate::quantity::datum::{Grade, Source};
 
@@ -36,36 +37,64 @@ pub struct Defaults {
     pub idle_power: Figure<Ratio>,
     /// Devices in the PCIe slots of a host, where no system defines it.
     pub pcie_devices: Figure<Ratio>,
+    /// Host of cards at home, where no system states one.
+    pub host_home: Host,
+    /// Bandwidth of host memory, where only its size is known.
+    pub host_memory_bandwidth: Figure<ByteRate>,
+    /// Vector operations of a host's processor per byte of its memory's bandwidth, where only the memory is known.
+    pub host_flops_per_byte: Figure<Ratio>,
     /// Network between hosts in a data centre, where no system defines it.
     pub network: Tier,
     /// The same at home.
     pub network_home: Tier,
+    /// Prices of hosts for devices that are sold without one; the first that takes the devices of a node applies.
+    pub hosts: Vec<HostPrice>,
+    /// Price of the network between hosts in a data centre.
+    pub network_price: NetworkPrice,
+    /// The same at home.
+    pub network_price_home: NetworkPrice,
     /// Prediction interval for borrowed constants: the widest of all held-out groups.
     pub unmeasured: Interval,
 }
 
 impl Defaults {
+    /// Host of `device`, where no system states one: cards at home are in a desktop.
+    pub fn host(&self, device: &Device) -> Option<&Host> {
+        (device.is_at_desk() && !device.memory.unified).then_some(&self.host_home)
+    }
+
     /// Network between hosts of `device`, where no system defines it.
     pub fn network(&self, device: &Device) -> &Tier {
-        if at_home(device) { &self.network_home } else { &self.network }
+        if device.is_at_desk() { &self.network_home } else { &self.network }
     }
-}
 
-fn at_home(device: &Device) -> bool {
-    AT_HOME.contains(&device.class.as_str())
+    /// Price of that network.
+    pub fn network_price(&self, device: &Device) -> &NetworkPrice {
+        if device.is_at_desk() { &self.network_price_home } else { &self.network_price }
+    }
+
+    /// The host for a node of `cluster`, where its devices are sold without one.
+    pub fn host_price(&self, cluster: &Cluster) -> Option<&HostPrice> {
+        let device = &cluster.device;
+        self.hosts.iter().find(|host| {
+            host.modules == device.is_module()
+                && host.classes.contains(&device.class)
+                && cluster.devices_per_node <= host.devices
+        })
+    }
 }
 
 /// Prices of energy and devices: from the scenario, else from the files.
 #[derive(Clone, Debug)]
 pub struct Economics {
-    /// Rent of one device; absent if it is owned or the rent is unknown.
+    /// Whether the devices are owned or rented.
+    pub basis: PriceBasis,
+    /// Rent of one device.
     pub rent: Option<Figure<DollarRate>>,
-    /// Purchase price of one device, with its share of the host where a system's price is known.
-    pub purchase: Option<Figure<Dollars>>,
     /// Range of the catalogue's rents, if the rent is from the catalogue.
     pub rent_bounds: Option<PriceRange<DollarRate>>,
-    /// Range of the purchase price.
-    pub purchase_bounds: Option<PriceRange<Dollars>>,
+    /// Purchase price of one device, with its share of the host and of the network.
+    pub purchase: Option<Purchase>,
     /// Electricity price.
     pub electricity: Figure<DollarsPerEnergy>,
     /// Power usage effectiveness (PUE): power of the facility over power of its machines.
@@ -88,8 +117,6 @@ pub const HOUR: f64 = 3600.0;
 pub const MONTH: f64 = 2_629_746.0;
 /// Joules per kWh.
 const KWH: f64 = 3.6e6;
-/// Classes of devices on a desk or in a home.
-const AT_HOME: [&str; 3] = ["consumer", "unified", "workstation"];
 
 impl Economics {
     /// The prices for `cluster` in `scenario`.
@@ -97,7 +124,7 @@ impl Economics {
     /// # Errors
     /// A figure of the scenario is out of range.
     pub fn new(defaults: &Defaults, cluster: &Cluster, scenario: &Scenario) -> Result<Economics, Error> {
-        let home = at_home(&cluster.device);
+        let home = cluster.device.is_at_desk();
         let (energy, overhead) = if home {
             (&defaults.electricity_home, &defaults.pue_home)
         } else {
@@ -112,23 +139,19 @@ impl Economics {
         let amortization = stated(scenario.amortization_months, "amortization_months", MONTH, &AMORTIZATION)?;
         let utilization = stated(scenario.utilization, "utilization", 1.0, &UTILIZATION)?;
         let fraction = |own: Option<&Figure<Ratio>>, general: &Figure<Ratio>| own.unwrap_or(general).clone();
-        let owning = owning(scenario)?;
-        let purchase = cluster.price.purchase.clone().or_else(|| device.price.purchase.clone());
+        let purchase = Purchase::of(defaults, cluster);
         let known_rent = cluster.price.rent.clone().or_else(|| device.price.rent.clone());
-        // A scenario with costs of owning means owned devices, if their purchase price is known.
-        let known_rent = known_rent.filter(|_| owning.is_none() || purchase.is_none());
+        let known = (purchase.is_some(), rent.is_some() || known_rent.is_some());
+        let basis = basis(scenario, device, known)?;
         let rent_bounds = known_rent
             .as_ref()
             .filter(|_| rent.is_none())
             .and_then(|rent| holding(rent, [&cluster.price.rent_bounds, &device.price.rent_bounds]));
-        let purchase_bounds = purchase.as_ref().and_then(|purchase| {
-            holding(purchase, [&cluster.price.purchase_bounds, &device.price.purchase_bounds])
-        });
         Ok(Economics {
+            basis,
             rent: rent.or(known_rent),
-            purchase,
             rent_bounds,
-            purchase_bounds,
+            purchase,
             electricity: electricity.unwrap_or_else(|| energy.clone()),
             pue: pue.unwrap_or_else(|| overhead.clone()),
             amortization: amortization.unwrap_or_else(|| defaults.amortization.clone()),
@@ -146,6 +169,22 @@ impl Economics {
     }
 }
 
+impl Economics {
+    /// Dates of the prices on the basis, the oldest first.
+    pub fn dated(&self) -> Vec<String> {
+        let mut dates: Vec<String> = match self.basis {
+            PriceBasis::Rented => self.rent.iter().filter_map(|rent| rent.date.clone()).collect(),
+            PriceBasis::Owned => {
+                let parts = self.purchase.iter().flat_map(Purchase::parts);
+                parts.filter_map(|part| part.price.date.clone()).collect()
+            }
+        };
+        dates.sort();
+        dates.dedup();
+        dates
+    }
+}
+
 /// Idle power as a fraction of TDP, where the device has one.
 fn idle_power(cluster: &Cluster) -> Option<Figure<Ratio>> {
     let power = cluster.device.power.as_ref()?;
@@ -155,11 +194,11 @@ fn idle_power(cluster: &Cluster) -> Option<Figure<Ratio>> {
     Some(Figure::new(idle.value / power.tdp.value, source))
 }
 
-/// The first cost of owning that the scenario sets.
+/// The basis that the scenario sets, or that follows from the costs that it sets.
 ///
 /// # Errors
-/// It sets a rent too.
-fn owning(scenario: &Scenario) -> Result<Option<&'static str>, Error> {
+/// It sets costs of both bases.
+pub fn stated_basis(scenario: &Scenario) -> Result<Option<PriceBasis>, Error> {
     let costs = [
         ("electricity_usd_per_kwh", scenario.electricity_usd_per_kwh),
         ("pue", scenario.pue),
@@ -172,7 +211,28 @@ fn owning(scenario: &Scenario) -> Result<Option<&'static str>, Error> {
         let fix = "a rent includes power and building: set only the rent, or only the costs of owning";
         return Err(Error::new(key, found, "one of them", fix));
     }
-    Ok(owning)
+    let implied = match (owning, scenario.usd_per_device_hour) {
+        (Some(key), _) => Some((key, PriceBasis::Owned)),
+        (None, Some(_)) => Some(("usd_per_device_hour", PriceBasis::Rented)),
+        (None, None) => None,
+    };
+    if let (Some((key, implied)), Some(stated)) = (implied, scenario.price_basis)
+        && implied != stated
+    {
+        let found = format!("{key} with price_basis {}", stated.name());
+        let fix = format!("remove {key}, or set price_basis {}", implied.name());
+        return Err(Error::new("price_basis", found, implied.name(), fix));
+    }
+    Ok(scenario.price_basis.or(implied.map(|(_, basis)| basis)))
+}
+
+/// The basis of one cluster: the scenario's, else the default of its class, else the one with a price.
+fn basis(scenario: &Scenario, device: &Device, known: (bool, bool)) -> Result<PriceBasis, Error> {
+    let usual = if device.is_owned_by_default() { PriceBasis::Owned } else { PriceBasis::Rented };
+    let wanted = stated_basis(scenario)?.unwrap_or(usual);
+    let priced = |basis: PriceBasis| if basis == PriceBasis::Owned { known.0 } else { known.1 };
+    let other = scenario.price_basis.is_none() && !priced(wanted) && priced(wanted.other());
+    Ok(if other { wanted.other() } else { wanted })
 }
 
 /// The first bounds that contain the price: the system's, then the device's.

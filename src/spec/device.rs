@@ -141,7 +141,7 @@ pub struct Device {
     pub host_link: Option<HostLink>,
     /// Power.
     pub power: Option<Power>,
-    /// Price.
+    /// Price of the bare device; of the whole machine for the classes `unified` and `edge`.
     #[serde(default)]
     pub price: Price,
     /// Measured rates, for comparison with the peaks.
@@ -250,7 +250,11 @@ impl Price {
     }
 }
 
-fn bounded<D: Dimension>(
+/// A price and its bounds, which contain it.
+///
+/// # Errors
+/// Bounds without a price, or a price outside its bounds.
+pub fn bounded<D: Dimension>(
     key: &str,
     price: Option<&Figure<D>>,
     bounds: Option<&PriceRange<D>>,
@@ -282,6 +286,23 @@ impl Device {
     /// Whether it is a home or edge device, or a processor: such machines serve one user, with the runtimes and formats made for them.
     pub fn is_home(&self) -> bool {
         ["consumer", "unified", "edge", "host"].contains(&self.class.as_str())
+    }
+
+    /// Whether it is on a desk or in a home: electricity, network and hosts are those of a home.
+    pub fn is_at_desk(&self) -> bool {
+        ["consumer", "unified", "workstation"].contains(&self.class.as_str())
+    }
+
+    /// Whether it is a whole machine, so that its price includes its host.
+    pub fn is_machine(&self) -> bool {
+        ["unified", "edge"].contains(&self.class.as_str())
+    }
+
+    /// Whether it is a module of a board, sold with the board: its links join more than a few others.
+    pub fn is_module(&self) -> bool {
+        const DATACENTER: &str = "datacenter";
+        const BRIDGED: u32 = 4;
+        self.class == DATACENTER && self.scale_up.as_ref().is_some_and(|up| up.domain > BRIDGED)
     }
 
     /// Checks the constraints that the types do not express.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::Error;
 use super::limits::{ARRIVAL, AVAILABLE, BUCKETS, ISL, Limit, OFFERS, OSL, RATE, REQUESTS, USD_PER_HOUR};
 use super::objective::LatencyLimits;
+use super::price::PriceBasis;
 
 /// A fleet file. Absent fields have defaults, which the result lists.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +69,14 @@ impl PricingTerms {
             PricingTerms::Owned => "owned",
         }
     }
+
+    /// Its price basis.
+    pub fn basis(self) -> PriceBasis {
+        match self {
+            PricingTerms::OnDemand | PricingTerms::Reserved | PricingTerms::Spot => PriceBasis::Rented,
+            PricingTerms::Owned => PriceBasis::Owned,
+        }
+    }
 }
 
 /// A system on offer, at one price.
@@ -76,7 +85,7 @@ impl PricingTerms {
 pub struct PricedOffer {
     /// The system, in the syntax of `--hardware`.
     pub hardware: String,
-    /// Payment terms; on demand where a rent is known, else owned.
+    /// Payment terms; on the price basis of all offers if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<PricingTerms>,
     /// USD per hour of the whole system; the catalogue's price if absent.

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use super::deployment::Degrees;
 use super::error::Error;
+use super::host_part::HostPart;
 use super::limits::{CONCURRENCY, DEGREE, Limit};
 
 /// The role of a pool.
@@ -57,6 +58,8 @@ pub struct PlanText {
     pub kv: Option<String>,
     /// Part offloaded to host memory.
     pub offload: Option<Offloaded>,
+    /// Part that the host's processor computes.
+    pub host: Option<HostPart>,
 }
 
 /// Maximum length of the text, in characters.
@@ -117,6 +120,7 @@ impl fmt::Display for PlanText {
         parts.extend(self.kv.iter().map(|id| format!("kv {id}")));
         let offload = OFFLOADED.iter().find(|(_, part)| Some(*part) == self.offload);
         parts.extend(offload.map(|(name, _)| format!("offload {name}")));
+        parts.extend(self.host.map(|part| format!("host {part}")));
         f.write_str(&parts.join(", "))
     }
 }
@@ -242,6 +246,13 @@ impl FromStr for PlanText {
                     let (_, part) = known.ok_or_else(|| fault(format!("`{part}`"), expected))?;
                     plan.offload = Some(*part);
                 }
+                "host" => {
+                    let expected = "host experts N or host layers N, the first N layers of each stage";
+                    let part = HostPart::parse(rest).ok_or_else(|| fault(format!("`{part}`"), expected))?;
+                    if plan.host.replace(part).is_some() {
+                        return Err(fault("host twice", "host once"));
+                    }
+                }
                 _ => {
                     let work = WORKS.iter().find(|(name, _)| *name == first);
                     let (work, pools) =
@@ -261,6 +272,7 @@ impl FromStr for PlanText {
 
 #[cfg(test)]
 mod tests {
+    use super::super::host_part::HostedTensors;
     use super::*;
     use proptest::prelude::*;
 
@@ -298,16 +310,19 @@ mod tests {
         let some = move |work| prop::collection::vec(pool(work), 0..4);
         let id = || prop::option::of("[a-z][a-z0-9_-]{0,12}");
         let offload = prop::option::of(prop::sample::select(&OFFLOADED[..]).prop_map(|(_, part)| part));
+        let tensors = prop::sample::select(&HostedTensors::EACH[..]);
+        let host =
+            prop::option::of((tensors, 1u32..200).prop_map(|(tensors, layers)| HostPart { tensors, layers }));
         (
             some(NotationRole::Prefill),
             some(NotationRole::Decode),
             some(NotationRole::Aggregated),
             (id(), id()),
-            offload,
+            (offload, host),
         )
-            .prop_filter_map("no pool", |(prefill, decode, both, (weights, kv), offload)| {
+            .prop_filter_map("no pool", |(prefill, decode, both, (weights, kv), (offload, host))| {
                 let pools = [prefill, decode, both].concat();
-                (!pools.is_empty()).then_some(PlanText { pools, weights, kv, offload })
+                (!pools.is_empty()).then_some(PlanText { pools, weights, kv, offload, host })
             })
     }
 
@@ -350,6 +365,9 @@ mod tests {
             ("tp4, weights", "`weights`"),
             ("tp4, kv a, kv b", "kv twice"),
             ("tp4, offload all", "`offload all`"),
+            ("tp1, host experts", "`host experts`"),
+            ("tp1, host kv 3", "`host kv 3`"),
+            ("tp1, host experts 3, host layers 3", "host twice"),
             ("prefill", "``"),
             ("weights fp8", "`weights fp8`"),
         ] {

@@ -5,6 +5,7 @@
 
 use super::cluster::{Host, System, Tier};
 use super::defaults::Defaults;
+use super::device::bounded;
 use super::error::Error;
 use super::figure::{Figure, Ratio};
 use super::format::NumberFormat;
@@ -73,6 +74,15 @@ pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
     of(&SLOTS, "pcie_devices", &defaults.pcie_devices)?;
     let Interval { ttft, tpot, throughput, .. } = &defaults.unmeasured;
     factors("unmeasured", &[*ttft, *tpot, *throughput].concat())?;
+    for (at, host) in defaults.hosts.iter().enumerate() {
+        DEVICES.check_whole(&format!("hosts[{at}].devices"), host.devices)?;
+        bounded(&format!("hosts[{at}].bounds"), Some(&host.purchase), Some(&host.bounds))?;
+    }
+    for (key, network) in
+        [("network_price", &defaults.network_price), ("network_price_home", &defaults.network_price_home)]
+    {
+        bounded(&format!("{key}.bounds"), Some(&network.purchase), Some(&network.bounds))?;
+    }
     YEARS.check("amortization", defaults.amortization.value)
 }
 

@@ -68,13 +68,15 @@ pub struct RuleCondition {
     pub several_hosts: bool,
 }
 
-/// Deployments that are searched only where they are allowed.
+/// Deployments and devices that are considered only where they are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Allowance {
     /// Workers of unlike shapes share the requests, which needs a router with weights.
     CustomRouter,
+    /// Devices of vendors without any measurement compete for the recommended builds.
+    Unmeasured,
 }
 
 /// Role of a worker.

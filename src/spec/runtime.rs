@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::constant::CalibrationFactor;
 use super::device::Device;
 use super::figure::{Bytes, Figure, Ratio, Seconds};
+use super::host_part::HostCompute;
 use super::nearness::{Interval, LeftOut, MeasuredAt};
 use super::rule::{RankUnit, Rule};
 
@@ -63,6 +64,8 @@ pub struct Runtime {
     pub constants: Vec<Constants>,
     /// Calibration of the constants to measured servers; absent where none was fitted.
     pub serving_fit: Option<ServingFit>,
+    /// Its work on the host's processor; absent where it computes on devices only.
+    pub host: Option<HostCompute>,
     /// Remarks.
     pub notes: Option<String>,
 }

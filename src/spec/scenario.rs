@@ -14,6 +14,7 @@ use super::limits::{
 use super::limits::{number, whole};
 use super::objective::{LatencyLimits, Metric};
 use super::percentile::{Confidence, Percentile};
+use super::price::PriceBasis;
 use super::rule::Allowance;
 use super::text::shell_word;
 
@@ -44,6 +45,14 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(short = 'H', long, value_name = "H", help_heading = QUESTION, help = HARDWARE))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
+    /// Host: memory as type-speed x channels (ddr5-6000x2), a processor of the catalogue, or both (epyc-9355,ddr5-6400x12) [default: the system's]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "HOST", help_heading = QUESTION))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Host memory of a node, e.g. 64GB [default: the system's]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = QUESTION))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_memory: Option<String>,
     /// Objective: its id, or path of an objective file
     #[cfg_attr(feature = "cli", arg(long, value_name = "O", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,8 +141,8 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,
-    /// Deployments beyond what a runtime's own router balances: custom-router, workers of unlike shapes in one pool
-    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "custom-router", hide_possible_values = true, value_delimiter = ',', help_heading = CHOICES))]
+    /// Considered only on request: custom-router, workers of unlike shapes in one pool; unmeasured, devices of vendors without any measurement
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "custom-router|unmeasured", hide_possible_values = true, value_delimiter = ',', help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<Allowance>>,
     /// Lift the rules of the runtime: any plan that the model's shape and the devices allow
@@ -145,6 +154,10 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Metric>>")]
     pub pareto: Option<Vec<String>>,
+    /// Price of owned or of rented devices, for every offer of a comparison [default: owned at home; else rented where every offer has a rent]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "owned|rented", hide_possible_values = true, help_heading = MONEY))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_basis: Option<PriceBasis>,
     /// Rent of one device, USD/h
     #[cfg_attr(feature = "cli", arg(long, value_name = "USD", value_parser = number(&USD_PER_DEVICE_HOUR), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,6 +224,11 @@ impl Scenario {
         flags.collect::<Vec<_>>().join(" ")
     }
 
+    /// Whether it allows this.
+    pub fn allows(&self, what: Allowance) -> bool {
+        self.allow.iter().flatten().any(|one| *one == what)
+    }
+
     /// A model on hardware, with every other input by default.
     pub fn of(model: &str, hardware: &str) -> Scenario {
         Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
@@ -224,9 +242,9 @@ impl Scenario {
             concurrency: other.concurrency.filter(|_| self.rate.is_none()),
             ..other
         };
-        or!(self, other: model, hardware, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
+        or!(self, other: model, hardware, host, host_memory, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
-            runtime, runtime_version, weight_format, kv_format, offload, allow, theoretical, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
+            runtime, runtime_version, weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, deployment)
     }
 

@@ -19,6 +19,7 @@ use crate::spec::figure::{Dollars, Figure};
 use crate::spec::nearness::Interval;
 use crate::spec::percentile::Confidence as RiskAsked;
 use crate::spec::precision::FormatOption;
+use crate::spec::price::{PriceBasis, PricePart};
 use crate::spec::scenario::OffloadMode;
 
 impl ResolvedScenario {
@@ -72,36 +73,43 @@ impl ResolvedScenario {
         Ok(problem)
     }
 
-    /// Cost of renting a device, where the rent is known.
-    pub fn rented(&self) -> Option<Bill<Datum>> {
-        self.economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent")))
+    /// Cost of a device on the basis of the scenario, where its price is known.
+    pub fn bill(&self) -> Option<Bill<Datum>> {
+        match self.economics.basis {
+            PriceBasis::Rented => self.economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent"))),
+            PriceBasis::Owned => self.owned(|part| &part.price).map(Bill::Owned),
+        }
     }
 
-    /// Cost of owning a device, where the price is known.
-    pub fn owned(&self) -> Option<Bill<Datum>> {
+    /// Inputs for the cost of an owned device, with one price of each part.
+    fn owned(&self, price: impl Fn(&PricePart) -> &Figure<Dollars>) -> Option<Owned<Datum>> {
         let economics = &self.economics;
-        Some(Bill::Owned(Owned {
-            purchase: economics.purchase.as_ref()?.datum("purchase"),
+        let bought = economics.purchase.as_ref()?;
+        Some(Owned {
+            purchase: price(&bought.device).datum("purchase"),
+            host: price(&bought.host).datum("host"),
+            network: price(&bought.network).datum("network"),
             amortization: economics.amortization.datum("amortization"),
             utilization: economics.utilization.datum("utilization"),
             electricity: economics.electricity.datum("electricity"),
             pue: economics.pue.datum("pue"),
-        }))
+            node_power: bought.node_power.datum("node_power"),
+        })
     }
 
-    /// Range of the cost, from the bounds of its price.
-    fn bill_bounds(&self) -> Option<[Bill<Datum>; 2]> {
+    /// Range of the cost, from the bounds of its prices.
+    pub fn bill_bounds(&self) -> Option<[Bill<Datum>; 2]> {
         let economics = &self.economics;
-        match self.rented().or_else(|| self.owned())? {
-            Bill::Rented(_) => {
+        match economics.basis {
+            PriceBasis::Rented => {
                 let PriceRange { low, high } = economics.rent_bounds.as_ref()?;
                 Some([low, high].map(|rent| Bill::Rented(rent.datum("rent"))))
             }
-            Bill::Owned(owned) => {
-                let PriceRange { low, high } = economics.purchase_bounds.as_ref()?;
-                let at =
-                    |price: &Figure<Dollars>| Owned { purchase: price.datum("purchase"), ..owned.clone() };
-                Some([low, high].map(|price| Bill::Owned(at(price))))
+            PriceBasis::Owned => {
+                let parts = economics.purchase.as_ref()?.parts();
+                parts.iter().find(|part| part.bounds.is_some())?;
+                let [low, high] = [false, true].map(|high| self.owned(|part| part.end(high)));
+                Some([Bill::Owned(low?), Bill::Owned(high?)])
             }
         }
     }
@@ -163,7 +171,7 @@ impl ResolvedScenario {
                 compute_bound: economics.compute_bound_power.datum("compute_bound_power"),
                 memory_bound: economics.memory_bound_power.datum("memory_bound_power"),
             }),
-            bill: self.rented().or_else(|| self.owned()),
+            bill: self.bill(),
             host_link: device.host_link.as_ref().map(|link| link.bandwidth.datum("host_bandwidth")),
             acceptance: self.acceptance.map(|stated| {
                 Datum::stated(
@@ -246,7 +254,7 @@ mod tests {
     }
 
     /// A rent between 2.35 and 6.88 USD/h, of which 2.95 are billed; a purchase between 25,000 and 30,000 USD, of
-    /// which 30,000 are.
+    /// which 30,000 are; and an eighth of a server between 30,000 and 70,000 USD, of which 32,010 are.
     #[test]
     fn bounds_of_a_price_become_bounds_of_the_cost() {
         let cost = |scenario: Scenario| {
@@ -267,11 +275,11 @@ mod tests {
         near(bounds.high.usd_per_mtok, usd * 6.88 / 2.95);
         let (owned, metrics) = cost(Scenario { pue: Some(1.0), ..Scenario::default() });
         let (owned, usd) = (owned.unwrap(), metrics.usd_per_mtok.unwrap());
-        near(owned.high.usd_per_mtok, usd);
-        assert!(
-            owned.low.usd_per_mtok < usd && owned.low.usd_per_mtok > usd * 25.0 / 30.0,
-            "electricity stays"
-        );
+        let [low, billed, high] = [(25e3, 30e3), (30e3, 32_010.0), (30e3, 70e3)]
+            .map(|(device, host): (f64, f64)| device + host / 8.0);
+        let (above, below) = (owned.high.usd_per_mtok - usd, usd - owned.low.usd_per_mtok);
+        near(above / below, (high - billed) / (billed - low));
+        assert!(owned.low.usd_per_mtok > usd * low / billed, "electricity stays");
         let (stated, _) = cost(Scenario { usd_per_device_hour: Some(2.0), ..Scenario::default() });
         assert!(stated.is_none(), "a price that is stated has no bounds");
     }

@@ -90,9 +90,10 @@ impl Catalog {
             nodes: if unified { devices } else { 1 },
             tiers,
             network: Some(defaults.network(device).clone()),
-            host: None,
+            host: defaults.host(device).cloned(),
             power: None,
             price: Price::default(),
+            rented_only: false,
             notes: None,
         })
     }

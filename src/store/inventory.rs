@@ -7,9 +7,10 @@ use super::model::ResolvedModel;
 use super::resolved_scenario::ResolvedScenario;
 use crate::graph::model::ModelGraph;
 use crate::spec::cluster::{Cluster, System};
-use crate::spec::device::Device;
+use crate::spec::device::{Device, Vendor};
 use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
+use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 
 /// Devices that are available as one deployment; a build may have several copies.
@@ -19,10 +20,9 @@ pub struct SystemOption {
     pub id: String,
     /// The devices.
     pub cluster: Cluster,
-    /// Whether it can be bought: whole systems with a price, and devices sold individually.
-    pub sells: bool,
-    /// Whether its price includes every component: the price of a system, or of a device that is a whole machine.
-    pub complete: bool,
+    /// Whether it competes for the recommended builds: some runtime was measured on such devices of its vendor, or the
+    /// user names its vendor, generation, device or system.
+    pub competes: bool,
 }
 
 /// Available hardware, and catalogue entries that cannot be built, with the reason.
@@ -43,8 +43,14 @@ const HOST: &str = "host";
 
 /// Whether a device matches the filter: by vendor, class, generation or id, in any case.
 fn wanted(device: &Device, id: &str, only: &[String]) -> bool {
-    let names = [device.vendor.name(), &device.class, &device.family, &device.id, id];
-    only.is_empty() || only.iter().any(|word| names.iter().any(|name| name.eq_ignore_ascii_case(word)))
+    let class = || only.iter().any(|word| device.class.eq_ignore_ascii_case(word));
+    only.is_empty() || class() || is_named(device, id, only)
+}
+
+/// Whether a word names the device itself; a class names none.
+fn is_named(device: &Device, id: &str, only: &[String]) -> bool {
+    let names = [device.vendor.name(), &device.family, &device.id, id];
+    only.iter().any(|word| names.iter().any(|name| name.eq_ignore_ascii_case(word)))
 }
 
 /// Whether `system` is only several nodes of `base` over `base`'s network, at the same price.
@@ -64,6 +70,16 @@ fn repeats(system: &System, base: &System) -> bool {
         && price(system) == price(base)
 }
 
+/// Vendors of the measured devices, and whether these are processors.
+struct MeasuredDevices(Vec<(Vendor, bool)>);
+
+impl MeasuredDevices {
+    /// Whether devices of this vendor and kind were measured.
+    fn covers(&self, device: &Device) -> bool {
+        self.0.contains(&(device.vendor, device.class == HOST))
+    }
+}
+
 impl Catalog {
     /// Available hardware that matches `only`; everything if `only` is empty.
     ///
@@ -75,6 +91,7 @@ impl Catalog {
         let shelf = self.entries(CatalogKind::Devices).into_values();
         let devices: Vec<Device> = shelf.map(|file| read_entry(&file)).collect::<Result<_, _>>()?;
         self.known(only, &systems, &devices)?;
+        let measured = self.measured_devices(&devices)?;
         let mut market = Inventory::default();
         for system in &systems {
             let Some(device) = devices.iter().find(|device| device.id == system.device) else { continue };
@@ -84,11 +101,9 @@ impl Catalog {
             for (id, nodes, per_node) in sizes(system, &systems) {
                 match Cluster::build(system, device.clone(), nodes, per_node) {
                     Ok(cluster) => {
-                        let cluster = named(cluster, system, nodes, per_node);
-                        let whole = per_node == system.devices_per_node;
-                        let sells = whole && (system.price.purchase.is_some() || by_the_piece(device));
-                        let complete = complete(&cluster);
-                        market.systems.push(SystemOption { id, cluster, sells, complete });
+                        let cluster = with_name(cluster, system, nodes, per_node);
+                        let competes = measured.covers(device) || is_named(device, &system.id, only);
+                        market.systems.push(SystemOption { id, cluster, competes });
                     }
                     Err(fault) => market.rejected.push((id, fault)),
                 }
@@ -105,8 +120,8 @@ impl Catalog {
                     Ok(cluster) => {
                         let name = format!("{count} x {}", device.name);
                         let cluster = Cluster { name, ..cluster };
-                        let (sells, complete) = (by_the_piece(device), complete(&cluster));
-                        market.systems.push(SystemOption { id, cluster, sells, complete });
+                        let competes = measured.covers(device) || is_named(device, &device.id, only);
+                        market.systems.push(SystemOption { id, cluster, competes });
                     }
                     Err(fault) if count == 1 => {
                         market.rejected.push((device.id.clone(), fault));
@@ -126,10 +141,21 @@ impl Catalog {
     /// It is not a machine.
     pub fn one(&self, hardware: &str) -> Result<Inventory, Error> {
         let cluster = self.hardware(hardware)?;
-        let sells = cluster.price.purchase.is_some() || by_the_piece(&cluster.device);
-        let complete = complete(&cluster);
-        let lot = SystemOption { id: hardware.to_owned(), cluster, sells, complete };
+        let lot = SystemOption { id: hardware.to_owned(), cluster, competes: true };
         Ok(Inventory { systems: vec![lot], rejected: vec![] })
+    }
+
+    /// The devices that some runtime was measured on.
+    fn measured_devices(&self, devices: &[Device]) -> Result<MeasuredDevices, Error> {
+        let mut found = Vec::new();
+        for file in self.entries(CatalogKind::Runtimes).into_values() {
+            let Some(fit) = read_entry::<Runtime>(&file)?.serving_fit else { continue };
+            for id in fit.measured_on {
+                let device = devices.iter().find(|device| device.id == id);
+                found.extend(device.map(|device| (device.vendor, device.class == HOST)));
+            }
+        }
+        Ok(MeasuredDevices(found))
     }
 
     /// Rejects a word that matches no device and no system.
@@ -169,21 +195,8 @@ fn sizes(system: &System, all: &[System]) -> Vec<(String, u64, u64)> {
     found
 }
 
-/// Whether a device is sold individually: modules with links to more than a few others are sold with their host.
-fn by_the_piece(device: &Device) -> bool {
-    const DATACENTER: &str = "datacenter";
-    const BRIDGED: u32 = 4;
-    device.class != DATACENTER || device.scale_up.as_ref().is_none_or(|up| up.domain <= BRIDGED)
-}
-
-/// Whether the price includes every component around the devices.
-fn complete(cluster: &Cluster) -> bool {
-    const MACHINE: &str = "unified";
-    cluster.price.purchase.is_some() || cluster.device.class == MACHINE
-}
-
 /// The cluster, named by its part of the system.
-fn named(cluster: Cluster, system: &System, nodes: u64, per_node: u64) -> Cluster {
+fn with_name(cluster: Cluster, system: &System, nodes: u64, per_node: u64) -> Cluster {
     let name = match (nodes / system.nodes, per_node < system.devices_per_node) {
         (_, true) => format!("{per_node} of {} in {}", system.devices_per_node, system.name),
         (1, _) => return cluster,

@@ -12,7 +12,7 @@ use super::kind::CatalogKind;
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
-use crate::spec::model::file::{ModelFile, Published, PublishedTotal};
+use crate::spec::model::file::{ModelFile, Published, PublishedTotal, Release};
 use crate::spec::text::folded;
 
 /// A resolved model.
@@ -28,6 +28,8 @@ pub struct ResolvedModel {
     pub named: Option<Published>,
     /// Published number of elements of its checkpoint.
     pub published_total: Option<PublishedTotal>,
+    /// When it was released, and in which family.
+    pub release: Option<Release>,
     /// Source of the configuration.
     pub source: String,
 }
@@ -130,6 +132,7 @@ impl Catalog {
             name: repository.id.clone(),
             published_total: known.as_ref().and_then(|known| known.published_total.clone()),
             config,
+            release: known.as_ref().and_then(|known| known.release.clone()),
             published: known.map(|known| known.published).unwrap_or_default(),
             named: None,
             source: files.source,
@@ -150,6 +153,7 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
             published: vec![],
             named: None,
             published_total: None,
+            release: None,
         });
     }
     let file = ModelFile::parse(&content).map_err(|fault| fault.in_file(&shelved.file))?;
@@ -160,6 +164,7 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
         source: format!("{} ({})", shelved.file, file.source),
         published_total: file.published_total.filter(|_| named.is_none()),
         published: file.published,
+        release: file.release,
         named,
     })
 }
@@ -186,6 +191,7 @@ fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
             published: file.published,
             named: None,
             published_total: file.published_total,
+            release: file.release,
             source,
         });
     }
@@ -200,5 +206,6 @@ fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
         _ => path.file_stem().map(|name| file::shown(Path::new(name))),
     };
     let name = name.unwrap_or_else(|| source.clone());
-    Ok(ResolvedModel { name, config, published: Vec::new(), named: None, published_total: None, source })
+    let (published, published_total, release) = (Vec::new(), None, None);
+    Ok(ResolvedModel { name, config, published, named: None, published_total, release, source })
 }

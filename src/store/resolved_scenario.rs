@@ -47,6 +47,8 @@ pub struct ResolvedScenario {
     pub theoretical: bool,
     /// Whether workers of unlike shapes may share the requests of a pool.
     pub custom_router: bool,
+    /// Whether devices of vendors without any measurement compete in a comparison.
+    pub unmeasured_allowed: bool,
     /// The 16-bit format of activations and of unquantized weights.
     pub native: FormatOption,
     /// Candidate weight formats, the checkpoint's own first.
@@ -94,6 +96,7 @@ impl ResolvedScenario {
         (model, mut graph): (ResolvedModel, ModelGraph),
         cluster: Cluster,
     ) -> Result<ResolvedScenario, Error> {
+        let cluster = catalog.with_host(cluster, scenario)?;
         let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.chosen_runtime(scenario, &cluster)?;
         let (objective, workload) = catalog.aim(scenario, cluster.device.is_home())?;
@@ -140,7 +143,8 @@ impl ResolvedScenario {
             runtime,
             runtime_version: scenario.runtime_version.clone(),
             theoretical: scenario.theoretical.unwrap_or(false),
-            custom_router: scenario.allow.iter().flatten().any(|one| *one == Allowance::CustomRouter),
+            custom_router: scenario.allows(Allowance::CustomRouter),
+            unmeasured_allowed: scenario.allows(Allowance::Unmeasured),
         };
         problem.prompt_fits()?;
         Ok(problem)
@@ -220,6 +224,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::price::PriceBasis;
 
     fn ask(model: &str, hardware: &str) -> Scenario {
         Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
@@ -355,13 +360,21 @@ mod tests {
         let rented = stated(Scenario { usd_per_device_hour: Some(1.8), ..Scenario::default() });
         assert_eq!(rented.rent.unwrap().value, 1.8 / 3600.0);
         let owned = stated(Scenario { pue: Some(1.1), ..Scenario::default() });
-        assert_eq!((owned.rent.is_none(), owned.pue.value), (true, 1.1));
+        assert_eq!((owned.basis, owned.pue.value), (PriceBasis::Owned, 1.1));
+        let basis = |scenario: Scenario| resolve(&scenario).economics.basis;
+        assert_eq!((hall.basis, desk.basis), (PriceBasis::Rented, PriceBasis::Owned));
+        let rented = Some(PriceBasis::Rented);
+        assert_eq!(
+            Some(basis(Scenario { price_basis: rented, ..ask("Llama-3.1-8B", "2xrtx-4090") })),
+            rented
+        );
         for wrong in [
             Scenario { pue: Some(0.5), ..Scenario::default() },
             Scenario { utilization: Some(1.5), ..Scenario::default() },
             Scenario { amortization_months: Some(0.0), ..Scenario::default() },
             Scenario { usd_per_device_hour: Some(f64::NAN), ..Scenario::default() },
             Scenario { usd_per_device_hour: Some(2.0), pue: Some(1.2), ..Scenario::default() },
+            Scenario { price_basis: rented, utilization: Some(0.5), ..Scenario::default() },
         ] {
             assert!(ResolvedScenario::resolve(&Catalog::default(), &wrong).is_err(), "{wrong:?}");
         }

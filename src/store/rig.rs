@@ -203,6 +203,7 @@ impl PlacedMember {
             host: self.host.as_ref().and_then(|host| rig.hosts.get(host)).cloned(),
             power: None,
             price: Price::default(),
+            rented_only: false,
             notes: None,
         };
         Cluster::build(&system, self.device.clone(), 1, devices)

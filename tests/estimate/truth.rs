@@ -96,6 +96,7 @@ impl Small {
             limits: LatencyLimits { ttft: self.limits.0, tpot: self.limits.1, e2e: None },
             aim: FleetObjective::Devices,
             budget_usd_per_hour: None,
+            price_basis: None,
             max_devices: None,
             spare: false,
             assumed: vec![],

@@ -4,7 +4,7 @@ use mantile::cost::memory::footprint;
 use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::serving::evaluate::residency;
+use mantile::serving::admission::residency;
 use mantile::serving::instance::Instance;
 use mantile::spec::scenario::Scenario;
 use serde::Deserialize;

@@ -90,8 +90,16 @@ fn deepseek(metric: &str) -> Option<f64> {
         "electricity per kW-month" => {
             let [nothing, whole] = [Qty(0.0), Qty(1.0)];
             let (electricity, pue) = (Qty(0.087 / 3.6e6), Qty(1.25));
-            let owned =
-                Owned { purchase: nothing, amortization: whole, utilization: whole, electricity, pue };
+            let owned = Owned {
+                purchase: nothing,
+                host: nothing,
+                network: nothing,
+                amortization: whole,
+                utilization: whole,
+                electricity,
+                pue,
+                node_power: nothing,
+            };
             usd_per_second(Qty(1.0), Some(Qty(800.0)), &Bill::Owned(owned)).value() * 730.0 * 3600.0
         }
         _ => return None,

@@ -7,7 +7,7 @@ use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::plan::shard::{Elements, ROLES, ShardedBlock, ShardedModel, Task, shard};
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::serving::evaluate::residency;
+use mantile::serving::admission::residency;
 use mantile::serving::instance::Instance;
 use mantile::serving::residency::{CachedSequences, stage_footprint};
 use mantile::spec::scenario::Scenario;

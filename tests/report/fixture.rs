@@ -21,6 +21,7 @@ use mantile::search::outcome::{Census, RejectionCount, Status};
 use mantile::spec::format::Quality;
 use mantile::spec::objective::{Direction, LatencyLimits, Metric, ObjectiveTerm};
 use mantile::spec::percentile::Confidence;
+use mantile::spec::price::PriceBasis;
 
 use super::{plain, reads_well};
 
@@ -57,6 +58,7 @@ fn memory(weights: f64) -> MemoryReport {
         capacity_bytes: 80.0 * GIB,
         utilization: 0.9,
         offloaded_bytes: 0.0,
+        host_bytes: 0.0,
     }
 }
 
@@ -156,6 +158,9 @@ fn answer() -> OptimizeResult {
         pareto: vec!["tpot".into(), "output_tok_s_per_device".into()],
         weight_formats: vec![],
         kv_formats: vec![],
+        price_basis: Some(PriceBasis::Rented),
+        amortization_months: None,
+        utilization: None,
         warnings: vec![],
     };
     let constraint = |resource, binds, used, why: &str| Constraint { resource, binds, used, why: why.into() };

@@ -41,6 +41,9 @@ fn asked(asked: &FleetInputs) -> String {
             text.push_str(&format!("; {name} ≤ {}", limit(most * 1e3)));
         }
     }
+    if let Some(basis) = asked.price_basis {
+        text.push_str(&format!("; {}", basis.name()));
+    }
     if let Some(usd) = asked.budget_usd_per_hour {
         text.push_str(&format!("; ≤ {} USD/h", plain(usd)));
     }
@@ -74,7 +77,12 @@ pub(super) fn head(answer: &FleetResult, width: usize) -> String {
             let all = if all.is_empty() { "nothing".to_string() } else { all.join(" + ") };
             styled_within(
                 GOOD,
-                &format!("{all}: {} USD/h, {}, {proof}", digits(usd), count(devices, "device")),
+                &format!(
+                    "{all}: {} USD/h{}, {}, {proof}",
+                    digits(usd),
+                    most(answer),
+                    count(devices, "device")
+                ),
                 width,
             )
         }
@@ -84,6 +92,12 @@ pub(super) fn head(answer: &FleetResult, width: usize) -> String {
         _ => styled_within(BAD, "INFEASIBLE: no fleet serves this traffic", width),
     };
     verdict + &wrap(&asked(&answer.asked), width, 0, 2)
+}
+
+/// The upper end of the price of a fleet, where it differs.
+fn most(answer: &FleetResult) -> String {
+    let known = answer.usd_per_hour_most.filter(|most| Some(*most) > answer.usd_per_hour);
+    known.map_or(String::new(), |most| format!(" (at most {})", digits(most)))
 }
 
 /// The first `most` kinds of systems in lines of at most `width` characters.

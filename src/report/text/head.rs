@@ -1,6 +1,7 @@
 //! The headline of a result: plan, formats, runtime, objective value, optimality.
 
 use super::page::{BAD, BOLD, GOOD, styled, wrap};
+use crate::report::host_part;
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{count, format_metric, percent};
 use crate::report::proof::StoppedBy;
@@ -124,7 +125,10 @@ fn yielded(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
     Some(format_metric(aim.metric, best.figure(aim.metric)?))
 }
 
-fn offloaded(best: &ReportedDeployment) -> String {
+fn offloaded(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
+    if let Some(hosted) = host_part::words(best, &inputs.runtime) {
+        return hosted;
+    }
     let offload = best.feasibility == Feasibility::WithOffload;
     let bytes = best.memory.as_ref().map_or(0.0, |memory| memory.offloaded_bytes);
     if !offload {
@@ -138,7 +142,8 @@ pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) 
     let yielded = yielded(best, &answer.question).map_or_else(String::new, |text| format!(": {text}"));
     let ReportedDeployment { weight_format, .. } = best;
     let runtime = runtime(&answer.question);
-    let line = format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best));
+    let line =
+        format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best, &answer.question));
     let line = wrap(&format!("{line}, {}", proof(answer)), width, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
@@ -164,7 +169,7 @@ pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: us
     }
     let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
     let formats = format!("{weight_format} weights, {kv_format} KV, {}", runtime(inputs));
-    let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate));
+    let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate, inputs));
     let line = wrap(&line, width, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
     text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&problem(inputs), width, 0, 2))

@@ -32,6 +32,10 @@ fn rows(memory: &MemoryReport) -> String {
         let between = format!("{} to {}", gib(found.p10), gib(found.p90));
         text.push_str(&format!("  {:<12} {:>9}      p10–p90 {between}\n", "", ""));
     }
+    if memory.host_bytes > 0.0 {
+        let number = gib_number(memory.host_bytes);
+        text.push_str(&format!("  {:<12} {number:>9} GiB  in host memory, computed there\n", "host"));
+    }
     if memory.offloaded_bytes > 0.0 {
         let number = gib_number(memory.offloaded_bytes);
         text.push_str(&format!("  {:<12} {number:>9} GiB  of the above in host memory\n", "offloaded"));

@@ -1,4 +1,4 @@
-//! Models that one system serves, as text: the largest models, the longest contexts, the most users.
+//! Models that one system serves, as text: the newest and largest, the longest contexts, the most users.
 
 use super::page::{BAD, GOOD, WIDTH, heading, indent, join, paragraph, shorten, styled_within, wrap};
 use super::recommend::{assumed, missed, sought};
@@ -15,7 +15,7 @@ const NAMES: usize = 5;
 pub fn table(answer: &ServedModels) -> String {
     join([
         head(answer, WIDTH),
-        largest(&answer.models, ROWS, usize::from(u16::MAX)),
+        families(&answer.models, ROWS, usize::from(u16::MAX)),
         first(answer, "Longest contexts", &answer.longest_contexts, |held| {
             format!("{} tokens", grouped(held.longest_context_tokens))
         }),
@@ -41,40 +41,47 @@ pub fn table(answer: &ServedModels) -> String {
 pub(super) fn head(answer: &ServedModels, width: usize) -> String {
     let verdict = match answer.models.first() {
         Some(served) => {
-            let largest = format!("{}, {}", served.build.model, served.build.each.weight_format);
+            let first = format!("{}, {}", served.build.model, served.build.each.weight_format);
             let models = count(answer.models.len() as u64, "model");
-            styled_within(GOOD, &format!("{models} of the catalogue meet the SLO; largest: {largest}"), width)
+            styled_within(GOOD, &format!("{models} of the catalogue meet the SLO; first: {first}"), width)
         }
         None => styled_within(BAD, "NO MODEL MEETS THE SLO on this hardware", width),
     };
     verdict + &wrap(&sought(&answer.sought), width, 0, 2)
 }
 
-/// The `most` largest models in lines of at most `width` characters.
-pub(super) fn largest(models: &[ServedModel], most: usize, width: usize) -> String {
+/// The largest model of each of the first `most` families, in lines of at most `width` characters.
+pub(super) fn families(models: &[ServedModel], most: usize, width: usize) -> String {
     if models.is_empty() {
         return String::new();
     }
     let header =
-        ["model", "parameters", "weights", "plan", "tok/s/user", "users", "tok/s", "context", "USD/Mtok"];
+        ["model", "released", "parameters", "weights", "plan", "tok/s/user", "users", "context", "USD/Mtok"];
     let row = |held: &ServedModel| {
         let build = &held.build;
         vec![
             shorten(&build.model, 40),
+            held.released.clone().unwrap_or_else(|| "-".to_owned()),
             format!("{} B", digits(held.parameters as f64 * 1e-9)),
             build.each.weight_format.clone(),
             shorten(&build.each.plan.label, 24),
             digits(build.tok_s_per_user),
             grouped(build.most_users),
-            digits(build.most_output_tok_s),
             grouped(held.longest_context_tokens),
             build.money.usd_per_mtok_full.map_or_else(|| "-".to_string(), digits),
         ]
     };
-    let rest = models.len().saturating_sub(most);
-    let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
-    let told: Vec<Vec<String>> = models.iter().take(most).map(row).collect();
-    heading("Largest models", &more) + &indent(&table_within(&header, &told, width.saturating_sub(2)), 2)
+    let mut one_each: Vec<&ServedModel> = Vec::new();
+    for held in models {
+        if !one_each.iter().any(|other| other.family == held.family) {
+            one_each.push(held);
+        }
+    }
+    let rest = models.len().saturating_sub(most.min(one_each.len()));
+    let more = if rest > 0 { format!("{rest} more models in --format csv") } else { String::new() };
+    let told: Vec<Vec<String>> = one_each.into_iter().take(most).map(row).collect();
+    heading("Newest of each family", &more)
+        + &indent(&table_within(&header, &told, width.saturating_sub(2)), 2)
 }
 
 fn first(

@@ -3,7 +3,8 @@
 use super::head;
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, shorten, styled_within, wrap};
 use crate::report::number::{count, digits, limit, plain, time};
-use crate::report::recommend::{Build, PaymentMode, Recommendation, RejectedBuild, Requirements};
+use crate::report::recommend::money::Money;
+use crate::report::recommend::{Build, Recommendation, RejectedBuild, Requirements};
 use crate::report::table::{grouped, table as rows};
 
 /// Maximum number of rows of the table; CSV and JSON have all.
@@ -17,6 +18,7 @@ pub fn table(answer: &Recommendation) -> String {
         head(answer, WIDTH),
         named(answer),
         all(answer),
+        not_compared(answer),
         missed(&answer.missed),
         assumed(&answer.sought),
         looked(answer),
@@ -47,10 +49,8 @@ pub(super) fn sought(sought: &Requirements) -> String {
     if let Some(watts) = sought.max_watts {
         text.push_str(&format!("; ≤ {} W", plain(watts)));
     }
-    match sought.prefer {
-        Some(PaymentMode::Buy) => text.push_str("; bought"),
-        Some(PaymentMode::Rent) => text.push_str("; rented"),
-        None => {}
+    if let Some(basis) = sought.price_basis {
+        text.push_str(&format!("; {}", basis.name()));
     }
     text
 }
@@ -67,7 +67,7 @@ pub(super) fn head(answer: &Recommendation, width: usize) -> String {
             Some(build) => {
                 let why = build.because.as_deref().unwrap_or("its price is unknown");
                 let nearest = format!("the cheapest that meets the SLO is {}: {why}", build.name);
-                let text = format!("NO SYSTEM MEETS THE SLO within the budget; {nearest}");
+                let text = format!("NO SYSTEM TO RECOMMEND; {nearest}");
                 styled_within(BAD, &text, width)
             }
             None => styled_within(BAD, "NO SYSTEM OF THE CATALOGUE MEETS THE SLO", width),
@@ -165,45 +165,93 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
     text
 }
 
+/// Price, parts and range of a build.
 pub(super) fn priced(build: &Build) -> String {
     let money = &build.money;
-    let mut parts: Vec<String> = Vec::new();
-    if let Some(usd) = money.buy_usd {
-        let what = if money.buy_covers_host { "" } else { " (devices without host)" };
-        let energy = money.electricity_usd_per_hour;
-        let energy = energy.map_or(String::new(), |usd| format!(" + electricity {} USD/h", digits(usd)));
-        parts.push(format!("buy {} USD{what}{energy}", digits(usd)));
-    }
-    if let Some(usd) = money.rent_usd_per_hour {
-        parts.push(format!("rent {} USD/h", digits(usd)));
-    }
-    let way = match money.way {
-        Some(PaymentMode::Buy) => "owned",
-        Some(PaymentMode::Rent) => "rented",
-        None => {
-            return format!(
-                "{}no price of this kind is known",
-                parts.join(", ") + if parts.is_empty() { "" } else { "; " }
-            );
-        }
+    let Some(basis) = money.basis else {
+        return build.because.clone().unwrap_or_else(|| "no price is known".to_owned());
     };
-    let known = |usd: Option<f64>| usd.map_or_else(|| "unknown".to_string(), digits);
-    format!(
-        "{}; {way}: {} USD/h, {} USD/day, {} USD/month, {} USD/Mtok ({} at full load)",
-        parts.join(", "),
+    let known = |usd: Option<f64>| usd.map_or_else(|| "unknown".to_owned(), digits);
+    let hourly = format!(
+        "{}: {} USD/h{}, {} USD/day, {} USD/month, {} USD/Mtok ({} at full load)",
+        basis.name(),
         known(money.usd_per_hour),
+        range(money.usd_per_hour_range),
         known(money.usd_per_day),
         known(money.usd_per_month),
         known(money.usd_per_mtok),
         known(money.usd_per_mtok_full)
-    )
+    );
+    let dated = match money.dated.as_slice() {
+        [] => String::new(),
+        [one] => format!("; price of {one}"),
+        [first, .., last] => format!("; prices of {first} to {last}"),
+    };
+    format!("{}{hourly}{}{dated}", bought(money), over_time(money))
+}
+
+/// A range in brackets.
+fn range(ends: Option<[f64; 2]>) -> String {
+    ends.map_or(String::new(), |[low, high]| format!(" ({} to {})", digits(low), digits(high)))
+}
+
+/// The purchase price with its range and parts; empty for rented devices.
+fn bought(money: &Money) -> String {
+    let Some(usd) = money.buy_usd else { return String::new() };
+    let host = money.host.as_deref().map(|host| format!("{host} "));
+    let parts = [
+        (money.devices_usd, "devices".to_owned()),
+        (money.hosts_usd, format!("{}hosts", host.unwrap_or_default())),
+        (money.network_usd, "network".to_owned()),
+    ];
+    let parts = parts.iter().filter_map(|(usd, name)| Some((usd.filter(|usd| *usd > 0.0)?, name)));
+    let parts: Vec<String> = parts.map(|(usd, name)| format!("{name} {}", digits(usd))).collect();
+    let parts =
+        if parts.len() > 1 { format!(": {}", parts.join(", ")) } else { ", hosts included".to_owned() };
+    let energy = money.electricity_usd_per_hour;
+    let energy = energy.map_or(String::new(), |usd| format!(" + electricity {} USD/h", digits(usd)));
+    format!("buy {} USD{}{parts}{energy}; ", digits(usd), range(money.buy_usd_range))
+}
+
+/// Amortization and utilization of owned devices.
+fn over_time(money: &Money) -> String {
+    let known = money.amortization_months.zip(money.utilization);
+    known.map_or(String::new(), |(months, used)| {
+        format!("; paid off over {} months, in use {} % of the time", digits(months), digits(100.0 * used))
+    })
+}
+
+/// Offers that meet the SLO but are left out of the comparison, by reason.
+pub(super) fn left_out(answer: &Recommendation, most: usize) -> Vec<String> {
+    let kind = |standing: &'static str| {
+        let those: Vec<&Build> = answer.builds.iter().filter(|build| build.standing == standing).collect();
+        let first = those.first()?;
+        let mut names: Vec<&str> = those.iter().map(|build| build.name.as_str()).collect();
+        names.dedup();
+        let rest = names.len().saturating_sub(most);
+        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        let names = names.iter().take(most).copied().collect::<Vec<_>>().join(", ");
+        let why = match (standing, first.because.as_deref()) {
+            ("unmeasured", _) => "nothing was measured on their vendor; --allow unmeasured includes them",
+            (_, why) => why.unwrap_or("no price is known"),
+        };
+        Some(format!("{names}{rest}: {why}"))
+    };
+    ["unmeasured", "unpriced"].into_iter().filter_map(kind).collect()
+}
+
+/// All offers that are left out.
+fn not_compared(answer: &Recommendation) -> String {
+    let lines: String = left_out(answer, NAMES).iter().map(|line| bullet(line)).collect();
+    if lines.is_empty() { lines } else { heading("Left out of the comparison", "") + &lines }
 }
 
 fn all(answer: &Recommendation) -> String {
     if answer.builds.is_empty() {
         return String::new();
     }
-    let header = ["build", "weights", "USD/h", "buy USD", "W", "tok/s/user", "users", "tok/s", "status"];
+    let header =
+        ["build", "weights", "USD/h", "buy USD", "at most", "W", "tok/s/user", "users", "tok/s", "status"];
     let known = |figure: Option<f64>| figure.map_or_else(|| "-".to_string(), digits);
     let row = |build: &Build| {
         let because = build.because.as_ref().map_or(String::new(), |why| format!(" by {why}"));
@@ -217,6 +265,7 @@ fn all(answer: &Recommendation) -> String {
             build.each.weight_format.clone(),
             known(build.money.usd_per_hour),
             known(build.money.buy_usd),
+            known(build.money.buy_usd.and(build.money.most_usd())),
             known(build.watts),
             digits(build.tok_s_per_user),
             grouped(build.most_users),

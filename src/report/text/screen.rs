@@ -13,6 +13,7 @@ pub use recommend::{models, recommend};
 
 use super::infeasible;
 use super::page::{BOLD, join, styled_within, wrap};
+use crate::report::bounds::PriceBounds;
 use crate::report::constraint::Constraint;
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{change, digits, format_metric, gib_number, limit, requests, time, word};
@@ -21,6 +22,7 @@ use crate::report::table::table_within;
 use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
 use crate::spec::percentile::Confidence;
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
 
@@ -149,11 +151,18 @@ fn facts(
         ));
         let money = m.usd_per_mtok.zip(m.usd_per_hour);
         let cost = money.map_or_else(
-            || "unknown: no price; set --usd-per-device-hour".into(),
+            || "unknown: no price on this basis; set --usd-per-device-hour".into(),
             |(token, hour)| format!("{} USD/h, {} USD/Mtok of output", digits(hour), digits(token)),
         );
+        let range = best.price_bounds.as_ref().map_or_else(String::new, |PriceBounds { low, high }| {
+            format!(" ({} to {})", digits(low.usd_per_mtok), digits(high.usd_per_mtok))
+        });
+        let label = inputs.price_basis.map_or("cost", |basis| match basis {
+            PriceBasis::Owned => "cost, owned",
+            PriceBasis::Rented => "cost, rented",
+        });
         let power = m.watts.map_or_else(String::new, |watts| format!("; {} W", digits(watts)));
-        lines.push(("cost", cost + &power));
+        lines.push((label, cost + &range + &power));
     }
     if let Some(memory) = &best.memory {
         let free = memory.usable_bytes - memory.total_bytes;
@@ -257,6 +266,7 @@ fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeploymen
     .filter_map(|(unset, flag)| unset.then_some(flag))
     .chain(limit(&scenario.ttft, inputs.limits.ttft).map(|text| format!("--ttft {text}")))
     .chain(limit(&scenario.tpot, inputs.limits.tpot).map(|text| format!("--tpot {text}")))
+    .chain(money(scenario, inputs))
     .chain(
         inputs
             .concurrency
@@ -268,6 +278,19 @@ fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeploymen
         return String::new();
     }
     fact("defaults", &flags.join(" "), width)
+}
+
+/// The price basis, amortization and utilization that no flag sets.
+fn money(scenario: &Scenario, inputs: &ReportInputs) -> Vec<String> {
+    let basis = inputs.price_basis.filter(|_| scenario.price_basis.is_none());
+    let months = inputs.amortization_months.filter(|_| scenario.amortization_months.is_none());
+    let used = inputs.utilization.filter(|_| scenario.utilization.is_none());
+    let flags = [
+        basis.map(|basis| format!("--price-basis {}", basis.name())),
+        months.map(|months| format!("--amortization-months {}", digits(months))),
+        used.map(|used| format!("--utilization {}", digits(used))),
+    ];
+    flags.into_iter().flatten().collect()
 }
 
 /// The gain of a router with weights over the best plan of like workers.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::RequestControl;
-use super::trials::{SystemTrial, try_systems};
+use super::trials::{SystemTrial, no_price, try_systems};
 use crate::graph::model::ModelGraph;
 use crate::report::fleet::{FleetInputs, FleetProblem, FleetResult, RateOrigin, SystemName, fleet_answer};
 use crate::search::fleet::rates::SEARCHED;
@@ -12,9 +12,11 @@ use crate::search::mip::solve::SolveBudget;
 use crate::search::outcome::Status;
 use crate::search::problem::Problem;
 use crate::spec::cluster::Cluster;
+use crate::spec::defaults::stated_basis;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricingTerms};
 use crate::spec::limits::{BUDGET_HOUR, MAX_DEVICES};
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::model::ResolvedModel;
@@ -72,9 +74,11 @@ pub fn build_problem(
     asked.models = models.iter().map(|(_, model, _)| model.name.clone()).collect();
     let clusters: Vec<Cluster> =
         asked.offers.iter().map(|offer| catalog.hardware(&offer.hardware)).collect::<Result<_, _>>()?;
-    let pairs: Vec<(usize, usize)> = (0..asked.offers.len())
-        .flat_map(|offer| (0..models.len()).map(move |model| (offer, model)))
-        .collect();
+    let scenario = on_one_basis(scenario, &mut asked, &clusters)?;
+    let (offered, left_out): (Vec<usize>, Vec<usize>) =
+        (0..asked.offers.len()).partition(|offer| on_basis(&asked, *offer));
+    let pairs: Vec<(usize, usize)> =
+        offered.into_iter().flat_map(|offer| (0..models.len()).map(move |model| (offer, model))).collect();
     let found = control.each(&pairs, |&(offer, model)| {
         let (_, found, graph) = &models[model];
         let found = (found.clone(), graph.clone());
@@ -93,7 +97,9 @@ pub fn build_problem(
         spare: asked.spare,
     };
     let fleet = empty_fleet(&asked, &of_bucket);
-    let (names, shapes, unserved) = (vec![], vec![], vec![]);
+    let basis = asked.price_basis.unwrap_or(PriceBasis::Owned);
+    let unserved = left_out.into_iter().map(|offer| no_price(&asked.offers[offer].hardware, basis)).collect();
+    let (names, shapes) = (vec![], vec![]);
     let mut problem = FleetProblem { scenario, asked, fleet, bounds, names, shapes, unserved };
     for ((offer, model), found) in pairs.into_iter().zip(found) {
         match found {
@@ -103,6 +109,38 @@ pub fn build_problem(
     }
     add_unserved(&mut problem);
     Ok(problem)
+}
+
+/// The scenario with the price basis of all offers: the given one, else that of their terms, else the default.
+///
+/// # Errors
+/// The terms are of both bases, so that a basis must be given.
+fn on_one_basis(
+    scenario: Scenario,
+    asked: &mut FleetInputs,
+    clusters: &[Cluster],
+) -> Result<Scenario, Error> {
+    let of_terms = || asked.offers.iter().filter_map(|offer| Some(offer.terms?.basis()));
+    let first = of_terms().next();
+    let stated = asked.price_basis.or(first);
+    if asked.price_basis.is_none() && of_terms().any(|basis| Some(basis) != first) {
+        let fix = "set --price-basis owned or rented; offers of the other basis are then left out";
+        return Err(Error::new("price_basis", "owned and rented offers", "offers of one basis", fix));
+    }
+    let stated = stated.map_or_else(|| stated_basis(&scenario), |basis| Ok(Some(basis)))?;
+    let basis = stated.unwrap_or_else(|| PriceBasis::of_offers(clusters.iter()));
+    if asked.price_basis.is_none() {
+        asked.assumed.push(format!("price basis: {0} for every offer (--price-basis {0})", basis.name()));
+    }
+    asked.price_basis = Some(basis);
+    // A rent includes its electricity.
+    let electricity_usd_per_kwh = scenario.electricity_usd_per_kwh.filter(|_| basis == PriceBasis::Owned);
+    Ok(Scenario { price_basis: Some(basis), electricity_usd_per_kwh, ..scenario })
+}
+
+/// Whether the terms of an offer are of the basis of the comparison.
+fn on_basis(asked: &FleetInputs, offer: usize) -> bool {
+    asked.offers[offer].terms.is_none_or(|terms| Some(terms.basis()) == asked.price_basis)
 }
 
 /// Buckets and offers, without any kind of system.
@@ -134,6 +172,7 @@ fn add_kinds(
             supply_index: offer,
             model,
             usd_per_hour: trial.usd_per_hour,
+            usd_per_hour_most: trial.usd_per_hour_most,
             devices: cluster.devices(),
             rates: trial.rates,
         });

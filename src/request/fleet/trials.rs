@@ -1,15 +1,18 @@
 //! Evaluation of an offer: its useful configurations, their capacity for every bucket, and its price.
 
+use crate::quantity::datum::Datum;
 use crate::report::answer::plan as label;
 use crate::report::fleet::FleetInputs;
 use crate::search::fleet::rates::{ShapeRates, rates};
 use crate::search::point::place;
 use crate::search::problem::Problem;
 use crate::search::sizing::Totals;
+use crate::serving::economy::Bill;
 use crate::serving::terms::Lengths;
 use crate::spec::defaults::HOUR;
-use crate::spec::fleet::{PricingTerms, TrafficBucket};
+use crate::spec::fleet::{PricedOffer, PricingTerms, TrafficBucket};
 use crate::spec::objective::Metric;
+use crate::spec::price::PriceBasis;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// A system of an offer in one configuration.
@@ -17,10 +20,47 @@ pub(super) struct SystemTrial {
     pub(super) plan: String,
     pub(super) terms: String,
     pub(super) usd_per_hour: f64,
+    /// At the upper end of the price range.
+    pub(super) usd_per_hour_most: f64,
     pub(super) rates: Vec<Option<f64>>,
     pub(super) shape: ShapeRates,
     /// The buckets that the configuration was evaluated for, in order.
     pub(super) buckets: Vec<usize>,
+}
+
+/// The price of an offer on the basis of the comparison.
+struct OfferPrice {
+    terms: &'static str,
+    usd_per_hour: f64,
+    usd_per_hour_most: f64,
+}
+
+impl OfferPrice {
+    /// The given price, else the catalogue's on that basis.
+    fn of(resolved: &ResolvedScenario, stated: &PricedOffer, whole: &Totals) -> Result<OfferPrice, String> {
+        let basis = resolved.economics.basis;
+        let offered = basis == PriceBasis::Rented || resolved.cluster.for_sale;
+        let hourly = |bill: &Bill<Datum>| whole.usd_per_second(bill) * HOUR;
+        let known = resolved.bill().filter(|_| offered).map(|bill| hourly(&bill));
+        let most = resolved.bill_bounds().map(|[_, high]| hourly(&high));
+        let usd_per_hour = stated.usd_per_hour.or(known).ok_or_else(|| no_price(&stated.hardware, basis))?;
+        let terms = match (stated.terms, basis) {
+            (Some(terms), _) => terms.name(),
+            (None, _) if stated.usd_per_hour.is_some() => "given price",
+            (None, PriceBasis::Rented) => PricingTerms::OnDemand.name(),
+            (None, PriceBasis::Owned) => PricingTerms::Owned.name(),
+        };
+        let usd_per_hour_most = most.filter(|_| stated.usd_per_hour.is_none()).unwrap_or(usd_per_hour);
+        Ok(OfferPrice { terms, usd_per_hour, usd_per_hour_most })
+    }
+}
+
+/// The reason against an offer without a price on the basis of the comparison.
+pub(super) fn no_price(hardware: &str, basis: PriceBasis) -> String {
+    let (now, other) = (basis.name(), basis.other().name());
+    format!(
+        "{hardware}: left out, no price is known on the basis {now}; set usd_per_hour, or --price-basis {other}"
+    )
 }
 
 /// The useful configurations of an offer for the buckets that `ours` names, with their prices.
@@ -43,9 +83,6 @@ pub(super) fn try_systems(
             stated.hardware, resolved.model.name
         ));
     }
-    let owned = stated.terms == Some(PricingTerms::Owned);
-    let bill = if owned { resolved.owned() } else { resolved.rented().or_else(|| resolved.owned()) };
-    let rented = resolved.rented().is_some() && !owned;
     shapes
         .into_iter()
         .map(|shape| {
@@ -56,25 +93,17 @@ pub(super) fn try_systems(
             let watts = drawn.fold(f64::NAN, f64::max) + idle;
             let whole =
                 Totals { output_tok_s: 0.0, watts: Some(watts).filter(|watts| watts.is_finite()), devices };
-            let known = bill.as_ref().map(|bill| whole.usd_per_second(bill) * HOUR);
-            let usd_per_hour = stated
-                .usd_per_hour
-                .or(known)
-                .ok_or_else(|| format!("{}: no known price; set usd_per_hour", stated.hardware))?;
-            let terms = match (stated.terms, rented) {
-                (Some(terms), _) => terms.name(),
-                (None, _) if stated.usd_per_hour.is_some() => "given price",
-                (None, true) => PricingTerms::OnDemand.name(),
-                (None, false) => PricingTerms::Owned.name(),
-            };
+            let price = OfferPrice::of(resolved, stated, &whole)?;
             let mut rates = vec![None; asked.buckets.len()];
             for (bucket, carried) in mine.iter().zip(&shape.carried) {
                 rates[*bucket] = carried.as_ref().map(|carried| carried.requests_per_s);
             }
             let weights = &problem.formats[shape.candidate.formats].weights;
             let plan = format!("{} {weights}", label(&shape.candidate).label);
-            let (terms, buckets) = (terms.to_string(), mine.clone());
-            Ok(SystemTrial { plan, terms, usd_per_hour, rates, shape, buckets })
+            let buckets = mine.clone();
+            let OfferPrice { terms, usd_per_hour, usd_per_hour_most } = price;
+            let terms = terms.to_owned();
+            Ok(SystemTrial { plan, terms, usd_per_hour, usd_per_hour_most, rates, shape, buckets })
         })
         .collect()
 }

@@ -3,14 +3,15 @@
 use super::super::RequestControl;
 use crate::graph::model::ModelGraph;
 use crate::report::recommend::models::{ServedModel, ServedModels, serves};
+use crate::report::recommend::money::SystemPrices;
 use crate::report::recommend::{
-    Build, Recommendation, RejectedBuild, Requirements, SearchSummary, SizedSystem, SystemPrices, missed,
-    recommend,
+    Build, Recommendation, RejectedBuild, Requirements, SearchSummary, SizedSystem, missed, recommend,
 };
 use crate::search::outcome::Census;
 use crate::search::problem::Problem;
 use crate::search::sizing::{Sized, longest_context, size};
 use crate::spec::error::Error;
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::inventory::{Inventory, SystemOption, qualities};
@@ -31,6 +32,7 @@ pub(in crate::request) fn for_model(
     let (model, graph) = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
     sought.model = Some(model.name.clone());
     let market = market(catalog, scenario, sought)?;
+    let scenario = &on_one_basis(scenario, sought, &market);
     sought.hardware = scenario.hardware.clone();
     let seen: Vec<SystemResult> =
         control.each(&market.systems, |lot| search_system(catalog, scenario, sought, (&model, &graph), lot));
@@ -48,6 +50,18 @@ pub(in crate::request) fn for_model(
         *looked.missed.entry(miss.kind.clone()).or_default() += 1;
     }
     Ok(recommend((scenario.clone(), sought.clone()), builds, misses, (looked, TIERS)))
+}
+
+/// The scenario with the price basis of all offers, which `sought` names.
+fn on_one_basis(scenario: &Scenario, sought: &mut Requirements, market: &Inventory) -> Scenario {
+    let offers = market.systems.iter().map(|lot| &lot.cluster);
+    let basis = sought.price_basis.unwrap_or_else(|| {
+        let basis = PriceBasis::of_offers(offers);
+        sought.assumed.push(format!("price basis: {0} for every offer (--price-basis {0})", basis.name()));
+        basis
+    });
+    sought.price_basis = Some(basis);
+    Scenario { price_basis: Some(basis), ..scenario.clone() }
 }
 
 /// The offers explored for a model.
@@ -70,8 +84,9 @@ pub(in crate::request) fn for_hardware(
     control: &RequestControl,
 ) -> Result<ServedModels, Error> {
     let hardware = scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
-    let lots = catalog.one(hardware)?.systems;
-    let lot = lots.first().expect("one machine is one lot");
+    let market = catalog.one(hardware)?;
+    let scenario = &on_one_basis(scenario, sought, &market);
+    let lot = market.systems.first().expect("one machine is one lot");
     sought.hardware = Some(lot.cluster.name.clone());
     let ids: Vec<String> = catalog.entries(CatalogKind::Models).into_keys().collect();
     let seen = control.each(&ids, |id| match catalog.built(id) {
@@ -111,7 +126,14 @@ fn search_model(
                 censuses.push(census);
                 let longest = resolved.problem().map_or(0, |problem| longest_context(&problem, sought.users));
                 let parameters = graph.parameters().unique;
-                found.push(ServedModel { parameters, longest_context_tokens: longest, build });
+                let release = model.release.as_ref();
+                found.push(ServedModel {
+                    parameters,
+                    family: release.map_or_else(|| model.name.clone(), |release| release.family.clone()),
+                    released: release.map(|release| release.date.clone()),
+                    longest_context_tokens: longest,
+                    build,
+                });
                 // The first format that serves has the highest quality.
                 break;
             }
@@ -205,13 +227,18 @@ pub(in crate::request) fn serving<'a>(
     let format = &problem.formats[sized.at_share.candidate.formats].weights;
     let choice = resolved.weight_formats.iter().find(|choice| choice.format.id == *format);
     let checkpoint = choice.and_then(|choice| choice.checkpoint.clone());
+    let economics = &resolved.economics;
+    // The share of a board or of a cloud's instance has a cost, but is never sold.
+    let offered = economics.basis == PriceBasis::Rented || lot.cluster.for_sale;
     let prices = SystemPrices {
-        rented: resolved.rented(),
-        owned: resolved.owned().filter(|_| lot.sells),
-        covers_host: lot.complete,
+        bill: resolved.bill().filter(|_| offered),
+        bounds: resolved.bill_bounds(),
+        host: economics.purchase.as_ref().and_then(|bought| bought.host_class.clone()),
+        dated: economics.dated(),
     };
     let names = (resolved.cluster.name.clone(), lot.id.clone(), resolved.model.name.clone(), checkpoint);
-    SizedSystem { problem, sized, prices, names, keeps_quality: kept }
+    let competes = resolved.unmeasured_allowed || lot.competes;
+    SizedSystem { problem, sized, prices, names, keeps_quality: kept, competes }
 }
 
 /// A fault of the data as a reason against a system.

@@ -1,10 +1,12 @@
 //! Requirements: a request of `recommend` with every default filled in and listed.
 
 use super::RecommendRequest;
-use crate::report::recommend::{PaymentMode, Requirements};
+use crate::report::recommend::Requirements;
+use crate::spec::defaults::stated_basis;
 use crate::spec::error::Error;
 use crate::spec::limits::{BUDGET, BUDGET_HOUR, CONTEXT, ISL, Limit, MAX_WATTS, OSL, TARGET, USERS};
 use crate::spec::objective::{LatencyLimits, Workload};
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::DEFAULT_MODEL;
@@ -35,6 +37,12 @@ impl RecommendRequest {
             text.as_deref().map(|text| dollars(limit, text)).transpose()
         };
         let budget_usd = budget(&BUDGET, &self.budget)?;
+        let price_basis = stated_basis(given)?.or(budget_usd.map(|_| PriceBasis::Owned));
+        if budget_usd.is_some() && price_basis == Some(PriceBasis::Rented) {
+            let found = "a purchase budget for rented devices";
+            let fix = "set --budget-hour, or --price-basis owned";
+            return Err(Error::new("budget", found, "a budget on the price basis", fix));
+        }
         let requirements = Requirements {
             model: None,
             hardware: None,
@@ -47,7 +55,7 @@ impl RecommendRequest {
             budget_usd,
             budget_usd_per_hour: budget(&BUDGET_HOUR, &self.budget_hour)?,
             max_watts: self.max_watts,
-            prefer: self.prefer.or(budget_usd.map(|_| PaymentMode::Buy)),
+            price_basis,
             only: self.only.clone(),
             assumed,
         };

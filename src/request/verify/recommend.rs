@@ -126,7 +126,7 @@ impl<'a> RecommendRerun<'a> {
             self.question((&saved.scenario, &saved.sought), (&fresh.scenario, &fresh.sought)),
             self.builds(&saved.models.iter().map(|served| &served.build).collect::<Vec<_>>()),
             CheckResult::new(
-                "order: the largest model first",
+                "order: newest and largest families first",
                 saved.models.len(),
                 faults(differences("", saved, &ordered)),
             ),

@@ -130,6 +130,7 @@ impl ScarceResources<'_> {
 /// The problem with its scarce resources.
 fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> ScarceResources<'a> {
     let mills = |kind: &SystemKind| (kind.usd_per_hour * MILLS).ceil();
+    let most = |kind: &SystemKind| (kind.usd_per_hour_most * MILLS).ceil();
     let load = |bucket: usize, kind: &SystemKind| kind.load(&fleet.buckets[bucket], bucket);
     let loads = (0..fleet.buckets.len()).map(|bucket| {
         let kinds = fleet.kinds.iter().enumerate();
@@ -142,7 +143,7 @@ fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> Sc
         let there = supply.available?.min(MOST as u64) as f64;
         Some((of(&|kind| f64::from(u8::from(kind.supply_index == at))), there))
     });
-    let budget = bounds.usd_per_hour.map(|usd| (of(&mills), (usd * MILLS).floor()));
+    let budget = bounds.usd_per_hour.map(|usd| (of(&most), (usd * MILLS).floor()));
     let devices = bounds.devices.map(|most| (of(&|kind| kind.devices as f64), most as f64));
     let rows = supplied.chain(budget).chain(devices).collect();
     let tokens = || fleet.buckets.iter().map(|bucket| super::worth(fleet, bucket) as f64).collect();

@@ -172,8 +172,14 @@ impl<'a> PlacementEvaluator<'a> {
         let mut layers = vec![0; graph.blocks.len()];
         graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
         let (first, last) = (stage.from == 0, stage.to == graph.layer_block.len());
-        let kind = StageKind { layers, first, last, times: 1 };
-        let none = StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 };
+        let kind = StageKind { layers, hosted: vec![], first, last, times: 1 };
+        let none = StageKind {
+            layers: vec![0; graph.blocks.len()],
+            hosted: vec![],
+            first: false,
+            last: false,
+            times: 1,
+        };
         let (bytes, usable) = stand.bytes(Phase::Decode, &kind, held);
         let alone = stand.seconds(Phase::Decode, kind, each);
         // The step is prepared once, on the first stage.

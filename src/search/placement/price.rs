@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::chain::{Chain, Member, SegmentCost, SharedHost, Spill};
+use super::chain::{Chain, Member, SegmentCost, SharedHost};
 use super::path::paths;
 use crate::cost::batch::Batch;
 use crate::cost::machine::{Machine, PricedLink};
@@ -17,9 +17,8 @@ use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::quantity::unit::BYTE;
 use crate::serving::instance::{Instance, StageKind};
-use crate::serving::iteration::{decode_batch, offloaded, prefill, touched};
+use crate::serving::iteration::{decode_batch, prefill};
 use crate::serving::residency::{CachedSequences, stage_footprint};
 use crate::serving::step::{StepTime, batch, step};
 use crate::serving::terms::{Lengths, WorkloadInputs, WorkloadTerms};
@@ -32,7 +31,7 @@ pub const PAGE: f64 = 65536.0;
 const MOST_TICKS: f64 = (1_u64 << 52) as f64;
 
 /// Pages at which memory saturates, so that sums do not overflow.
-const MOST_PAGES: f64 = (1_u64 << 44) as f64;
+pub(super) const MOST_PAGES: f64 = (1_u64 << 44) as f64;
 
 /// A device, or identical devices that shard each layer, as one member of a placement.
 #[derive(Clone, Debug)]
@@ -110,7 +109,7 @@ pub enum PlacementWork {
 
 impl PlacementWork {
     /// Number of prefills and of decode steps in it, and sequences per decode step.
-    fn times(self, lengths: Lengths) -> (f64, f64, u64) {
+    pub(super) fn times(self, lengths: Lengths) -> (f64, f64, u64) {
         match self {
             PlacementWork::Token(sequences) => (0.0, 1.0, sequences),
             PlacementWork::Prompt => (1.0, 0.0, 1),
@@ -120,6 +119,7 @@ impl PlacementWork {
 }
 
 /// A prepared member.
+#[derive(Clone)]
 pub(super) struct PreparedMember {
     pub(super) instance: Instance,
     pub(super) machine: Machine<Qty<f64>>,
@@ -152,11 +152,6 @@ fn pages(bytes: f64) -> u64 {
     (bytes / PAGE).ceil().clamp(0.0, MOST_PAGES) as u64
 }
 
-/// A stage without layers.
-fn empty(graph: &ModelGraph) -> StageKind {
-    StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 }
-}
-
 impl PreparedMember {
     fn new(problem: &PlacementProblem, offer: &DeviceGroup) -> PreparedMember {
         let shapes = &offer.machine.shapes;
@@ -168,6 +163,12 @@ impl PreparedMember {
             machine: offer.machine.read(&Plain),
             terms: stated.read(&Plain),
         }
+    }
+
+    /// A stage without layers.
+    pub(super) fn no_layers(&self) -> StageKind {
+        let blocks = self.instance.decode.blocks.len();
+        StageKind { layers: vec![0; blocks], hosted: vec![], first: false, last: false, times: 1 }
     }
 
     fn of(&self, kind: StageKind) -> Instance {
@@ -185,7 +186,7 @@ impl PreparedMember {
         }
     }
 
-    fn step(&self, phase: Phase, kind: StageKind, sequences: u64) -> StepTime<Qty<f64>> {
+    pub(super) fn step(&self, phase: Phase, kind: StageKind, sequences: u64) -> StepTime<Qty<f64>> {
         let instance = self.of(kind);
         match phase {
             Phase::Prefill => prefill(&Plain, &instance, &self.machine, &self.terms, &mut ()),
@@ -212,17 +213,8 @@ impl PreparedMember {
         (held.total.value(), held.usable.value())
     }
 
-    /// Seconds to read a page at `rate`.
-    fn page(&self, kind: StageKind, rate: Qty<f64>) -> f64 {
-        let terms = WorkloadTerms { host_link: Some(rate), ..self.terms };
-        let none = self.step(Phase::Decode, kind, 1);
-        let one = Some(Qty::literal(PAGE * BYTE));
-        let read = offloaded(&Plain, &self.instance, none, &terms, one);
-        read.total.value() - none.total.value()
-    }
-
     /// Bytes of the experts of a layer of `block`.
-    fn experts(&self, block: usize) -> f64 {
+    pub(super) fn experts(&self, block: usize) -> f64 {
         let elements = self.instance.decode.blocks[block].weights[Role::Expert as usize] as f64;
         let quantised = self.machine.quantised[Role::Expert as usize];
         let (yes, no) = if quantised { (elements, 0.0) } else { (0.0, elements) };
@@ -270,7 +262,7 @@ impl<'a> MemberPrices<'a> {
             PlacementWork::Prompt => (Phase::Prefill, 1),
             PlacementWork::Token(_) | PlacementWork::Request => (Phase::Decode, held),
         };
-        let none = empty(graph);
+        let none = stand.no_layers();
         let host = stand.time(prompts, steps, sequences, none.clone());
         let (base, usable) = stand.bytes(phase, &none, held);
         let part = |kind: StageKind| SegmentCost {
@@ -289,7 +281,7 @@ impl<'a> MemberPrices<'a> {
         let both = part(StageKind { first: true, last: true, ..none.clone() });
         let beside = both.pages.saturating_sub(first.pages).min(last.pages);
         let of = |layer: &usize| blocks[*layer];
-        let (spill, disk) = self.spills(at, (prompts, steps, sequences), ticks);
+        let (spill, disk) = self.overflow(at, work, held, ticks);
         Member {
             layers: graph.layer_block.iter().map(of).collect(),
             experts: graph.layer_block.iter().map(|&block| experts[block].min(blocks[block].pages)).collect(),
@@ -302,34 +294,6 @@ impl<'a> MemberPrices<'a> {
             spill,
             disk,
         }
-    }
-
-    /// Host memory of a member, where it has host memory and a link to it, and storage below it.
-    fn spills(
-        &self,
-        at: usize,
-        (prompts, steps, sequences): (f64, f64, u64),
-        ticks: &dyn Fn(f64) -> u64,
-    ) -> (Option<Spill>, Option<Spill>) {
-        let (stand, offer) = (&self.prepared[at], &self.problem.members[at]);
-        let load = stand.load(Phase::Decode, sequences);
-        let some = touched(&Plain, &stand.instance, &load).value();
-        let spill = |rate: Qty<f64>, bytes: f64| {
-            let page = stand.page(empty(&self.problem.graph), rate);
-            Spill {
-                pages: (bytes / PAGE).min(MOST_PAGES) as u64,
-                ticks_per_page: ticks(page * (prompts + steps)),
-                ticks_per_expert_page: ticks(page * (prompts + steps * some)),
-            }
-        };
-        let Some(link) = stand.terms.host_link else { return (None, None) };
-        let host = offer.host.map(|host| spill(link, host.bytes / offer.devices as f64));
-        // Reads from storage cross the host link too: the slower of both counts.
-        let disk = offer.disk.as_ref().map(|disk| {
-            let rate = if disk.rate.value < link.value() { Qty(disk.rate.value) } else { link };
-            spill(rate, disk.bytes)
-        });
-        (host, disk)
     }
 
     /// Hosts with several members.
@@ -378,7 +342,7 @@ impl<'a> MemberPrices<'a> {
 
 impl PreparedMember {
     /// Seconds of a stage over a number of prefills and decode steps.
-    fn time(&self, prompts: f64, steps: f64, sequences: u64, kind: StageKind) -> f64 {
+    pub(super) fn time(&self, prompts: f64, steps: f64, sequences: u64, kind: StageKind) -> f64 {
         let mut sum = 0.0;
         if prompts > 0.0 {
             sum += prompts * self.seconds(Phase::Prefill, kind.clone(), 1);

@@ -5,7 +5,7 @@ use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolRole};
 use crate::search::problem::{Problem, Traffic};
-use crate::serving::evaluate::residency;
+use crate::serving::admission::residency;
 
 /// Whether `candidate` is valid, independent of latencies.
 pub fn runs(problem: &Problem, candidate: &Candidate) -> bool {

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use crate::plan::infeasible::Infeasible;
 use crate::search::aggregated::measure;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::hosting::most_replicas;
 use crate::search::layouts::each;
 use crate::search::outcome::{Census, EvaluatedCandidate};
 use crate::search::point::place;
@@ -37,10 +38,15 @@ pub fn shapes<'a>(
     layouts: &'a [InstanceLayout],
     census: &mut Census,
 ) -> Vec<(InstanceConfig, &'a Arc<Instance>)> {
-    let mut all = holding(problem, layouts, &[OffloadTarget::Nothing], census);
+    let mut all = holding(problem, layouts, |_, _| vec![OffloadTarget::Nothing], census);
     if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && all.is_empty())
     {
-        all.extend(holding(problem, layouts, problem.offloads(), census));
+        all.extend(holding(
+            problem,
+            layouts,
+            |formats, instance| problem.offloads(formats, instance),
+            census,
+        ));
     }
     census.shapes = all.len() as u64;
     all
@@ -49,13 +55,13 @@ pub fn shapes<'a>(
 fn holding<'a>(
     problem: &Problem,
     layouts: &'a [InstanceLayout],
-    offloads: &[OffloadTarget],
+    offloads: impl Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync,
     census: &mut Census,
 ) -> Vec<(InstanceConfig, &'a Arc<Instance>)> {
     let parts = layouts.par_chunks(CHUNK).map(|chunk| {
         let (mut shapes, mut refused) = (Vec::new(), Refused::new());
         for InstanceLayout { formats, instance } in chunk {
-            for &offload in offloads {
+            for offload in offloads(*formats, instance) {
                 match shape(problem, *formats, instance, offload) {
                     Ok(shape) if shape.fits > 0 && shape.roles.aggregated => shapes.push((shape, instance)),
                     Ok(_) => {}
@@ -159,8 +165,10 @@ impl<'q> SizingCandidates<'q> {
             match problem.missed(&point) {
                 None => {
                     let (filled, e2e) = (problem.filled(&point), point[place(Metric::E2e)]);
-                    let (room, fits) =
-                        (problem.capacity().most(shape.plan.devices()), laid.concurrency(shape.fits));
+                    let (room, fits) = (
+                        most_replicas(problem, shape.plan.devices(), shape.offload),
+                        laid.concurrency(shape.fits),
+                    );
                     Ok(FeasibleShape {
                         prepared: laid,
                         capacity: room,

@@ -20,6 +20,9 @@ pub struct ModelFile {
     /// Other names of the same architecture, e.g. its instruction-tuned variants.
     #[serde(default)]
     pub aliases: Vec<String>,
+    /// When the model was released, and in which family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<Release>,
     /// Unique parameters: a tied head once, no buffers, no multi-token prediction.
     pub parameters: u64,
     /// Published number of elements of its checkpoint.
@@ -30,6 +33,18 @@ pub struct ModelFile {
     pub published: Vec<Published>,
     /// The architecture keys of `config.json`.
     pub config: Map<String, Value>,
+}
+
+/// The release of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// Models of one name in several sizes or versions, e.g. `Qwen3`.
+    pub family: String,
+    /// Month of the release of its weights, `YYYY-MM`.
+    pub date: String,
+    /// Source.
+    pub source: String,
 }
 
 /// Number of elements of a checkpoint, as published.
@@ -64,7 +79,7 @@ impl ModelFile {
             Error::new(
                 if path == "." { String::new() } else { path },
                 error.into_inner().to_string(),
-                "a model file: source, name, parameters, config; optional: aliases, published",
+                "a model file: source, name, parameters, config; optional: aliases, release, published",
                 "start from a shipped model file",
             )
         })

@@ -3,7 +3,7 @@
 use super::super::head as plan_head;
 use super::super::models as model_list;
 use super::super::page::{join, shorten};
-use super::super::recommend::{choices, head, priced};
+use super::super::recommend::{choices, head, left_out, priced};
 use super::{fact, line, next};
 use crate::report::number::{count, digits, time};
 use crate::report::recommend::models::ServedModels;
@@ -23,12 +23,29 @@ const NAMES: usize = 3;
 pub fn recommend(answer: &Recommendation, command: &str, width: usize) -> String {
     let choices = choices(answer);
     let first = choices.first().map(|(_, build)| *build).or(answer.builds.first());
-    join([
-        head(answer, width),
-        table(&choices, width),
-        first.map(|build| facts(build, width)).unwrap_or_default() + &rejected(&answer.missed, width),
-        more(command, "every build in full, rejected systems, defaults", width),
-    ])
+    let facts = first.map(|build| facts(build, width)).unwrap_or_default()
+        + &not_compared(answer, width)
+        + &rejected(&answer.missed, width);
+    let screen = |most: usize| {
+        join([
+            head(answer, width),
+            table(&choices[..most.min(choices.len())], width),
+            facts.clone(),
+            more(command, "every build in full, rejected systems, defaults", width),
+        ])
+    };
+    most_that_fit(CHOICES, screen)
+}
+
+/// The screen with the most rows that fit: a narrow terminal wraps names.
+fn most_that_fit(most: usize, screen: impl Fn(usize) -> String) -> String {
+    let fits = |rows: &usize| screen(*rows).lines().count() <= LINES;
+    screen((1..=most).rev().find(fits).unwrap_or(1))
+}
+
+/// Offers that are left out of the comparison, and how to include them.
+fn not_compared(answer: &Recommendation, width: usize) -> String {
+    left_out(answer, NAMES).iter().map(|line| fact("left out", line, width)).collect()
 }
 
 /// Models for one system in lines of at most `width` characters.
@@ -45,14 +62,12 @@ pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
     let screen = |models: usize| {
         join([
             model_list::head(answer, width),
-            model_list::largest(&answer.models, models, width),
+            model_list::families(&answer.models, models, width),
             lists.clone(),
             more(command, "contexts, users, rejected models, defaults", width),
         ])
     };
-    // A narrow terminal wraps names: then fewer models fit one screen.
-    let fits = |models: &usize| screen(*models).lines().count() <= LINES;
-    screen((1..=MODELS).rev().find(fits).unwrap_or(1))
+    most_that_fit(MODELS, screen)
 }
 
 fn more(command: &str, contents: &str, width: usize) -> String {
@@ -70,19 +85,25 @@ fn table(choices: &[(String, &Build)], width: usize) -> String {
         return String::new();
     }
     let known = |figure: Option<f64>| figure.map_or_else(|| "-".to_owned(), digits);
+    let bought = choices.iter().any(|(_, build)| build.money.buy_usd.is_some());
     let row = |(title, build): &(String, &Build)| {
-        vec![
+        let mut row = vec![
             title.clone(),
             build.name.clone(),
             build.each.weight_format.clone(),
             known(build.money.usd_per_hour),
-            known(build.money.buy_usd),
-            digits(build.tok_s_per_user),
-            grouped(build.most_users),
-        ]
+        ];
+        if bought {
+            row.push(known(build.money.buy_usd));
+            row.push(known(build.money.buy_usd.and(build.money.most_usd())));
+        }
+        row.extend([digits(build.tok_s_per_user), grouped(build.most_users)]);
+        row
     };
-    let rows: Vec<Vec<String>> = choices.iter().take(CHOICES).map(row).collect();
-    table_within(&["choice", "build", "weights", "USD/h", "buy USD", "tok/s/user", "max users"], &rows, width)
+    let rows: Vec<Vec<String>> = choices.iter().map(row).collect();
+    let prices: &[&str] = if bought { &["USD/h", "buy USD", "at most"] } else { &["USD/h"] };
+    let header = [&["choice", "build", "weights"], prices, &["tok/s/user", "max users"]].concat();
+    table_within(&header, &rows, width)
 }
 
 /// Plan, speed and cost of a build.

@@ -184,7 +184,7 @@ impl<'a> SavedMix<'a> {
             self.systems.iter().map(|(kind, count)| *count as f64 * of(self.kind(*kind))).sum()
         };
         let mut bounds: Vec<(String, f64, Option<f64>)> = vec![
-            ("USD per hour".into(), sum(&|kind| kind.usd_per_hour), asked.budget_usd_per_hour),
+            ("USD per hour".into(), sum(&|kind| kind.usd_per_hour_most), asked.budget_usd_per_hour),
             ("devices".into(), sum(&|kind| kind.devices as f64), asked.max_devices.map(|most| most as f64)),
         ];
         for (at, supply) in self.problem.fleet.supplies.iter().enumerate() {

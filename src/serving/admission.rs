@@ -1,0 +1,49 @@
+//! The requests that a runtime admits, and the memory that they take on the fullest device.
+
+use super::instance::Instance;
+use super::residency::{CachedSequences, fullest, occupied};
+use super::terms::WorkloadTerms;
+use crate::cost::machine::Machine;
+use crate::cost::memory::Footprint;
+use crate::plan::parallel::Phase;
+use crate::quantity::count::{Count, Origin};
+use crate::quantity::num::Qty;
+use crate::quantity::read::Reading;
+
+/// Memory of the fullest device at `concurrency`, as the runtime admits requests.
+pub fn residency<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    machine: &Machine<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    concurrency: u64,
+) -> Footprint<Qty<R::N>> {
+    let held = admitted(read, instance, phase, machine, (terms, concurrency));
+    fullest(read, instance, phase, held, machine)
+}
+
+/// Sequences of a rank at `concurrency`, and the tokens that they hold.
+pub fn admitted<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    machine: &Machine<Qty<R::N>>,
+    (terms, concurrency): (&WorkloadTerms<Qty<R::N>>, u64),
+) -> CachedSequences<Qty<R::N>> {
+    let rank = concurrency.div_ceil(instance.plan.dp).max(1);
+    let rank = read.count(Count {
+        value: rank,
+        symbol: "requests_per_rank",
+        origin: Origin::Plan("concurrency / dp"),
+    });
+    match phase {
+        Phase::Prefill => CachedSequences::whole(rank, terms.isl),
+        Phase::Decode => CachedSequences {
+            sequences: rank,
+            least: terms.isl,
+            most: terms.isl + terms.osl,
+            part: occupied(rank, machine.chip.answer_reserved),
+        },
+    }
+}

@@ -1,0 +1,174 @@
+//! Published runs on home machines and workstations (`tests/published/home.csv`): cross-validated by source.
+//!
+//! The constants of a runtime's host are fitted on the rows of all other sources, then the source that was left out is
+//! predicted.
+
+use std::collections::BTreeMap;
+
+use mantile::quantity::read::Plain;
+use mantile::request::build_candidate::candidate;
+use mantile::search::problem::Problem;
+use mantile::spec::scenario::Scenario;
+
+use super::super::ask::{ask, on};
+
+const TABLE: &str = include_str!("../published/home.csv");
+
+/// One run; its fields by the column names of the table.
+type Run = BTreeMap<String, String>;
+
+fn runs() -> Vec<Run> {
+    let mut table = csv::Reader::from_reader(TABLE.as_bytes());
+    table.deserialize().map(|run| run.expect("a row")).collect()
+}
+
+/// The problem of a run: `isl` tokens after `prefix` that are in the cache, then `osl`.
+fn problem(run: &Run, prefix: u64, isl: u64, osl: u64) -> Problem {
+    let text = |key: &str| Some(run[key].clone());
+    let scenario = Scenario {
+        runtime: text("runtime"),
+        weight_format: text("weight_format"),
+        kv_format: text("kv_format"),
+        host: Some(format!("{},{}", run["cpu"], run["memory"])),
+        host_memory: Some("2 TB".into()),
+        concurrency: Some(1),
+        prefix: Some(prefix),
+        isl: Some(prefix + isl),
+        osl: Some(osl),
+        ..on(&run["model"], &run["hardware"])
+    };
+    ask(&scenario).unwrap_or_else(|fault| panic!("{}: {fault}", run["id"]))
+}
+
+/// Constants of a host that the fit varies: memory and crossing in decode, compute and link in prompts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Constants {
+    fraction: f64,
+    second: f64,
+}
+
+/// Seconds per prompt token, or per generated token, with other constants.
+fn predicted(run: &Run, problem: &mut Problem, with: Constants, decode: bool) -> f64 {
+    let formats = &mut problem.formats[0];
+    let (cpu, path) = match formats.machine.host.as_deref_mut() {
+        Some(host) => (&mut host.processor.chip, Some(&mut host.path)),
+        None => (&mut formats.machine.chip, None),
+    };
+    if decode {
+        for fraction in [&mut cpu.gemm_memory, &mut cpu.moe_memory, &mut cpu.attention_memory] {
+            fraction.value = with.fraction;
+        }
+        if let Some(path) = path {
+            path.crossing.value = with.second;
+        }
+    } else {
+        for fraction in [&mut cpu.gemm_compute, &mut cpu.moe_compute, &mut cpu.attention_compute] {
+            fraction.value = with.fraction;
+        }
+        if let Some(path) = path {
+            path.reached.value = with.second;
+            path.micro_batch.value = run["micro_batch"].parse().expect("a number");
+        }
+    }
+    formats.reread();
+    let part = &run["part"];
+    let host = if part.is_empty() { String::new() } else { format!(", host {part}") };
+    let plan = format!("1 x {} @1{host}", run["degrees"]);
+    let plan = candidate(problem, &plan.parse().expect("a plan")).expect("a candidate");
+    let metrics = plan.evaluate(&Plain, problem, &mut ()).metrics;
+    let new = problem.workload.lengths.isl - problem.workload.lengths.prefix;
+    if decode { metrics.tpot.value() } else { metrics.ttft.value() / new as f64 }
+}
+
+fn grid(decode: bool) -> Vec<Constants> {
+    let (fractions, seconds): (&[f64], &[f64]) = if decode {
+        (&[0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7], &[3e-5, 6e-5, 1e-4])
+    } else {
+        (&[0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5], &[0.15, 0.2, 0.25, 0.3, 0.4, 0.5])
+    };
+    let each = fractions.iter().flat_map(|&fraction| seconds.iter().map(move |&second| (fraction, second)));
+    each.map(|(fraction, second)| Constants { fraction, second }).collect()
+}
+
+/// A measured run with its predictions over the grid.
+struct Rated {
+    class: &'static str,
+    runtime: String,
+    source: String,
+    id: String,
+    /// Predicted over measured time, by grid point.
+    ratios: Vec<f64>,
+}
+
+fn rated(decode: bool) -> Vec<Rated> {
+    let grid = grid(decode);
+    let mut all = Vec::new();
+    for run in runs() {
+        let key = if decode { "tg_tok_s" } else { "pp_tok_s" };
+        let Ok(rate) = run[key].parse::<f64>() else { continue };
+        let number = |key: &str| run[key].parse::<u64>().expect("a whole number");
+        let (depth, isl, osl) = (number("depth"), number("isl"), number("osl"));
+        let mut problem =
+            if decode { problem(&run, 0, depth + 1, osl) } else { problem(&run, depth, isl, 1) };
+        let ratios = grid.iter().map(|with| predicted(&run, &mut problem, *with, decode) * rate).collect();
+        let class = if run["part"].is_empty() { "CPU only" } else { "experts on the host" };
+        let (runtime, source, id) = (run["runtime"].clone(), run["source"].clone(), run["id"].clone());
+        all.push(Rated { class, runtime, source, id, ratios });
+    }
+    all
+}
+
+/// The grid point with the least total error over the sources, each with the same weight.
+fn fitted<'a>(runs: impl Iterator<Item = &'a Rated>, points: usize) -> usize {
+    let mut by_source: BTreeMap<&str, Vec<&Rated>> = BTreeMap::new();
+    runs.for_each(|run| by_source.entry(&run.source).or_default().push(run));
+    let error = |point: usize| -> f64 {
+        let mean = |runs: &Vec<&Rated>| {
+            runs.iter().map(|run| run.ratios[point].ln().abs()).sum::<f64>() / (runs.len() as f64).sqrt()
+        };
+        by_source.values().map(mean).sum()
+    };
+    (0..points).min_by(|a, b| error(*a).total_cmp(&error(*b))).expect("a point")
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Median errors by class and runtime, each source predicted by the fit of the others.
+fn cross_validated(decode: bool) -> BTreeMap<(&'static str, String), (usize, f64)> {
+    let (runs, grid) = (rated(decode), grid(decode));
+    let mut errors: BTreeMap<(&'static str, String), Vec<f64>> = BTreeMap::new();
+    let runtimes: std::collections::BTreeSet<&str> = runs.iter().map(|run| run.runtime.as_str()).collect();
+    for runtime in runtimes {
+        let own = || runs.iter().filter(|run| run.runtime == runtime);
+        let all = fitted(own(), grid.len());
+        println!("{runtime}, {}: {:?}", if decode { "decode" } else { "prompt" }, grid[all]);
+        for run in own() {
+            let point = fitted(own().filter(|other| other.source != run.source), grid.len());
+            let ratio = run.ratios[point];
+            println!("  {} {} x {ratio:.2} (all: {:.2})", run.id, run.class, run.ratios[all]);
+            errors.entry((run.class, runtime.to_string())).or_default().push((ratio - 1.0).abs());
+        }
+    }
+    errors.into_iter().map(|(key, errors)| (key, (errors.len(), median(errors)))).collect()
+}
+
+#[test]
+fn decode_of_published_home_runs_is_within_its_error() {
+    for ((class, runtime), (count, error)) in cross_validated(true) {
+        println!("decode, {class}, {runtime}: {count} runs, median {:.1} %", error * 100.0);
+        assert!(error <= 0.25, "{class}, {runtime}");
+    }
+}
+
+#[test]
+fn prompts_of_published_home_runs_are_within_their_error() {
+    for ((class, runtime), (count, error)) in cross_validated(false) {
+        println!("prompt, {class}, {runtime}: {count} runs, median {:.1} %", error * 100.0);
+        // Wide server parts alone miss by more: their achieved rate depends on formats and threads.
+        let most = if class == "CPU only" { 0.45 } else { 0.35 };
+        assert!(error <= most, "{class}, {runtime}");
+    }
+}
