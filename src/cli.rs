@@ -6,6 +6,8 @@ mod clap_error;
 pub mod config;
 pub mod deadline;
 pub mod defaults;
+pub mod deploy;
+pub mod emit;
 pub mod estimate;
 mod exit;
 pub mod explain;
@@ -99,6 +101,8 @@ pub enum Command {
     Optimize(Box<optimize::Optimize>),
     /// Evaluate one given deployment: the same metrics as `optimize`
     Estimate(Box<estimate::Estimate>),
+    /// Write the commands and files that launch a deployment; starts nothing
+    Deploy(Box<deploy::Deploy>),
     /// Place layers on heterogeneous devices, provably optimal
     Place(Box<place::PlaceArgs>),
     /// Explain one number, down to its source data
@@ -252,6 +256,7 @@ fn defaults_of(cli: &Cli) -> Result<UserDefaults, Error> {
         | Some(
             Command::Optimize(_)
             | Command::Estimate(_)
+            | Command::Deploy(_)
             | Command::Explain(_)
             | Command::Place(_)
             | Command::Recommend(_)
@@ -269,6 +274,7 @@ impl Cli {
             None => (&mut self.optimize.problem.defaults, &mut self.optimize.output),
             Some(Command::Optimize(command)) => (&mut command.problem.defaults, &mut command.output),
             Some(Command::Estimate(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Deploy(command)) => (&mut command.problem.defaults, &mut command.output),
             Some(Command::Explain(command)) => (&mut command.problem.defaults, &mut command.output),
             Some(Command::Place(command)) => (&mut command.defaults, &mut command.output),
             Some(Command::Recommend(command)) => (&mut command.defaults, &mut command.output),
@@ -311,6 +317,7 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
         }
         Some(Command::Optimize(command)) => command.run(catalog),
         Some(Command::Estimate(command)) => command.run(catalog),
+        Some(Command::Deploy(command)) => command.run(catalog),
         Some(Command::Place(command)) => command.run(catalog),
         Some(Command::Explain(command)) => command.run(catalog),
         Some(Command::Recommend(command)) => command.run(catalog),

@@ -1,8 +1,15 @@
 //! Launch files: the settings of each worker, the commands that carry them, and the way back from a command to a plan.
 //!
-//! Writes and starts nothing. What an option is called is data (`hardware/launch`); what it is set to follows from the
+//! Writes and starts nothing. What an option is called is data (`hardware/launches`); what it is set to follows from the
 //! priced deployment.
 
+pub mod back;
 pub mod command;
+pub mod context;
+pub mod deployment;
+pub mod files;
+pub mod manifest;
 pub mod read;
 pub mod settings;
+pub mod shell;
+pub mod slots;

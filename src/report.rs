@@ -16,6 +16,7 @@ pub mod help;
 pub mod host_part;
 pub mod inputs;
 pub mod inspect;
+pub mod launch;
 pub mod left_out;
 pub mod notation;
 pub mod number;

@@ -7,11 +7,13 @@
 pub mod build_candidate;
 pub mod calibrate;
 pub mod catalog;
+pub mod command;
 pub mod estimate;
 pub mod explain;
 pub mod fleet;
 pub mod inputs;
 pub mod inspect;
+pub mod launch;
 pub mod optimize;
 pub mod place;
 pub mod recommend;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::defaults::UserDefaults;
+use super::emit::EmitArgs;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::problem::ProblemArgs;
 use super::terminal::width;
@@ -28,7 +29,9 @@ Examples:
   mantile-opt estimate --hardware 4xh100 --plan 'prefill 2 x tp1 @1, decode 1 x tp2 @24, weights fp8'
   mantile-opt estimate --model Qwen3-32B --hardware 8xl40s --plan '1 x tp4 @40 + 2 x tp2 pp2[30,34] sp @25'
   mantile-opt --model Qwen3-32B --hardware 4xl40s --format json --out answer.json
-  mantile-opt estimate --plan-from answer.json --pick front/7";
+  mantile-opt estimate --plan-from answer.json --pick front/7
+  mantile-opt estimate --hardware 4xh100 --command 'vllm serve Qwen/Qwen3-32B -tp 4 --max-num-seqs 64'
+  mantile-opt estimate --hardware 4xh100 --command deployment.yaml";
 
 /// The flags of `estimate`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -43,9 +46,15 @@ pub struct Estimate {
     /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
+    /// Read the deployment from a launch command, or from a file with one: a script, a Kubernetes manifest, a docker compose file, a graph of Dynamo
+    #[arg(long, value_name = "COMMAND|FILE", conflicts_with_all = ["plan", "plan_from"], help_heading = "The deployment")]
+    pub command: Option<String>,
     /// Show everything: memory, breakdown, sources
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
+    /// Where launch files are written.
+    #[command(flatten)]
+    pub emit: EmitArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -71,6 +80,7 @@ impl Estimate {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
+        self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
         let text = match self.output.format() {
             OutputFormat::Table if self.detail => table(&report),
             OutputFormat::Table => screen::estimate(&report, &request.scenario, width()),
@@ -86,8 +96,18 @@ impl Estimate {
     /// # Errors
     /// A file is faulty.
     pub fn request(&self) -> Result<EstimateRequest, Error> {
-        Ok(EstimateRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
+        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
+        Ok(EstimateRequest { scenario, command: self.command.as_deref().map(command_text).transpose()? })
     }
+}
+
+/// A command: the text itself, or that of a file.
+fn command_text(command: &str) -> Result<String, Error> {
+    let path = std::path::Path::new(command);
+    if command == "-" || !command.contains(char::is_whitespace) && path.exists() {
+        return file::read(if command == "-" { std::path::Path::new("/dev/stdin") } else { path });
+    }
+    Ok(command.to_owned())
 }
 
 impl SavedPlan {

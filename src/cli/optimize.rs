@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::deadline::with_deadline;
+use super::emit::EmitArgs;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::place::PlaceArgs;
 use super::problem::ProblemArgs;
@@ -34,6 +35,9 @@ pub struct Optimize {
     /// Stop after S seconds and report the best found so far [default: no limit]
     #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = "Search space")]
     pub time_limit: Option<f64>,
+    /// Where launch files are written.
+    #[command(flatten)]
+    pub emit: EmitArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -65,6 +69,7 @@ impl Optimize {
             };
             file::write(path, &text)?;
         }
+        self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
         let text = match self.output.format() {
             OutputFormat::Table if self.detail || self.why => table(&report),
             OutputFormat::Table => screen::optimize(&report, width()),

@@ -18,6 +18,7 @@ pub fn is_named(cli: &Cli) -> bool {
         None => &cli.optimize.problem.scenario.model,
         Some(Command::Optimize(command)) => &command.problem.scenario.model,
         Some(Command::Estimate(command)) => &command.problem.scenario.model,
+        Some(Command::Deploy(command)) => &command.problem.scenario.model,
         Some(Command::Explain(command)) => &command.problem.scenario.model,
         Some(Command::Place(command)) => &command.scenario.model,
         Some(Command::Recommend(command)) => &command.scenario.model,

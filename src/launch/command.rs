@@ -1,14 +1,38 @@
 //! A command from settings, by the options of a runtime.
 
-use super::settings::{SettingValue, Settings};
-use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
+use serde_json::{Map, Value};
+
+use super::settings::{SettingValue, Settings, Variable};
+use crate::spec::launch::{Launch, LaunchOption, OptionPlace, Setting};
 use crate::spec::option_table::{OptionTable, text};
+use crate::spec::text::shell_word;
+
+/// A word of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Word {
+    /// As it is.
+    Text(String),
+    /// The value of a variable of the script or container, with text before and after it.
+    Variable(Variable, [String; 2]),
+}
+
+impl Word {
+    /// The word as a shell reads it.
+    pub fn shell(&self) -> String {
+        match self {
+            Word::Text(text) => shell_word(text),
+            Word::Variable(variable, [before, after]) => {
+                format!("\"{before}${{{}}}{after}\"", variable.name())
+            }
+        }
+    }
+}
 
 /// One option as written, with the reason for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrittenOption {
     /// Its words: a flag and its value, a switch, or a positional word.
-    pub words: Vec<String>,
+    pub words: Vec<Word>,
     /// The reason.
     pub why: String,
 }
@@ -17,75 +41,132 @@ pub struct WrittenOption {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LaunchCommand {
     /// Environment variables.
-    pub environment: Vec<(String, String)>,
+    pub environment: Vec<(String, Word)>,
     /// The program.
     pub program: Vec<String>,
     /// The options.
     pub options: Vec<WrittenOption>,
     /// Keys of the runtime's own YAML file, as dotted paths, with their values.
-    pub yaml: Vec<(String, String)>,
-    /// Settings for which the runtime has no option, as written by the plan.
+    pub yaml: Vec<(String, Value)>,
+    /// Settings for which the runtime has no option, in words.
     pub missing: Vec<String>,
 }
 
 impl LaunchCommand {
     /// All words of the command, without the environment.
-    pub fn words(&self) -> impl Iterator<Item = &str> {
-        let options = self.options.iter().flat_map(|option| &option.words);
-        self.program.iter().chain(options).map(String::as_str)
+    pub fn words(&self) -> impl Iterator<Item = Word> {
+        let program = self.program.iter().map(|word| Word::Text(word.clone()));
+        program.chain(self.options.iter().flat_map(|option| option.words.clone()))
     }
 }
 
 /// The value of `option` in the runtime's words; `None` where it has none.
-fn value(option: &LaunchOption, value: &SettingValue) -> Option<String> {
-    let plain = value.to_string();
-    match value {
-        SettingValue::Word(_) if !option.values.is_empty() => option.values.get(&plain).cloned(),
-        _ => Some(plain),
-    }
+fn spelled(option: &LaunchOption, value: &SettingValue) -> Option<Word> {
+    let (before, after) = option.around();
+    Some(match value {
+        SettingValue::Variable(variable) => Word::Variable(*variable, [before.into(), after.into()]),
+        SettingValue::Word(word) if !option.values.is_empty() => {
+            Word::Text(format!("{before}{}{after}", option.values.get(word)?))
+        }
+        other => Word::Text(format!("{before}{other}{after}")),
+    })
 }
 
-/// The runtime's own value of the option in the table, as a word.
-fn usual(table: &OptionTable, place: &OptionPlace) -> Option<String> {
+/// The runtime's own value of the option, as a word, where its table knows it.
+fn usual(table: &OptionTable, place: &OptionPlace) -> Option<Word> {
     let value = match place {
         OptionPlace::Flag(flag) => &table.find(flag)?.0.value,
         OptionPlace::Yaml(key) => &table.yaml.iter().find(|row| row.key == *key)?.value,
         OptionPlace::Positional
         | OptionPlace::Switch(_)
         | OptionPlace::OffSwitch(_)
+        | OptionPlace::Json { .. }
         | OptionPlace::Environment(_) => return None,
     };
-    value.default.as_ref().map(text)
+    value.default.as_ref().map(|value| Word::Text(text(value)))
 }
 
-/// The command of a worker with `settings`. Options that the runtime sets so by itself are left out.
+/// A value for JSON and YAML, with its type.
+fn typed(value: &SettingValue, word: &Word) -> Value {
+    match (value, word) {
+        (SettingValue::Count(count), _) => Value::from(*count),
+        (SettingValue::Real(real), _) => Value::from(*real),
+        (SettingValue::On(on), _) => Value::from(*on),
+        (SettingValue::Counts(counts), _) => Value::from(counts.clone()),
+        (_, Word::Text(text)) => Value::from(text.clone()),
+        (_, Word::Variable(variable, _)) => Value::from(variable.name()),
+    }
+}
+
+/// Settings of which an option of another one does the work.
+fn instead(setting: Setting) -> &'static [Setting] {
+    match setting {
+        Setting::Tp | Setting::Ranks => &[Setting::Tp, Setting::Ranks],
+        Setting::Dp | Setting::AttentionDp => &[Setting::Dp, Setting::AttentionDp],
+        Setting::Ep | Setting::ExpertParallel => &[Setting::Ep, Setting::ExpertParallel],
+        // It follows from the other degrees.
+        Setting::MoeTp => &[Setting::Ep, Setting::ExpertParallel, Setting::Tp],
+        Setting::Context | Setting::TotalContext => &[Setting::Context, Setting::TotalContext],
+        Setting::HostExperts | Setting::HostExpertLayers => {
+            &[Setting::HostExperts, Setting::HostExpertLayers]
+        }
+        Setting::DraftBranches | Setting::CheckedTokens => &[Setting::DraftTokens],
+        Setting::TensorSplit | Setting::StageLayers => &[Setting::TensorSplit, Setting::StageLayers],
+        _ => &[],
+    }
+}
+
+/// The command of a process with `settings`. Options that the runtime sets so by itself are left out.
 pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> LaunchCommand {
     let mut command = LaunchCommand { program: table.program.clone(), ..LaunchCommand::default() };
+    let has = |known: Setting| launch.settings.iter().any(|option| option.setting == known);
+    for (setting, value) in settings.iter().filter(|(setting, _)| setting.is_plan()) {
+        if !has(*setting) && !instead(*setting).iter().any(|other| has(*other)) {
+            command.missing.push(format!("{} {value}: it has no option for it", setting.words()));
+        }
+    }
+    let mut objects: Vec<(String, Map<String, Value>, String)> = Vec::new();
     for option in &launch.settings {
-        let Some(setting) = settings.get(option.setting) else { continue };
-        let Some(word) = value(option, setting) else {
-            command.missing.push(format!("{:?} {setting}", option.setting));
+        let Some(value) = settings.get(option.setting) else { continue };
+        let Some(word) = spelled(option, value) else {
+            let known: Vec<&str> = option.values.keys().map(String::as_str).collect();
+            let nearest = format!("its options know {}", known.join(", "));
+            command.missing.push(format!("{} {value}: {nearest}", option.setting.words()));
             continue;
         };
-        let on = *setting == SettingValue::On(true);
-        let usual = usual(table, &option.place).as_ref() == Some(&word);
+        let by_itself = usual(table, &option.place).as_ref() == Some(&word);
         let words = match &option.place {
             OptionPlace::Positional => vec![word],
-            OptionPlace::Flag(_) | OptionPlace::Environment(_) | OptionPlace::Yaml(_) if usual => continue,
-            OptionPlace::Flag(flag) => vec![flag.clone(), word],
-            OptionPlace::Switch(flag) if on => vec![flag.clone()],
-            OptionPlace::OffSwitch(flag) if *setting == SettingValue::On(false) => vec![flag.clone()],
+            OptionPlace::Switch(flag) if *value == SettingValue::On(true) => vec![Word::Text(flag.clone())],
+            OptionPlace::OffSwitch(flag) if *value == SettingValue::On(false) => {
+                vec![Word::Text(flag.clone())]
+            }
             OptionPlace::Switch(_) | OptionPlace::OffSwitch(_) => continue,
+            _ if by_itself => continue,
+            OptionPlace::Flag(flag) => vec![Word::Text(flag.clone()), word],
             OptionPlace::Environment(name) => {
                 command.environment.push((name.clone(), word));
                 continue;
             }
             OptionPlace::Yaml(path) => {
-                command.yaml.push((path.clone(), word));
+                command.yaml.push((path.clone(), typed(value, &word)));
+                continue;
+            }
+            OptionPlace::Json { flag, key } => {
+                let entry = (key.clone(), typed(value, &word));
+                match objects.iter_mut().find(|(known, ..)| known == flag) {
+                    Some((_, object, _)) => object.extend([entry]),
+                    None => objects.push((flag.clone(), Map::from_iter([entry]), option.why.clone())),
+                }
                 continue;
             }
         };
         command.options.push(WrittenOption { words, why: option.why.clone() });
     }
+    for (flag, object, why) in objects {
+        let words = vec![Word::Text(flag), Word::Text(Value::Object(object).to_string())];
+        command.options.push(WrittenOption { words, why });
+    }
+    command.missing.dedup();
     command
 }

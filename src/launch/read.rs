@@ -1,8 +1,10 @@
 //! A launch command, word by word, back to settings.
 
+use serde_json::Value;
+
 use super::settings::{SettingValue, Settings};
 use crate::spec::launch::{Launch, LaunchOption, OptionPlace, SettingKind};
-use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, whole};
+use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, text, whole};
 use crate::spec::text::near;
 
 /// An option of a command that has no effect on the price, or that the runtime does not know.
@@ -95,24 +97,66 @@ impl<'a> Reader<'a> {
             self.switch(at, row, off);
             return 1;
         }
-        let value = inline.or_else(|| words.get(at + 1).map(String::as_str));
-        let Some(value) = value else {
-            self.leave(at, word, LeftoverReason::BadValue { expected: "a value".into() });
-            return 1;
+        let following = following(row, &words[at + 1..]);
+        let values = match inline {
+            Some(value) => vec![value],
+            None => words[at + 1..][..following].iter().map(String::as_str).collect(),
         };
-        match (row.value.fault(value), self.option(row)) {
+        let used = 1 + if inline.is_some() { 0 } else { following };
+        let Some(value) = values.first().copied() else {
+            if row.value.count != Some(Value::from("?")) {
+                self.leave(at, word, LeftoverReason::BadValue { expected: "a value".into() });
+            }
+            return used;
+        };
+        let carried: Vec<&LaunchOption> = self.carried(row).collect();
+        let expected = row.value.fault(value);
+        match (expected, &carried[..]) {
             (Some(expected), _) => self.leave(at, word, LeftoverReason::BadValue { expected }),
-            (None, Some(option)) => self.take(at, option, value),
-            (None, None) => self.leave(at, word, LeftoverReason::NoEffect),
+            (None, []) => self.leave(at, word, LeftoverReason::NoEffect),
+            (None, _) if row.value.kind == OptionKind::Json => self.object(at, row, value, &carried),
+            (None, options) => {
+                // Of options with one flag, the first whose form the value has.
+                let fits = |one: &&&LaunchOption| parse(one, value).is_some();
+                let option = options.iter().find(fits).unwrap_or(&options[0]);
+                self.take(at, option, value);
+            }
         }
-        1 + usize::from(inline.is_none())
+        used
     }
 
-    /// The setting that an option with a value carries.
-    fn option(&self, row: &OptionRow) -> Option<&'a LaunchOption> {
-        let carries =
-            |one: &&LaunchOption| matches!(&one.place, OptionPlace::Flag(flag) if row.flags.contains(flag));
-        self.launch.settings.iter().find(carries)
+    /// Reads the keys of a JSON object.
+    fn object(&mut self, at: usize, row: &OptionRow, value: &str, carried: &[&'a LaunchOption]) {
+        let Ok(Value::Object(object)) = serde_json::from_str(value) else {
+            self.leave(at, value, LeftoverReason::BadValue { expected: "a JSON object".into() });
+            return;
+        };
+        for (key, value) in object {
+            let is = |one: &&&LaunchOption| matches!(&one.place, OptionPlace::Json { key: known, .. } if *known == key);
+            match carried.iter().find(is) {
+                Some(option) => self.take(at, option, &text(&value)),
+                None if row.value.keys.is_empty() || row.value.keys.contains(&key) => {
+                    self.leave(at, &key, LeftoverReason::NoEffect);
+                }
+                None => {
+                    let nearest = near(&key, row.value.keys.iter().map(String::as_str)).first().map(|key| (*key).to_owned());
+                    self.leave(at, &key, LeftoverReason::Unknown { nearest });
+                }
+            }
+        }
+    }
+
+    /// The settings that an option with a value carries.
+    fn carried(&self, row: &OptionRow) -> impl Iterator<Item = &'a LaunchOption> {
+        let flags = row.flags.clone();
+        self.launch.settings.iter().filter(move |one| match &one.place {
+            OptionPlace::Flag(flag) | OptionPlace::Json { flag, .. } => flags.contains(flag),
+            OptionPlace::Positional
+            | OptionPlace::Switch(_)
+            | OptionPlace::OffSwitch(_)
+            | OptionPlace::Environment(_)
+            | OptionPlace::Yaml(_) => false,
+        })
     }
 
     fn switch(&mut self, at: usize, row: &OptionRow, off: bool) {
@@ -145,8 +189,23 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The number of words after a flag that are its values.
+fn following(row: &OptionRow, words: &[String]) -> usize {
+    // A negative number is a value, another word with a dash is the next flag.
+    let is_flag = |word: &&String| word.starts_with('-') && word.parse::<f64>().is_err();
+    let free = words.iter().take_while(|word| !is_flag(word)).count();
+    match row.value.count.as_ref() {
+        Some(Value::Number(count)) => free.min(count.as_u64().unwrap_or(1) as usize),
+        Some(Value::String(any)) if any == "*" => free,
+        None if row.value.kind == OptionKind::List => free,
+        Some(_) | None => free.min(1),
+    }
+}
+
 /// The value of a setting, from the runtime's words; `None` where it is none.
 fn parse(option: &LaunchOption, value: &str) -> Option<SettingValue> {
+    let (before, after) = option.around();
+    let value = value.strip_prefix(before)?.strip_suffix(after)?;
     match option.setting.kind() {
         SettingKind::Count => {
             whole(value, true).filter(|count| *count >= 0.0).map(|count| SettingValue::Count(count as u64))

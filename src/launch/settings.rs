@@ -5,10 +5,51 @@ use std::fmt;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
 use crate::search::shape::cuts;
+use crate::serving::terms::OffloadTarget;
+use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::launch::Setting;
 
 /// Tokens to which the longest request is rounded up.
 const CONTEXT_STEP: u64 = 256;
+/// Bytes of a GiB.
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// A variable of a script or container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variable {
+    /// The model's path.
+    Model,
+    /// The address to listen on.
+    Host,
+    /// The port to listen on.
+    Port,
+    /// Rank of this host.
+    HostRank,
+    /// Address of the first host.
+    FirstHost,
+    /// First attention data-parallel rank of this host.
+    FirstDpRank,
+    /// Address of this host.
+    Address,
+    /// Port for transfers of KV caches.
+    TransferPort,
+}
+
+impl Variable {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variable::Model => "MODEL",
+            Variable::Host => "HOST",
+            Variable::Port => "PORT",
+            Variable::HostRank => "HOST_RANK",
+            Variable::FirstHost => "FIRST_HOST",
+            Variable::FirstDpRank => "FIRST_DP_RANK",
+            Variable::Address => "ADDRESS",
+            Variable::TransferPort => "TRANSFER_PORT",
+        }
+    }
+}
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +64,8 @@ pub enum SettingValue {
     On(bool),
     /// One number for each stage or device.
     Counts(Vec<u64>),
+    /// The value of a variable.
+    Variable(Variable),
 }
 
 impl fmt::Display for SettingValue {
@@ -36,11 +79,12 @@ impl fmt::Display for SettingValue {
                 let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
                 f.write_str(&counts.join(","))
             }
+            SettingValue::Variable(variable) => f.write_str(variable.name()),
         }
     }
 }
 
-/// The settings of a worker.
+/// The settings of a worker. A degree of 1, and a switch that is off by itself, are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings(Vec<(Setting, SettingValue)>);
 
@@ -58,11 +102,31 @@ impl Settings {
         }
     }
 
+    /// The value of a setting that is a name.
+    pub fn word(&self, setting: Setting) -> Option<&str> {
+        match self.get(setting) {
+            Some(SettingValue::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether a switch is on.
+    pub fn is_on(&self, setting: Setting) -> bool {
+        self.get(setting) == Some(&SettingValue::On(true))
+    }
+
     /// Sets a value; a later one replaces an earlier one.
     pub fn set(&mut self, setting: Setting, value: SettingValue) {
         match self.0.iter_mut().find(|(known, _)| *known == setting) {
             Some(known) => known.1 = value,
             None => self.0.push((setting, value)),
+        }
+    }
+
+    /// Sets a degree, unless it is 1.
+    fn degree(&mut self, setting: Setting, degree: u64) {
+        if degree > 1 {
+            self.set(setting, SettingValue::Count(degree));
         }
     }
 
@@ -72,36 +136,33 @@ impl Settings {
     }
 }
 
-/// The settings of a worker of `pool`, for a model with weights in the format `own`.
-pub fn settings(
-    problem: &Problem,
-    candidate: &Candidate,
-    pool: &PoolPlan,
-    (model, own): (&str, &str),
-) -> Settings {
-    use SettingValue::{Count, Counts, On, Real, Word};
-    let (plan, formats) = (&pool.plan, &problem.formats[candidate.formats]);
+/// The model as a launch names it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchModel {
+    /// Id of a hub; `None` where the user has a path of its own.
+    pub id: Option<String>,
+    /// Weight format of the checkpoint of that id.
+    pub format: String,
+    /// Whether the checkpoint has scales of a KV format, which then applies by itself.
+    pub states_kv: bool,
+}
+
+/// The settings of a worker of `pool`.
+pub fn settings(problem: &Problem, candidate: &Candidate, pool: &PoolPlan, model: &LaunchModel) -> Settings {
+    use SettingValue::{Count, On, Real, Word};
+    let formats = &problem.formats[candidate.formats];
     let (machine, lengths) = (formats.plain(), problem.workload.lengths);
     let mut settings = Settings::default();
-    settings.set(Setting::Model, Word(model.to_owned()));
-    settings.set(Setting::Tp, Count(plan.tp));
-    settings.set(Setting::Pp, Count(plan.pp));
-    let usual = cuts(problem, *plan).first().is_none_or(|cut| *cut == pool.stages);
-    if plan.pp > 1 && !usual {
-        settings.set(Setting::StageLayers, Counts(pool.stages.iter().map(|&n| u64::from(n)).collect()));
-    }
-    settings.set(Setting::Dp, Count(plan.dp));
-    settings.set(Setting::AttentionDp, On(plan.dp > 1));
-    settings.set(Setting::Ranks, Count(plan.tp * plan.dp));
-    settings.set(Setting::Ep, Count(plan.ep));
-    settings.set(Setting::ExpertParallel, On(plan.ep > 1));
-    settings.set(Setting::Cp, Count(plan.cp));
-    settings.set(Setting::Dcp, Count(plan.dcp));
-    if formats.weights != own {
+    let id = model.id.clone().map_or(SettingValue::Variable(Variable::Model), Word);
+    settings.set(Setting::Model, id);
+    degrees(&mut settings, problem, pool);
+    if formats.weights != model.format {
         settings.set(Setting::WeightFormat, Word(formats.weights.clone()));
     }
-    settings.set(Setting::KvFormat, Word(formats.kv.clone()));
-    let sequences = pool.concurrency.div_ceil(plan.dp).max(1);
+    if model.states_kv || !["bf16", "fp16"].contains(&formats.kv.as_str()) {
+        settings.set(Setting::KvFormat, Word(formats.kv.clone()));
+    }
+    let sequences = pool.concurrency.div_ceil(pool.plan.dp).max(1);
     let prepared = machine.max_sequences.map_or(sequences, |most| sequences.max(most.value() as u64));
     settings.set(Setting::MaxSequences, Count(prepared));
     settings.set(Setting::TokenBudget, Count(machine.chip.max_batched_tokens.value() as u64));
@@ -109,11 +170,114 @@ pub fn settings(
     let longest = (lengths.isl + lengths.osl).next_multiple_of(CONTEXT_STEP);
     let context = longest.min(problem.graph.max_context.unwrap_or(u64::MAX));
     settings.set(Setting::Context, Count(context));
-    settings.set(Setting::TotalContext, Count(context * sequences));
+    settings.set(Setting::TotalContext, Count(context.saturating_mul(sequences)));
     settings.set(Setting::PrefixCache, On(lengths.prefix > 0));
+    settings.set(Setting::ChunkedPrefill, On(true));
     if pool.role != PoolRole::Aggregated {
         let role = if pool.role == PoolRole::Prefill { "prefill" } else { "decode" };
         settings.set(Setting::Role, Word(role.to_owned()));
+        settings.set(Setting::KvTransfer, Word("nixl".to_owned()));
+        settings.set(Setting::TransferAddress, SettingValue::Variable(Variable::Address));
+        settings.set(Setting::TransferPort, SettingValue::Variable(Variable::TransferPort));
+        settings.set(Setting::TransferTokens, Count(context));
+        settings.set(Setting::OverlapOff, On(pool.role == PoolRole::Prefill));
     }
+    drafted(&mut settings, problem);
+    offloaded(&mut settings, problem, candidate, pool);
     settings
+}
+
+/// The degrees of a pool.
+fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
+    let plan = &pool.plan;
+    settings.degree(Setting::Tp, plan.tp);
+    settings.degree(Setting::Pp, plan.pp);
+    settings.degree(Setting::Dp, plan.dp);
+    settings.degree(Setting::Cp, plan.cp);
+    settings.degree(Setting::Dcp, plan.dcp);
+    settings.degree(Setting::Ep, plan.ep);
+    settings.degree(Setting::Ranks, plan.tp * plan.dp);
+    if plan.dp > 1 {
+        settings.set(Setting::AttentionDp, SettingValue::On(true));
+    }
+    if plan.ep > 1 {
+        settings.set(Setting::ExpertParallel, SettingValue::On(true));
+        settings.degree(Setting::MoeTp, plan.moe_tp);
+    }
+    if plan.sp {
+        settings.set(Setting::Sp, SettingValue::On(true));
+    }
+    let layers: Vec<u64> = pool.stages.iter().map(|layers| u64::from(*layers)).collect();
+    if plan.pp > 1 {
+        let usual = cuts(problem, *plan).first().is_none_or(|cut| *cut == pool.stages);
+        if !usual {
+            settings.set(Setting::StageLayers, SettingValue::Counts(layers.clone()));
+        }
+        settings.set(Setting::TensorSplit, SettingValue::Counts(layers));
+    }
+    if plan.tp > 1 {
+        settings.set(Setting::TensorSplit, SettingValue::Counts(vec![1; plan.tp as usize]));
+    }
+    if plan.devices() > 1 {
+        let mode = if plan.tp > 1 { "tensor" } else { "layer" };
+        settings.set(Setting::SplitMode, SettingValue::Word(mode.to_owned()));
+    }
+}
+
+/// Speculative decoding.
+fn drafted(settings: &mut Settings, problem: &Problem) {
+    use SettingValue::{Count, Word};
+    let Some(draft) = &problem.graph.draft else { return };
+    let (setting, name) = match draft.name.as_str() {
+        "mtp" => (Setting::DraftMethod, "mtp"),
+        other => (Setting::DraftModel, other),
+    };
+    settings.set(setting, Word(name.to_owned()));
+    settings.set(Setting::DraftTokens, Count(draft.tokens));
+    settings.set(Setting::DraftBranches, Count(1));
+    settings.set(Setting::CheckedTokens, Count(draft.tokens + 1));
+}
+
+/// What lies in host memory.
+fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, pool: &PoolPlan) {
+    use SettingValue::{Count, Real, Word};
+    let layers: u64 = pool.stages.iter().map(|layers| u64::from(*layers)).sum();
+    let on_device = |settings: &mut Settings, value: SettingValue| settings.set(Setting::GpuLayers, value);
+    let all = || Word("all".to_owned());
+    match candidate.offload {
+        OffloadTarget::Nothing => on_device(settings, all()),
+        OffloadTarget::Host(HostPart { tensors: HostedTensors::Layers, layers: hosted }) => {
+            let hosted = u64::from(hosted) * pool.stages.len() as u64;
+            on_device(settings, Word(layers.saturating_sub(hosted).to_string()));
+        }
+        OffloadTarget::Host(HostPart { tensors: HostedTensors::Experts, layers: hosted }) => {
+            on_device(settings, all());
+            if pool.stages.len() == 1 {
+                settings.set(Setting::HostExperts, Count(u64::from(hosted)));
+            } else {
+                settings.set(Setting::HostExpertLayers, Word(first_of_each(&pool.stages, hosted)));
+            }
+        }
+        OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
+            let evaluated = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ());
+            let bytes = evaluated.spilled.map_or(0.0, |spilled| spilled.value());
+            settings.set(Setting::OffloadedGib, Real((bytes / GIB).ceil()));
+            match candidate.offload {
+                OffloadTarget::Experts => settings.set(Setting::OffloadedPart, Word("experts".to_owned())),
+                OffloadTarget::Kv => settings.set(Setting::OffloadedPart, Word("kv".to_owned())),
+                OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Host(_) => {}
+            }
+        }
+    }
+}
+
+/// The first `count` layers of each stage, as alternatives of a regular expression.
+fn first_of_each(stages: &[u32], count: u32) -> String {
+    let mut first = 0;
+    let mut layers = Vec::new();
+    for stage in stages {
+        layers.extend((first..first + count.min(*stage)).map(|layer| layer.to_string()));
+        first += stage;
+    }
+    layers.join("|")
 }

@@ -77,6 +77,7 @@ pub fn optimize_result(
         weights_need: if full { weights_need(problem) } else { vec![] },
         lower_format,
         runtimes: vec![],
+        launch: None,
         assumptions: assumptions(&leaves),
     }
 }
@@ -97,6 +98,8 @@ pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candi
         assumptions: assumptions(&leaves),
         candidate: reported,
         question: asked,
+        launch: None,
+        command: None,
     }
 }
 

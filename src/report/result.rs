@@ -7,6 +7,7 @@ use super::bounds::PriceBounds;
 use super::compared::{PlainPlan, RuntimeTrial};
 use super::detail::DeploymentDetail;
 use super::inputs::ReportInputs;
+use super::launch::{CommandReport, LaunchReport};
 use super::proof::Proof;
 use super::ratio::SplitRatio;
 use super::relax::ConflictReport;
@@ -63,6 +64,9 @@ pub struct OptimizeResult {
     pub weights_need: Vec<WeightsNeed>,
     /// Gain of the next lower weight format, with its published quality.
     pub lower_format: Option<LowerFormat>,
+    /// Commands and files that launch the optimum; null if there is none.
+    #[serde(default)]
+    pub launch: Option<LaunchReport>,
     /// Assumed inputs of the result.
     pub assumptions: Vec<Assumption>,
     /// With `--runtime any`: the result of each runtime.
@@ -83,6 +87,12 @@ pub struct EstimateResult {
     pub question: ReportInputs,
     /// Details of the deployment; null if a rule forbids it.
     pub detail: Option<DeploymentDetail>,
+    /// Commands and files that launch the deployment.
+    #[serde(default)]
+    pub launch: Option<LaunchReport>,
+    /// The launch command that the deployment was read from. Absent if it was given otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandReport>,
     /// Assumed inputs of the estimate.
     pub assumptions: Vec<Assumption>,
 }

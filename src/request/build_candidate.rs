@@ -204,6 +204,11 @@ fn fits(problem: &Problem, candidate: &Candidate, at: usize) -> u64 {
 
 /// Checks that aggregated pools hold the whole requested concurrency.
 fn enough(problem: &Problem, candidate: &Candidate) -> Result<(), Error> {
+    if let Some(most) = problem.most_sequences.filter(|most| candidate.requests_per_rank() > *most) {
+        let found = format!("{} requests per scheduler", candidate.requests_per_rank());
+        let fix = "lower --concurrency, or raise --max-num-seqs or the replicas";
+        return Err(Error::new("concurrency", found, format!("at most {most}, --max-num-seqs"), fix));
+    }
     let Traffic::InFlight(requests) = problem.traffic else { return Ok(()) };
     let each = candidate.pools.iter().map(|pool| pool.replicas.saturating_mul(pool.concurrency));
     let there = each.fold(0, u64::saturating_add);

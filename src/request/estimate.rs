@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::RequestControl;
 use super::build_candidate::candidate;
+use super::command::of_command;
 use super::inputs::report_inputs;
+use super::launch::launch;
 use crate::report::answer::estimate_result;
 use crate::report::result::EstimateResult;
 use crate::spec::deployment::Deployment;
@@ -24,6 +26,9 @@ use crate::store::resolved_scenario::ResolvedScenario;
 pub struct EstimateRequest {
     /// The problem, with its `deployment`.
     pub scenario: Scenario,
+    /// A launch command, a script or a manifest that starts the deployment; fields of the scenario take precedence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// Evaluates the deployment.
@@ -35,9 +40,16 @@ pub fn estimate(
     request: &EstimateRequest,
     _control: &RequestControl,
 ) -> Result<EstimateResult, Error> {
+    if let Some(command) = &request.command {
+        return of_command(catalog, command, &request.scenario);
+    }
     let (resolved, plan) = with_plan(catalog, &request.scenario)?;
     let problem = resolved.problem()?;
-    Ok(estimate_result(&problem, report_inputs(&resolved, &problem), &candidate(&problem, &plan)?))
+    let candidate = candidate(&problem, &plan)?;
+    let result = estimate_result(&problem, report_inputs(&resolved, &problem), &candidate);
+    let written = (&candidate, &result.candidate);
+    let launch = launch(catalog, (&resolved, &problem), written, &request.scenario)?;
+    Ok(EstimateResult { launch: Some(launch), ..result })
 }
 
 /// The problem and its given plan; an empty plan is one replica on one device. Formats of the plan are added to those

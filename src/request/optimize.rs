@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
 use super::inputs::{lower_format, report_inputs, why};
+use super::launch::launch;
 use super::remedy::InfeasibleProblem;
 use crate::report::answer::{optimize_result, report_deployment};
 use crate::report::compared::{PlainPlan, RuntimeTrial};
@@ -114,7 +115,14 @@ fn on_runtime(
     let conflict = (outcome.status == Status::Infeasible).then(|| {
         InfeasibleProblem { catalog, scenario, resolved, problem, control: &control.search }.conflict()
     });
+    let launch = match (best_found, &report.best) {
+        (Some(best), Some(reported)) => {
+            Some(launch(catalog, (resolved, problem), (&best.candidate, reported), scenario)?)
+        }
+        _ => None,
+    };
     Ok(OptimizeResult {
+        launch,
         proof: Proof { stopped_by: (control.stopped_by)().filter(|_| stopped), ..report.proof },
         scenario: Some(scenario.clone()),
         why: best.and_then(|best| why(problem, best)),

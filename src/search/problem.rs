@@ -143,6 +143,8 @@ pub struct Problem {
     pub runtime: RuntimeRules,
     /// Whether workers of unlike shapes may share the requests of a pool: their router needs weights.
     pub custom_router: bool,
+    /// Maximum requests per attention rank, where the runtime's settings limit them.
+    pub most_sequences: Option<u64>,
     /// Format pairs to choose from.
     pub formats: Vec<Formats>,
     /// Lengths, power, prices.
@@ -223,6 +225,7 @@ impl Problem {
             capacity: DeviceCapacity::of(&cluster),
             runtime,
             custom_router: false,
+            most_sequences: None,
             offload: OffloadPolicy::Auto,
             graph,
             cluster,

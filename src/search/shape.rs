@@ -280,9 +280,10 @@ pub fn shape(
     let plan = instance.plan;
     let machine = problem.formats[formats].plain();
     let roles = problem.runtime.roles(&problem.formats[formats].kv, &plan);
+    let most = problem.most_sequences.unwrap_or(u64::MAX);
     if let OffloadTarget::Host(part) = offload {
         let hosted = instance.clone().hosting(&problem.graph, part);
-        let fits = hosting::fits(problem, &hosted, machine);
+        let fits = hosting::fits(problem, &hosted, machine).min(most);
         let stages = instance.stages.clone();
         let held = || residency(&Plain, &hosted, Phase::Decode, machine, problem.terms(), plan.dp);
         let shape = InstanceConfig { formats, plan, stages, offload, fits, roles, prefills: false };
@@ -303,6 +304,7 @@ pub fn shape(
             holds(&held) || spills(problem, &held, offload, &plan)
         })
     };
+    let fits = fits.min(most);
     let prefills = roles.prefill && offload == OffloadTarget::Nothing && holds(&held(Phase::Prefill, 1));
     if fits == 0 && !prefills {
         return Err(short(&held(Phase::Decode, 1)));

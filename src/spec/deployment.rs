@@ -111,6 +111,20 @@ impl From<DecodeDegrees> for Degrees {
     }
 }
 
+impl From<Degrees> for PrefillDegrees {
+    fn from(pool: Degrees) -> PrefillDegrees {
+        let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas } = pool;
+        PrefillDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas }
+    }
+}
+
+impl From<Degrees> for DecodeDegrees {
+    fn from(pool: Degrees) -> DecodeDegrees {
+        let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas } = pool;
+        DecodeDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas }
+    }
+}
+
 /// A given deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]

@@ -68,6 +68,9 @@ limits! {
     PUE = "pue": number from 1e0 to 1e2, "", "a facility draws no less than its machines";
     AMORTIZATION = "amortization-months": number from 1e-3 to 1200e0, "months", "from three quarters of an hour to a century";
     UTILIZATION = "utilization": number from 1e-6 to 1e0, "", "a fraction of the time, above 0";
+    STEP_TOKENS = "max-num-batched-tokens": whole from 1e0 to 1e8, "tokens", "the range of a runtime's file";
+    SEQUENCES = "max-num-seqs": whole from 1e0 to 1e7, "sequences", "as for concurrency";
+    MEMORY_SHARE = "gpu-memory-utilization": number from 1e-2 to 1e0, "", "a fraction of the device memory";
     DEGREE = "degree": whole from 1e0 to 1048576e0, "devices, stages or replicas", "tp, pp, dp, cp, dcp, ep, moe-tp and replicas: at most the maximum number of devices";
     DEVICES = "devices": whole from 1e0 to 1048576e0, "devices", "of a whole deployment: ten times the largest announced cluster";
     NODES = "nodes": whole from 1e0 to 1048576e0, "nodes", "as for devices";

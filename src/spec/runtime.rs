@@ -9,6 +9,8 @@ use super::figure::{Bytes, Figure, Ratio, Seconds};
 use super::host_part::HostCompute;
 use super::nearness::{Interval, LeftOut, MeasuredAt};
 use super::rule::{RankUnit, Rule};
+use super::scenario::Scenario;
+use crate::quantity::datum::{Grade, Source};
 
 /// A serving runtime.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -170,6 +172,28 @@ impl Runtime {
             max_sequences: sequences.or(self.max_sequences.as_ref()),
             utilization: on.and_then(|on| on.utilization.as_ref()).unwrap_or(&self.memory.utilization),
         }
+    }
+
+    /// The runtime as started with the settings of a scenario, in place of its defaults on `device`.
+    pub fn started(self, device: &Device, scenario: &Scenario) -> Runtime {
+        let Scenario { max_num_batched_tokens, max_num_seqs, gpu_memory_utilization, .. } = scenario;
+        if max_num_batched_tokens.is_none() && max_num_seqs.is_none() && gpu_memory_utilization.is_none() {
+            return self;
+        }
+        let given = |value: f64, flag: &str| {
+            Figure::new(value, Source { grade: Grade::Stated, text: format!("--{flag}").into() })
+        };
+        let usual = self.taken(device);
+        let tokens = max_num_batched_tokens.map(|tokens| given(tokens as f64, "max-num-batched-tokens"));
+        let sequences = max_num_seqs.map(|count| given(count as f64, "max-num-seqs"));
+        let share = gpu_memory_utilization.map(|share| given(share, "gpu-memory-utilization"));
+        let (max_batched_tokens, max_sequences, utilization) = (
+            tokens.unwrap_or_else(|| usual.max_batched_tokens.clone()),
+            sequences.or_else(|| usual.max_sequences.cloned()),
+            share.unwrap_or_else(|| usual.utilization.clone()),
+        );
+        let memory = Reserve { utilization, ..self.memory };
+        Runtime { max_batched_tokens, max_sequences, memory, defaults_on: vec![], ..self }
     }
 
     /// Whether it does not support `format` on the device.

@@ -7,8 +7,8 @@ use super::error::Error;
 use super::figure::{Seconds, read};
 use super::image::ImageSize;
 use super::limits::{
-    ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, IMAGES, ISL, Limit, OSL, PREFIX,
-    PUE, RATE, TPOT, TTFT, USD_PER_DEVICE_HOUR, UTILIZATION,
+    ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, IMAGES, ISL, Limit, MEMORY_SHARE,
+    OSL, PREFIX, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT, USD_PER_DEVICE_HOUR, UTILIZATION,
 };
 #[cfg(feature = "cli")]
 use super::limits::{number, whole};
@@ -129,6 +129,18 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "V", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
+    /// Tokens of one step of the scheduler (chunk size), as vLLM's flag [default: the runtime's on the device]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&STEP_TOKENS), allow_negative_numbers = true, help_heading = CHOICES))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_num_batched_tokens: Option<u64>,
+    /// Sequences of one scheduler at a time, as vLLM's flag [default: the runtime's on the device, or more where they fit]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&SEQUENCES), allow_negative_numbers = true, help_heading = CHOICES))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_num_seqs: Option<u64>,
+    /// Fraction of the device memory that the runtime uses, as vLLM's flag [default: the runtime's]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&MEMORY_SHARE), allow_negative_numbers = true, help_heading = CHOICES))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_memory_utilization: Option<f64>,
     /// Weight format: an id, or `any` [default: the checkpoint's own and published ones of at least 8 bits]
     #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -244,7 +256,7 @@ impl Scenario {
         };
         or!(self, other: model, hardware, host, host_memory, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
-            runtime, runtime_version, weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
+            runtime, runtime_version, max_num_batched_tokens, max_num_seqs, gpu_memory_utilization, weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, deployment)
     }
 
@@ -293,6 +305,8 @@ impl Scenario {
             ("concurrency", self.concurrency, &CONCURRENCY),
             ("images", self.images, &IMAGES),
             ("draft-tokens", self.draft_tokens, &DRAFT_TOKENS),
+            ("max-num-batched-tokens", self.max_num_batched_tokens, &STEP_TOKENS),
+            ("max-num-seqs", self.max_num_seqs, &SEQUENCES),
         ];
         for (key, value, limit) in whole {
             value.map_or(Ok(()), |value| limit.check_whole(key, value))?;
@@ -300,6 +314,7 @@ impl Scenario {
         let numbers = [
             ("rate", self.rate, &RATE),
             ("acceptance", self.acceptance, &ACCEPTANCE),
+            ("gpu-memory-utilization", self.gpu_memory_utilization, &MEMORY_SHARE),
             ("usd_per_device_hour", self.usd_per_device_hour, &USD_PER_DEVICE_HOUR),
             ("electricity_usd_per_kwh", self.electricity_usd_per_kwh, &ELECTRICITY),
             ("pue", self.pue, &PUE),

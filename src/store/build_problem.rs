@@ -63,6 +63,7 @@ impl ResolvedScenario {
         )
         .with_runtime(self.rules());
         problem.custom_router = self.custom_router;
+        problem.most_sequences = self.max_num_seqs;
         problem.bill_bounds = self.bill_bounds();
         problem.confidence = self.confidence;
         problem.offload = match self.offload {

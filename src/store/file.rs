@@ -126,6 +126,43 @@ pub fn make_folder(path: &Path) -> Result<(), Error> {
     })
 }
 
+/// Writes a file as [`write`], in a folder that is made where it does not exist.
+///
+/// # Errors
+/// The folder or the file cannot be written.
+pub fn write_in_folder(path: &Path, text: &str) -> Result<(), Error> {
+    if let Some(folder) = path.parent() {
+        make_folder(folder)?;
+    }
+    write(path, text)
+}
+
+/// Removes a file, if it exists.
+///
+/// # Errors
+/// It cannot be removed.
+pub fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let fix = "check its permissions, or choose another folder";
+            Err(Error::new("", spell(&error), "a file that can be removed", fix).in_file(shown(path)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a folder has no files.
+///
+/// # Errors
+/// It cannot be read.
+pub fn is_empty_folder(path: &Path) -> Result<bool, Error> {
+    let entries = fs::read_dir(path).map_err(|error| {
+        let fix = "choose a folder that can be read";
+        Error::new("", spell(&error), "a folder", fix).in_file(shown(path))
+    })?;
+    Ok(entries.count() == 0)
+}
+
 fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if path.as_os_str() == "-" {
         let mut out = io::stdout().lock();

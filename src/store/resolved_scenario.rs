@@ -43,6 +43,8 @@ pub struct ResolvedScenario {
     pub runtime: Runtime,
     /// Its version, if given.
     pub runtime_version: Option<String>,
+    /// Maximum number of sequences of a scheduler, where the scenario limits it.
+    pub max_num_seqs: Option<u64>,
     /// Whether the rules of the runtime are lifted.
     pub theoretical: bool,
     /// Whether workers of unlike shapes may share the requests of a pool.
@@ -98,7 +100,7 @@ impl ResolvedScenario {
     ) -> Result<ResolvedScenario, Error> {
         let cluster = catalog.with_host(cluster, scenario)?;
         let acceptance = catalog.speculation(scenario, &mut graph)?;
-        let runtime = catalog.chosen_runtime(scenario, &cluster)?;
+        let runtime = catalog.chosen_runtime(scenario, &cluster)?.started(&cluster.device, scenario);
         let (objective, workload) = catalog.aim(scenario, cluster.device.is_home())?;
         if !graph.generates {
             let found = format!("{}, a model without a language-model head", model.name);
@@ -142,6 +144,7 @@ impl ResolvedScenario {
             cluster,
             runtime,
             runtime_version: scenario.runtime_version.clone(),
+            max_num_seqs: scenario.max_num_seqs,
             theoretical: scenario.theoretical.unwrap_or(false),
             custom_router: scenario.allows(Allowance::CustomRouter),
             unmeasured_allowed: scenario.allows(Allowance::Unmeasured),

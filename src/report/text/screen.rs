@@ -12,6 +12,7 @@ pub use place::place;
 pub use recommend::{models, recommend};
 
 use super::infeasible;
+use super::launch::{first_command, read_back};
 use super::page::{BOLD, join, styled_within, wrap};
 use crate::report::bounds::PriceBounds;
 use crate::report::constraint::Constraint;
@@ -62,6 +63,7 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
             ],
             width,
         ),
+        first_command(answer.launch.as_ref()),
     ])
 }
 
@@ -80,7 +82,9 @@ pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> S
         head::estimate(candidate, inputs, width),
         slo_table(candidate, inputs, width),
         facts(candidate, inputs, constraints, width),
+        report.command.as_ref().map_or_else(String::new, |command| read_back(command, candidate)),
         next(&commands, width),
+        first_command(report.launch.as_ref()),
     ])
 }
 

@@ -1,0 +1,98 @@
+//! `deploy`: the commands and files that launch a deployment.
+
+use super::emit::EmitArgs;
+use super::estimate::SavedPlan;
+use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::problem::ProblemArgs;
+use super::{CliError, ExitStatus};
+use crate::report::launch::LaunchReport;
+use crate::report::text::launch::table;
+use crate::request::estimate::{EstimateRequest, estimate};
+use crate::request::optimize::{OptimizeRequest, optimize};
+use crate::request::{RequestControl, UNCONTROLLED};
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+
+const AFTER: &str = "\
+Without a plan, the best one is deployed. Nothing is started: scripts, docker compose, Kubernetes, Dynamo and Slurm files \
+are written with --emit, or one of them is printed with --print.
+
+Examples:
+  mantile-opt deploy --model Llama-3.1-8B --hardware 1xh100
+  mantile-opt deploy --model DeepSeek-V3 --hardware 2x8xh200 --runtime sglang --emit launch
+  mantile-opt deploy --model Qwen3-32B --hardware 4xl40s --tp 4 --print kubernetes.yaml | kubectl apply -f -
+  mantile-opt deploy --plan-from answer.json --pick front/7 --emit launch";
+
+/// The flags of `deploy`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub struct Deploy {
+    /// The problem.
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    /// The deployment.
+    #[command(flatten)]
+    pub deployment: Deployment,
+    /// A file with the deployment.
+    #[command(flatten)]
+    pub saved: SavedPlan,
+    /// Print one file instead of the commands, e.g. server.sh or kubernetes.yaml
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub print: Option<String>,
+    /// Where the files are written.
+    #[command(flatten)]
+    pub emit: EmitArgs,
+    /// The output flags.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl Deploy {
+    /// Resolves the problem, and the best plan where none is given, and writes its launch.
+    ///
+    /// # Errors
+    /// The problem is faulty, or the output cannot be written.
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
+        self.problem.save(catalog, &scenario)?;
+        let given = scenario.deployment.as_ref().is_some_and(Deployment::is_stated);
+        let launch = if given {
+            estimate(catalog, &EstimateRequest { scenario, command: None }, &UNCONTROLLED)?.launch
+        } else {
+            let request = OptimizeRequest { scenario, max_front_points: Some(0), ..OptimizeRequest::default() };
+            let search = |control: &RequestControl| optimize(catalog, &request, control);
+            super::deadline::with_deadline(None, search)?.launch
+        };
+        let Some(launch) = launch else {
+            let fix = "omit `deploy` to see why, with what would change it";
+            let found = "no deployment that meets the limits";
+            return Err(Error::new("deploy", found, "a feasible problem", fix).into());
+        };
+        self.emit.write([(None, &launch)])?;
+        self.output.write(&self.text(&launch)?)?;
+        Ok(if launch.runs() { ExitStatus::Success } else { ExitStatus::Infeasible })
+    }
+
+    fn text(&self, launch: &LaunchReport) -> Result<String, CliError> {
+        if let Some(path) = &self.print {
+            let known: Vec<&str> = launch.files.iter().map(|file| file.path.as_str()).collect();
+            let file = launch.file(path).ok_or_else(|| {
+                let found = format!("`{path}`, which this launch does not have");
+                Error::new("print", found, format!("one of {}", known.join(", ")), "name one of these files")
+            })?;
+            return Ok(file.text.clone());
+        }
+        match self.output.format() {
+            OutputFormat::Table => Ok(table(launch)),
+            OutputFormat::Json => Ok(json(launch)),
+            OutputFormat::Csv => csv(
+                &["worker", "replicas", "devices", "hosts", "command"],
+                launch.workers.iter().map(|worker| {
+                    let counts = [worker.replicas, worker.devices, worker.hosts].map(|count| count.to_string());
+                    [vec![worker.name.clone()], counts.to_vec(), vec![worker.command.clone()]].concat()
+                }),
+            ),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Launch files in a folder.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::CliError;
+use super::output::json;
+use crate::report::launch::LaunchReport;
+use crate::spec::error::Error;
+use crate::store::file;
+
+/// Where launch files are written.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct EmitArgs {
+    /// Write the launch files into a folder: scripts, docker compose, Kubernetes, Dynamo, Slurm, benchmarks
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub emit: Option<PathBuf>,
+}
+
+/// The list of the files of a folder.
+#[derive(Debug, Deserialize, Serialize)]
+struct Manifest {
+    /// The version of the program.
+    written_by: String,
+    /// Paths of the files, this one aside.
+    files: Vec<String>,
+}
+
+/// Name of the list.
+const MANIFEST: &str = "files.json";
+
+impl EmitArgs {
+    /// Writes the files of launches, each in its folder below; files of an earlier run that are not written again are
+    /// removed.
+    ///
+    /// # Errors
+    /// There is nothing to launch, the folder has files of others, or it cannot be written.
+    pub fn write<'a>(
+        &self,
+        launches: impl IntoIterator<Item = (Option<String>, &'a LaunchReport)>,
+    ) -> Result<(), CliError> {
+        let Some(folder) = &self.emit else { return Ok(()) };
+        let mut files = Vec::new();
+        for (below, launch) in launches {
+            if let Some(first) = launch.unsupported.first() {
+                let fix = "choose another plan, --runtime or --weight-format, or omit --emit";
+                let expected = "a plan that the runtime's options express";
+                return Err(Error::new("emit", format!("{first} ({})", launch.runtime), expected, fix).into());
+            }
+            let name = |path: &str| below.as_ref().map_or(path.to_owned(), |below| format!("{below}/{path}"));
+            files.extend(launch.files.iter().map(|file| (name(&file.path), file.text.as_str())));
+        }
+        if files.is_empty() {
+            let fix = "omit --emit, or relax the limits until there is a deployment";
+            return Err(Error::new("emit", "no deployment", "a deployment to launch", fix).into());
+        }
+        let earlier = earlier(folder)?;
+        for stale in earlier.iter().filter(|path| !files.iter().any(|(known, _)| known == *path)) {
+            file::remove(&folder.join(stale))?;
+        }
+        for (path, text) in &files {
+            file::write_in_folder(&folder.join(path), text)?;
+        }
+        let paths = files.into_iter().map(|(path, _)| path).collect();
+        let manifest = Manifest { written_by: env!("CARGO_PKG_VERSION").to_owned(), files: paths };
+        Ok(file::write(&folder.join(MANIFEST), &json(&manifest))?)
+    }
+}
+
+/// The files of an earlier run in a folder.
+///
+/// # Errors
+/// It has files, and they are not of this program.
+fn earlier(folder: &Path) -> Result<Vec<String>, Error> {
+    let list = folder.join(MANIFEST);
+    if list.exists() {
+        let manifest: Manifest = crate::spec::text::from_json(&file::read(&list)?, "a list of launch files")?;
+        // Only names below the folder are ours.
+        let below = |path: &String| Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        return Ok(manifest.files.into_iter().filter(below).collect());
+    }
+    if folder.exists() && !file::is_empty_folder(folder)? {
+        let found = format!("`{}` has other files", folder.display());
+        return Err(Error::new("emit", found, "a new or empty folder", "choose another folder"));
+    }
+    Ok(vec![])
+}

@@ -1,0 +1,284 @@
+//! From launch commands back to a plan: the runtime, the pools with their degrees, and the settings that a price rests
+//! on.
+
+use super::read::{Leftover, LeftoverReason, ReadCommand, read};
+use super::settings::{SettingValue, Settings};
+use super::shell::Process;
+use crate::spec::deployment::{DecodeDegrees, Degrees, Deployment, PrefillDegrees};
+use crate::spec::error::Error;
+use crate::spec::launch::{Launch, Setting};
+use crate::spec::option_table::OptionTable;
+use crate::spec::scenario::Scenario;
+
+/// A runtime's launch with its options.
+pub type KnownLaunch = (Launch, OptionTable);
+
+/// A process of a launch as read.
+#[derive(Clone, Debug)]
+pub struct ReadProcess {
+    /// The process.
+    pub process: Process,
+    /// Its settings, and what was not read.
+    pub read: ReadCommand,
+}
+
+/// A launch as read: one runtime, one or more processes.
+#[derive(Clone, Debug)]
+pub struct ReadLaunch<'a> {
+    /// The runtime.
+    pub known: &'a KnownLaunch,
+    /// The processes that serve the model.
+    pub processes: Vec<ReadProcess>,
+}
+
+/// The words after the program of a process, where it starts the runtime of `known`.
+fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<&'a [String]> {
+    let words = &process.words;
+    let dynamo = launch.dynamo.iter().map(|dynamo| &dynamo.program);
+    let programs = [&table.program].into_iter().chain(&launch.other_programs).chain(dynamo);
+    let file_name = |word: &String| word.rsplit(['/', '\\']).next().unwrap_or(word).to_owned();
+    let python = |word: &str| word.starts_with("python");
+    for program in programs {
+        let same = |(at, (word, known)): (usize, (&String, &String))| {
+            let plain = if at == 0 { file_name(word) } else { word.clone() };
+            plain == *known || at == 0 && file_name(known) == plain || python(&plain) && python(known)
+        };
+        if words.len() >= program.len() && words.iter().zip(program).enumerate().all(same) {
+            return Some(&words[program.len()..]);
+        }
+    }
+    let repository = |image: &str| image.rsplit_once(':').map_or(image, |(name, _)| name).to_owned();
+    let ours = |image: &str| launch.images.iter().any(|known| repository(&known.image) == repository(image));
+    if process.image.as_deref().is_some_and(ours) && words[0].starts_with('-') {
+        return Some(words);
+    }
+    let runs = ["docker", "podman"].contains(&words[0].as_str()) && words.get(1).is_some_and(|word| word == "run");
+    let at = words.iter().position(|word| ours(word)).filter(|_| runs)?;
+    let rest = &words[at + 1..];
+    let named = rest.len() >= table.program.len() && rest.iter().zip(&table.program).all(|(a, b)| a == b);
+    Some(if named { &rest[table.program.len()..] } else { rest })
+}
+
+/// Flags of Dynamo's module in the words of the runtime.
+fn without_dynamo(launch: &Launch, process: &Process, words: &[String]) -> (Vec<String>, Option<String>) {
+    let Some(dynamo) = launch.dynamo.as_ref().filter(|dynamo| process.words.starts_with(&dynamo.program)) else {
+        return (words.to_vec(), None);
+    };
+    let (mut own, mut role) = (words.to_vec(), None);
+    let named = |key: &str| dynamo.flags.get(key).filter(|flag| !flag.is_empty());
+    if let Some(at) = named("role").and_then(|flag| own.iter().position(|word| word == flag)) {
+        role = own.get(at + 1).cloned();
+        own.drain(at..(at + 2).min(own.len()));
+    }
+    if let Some(at) = named("positional").and_then(|flag| own.iter().position(|word| word == flag)) {
+        own.remove(at);
+    }
+    (own, role)
+}
+
+/// Reads processes: those that start a known runtime.
+///
+/// # Errors
+/// None of them does, or they start different runtimes.
+pub fn read_launch<'a>(known: &'a [KnownLaunch], processes: &[Process]) -> Result<ReadLaunch<'a>, Error> {
+    let mut found: Vec<(&KnownLaunch, ReadProcess)> = Vec::new();
+    for process in processes.iter().filter(|process| !process.words.is_empty()) {
+        let fits = |one: &&KnownLaunch| arguments(one, process).is_some();
+        let Some(one) = known.iter().find(fits) else { continue };
+        let words = arguments(one, process).unwrap_or_default();
+        let (words, role) = without_dynamo(&one.0, process, words);
+        let mut read = read(&one.0, &one.1, &process.environment, &words);
+        if let Some(role) = role.filter(|role| role != "agg") {
+            read.settings.set(Setting::Role, SettingValue::Word(role));
+        }
+        found.push((one, ReadProcess { process: process.clone(), read }));
+    }
+    // A router of the same package has none of a worker's words.
+    let serves = |(_, one): &(&KnownLaunch, ReadProcess)| {
+        one.read.settings.get(Setting::Model).is_some() && !one.read.settings.is_on(Setting::Follower)
+    };
+    let programs = || {
+        let names: Vec<String> = known.iter().map(|(_, table)| format!("`{} …`", table.program.join(" "))).collect();
+        names.join(", ")
+    };
+    let fault = |found: &str| {
+        let fix = "pass the whole command, a script, or a manifest whose containers have commands";
+        Error::new("command", found, format!("a launch command: {}", programs()), fix)
+    };
+    let Some(first) = found.iter().find(|one| serves(one)).map(|(known, _)| *known) else {
+        return Err(fault(if found.is_empty() { "no command of a known runtime" } else { "a command without a model" }));
+    };
+    if found.iter().any(|(known, _)| known.0.id != first.0.id) {
+        return Err(fault("commands of several runtimes"));
+    }
+    let processes = found.into_iter().filter(serves).map(|(_, process)| process).collect();
+    Ok(ReadLaunch { known: first, processes })
+}
+
+/// A pool as read.
+#[derive(Clone, Debug)]
+struct ReadPool {
+    role: String,
+    degrees: Degrees,
+    replicas: u64,
+}
+
+impl ReadLaunch<'_> {
+    /// The settings of the first process, which all share but for degrees and roles.
+    fn first(&self) -> &Settings {
+        &self.processes[0].read.settings
+    }
+
+    /// What was not read, with its place.
+    pub fn leftovers(&self) -> impl Iterator<Item = (&str, &Leftover)> {
+        self.processes
+            .iter()
+            .flat_map(|one| one.read.leftovers.iter().map(move |left| (one.process.place.as_str(), left)))
+    }
+
+    /// The scenario with what the commands set; fields of `given` take precedence.
+    ///
+    /// # Errors
+    /// The processes do not make a deployment.
+    pub fn scenario(&self, given: Scenario, layers: Option<u64>) -> Result<Scenario, Error> {
+        let settings = self.first();
+        let word = |setting| settings.word(setting).map(str::to_owned);
+        let real = |setting| match settings.get(setting) {
+            Some(SettingValue::Real(value)) => Some(*value),
+            Some(SettingValue::Count(count)) => Some(*count as f64),
+            _ => None,
+        };
+        let draft = word(Setting::DraftMethod).or(word(Setting::DraftModel));
+        let read = Scenario {
+            model: word(Setting::Model),
+            runtime: Some(self.known.0.id.clone()),
+            weight_format: word(Setting::WeightFormat),
+            kv_format: word(Setting::KvFormat),
+            max_num_batched_tokens: settings.count(Setting::TokenBudget),
+            max_num_seqs: settings.count(Setting::MaxSequences),
+            gpu_memory_utilization: real(Setting::MemoryShare),
+            draft_tokens: settings.count(Setting::DraftTokens).filter(|_| draft.is_some()),
+            draft,
+            ..Scenario::default()
+        };
+        let deployment = given.deployment.clone().unwrap_or_default().or(self.deployment(layers)?);
+        Ok(Scenario { deployment: Some(deployment), ..given.or(read) })
+    }
+
+    /// The plan of the commands; `layers` are those of the model.
+    fn deployment(&self, layers: Option<u64>) -> Result<Deployment, Error> {
+        let mut pools: Vec<ReadPool> = Vec::new();
+        for one in &self.processes {
+            let settings = &one.read.settings;
+            let role = settings.word(Setting::Role).unwrap_or("aggregated").to_owned();
+            let degrees = degrees(settings);
+            let replicas = one.process.replicas.unwrap_or(1);
+            match pools.iter_mut().find(|pool| pool.role == role) {
+                Some(pool) if pool.degrees == degrees => pool.replicas += replicas,
+                Some(pool) => {
+                    let found = format!("{} workers with different degrees", pool.role);
+                    let fix = "pass the commands of like workers";
+                    return Err(Error::new("command", found, "like workers in each pool", fix));
+                }
+                None => pools.push(ReadPool { role, degrees, replicas }),
+            }
+        }
+        let of = |role: &str| {
+            let pool = pools.iter().find(|pool| pool.role == role)?;
+            Some(Degrees { replicas: Some(pool.replicas), ..pool.degrees.clone() })
+        };
+        let plan = host_part(self.first(), layers).map(|host| {
+            let both = of("aggregated").unwrap_or_default();
+            format!("{}, host {host}", one_line(&both))
+        });
+        let both = of("aggregated").filter(|_| plan.is_none()).unwrap_or_default();
+        Ok(Deployment {
+            both,
+            prefill: of("prefill").map(PrefillDegrees::from).unwrap_or_default(),
+            decode: of("decode").map(DecodeDegrees::from).unwrap_or_default(),
+            plan,
+            offload_part: None,
+        })
+    }
+}
+
+/// The degrees of a process.
+fn degrees(settings: &Settings) -> Degrees {
+    let count = |setting| settings.count(setting).filter(|degree| *degree > 1);
+    let shares = match settings.get(Setting::TensorSplit) {
+        Some(SettingValue::Counts(counts)) => counts.clone(),
+        _ => vec![],
+    };
+    let tensor = settings.word(Setting::SplitMode) == Some("tensor");
+    let ranks = count(Setting::Ranks);
+    let dp = match (count(Setting::Dp), ranks) {
+        (Some(dp), _) => Some(dp),
+        (None, Some(ranks)) if settings.is_on(Setting::AttentionDp) => Some(ranks),
+        (None, _) => None,
+    };
+    let tp = count(Setting::Tp)
+        .or(ranks.map(|ranks| ranks / dp.unwrap_or(1)))
+        .or((tensor && shares.len() > 1).then_some(shares.len() as u64))
+        .filter(|tp| *tp > 1);
+    let layered = (!tensor && shares.len() > 1).then_some(shares.len() as u64);
+    let (pp, cp) = (count(Setting::Pp).or(layered), count(Setting::Cp));
+    let all = tp.unwrap_or(1) * cp.unwrap_or(1) * dp.unwrap_or(1);
+    let ep = count(Setting::Ep).or(settings.is_on(Setting::ExpertParallel).then_some(all).filter(|ep| *ep > 1));
+    let stages = match settings.get(Setting::StageLayers) {
+        Some(SettingValue::Counts(counts)) => Some(counts.clone()),
+        _ => layered.map(|_| shares),
+    };
+    Degrees {
+        tp,
+        pp,
+        dp,
+        cp,
+        dcp: count(Setting::Dcp),
+        ep,
+        stages: stages.map(|stages| stages.into_iter().map(|layers| layers as u32).collect()),
+        ..Degrees::default()
+    }
+}
+
+/// The part of the model that the commands put into host memory, as a plan writes it.
+fn host_part(settings: &Settings, layers: Option<u64>) -> Option<String> {
+    let stages = degrees(settings).pp.unwrap_or(1);
+    if let Some(experts) = settings.count(Setting::HostExperts).filter(|count| *count > 0) {
+        return Some(format!("experts {experts}"));
+    }
+    if let Some(listed) = settings.word(Setting::HostExpertLayers) {
+        return Some(format!("experts {}", (listed.split('|').count() as u64).div_ceil(stages)));
+    }
+    let on_device: u64 = settings.word(Setting::GpuLayers)?.parse().ok()?;
+    let hosted = layers?.saturating_sub(on_device);
+    (hosted > 0).then(|| format!("layers {}", hosted.div_ceil(stages)))
+}
+
+/// Aggregated replicas in the notation of a plan.
+fn one_line(both: &Degrees) -> String {
+    let degrees = [("tp", both.tp), ("pp", both.pp), ("dp", both.dp), ("ep", both.ep)];
+    let parts = degrees.into_iter().filter_map(|(name, degree)| {
+        let cut = both.stages.as_ref().filter(|_| name == "pp").map_or(String::new(), |stages| {
+            let stages: Vec<String> = stages.iter().map(u32::to_string).collect();
+            format!("[{}]", stages.join(","))
+        });
+        degree.map(|degree| format!("{name}{degree}{cut}"))
+    });
+    let parts: Vec<String> = parts.collect();
+    let plan = if parts.is_empty() { "tp1".to_owned() } else { parts.join(" ") };
+    format!("{} x {plan}", both.replicas.unwrap_or(1))
+}
+
+impl LeftoverReason {
+    /// The reason in words.
+    pub fn words(&self, runtime: &str) -> String {
+        match self {
+            LeftoverReason::Unknown { nearest: Some(nearest) } => {
+                format!("{runtime} does not know it; the nearest that it knows is {nearest}")
+            }
+            LeftoverReason::Unknown { nearest: None } => format!("{runtime} does not know it"),
+            LeftoverReason::BadValue { expected } => format!("expected {expected}"),
+            LeftoverReason::NoEffect => "it does not change the prediction".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What the templates of launch files see.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::command::{LaunchCommand, Word};
+use super::deployment::{Deployed, Surroundings, Worker};
+use super::settings::Variable;
+use super::slots::{Slot, first_port, first_transfer_port, slots};
+use crate::spec::text::shell_word;
+
+/// Folder of a model in a container.
+pub const MODEL_FOLDER: &str = "/model";
+/// Folder of settings files in a container.
+const SETTINGS_FOLDER: &str = "/etc/mantile";
+
+/// An option in all its forms.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OptionText {
+    /// Its words, as a container takes them.
+    pub words: Vec<String>,
+    /// Its words, as a shell reads them.
+    pub shell: String,
+    /// The reason for it.
+    pub why: String,
+}
+
+/// A variable of the environment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariableText {
+    /// Its name.
+    pub name: String,
+    /// Its value, as a shell reads it.
+    pub shell: String,
+    /// Its value in a container.
+    pub words: String,
+}
+
+/// A command in all its forms.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CommandText {
+    /// The program, as a shell reads it.
+    pub program: String,
+    /// The program's words.
+    pub program_words: Vec<String>,
+    /// The options.
+    pub options: Vec<OptionText>,
+    /// Environment variables.
+    pub environment: Vec<VariableText>,
+    /// Text of its YAML file, if it has one.
+    pub yaml: Option<String>,
+    /// Names of the variables in it.
+    pub variables: Vec<String>,
+}
+
+/// A word in a container of Kubernetes, or of docker compose where values are known.
+fn contained(word: &Word, model: &str) -> String {
+    match word {
+        Word::Text(text) => text.clone(),
+        Word::Variable(variable, [before, after]) => {
+            let value = match variable {
+                Variable::Model => model.to_owned(),
+                Variable::HostRank => "$(LWS_WORKER_INDEX)".to_owned(),
+                Variable::FirstHost => "$(LWS_LEADER_ADDRESS)".to_owned(),
+                Variable::Address => "$(POD_IP)".to_owned(),
+                Variable::Host | Variable::Port | Variable::FirstDpRank | Variable::TransferPort => {
+                    format!("$({})", variable.name())
+                }
+            };
+            format!("{before}{value}{after}")
+        }
+    }
+}
+
+impl CommandText {
+    /// The forms of a command. In a container its YAML file and a model of the user lie in folders of their own.
+    pub fn new(command: &LaunchCommand, yaml_name: &str, model: &str, contained_in: bool) -> CommandText {
+        let moved = |word: &Word| match word {
+            Word::Text(text) if contained_in && text == yaml_name => {
+                Word::Text(format!("{SETTINGS_FOLDER}/{yaml_name}"))
+            }
+            other => other.clone(),
+        };
+        let mut variables = Vec::new();
+        for word in command.words().chain(command.environment.iter().map(|(_, word)| word.clone())) {
+            if let Word::Variable(variable, _) = word {
+                variables.push(variable.name().to_owned());
+            }
+        }
+        let options = command.options.iter().map(|option| {
+            let words: Vec<Word> = option.words.iter().map(moved).collect();
+            OptionText {
+                shell: words.iter().map(Word::shell).collect::<Vec<_>>().join(" "),
+                words: words.iter().map(|word| contained(word, model)).collect(),
+                why: option.why.clone(),
+            }
+        });
+        let environment = command.environment.iter().map(|(name, word)| VariableText {
+            name: name.clone(),
+            shell: word.shell(),
+            words: contained(word, model),
+        });
+        CommandText {
+            program: command.program.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+            program_words: command.program.clone(),
+            options: options.collect(),
+            environment: environment.collect(),
+            yaml: (!command.yaml.is_empty()).then(|| yaml(&command.yaml)),
+            variables,
+        }
+    }
+
+    /// The command in one line.
+    pub fn line(&self) -> String {
+        let environment = self.environment.iter().map(|one| format!("{}={}", one.name, one.shell));
+        let options = self.options.iter().map(|option| option.shell.clone());
+        environment.chain([self.program.clone()]).chain(options).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Dotted paths as nested objects.
+pub fn nested(entries: &[(String, Value)]) -> Map<String, Value> {
+    let mut all = Map::new();
+    for (path, value) in entries {
+        match path.split_once('.') {
+            None => {
+                all.insert(path.clone(), value.clone());
+            }
+            Some((outer, inner)) => {
+                let object = all.entry(outer).or_insert_with(|| Value::Object(Map::new()));
+                if let Value::Object(object) = object {
+                    object.extend(nested(&[(inner.to_owned(), value.clone())]));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The text of a YAML file: objects in blocks, other values as JSON.
+fn yaml(entries: &[(String, Value)]) -> String {
+    let mut text = String::new();
+    for (key, value) in &nested(entries) {
+        match value {
+            Value::Object(object) => {
+                text.push_str(&format!("{key}:\n"));
+                object.iter().for_each(|(key, value)| text.push_str(&format!("  {key}: {value}\n")));
+            }
+            value => text.push_str(&format!("{key}: {value}\n")),
+        }
+    }
+    text
+}
+
+/// The processes of a pool.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkerText {
+    /// Its name.
+    pub name: String,
+    /// `aggregated`, `prefill` or `decode`.
+    pub role: String,
+    /// Number of replicas or workers.
+    pub replicas: u64,
+    /// Devices of each.
+    pub devices: u64,
+    /// Devices of each on one host.
+    pub devices_per_host: u64,
+    /// Hosts of each.
+    pub hosts: u64,
+    /// Degrees above 1.
+    pub label: String,
+    /// Port of its first replica in scripts.
+    pub port: u64,
+    /// Port for transfers of its first replica.
+    pub transfer_port: u64,
+    /// Its command in a script.
+    pub script: CommandText,
+    /// The same on further hosts.
+    pub script_follower: Option<CommandText>,
+    /// Its command in a container.
+    pub container: CommandText,
+    /// The same on further hosts.
+    pub container_follower: Option<CommandText>,
+    /// Data-parallel ranks of a host, where they are counted by host.
+    pub local_dp: u64,
+    /// Its replicas in their places.
+    pub slots: Vec<SlotText>,
+}
+
+/// A replica in its place.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlotText {
+    /// The place.
+    #[serde(flatten)]
+    pub slot: Slot,
+    /// Its devices on each host.
+    pub device_ids: Vec<String>,
+}
+
+/// The pools of a deployment; `model` is the path of a model of the user in a container.
+pub fn workers(deployed: &Deployed, model: &str) -> Vec<WorkerText> {
+    let slots = slots(deployed);
+    let pool = |(at, worker): (usize, &Worker)| {
+        let yaml_name = format!("{}.yaml", worker.name);
+        let text = |command: &LaunchCommand, inside| CommandText::new(command, &yaml_name, model, inside);
+        let of = |surroundings| text(&deployed.leader(worker, surroundings), surroundings == Surroundings::Container);
+        let follower = |surroundings| {
+            let command = deployed.follower(worker, surroundings);
+            command.map(|command| text(&command, surroundings == Surroundings::Container))
+        };
+        let own = slots.iter().filter(|slot| slot.worker == worker.name);
+        WorkerText {
+            name: worker.name.clone(),
+            role: format!("{:?}", worker.role).to_lowercase(),
+            replicas: worker.replicas,
+            devices: worker.devices,
+            devices_per_host: worker.devices.div_ceil(worker.hosts),
+            hosts: worker.hosts,
+            label: worker.label.clone(),
+            port: first_port(deployed, at),
+            transfer_port: first_transfer_port(deployed, at),
+            script: of(Surroundings::Script),
+            script_follower: follower(Surroundings::Script),
+            container: of(Surroundings::Container),
+            container_follower: follower(Surroundings::Container),
+            local_dp: worker.local_dp(),
+            slots: own.map(|slot| SlotText { slot: slot.clone(), device_ids: slot.device_ids() }).collect(),
+        }
+    };
+    deployed.workers.iter().enumerate().map(pool).collect()
+}

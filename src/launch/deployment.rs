@@ -1,0 +1,194 @@
+//! The processes of a deployment: for each pool its command, on the first host of a replica and on further ones.
+
+use super::command::{LaunchCommand, command};
+use super::settings::{LaunchModel, SettingValue, Settings, Variable, settings};
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::problem::Problem;
+use crate::spec::launch::{ContainerImage, Launch, Setting};
+use crate::spec::option_table::OptionTable;
+
+/// Where a process listens, and who sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surroundings {
+    /// A command line by itself: the runtime's own address and port.
+    Bare,
+    /// A script: address and port are variables.
+    Script,
+    /// A container: every address, and the runtime's port.
+    Container,
+}
+
+/// The processes of a pool.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// Its name among the pools: `server`, `prefill`, `decode`, with a number where one is not enough.
+    pub name: String,
+    /// Its role.
+    pub role: PoolRole,
+    /// Number of replicas or workers.
+    pub replicas: u64,
+    /// Devices of each.
+    pub devices: u64,
+    /// Hosts of each.
+    pub hosts: u64,
+    /// Degrees above 1, as a label.
+    pub label: String,
+    /// Concurrent requests of each.
+    pub concurrency: u64,
+    leader: Settings,
+    follower: Option<Settings>,
+}
+
+impl Worker {
+    /// Attention data-parallel ranks of a host, where the runtime counts them by host; else 1.
+    pub fn local_dp(&self) -> u64 {
+        self.leader.count(Setting::LocalDp).unwrap_or(1)
+    }
+
+    /// The settings of its first host.
+    pub fn settings(&self) -> &Settings {
+        &self.leader
+    }
+}
+
+/// A deployment to launch.
+#[derive(Clone, Debug)]
+pub struct Deployed<'a> {
+    /// The runtime's launch.
+    pub launch: &'a Launch,
+    /// The options of the runtime.
+    pub table: &'a OptionTable,
+    /// The container image for the devices, if one is known.
+    pub image: Option<&'a ContainerImage>,
+    /// The processes of each pool.
+    pub workers: Vec<Worker>,
+    /// Devices of a host.
+    pub devices_per_host: u64,
+}
+
+impl<'a> Deployed<'a> {
+    /// The processes of a candidate.
+    pub fn new(
+        (launch, table): (&'a Launch, &'a OptionTable),
+        problem: &Problem,
+        candidate: &Candidate,
+        model: &LaunchModel,
+    ) -> Deployed<'a> {
+        let vendor = problem.cluster.device.vendor.name();
+        let image = launch.images.iter().find(|image| image.vendors.iter().any(|known| known == vendor));
+        let devices_per_host = problem.cluster.devices_per_node.max(1);
+        let mut workers: Vec<Worker> = Vec::new();
+        for pool in &candidate.pools {
+            let all = settings(problem, candidate, pool, model);
+            let mut worker = worker(launch, pool, all, devices_per_host);
+            let number = 1 + workers.iter().filter(|known| known.role == pool.role).count();
+            if number > 1 {
+                worker.name = format!("{}-{number}", worker.name);
+            }
+            workers.push(worker);
+        }
+        Deployed { launch, table, image, workers, devices_per_host }
+    }
+
+    /// Devices in use.
+    pub fn devices(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.replicas * worker.devices).sum()
+    }
+
+    /// Whether one host has all of it.
+    pub fn is_on_one_host(&self) -> bool {
+        self.devices() <= self.devices_per_host
+    }
+
+    /// The command of the first host of a worker.
+    pub fn leader(&self, worker: &Worker, surroundings: Surroundings) -> LaunchCommand {
+        self.command(worker, &worker.leader, surroundings)
+    }
+
+    /// The command of its further hosts, if there are any.
+    pub fn follower(&self, worker: &Worker, surroundings: Surroundings) -> Option<LaunchCommand> {
+        worker.follower.as_ref().map(|settings| self.command(worker, settings, surroundings))
+    }
+
+    fn command(&self, worker: &Worker, settings: &Settings, surroundings: Surroundings) -> LaunchCommand {
+        let mut settings = settings.clone();
+        let listens = match surroundings {
+            Surroundings::Bare => None,
+            Surroundings::Script => Some([Variable::Host, Variable::Port].map(SettingValue::Variable)),
+            Surroundings::Container => {
+                let port = SettingValue::Count(u64::from(self.launch.port));
+                Some([SettingValue::Word("0.0.0.0".into()), port])
+            }
+        };
+        if let Some([address, port]) = listens {
+            settings.set(Setting::Address, address);
+            settings.set(Setting::Port, port);
+        }
+        let plain = command(self.launch, self.table, &settings);
+        if plain.yaml.is_empty() {
+            return plain;
+        }
+        settings.set(Setting::YamlFile, SettingValue::Word(format!("{}.yaml", worker.name)));
+        command(self.launch, self.table, &settings)
+    }
+
+    /// Plan settings for which the runtime has no option, each once.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing: Vec<String> =
+            self.workers.iter().flat_map(|worker| self.leader(worker, Surroundings::Bare).missing).collect();
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+}
+
+/// The processes of a pool with the settings of its plan.
+fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: u64) -> Worker {
+    let devices = pool.plan.devices();
+    let hosts = devices.div_ceil(devices_per_host);
+    let name = match pool.role {
+        PoolRole::Aggregated => "server",
+        PoolRole::Prefill => "prefill",
+        PoolRole::Decode => "decode",
+    };
+    let mut worker = Worker {
+        name: name.to_owned(),
+        role: pool.role,
+        replicas: pool.replicas,
+        devices,
+        hosts,
+        label: pool.plan.label(),
+        concurrency: pool.concurrency,
+        leader,
+        follower: None,
+    };
+    if hosts > 1 {
+        spread(launch, &mut worker, pool, devices_per_host);
+    }
+    worker
+}
+
+/// Adds what the hosts of a replica need to find each other. Attention data-parallel ranks that fit in a host are
+/// processes of their own where the runtime starts them so; other ranks are one group over all hosts.
+fn spread(launch: &Launch, worker: &mut Worker, pool: &PoolPlan, devices_per_host: u64) {
+    use SettingValue::{Count, On};
+    let (plan, hosts) = (&pool.plan, worker.hosts);
+    let by_rank = launch.settings.iter().any(|option| option.setting == Setting::LocalDp);
+    let ranks = by_rank && plan.dp > 1 && plan.devices() / plan.dp <= devices_per_host;
+    let mut follower = worker.leader.clone();
+    for settings in [&mut worker.leader, &mut follower] {
+        if ranks {
+            settings.set(Setting::LocalDp, Count(plan.dp.div_ceil(hosts)));
+            settings.set(Setting::DpAddress, SettingValue::Variable(Variable::FirstHost));
+        } else {
+            settings.set(Setting::Hosts, Count(hosts));
+            settings.set(Setting::HostRank, SettingValue::Variable(Variable::HostRank));
+            settings.set(Setting::FirstHost, SettingValue::Variable(Variable::FirstHost));
+        }
+    }
+    if ranks {
+        follower.set(Setting::FirstDpRank, SettingValue::Variable(Variable::FirstDpRank));
+    }
+    follower.set(Setting::Follower, On(true));
+    worker.follower = Some(follower);
+}

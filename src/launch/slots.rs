@@ -1,0 +1,79 @@
+//! The hosts and devices of every replica of a deployment.
+
+use serde::Serialize;
+
+use super::deployment::Deployed;
+
+/// A replica in its place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Slot {
+    /// Name of its pool.
+    pub worker: String,
+    /// Its number in the pool, from 0.
+    pub replica: u64,
+    /// Numbers of its hosts, the first one first.
+    pub hosts: Vec<u64>,
+    /// Its first device on each host.
+    pub first_device: u64,
+    /// Its devices on each host.
+    pub devices: u64,
+    /// The port on which it listens, on its first host.
+    pub port: u64,
+    /// The port for transfers of KV caches.
+    pub transfer_port: u64,
+}
+
+impl Slot {
+    /// Its devices on each host, as numbers with commas.
+    pub fn device_ids(&self) -> Vec<String> {
+        (self.first_device..self.first_device + self.devices).map(|device| device.to_string()).collect()
+    }
+}
+
+/// Ports between the pools of a deployment.
+const POOL_PORTS: u64 = 100;
+/// Ports between the transfers of two replicas: more than a replica has data-parallel ranks on a host.
+pub const TRANSFER_PORTS: u64 = 64;
+
+/// The first port of a pool: the runtime's own, or one after the router's.
+pub fn first_port(deployed: &Deployed, pool: usize) -> u64 {
+    let own = u64::from(deployed.launch.port);
+    let routed = deployed.workers.iter().map(|worker| worker.replicas).sum::<u64>() > 1;
+    if routed { own + POOL_PORTS * (pool as u64 + 1) } else { own }
+}
+
+/// The first port for transfers of a pool.
+pub fn first_transfer_port(deployed: &Deployed, pool: usize) -> u64 {
+    let before: u64 = deployed.workers[..pool].iter().map(|worker| worker.replicas).sum();
+    u64::from(deployed.launch.transfer_port.unwrap_or_default()) + before * TRANSFER_PORTS
+}
+
+/// Every replica in its place: whole hosts for replicas that need several, the next free devices for the others.
+pub fn slots(deployed: &Deployed) -> Vec<Slot> {
+    let each = deployed.devices_per_host;
+    let mut slots = Vec::new();
+    let (mut host, mut used) = (0, 0);
+    for (pool, worker) in deployed.workers.iter().enumerate() {
+        for replica in 0..worker.replicas {
+            if used > 0 && (worker.hosts > 1 || used + worker.devices > each) {
+                (host, used) = (host + 1, 0);
+            }
+            let devices = worker.devices.div_ceil(worker.hosts);
+            slots.push(Slot {
+                worker: worker.name.clone(),
+                replica,
+                hosts: (host..host + worker.hosts).collect(),
+                first_device: used,
+                devices,
+                port: first_port(deployed, pool) + replica,
+                transfer_port: first_transfer_port(deployed, pool) + replica * TRANSFER_PORTS,
+            });
+            if worker.hosts > 1 {
+                host += worker.hosts;
+            } else {
+                used += worker.devices;
+            }
+        }
+    }
+    slots
+}

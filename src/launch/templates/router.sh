@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Spreads the requests over the workers: {{ router.package }}.
+# Written by mantile-opt {{ written_by }} for {{ runtime }} {{ runtime_version }}. Plan: {{ plan }}
+set -euo pipefail
+cd "$(dirname "$0")"
+export HOST="${HOST:-127.0.0.1}"
+export PORT="${PORT:-{{ router.port }}}"
+{%- if not one_host %}
+{%- for host in range(hosts) %}
+: "${HOST_{{ host }}:?address of host {{ host }}}"
+{%- endfor %}
+{%- if router.files %}
+folder="$(mktemp -d)"
+{%- for file in router.files %}
+text="$(<{{ file.name }})"
+{%- for host in range(hosts) %}
+text="${text//'${HOST_{{ host }}}'/$HOST_{{ host }}}"
+{%- endfor %}
+printf '%s\n' "$text" >"$folder/{{ file.name }}"
+{%- endfor %}
+cd "$folder"
+{%- endif %}
+{%- endif %}
+exec {{ router.command }}

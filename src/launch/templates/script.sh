@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# {{ title }}: {{ worker.name }}, {{ worker.label }} on {{ worker.devices }} devices.
+# Written by mantile-opt {{ written_by }} for {{ runtime }} {{ runtime_version }}. Plan: {{ plan }}
+# Problem: mantile-opt {{ flags }}
+{%- if worker.hosts > 1 %}
+# Run it on each of the {{ worker.hosts }} hosts of a replica: HOST_RANK=0 to {{ worker.hosts - 1 }}; FIRST_HOST is the address of rank 0.
+{%- endif %}
+{%- if worker.replicas > 1 %}
+# {{ worker.replicas }} like replicas: REPLICA=0 to {{ worker.replicas - 1 }}.
+{%- endif %}
+set -euo pipefail
+export HOST="${HOST:-127.0.0.1}"
+REPLICA="${REPLICA:-0}"
+export PORT="${PORT:-$(({{ worker.port }} + REPLICA))}"
+{%- if "MODEL" in worker.script.variables %}
+MODEL="${MODEL:?{{ model_hint }}}"
+{%- endif %}
+{%- if "ADDRESS" in worker.script.variables %}
+ADDRESS="${ADDRESS:-$HOST}"
+{%- endif %}
+{%- if "TRANSFER_PORT" in worker.script.variables %}
+TRANSFER_PORT="${TRANSFER_PORT:-$(({{ worker.transfer_port }} + REPLICA * {{ transfer_ports }}))}"
+{%- endif %}
+{%- if worker.hosts > 1 %}
+HOST_RANK="${HOST_RANK:?rank of this host, 0 to {{ worker.hosts - 1 }}}"
+FIRST_HOST="${FIRST_HOST:?address of the host of rank 0}"
+{%- endif %}
+{%- if worker.script_follower and "FIRST_DP_RANK" in worker.script_follower.variables %}
+FIRST_DP_RANK="$((HOST_RANK * {{ worker.local_dp }}))"
+{%- endif %}
+{%- if visible and one_host and (worker.replicas > 1 or worker.slots[0].first_device > 0) %}
+first=$(({{ worker.slots[0].first_device }} + REPLICA * {{ worker.devices }}))
+export {{ visible }}="${{ "{" ~ visible }}:-$(seq -s, "$first" $((first + {{ worker.devices - 1 }})))}"
+{%- endif %}
+{%- for variable in worker.script.environment %}
+export {{ variable.name }}={{ variable.shell }}
+{%- endfor %}
+{%- if worker.script.yaml %}
+cd "$(dirname "$0")"
+{%- endif %}
+args=(
+{%- for option in worker.script.options %}
+  {{ option.shell }}  # {{ option.why }}
+{%- endfor %}
+)
+{%- if worker.script_follower %}
+if ((HOST_RANK > 0)); then
+  args=(
+{%- for option in worker.script_follower.options %}
+    {{ option.shell }}  # {{ option.why }}
+{%- endfor %}
+  )
+fi
+{%- endif %}
+exec {{ worker.script.program }} "${args[@]}"

@@ -1,0 +1,128 @@
+//! The launch of a deployment as reported: commands with a reason for every option, and the files that run them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::result::ReportedDeployment;
+
+/// How a deployment is launched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LaunchReport {
+    /// Id of the runtime.
+    pub runtime: String,
+    /// Version of the runtime whose options these are; empty where the runtime has no launch.
+    pub runtime_version: String,
+    /// Container image, where one is known for the devices.
+    pub image: Option<String>,
+    /// The workers of each pool.
+    pub workers: Vec<LaunchWorker>,
+    /// The command of the router in front of several workers.
+    pub router: Option<String>,
+    /// What the runtime cannot be told, with the nearest that it can; there are no files then.
+    pub unsupported: Vec<String>,
+    /// Remarks for the person who launches.
+    pub notes: Vec<String>,
+    /// The files, as `--emit` writes them.
+    pub files: Vec<LaunchFile>,
+}
+
+/// The processes of one pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LaunchWorker {
+    /// Its name: `server`, `prefill` or `decode`, with a number where one is not enough.
+    pub name: String,
+    /// Number of replicas or workers.
+    pub replicas: u64,
+    /// Devices of each.
+    pub devices: u64,
+    /// Hosts of each.
+    pub hosts: u64,
+    /// The command, on the first host of each.
+    pub command: String,
+    /// Its options, each with the reason for it.
+    pub options: Vec<LaunchFlag>,
+    /// Environment variables.
+    pub environment: BTreeMap<String, String>,
+    /// Content of the runtime's own YAML file.
+    pub yaml: Map<String, Value>,
+}
+
+/// An option of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LaunchFlag {
+    /// The flag with its value, as a shell reads it.
+    pub words: String,
+    /// The reason that it is there.
+    pub why: String,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LaunchFile {
+    /// Its path below the folder of the launch.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// A launch command that was read back.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CommandReport {
+    /// Id of the runtime that it starts.
+    pub runtime: String,
+    /// Version of the runtime whose options it was read by.
+    pub runtime_version: String,
+    /// Where its processes were found.
+    pub processes: Vec<String>,
+    /// Words that were not read, each with the reason.
+    pub unread: Vec<UnreadWord>,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// The best plan for the same hardware and traffic; null if there is none.
+    pub best: Option<Box<ReportedDeployment>>,
+    /// Single changes that help, the most helpful first.
+    pub changes: Vec<FlagChange>,
+}
+
+/// A word of a command that was not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnreadWord {
+    /// Where the command is.
+    pub place: String,
+    /// Number of the word after the program, from 1.
+    pub position: usize,
+    /// The word.
+    pub word: String,
+    /// The reason.
+    pub reason: String,
+    /// Whether the runtime would refuse it.
+    pub refused: bool,
+}
+
+/// A change of one option.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlagChange {
+    /// What to write instead.
+    pub flags: String,
+    /// The metric that improves most.
+    pub metric: String,
+    /// Its value as the command is.
+    pub now: f64,
+    /// Its value with the change.
+    pub then: f64,
+}
+
+impl LaunchReport {
+    /// Whether the deployment can be launched as reported.
+    pub fn runs(&self) -> bool {
+        self.unsupported.is_empty() && !self.workers.is_empty()
+    }
+
+    /// A file by its path.
+    pub fn file(&self, path: &str) -> Option<&LaunchFile> {
+        self.files.iter().find(|file| file.path == path)
+    }
+}

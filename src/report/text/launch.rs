@@ -1,0 +1,117 @@
+//! Launch commands as text.
+
+use super::page::{heading, indent, join, paragraph};
+use crate::report::launch::{CommandReport, LaunchReport, LaunchWorker};
+use crate::report::number::{count, digits};
+use crate::report::result::ReportedDeployment;
+use crate::spec::objective::METRICS;
+
+/// The end of a first screen: the first command, and where the others are. Commands are never wrapped.
+pub fn first_command(launch: Option<&LaunchReport>) -> String {
+    let Some(launch) = launch else { return String::new() };
+    if let Some(first) = launch.unsupported.first() {
+        return format!("Launch: no command; {}\n", unsupported(launch, first));
+    }
+    let Some(worker) = launch.workers.first() else { return String::new() };
+    let processes: u64 = launch.workers.iter().map(|worker| worker.replicas * worker.hosts).sum();
+    let which = match processes {
+        1 => String::new(),
+        _ => format!(" {} of {processes} processes;", worker.name),
+    };
+    format!("Launch:{which} --emit DIR writes files and a benchmark\n  {}\n", worker.command)
+}
+
+fn unsupported(launch: &LaunchReport, what: &str) -> String {
+    if launch.runtime_version.is_empty() {
+        what.to_owned()
+    } else {
+        format!("{} {} does not know {what}", launch.runtime, launch.runtime_version)
+    }
+}
+
+/// Every command with its reasons, and the files.
+pub fn table(launch: &LaunchReport) -> String {
+    let refused = launch.unsupported.iter().map(|what| format!("Not launched: {}\n", unsupported(launch, what)));
+    let notes = launch.notes.iter().map(|note| paragraph(&format!("Note: {note}.")));
+    let names: Vec<&str> = launch.files.iter().map(|file| file.path.as_str()).collect();
+    let files = match names.is_empty() {
+        true => String::new(),
+        false => paragraph(&format!("--emit DIR writes {}.", names.join(", "))),
+    };
+    let router = launch.router.as_ref().map_or(String::new(), |router| {
+        heading("Router", "") + &indent(&format!("{router}\n"), 2)
+    });
+    join([
+        refused.collect::<String>(),
+        launch.workers.iter().map(worker).collect::<Vec<_>>().join("\n"),
+        router,
+        notes.collect::<String>(),
+        files,
+    ])
+}
+
+/// The command of a pool, an option a line.
+fn worker(worker: &LaunchWorker) -> String {
+    let hosts = if worker.hosts > 1 { format!(" on {} hosts", worker.hosts) } else { String::new() };
+    let each = format!("{} x {}{hosts}", worker.replicas, count(worker.devices, "device"));
+    let longest = worker.options.iter().map(|option| option.words.chars().count()).max().unwrap_or(0);
+    let options = worker.options.iter().map(|option| {
+        let pad = " ".repeat(longest - option.words.chars().count());
+        format!("  {}{pad}  # {}\n", option.words, option.why)
+    });
+    let environment = worker.environment.iter().map(|(name, value)| format!("  {name}={value}\n"));
+    let yaml = worker.yaml.iter().map(|(key, value)| format!("  {key}: {value}\n"));
+    let yaml = yaml.collect::<String>();
+    let yaml = if yaml.is_empty() { yaml } else { format!("  {}.yaml:\n{}", worker.name, indent(&yaml, 2)) };
+    heading(&worker.name, &each)
+        + &format!("  {}\n", worker.command)
+        + "\n"
+        + &environment.collect::<String>()
+        + &options.collect::<String>()
+        + &yaml
+}
+
+/// What a command that was read back says of itself: refused words, remarks, and what would be better.
+pub fn read_back(command: &CommandReport, now: &ReportedDeployment) -> String {
+    let refused = command.unread.iter().filter(|word| word.refused).map(|word| {
+        format!("NOT READ: `{}` ({}, word {}): {}\n", word.word, word.place, word.position, word.reason)
+    });
+    let ignored: Vec<&str> =
+        command.unread.iter().filter(|word| !word.refused).map(|word| word.word.as_str()).collect();
+    let ignored = match ignored.is_empty() {
+        true => String::new(),
+        false => paragraph(&format!("No effect on the prediction: {}.", ignored.join(", "))),
+    };
+    let notes = command.notes.iter().map(|note| paragraph(&format!("Note: {note}.")));
+    let changes = command.changes.iter().take(3).map(|change| {
+        let heading = METRICS.iter().find(|entry| entry.name == change.metric).map_or("", |entry| entry.heading);
+        format!("  {heading} {} -> {}: {}\n", digits(change.now), digits(change.then), change.flags)
+    });
+    let changes: String = changes.collect();
+    let changes = if changes.is_empty() { changes } else { heading("Changes that help", "") + &changes };
+    join([
+        refused.collect::<String>() + &ignored + &notes.collect::<String>(),
+        command.best.as_deref().map_or(String::new(), |best| compared(now, best)),
+        changes,
+    ])
+}
+
+/// The best plan for the same hardware next to the command's.
+fn compared(now: &ReportedDeployment, best: &ReportedDeployment) -> String {
+    let (Some(metrics), Some(better)) = (&now.metrics, &best.metrics) else { return String::new() };
+    if now.notation == best.notation {
+        return "The best plan for this hardware is the same.\n".to_owned();
+    }
+    paragraph(&format!(
+        "The best plan for this hardware: {}, {} weights; {} tok/s instead of {}, TTFT {} ms instead of {}, TPOT {} ms \
+         instead of {}.",
+        best.plan.label,
+        best.weight_format,
+        digits(better.output_tok_s),
+        digits(metrics.output_tok_s),
+        digits(better.ttft_ms),
+        digits(metrics.ttft_ms),
+        digits(better.tpot_ms),
+        digits(metrics.tpot_ms),
+    ))
+}

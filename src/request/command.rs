@@ -1,0 +1,188 @@
+//! Launch commands and manifests as input: the plan that they start, and what would be better.
+
+use super::UNCONTROLLED;
+use super::estimate::{EstimateRequest, estimate};
+use super::optimize::{OptimizeRequest, optimize};
+use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};
+use crate::launch::manifest::{is_manifest, processes};
+use crate::launch::read::LeftoverReason;
+use crate::launch::settings::SettingValue;
+use crate::launch::shell::{Process, commands};
+use crate::report::launch::{CommandReport, FlagChange, LaunchReport, UnreadWord};
+use crate::report::result::{EstimateResult, ReportedDeployment};
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::launch::{Launch, Setting};
+use crate::spec::objective::Direction;
+use crate::spec::option_table::OptionTable;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::kind::CatalogKind;
+
+impl Catalog {
+    /// Every launch with its option table.
+    ///
+    /// # Errors
+    /// A file of the catalogue is faulty.
+    pub fn launches(&self) -> Result<Vec<KnownLaunch>, Error> {
+        let ids = self.entries(CatalogKind::Launches).into_keys();
+        let both = ids.map(|id| {
+            let launch: Launch = self.load(&id)?;
+            let table: OptionTable = self.load(&launch.table)?;
+            Ok((launch, table))
+        });
+        both.collect()
+    }
+}
+
+/// The processes in a text: a command, a script or a manifest.
+fn read_text(text: &str) -> Result<Vec<Process>, Error> {
+    if is_manifest(text) { processes(text) } else { Ok(commands(text)) }
+}
+
+/// The estimate of the deployment that a command or manifest starts; fields of `given` take precedence.
+///
+/// # Errors
+/// No command of a known runtime is in the text, the hardware is not given, or the problem is faulty.
+pub fn of_command(catalog: &Catalog, text: &str, given: &Scenario) -> Result<EstimateResult, Error> {
+    if given.hardware.is_none() {
+        let fix = "add --hardware, e.g. --hardware 8xh100";
+        return Err(Error::new("hardware", "a command without hardware", "the hardware that it runs on", fix));
+    }
+    let known = catalog.launches()?;
+    let launch = read_launch(&known, &read_text(text)?)?;
+    let model = given.model.clone().or_else(|| named_model(&launch));
+    let layers = model.as_deref().and_then(|model| catalog.built(model).ok());
+    let layers = layers.map(|(_, graph)| graph.layer_block.len() as u64);
+    let scenario = launch.scenario(given.clone(), layers)?;
+    let result = estimate(catalog, &EstimateRequest { scenario: scenario.clone(), command: None }, &UNCONTROLLED)?;
+    let (best, changes) = better(catalog, &scenario, &result)?;
+    let command = CommandReport {
+        runtime: launch.known.0.id.clone(),
+        runtime_version: launch.known.1.version.clone(),
+        processes: launch.processes.iter().map(|one| one.process.place.clone()).collect(),
+        unread: unread(&launch),
+        notes: notes(&launch, &scenario, &result),
+        best: best.map(Box::new),
+        changes,
+    };
+    Ok(EstimateResult { command: Some(command), ..result })
+}
+
+fn named_model(launch: &ReadLaunch) -> Option<String> {
+    launch.processes.first()?.read.settings.word(Setting::Model).map(str::to_owned)
+}
+
+/// Words that were not read.
+fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
+    let (runtime, version) = (&launch.known.0.id, &launch.known.1.version);
+    let named = format!("{runtime} {version}");
+    let word = |(place, left): (&str, &crate::launch::read::Leftover)| UnreadWord {
+        place: place.to_owned(),
+        position: left.place,
+        word: left.word.clone(),
+        reason: left.why.words(&named),
+        refused: left.why != LeftoverReason::NoEffect,
+    };
+    launch.leftovers().map(word).collect()
+}
+
+/// What a reader of the command should know.
+fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> Vec<String> {
+    let mut notes = Vec::new();
+    let question = &result.question;
+    let longest = question.isl + question.osl;
+    for one in &launch.processes {
+        let settings = &one.read.settings;
+        let context = settings.count(Setting::Context).filter(|context| *context < longest);
+        if let Some(context) = context {
+            notes.push(format!("requests of {longest} tokens exceed its context of {context}: they are refused"));
+        }
+        let off = settings.get(Setting::PrefixCache) == Some(&SettingValue::On(false));
+        if off && question.prefix > 0 {
+            notes.push("its prefix cache is off, but the traffic has cached prompt tokens: --prefix 0 prices it".into());
+        }
+        let pool = result.candidate.plan.decode.devices / result.candidate.plan.decode.replicas.max(1);
+        let hosts = one.process.hosts.unwrap_or(1);
+        if let Some(devices) = one.process.devices.filter(|devices| devices * hosts != pool && launch.processes.len() == 1) {
+            notes.push(format!("{} has {} devices, its command uses {pool}", one.process.place, devices * hosts));
+        }
+    }
+    if scenario.runtime.as_deref() != Some(launch.known.0.id.as_str()) {
+        notes.push(format!("priced with --runtime {}", question.runtime));
+    }
+    notes.dedup();
+    notes
+}
+
+/// The best plan for the same problem, and the single changes towards it that help.
+fn better(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    result: &EstimateResult,
+) -> Result<(Option<ReportedDeployment>, Vec<FlagChange>), Error> {
+    let free = Scenario { deployment: None, weight_format: None, kv_format: None, ..scenario.clone() };
+    let unset = Scenario { max_num_batched_tokens: None, max_num_seqs: None, gpu_memory_utilization: None, ..free };
+    let request = OptimizeRequest { scenario: unset, max_front_points: Some(0), ..OptimizeRequest::default() };
+    let Ok(optimum) = optimize(catalog, &request, &UNCONTROLLED) else { return Ok((None, vec![])) };
+    let Some(best) = optimum.best else { return Ok((None, vec![])) };
+    let Some(aim) = optimum.question.optimize.first().copied() else { return Ok((Some(best), vec![])) };
+    let value = |deployment: &ReportedDeployment| deployment.figure(aim.metric);
+    let Some(now) = value(&result.candidate) else { return Ok((Some(best), vec![])) };
+    let plan = |text: &str| Some(Deployment { plan: Some(text.to_owned()), ..Deployment::default() });
+    let degrees = best.notation.split(", weights").next().unwrap_or(&best.notation);
+    let free_of_load = without_load(degrees);
+    let variants = [
+        Scenario { weight_format: Some(best.weight_format.clone()), ..scenario.clone() },
+        Scenario { kv_format: Some(best.kv_format.clone()), ..scenario.clone() },
+        Scenario { deployment: plan(&free_of_load), ..scenario.clone() },
+        Scenario { max_num_batched_tokens: None, ..scenario.clone() },
+        Scenario { max_num_seqs: None, ..scenario.clone() },
+        Scenario { gpu_memory_utilization: None, ..scenario.clone() },
+    ];
+    let mut changes = Vec::new();
+    for variant in variants.into_iter().filter(|variant| variant != scenario) {
+        let request = EstimateRequest { scenario: variant, command: None };
+        let Ok(changed) = estimate(catalog, &request, &UNCONTROLLED) else { continue };
+        let Some(then) = value(&changed.candidate) else { continue };
+        let gains = if aim.direction == Direction::Maximize { then > now } else { then < now };
+        let flags = changed_flags(result.launch.as_ref(), changed.launch.as_ref());
+        if gains && !flags.is_empty() && changed.candidate.violations.is_empty() {
+            changes.push(FlagChange { flags, metric: aim.metric.entry().name.to_owned(), now, then });
+        }
+    }
+    changes.sort_by(|a, b| (b.then - b.now).abs().total_cmp(&(a.then - a.now).abs()));
+    Ok((Some(best), changes))
+}
+
+/// A plan without the concurrency of its pools, which follows from the traffic.
+fn without_load(plan: &str) -> String {
+    plan.split(' ').filter(|word| !word.starts_with('@')).map(|word| word.to_owned()).collect::<Vec<_>>().join(" ").replace(" ,", ",")
+}
+
+/// The options that one launch has and the other has not.
+fn changed_flags(now: Option<&LaunchReport>, then: Option<&LaunchReport>) -> String {
+    let (Some(now), Some(then)) = (now, then) else { return String::new() };
+    let words = |launch: &LaunchReport| -> Vec<String> {
+        let each = launch.workers.iter().map(|worker| {
+            let count = if worker.replicas > 1 { format!("{} x ", worker.replicas) } else { String::new() };
+            let options = worker.options.iter().map(|option| option.words.clone());
+            let environment = worker.environment.iter().map(|(name, value)| format!("{name}={value}"));
+            let yaml = worker.yaml.iter().map(|(key, value)| format!("{key}: {value}"));
+            let all: Vec<String> = options.chain(environment).chain(yaml).collect();
+            (format!("{count}{}", worker.name), all)
+        });
+        each.flat_map(|(name, options)| {
+            let role = if name == "server" { None } else { Some(name) };
+            role.into_iter().chain(options).collect::<Vec<_>>()
+        })
+        .collect()
+    };
+    let before = words(now);
+    let added: Vec<String> = words(then).into_iter().filter(|word| !before.contains(word)).collect();
+    let flag = |word: &String| word.split([' ', '=', ':']).next().unwrap_or(word).to_owned();
+    let after = words(then);
+    let dropped = before.iter().filter(|word| !after.iter().any(|other| flag(other) == flag(word)));
+    let dropped = dropped.map(|word| format!("without {}", flag(word)));
+    added.iter().cloned().chain(dropped).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,180 @@
+//! The launch of a deployment: commands, and files that run them.
+
+use crate::launch::command::LaunchCommand;
+use crate::launch::context::{CommandText, nested};
+use crate::launch::deployment::{Deployed, Surroundings, Worker};
+use crate::launch::files::{Case, files};
+use crate::launch::settings::LaunchModel;
+use crate::report::launch::{LaunchFlag, LaunchReport, LaunchWorker};
+use crate::report::number::digits;
+use crate::report::result::{Quantiles, ReportedDeployment};
+use crate::search::candidate::Candidate;
+use crate::search::problem::{Problem, Traffic};
+use crate::spec::error::Error;
+use crate::spec::launch::{Launch, Setting};
+use crate::spec::option_table::OptionTable;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::kind::CatalogKind;
+use crate::store::resolved_scenario::ResolvedScenario;
+
+impl Catalog {
+    /// The launch of a runtime with its option table; `None` where the catalogue has none.
+    ///
+    /// # Errors
+    /// A file of the catalogue is faulty.
+    pub fn launch_of(&self, runtime: &str) -> Result<Option<(Launch, OptionTable)>, Error> {
+        for id in self.entries(CatalogKind::Launches).into_keys() {
+            let launch: Launch = self.load(&id)?;
+            if launch.runtimes.iter().any(|known| known == runtime) {
+                let table = self.load(&launch.table)?;
+                return Ok(Some((launch, table)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The launch of a candidate, which is reported as `reported`.
+///
+/// # Errors
+/// A file of the catalogue is faulty.
+pub fn launch(
+    catalog: &Catalog,
+    (resolved, problem): (&ResolvedScenario, &Problem),
+    (candidate, reported): (&Candidate, &ReportedDeployment),
+    scenario: &Scenario,
+) -> Result<LaunchReport, Error> {
+    let runtime = &resolved.runtime;
+    let Some((launch, table)) = catalog.launch_of(&runtime.id)? else {
+        return Ok(LaunchReport {
+            runtime: runtime.id.clone(),
+            unsupported: vec![format!("launch files of {}: its options are not in the catalogue", runtime.name)],
+            ..LaunchReport::default()
+        });
+    };
+    let model = model(resolved, problem, candidate, &launch);
+    let deployed = Deployed::new((&launch, &table), problem, candidate, &model);
+    let unsupported = deployed.missing();
+    let workers = deployed.workers.iter().map(|worker| reported_worker(&deployed, worker)).collect();
+    let files = match unsupported.is_empty() && reported.metrics.is_some() {
+        true => files(&deployed, &case((resolved, problem), (candidate, reported), (scenario, &deployed)))?,
+        false => vec![],
+    };
+    let router = files.iter().find(|file| file.path == "router.sh");
+    let router = router.and_then(|file| file.text.lines().last());
+    Ok(LaunchReport {
+        runtime: runtime.id.clone(),
+        runtime_version: table.version.clone(),
+        image: deployed.image.map(|image| image.image.clone()),
+        workers,
+        router: router.map(|line| line.trim_start_matches("exec ").to_owned()),
+        unsupported,
+        notes: notes(runtime.id.as_str(), &launch, &deployed),
+        files,
+    })
+}
+
+/// The model as the launch names it: a published checkpoint, the model's own, or a path of the user.
+fn model(
+    resolved: &ResolvedScenario,
+    problem: &Problem,
+    candidate: &Candidate,
+    launch: &Launch,
+) -> LaunchModel {
+    let used = &problem.formats[candidate.formats].weights;
+    let choice = resolved.weight_formats.iter().find(|choice| choice.format.id == *used);
+    let published = choice.and_then(|choice| choice.checkpoint.clone());
+    let own = resolved.weight_formats.first().map_or(used.clone(), |first| first.format.id.clone());
+    let hub = !std::path::Path::new(&resolved.model.name).is_absolute() && resolved.model.name.contains('/');
+    let format = if published.is_some() || launch.model_file.is_some() { used.clone() } else { own };
+    let id = published.or_else(|| hub.then(|| resolved.model.name.clone()));
+    LaunchModel {
+        id: id.filter(|_| launch.model_file.is_none()),
+        format,
+        states_kv: resolved.model.config.quantization.as_ref().is_some_and(|known| known.kv_format.is_some()),
+    }
+}
+
+fn reported_worker(deployed: &Deployed, worker: &Worker) -> LaunchWorker {
+    let command: LaunchCommand = deployed.leader(worker, Surroundings::Bare);
+    let text = CommandText::new(&command, "", "", false);
+    let options = text.options.iter();
+    LaunchWorker {
+        name: worker.name.clone(),
+        replicas: worker.replicas,
+        devices: worker.devices,
+        hosts: worker.hosts,
+        command: text.line(),
+        options: options
+            .map(|option| LaunchFlag { words: option.shell.clone(), why: option.why.clone() })
+            .collect(),
+        environment: text.environment.iter().map(|one| (one.name.clone(), one.shell.clone())).collect(),
+        yaml: nested(&command.yaml),
+    }
+}
+
+/// What the files say of the problem.
+fn case(
+    (resolved, problem): (&ResolvedScenario, &Problem),
+    (candidate, reported): (&Candidate, &ReportedDeployment),
+    (scenario, deployed): (&Scenario, &Deployed),
+) -> Case {
+    let lengths = problem.workload.lengths;
+    let hint = deployed.launch.model_file.as_ref();
+    let settings = deployed.workers.first().map(Worker::settings);
+    let hosted = settings.filter(|settings| settings.count(Setting::HostExperts).is_some());
+    Case {
+        model: resolved.model.name.clone(),
+        hardware: resolved.cluster.name.clone(),
+        flags: scenario.flags(),
+        plan: reported.notation.clone(),
+        runtime: resolved.runtime.name.clone(),
+        model_hint: hint.map_or("path of the model".to_owned(), |hint| {
+            let format = &problem.formats[candidate.formats].weights;
+            hint.hint.replace("{model}", &resolved.model.name).replace("{format}", format)
+        }),
+        one_file: hint.is_some_and(|hint| hint.one_file),
+        isl: lengths.isl,
+        osl: lengths.osl,
+        prefix: lengths.prefix,
+        rate: match problem.traffic {
+            Traffic::Rate(rate) => Some(rate),
+            Traffic::Free | Traffic::InFlight(_) => None,
+        },
+        concurrency: reported.concurrency.ceil().max(1.0) as u64,
+        predicted: predicted(reported),
+        ngl: settings.and_then(|settings| settings.word(Setting::GpuLayers)).map(str::to_owned),
+        ncmoe: hosted.and_then(|settings| settings.count(Setting::HostExperts)),
+    }
+}
+
+/// The predictions that a benchmark can confirm.
+fn predicted(reported: &ReportedDeployment) -> Vec<String> {
+    let Some(metrics) = &reported.metrics else { return vec![] };
+    let intervals = reported.intervals.as_ref();
+    let line = |name: &str, value: f64, unit: &str, interval: Option<Quantiles>| {
+        let around = interval.map_or(String::new(), |interval| {
+            format!(" (p10 {} to p90 {})", digits(interval.p10), digits(interval.p90))
+        });
+        format!("{name} {}{unit}{around}", digits(value))
+    };
+    vec![
+        line("TTFT", metrics.ttft_ms, " ms", intervals.map(|known| known.ttft_ms)),
+        line("TPOT", metrics.tpot_ms, " ms", intervals.map(|known| known.tpot_ms)),
+        line("Output", metrics.output_tok_s, " tok/s", intervals.map(|known| known.output_tok_s)),
+    ]
+}
+
+/// Remarks for the person who launches.
+fn notes(runtime: &str, launch: &Launch, deployed: &Deployed) -> Vec<String> {
+    let mut notes = Vec::new();
+    if runtime != launch.id {
+        let of = &launch.id;
+        notes.push(format!("the options are those of {of} {}: {runtime} may lack some", deployed.table.version));
+    }
+    if deployed.workers.iter().any(|worker| worker.hosts > 1) {
+        notes.push("replicas run on several hosts: the scripts need HOST_RANK and FIRST_HOST".to_owned());
+    }
+    notes
+}
