@@ -39,6 +39,14 @@ TIGHTER = {
     ("io.k8s.api.core.v1.Volume", "name"): {"pattern": LABEL, "maxLength": 63},
     ("io.k8s.api.core.v1.ContainerPort", "containerPort"): PORT,
     ("io.k8s.api.core.v1.ServicePort", "port"): PORT,
+    ("io.k8s.api.core.v1.ContainerPort", "protocol"): {"enum": ["TCP", "UDP", "SCTP"]},
+    ("io.k8s.api.core.v1.ServicePort", "protocol"): {"enum": ["TCP", "UDP", "SCTP"]},
+    ("io.k8s.api.core.v1.ServiceSpec", "type"): {"enum": ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"]},
+    ("io.k8s.api.core.v1.Container", "imagePullPolicy"): {"enum": ["Always", "IfNotPresent", "Never"]},
+    ("io.k8s.api.core.v1.Container", "restartPolicy"): {"enum": ["Always", "OnFailure", "Never"]},
+    ("io.k8s.api.core.v1.PodSpec", "restartPolicy"): {"enum": ["Always", "OnFailure", "Never"]},
+    ("io.k8s.api.core.v1.EmptyDirVolumeSource", "medium"): {"pattern": "^(|Memory|HugePages.*)$"},
+    ("io.k8s.api.apps.v1.DeploymentStrategy", "type"): {"enum": ["Recreate", "RollingUpdate"]},
     ("io.k8s.api.apps.v1.DeploymentSpec", "replicas"): {"minimum": 0},
 }
 QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string", "pattern":

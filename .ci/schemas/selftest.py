@@ -17,6 +17,7 @@ FAULTS = [
     ("kubernetes", 1, "metadata.name", "Demo_1"), ("kubernetes", 1, f"{POD}.args.2", 64), ("kubernetes", 1, f"{POD}.arg", []),
     ("kubernetes", 1, f"{POD}.env.1.value", 5), ("kubernetes", 1, f"{POD}.resources.limits.memory", "64 GiB"),
     ("kubernetes", 1, f"{POD}.ports.0.containerPort", 80000), ("kubernetes", 1, f"{POD}.startupProbe.httpGet.port", REMOVED),
+    ("kubernetes", 1, "spec.strategy.type", "Recreated"), ("kubernetes", 1, "spec.template.spec.volumes.0.emptyDir.medium", "RAM"),
     ("kubernetes", 0, "data.n", 1), ("kubernetes", 2, "spec.ports.0.port", REMOVED), ("kubernetes", 3, "kind", "Volume"),
     ("kubernetes", 4, "spec.leaderWorkerTemplate.restartPolicy", "Always"), ("kubernetes", 4, "spec.leaderWorkerTemplate.workerTemplate", REMOVED),
     ("kubernetes", 4, "spec.leaderWorkerTemplate.workerTemplate.spec.container", []), ("kubernetes", 5, "spec.services", {}),
