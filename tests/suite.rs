@@ -26,6 +26,7 @@ mod hardware;
 mod home;
 mod hostile;
 mod images;
+mod launch;
 mod limits;
 mod machine;
 mod metrics;

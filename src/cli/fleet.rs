@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::deadline::with_progress;
 use super::defaults::UserDefaults;
 use super::exit::exit_codes;
+use super::emit::EmitArgs;
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
@@ -102,6 +103,9 @@ pub struct FleetArgs {
     /// Show everything: routing, certificate, defaults
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
+    /// Where launch files are written: one folder per kind of system.
+    #[command(flatten)]
+    pub emit: EmitArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -118,6 +122,8 @@ impl FleetArgs {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let report = with_progress(|control| fleet(catalog, &request, control))?;
+        let folder = |at: usize| Some(format!("{}-{}", at + 1, report.systems[at].system));
+        self.emit.write(report.launches.iter().enumerate().map(|(at, launch)| (folder(at), launch)))?;
         let text = match self.output.format() {
             OutputFormat::Table if self.detail => table(&report),
             OutputFormat::Table => screen::fleet(&report, &typed(), width()),

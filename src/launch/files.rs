@@ -12,7 +12,7 @@ use crate::spec::error::Error;
 use crate::spec::launch::{Benchmark, Router};
 
 /// The templates, by the names under which they include each other.
-const TEMPLATES: [(&str, &str); 10] = [
+const TEMPLATES: [(&str, &str); 12] = [
     ("script", include_str!("templates/script.sh")),
     ("start", include_str!("templates/start.sh")),
     ("router", include_str!("templates/router.sh")),
@@ -20,6 +20,8 @@ const TEMPLATES: [(&str, &str); 10] = [
     ("pod", include_str!("templates/pod.yaml")),
     ("kubernetes", include_str!("templates/kubernetes.yaml")),
     ("dynamo", include_str!("templates/dynamo.yaml")),
+    ("llm-d", include_str!("templates/llm-d.yaml")),
+    ("inference-pool", include_str!("templates/inference-pool.yaml")),
     ("slurm", include_str!("templates/slurm.sh")),
     ("benchmark", include_str!("templates/benchmark.sh")),
     ("readme", include_str!("templates/readme.md")),
@@ -30,6 +32,8 @@ const TEMPLATES: [(&str, &str); 10] = [
 pub struct Case {
     /// The model's name.
     pub model: String,
+    /// Its id of a hub, if it has one.
+    pub model_id: Option<String>,
     /// The hardware's name.
     pub hardware: String,
     /// The flags that pose the problem.
@@ -121,6 +125,7 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         one_host => deployed.is_on_one_host(),
         devices_on_host => deployed.devices_per_host,
         hosts => hosts,
+        sidecar => &deployed.launch.llm_d_sidecar,
         devices_used => deployed.devices(),
         transfer_ports => TRANSFER_PORTS,
         model_path => model_path,
@@ -165,6 +170,11 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         add("kubernetes.yaml", render("kubernetes", context! {})?);
         if deployed.launch.dynamo.is_some() && image.is_some_and(|image| image.resource == "nvidia.com/gpu") {
             add("dynamo.yaml", render("dynamo", context! {})?);
+        }
+        let hub = case.model_id.is_some() && workers.iter().all(|worker| worker.hosts == 1);
+        if deployed.launch.llm_d_sidecar.is_some() && hub {
+            add("llm-d-values.yaml", render("llm-d", context! {})?);
+            add("inference-pool.yaml", render("inference-pool", context! {})?);
         }
         add("slurm.sh", render("slurm", context! {})?);
     }

@@ -52,6 +52,12 @@ pub struct Systems {
     pub count: u64,
     /// The system.
     pub hardware: String,
+    /// The system as `--hardware` takes it.
+    #[serde(default)]
+    pub system: String,
+    /// The plan of each in one line.
+    #[serde(default)]
+    pub notation: String,
     /// The offer: payment mode and name.
     pub offer: String,
     /// The model they run.
@@ -161,6 +167,9 @@ pub struct FleetResult {
     pub unserved: Vec<String>,
     /// Number of system types (hardware, offer, model, plan) considered.
     pub kinds: u64,
+    /// Commands and files that launch each of `systems`, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub launches: Vec<LaunchReport>,
 }
 
 /// Name of a system type.
@@ -219,9 +228,12 @@ impl FleetResult {
         let system = |&(kind, count): &(usize, u64)| {
             let own = || parts.iter().filter(|part| part.kind == kind);
             let SystemName { hardware, offer, model, plan } = names[kind].clone();
+            let RateOrigin { problem: own_problem, shape, .. } = &problem.shapes[kind];
             Systems {
                 count,
                 hardware,
+                system: own_problem.cluster.id.clone(),
+                notation: report_deployment(own_problem, &shape.candidate).notation,
                 offer,
                 model,
                 plan,

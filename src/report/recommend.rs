@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use money::{Money, SystemPrices, over};
 
 use super::answer::report_deployment;
+use super::launch::LaunchReport;
 use super::result::ReportedDeployment;
 use crate::search::outcome::Census;
 use crate::search::point::place;
@@ -71,7 +72,7 @@ pub struct Build {
     pub device: String,
     /// The runtime.
     pub runtime: String,
-    /// The weights keep the model's quality: the checkpoint's own format, or 8 bits and up.
+    /// The weights keep the model's quality: the checkpoint's own format, 8 bits and up, or at home the runtime's default.
     pub keeps_quality: bool,
     /// Checkpoint in that format, where one is published.
     pub checkpoint: Option<String>,
@@ -151,9 +152,17 @@ pub struct Recommendation {
     pub missed: Vec<RejectedBuild>,
     /// Systems and searches considered.
     pub looked: SearchSummary,
+    /// Commands and files that launch the first choice, on each copy of its system; null if there is none.
+    #[serde(default)]
+    pub launch: Option<LaunchReport>,
 }
 
 impl Recommendation {
+    /// The first choice: the minimum, else the cheapest.
+    pub fn first(&self) -> Option<&Build> {
+        self.minimum.as_ref().or(self.cheapest.as_ref())
+    }
+
     /// Whether any build meets the requirements.
     pub fn serves(&self) -> bool {
         self.minimum.is_some() || self.cheapest.is_some()
@@ -290,6 +299,7 @@ pub fn recommend(
         missed,
         looked,
         builds,
+        launch: None,
     }
 }
 

@@ -6,10 +6,13 @@ pub mod trials;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::RequestControl;
+use super::estimate::{EstimateRequest, estimate};
+use super::{RequestControl, UNCONTROLLED};
 use super::recommend::requirements::dollars;
-use crate::report::fleet::{FleetInputs, FleetResult};
+use crate::report::fleet::{FleetInputs, FleetResult, Systems};
+use crate::report::launch::LaunchReport;
 use crate::search::fleet::FleetObjective;
+use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricedOffer, TracedRequest, TrafficBucket, buckets};
 use crate::spec::limits::BUDGET_HOUR;
@@ -68,7 +71,30 @@ pub fn fleet(
     control: &RequestControl,
 ) -> Result<FleetResult, Error> {
     let (inputs, scenario) = request.resolved(catalog)?;
-    Ok(solved(&build_problem(catalog, inputs, scenario, control)?))
+    let result = solved(&build_problem(catalog, inputs, scenario, control)?);
+    let launches = launches(catalog, &result)?;
+    Ok(FleetResult { launches, ..result })
+}
+
+/// The launch of every kind of system, for the longest requests that are routed there.
+///
+/// # Errors
+/// A plan of the fleet cannot be launched on its system.
+pub fn launches(catalog: &Catalog, result: &FleetResult) -> Result<Vec<LaunchReport>, Error> {
+    let launch = |(at, systems): (usize, &Systems)| {
+        let routes = || result.routes.iter().filter(|route| route.systems == at as u64);
+        let scenario = Scenario {
+            model: Some(systems.model.clone()),
+            hardware: Some(systems.system.clone()),
+            isl: routes().map(|route| route.isl).max(),
+            osl: routes().map(|route| route.osl).max(),
+            deployment: Some(Deployment { plan: Some(systems.notation.clone()), ..Deployment::default() }),
+            ..result.scenario.clone()
+        };
+        let request = EstimateRequest { scenario, command: None };
+        Ok(estimate(catalog, &request, &UNCONTROLLED)?.launch.unwrap_or_default())
+    };
+    result.systems.iter().enumerate().map(launch).collect()
 }
 
 impl FleetRequest {

@@ -58,7 +58,10 @@ pub fn launch(
     let unsupported = deployed.missing();
     let workers = deployed.workers.iter().map(|worker| reported_worker(&deployed, worker)).collect();
     let files = match unsupported.is_empty() && reported.metrics.is_some() {
-        true => files(&deployed, &case((resolved, problem), (candidate, reported), (scenario, &deployed)))?,
+        true => {
+            let case = case((resolved, problem), (candidate, reported), (scenario, &deployed));
+            files(&deployed, &Case { model_id: model.id.clone(), ..case })?
+        }
         false => vec![],
     };
     let router = files.iter().find(|file| file.path == "router.sh");
@@ -126,6 +129,7 @@ fn case(
     let hosted = settings.filter(|settings| settings.count(Setting::HostExperts).is_some());
     Case {
         model: resolved.model.name.clone(),
+        model_id: None,
         hardware: resolved.cluster.name.clone(),
         flags: scenario.flags(),
         plan: reported.notation.clone(),

@@ -37,6 +37,8 @@ pub struct Launch {
     pub disaggregated_router: Option<Router>,
     /// Module with which Dynamo starts the runtime, and the flags that it takes itself.
     pub dynamo: Option<DynamoWorker>,
+    /// Image of llm-d's sidecar, where llm-d serves the runtime.
+    pub llm_d_sidecar: Option<String>,
     /// Benchmark commands that pose the problem to the running server, as templates.
     #[serde(default)]
     pub benchmarks: Vec<Benchmark>,

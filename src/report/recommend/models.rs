@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::super::launch::LaunchReport;
 use super::{Build, RejectedBuild, Requirements, SearchSummary};
 use crate::spec::scenario::Scenario;
 
@@ -42,6 +43,9 @@ pub struct ServedModels {
     pub missed: Vec<RejectedBuild>,
     /// Models and searches considered.
     pub looked: SearchSummary,
+    /// Commands and files that launch the first model; null if there is none.
+    #[serde(default)]
+    pub launch: Option<LaunchReport>,
 }
 
 impl ServedModels {
@@ -105,5 +109,6 @@ pub fn serves(
         models,
         missed,
         looked,
+        launch: None,
     }
 }

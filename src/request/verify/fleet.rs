@@ -10,6 +10,7 @@ use super::{CLOSE, CheckResult, RandomSample, Rerun, differences, faults, off, q
 use crate::report::fleet::{FleetProblem, FleetResult};
 use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;
+use crate::request::fleet::launches;
 use crate::request::fleet::build_problem::{build_problem, solved};
 use crate::search::fleet::{Bucket, FleetObjective, SystemKind, pinned};
 use crate::search::mip::solve::SolveBudget;
@@ -45,6 +46,8 @@ impl FleetRerun {
     pub fn solve(catalog: &Catalog, saved: FleetResult) -> Result<FleetRerun, Error> {
         let problem = build_problem(catalog, saved.asked, saved.scenario, &UNCONTROLLED)?;
         let fresh = solved(&problem);
+        let launches = launches(catalog, &fresh)?;
+        let fresh = FleetResult { launches, ..fresh };
         Ok(FleetRerun { problem, fresh })
     }
 

@@ -1,0 +1,96 @@
+//! Commands read back to plans.
+
+use mantile::request::command::of_command;
+use mantile::report::result::EstimateResult;
+use mantile::spec::notation::PlanText;
+use mantile::spec::scenario::Scenario;
+
+use super::{CATALOG, WINNERS, Winner};
+
+/// What is given beside a command: hardware and traffic.
+fn given(winner: &Winner, result_replicas: bool) -> Scenario {
+    let own_file = ["llama.cpp", "mlx"].contains(&winner.launch().runtime.as_str());
+    let best = winner.result.best.as_ref().unwrap();
+    let _ = result_replicas;
+    Scenario {
+        hardware: winner.scenario.hardware.clone(),
+        host_memory: winner.scenario.host_memory.clone(),
+        model: own_file.then(|| winner.scenario.model.clone()).flatten(),
+        weight_format: own_file.then(|| best.weight_format.clone()),
+        ..Scenario::default()
+    }
+}
+
+/// A plan without the loads of its pools and the numbers of replicas.
+fn plan(notation: &str) -> PlanText {
+    let mut plan: PlanText = notation.parse().unwrap();
+    for pool in &mut plan.pools {
+        pool.concurrency = None;
+        pool.degrees.replicas = None;
+    }
+    plan
+}
+
+fn read(text: &str, given: &Scenario) -> EstimateResult {
+    of_command(&CATALOG, text, given).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+}
+
+fn same_plan(winner: &Winner, text: &str, how: &str) {
+    let best = winner.result.best.as_ref().unwrap();
+    let result = read(text, &given(winner, true));
+    let unread = &result.command.as_ref().unwrap().unread;
+    assert!(unread.iter().all(|word| !word.refused), "{}, {how}: {unread:?}\n{text}", winner.name());
+    assert_eq!(plan(&result.candidate.notation), plan(&best.notation), "{}, {how}\n{text}", winner.name());
+}
+
+#[test]
+fn commands_give_their_plan_back() {
+    let winners: Vec<&Winner> = WINNERS.iter().filter(|winner| winner.launch().runs()).collect();
+    assert!(winners.len() > 90, "{}", winners.len());
+    let refused = WINNERS.iter().filter(|winner| !winner.launch().runs());
+    for winner in refused {
+        assert!(!winner.launch().unsupported.is_empty(), "{}", winner.name());
+    }
+    for winner in winners {
+        // The YAML file of TensorRT-LLM is not part of a command line.
+        if winner.launch().workers.iter().any(|worker| !worker.yaml.is_empty()) {
+            continue;
+        }
+        let lines: Vec<&str> = winner.launch().workers.iter().map(|worker| worker.command.as_str()).collect();
+        same_plan(winner, &lines.join("\n"), "command lines");
+        let scripts = winner.launch().workers.iter().map(|worker| {
+            winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text.clone()
+        });
+        same_plan(winner, &scripts.collect::<Vec<_>>().join("\n"), "scripts");
+        for name in ["compose.yaml", "kubernetes.yaml", "dynamo.yaml"] {
+            if let Some(file) = winner.launch().file(name) {
+                same_plan(winner, &file.text, name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
+    let given = Scenario { hardware: Some("4xh100".into()), concurrency: Some(32), ..Scenario::default() };
+    let text = "vllm serve Qwen/Qwen3-32B -tp 2 --max-num-seqs=64 --kv_cache_dtype fp8 --max-model-len 2048 \
+                --gpu-memory-utilisation 0.95 --seed 7 --dtype float17";
+    let result = read(text, &given);
+    assert_eq!(result.candidate.plan.decode.tp, 2);
+    assert_eq!(result.candidate.kv_format, "fp8");
+    let command = result.command.unwrap();
+    let refused: Vec<(&str, usize)> =
+        command.unread.iter().filter(|word| word.refused).map(|word| (word.word.as_str(), word.position)).collect();
+    assert_eq!(refused[0], ("--gpu-memory-utilisation", 9), "{:?}", command.unread);
+    assert!(command.unread[0].reason.contains("--gpu-memory-utilization"), "{:?}", command.unread);
+    assert_eq!(refused.len(), 2, "{:?}", command.unread);
+    assert!(command.notes.iter().any(|note| note.contains("2048")), "{:?}", command.notes);
+    assert!(command.best.is_some());
+    let docker = "docker run --gpus all -p 8000:8000 vllm/vllm-openai:latest --model Qwen/Qwen3-32B --tensor-parallel-size 4";
+    assert_eq!(read(docker, &given).candidate.plan.decode.tp, 4);
+    for (text, key) in [("echo hello", "command"), ("", "command"), ("vllm serve", "command")] {
+        assert_eq!(of_command(&CATALOG, text, &given).unwrap_err().key, key, "{text}");
+    }
+    let nowhere = Scenario::default();
+    assert_eq!(of_command(&CATALOG, "vllm serve Qwen/Qwen3-32B", &nowhere).unwrap_err().key, "hardware");
+}
