@@ -15,6 +15,7 @@ pub mod interrupt;
 pub mod inventory;
 pub mod kind;
 pub mod launch;
+mod lookup;
 pub mod model;
 pub mod prediction_intervals;
 pub mod processor;

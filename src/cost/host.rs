@@ -10,9 +10,6 @@ use crate::quantity::unit::{BYTE, COUNT, SECOND};
 use crate::spec::constant::CalibratedConstant;
 use crate::spec::host_part::{HostCompute, HostProcessor, HostedTensors, PromptWay};
 
-/// Class of devices that are processors of hosts.
-pub const PROCESSOR: &str = "host";
-
 /// The vector peak at which `growth` changes nothing, in FLOP/s: a desktop part of 24 cores.
 const REFERENCE: f64 = 4e12;
 
@@ -137,7 +134,7 @@ impl MachineBuilder<'_> {
     /// `machine` with its host; a machine that is a processor itself gets the efficiencies of one.
     pub(super) fn with_host(&self, machine: Machine<Datum>) -> Machine<Datum> {
         let device = &self.cluster.device;
-        let runs = self.runtime.host.as_ref().filter(|_| device.class == PROCESSOR);
+        let runs = self.runtime.host.as_ref().filter(|_| device.is_processor());
         if let (Some(host), Some(of)) = (runs, self.cluster.processor.as_ref()) {
             return on_processor(&machine, host, of);
         }

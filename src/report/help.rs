@@ -56,7 +56,7 @@ static WORDS: &[GlossaryTerm] = &[
     ),
     term(
         "custom router",
-        "a router with weights, which unlike workers in one pool need; searched with --allow custom-router",
+        "a router with weights, which heterogeneous workers in one pool need; the search uses it with --allow custom-router",
     ),
     term(
         "host part",

@@ -41,6 +41,9 @@ pub struct Requirements {
     pub prefix: u64,
     /// Latency limits.
     pub limits: LatencyLimits,
+    /// Whether the TTFT limit, a default, does not apply to home machines: they serve one user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_ttft_at_home: bool,
     /// Maximum purchase price, US dollars.
     pub budget_usd: Option<f64>,
     /// Maximum cost per hour, US dollars.
@@ -98,6 +101,16 @@ pub struct Build {
     pub standing: String,
     /// The dominating build, the exceeded budget, or what is unknown.
     pub because: Option<String>,
+}
+
+impl Build {
+    /// Whether it is better than another of the same system and quality: fewer copies, then more users, then a higher
+    /// speed per user.
+    pub fn serves_more(&self, other: &Build) -> bool {
+        let users = self.most_users.cmp(&other.most_users);
+        let pace = self.tok_s_per_user.total_cmp(&other.tok_s_per_user);
+        other.copies.cmp(&self.copies).then(users).then(pace).is_gt()
+    }
 }
 
 /// A build that was considered and rejected.

@@ -61,7 +61,7 @@ fn best_runtime(
     let mut trials = Vec::new();
     let mut best: Option<OptimizeResult> = None;
     let mut refused = None;
-    for id in catalog.measured_runtimes(&cluster)? {
+    for id in catalog.compared_runtimes(&cluster)? {
         let scenario = Scenario { runtime: Some(id.clone()), ..request.scenario.clone() };
         let result = match on_runtime(catalog, &OptimizeRequest { scenario, ..request.clone() }, control) {
             Ok(result) => result,

@@ -141,7 +141,7 @@ pub struct Problem {
     pub cluster: Cluster,
     /// Rules of the runtime.
     pub runtime: RuntimeRules,
-    /// Whether workers of unlike shapes may share the requests of a pool: their router needs weights.
+    /// Whether heterogeneous workers may share the requests of a pool: their router needs weights.
     pub custom_router: bool,
     /// Maximum requests per attention rank, where the runtime's settings limit them.
     pub most_sequences: Option<u64>,

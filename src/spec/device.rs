@@ -282,10 +282,18 @@ pub struct MeasuredRate {
     pub source: String,
 }
 
+/// Class of devices that are processors of hosts.
+const PROCESSOR: &str = "host";
+
 impl Device {
+    /// Whether it is the processor of a host.
+    pub fn is_processor(&self) -> bool {
+        self.class == PROCESSOR
+    }
+
     /// Whether it is a home or edge device, or a processor: such machines serve one user, with the runtimes and formats made for them.
     pub fn is_home(&self) -> bool {
-        ["consumer", "unified", "edge", "host"].contains(&self.class.as_str())
+        ["consumer", "unified", "edge", PROCESSOR].contains(&self.class.as_str())
     }
 
     /// Whether it is on a desk or in a home: electricity, network and hosts are those of a home.

@@ -37,6 +37,11 @@ impl PriceBasis {
         }
     }
 
+    /// The words for a basis that no scenario sets.
+    pub fn assumption(self) -> String {
+        format!("price basis: {0} for every offer (--price-basis {0})", self.name())
+    }
+
     /// The default basis of a comparison: owned if every offer is at home; else rented if every offer with a price
     /// has a rent; else owned.
     pub fn of_offers<'a>(offers: impl Iterator<Item = &'a Cluster> + Clone) -> PriceBasis {

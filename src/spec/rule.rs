@@ -73,7 +73,7 @@ pub struct RuleCondition {
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Allowance {
-    /// Workers of unlike shapes share the requests, which needs a router with weights.
+    /// Heterogeneous workers share the requests, which needs a router with weights.
     CustomRouter,
     /// Devices of vendors without any measurement compete for the recommended builds.
     Unmeasured,

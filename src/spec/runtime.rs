@@ -40,6 +40,9 @@ pub struct Runtime {
     /// Default weight formats on home and edge devices, for checkpoints that are not quantized; the first that runs.
     #[serde(default)]
     pub weights_at_home: Vec<String>,
+    /// Formats into which it converts 16-bit weights when it starts.
+    #[serde(default)]
+    pub weights_at_start: Vec<String>,
     /// Formats that are not supported on some devices.
     #[serde(default)]
     pub excludes: Vec<Exclusion>,

@@ -153,7 +153,7 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,
-    /// Considered only on request: custom-router, workers of unlike shapes in one pool; unmeasured, devices of vendors without any measurement
+    /// Extend the search: custom-router, heterogeneous workers in one pool; unmeasured, devices of vendors without any measurement
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "custom-router|unmeasured", hide_possible_values = true, value_delimiter = ',', help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<Allowance>>,

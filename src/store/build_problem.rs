@@ -82,6 +82,13 @@ impl ResolvedScenario {
         }
     }
 
+    /// The same, where such a device is offered: the share of a board or of a cloud's instance has a cost, but is never
+    /// sold.
+    pub fn offered_bill(&self) -> Option<Bill<Datum>> {
+        let offered = self.economics.basis == PriceBasis::Rented || self.cluster.for_sale;
+        self.bill().filter(|_| offered)
+    }
+
     /// Inputs for the cost of an owned device, with one price of each part.
     fn owned(&self, price: impl Fn(&PricePart) -> &Figure<Dollars>) -> Option<Owned<Datum>> {
         let economics = &self.economics;

@@ -16,7 +16,7 @@ use super::unknown_keys::UnknownKeys;
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
 use crate::spec::ranges;
-use crate::spec::text::{folded, from_json, from_known_json, suggest};
+use crate::spec::text::{from_json, from_known_json};
 
 /// The sources of files.
 #[derive(Clone, Debug, Default)]
@@ -225,59 +225,6 @@ impl Catalog {
         shipped.chain(own).chain(given).map(|file| (file.id.clone(), file)).collect()
     }
 
-    /// The file with this id, name or alias, whatever its case and separators.
-    ///
-    /// # Errors
-    /// No or several files match; the fix suggests near names.
-    pub fn find(&self, kind: CatalogKind, name: &str) -> Result<CatalogEntry, LookupError> {
-        self.find_by(kind, name, |label, wanted| {
-            let mut names = [&label.name].into_iter().chain(&label.aliases);
-            names.any(|known| folded(known) == folded(wanted))
-        })
-    }
-
-    /// The file whose id is `name`, or whose label matches it.
-    pub(super) fn find_by(
-        &self,
-        kind: CatalogKind,
-        name: &str,
-        matches: impl Fn(&EntryLabel, &str) -> bool,
-    ) -> Result<CatalogEntry, LookupError> {
-        let wanted = name.trim();
-        let mut shelf = self.entries(kind);
-        let exact = |id: &&String| id.eq_ignore_ascii_case(wanted);
-        let alike = |id: &&String| folded(id) == folded(wanted);
-        let id = shelf.keys().find(exact).or_else(|| shelf.keys().find(alike)).cloned();
-        if let Some(file) = id.and_then(|id| shelf.remove(&id)) {
-            return Ok(file);
-        }
-        let (mut known, mut found, mut broken) = (Vec::new(), Vec::new(), None);
-        for file in shelf.into_values() {
-            match self.label(&file) {
-                Ok(label) if matches(&label, wanted) => found.push(file),
-                Ok(label) => known.extend([file.id].into_iter().chain([label.name]).chain(label.aliases)),
-                Err(fault) => broken = Some(fault),
-            }
-        }
-        let list = format!("mantile-opt catalog {}", kind.plural());
-        match (found.len(), broken) {
-            (1, _) => Ok(found.swap_remove(0)),
-            // An unreadable file may be the one searched for.
-            (0, Some(fault)) => Err(LookupError::Invalid(fault)),
-            (0, None) => {
-                let fix = suggest(wanted, known.iter().map(String::as_str), &list);
-                let found = format!("unknown name `{wanted}`");
-                Err(LookupError::Unknown(Error::new(kind.singular(), found, kind.expected(), fix)))
-            }
-            _ => {
-                let ids: Vec<_> = found.into_iter().map(|file| file.id).collect();
-                let found = format!("ambiguous name `{wanted}`: {}", ids.join(" or "));
-                let fault = Error::new(kind.singular(), found, "a unique name", "use one of those names");
-                Err(LookupError::Ambiguous(fault))
-            }
-        }
-    }
-
     /// The entry with this name.
     ///
     /// # Errors
@@ -373,7 +320,7 @@ impl CatalogKind {
     }
 
     /// Description of a valid name, for messages.
-    fn expected(self) -> &'static str {
+    pub(super) fn expected(self) -> &'static str {
         match self {
             CatalogKind::Models => {
                 "a catalogue name, a Hugging Face id that the catalogue knows, a path, or hf:ORG/NAME"

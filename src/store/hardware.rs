@@ -4,10 +4,11 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::catalog::{Catalog, LookupError, is_path, read_entry};
+use super::catalog::{Catalog, CatalogEntry, LookupError, is_path, read_entry};
 use super::file;
 use super::host::{laid_out, unit};
 use super::kind::CatalogKind;
+use super::lookup::is_labelled;
 use crate::spec::cluster::{Cluster, System};
 use crate::spec::device::Device;
 use crate::spec::error::Error;
@@ -149,29 +150,28 @@ impl Catalog {
     /// # Errors
     /// No or several devices match; the fix suggests near names.
     pub fn device(&self, name: &str) -> Result<Device, LookupError> {
-        let unknown = match self.find(CatalogKind::Devices, name) {
-            Ok(file) => return read_entry(&file).map_err(LookupError::Invalid),
-            Err(LookupError::Unknown(fault)) => fault,
-            Err(miss) => return Err(miss),
-        };
+        let found = self.devices_named(name)?;
+        let only = self.only(CatalogKind::Devices, name, found, "a unique device name")?;
+        read_entry(&only).map_err(LookupError::Invalid)
+    }
+
+    /// The files of the devices that `name` may mean: by id, name or alias, else by the beginning or end of their ids.
+    ///
+    /// # Errors
+    /// A file that may be the one searched for cannot be read.
+    pub(super) fn devices_named(&self, name: &str) -> Result<Vec<CatalogEntry>, LookupError> {
+        let named = self.matching(CatalogKind::Devices, name, is_labelled)?;
         let wanted = name.to_lowercase();
+        if !named.is_empty() || wanted.is_empty() {
+            return Ok(named);
+        }
         let mut shelf = self.entries(CatalogKind::Devices);
         shelf.retain(|id, _| {
             // The vendor's name in front does not identify a device.
             let short = id.split_once('-').map_or(id.as_str(), |(_, short)| short);
             [id.as_str(), short].iter().any(|id| id.starts_with(&wanted) || id.ends_with(&wanted))
         });
-        let mut found = shelf.into_values();
-        match (found.next().filter(|_| !wanted.is_empty()), found.next()) {
-            (Some(only), None) => read_entry(&only).map_err(LookupError::Invalid),
-            (Some(first), Some(second)) => {
-                let ids: Vec<String> = [first, second].into_iter().chain(found).map(|file| file.id).collect();
-                let found = format!("ambiguous name `{name}`: {}", ids.join(" or "));
-                let fault = Error::new("device", found, "a unique device name", "use one of those names");
-                Err(LookupError::Ambiguous(fault))
-            }
-            _ => Err(LookupError::Unknown(unknown)),
-        }
+        Ok(shelf.into_values().collect())
     }
 
     /// A system as in its file.

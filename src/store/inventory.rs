@@ -9,7 +9,7 @@ use crate::graph::model::ModelGraph;
 use crate::spec::cluster::{Cluster, System};
 use crate::spec::device::{Device, Vendor};
 use crate::spec::error::Error;
-use crate::spec::precision::FormatOption;
+use crate::spec::precision::{ANY, FormatOption};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 
@@ -38,8 +38,6 @@ pub struct Inventory {
 const NODES: [u64; 2] = [2, 4];
 /// Numbers of devices that no system lists.
 const LOOSE: [u64; 3] = [1, 2, 4];
-/// Class of host processors.
-const HOST: &str = "host";
 
 /// Whether a device matches the filter: by vendor, class, generation or id, in any case.
 fn wanted(device: &Device, id: &str, only: &[String]) -> bool {
@@ -76,7 +74,7 @@ struct MeasuredDevices(Vec<(Vendor, bool)>);
 impl MeasuredDevices {
     /// Whether devices of this vendor and kind were measured.
     fn covers(&self, device: &Device) -> bool {
-        self.0.contains(&(device.vendor, device.class == HOST))
+        self.0.contains(&(device.vendor, device.is_processor()))
     }
 }
 
@@ -109,7 +107,8 @@ impl Catalog {
                 }
             }
         }
-        for device in devices.iter().filter(|device| device.class != HOST && wanted(device, &device.id, only))
+        for device in
+            devices.iter().filter(|device| !device.is_processor() && wanted(device, &device.id, only))
         {
             if systems.iter().any(|system| system.device == device.id) {
                 continue;
@@ -152,7 +151,7 @@ impl Catalog {
             let Some(fit) = read_entry::<Runtime>(&file)?.serving_fit else { continue };
             for id in fit.measured_on {
                 let device = devices.iter().find(|device| device.id == id);
-                found.extend(device.map(|device| (device.vendor, device.class == HOST)));
+                found.extend(device.map(|device| (device.vendor, device.is_processor())));
             }
         }
         Ok(MeasuredDevices(found))
@@ -205,12 +204,38 @@ fn with_name(cluster: Cluster, system: &System, nodes: u64, per_node: u64) -> Cl
     Cluster { name, ..cluster }
 }
 
-/// A problem for each quality of weights: formats that preserve the model's quality (the checkpoint's own, published
-/// ones, one of 8 bits), and one of 4 bits. A requested format replaces both.
+/// The problems of a model on a system: for the default runtime, and unless the scenario names one, for every other one
+/// that is measured on its devices; for each the qualities of its weights.
 ///
 /// # Errors
 /// No requested format runs here.
 pub fn qualities(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    built: (&ResolvedModel, &ModelGraph),
+    cluster: &Cluster,
+) -> Result<Vec<(ResolvedScenario, bool)>, Error> {
+    if scenario.runtime.as_deref().is_some_and(|name| name != ANY) {
+        return on_runtime(catalog, scenario, built, cluster);
+    }
+    let unnamed = Scenario { runtime: None, ..scenario.clone() };
+    let mut problems = on_runtime(catalog, &unnamed, built, cluster);
+    let usual = catalog.chosen_runtime(&unnamed, cluster)?.id;
+    for id in catalog.compared_runtimes(cluster)?.into_iter().filter(|id| *id != usual) {
+        let named = Scenario { runtime: Some(id), ..scenario.clone() };
+        match (&mut problems, on_runtime(catalog, &named, built, cluster)) {
+            (Ok(known), Ok(others)) => known.extend(others),
+            (Err(_), Ok(others)) => problems = Ok(others),
+            // The fault of the default runtime is the one to report.
+            (_, Err(_)) => {}
+        }
+    }
+    problems
+}
+
+/// A problem for each quality of weights: formats that preserve the model's quality (the checkpoint's own, published
+/// ones, one of 8 bits), and one of 4 bits. A requested format replaces both.
+fn on_runtime(
     catalog: &Catalog,
     scenario: &Scenario,
     (model, graph): (&ResolvedModel, &ModelGraph),
@@ -239,7 +264,15 @@ pub fn qualities(
     if scenario.weight_format.is_none() {
         let within =
             |choice: &FormatOption, (least, below): (f64, f64)| (least..below).contains(&bits(choice));
-        let best_of = |band| lower_formats.iter().find(|choice| within(choice, band)).cloned();
+        // Weights that somebody published, or that the runtime or its usual tool makes.
+        let runtime = &problem.runtime;
+        let available = |choice: &FormatOption| {
+            choice.checkpoint.is_some()
+                || !runtime.weights_at_home.is_empty()
+                || runtime.weights_at_start.contains(&choice.format.id)
+        };
+        let best_of =
+            |band| lower_formats.iter().find(|choice| available(choice) && within(choice, band)).cloned();
         if !weight_formats.iter().any(|choice| within(choice, EIGHT_BITS)) {
             weight_formats.extend(best_of(EIGHT_BITS));
         }

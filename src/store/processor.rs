@@ -1,7 +1,6 @@
 //! The host of a cluster: from the scenario's `--host` and `--host-memory`, else from the system's file.
 
-use super::catalog::{Catalog, CatalogEntry, LookupError};
-use super::kind::CatalogKind;
+use super::catalog::{Catalog, LookupError};
 use crate::quantity::datum::{Grade, Source};
 use crate::spec::cluster::{Cluster, Host};
 use crate::spec::defaults::Defaults;
@@ -10,10 +9,7 @@ use crate::spec::error::Error;
 use crate::spec::figure::{ByteRate, Bytes, Dimension, Figure, read};
 use crate::spec::host_part::HostProcessor;
 use crate::spec::scenario::Scenario;
-use crate::spec::text::folded;
 
-/// Class of devices that are processors of hosts.
-const PROCESSOR: &str = crate::cost::host::PROCESSOR;
 /// Bytes of a memory channel per transfer: 64 bits.
 const CHANNEL: f64 = 8.0;
 
@@ -56,34 +52,21 @@ fn sockets(text: &str) -> (u64, &str) {
     counted.unwrap_or((1, text.trim()))
 }
 
+/// A name in the form of an id.
+fn dashed(name: &str) -> String {
+    name.to_lowercase().replace(' ', "-")
+}
+
 impl Catalog {
     fn processor(&self, text: &str) -> Result<(Device, u64), LookupError> {
         let (count, name) = sockets(text);
-        let name = name.to_lowercase().replace(' ', "-");
-        let found = self.device(&name)?;
-        Ok((found, count))
+        Ok((self.device(&dashed(name))?, count))
     }
 
-    /// The device that a system's file names as its processor, if the catalogue has it: by id or name, or by the only id
-    /// that begins or ends so. Unlike [`Catalog::device`] it needs no advice for other names.
+    /// The device that a system's file names as its processor, if the catalogue has one of that name.
     fn listed_processor(&self, text: &str) -> Option<(Device, u64)> {
         let (count, name) = sockets(text);
-        let (wanted, start) = (folded(name), name.to_lowercase().replace(' ', "-"));
-        let shelf = self.entries(CatalogKind::Devices);
-        let named = |file: &&CatalogEntry| {
-            let same = |known: &String| folded(known) == wanted;
-            same(&file.id)
-                || self.label(file).is_ok_and(|label| same(&label.name) || label.aliases.iter().any(same))
-        };
-        let begins = |file: &&CatalogEntry| {
-            let short = file.id.split_once('-').map_or(file.id.as_str(), |(_, short)| short);
-            [file.id.as_str(), short].iter().any(|id| id.starts_with(&start) || id.ends_with(&start))
-        };
-        let only = || {
-            let mut found = shelf.values().filter(begins);
-            found.next().filter(|_| found.next().is_none())
-        };
-        let file = shelf.values().find(named).or_else(only)?;
+        let [file] = &self.devices_named(&dashed(name)).ok()?[..] else { return None };
         Some((self.load(&file.id).ok()?, count))
     }
 
@@ -109,7 +92,7 @@ impl Catalog {
             let expected = "memory as `ddr5-6000x2`, or a processor of the catalogue";
             Error { key: "host".into(), expected: expected.into(), ..fault }
         })?;
-        if found.class != PROCESSOR {
+        if !found.is_processor() {
             let fix = "name a processor: `mantile-opt catalog devices` lists them";
             return Err(Error::new("host", format!("{}, an accelerator", found.name), "a processor", fix));
         }
@@ -145,7 +128,7 @@ impl Catalog {
             }
             host.memory_bandwidth = memory.clone().or(host.memory_bandwidth.take());
         }
-        if cluster.device.class == PROCESSOR {
+        if cluster.device.is_processor() {
             own_memory(&mut cluster, size, named);
         }
         cluster.processor = self.processor_of(&cluster)?;
@@ -156,7 +139,7 @@ impl Catalog {
     fn processor_of(&self, cluster: &Cluster) -> Result<Option<HostProcessor>, Error> {
         let defaults = self.defaults()?;
         let device = &cluster.device;
-        if device.class == PROCESSOR {
+        if device.is_processor() {
             return Ok(Some(own(device, &defaults, device.bandwidth()?.clone(), 1)));
         }
         let Some(host) = cluster.host.as_ref().filter(|host| host.memory.is_some()) else { return Ok(None) };

@@ -47,7 +47,7 @@ pub struct ResolvedScenario {
     pub max_num_seqs: Option<u64>,
     /// Whether the rules of the runtime are lifted.
     pub theoretical: bool,
-    /// Whether workers of unlike shapes may share the requests of a pool.
+    /// Whether heterogeneous workers may share the requests of a pool.
     pub custom_router: bool,
     /// Whether devices of vendors without any measurement compete in a comparison.
     pub unmeasured_allowed: bool,
@@ -116,7 +116,7 @@ impl ResolvedScenario {
             named: model.named.as_ref(),
             runtime: &runtime,
             device: &cluster.device,
-            at_home: scenario.runtime.is_none() && cluster.device.is_home(),
+            at_home: cluster.device.is_home(),
             load: &load,
         };
         let weight_formats = precision.weights(scenario.weight_format.as_deref())?;

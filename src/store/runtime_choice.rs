@@ -34,12 +34,13 @@ impl Catalog {
         Ok(usual)
     }
 
-    /// Ids of the runtimes with constants for the generation of the devices: those whose predictions were compared with
-    /// measurements, or all where there is none.
+    /// Ids of the runtimes that are compared on these devices: of those with constants for their generation and
+    /// predictions that were compared with measurements (or all with constants, where there is none), at home the
+    /// defaults of some vendor, elsewhere those not made for home machines.
     ///
     /// # Errors
     /// A runtime's file is faulty.
-    pub fn measured_runtimes(&self, cluster: &Cluster) -> Result<Vec<String>, Error> {
+    pub fn compared_runtimes(&self, cluster: &Cluster) -> Result<Vec<String>, Error> {
         let device = &cluster.device;
         let ids = self.entries(CatalogKind::Runtimes).into_keys();
         let runtimes = ids.map(|id| self.load::<Runtime>(&id)).collect::<Result<Vec<_>, Error>>()?;
@@ -54,7 +55,14 @@ impl Catalog {
         let (measured, unmeasured): (Vec<Runtime>, Vec<Runtime>) =
             runtimes.into_iter().filter(known).partition(measured);
         let usable = if measured.is_empty() { unmeasured } else { measured };
-        Ok(usable.into_iter().map(|runtime| runtime.id).collect())
+        let home = device.is_home();
+        let of_class = |runtime: &&Runtime| {
+            let usual = !runtime.default_for.is_empty() || !runtime.default_at_home.is_empty();
+            if home { usual } else { runtime.weights_at_home.is_empty() }
+        };
+        let compared: Vec<&Runtime> = usable.iter().filter(of_class).collect();
+        let compared = if compared.is_empty() { usable.iter().collect() } else { compared };
+        Ok(compared.into_iter().map(|runtime| runtime.id.clone()).collect())
     }
 
     /// The default runtime of home and edge devices of this vendor; `None` for other devices.

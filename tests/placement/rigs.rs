@@ -17,7 +17,11 @@ fn all() -> Vec<Rig> {
 }
 
 pub fn on(rig: &Rig, concurrency: u64) -> ResolvedRig {
-    let small = Scenario { model: Some("Llama-3.2-3B-Instruct".into()), ..Scenario::default() };
+    let small = Scenario {
+        model: Some("Llama-3.2-3B-Instruct".into()),
+        weight_format: Some("bf16".into()),
+        ..Scenario::default()
+    };
     ResolvedRig::resolve(&Catalog::default(), &small, rig.clone(), concurrency)
         .unwrap_or_else(|fault| panic!("{}: {fault}", rig.id))
 }
@@ -98,7 +102,12 @@ fn more_requests_carry_more_and_fewer_links_carry_less() {
 #[test]
 fn machines_that_share_layers_gain_what_was_stated() {
     let catalog = Catalog::default();
-    let dense = Scenario { model: Some("Llama-3.3-70B".into()), isl: Some(512), ..Scenario::default() };
+    let dense = Scenario {
+        model: Some("Llama-3.3-70B".into()),
+        isl: Some(512),
+        weight_format: Some("bf16".into()),
+        ..Scenario::default()
+    };
     let token = |id: &str, least: bool| {
         let rig = catalog.rig(id).unwrap_or_else(|fault| panic!("{fault}"));
         let rigged = ResolvedRig::resolve(&catalog, &dense, rig, 1).unwrap_or_else(|fault| panic!("{fault}"));

@@ -1,7 +1,6 @@
 //! Models that one system serves: longest context and number of users of each.
 //!
-//! Families are ordered by age and size: first those that no other family beats in both, the largest first; then those
-//! that only these beat; and so on. Quality is not compared: there are no measurements of it here.
+//! Models are ordered by size and age: see [`ServedModel::size_and_age`]. Quality is not measured here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +23,36 @@ pub struct ServedModel {
     pub longest_context_tokens: u64,
     /// Its deployment.
     pub build: Build,
+    /// Other runtimes and weight formats in which it meets the SLO, in the order of the search.
+    pub others: Vec<OtherFormat>,
+}
+
+/// Another runtime and weight format of a model on the same machine.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OtherFormat {
+    /// The runtime.
+    pub runtime: String,
+    /// The weight format.
+    pub weight_format: String,
+    /// Checkpoint in that format, where one is published.
+    pub checkpoint: Option<String>,
+    /// Output tokens per second per user, with the given users.
+    pub tok_s_per_user: f64,
+    /// Maximum users within the SLO.
+    pub most_users: u64,
+}
+
+impl OtherFormat {
+    /// The format of a build.
+    pub fn of(build: &Build) -> OtherFormat {
+        OtherFormat {
+            runtime: build.runtime.clone(),
+            weight_format: build.each.weight_format.clone(),
+            checkpoint: build.checkpoint.clone(),
+            tok_s_per_user: build.tok_s_per_user,
+            most_users: build.most_users,
+        }
+    }
 }
 
 /// The result.
@@ -33,7 +62,7 @@ pub struct ServedModels {
     pub scenario: Scenario,
     /// The requirements.
     pub sought: Requirements,
-    /// Models served: families in order of age and size, and the largest model of each first.
+    /// Models served, in the order of size and age: twice the parameters, or 3.5 months later, count the same.
     pub models: Vec<ServedModel>,
     /// Names of those with the longest context, the longest first.
     pub longest_contexts: Vec<String>,
@@ -55,35 +84,20 @@ impl ServedModels {
     }
 }
 
-impl ServedModel {
-    /// Whether it is newer than another; a model without a known date is older than all others.
-    fn newer(&self, other: &ServedModel) -> bool {
-        self.released > other.released
-    }
-}
+/// Months in which the parameters for the same quality halve, for the best open models of their time: Xiao et al., Densing
+/// law of LLMs (https://www.nature.com/articles/s42256-025-01137-0).
+const HALVING_MONTHS: f64 = 3.5;
 
-/// The models by family. The first of a family is its largest model; `models` are sorted by size.
-fn by_family(models: Vec<ServedModel>) -> Vec<ServedModel> {
-    let mut families: Vec<Vec<ServedModel>> = Vec::new();
-    for model in models {
-        match families.iter_mut().find(|family| family[0].family == model.family) {
-            Some(family) => family.push(model),
-            None => families.push(vec![model]),
-        }
+impl ServedModel {
+    /// Its rank by size and age, in doublings: `log2(parameters) + months / 3.5`; a model without a known date comes
+    /// last. This orders a list; it does not measure the quality of a model.
+    fn size_and_age(&self) -> f64 {
+        let months = self.released.as_deref().and_then(|date| {
+            let (year, month) = date.split_once('-')?;
+            Some((year.parse::<f64>().ok()? - 2000.0) * 12.0 + month.parse::<f64>().ok()?)
+        });
+        (self.parameters as f64).log2() + months.unwrap_or(0.0) / HALVING_MONTHS
     }
-    let mut ordered = Vec::new();
-    while !families.is_empty() {
-        let beaten = |one: &[ServedModel]| {
-            let larger = |other: &[ServedModel]| other[0].parameters > one[0].parameters;
-            families.iter().any(|other| larger(other) && other[0].newer(&one[0]))
-        };
-        let beaten: Vec<bool> = families.iter().map(|one| beaten(one)).collect();
-        let layers = families.into_iter().zip(beaten);
-        let (later, first): (Vec<_>, Vec<_>) = layers.partition(|(_, beaten)| *beaten);
-        ordered.extend(first.into_iter().flat_map(|(family, _)| family));
-        families = later.into_iter().map(|(family, _)| family).collect();
-    }
-    ordered
 }
 
 /// Sorts the result.
@@ -93,8 +107,10 @@ pub fn serves(
     missed: Vec<RejectedBuild>,
     looked: SearchSummary,
 ) -> ServedModels {
-    models.sort_by(|a, b| b.parameters.cmp(&a.parameters).then_with(|| a.build.model.cmp(&b.build.model)));
-    let models = by_family(models);
+    models.sort_by(|a, b| {
+        let order = b.size_and_age().total_cmp(&a.size_and_age());
+        order.then_with(|| a.build.model.cmp(&b.build.model))
+    });
     let by = |figure: fn(&ServedModel) -> u64| {
         let mut order: Vec<&ServedModel> = models.iter().collect();
         // Ties are broken by the order of the models.

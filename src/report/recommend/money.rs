@@ -32,7 +32,7 @@ pub struct Money {
     pub amortization_months: Option<f64>,
     /// Fraction of the amortization period in which the hardware serves.
     pub utilization: Option<f64>,
-    /// Cost per hour of electricity and building alone, nodes included, if owned.
+    /// Cost per hour of electricity and building alone, nodes included, if owned; null without the power of the devices.
     pub electricity_usd_per_hour: Option<f64>,
     /// Cost per hour.
     pub usd_per_hour: Option<f64>,
@@ -106,7 +106,9 @@ impl SystemPrices {
             host: self.host.clone().filter(|_| owned.is_some()),
             amortization_months: owned.map(|owned| owned.amortization.value / MONTH),
             utilization: owned.map(|owned| owned.utilization.value),
-            electricity_usd_per_hour: owned.map(|owned| hourly(&unpaid(owned))),
+            electricity_usd_per_hour: owned
+                .filter(|_| now.watts.is_some())
+                .map(|owned| hourly(&unpaid(owned))),
             usd_per_hour: span(HOUR),
             usd_per_hour_range: ends(&|bill| Some(hourly(bill))),
             usd_per_day: span(24.0 * HOUR),

@@ -1,4 +1,4 @@
-//! Models that one system serves, as text: the newest and largest, the longest contexts, the most users.
+//! Models that one system serves, as text: by size and age, the longest contexts, the most users.
 
 use super::page::{BAD, GOOD, WIDTH, heading, indent, join, paragraph, shorten, styled_within, wrap};
 use super::recommend::{assumed, missed, sought};
@@ -50,25 +50,32 @@ pub(super) fn head(answer: &ServedModels, width: usize) -> String {
     verdict + &wrap(&sought(&answer.sought), width, 0, 2)
 }
 
-/// The largest model of each of the first `most` families, in lines of at most `width` characters.
+/// The first model of each of the first `most` families, in lines of at most `width` characters.
 pub(super) fn families(models: &[ServedModel], most: usize, width: usize) -> String {
     if models.is_empty() {
         return String::new();
     }
-    let header =
-        ["model", "released", "parameters", "weights", "plan", "tok/s/user", "users", "context", "USD/Mtok"];
+    let header = [
+        "model",
+        "released",
+        "parameters",
+        "runtime, weights",
+        "tok/s/user",
+        "users",
+        "context",
+        "also runs in",
+    ];
     let row = |held: &ServedModel| {
         let build = &held.build;
         vec![
             shorten(&build.model, 40),
             held.released.clone().unwrap_or_else(|| "-".to_owned()),
             format!("{} B", digits(held.parameters as f64 * 1e-9)),
-            build.each.weight_format.clone(),
-            shorten(&build.each.plan.label, 24),
+            format!("{} {}", build.runtime, build.each.weight_format),
             digits(build.tok_s_per_user),
             grouped(build.most_users),
             grouped(held.longest_context_tokens),
-            build.money.usd_per_mtok_full.map_or_else(|| "-".to_string(), digits),
+            other(held),
         ]
     };
     let mut one_each: Vec<&ServedModel> = Vec::new();
@@ -79,9 +86,19 @@ pub(super) fn families(models: &[ServedModel], most: usize, width: usize) -> Str
     }
     let rest = models.len().saturating_sub(most.min(one_each.len()));
     let more = if rest > 0 { format!("{rest} more models in --format csv") } else { String::new() };
-    let told: Vec<Vec<String>> = one_each.into_iter().take(most).map(row).collect();
-    heading("Newest of each family", &more)
-        + &indent(&table_within(&header, &told, width.saturating_sub(2)), 2)
+    let rows: Vec<Vec<String>> = one_each.into_iter().take(most).map(row).collect();
+    heading("One model of each family", &more)
+        + &indent(&table_within(&header, &rows, width.saturating_sub(2)), 2)
+}
+
+/// The fastest other runtime in which the model runs, with its speed per user.
+fn other(held: &ServedModel) -> String {
+    let elsewhere = held.others.iter().filter(|other| other.runtime != held.build.runtime);
+    let fastest = elsewhere.max_by(|a, b| a.tok_s_per_user.total_cmp(&b.tok_s_per_user));
+    fastest.map_or_else(
+        || "-".to_owned(),
+        |other| format!("{} {}: {}", other.runtime, other.weight_format, digits(other.tok_s_per_user)),
+    )
 }
 
 fn first(

@@ -38,7 +38,8 @@ pub(super) fn sought(sought: &Requirements) -> String {
         plain(sought.target_tok_s)
     );
     if let Some(ttft) = sought.limits.ttft {
-        text.push_str(&format!("; TTFT ≤ {}", limit(ttft * 1e3)));
+        let but = if sought.no_ttft_at_home { " (not at home)" } else { "" };
+        text.push_str(&format!("; TTFT ≤ {}{but}", limit(ttft * 1e3)));
     }
     if let Some(usd) = sought.budget_usd {
         text.push_str(&format!("; purchase ≤ {} USD", plain(usd)));

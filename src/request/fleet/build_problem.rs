@@ -117,30 +117,30 @@ pub fn build_problem(
 /// The terms are of both bases, so that a basis must be given.
 fn on_one_basis(
     scenario: Scenario,
-    asked: &mut FleetInputs,
+    inputs: &mut FleetInputs,
     clusters: &[Cluster],
 ) -> Result<Scenario, Error> {
-    let of_terms = || asked.offers.iter().filter_map(|offer| Some(offer.terms?.basis()));
+    let of_terms = || inputs.offers.iter().filter_map(|offer| Some(offer.terms?.basis()));
     let first = of_terms().next();
-    let stated = asked.price_basis.or(first);
-    if asked.price_basis.is_none() && of_terms().any(|basis| Some(basis) != first) {
+    let given = inputs.price_basis.or(first);
+    if inputs.price_basis.is_none() && of_terms().any(|basis| Some(basis) != first) {
         let fix = "set --price-basis owned or rented; offers of the other basis are then left out";
         return Err(Error::new("price_basis", "owned and rented offers", "offers of one basis", fix));
     }
-    let stated = stated.map_or_else(|| stated_basis(&scenario), |basis| Ok(Some(basis)))?;
-    let basis = stated.unwrap_or_else(|| PriceBasis::of_offers(clusters.iter()));
-    if asked.price_basis.is_none() {
-        asked.assumed.push(format!("price basis: {0} for every offer (--price-basis {0})", basis.name()));
+    let given = given.map_or_else(|| stated_basis(&scenario), |basis| Ok(Some(basis)))?;
+    let basis = given.unwrap_or_else(|| PriceBasis::of_offers(clusters.iter()));
+    if inputs.price_basis.is_none() {
+        inputs.assumed.push(basis.assumption());
     }
-    asked.price_basis = Some(basis);
+    inputs.price_basis = Some(basis);
     // A rent includes its electricity.
     let electricity_usd_per_kwh = scenario.electricity_usd_per_kwh.filter(|_| basis == PriceBasis::Owned);
     Ok(Scenario { price_basis: Some(basis), electricity_usd_per_kwh, ..scenario })
 }
 
 /// Whether the terms of an offer are of the basis of the comparison.
-fn on_basis(asked: &FleetInputs, offer: usize) -> bool {
-    asked.offers[offer].terms.is_none_or(|terms| Some(terms.basis()) == asked.price_basis)
+fn on_basis(inputs: &FleetInputs, offer: usize) -> bool {
+    inputs.offers[offer].terms.is_none_or(|terms| Some(terms.basis()) == inputs.price_basis)
 }
 
 /// Buckets and offers, without any kind of system.

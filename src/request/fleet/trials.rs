@@ -39,9 +39,8 @@ impl OfferPrice {
     /// The given price, else the catalogue's on that basis.
     fn of(resolved: &ResolvedScenario, stated: &PricedOffer, whole: &Totals) -> Result<OfferPrice, String> {
         let basis = resolved.economics.basis;
-        let offered = basis == PriceBasis::Rented || resolved.cluster.for_sale;
         let hourly = |bill: &Bill<Datum>| whole.usd_per_second(bill) * HOUR;
-        let known = resolved.bill().filter(|_| offered).map(|bill| hourly(&bill));
+        let known = resolved.offered_bill().map(|bill| hourly(&bill));
         let most = resolved.bill_bounds().map(|[_, high]| hourly(&high));
         let usd_per_hour = stated.usd_per_hour.or(known).ok_or_else(|| no_price(&stated.hardware, basis))?;
         let terms = match (stated.terms, basis) {

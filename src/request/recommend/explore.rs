@@ -2,7 +2,7 @@
 
 use super::super::RequestControl;
 use crate::graph::model::ModelGraph;
-use crate::report::recommend::models::{ServedModel, ServedModels, serves};
+use crate::report::recommend::models::{OtherFormat, ServedModel, ServedModels, serves};
 use crate::report::recommend::money::SystemPrices;
 use crate::report::recommend::{
     Build, Recommendation, RejectedBuild, Requirements, SearchSummary, SizedSystem, missed, recommend,
@@ -10,6 +10,7 @@ use crate::report::recommend::{
 use crate::search::outcome::Census;
 use crate::search::problem::Problem;
 use crate::search::sizing::{Sized, longest_context, size};
+use crate::spec::cluster::Cluster;
 use crate::spec::error::Error;
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
@@ -57,11 +58,23 @@ fn on_one_basis(scenario: &Scenario, sought: &mut Requirements, market: &Invento
     let offers = market.systems.iter().map(|lot| &lot.cluster);
     let basis = sought.price_basis.unwrap_or_else(|| {
         let basis = PriceBasis::of_offers(offers);
-        sought.assumed.push(format!("price basis: {0} for every offer (--price-basis {0})", basis.name()));
+        sought.assumed.push(basis.assumption());
         basis
     });
     sought.price_basis = Some(basis);
     Scenario { price_basis: Some(basis), ..scenario.clone() }
+}
+
+/// The scenario on one system: one user of a home machine waits for a long prompt, so that no TTFT limit applies there
+/// by default.
+pub(in crate::request) fn on_system(
+    scenario: &Scenario,
+    sought: &Requirements,
+    cluster: &Cluster,
+) -> Scenario {
+    let free = sought.no_ttft_at_home && cluster.device.is_home();
+    let ttft = if free { Some("none".to_owned()) } else { scenario.ttft.clone() };
+    Scenario { ttft, ..scenario.clone() }
 }
 
 /// The offers explored for a model.
@@ -91,12 +104,12 @@ pub(in crate::request) fn for_hardware(
     let ids: Vec<String> = catalog.entries(CatalogKind::Models).into_keys().collect();
     let seen = control.each(&ids, |id| match catalog.built(id) {
         Ok((model, graph)) => search_model(catalog, scenario, sought, (&model, &graph), lot),
-        Err(fault) => (vec![], Some(rejected_for_error(id, &fault)), vec![]),
+        Err(fault) => (None, Some(rejected_for_error(id, &fault)), vec![]),
     });
     let mut looked = SearchSummary { systems: seen.len() as u64, ..SearchSummary::default() };
     let (mut models, mut misses) = (Vec::new(), Vec::new());
     for (held, miss, censuses) in seen {
-        looked.serve += u64::from(!held.is_empty());
+        looked.serve += u64::from(held.is_some());
         censuses.iter().for_each(|census| looked.add(census));
         models.extend(held);
         misses.extend(miss);
@@ -107,35 +120,25 @@ pub(in crate::request) fn for_hardware(
     Ok(serves((scenario.clone(), sought.clone()), models, misses, looked))
 }
 
-/// One model on a machine, in weight formats of each quality.
+/// One model on a machine, with each runtime in weight formats of each quality.
 fn search_model(
     catalog: &Catalog,
     scenario: &Scenario,
     sought: &Requirements,
     (model, graph): (&ResolvedModel, &ModelGraph),
     lot: &SystemOption,
-) -> (Vec<ServedModel>, Option<RejectedBuild>, Vec<Census>) {
+) -> (Option<ServedModel>, Option<RejectedBuild>, Vec<Census>) {
     let (mut found, mut miss, mut censuses) = (Vec::new(), None, Vec::new());
+    let scenario = &on_system(scenario, sought, &lot.cluster);
     let problems = match qualities(catalog, scenario, (model, graph), &lot.cluster) {
         Ok(problems) => problems,
-        Err(fault) => return (found, Some(rejected_for_error(&model.name, &fault)), censuses),
+        Err(fault) => return (None, Some(rejected_for_error(&model.name, &fault)), censuses),
     };
     for (resolved, kept) in &problems {
         match one(resolved, *kept, lot, sought) {
             Ok((build, census)) if build.copies == 1 => {
                 censuses.push(census);
-                let longest = resolved.problem().map_or(0, |problem| longest_context(&problem, sought.users));
-                let parameters = graph.parameters().unique;
-                let release = model.release.as_ref();
-                found.push(ServedModel {
-                    parameters,
-                    family: release.map_or_else(|| model.name.clone(), |release| release.family.clone()),
-                    released: release.map(|release| release.date.clone()),
-                    longest_context_tokens: longest,
-                    build,
-                });
-                // The first format that serves has the highest quality.
-                break;
+                found.push((build, resolved));
             }
             Ok((build, census)) => {
                 censuses.push(census);
@@ -150,8 +153,32 @@ fn search_model(
             }
         }
     }
-    let miss = miss.filter(|_| found.is_empty());
-    (found, miss, censuses)
+    // The first has the highest quality on the default runtime.
+    let Some(least) = found.first().map(|(build, resolved)| weight_bits(build, resolved)) else {
+        return (None, miss, censuses);
+    };
+    let fastest = (0..found.len())
+        .filter(|at| weight_bits(&found[*at].0, found[*at].1) >= least)
+        .max_by(|a, b| found[*a].0.tok_s_per_user.total_cmp(&found[*b].0.tok_s_per_user).then(b.cmp(a)));
+    let (build, resolved) = found.remove(fastest.unwrap_or(0));
+    let release = model.release.as_ref();
+    let served = ServedModel {
+        parameters: graph.parameters().unique,
+        family: release.map_or_else(|| model.name.clone(), |release| release.family.clone()),
+        released: release.map(|release| release.date.clone()),
+        longest_context_tokens: resolved
+            .problem()
+            .map_or(0, |problem| longest_context(&problem, sought.users)),
+        build,
+        others: found.iter().map(|(build, _)| OtherFormat::of(build)).collect(),
+    };
+    (Some(served), None, censuses)
+}
+
+/// Bits per weight of a build, scales included.
+fn weight_bits(build: &Build, resolved: &ResolvedScenario) -> f64 {
+    let used = resolved.weight_formats.iter().find(|choice| choice.format.id == build.each.weight_format);
+    used.map_or(0.0, |choice| choice.format.bits_per_element.value * 8.0)
 }
 
 /// The outcome of one lot.
@@ -162,7 +189,7 @@ struct SystemResult {
     censuses: Vec<Census>,
 }
 
-/// Evaluates a lot, in weight formats of each quality.
+/// Evaluates a lot, with each runtime in weight formats of each quality; of builds of one quality the best is kept.
 fn search_system(
     catalog: &Catalog,
     scenario: &Scenario,
@@ -171,6 +198,7 @@ fn search_system(
     lot: &SystemOption,
 ) -> SystemResult {
     let mut seen = SystemResult::default();
+    let scenario = &on_system(scenario, sought, &lot.cluster);
     let problems = match qualities(catalog, scenario, (model, graph), &lot.cluster) {
         Ok(problems) => problems,
         Err(fault) => {
@@ -182,7 +210,11 @@ fn search_system(
         tried.extend(resolved.weight_formats.iter().map(|choice| choice.format.id.clone()));
         match one(resolved, *kept, lot, sought) {
             Ok((build, census)) => {
-                seen.builds.push(build);
+                match seen.builds.iter_mut().find(|known| known.keeps_quality == build.keeps_quality) {
+                    Some(known) if build.serves_more(known) => *known = build,
+                    Some(_) => {}
+                    None => seen.builds.push(build),
+                }
                 seen.censuses.push(census);
             }
             Err(refused) => {
@@ -228,10 +260,8 @@ pub(in crate::request) fn serving<'a>(
     let choice = resolved.weight_formats.iter().find(|choice| choice.format.id == *format);
     let checkpoint = choice.and_then(|choice| choice.checkpoint.clone());
     let economics = &resolved.economics;
-    // The share of a board or of a cloud's instance has a cost, but is never sold.
-    let offered = economics.basis == PriceBasis::Rented || lot.cluster.for_sale;
     let prices = SystemPrices {
-        bill: resolved.bill().filter(|_| offered),
+        bill: resolved.offered_bill(),
         bounds: resolved.bill_bounds(),
         host: economics.purchase.as_ref().and_then(|bought| bought.host_class.clone()),
         dated: economics.dated(),

@@ -20,7 +20,7 @@ impl RecommendRequest {
         let (objective, workload) = catalog.aim(given, false)?;
         // The same objective, and so the same SLOs, on every system.
         let mut scenario = Scenario { objective: Some(objective.id.clone()), ..given.clone() };
-        let limits = objective.limits;
+        let mut limits = objective.limits;
         let target = self.target(limits.tpot, &workload.id, &mut assumed)?;
         scenario.tpot = Some(format!("{} s", 1.0 / target));
         let (isl, prefix) = self.prompt(&workload, &mut assumed)?;
@@ -30,8 +30,15 @@ impl RecommendRequest {
         if given.model.is_none() && given.hardware.is_none() {
             assumed.push(format!("model: {DEFAULT_MODEL}"));
         }
-        if let Some(ttft) = limits.ttft.filter(|_| given.ttft.is_none()) {
-            assumed.push(format!("TTFT ≤ {ttft} s, the SLO of `{}` (--ttft none: no limit)", workload.id));
+        let usual_ttft = limits.ttft.filter(|_| given.ttft.is_none());
+        let no_ttft_at_home = usual_ttft.is_some() && self.users == 1;
+        if no_ttft_at_home && self.at_home(catalog)? {
+            (limits.ttft, scenario.ttft) = (None, Some("none".to_owned()));
+            assumed.push("no TTFT limit on a home machine (--ttft 2s: at most 2 s)".to_owned());
+        } else if let Some(ttft) = usual_ttft {
+            let but = if no_ttft_at_home { ", not on home machines" } else { "" };
+            assumed
+                .push(format!("TTFT ≤ {ttft} s, the SLO of `{}`{but} (--ttft none: no limit)", workload.id));
         }
         let budget = |limit: &Limit, text: &Option<String>| {
             text.as_deref().map(|text| dollars(limit, text)).transpose()
@@ -52,6 +59,7 @@ impl RecommendRequest {
             osl: workload.osl,
             prefix,
             limits: LatencyLimits { tpot: Some(1.0 / target), ..limits },
+            no_ttft_at_home,
             budget_usd,
             budget_usd_per_hour: budget(&BUDGET_HOUR, &self.budget_hour)?,
             max_watts: self.max_watts,
@@ -60,6 +68,12 @@ impl RecommendRequest {
             assumed,
         };
         Ok((scenario, requirements))
+    }
+
+    /// Whether models are searched for a home or edge machine.
+    fn at_home(&self, catalog: &Catalog) -> Result<bool, Error> {
+        let hardware = self.scenario.hardware.as_deref();
+        hardware.map_or(Ok(false), |name| Ok(catalog.hardware(name)?.device.is_home()))
     }
 
     /// Refuses values that `recommend` sets itself, and pairs that contradict each other.

@@ -11,7 +11,7 @@ use crate::report::recommend::{Build, Recommendation, RejectedBuild, Requirement
 use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;
 use crate::request::recommend::RecommendReport;
-use crate::request::recommend::explore::{TIERS, for_hardware, for_model, market, serving};
+use crate::request::recommend::explore::{TIERS, for_hardware, for_model, market, on_system, serving};
 use crate::search::problem::{Problem, Traffic};
 use crate::search::sample::sample;
 use crate::search::sizing::{Sized, size};
@@ -126,7 +126,7 @@ impl<'a> RecommendRerun<'a> {
             self.question((&saved.scenario, &saved.sought), (&fresh.scenario, &fresh.sought)),
             self.builds(&saved.models.iter().map(|served| &served.build).collect::<Vec<_>>()),
             CheckResult::new(
-                "order: newest and largest families first",
+                "order: by size and age",
                 saved.models.len(),
                 faults(differences("", saved, &ordered)),
             ),
@@ -160,12 +160,12 @@ impl<'a> RecommendRerun<'a> {
         let problems = self.qualities(model, lot).map_err(fault)?;
         let format = &build.each.weight_format;
         let runs = |(resolved, _): &&(ResolvedScenario, bool)| {
-            resolved.weight_formats.iter().any(|choice| choice.format.id == *format)
+            let runtime = resolved.runtime.id == build.runtime;
+            runtime && resolved.weight_formats.iter().any(|choice| choice.format.id == *format)
         };
-        let (resolved, kept) = problems
-            .iter()
-            .find(runs)
-            .ok_or_else(|| format!("each.weight_format: {format} does not run on {}", build.system))?;
+        let (resolved, kept) = problems.iter().find(runs).ok_or_else(|| {
+            format!("each.weight_format: {format} does not run with {} on {}", build.runtime, build.system)
+        })?;
         let problem = resolved.problem().map_err(fault)?;
         let sized = size(&problem, self.requirements.users)
             .map_err(|unfit| format!("it does not meet the requirements: {}", unfit.reason))?;
@@ -175,7 +175,8 @@ impl<'a> RecommendRerun<'a> {
     /// The problems of a model on a system, one for each quality of the weights.
     fn qualities(&self, model: &str, lot: &SystemOption) -> Result<Vec<(ResolvedScenario, bool)>, Error> {
         let (model, graph) = self.catalog.built(model)?;
-        qualities(self.catalog, &self.scenario, (&model, &graph), &lot.cluster)
+        let scenario = on_system(&self.scenario, &self.requirements, &lot.cluster);
+        qualities(self.catalog, &scenario, (&model, &graph), &lot.cluster)
     }
 
     /// Random deployments of rejected systems: none may meet the SLO.

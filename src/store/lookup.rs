@@ -1,0 +1,98 @@
+//! Names in the catalogue: by id, name or alias, whatever their case and separators.
+
+use super::catalog::{Catalog, CatalogEntry, EntryLabel, LookupError};
+use super::kind::CatalogKind;
+use crate::spec::error::Error;
+use crate::spec::text::{folded, suggest};
+
+impl Catalog {
+    /// The file with this id, name or alias, whatever its case and separators.
+    ///
+    /// # Errors
+    /// No or several files match; the fix suggests near names.
+    pub fn find(&self, kind: CatalogKind, name: &str) -> Result<CatalogEntry, LookupError> {
+        self.find_by(kind, name, is_labelled)
+    }
+
+    /// The file whose id is `name`, or whose label matches it.
+    pub(super) fn find_by(
+        &self,
+        kind: CatalogKind,
+        name: &str,
+        matches: impl Fn(&EntryLabel, &str) -> bool,
+    ) -> Result<CatalogEntry, LookupError> {
+        self.only(kind, name, self.matching(kind, name, matches)?, "a unique name")
+    }
+
+    /// The files whose id is `name`, or else whose label matches it. Unlike an unknown name, none is not an error.
+    ///
+    /// # Errors
+    /// None matches, and a file that cannot be read may be the one searched for.
+    pub(super) fn matching(
+        &self,
+        kind: CatalogKind,
+        name: &str,
+        matches: impl Fn(&EntryLabel, &str) -> bool,
+    ) -> Result<Vec<CatalogEntry>, LookupError> {
+        let wanted = name.trim();
+        let mut shelf = self.entries(kind);
+        let exact = |id: &&String| id.eq_ignore_ascii_case(wanted);
+        let alike = |id: &&String| folded(id) == folded(wanted);
+        let id = shelf.keys().find(exact).or_else(|| shelf.keys().find(alike)).cloned();
+        if let Some(file) = id.and_then(|id| shelf.remove(&id)) {
+            return Ok(vec![file]);
+        }
+        let (mut found, mut broken) = (Vec::new(), None);
+        for file in shelf.into_values() {
+            match self.label(&file) {
+                Ok(label) if matches(&label, wanted) => found.push(file),
+                Ok(_) => {}
+                Err(fault) => broken = Some(fault),
+            }
+        }
+        match broken.filter(|_| found.is_empty()) {
+            Some(fault) => Err(LookupError::Invalid(fault)),
+            None => Ok(found),
+        }
+    }
+
+    /// The only one of the files that `name` may mean.
+    ///
+    /// # Errors
+    /// There are none, or several; the fix suggests near names.
+    pub(super) fn only(
+        &self,
+        kind: CatalogKind,
+        name: &str,
+        mut found: Vec<CatalogEntry>,
+        expected: &str,
+    ) -> Result<CatalogEntry, LookupError> {
+        match found.len() {
+            1 => Ok(found.swap_remove(0)),
+            0 => {
+                let mut known = Vec::new();
+                for file in self.entries(kind).into_values() {
+                    if let Ok(label) = self.label(&file) {
+                        known.extend([file.id].into_iter().chain([label.name]).chain(label.aliases));
+                    }
+                }
+                let list = format!("mantile-opt catalog {}", kind.plural());
+                let fix = suggest(name.trim(), known.iter().map(String::as_str), &list);
+                let found = format!("unknown name `{}`", name.trim());
+                Err(LookupError::Unknown(Error::new(kind.singular(), found, kind.expected(), fix)))
+            }
+            _ => {
+                let ids: Vec<_> = found.into_iter().map(|file| file.id).collect();
+                let found = format!("ambiguous name `{}`: {}", name.trim(), ids.join(" or "));
+                let fault = Error::new(kind.singular(), found, expected, "use one of those names");
+                Err(LookupError::Ambiguous(fault))
+            }
+        }
+    }
+}
+
+/// Whether a label has this name or alias, whatever its case and separators.
+pub(super) fn is_labelled(label: &EntryLabel, wanted: &str) -> bool {
+    let mut names = [&label.name].into_iter().chain(&label.aliases);
+    names.any(|known| folded(known) == folded(wanted))
+}
