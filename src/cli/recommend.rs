@@ -3,6 +3,7 @@
 use super::deadline::with_progress;
 use super::defaults::UserDefaults;
 use super::exit::exit_codes;
+use super::emit::EmitArgs;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
@@ -65,6 +66,9 @@ pub struct Recommend {
     /// Show everything: each choice, all systems, rejected systems, defaults
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
+    /// Where launch files of the first choice are written.
+    #[command(flatten)]
+    pub emit: EmitArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -84,6 +88,11 @@ impl Recommend {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request();
         let report = with_progress(|control| recommend(catalog, &request, control))?;
+        let launch = match &report {
+            RecommendReport::Models(found) => found.launch.as_ref(),
+            RecommendReport::Hardware(found) => found.launch.as_ref(),
+        };
+        self.emit.write(launch.map(|launch| (None, launch)))?;
         let (text, served) = match (&report, self.output.format()) {
             (RecommendReport::Models(found), OutputFormat::Table) => {
                 let screen = || screen::models(found, &typed(), width());

@@ -1,7 +1,9 @@
 //! The exploration in parallel on all cores: every system for a model, or every model on a machine.
 
-use super::super::RequestControl;
+use super::super::estimate::{EstimateRequest, estimate};
+use super::super::{RequestControl, UNCONTROLLED};
 use crate::graph::model::ModelGraph;
+use crate::report::launch::LaunchReport;
 use crate::report::recommend::models::{OtherFormat, ServedModel, ServedModels, serves};
 use crate::report::recommend::money::SystemPrices;
 use crate::report::recommend::{
@@ -11,6 +13,7 @@ use crate::search::outcome::Census;
 use crate::search::problem::Problem;
 use crate::search::sizing::{Sized, longest_context, size};
 use crate::spec::cluster::Cluster;
+use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
@@ -50,7 +53,22 @@ pub(in crate::request) fn for_model(
     for miss in &misses {
         *looked.missed.entry(miss.kind.clone()).or_default() += 1;
     }
-    Ok(recommend((scenario.clone(), sought.clone()), builds, misses, (looked, TIERS)))
+    let found = recommend((scenario.clone(), sought.clone()), builds, misses, (looked, TIERS));
+    let launch = found.first().and_then(|build| launch_of(catalog, scenario, build));
+    Ok(Recommendation { launch, ..found })
+}
+
+/// The launch of a build, on each copy of its system; `None` where no name of `--hardware` says the system.
+fn launch_of(catalog: &Catalog, scenario: &Scenario, build: &Build) -> Option<LaunchReport> {
+    catalog.hardware(&build.system).ok()?;
+    let scenario = Scenario {
+        model: Some(build.model.clone()),
+        hardware: Some(build.system.clone()),
+        runtime: Some(build.runtime.clone()),
+        deployment: Some(Deployment { plan: Some(build.each.notation.clone()), ..Deployment::default() }),
+        ..scenario.clone()
+    };
+    estimate(catalog, &EstimateRequest { scenario, command: None }, &UNCONTROLLED).ok()?.launch
 }
 
 /// The scenario with the price basis of all offers, which `sought` names.
@@ -117,7 +135,9 @@ pub(in crate::request) fn for_hardware(
     for miss in &misses {
         *looked.missed.entry(miss.kind.clone()).or_default() += 1;
     }
-    Ok(serves((scenario.clone(), sought.clone()), models, misses, looked))
+    let found = serves((scenario.clone(), sought.clone()), models, misses, looked);
+    let launch = found.models.first().and_then(|served| launch_of(catalog, scenario, &served.build));
+    Ok(ServedModels { launch, ..found })
 }
 
 /// One model on a machine, with each runtime in weight formats of each quality.

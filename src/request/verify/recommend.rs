@@ -98,6 +98,7 @@ impl<'a> RecommendRerun<'a> {
         }
         let Recommendation { scenario, sought, missed, looked, .. } = saved.clone();
         let ranked = recommend((scenario, sought), unranked, missed, (looked, TIERS));
+        let ranked = Recommendation { launch: saved.launch.clone(), ..ranked };
         let (standing, named): (Vec<_>, Vec<FieldDifference>) =
             differences("", saved, &ranked).into_iter().partition(|one| one.path.starts_with("builds"));
         vec![
@@ -122,6 +123,7 @@ impl<'a> RecommendRerun<'a> {
     fn of_models(&self, saved: &ServedModels, fresh: &ServedModels, drawn: RandomSample) -> Vec<CheckResult> {
         let ServedModels { scenario, sought, models, missed, looked, .. } = saved.clone();
         let ordered = serves((scenario, sought), models, missed, looked);
+        let ordered = ServedModels { launch: saved.launch.clone(), ..ordered };
         vec![
             self.question((&saved.scenario, &saved.sought), (&fresh.scenario, &fresh.sought)),
             self.builds(&saved.models.iter().map(|served| &served.build).collect::<Vec<_>>()),

@@ -1,6 +1,7 @@
 //! A recommendation in one screen: the builds to choose from, the first in words, rejected systems; or models.
 
 use super::super::head as plan_head;
+use super::super::launch::first_command;
 use super::super::models as model_list;
 use super::super::page::{join, shorten};
 use super::super::recommend::{choices, head, left_out, priced};
@@ -32,6 +33,7 @@ pub fn recommend(answer: &Recommendation, command: &str, width: usize) -> String
             table(&choices[..most.min(choices.len())], width),
             facts.clone(),
             more(command, "every build in full, rejected systems, defaults", width),
+            first_command(answer.launch.as_ref()),
         ])
     };
     most_that_fit(CHOICES, screen)
@@ -65,6 +67,7 @@ pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
             model_list::families(&answer.models, models, width),
             lists.clone(),
             more(command, "contexts, users, rejected models, defaults", width),
+            first_command(answer.launch.as_ref()),
         ])
     };
     most_that_fit(MODELS, screen)
