@@ -79,8 +79,11 @@ static WINNERS: LazyLock<Vec<Winner>> = LazyLock::new(|| {
         }
     }
     let answer = |scenario: &Scenario| {
-        let request =
-            OptimizeRequest { scenario: scenario.clone(), max_front_points: Some(0), ..OptimizeRequest::default() };
+        let request = OptimizeRequest {
+            scenario: scenario.clone(),
+            max_front_points: Some(0),
+            ..OptimizeRequest::default()
+        };
         let result = optimize(&CATALOG, &request, &UNCONTROLLED).ok()?;
         result.best.as_ref()?;
         Some(Winner { scenario: scenario.clone(), result })

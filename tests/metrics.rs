@@ -17,7 +17,8 @@ fn scenario() -> Scenario {
 }
 
 fn estimated() -> EstimateResult {
-    estimate(&Catalog::default(), &EstimateRequest { scenario: scenario(), command: None }, &UNCONTROLLED).unwrap()
+    estimate(&Catalog::default(), &EstimateRequest { scenario: scenario(), command: None }, &UNCONTROLLED)
+        .unwrap()
 }
 
 #[test]

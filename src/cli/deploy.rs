@@ -60,7 +60,8 @@ impl Deploy {
         let launch = if given {
             estimate(catalog, &EstimateRequest { scenario, command: None }, &UNCONTROLLED)?.launch
         } else {
-            let request = OptimizeRequest { scenario, max_front_points: Some(0), ..OptimizeRequest::default() };
+            let request =
+                OptimizeRequest { scenario, max_front_points: Some(0), ..OptimizeRequest::default() };
             let search = |control: &RequestControl| optimize(catalog, &request, control);
             super::deadline::with_deadline(None, search)?.launch
         };
@@ -89,7 +90,8 @@ impl Deploy {
             OutputFormat::Csv => csv(
                 &["worker", "replicas", "devices", "hosts", "command"],
                 launch.workers.iter().map(|worker| {
-                    let counts = [worker.replicas, worker.devices, worker.hosts].map(|count| count.to_string());
+                    let counts =
+                        [worker.replicas, worker.devices, worker.hosts].map(|count| count.to_string());
                     [vec![worker.name.clone()], counts.to_vec(), vec![worker.command.clone()]].concat()
                 }),
             ),

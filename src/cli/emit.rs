@@ -77,7 +77,9 @@ fn earlier(folder: &Path) -> Result<Vec<String>, Error> {
     if list.exists() {
         let manifest: Manifest = crate::spec::text::from_json(&file::read(&list)?, "a list of launch files")?;
         // Only names below the folder are ours.
-        let below = |path: &String| Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let below = |path: &String| {
+            Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
+        };
         return Ok(manifest.files.into_iter().filter(below).collect());
     }
     if folder.exists() && !file::is_empty_folder(folder)? {

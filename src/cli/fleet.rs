@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::deadline::with_progress;
 use super::defaults::UserDefaults;
-use super::exit::exit_codes;
 use super::emit::EmitArgs;
+use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};

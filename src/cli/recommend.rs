@@ -2,8 +2,8 @@
 
 use super::deadline::with_progress;
 use super::defaults::UserDefaults;
-use super::exit::exit_codes;
 use super::emit::EmitArgs;
+use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};

@@ -52,7 +52,8 @@ fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<
     if process.image.as_deref().is_some_and(ours) && words[0].starts_with('-') {
         return Some(words);
     }
-    let runs = ["docker", "podman"].contains(&words[0].as_str()) && words.get(1).is_some_and(|word| word == "run");
+    let runs =
+        ["docker", "podman"].contains(&words[0].as_str()) && words.get(1).is_some_and(|word| word == "run");
     let at = words.iter().position(|word| ours(word)).filter(|_| runs)?;
     let rest = &words[at + 1..];
     let named = rest.len() >= table.program.len() && rest.iter().zip(&table.program).all(|(a, b)| a == b);
@@ -61,7 +62,8 @@ fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<
 
 /// Flags of Dynamo's module in the words of the runtime.
 fn without_dynamo(launch: &Launch, process: &Process, words: &[String]) -> (Vec<String>, Option<String>) {
-    let Some(dynamo) = launch.dynamo.as_ref().filter(|dynamo| process.words.starts_with(&dynamo.program)) else {
+    let Some(dynamo) = launch.dynamo.as_ref().filter(|dynamo| process.words.starts_with(&dynamo.program))
+    else {
         return (words.to_vec(), None);
     };
     let (mut own, mut role) = (words.to_vec(), None);
@@ -98,7 +100,8 @@ pub fn read_launch<'a>(known: &'a [KnownLaunch], processes: &[Process]) -> Resul
         one.read.settings.get(Setting::Model).is_some() && !one.read.settings.is_on(Setting::Follower)
     };
     let programs = || {
-        let names: Vec<String> = known.iter().map(|(_, table)| format!("`{} …`", table.program.join(" "))).collect();
+        let names: Vec<String> =
+            known.iter().map(|(_, table)| format!("`{} …`", table.program.join(" "))).collect();
         names.join(", ")
     };
     let fault = |found: &str| {
@@ -106,7 +109,11 @@ pub fn read_launch<'a>(known: &'a [KnownLaunch], processes: &[Process]) -> Resul
         Error::new("command", found, format!("a launch command: {}", programs()), fix)
     };
     let Some(first) = found.iter().find(|one| serves(one)).map(|(known, _)| *known) else {
-        return Err(fault(if found.is_empty() { "no command of a known runtime" } else { "a command without a model" }));
+        return Err(fault(if found.is_empty() {
+            "no command of a known runtime"
+        } else {
+            "a command without a model"
+        }));
     };
     if found.iter().any(|(known, _)| known.0.id != first.0.id) {
         return Err(fault("commands of several runtimes"));
@@ -223,7 +230,8 @@ fn degrees(settings: &Settings) -> Degrees {
     let layered = (!tensor && shares.len() > 1).then_some(shares.len() as u64);
     let (pp, cp) = (count(Setting::Pp).or(layered), count(Setting::Cp));
     let all = tp.unwrap_or(1) * cp.unwrap_or(1) * dp.unwrap_or(1);
-    let ep = count(Setting::Ep).or(settings.is_on(Setting::ExpertParallel).then_some(all).filter(|ep| *ep > 1));
+    let ep =
+        count(Setting::Ep).or(settings.is_on(Setting::ExpertParallel).then_some(all).filter(|ep| *ep > 1));
     let stages = match settings.get(Setting::StageLayers) {
         Some(SettingValue::Counts(counts)) => Some(counts.clone()),
         _ => layered.map(|_| shares),

@@ -203,7 +203,9 @@ pub fn workers(deployed: &Deployed, model: &str) -> Vec<WorkerText> {
     let pool = |(at, worker): (usize, &Worker)| {
         let yaml_name = format!("{}.yaml", worker.name);
         let text = |command: &LaunchCommand, inside| CommandText::new(command, &yaml_name, model, inside);
-        let of = |surroundings| text(&deployed.leader(worker, surroundings), surroundings == Surroundings::Container);
+        let of = |surroundings| {
+            text(&deployed.leader(worker, surroundings), surroundings == Surroundings::Container)
+        };
         let follower = |surroundings| {
             let command = deployed.follower(worker, surroundings);
             command.map(|command| text(&command, surroundings == Surroundings::Container))

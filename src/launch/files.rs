@@ -95,14 +95,14 @@ fn fault(of: &str, error: &minijinja::Error) -> Error {
 pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error> {
     let mut environment = Environment::new();
     environment.add_filter("yaml", |value: TemplateValue| {
-        serde_json::to_string(&value).map_err(|error| {
-            minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error.to_string())
-        })
+        serde_json::to_string(&value)
+            .map_err(|error| minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error.to_string()))
     });
     for (name, text) in TEMPLATES {
         environment.add_template(name, text).map_err(|error| fault(name, &error))?;
     }
-    let model_path = if case.one_file { format!("{MODEL_FOLDER}/model.gguf") } else { MODEL_FOLDER.to_owned() };
+    let model_path =
+        if case.one_file { format!("{MODEL_FOLDER}/model.gguf") } else { MODEL_FOLDER.to_owned() };
     let workers = workers(deployed, &model_path);
     let routers = Routers { environment: &environment, deployed, workers: &workers };
     let router = routers.text()?;
@@ -262,7 +262,8 @@ impl Routers<'_> {
         let container = self.context(("0.0.0.0", "0.0.0.0"), (&port.to_string(), port), &inside);
         let install = router.install.as_ref().map_or(String::new(), |install| format!("{install} && "));
         let command = self.render(&router.package, &router.command, &container)?;
-        let moved = command.replace("\"$PWD/", "\"/etc/mantile/").replace("-c disagg", "-c /etc/mantile/disagg");
+        let moved =
+            command.replace("\"$PWD/", "\"/etc/mantile/").replace("-c disagg", "-c /etc/mantile/disagg");
         Ok(Some(RouterText {
             package: router.package.clone(),
             port,

@@ -86,9 +86,8 @@ fn container(value: &Value, scope: &Scope) -> Vec<Process> {
     let environment = environment(value);
     let known: BTreeMap<String, String> = environment.iter().cloned().collect();
     let known_word = |word: &String| {
-        let references = known.iter().fold(word.clone(), |word, (name, value)| {
-            word.replace(&format!("$({name})"), value)
-        });
+        let references =
+            known.iter().fold(word.clone(), |word, (name, value)| word.replace(&format!("$({name})"), value));
         expand(&references, &known)
     };
     let listed = ["entrypoint", "command", "args"].iter().filter_map(|key| value.get(*key));
@@ -129,11 +128,16 @@ fn plain(value: &Value) -> String {
 
 /// Environment variables, as a list of names and values, of texts, or as an object.
 fn environment(value: &Value) -> Vec<(String, String)> {
-    let listed = value.get("env").and_then(Value::as_array).into_iter().flatten().filter_map(|one| {
-        Some((one.get("name")?.as_str()?.to_owned(), plain(one.get("value")?)))
-    });
+    let listed = value
+        .get("env")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|one| Some((one.get("name")?.as_str()?.to_owned(), plain(one.get("value")?))));
     let composed = match value.get("environment") {
-        Some(Value::Object(object)) => object.iter().map(|(name, value)| (name.clone(), plain(value))).collect(),
+        Some(Value::Object(object)) => {
+            object.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
+        }
         Some(Value::Array(items)) => items
             .iter()
             .filter_map(|item| item.as_str()?.split_once('='))

@@ -139,7 +139,9 @@ impl<'a> Reader<'a> {
                     self.leave(at, &key, LeftoverReason::NoEffect);
                 }
                 None => {
-                    let nearest = near(&key, row.value.keys.iter().map(String::as_str)).first().map(|key| (*key).to_owned());
+                    let nearest = near(&key, row.value.keys.iter().map(String::as_str))
+                        .first()
+                        .map(|key| (*key).to_owned());
                     self.leave(at, &key, LeftoverReason::Unknown { nearest });
                 }
             }

@@ -107,11 +107,15 @@ impl Shell {
         }
         let ends = |word: &String| ["&", "|", "&&", "||", ";", ">", "2>&1"].contains(&word.as_str());
         words.truncate(words.iter().position(ends).unwrap_or(words.len()));
-        let exported = self.exported.iter().filter_map(|name| {
-            Some((name.clone(), self.variables.get(name)?.clone()))
-        });
+        let exported =
+            self.exported.iter().filter_map(|name| Some((name.clone(), self.variables.get(name)?.clone())));
         let environment = exported.chain(own).collect();
-        self.found.push(Process { place: format!("line {number}"), environment, words, ..Process::default() });
+        self.found.push(Process {
+            place: format!("line {number}"),
+            environment,
+            words,
+            ..Process::default()
+        });
     }
 
     /// A word with its variables; an array becomes several words.

@@ -66,7 +66,8 @@ pub fn optimize_result(
         front: outcome
             .front
             .par_iter()
-            .step_by(outcome.front.len().div_ceil(most).max(1))
+            .step_by(outcome.front.len().div_ceil(most.max(1)).max(1))
+            .take(most)
             .map(|found| report_deployment(problem, &found.candidate))
             .collect(),
         census: outcome.census.clone(),

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use program::{ReportedProgram, report_program};
 
+use super::answer::report_deployment;
+use super::launch::LaunchReport;
 use crate::search::fleet::rates::ShapeRates;
 use crate::search::fleet::{Bucket, BucketShare, Fleet, FleetBounds, FleetMix, FleetObjective, MILLS};
 use crate::search::mip::reasons::RowRelaxation;
@@ -282,6 +284,7 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
     };
     let served = mix.served(&posed.fleet);
     let result = FleetResult {
+        launches: vec![],
         usd_per_hour: None,
         usd_per_hour_most: None,
         devices: None,

@@ -47,7 +47,12 @@ fn read_text(text: &str) -> Result<Vec<Process>, Error> {
 pub fn of_command(catalog: &Catalog, text: &str, given: &Scenario) -> Result<EstimateResult, Error> {
     if given.hardware.is_none() {
         let fix = "add --hardware, e.g. --hardware 8xh100";
-        return Err(Error::new("hardware", "a command without hardware", "the hardware that it runs on", fix));
+        return Err(Error::new(
+            "hardware",
+            "a command without hardware",
+            "the hardware that it runs on",
+            fix,
+        ));
     }
     let known = catalog.launches()?;
     let launch = read_launch(&known, &read_text(text)?)?;
@@ -55,7 +60,8 @@ pub fn of_command(catalog: &Catalog, text: &str, given: &Scenario) -> Result<Est
     let layers = model.as_deref().and_then(|model| catalog.built(model).ok());
     let layers = layers.map(|(_, graph)| graph.layer_block.len() as u64);
     let scenario = launch.scenario(given.clone(), layers)?;
-    let result = estimate(catalog, &EstimateRequest { scenario: scenario.clone(), command: None }, &UNCONTROLLED)?;
+    let result =
+        estimate(catalog, &EstimateRequest { scenario: scenario.clone(), command: None }, &UNCONTROLLED)?;
     let (best, changes) = better(catalog, &scenario, &result)?;
     let command = CommandReport {
         runtime: launch.known.0.id.clone(),
@@ -96,16 +102,27 @@ fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> V
         let settings = &one.read.settings;
         let context = settings.count(Setting::Context).filter(|context| *context < longest);
         if let Some(context) = context {
-            notes.push(format!("requests of {longest} tokens exceed its context of {context}: they are refused"));
+            notes.push(format!(
+                "requests of {longest} tokens exceed its context of {context}: they are refused"
+            ));
         }
         let off = settings.get(Setting::PrefixCache) == Some(&SettingValue::On(false));
         if off && question.prefix > 0 {
-            notes.push("its prefix cache is off, but the traffic has cached prompt tokens: --prefix 0 prices it".into());
+            notes.push(
+                "its prefix cache is off, but the traffic has cached prompt tokens: --prefix 0 prices it"
+                    .into(),
+            );
         }
         let pool = result.candidate.plan.decode.devices / result.candidate.plan.decode.replicas.max(1);
         let hosts = one.process.hosts.unwrap_or(1);
-        if let Some(devices) = one.process.devices.filter(|devices| devices * hosts != pool && launch.processes.len() == 1) {
-            notes.push(format!("{} has {} devices, its command uses {pool}", one.process.place, devices * hosts));
+        if let Some(devices) =
+            one.process.devices.filter(|devices| devices * hosts != pool && launch.processes.len() == 1)
+        {
+            notes.push(format!(
+                "{} has {} devices, its command uses {pool}",
+                one.process.place,
+                devices * hosts
+            ));
         }
     }
     if scenario.runtime.as_deref() != Some(launch.known.0.id.as_str()) {
@@ -122,8 +139,10 @@ fn better(
     result: &EstimateResult,
 ) -> Result<(Option<ReportedDeployment>, Vec<FlagChange>), Error> {
     let free = Scenario { deployment: None, weight_format: None, kv_format: None, ..scenario.clone() };
-    let unset = Scenario { max_num_batched_tokens: None, max_num_seqs: None, gpu_memory_utilization: None, ..free };
-    let request = OptimizeRequest { scenario: unset, max_front_points: Some(0), ..OptimizeRequest::default() };
+    let unset =
+        Scenario { max_num_batched_tokens: None, max_num_seqs: None, gpu_memory_utilization: None, ..free };
+    let request =
+        OptimizeRequest { scenario: unset, max_front_points: Some(0), ..OptimizeRequest::default() };
     let Ok(optimum) = optimize(catalog, &request, &UNCONTROLLED) else { return Ok((None, vec![])) };
     let Some(best) = optimum.best else { return Ok((None, vec![])) };
     let Some(aim) = optimum.question.optimize.first().copied() else { return Ok((Some(best), vec![])) };
@@ -157,7 +176,12 @@ fn better(
 
 /// A plan without the concurrency of its pools, which follows from the traffic.
 fn without_load(plan: &str) -> String {
-    plan.split(' ').filter(|word| !word.starts_with('@')).map(|word| word.to_owned()).collect::<Vec<_>>().join(" ").replace(" ,", ",")
+    plan.split(' ')
+        .filter(|word| !word.starts_with('@'))
+        .map(|word| word.to_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace(" ,", ",")
 }
 
 /// The options that one launch has and the other has not.

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::estimate::{EstimateRequest, estimate};
-use super::{RequestControl, UNCONTROLLED};
 use super::recommend::requirements::dollars;
+use super::{RequestControl, UNCONTROLLED};
 use crate::report::fleet::{FleetInputs, FleetResult, Systems};
 use crate::report::launch::LaunchReport;
 use crate::search::fleet::FleetObjective;

@@ -49,7 +49,10 @@ pub fn launch(
     let Some((launch, table)) = catalog.launch_of(&runtime.id)? else {
         return Ok(LaunchReport {
             runtime: runtime.id.clone(),
-            unsupported: vec![format!("launch files of {}: its options are not in the catalogue", runtime.name)],
+            unsupported: vec![format!(
+                "launch files of {}: its options are not in the catalogue",
+                runtime.name
+            )],
             ..LaunchReport::default()
         });
     };
@@ -175,7 +178,10 @@ fn notes(runtime: &str, launch: &Launch, deployed: &Deployed) -> Vec<String> {
     let mut notes = Vec::new();
     if runtime != launch.id {
         let of = &launch.id;
-        notes.push(format!("the options are those of {of} {}: {runtime} may lack some", deployed.table.version));
+        notes.push(format!(
+            "the options are those of {of} {}: {runtime} may lack some",
+            deployed.table.version
+        ));
     }
     if deployed.workers.iter().any(|worker| worker.hosts > 1) {
         notes.push("replicas run on several hosts: the scripts need HOST_RANK and FIRST_HOST".to_owned());

@@ -334,7 +334,6 @@ impl Setting {
             | Setting::HostExpertLayers
             | Setting::OffloadedGib
             | Setting::OffloadedPart
-            | Setting::GpuLayers
             | Setting::Role
             | Setting::Hosts => true,
             Setting::Model
@@ -347,6 +346,7 @@ impl Setting {
             | Setting::ChunkedPrefill
             | Setting::DraftBranches
             | Setting::CheckedTokens
+            | Setting::GpuLayers
             | Setting::TensorSplit
             | Setting::SplitMode
             | Setting::KvTransfer

@@ -40,6 +40,9 @@ pub struct YamlRow {
     /// Other names of the key.
     #[serde(default)]
     pub also: Vec<String>,
+    /// Whether it is accepted with a warning.
+    #[serde(default)]
+    pub deprecated: bool,
     /// Its value.
     #[serde(flatten)]
     pub value: OptionValue,

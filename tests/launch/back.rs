@@ -1,7 +1,7 @@
 //! Commands read back to plans.
 
-use mantile::request::command::of_command;
 use mantile::report::result::EstimateResult;
+use mantile::request::command::of_command;
 use mantile::spec::notation::PlanText;
 use mantile::spec::scenario::Scenario;
 
@@ -58,9 +58,11 @@ fn commands_give_their_plan_back() {
         }
         let lines: Vec<&str> = winner.launch().workers.iter().map(|worker| worker.command.as_str()).collect();
         same_plan(winner, &lines.join("\n"), "command lines");
-        let scripts = winner.launch().workers.iter().map(|worker| {
-            winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text.clone()
-        });
+        let scripts = winner
+            .launch()
+            .workers
+            .iter()
+            .map(|worker| winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text.clone());
         same_plan(winner, &scripts.collect::<Vec<_>>().join("\n"), "scripts");
         for name in ["compose.yaml", "kubernetes.yaml", "dynamo.yaml"] {
             if let Some(file) = winner.launch().file(name) {
@@ -79,8 +81,12 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     assert_eq!(result.candidate.plan.decode.tp, 2);
     assert_eq!(result.candidate.kv_format, "fp8");
     let command = result.command.unwrap();
-    let refused: Vec<(&str, usize)> =
-        command.unread.iter().filter(|word| word.refused).map(|word| (word.word.as_str(), word.position)).collect();
+    let refused: Vec<(&str, usize)> = command
+        .unread
+        .iter()
+        .filter(|word| word.refused)
+        .map(|word| (word.word.as_str(), word.position))
+        .collect();
     assert_eq!(refused[0], ("--gpu-memory-utilisation", 9), "{:?}", command.unread);
     assert!(command.unread[0].reason.contains("--gpu-memory-utilization"), "{:?}", command.unread);
     assert_eq!(refused.len(), 2, "{:?}", command.unread);

@@ -28,7 +28,10 @@ fn faults(definitions: &Map<String, Value>, kinds: &Map<String, Value>, document
     };
     let Some(at) = kinds.get(&kind) else { return vec![format!("no schema for {kind}")] };
     let validator = jsonschema::validator_for(&json!({"$ref": at, "$defs": definitions})).unwrap();
-    validator.iter_errors(document).map(|fault| format!("{kind} {}: {fault}", fault.instance_path())).collect()
+    validator
+        .iter_errors(document)
+        .map(|fault| format!("{kind} {}: {fault}", fault.instance_path()))
+        .collect()
 }
 
 #[test]
@@ -43,7 +46,13 @@ fn manifests_pass_their_schemas() {
     let compose = jsonschema::validator_for(&schema("compose.json")).unwrap();
     let mut checked = 0;
     for winner in runs() {
-        for name in ["kubernetes.yaml", "dynamo.yaml", "inference-pool.yaml", "llm-d-values.yaml", "disaggregated.yaml"] {
+        for name in [
+            "kubernetes.yaml",
+            "dynamo.yaml",
+            "inference-pool.yaml",
+            "llm-d-values.yaml",
+            "disaggregated.yaml",
+        ] {
             let Some(file) = winner.launch().file(name) else { continue };
             let documents: Vec<Value> = serde_saphyr::from_multiple(&file.text)
                 .unwrap_or_else(|fault| panic!("{}: {name}: {fault}\n{}", winner.name(), file.text));
@@ -106,7 +115,8 @@ fn files_for_the_runtimes_own_parsers() {
     for (number, winner) in runs().enumerate() {
         for worker in &winner.launch().workers {
             let command = worker.command.replace("\"${MODEL}\"", "model.gguf");
-            let start = command.split(' ').take_while(|word| word.contains('=') && !word.starts_with('-')).count();
+            let start =
+                command.split(' ').take_while(|word| word.contains('=') && !word.starts_with('-')).count();
             let command = command.split(' ').skip(start).collect::<Vec<_>>().join(" ");
             lines.push_str(&format!("{}\t{command}\n", winner.launch().runtime));
         }
@@ -117,7 +127,8 @@ fn files_for_the_runtimes_own_parsers() {
         }
     }
     fs::write(target.join("launch-commands.txt"), lines).unwrap();
-    let home = runs().find(|winner| winner.launch().runtime == "llama.cpp" && winner.launch().workers[0].devices == 1);
+    let home = runs()
+        .find(|winner| winner.launch().runtime == "llama.cpp" && winner.launch().workers[0].devices == 1);
     let run = target.join("launch-llama");
     fs::create_dir_all(&run).unwrap();
     fs::write(run.join("run.sh"), &home.unwrap().launch().file("server.sh").unwrap().text).unwrap();
@@ -131,6 +142,7 @@ fn files_are_the_same_every_time() {
         max_front_points: Some(0),
         ..mantile::request::optimize::OptimizeRequest::default()
     };
-    let again = mantile::request::optimize::optimize(&super::CATALOG, &request, &mantile::request::UNCONTROLLED);
+    let again =
+        mantile::request::optimize::optimize(&super::CATALOG, &request, &mantile::request::UNCONTROLLED);
     assert_eq!(again.unwrap().launch.as_ref(), Some(winner.launch()));
 }

@@ -31,16 +31,18 @@ fn unsupported(launch: &LaunchReport, what: &str) -> String {
 
 /// Every command with its reasons, and the files.
 pub fn table(launch: &LaunchReport) -> String {
-    let refused = launch.unsupported.iter().map(|what| format!("Not launched: {}\n", unsupported(launch, what)));
+    let refused =
+        launch.unsupported.iter().map(|what| format!("Not launched: {}\n", unsupported(launch, what)));
     let notes = launch.notes.iter().map(|note| paragraph(&format!("Note: {note}.")));
     let names: Vec<&str> = launch.files.iter().map(|file| file.path.as_str()).collect();
     let files = match names.is_empty() {
         true => String::new(),
         false => paragraph(&format!("--emit DIR writes {}.", names.join(", "))),
     };
-    let router = launch.router.as_ref().map_or(String::new(), |router| {
-        heading("Router", "") + &indent(&format!("{router}\n"), 2)
-    });
+    let router = launch
+        .router
+        .as_ref()
+        .map_or(String::new(), |router| heading("Router", "") + &indent(&format!("{router}\n"), 2));
     join([
         refused.collect::<String>(),
         launch.workers.iter().map(worker).collect::<Vec<_>>().join("\n"),
@@ -84,7 +86,8 @@ pub fn read_back(command: &CommandReport, now: &ReportedDeployment) -> String {
     };
     let notes = command.notes.iter().map(|note| paragraph(&format!("Note: {note}.")));
     let changes = command.changes.iter().take(3).map(|change| {
-        let heading = METRICS.iter().find(|entry| entry.name == change.metric).map_or("", |entry| entry.heading);
+        let heading =
+            METRICS.iter().find(|entry| entry.name == change.metric).map_or("", |entry| entry.heading);
         format!("  {heading} {} -> {}: {}\n", digits(change.now), digits(change.then), change.flags)
     });
     let changes: String = changes.collect();

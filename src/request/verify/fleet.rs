@@ -10,8 +10,8 @@ use super::{CLOSE, CheckResult, RandomSample, Rerun, differences, faults, off, q
 use crate::report::fleet::{FleetProblem, FleetResult};
 use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;
-use crate::request::fleet::launches;
 use crate::request::fleet::build_problem::{build_problem, solved};
+use crate::request::fleet::launches;
 use crate::search::fleet::{Bucket, FleetObjective, SystemKind, pinned};
 use crate::search::mip::solve::SolveBudget;
 use crate::search::outcome::Status;
