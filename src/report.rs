@@ -17,6 +17,7 @@ pub mod host_part;
 pub mod inputs;
 pub mod inspect;
 pub mod left_out;
+pub mod machine;
 pub mod notation;
 pub mod number;
 pub mod place;

@@ -7,6 +7,7 @@
 pub mod build_candidate;
 pub mod calibrate;
 pub mod catalog;
+pub mod detect;
 pub mod estimate;
 pub mod explain;
 pub mod fleet;
@@ -168,6 +169,13 @@ pub static REQUESTS: &[RequestEntry] = &[
         catalog::CatalogRequest,
         catalog::CatalogReport,
         catalog::catalog
+    ),
+    request!(
+        "detect",
+        "this machine as a file that --hardware reads",
+        detect::DetectRequest,
+        crate::report::machine::MachineReport,
+        detect::detect
     ),
     request!(
         "schema",

@@ -8,6 +8,7 @@ pub mod fleet;
 pub mod front;
 pub mod head;
 pub mod infeasible;
+pub mod machine;
 pub mod memory;
 pub mod metrics;
 pub mod models;
