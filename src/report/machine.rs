@@ -94,7 +94,7 @@ pub struct DetectedHost {
     pub measured: Option<MeasuredBandwidth>,
 }
 
-/// Memory bandwidth that all cores reached together.
+/// Measured memory bandwidth of all cores.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredBandwidth {
     /// Best rate of reading all arrays, in B/s.
@@ -103,7 +103,7 @@ pub struct MeasuredBandwidth {
     pub triad: f64,
     /// Threads.
     pub threads: u64,
-    /// Size of the arrays together, in bytes.
+    /// Size of all arrays, in bytes.
     pub bytes: f64,
 }
 

@@ -26,14 +26,14 @@ use crate::report::machine::{MachineReport, ToolResult};
 use crate::spec::cluster::Cluster;
 use crate::spec::error::Error;
 use crate::spec::rig::Rig;
-use machine::{DeviceGroup, KnownHost, LocalHardware, is_taken};
+use machine::{AcceleratorGroup, KnownHost, LocalHardware, is_taken};
 use printed::{PcieSlot, PrintedAccelerator, PrintedHost};
 use recognize::Recognition;
 use tools::{MachineOutputs, MachineProbe, MachineTool, TOOLS, ToolOutput};
 
 /// A machine as detected.
 struct LocalMachine {
-    groups: Vec<DeviceGroup>,
+    groups: Vec<AcceleratorGroup>,
     host: KnownHost,
     nvlink: Option<(usize, usize)>,
     tools: Vec<ToolResult>,
@@ -154,7 +154,7 @@ impl Catalog {
         let machine = self.local_machine(stream)?;
         let notes = machine.notes(self)?;
         Ok(MachineReport {
-            devices: machine.groups.iter().map(DeviceGroup::report).collect(),
+            devices: machine.groups.iter().map(AcceleratorGroup::report).collect(),
             host: machine.host.report(),
             tools: machine.tools,
             file: machine.hardware.as_ref().ok().map(LocalHardware::file),
@@ -219,7 +219,7 @@ impl Catalog {
         for printed in grouped(all) {
             let count = printed.len() as u64;
             let printed = common(&printed);
-            groups.push(DeviceGroup { recognition: self.recognized(&printed, memory)?, printed, count });
+            groups.push(AcceleratorGroup { recognition: self.recognized(&printed, memory)?, printed, count });
         }
         self.add_unified_processor(&mut groups, processor.as_ref(), &printed)?;
         let measured = match (stream, printed.free.or(memory)) {
@@ -240,7 +240,7 @@ impl Catalog {
     /// `AMD Radeon Graphics`.
     fn add_unified_processor(
         &self,
-        groups: &mut Vec<DeviceGroup>,
+        groups: &mut Vec<AcceleratorGroup>,
         processor: Option<&crate::spec::device::Device>,
         host: &PrintedHost,
     ) -> Result<(), Error> {
@@ -254,7 +254,7 @@ impl Catalog {
             return Ok(());
         }
         let vendor = device.vendor.name();
-        let own = |group: &DeviceGroup| {
+        let own = |group: &AcceleratorGroup| {
             let named = group.printed.name.to_lowercase();
             matches!(group.recognition, Recognition::Unknown { .. })
                 && (named.starts_with(vendor) || named.contains("radeon"))
@@ -266,7 +266,7 @@ impl Catalog {
         let printed = PrintedAccelerator { name: device.id.clone(), memory, ..PrintedAccelerator::default() };
         let recognition = self.recognized(&printed, host.memory)?;
         let named = PrintedAccelerator { name: host.processor.clone().unwrap_or_default(), ..printed };
-        groups.push(DeviceGroup { printed: named, count: 1, recognition });
+        groups.push(AcceleratorGroup { printed: named, count: 1, recognition });
         Ok(())
     }
 }

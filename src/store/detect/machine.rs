@@ -28,7 +28,7 @@ const HOST: &str = "host";
 
 /// Equal accelerators of a machine, and what the catalogue says about them.
 #[derive(Clone, Debug)]
-pub(super) struct DeviceGroup {
+pub(super) struct AcceleratorGroup {
     /// The figures that all of them have at least.
     pub(super) printed: PrintedAccelerator,
     pub(super) count: u64,
@@ -96,7 +96,7 @@ impl Catalog {
     /// The machine with these accelerators in `host`; none of `groups` means that its processor serves.
     pub(super) fn local_hardware(
         &self,
-        groups: &[DeviceGroup],
+        groups: &[AcceleratorGroup],
         host: &KnownHost,
         nvlink: Option<(usize, usize)>,
     ) -> Result<LocalHardware, Error> {
@@ -289,19 +289,19 @@ fn unlisted(host: &KnownHost, bandwidth: Figure<ByteRate>) -> Device {
 }
 
 /// JSON without keys whose value is `null`.
-fn stated(value: Value) -> Value {
+fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(map) => {
             let kept = map.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(key, value)| (key, stated(value))).collect::<Map<_, _>>())
+            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect::<Map<_, _>>())
         }
-        Value::Array(values) => Value::Array(values.into_iter().map(stated).collect()),
+        Value::Array(values) => Value::Array(values.into_iter().map(without_nulls).collect()),
         other => other,
     }
 }
 
 fn value<T: serde::Serialize>(of: &T) -> Value {
-    stated(serde_json::to_value(of).expect("catalogue files have only text keys"))
+    without_nulls(serde_json::to_value(of).expect("catalogue files have only text keys"))
 }
 
 impl LocalHardware {

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::amd::amd_smi;
 use super::stream;
 use super::tools::{MachineOutputs, MachineProbe, MachineTool, TOOLS, ToolEntry, ToolOutput, ToolWay};
 use crate::report::machine::MeasuredBandwidth;
@@ -53,7 +54,9 @@ fn is_needed(tool: MachineTool, so_far: &MachineOutputs) -> bool {
         MachineTool::NvidiaTopology => {
             so_far.text(MachineTool::NvidiaSmi).is_some_and(|gpus| gpus.lines().count() > 1)
         }
-        MachineTool::RocmSmi => so_far.text(MachineTool::AmdSmi).is_none(),
+        MachineTool::RocmSmi => {
+            so_far.text(MachineTool::AmdSmi).and_then(amd_smi).is_none_or(|gpus| gpus.is_empty())
+        }
         MachineTool::NvidiaSmi
         | MachineTool::AmdSmi
         | MachineTool::SystemProfiler

@@ -137,10 +137,9 @@ impl Catalog {
             }
             (None, _) => {}
         }
-        if memory.unified && device.class == UNIFIED {
-            if let Some(scaled) = usable(&device, total) {
-                device.memory.capacity = Some(scaled);
-            }
+        let is_unified = memory.unified && device.class == UNIFIED;
+        if let Some(scaled) = usable(&device, total).filter(|_| is_unified) {
+            device.memory.capacity = Some(scaled);
         }
         if let Some(link) = printed.slot.and_then(|slot| self.slower_link(&device, slot)) {
             device.host_link = Some(link);

@@ -1,7 +1,7 @@
 //! A detected machine as a report.
 
 use super::LocalMachine;
-use super::machine::{DeviceGroup, KnownHost};
+use super::machine::{AcceleratorGroup, KnownHost};
 use super::printed::PrintedAccelerator;
 use super::recognize::{Recognition, slot_name};
 use crate::report::machine::{DetectedDevices, DetectedHost};
@@ -9,7 +9,7 @@ use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
-impl DeviceGroup {
+impl AcceleratorGroup {
     pub(super) fn report(&self) -> DetectedDevices {
         let (device, left_out, fix) = match &self.recognition {
             Recognition::Known(device) => (Some(device.id.clone()), None, None),

@@ -65,7 +65,7 @@ impl ThreadArrays {
     }
 }
 
-/// Seconds that `work` takes on all threads together.
+/// Seconds until the last thread has done `work`.
 fn seconds(pool: &ThreadPool, arrays: &[Mutex<ThreadArrays>], work: fn(&mut ThreadArrays)) -> f64 {
     let start = Instant::now();
     pool.broadcast(|context| {

@@ -190,6 +190,6 @@ pub trait MachineProbe: fmt::Debug + Send + Sync {
     /// The outputs; the same at every call.
     fn outputs(&self) -> MachineOutputs;
 
-    /// The memory bandwidth that all cores reach together, over at most `most` bytes; `None` where it cannot be measured.
+    /// The memory bandwidth of all cores, over at most `most` bytes; `None` where it cannot be measured.
     fn bandwidth(&self, most: f64) -> Option<MeasuredBandwidth>;
 }
