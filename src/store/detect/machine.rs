@@ -288,20 +288,27 @@ fn unlisted(host: &KnownHost, bandwidth: Figure<ByteRate>) -> Device {
     }
 }
 
-/// JSON without keys whose value is `null`.
-fn without_nulls(value: Value) -> Value {
+/// JSON without keys that say nothing: `null`, an empty object, or an empty list that a file may leave out.
+fn brief(value: Value) -> Value {
+    const REQUIRED: &str = "tiers";
+    let says = |key: &str, value: &Value| match value {
+        Value::Null => false,
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(values) => !values.is_empty() || key == REQUIRED,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    };
     match value {
         Value::Object(map) => {
-            let kept = map.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect::<Map<_, _>>())
+            let kept = map.into_iter().map(|(key, value)| (key, brief(value)));
+            Value::Object(kept.filter(|(key, value)| says(key, value)).collect::<Map<_, _>>())
         }
-        Value::Array(values) => Value::Array(values.into_iter().map(without_nulls).collect()),
-        other => other,
+        Value::Array(values) => Value::Array(values.into_iter().map(brief).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
     }
 }
 
 fn value<T: serde::Serialize>(of: &T) -> Value {
-    without_nulls(serde_json::to_value(of).expect("catalogue files have only text keys"))
+    brief(serde_json::to_value(of).expect("catalogue files have only text keys"))
 }
 
 impl LocalHardware {
