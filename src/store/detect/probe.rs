@@ -139,10 +139,12 @@ fn run(program: &str, arguments: &[&str]) -> ToolOutput {
             Err(error) => return failed(&error),
         }
     };
-    let [out, err] = [out, err].map(|text| text.recv_timeout(Duration::from_secs(1)).unwrap_or_default());
+    let [out, err] = [out, err].map(|text| text.recv_timeout(Duration::from_secs(1)));
     if status.success() {
-        return ToolOutput::Text(out);
+        return out
+            .map_or_else(|_| ToolOutput::Failed("its output could not be read".into()), ToolOutput::Text);
     }
+    let [out, err] = [out, err].map(Result::unwrap_or_default);
     let message =
         [&err, &out].into_iter().flat_map(|text| text.lines()).map(str::trim).find(|line| !line.is_empty());
     let message = elided(message.unwrap_or("no message"), MOST_MESSAGE).into_owned();
