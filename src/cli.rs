@@ -7,6 +7,7 @@ pub mod config;
 pub mod deadline;
 pub mod defaults;
 pub mod deploy;
+pub mod detect;
 pub mod emit;
 pub mod estimate;
 mod exit;
@@ -30,6 +31,7 @@ pub mod verify;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -37,6 +39,7 @@ use crate::spec::error::Error;
 use crate::spec::limits::of_flag;
 use crate::spec::visible::{acts, visible_lines};
 use crate::store::catalog::Catalog;
+use crate::store::detect::probe::ThisMachine;
 use defaults::UserDefaults;
 use exit::{BAD_INPUT, exit_codes};
 
@@ -54,6 +57,7 @@ Examples:
   mantile-opt place --model Llama-3.1-8B --hardware spark-mac-studio --objective request
   mantile-opt inspect hf:Qwen/Qwen3-8B
   mantile-opt catalog devices
+  mantile-opt --hardware local
 
 Search space: every parallel degree that the runtime supports, one set of formats for all pools, prefill and decode \
 aggregated or disaggregated, pools of mixed configurations, every concurrency. Not searched (docs/optimality.md \
@@ -121,6 +125,8 @@ pub enum Command {
     Calibrate(calibrate::Calibrate),
     /// List the catalogue: models, devices, systems, formats …
     Catalog(catalog::ListCatalog),
+    /// Detect this machine: GPUs, processor, memory bandwidth, and write it to a file for --hardware
+    Detect(detect::DetectArgs),
     /// Show your defaults (hardware, prices, SLOs) and the source of each
     Config(config::Config),
     /// Print the JSON Schema of a file or a result
@@ -293,6 +299,7 @@ fn run_command(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
         Some(Command::Schema(_) | Command::Glossary(_) | Command::Completions(_) | Command::Man)
     );
     let mut catalog = if apart { Catalog::default() } else { Catalog::from_env()? };
+    catalog = catalog.with_machine(Arc::new(ThisMachine::default()));
     catalog.refresh = cli.refresh;
     catalog.unknown_keys.strict = cli.strict;
     if stdin::is_named(&cli) {
@@ -327,6 +334,7 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
         Some(Command::Verify(command)) => command.run(catalog),
         Some(Command::Calibrate(command)) => command.run(catalog),
         Some(Command::Catalog(command)) => command.run(catalog),
+        Some(Command::Detect(command)) => command.run(catalog),
         Some(Command::Config(command)) => command.run(catalog),
         Some(Command::Schema(command)) => command.run(),
         Some(Command::Glossary(output)) => reference::glossary(&output),

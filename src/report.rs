@@ -18,6 +18,7 @@ pub mod inputs;
 pub mod inspect;
 pub mod launch;
 pub mod left_out;
+pub mod machine;
 pub mod notation;
 pub mod number;
 pub mod place;

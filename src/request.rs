@@ -8,6 +8,7 @@ pub mod build_candidate;
 pub mod calibrate;
 pub mod catalog;
 pub mod command;
+pub mod detect;
 pub mod estimate;
 pub mod explain;
 pub mod fleet;
@@ -170,6 +171,13 @@ pub static REQUESTS: &[RequestEntry] = &[
         catalog::CatalogRequest,
         catalog::CatalogReport,
         catalog::catalog
+    ),
+    request!(
+        "detect",
+        "this machine as a file that --hardware reads",
+        detect::DetectRequest,
+        crate::report::machine::MachineReport,
+        detect::detect
     ),
     request!(
         "schema",

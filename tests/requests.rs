@@ -58,6 +58,7 @@ fn request(line: &[&str]) -> Value {
         Command::Validate(command) => value(&command.request().unwrap()),
         Command::Calibrate(command) => value(&command.request().unwrap()),
         Command::Catalog(command) => serde_json::json!({"kind": command.kind, "name": command.name}),
+        Command::Detect(command) => value(&command.request()),
         Command::Schema(command) => serde_json::json!({"name": command.what}),
         Command::Glossary(_) => serde_json::json!({}),
         Command::Config(_) | Command::Completions(_) | Command::Man => {
@@ -136,8 +137,8 @@ fn a_report_reads_back_into_its_type_byte_for_byte() {
 
 #[test]
 fn every_question_is_asked_both_ways_or_elsewhere() {
-    // These need files, or print one of many schemas.
-    const ELSEWHERE: [&str; 3] = ["verify", "calibrate", "schema"];
+    // These need files or a machine, or print one of many schemas.
+    const ELSEWHERE: [&str; 4] = ["verify", "calibrate", "detect", "schema"];
     for entry in REQUESTS {
         let listed = LINES.iter().any(|line| line[0] == entry.name);
         assert_ne!(listed, ELSEWHERE.contains(&entry.name), "{}", entry.name);

@@ -16,6 +16,7 @@ mod spoil;
 mod calibrate;
 mod cli;
 mod defaults;
+mod detect;
 mod estimate;
 mod examples;
 mod files;

@@ -29,6 +29,7 @@ pub fn is_named(cli: &Cli) -> bool {
             | Command::Validate(_)
             | Command::Calibrate(_)
             | Command::Catalog(_)
+            | Command::Detect(_)
             | Command::Config(_)
             | Command::Schema(_)
             | Command::Glossary(_)

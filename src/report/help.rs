@@ -85,6 +85,10 @@ static WORDS: &[GlossaryTerm] = &[
     ),
     term("Pareto front", "the candidates that no other candidate dominates on every axis"),
     term("capacity", "device memory visible to software, less than the marketed size"),
+    term(
+        "stream test",
+        "all cores read large arrays and compute the triad a = b + s c for about a second: memory bandwidth as measured",
+    ),
     term("grade", "reliability of an input: stated, read, datasheet, measured, fitted, assumed"),
 ];
 

@@ -9,6 +9,7 @@ pub mod front;
 pub mod head;
 pub mod infeasible;
 pub mod launch;
+pub mod machine;
 pub mod memory;
 pub mod metrics;
 pub mod models;

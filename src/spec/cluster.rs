@@ -1,7 +1,7 @@
 //! Systems as in their files: devices, interconnect, hosts.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::device::{Device, Price, PriceRange};
 use super::error::Error;
@@ -10,7 +10,7 @@ use super::host_part::HostProcessor;
 use crate::quantity::datum::{Grade, Source};
 
 /// Topology of a tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
     /// Through switches: any device to any other at full rate.
@@ -24,7 +24,7 @@ pub enum Topology {
 }
 
 /// One level of the interconnect.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
     /// `nvlink domain`, `node`, `network` …
@@ -46,7 +46,7 @@ pub struct Tier {
 }
 
 /// The host of a node.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Its processor.
@@ -62,7 +62,7 @@ pub struct Host {
 }
 
 /// Power of components other than devices.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodePower {
     /// Per node, except its devices.
@@ -70,7 +70,7 @@ pub struct NodePower {
 }
 
 /// A system as in its file.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct System {
     /// File name without `.json`.
@@ -278,6 +278,25 @@ impl System {
         let overhead =
             |power: &NodePower| power.overhead.as_ref().map(|all| share(all, per_node, held, &text));
         self.power.as_ref().map(|power| NodePower { overhead: overhead(power) })
+    }
+
+    /// A node of it with `per_node` devices, as a system of its own. Part of a node has a share of the rent, and no
+    /// purchase price.
+    pub fn part(&self, per_node: u64) -> System {
+        let whole = (self.nodes, self.devices_per_node) == (1, per_node);
+        let devices = self.nodes.saturating_mul(self.devices_per_node).max(1);
+        let text = format!("{per_node} of {devices} devices of {}", self.name);
+        let rent = self.price.rent.as_ref().map(|rent| share(rent, per_node, devices, &text));
+        let price = Price { rent, ..Price::default() };
+        System {
+            devices_per_node: per_node,
+            nodes: 1,
+            tiers: self.tiers_of(per_node, per_node),
+            network: None,
+            power: self.power_of(per_node),
+            price: if whole { self.price.clone() } else { price },
+            ..self.clone()
+        }
     }
 
     fn price_per_device(&self) -> Price {

@@ -45,7 +45,7 @@ impl Arithmetic {
 }
 
 /// The maker of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Vendor {
     /// AMD.
@@ -110,7 +110,7 @@ impl Vendor {
 }
 
 /// One accelerator.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
     /// File name without `.json`.
@@ -155,7 +155,7 @@ pub struct Device {
 }
 
 /// Memory of a device.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceMemory {
     /// `hbm3`, `gddr6x`, `lpddr5` …
@@ -172,7 +172,7 @@ pub struct DeviceMemory {
 }
 
 /// Link between the devices of a node.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScaleUp {
     /// Id of the link.
@@ -184,7 +184,7 @@ pub struct ScaleUp {
 }
 
 /// Link to host memory.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostLink {
     /// Id of the link.
@@ -194,7 +194,7 @@ pub struct HostLink {
 }
 
 /// Power of a device.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
     /// Power limit.
@@ -208,7 +208,7 @@ pub struct Power {
 }
 
 /// Price of a device or system.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// Purchase price.
@@ -222,7 +222,7 @@ pub struct Price {
 }
 
 /// Range of a price.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound = "D: Dimension")]
 #[schemars(bound = "D: Dimension")]
 pub struct PriceRange<D> {
@@ -272,7 +272,7 @@ pub fn bounded<D: Dimension>(
 }
 
 /// A measured rate.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredRate {
     /// The measured quantity.
     pub what: String,
@@ -283,7 +283,7 @@ pub struct MeasuredRate {
 }
 
 /// Class of devices that are processors of hosts.
-const PROCESSOR: &str = "host";
+pub const PROCESSOR: &str = "host";
 
 impl Device {
     /// Whether it is the processor of a host.

@@ -5,7 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::limits::{
     BYTE_RATE, BYTES, DOLLAR_RATE, DOLLARS, DOLLARS_PER_ENERGY, FLOP_RATE, Limit, RATIO, SECONDS, WATTS,
@@ -135,6 +136,49 @@ impl<'de, D: Dimension> Deserialize<'de> for Figure<D> {
         };
         let source = Source { grade: written.grade, text: written.source.into() };
         Ok(Figure { date: written.date, ..Figure::new(read::<D>(&text).map_err(Error::custom)?, source) })
+    }
+}
+
+/// Prefixes of units in a written figure.
+const WRITTEN_PREFIXES: [(f64, &str); 12] = [
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "u"),
+    (1e-9, "n"),
+    (1_099_511_627_776.0, "Ti"),
+    (1_073_741_824.0, "Gi"),
+    (1_048_576.0, "Mi"),
+    (1024.0, "Ki"),
+];
+
+/// The shortest text that [`read`] turns into exactly `value`.
+pub fn write<D: Dimension>(value: f64) -> String {
+    if D::UNIT == COUNT {
+        return value.to_string();
+    }
+    let prefixed =
+        WRITTEN_PREFIXES.iter().map(|(scale, prefix)| format!("{} {prefix}{}", value / scale, D::UNIT));
+    let hourly = (D::UNIT == USD.per(SECOND)).then(|| format!("{} USD/h", value * 3600.0));
+    let texts = prefixed.chain(hourly);
+    let exact = texts.filter(|text| read::<D>(text) == Ok(value));
+    exact.min_by_key(String::len).unwrap_or_else(|| format!("{value} {}", D::UNIT))
+}
+
+impl<D: Dimension> Serialize for Figure<D> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Figure", 4)?;
+        fields.serialize_field("value", &write::<D>(self.value))?;
+        fields.serialize_field("source", &self.source.text)?;
+        fields.serialize_field("grade", &self.source.grade)?;
+        match &self.date {
+            Some(date) => fields.serialize_field("date", date)?,
+            None => fields.skip_field("date")?,
+        }
+        fields.end()
     }
 }
 

@@ -29,7 +29,7 @@ pub enum RigTopology {
 }
 
 /// A link between two members, both directions.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RigLink {
     /// Id of the link.
@@ -43,7 +43,7 @@ pub struct RigLink {
 }
 
 /// Equal devices of a rig.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RigMember {
     /// Their name in the rig; the device's name if absent.
@@ -66,7 +66,7 @@ fn one() -> u64 {
 }
 
 /// A rig as in its file.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rig {
     /// File name without `.json`.

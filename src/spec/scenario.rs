@@ -198,7 +198,7 @@ pub struct Scenario {
 
 #[cfg(feature = "cli")]
 const HARDWARE: &str =
-    "Hardware: system id, [NODESx]COUNTxDEVICE (8xh100-sxm, 16x8xh100), or path of a system file";
+    "Hardware: system id, [NODESx]COUNTxDEVICE (8xh100-sxm, 16x8xh100), path of a system file, or `local`";
 #[cfg(feature = "cli")]
 const QUESTION: &str = "Problem";
 #[cfg(feature = "cli")]

@@ -86,6 +86,9 @@ impl Catalog {
         if is_path(text) {
             return self.cluster_from_file(text);
         }
+        if self.is_local(text, CatalogKind::Systems) {
+            return self.local_cluster();
+        }
         let unknown = match self.find(CatalogKind::Systems, text) {
             Ok(file) => return self.whole(&read_entry(&file)?),
             Err(LookupError::Unknown(fault)) => fault,

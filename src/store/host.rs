@@ -65,7 +65,7 @@ impl Catalog {
     }
 
     /// A host with only the device's own links.
-    fn plain_host(&self, device: &Device) -> Result<System, Error> {
+    pub(super) fn plain_host(&self, device: &Device) -> Result<System, Error> {
         let defaults = self.defaults()?;
         let mut tiers: Vec<Tier> = Vec::new();
         let slots = slots(device, &defaults);

@@ -106,6 +106,43 @@ impl CatalogKind {
         }
     }
 
+    /// With its article, for messages.
+    pub fn article(self) -> &'static str {
+        match self {
+            CatalogKind::Models => "a model",
+            CatalogKind::Devices => "a device",
+            CatalogKind::Systems => "a system",
+            CatalogKind::Rigs => "a rig",
+            CatalogKind::Links => "a link",
+            CatalogKind::Formats => "a format",
+            CatalogKind::Runtimes => "a runtime",
+            CatalogKind::Launches => "a launch",
+            CatalogKind::Options => "an option table",
+            CatalogKind::Objectives => "an objective",
+            CatalogKind::Workloads => "a workload",
+        }
+    }
+
+    /// Description of a valid name, for messages.
+    pub(super) fn expected(self) -> &'static str {
+        match self {
+            CatalogKind::Models => {
+                "a catalogue name, a Hugging Face id that the catalogue knows, a path, or hf:ORG/NAME"
+            }
+            CatalogKind::Systems => {
+                "a system, [NODESx]COUNTxDEVICE such as 8xh100-sxm, or the path of a system file"
+            }
+            CatalogKind::Rigs => "the id of a rig, or the path of a rig file",
+            CatalogKind::Devices => "the id of a device",
+            CatalogKind::Links => "the id of a link",
+            CatalogKind::Formats => "the id of a format",
+            CatalogKind::Runtimes | CatalogKind::Launches => "the id of a runtime",
+            CatalogKind::Options => "the id of an option table: runtime and version",
+            CatalogKind::Objectives => "the id of an objective, or the path of an objective file",
+            CatalogKind::Workloads => "the id of a workload, or the path of a workload file",
+        }
+    }
+
     /// Ids and texts of the built-in files, sorted by id.
     pub fn shipped(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let folder = match self {

@@ -185,7 +185,7 @@ fn own(device: &Device, defaults: &Defaults, bandwidth: Figure<ByteRate>, count:
 }
 
 /// A processor of which only the memory is known.
-fn inferred(defaults: &Defaults, bandwidth: Figure<ByteRate>) -> HostProcessor {
+pub(super) fn inferred(defaults: &Defaults, bandwidth: Figure<ByteRate>) -> HostProcessor {
     let ratio = &defaults.host_flops_per_byte;
     let text = format!("{} operations per byte of host memory: {}", ratio.value, ratio.source.text);
     let source = Source { grade: Grade::Assumed, text: text.into() };

@@ -216,11 +216,17 @@ impl Catalog {
     /// # Errors
     /// It does not exist, or its file is faulty.
     pub fn rig(&self, text: &str) -> Result<Rig, Error> {
-        self.load_or_read(text)
+        match self.is_local(text, CatalogKind::Rigs) {
+            true => self.local_rig(),
+            false => self.load_or_read(text),
+        }
     }
 
     /// Whether `text` names a rig of the catalogue.
     pub fn has_rig(&self, text: &str) -> bool {
+        if self.is_local(text, CatalogKind::Rigs) {
+            return self.is_local_rig();
+        }
         self.find(CatalogKind::Rigs, text).is_ok()
     }
 

@@ -1,0 +1,73 @@
+//! Devices and hosts as their tools print them, before the catalogue is searched.
+
+use crate::spec::limits::CAPACITY;
+
+/// An accelerator as its tool prints it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PrintedAccelerator {
+    /// Name.
+    pub name: String,
+    /// Total memory in bytes.
+    pub memory: Option<f64>,
+    /// Memory in use, by all processes, in bytes.
+    pub used: Option<f64>,
+    /// The slot.
+    pub slot: Option<PcieSlot>,
+    /// Power limit in watts.
+    pub power_limit: Option<f64>,
+    /// It is divided into instances (MIG).
+    pub partitioned: bool,
+    /// GPU cores of a chip of Apple.
+    pub cores: Option<u64>,
+}
+
+/// The largest PCIe link that a device and its slot support.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PcieSlot {
+    /// Generation.
+    pub generation: u32,
+    /// Lanes.
+    pub lanes: u32,
+}
+
+impl PcieSlot {
+    /// A plausible slot.
+    pub fn new(generation: f64, lanes: f64) -> Option<PcieSlot> {
+        let whole = |number: f64, most: f64| {
+            (number.fract() == 0.0 && (1.0..=most).contains(&number)).then_some(number as u32)
+        };
+        Some(PcieSlot { generation: whole(generation, 9.0)?, lanes: whole(lanes, 32.0)? })
+    }
+}
+
+/// Processor and memory of a host as its tools print them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PrintedHost {
+    /// Name of the processor.
+    pub processor: Option<String>,
+    /// Sockets; 1 where unknown.
+    pub sockets: u64,
+    /// Physical cores of all sockets.
+    pub cores: Option<u64>,
+    /// Hardware threads.
+    pub threads: Option<u64>,
+    /// Memory visible to the system, in bytes.
+    pub memory: Option<f64>,
+    /// Memory available to a new process, in bytes.
+    pub free: Option<f64>,
+    /// It is a virtual machine, which may have only part of a processor.
+    pub guest: bool,
+}
+
+/// A size that a memory can have, in bytes; `None` for a fault of the tool.
+pub fn memory(bytes: f64) -> Option<f64> {
+    Some(bytes).filter(|bytes| CAPACITY.holds(*bytes))
+}
+
+/// `text` as a number of bytes, watts or lanes; `None` for `[N/A]` and the like.
+pub fn number(text: &str) -> Option<f64> {
+    /// Larger numbers are faults of the tool.
+    const MOST: f64 = 1e18;
+    let value: f64 = text.trim().parse().ok()?;
+    (0.0..=MOST).contains(&value).then_some(value)
+}

@@ -1,0 +1,195 @@
+//! The tools and files that describe a machine, and their outputs as text. Running them is the caller's part.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::report::machine::MeasuredBandwidth;
+
+/// A tool or file that describes the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MachineTool {
+    /// GPUs of NVIDIA.
+    NvidiaSmi,
+    /// Links between GPUs of NVIDIA.
+    NvidiaTopology,
+    /// GPUs of AMD.
+    AmdSmi,
+    /// GPUs of AMD, by the older tool.
+    RocmSmi,
+    /// Chip and GPU of a Mac.
+    SystemProfiler,
+    /// Processor and memory of a Mac.
+    Sysctl,
+    /// Processor on Linux.
+    CpuInfo,
+    /// Memory on Linux.
+    MemInfo,
+    /// Memory limit of a container.
+    MemoryLimit,
+    /// Processor and memory on Windows.
+    PowerShell,
+}
+
+/// A way to an output.
+#[derive(Clone, Copy, Debug)]
+pub enum ToolWay {
+    /// A program and its arguments.
+    Run(&'static str, &'static [&'static str]),
+    /// A file.
+    Read(&'static str),
+}
+
+/// A tool with the ways to its output, in the order in which they are tried.
+#[derive(Debug)]
+pub struct ToolEntry {
+    /// The tool.
+    pub tool: MachineTool,
+    /// Its name for people, and the name of a saved output.
+    pub name: &'static str,
+    /// The hardware that it describes.
+    pub finds: &'static str,
+    /// Operating systems that have it, as in `std::env::consts::OS`.
+    pub systems: &'static [&'static str],
+    /// The ways to its output.
+    pub ways: &'static [ToolWay],
+}
+
+/// Columns of `nvidia-smi --query-gpu`, <https://docs.nvidia.com/deploy/nvidia-smi/index.html>.
+const GPU_COLUMNS: &str = "--query-gpu=name,memory.total,memory.used,pcie.link.gen.max,pcie.link.width.max,power.limit,\
+                           mig.mode.current";
+/// Columns that drivers without MIG know too.
+const FEWER_COLUMNS: &str = "--query-gpu=name,memory.total,memory.used";
+const PLAIN_CSV: &str = "--format=csv,noheader,nounits";
+/// Where Windows places the tool in its Linux subsystem, which is not always on the search path.
+const WSL_SMI: &str = "/usr/lib/wsl/lib/nvidia-smi";
+/// Prints the processors and the memory as one JSON object.
+const WINDOWS_QUERY: &str = "@{processors=@(Get-CimInstance Win32_Processor | Select-Object Name,NumberOfCores,\
+                             NumberOfLogicalProcessors);memory=(Get-CimInstance Win32_OperatingSystem | Select-Object \
+                             TotalVisibleMemorySize,FreePhysicalMemory)} | ConvertTo-Json -Depth 3 -Compress";
+
+use MachineTool as T;
+use ToolWay::{Read, Run};
+
+/// Every tool.
+pub static TOOLS: &[ToolEntry] = &[
+    ToolEntry {
+        tool: T::NvidiaSmi,
+        name: "nvidia-smi",
+        finds: "GPUs of NVIDIA",
+        systems: &["linux", "windows"],
+        ways: &[
+            Run("nvidia-smi", &[GPU_COLUMNS, PLAIN_CSV]),
+            Run("nvidia-smi", &[FEWER_COLUMNS, PLAIN_CSV]),
+            Run(WSL_SMI, &[GPU_COLUMNS, PLAIN_CSV]),
+        ],
+    },
+    ToolEntry {
+        tool: T::NvidiaTopology,
+        name: "nvidia-smi topo",
+        finds: "NVLink between GPUs of NVIDIA",
+        systems: &["linux"],
+        ways: &[Run("nvidia-smi", &["topo", "-m"])],
+    },
+    ToolEntry {
+        tool: T::AmdSmi,
+        name: "amd-smi",
+        finds: "GPUs of AMD",
+        systems: &["linux"],
+        ways: &[
+            Run("amd-smi", &["static", "--asic", "--vram", "--bus", "--limit", "--json"]),
+            Run("/opt/rocm/bin/amd-smi", &["static", "--asic", "--vram", "--bus", "--limit", "--json"]),
+        ],
+    },
+    ToolEntry {
+        tool: T::RocmSmi,
+        name: "rocm-smi",
+        finds: "GPUs of AMD",
+        systems: &["linux"],
+        ways: &[
+            Run("rocm-smi", &["--showproductname", "--showmeminfo", "vram", "--showmaxpower", "--json"]),
+            Run(
+                "/opt/rocm/bin/rocm-smi",
+                &["--showproductname", "--showmeminfo", "vram", "--showmaxpower", "--json"],
+            ),
+        ],
+    },
+    ToolEntry {
+        tool: T::SystemProfiler,
+        name: "system_profiler",
+        finds: "chips of Apple",
+        systems: &["macos"],
+        ways: &[Run("system_profiler", &["-json", "SPHardwareDataType", "SPDisplaysDataType"])],
+    },
+    ToolEntry {
+        tool: T::Sysctl,
+        name: "sysctl",
+        finds: "processor and memory",
+        systems: &["macos"],
+        ways: &[Run(
+            "sysctl",
+            &["machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.logicalcpu"],
+        )],
+    },
+    ToolEntry {
+        tool: T::CpuInfo,
+        name: "cpuinfo",
+        finds: "processor",
+        systems: &["linux"],
+        ways: &[Read("/proc/cpuinfo")],
+    },
+    ToolEntry {
+        tool: T::MemInfo,
+        name: "meminfo",
+        finds: "memory",
+        systems: &["linux"],
+        ways: &[Read("/proc/meminfo")],
+    },
+    ToolEntry {
+        tool: T::MemoryLimit,
+        name: "memory.max",
+        finds: "memory limit of a container",
+        systems: &["linux"],
+        ways: &[Read("/sys/fs/cgroup/memory.max"), Read("/sys/fs/cgroup/memory/memory.limit_in_bytes")],
+    },
+    ToolEntry {
+        tool: T::PowerShell,
+        name: "powershell",
+        finds: "processor and memory",
+        systems: &["windows"],
+        ways: &[Run("powershell", &["-NoProfile", "-NonInteractive", "-Command", WINDOWS_QUERY])],
+    },
+];
+
+/// The outcome of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolOutput {
+    /// Its output.
+    Text(String),
+    /// The program or file does not exist.
+    Missing,
+    /// It failed, with its message.
+    Failed(String),
+}
+
+/// The outcome of every tool that was tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineOutputs(pub BTreeMap<MachineTool, ToolOutput>);
+
+impl MachineOutputs {
+    /// The output of a tool, where it has one.
+    pub fn text(&self, tool: MachineTool) -> Option<&str> {
+        match self.0.get(&tool)? {
+            ToolOutput::Text(text) => Some(text),
+            ToolOutput::Missing | ToolOutput::Failed(_) => None,
+        }
+    }
+}
+
+/// Access to a machine: the outputs of its tools, and a test of its memory.
+pub trait MachineProbe: fmt::Debug + Send + Sync {
+    /// The outputs; the same at every call.
+    fn outputs(&self) -> MachineOutputs;
+
+    /// The memory bandwidth of all cores, over at most `most` bytes; `None` where it cannot be measured.
+    fn bandwidth(&self, most: f64) -> Option<MeasuredBandwidth>;
+}
