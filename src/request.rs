@@ -8,6 +8,7 @@ pub mod build_candidate;
 pub mod calibrate;
 pub mod catalog;
 pub mod command;
+pub mod deploy;
 pub mod detect;
 pub mod estimate;
 pub mod explain;
@@ -108,6 +109,13 @@ pub static REQUESTS: &[RequestEntry] = &[
         estimate::EstimateRequest,
         crate::report::result::EstimateResult,
         estimate::estimate
+    ),
+    request!(
+        "deploy",
+        "the commands and files that launch a deployment",
+        deploy::DeployRequest,
+        crate::report::launch::LaunchReport,
+        deploy::deploy
     ),
     request!(
         "place",

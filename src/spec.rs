@@ -30,5 +30,7 @@ pub mod rig;
 pub mod rule;
 pub mod runtime;
 pub mod scenario;
+mod scenario_flags;
+pub mod setting;
 pub mod text;
 pub mod visible;

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A command line of every question.
-const LINES: [&[&str]; 15] = [
+const LINES: [&[&str]; 16] = [
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
@@ -27,6 +27,7 @@ const LINES: [&[&str]; 15] = [
     &["recommend", "--model", "gpt-oss-20b", "--only", "nvidia-l40s", "--users", "3"],
     &["recommend", "--hardware", "rtx-4090-x2", "--target-tok-s", "30"],
     &["fleet", "--model", "Llama-3.1-8B", "--offers", "1xl40s,h100-sxm-x1"],
+    &["deploy", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
     &["inspect", "Qwen3-0.6B"],
     &["inspect", "--diff", "Llama-3.1-8B", "Qwen3-8B"],
     &["validate", "--left-out", "vllm"],
@@ -47,6 +48,7 @@ fn request(line: &[&str]) -> Value {
             })
         }
         Command::Estimate(command) => value(&command.request().unwrap()),
+        Command::Deploy(command) => value(&command.request().unwrap()),
         Command::Place(command) => {
             value(&mantile::request::place::PlaceRequest { scenario: command.scenario.clone() })
         }

@@ -1,5 +1,6 @@
 //! `deploy`: the commands and files that launch a deployment.
 
+use super::deadline::with_deadline;
 use super::emit::EmitArgs;
 use super::estimate::SavedPlan;
 use super::output::{OutputArgs, OutputFormat, csv, json};
@@ -7,9 +8,7 @@ use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::launch::LaunchReport;
 use crate::report::text::launch::table;
-use crate::request::estimate::{EstimateRequest, estimate};
-use crate::request::optimize::{OptimizeRequest, optimize};
-use crate::request::{RequestControl, UNCONTROLLED};
+use crate::request::deploy::{DeployRequest, deploy};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
@@ -54,25 +53,20 @@ impl Deploy {
     /// # Errors
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
-        self.problem.save(catalog, &scenario)?;
-        let given = scenario.deployment.as_ref().is_some_and(Deployment::is_stated);
-        let launch = if given {
-            estimate(catalog, &EstimateRequest { scenario, command: None }, &UNCONTROLLED)?.launch
-        } else {
-            let request =
-                OptimizeRequest { scenario, max_front_points: Some(0), ..OptimizeRequest::default() };
-            let search = |control: &RequestControl| optimize(catalog, &request, control);
-            super::deadline::with_deadline(None, search)?.launch
-        };
-        let Some(launch) = launch else {
-            let fix = "omit `deploy` to see why, with what would change it";
-            let found = "no deployment that meets the limits";
-            return Err(Error::new("deploy", found, "a feasible problem", fix).into());
-        };
+        let request = self.request()?;
+        self.problem.save(catalog, &request.scenario)?;
+        let launch = with_deadline(None, |control| deploy(catalog, &request, control))?;
         self.emit.write([(None, &launch)])?;
         self.output.write(&self.text(&launch)?)?;
         Ok(if launch.runs() { ExitStatus::Success } else { ExitStatus::Infeasible })
+    }
+
+    /// The request of the flags and files.
+    ///
+    /// # Errors
+    /// A file is faulty.
+    pub fn request(&self) -> Result<DeployRequest, Error> {
+        Ok(DeployRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
     }
 
     fn text(&self, launch: &LaunchReport) -> Result<String, CliError> {

@@ -82,7 +82,7 @@ fn earlier(folder: &Path) -> Result<Vec<String>, Error> {
         };
         return Ok(manifest.files.into_iter().filter(below).collect());
     }
-    if folder.exists() && !file::is_empty_folder(folder)? {
+    if folder.exists() && !file::names(folder)?.is_empty() {
         let found = format!("`{}` has other files", folder.display());
         return Err(Error::new("emit", found, "a new or empty folder", "choose another folder"));
     }

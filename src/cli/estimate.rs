@@ -1,6 +1,6 @@
 //! `estimate`: evaluates one given deployment with the metrics of `optimize`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
@@ -46,7 +46,7 @@ pub struct Estimate {
     /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
-    /// Read the deployment from a launch command, or from a file with one: a script, a Kubernetes manifest, a docker compose file, a graph of Dynamo
+    /// Read the deployment from a launch command, or from a file or folder with one: scripts, a Kubernetes manifest, a docker compose file, a graph of Dynamo
     #[arg(long, value_name = "COMMAND|FILE", conflicts_with_all = ["plan", "plan_from"], help_heading = "The deployment")]
     pub command: Option<String>,
     /// Show everything: memory, breakdown, sources
@@ -81,9 +81,10 @@ impl Estimate {
         self.problem.save(catalog, &request.scenario)?;
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
         self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
+        let scenario = report.command.as_ref().map_or(&request.scenario, |command| &command.scenario);
         let text = match self.output.format() {
             OutputFormat::Table if self.detail => table(&report),
-            OutputFormat::Table => screen::estimate(&report, &request.scenario, width()),
+            OutputFormat::Table => screen::estimate(&report, scenario, width()),
             OutputFormat::Json => json(&report),
             OutputFormat::Csv => csv(std::slice::from_ref(&report.candidate), &report.question),
         };
@@ -101,14 +102,29 @@ impl Estimate {
     }
 }
 
-/// A command: the text itself, or that of a file.
+/// A command: the text itself, that of a file, or the scripts of a folder that `--emit` wrote.
 fn command_text(command: &str) -> Result<String, Error> {
-    let path = std::path::Path::new(command);
-    if command == "-" || !command.contains(char::is_whitespace) && path.exists() {
-        return file::read(if command == "-" { std::path::Path::new("/dev/stdin") } else { path });
+    if command == "-" {
+        return file::read(Path::new("/dev/stdin"));
     }
-    Ok(command.to_owned())
+    let path = Path::new(command);
+    if command.contains(char::is_whitespace) || !path.exists() {
+        return Ok(command.to_owned());
+    }
+    if !path.is_dir() {
+        return file::read(path);
+    }
+    let scripts = file::names(path)?
+        .into_iter()
+        .filter(|name| name.ends_with(".sh") && WORKERS.iter().any(|worker| name.starts_with(worker)));
+    scripts
+        .map(|name| file::read(&path.join(name)))
+        .collect::<Result<Vec<_>, _>>()
+        .map(|texts| texts.concat())
 }
+
+/// Beginnings of the names of scripts that start workers.
+const WORKERS: [&str; 3] = ["server", "prefill", "decode"];
 
 impl SavedPlan {
     /// The scenario of flags and files, with its deployment; flags take precedence.

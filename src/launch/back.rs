@@ -6,9 +6,10 @@ use super::settings::{SettingValue, Settings};
 use super::shell::Process;
 use crate::spec::deployment::{DecodeDegrees, Degrees, Deployment, PrefillDegrees};
 use crate::spec::error::Error;
-use crate::spec::launch::{Launch, Setting};
+use crate::spec::launch::Launch;
 use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
+use crate::spec::setting::Setting;
 
 /// A runtime's launch with its options.
 pub type KnownLaunch = (Launch, OptionTable);
@@ -136,7 +137,7 @@ impl ReadLaunch<'_> {
         &self.processes[0].read.settings
     }
 
-    /// What was not read, with its place.
+    /// The words that were not read, with their places.
     pub fn leftovers(&self) -> impl Iterator<Item = (&str, &Leftover)> {
         self.processes
             .iter()

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::settings::{SettingValue, Settings, Variable};
-use crate::spec::launch::{Launch, LaunchOption, OptionPlace, Setting};
-use crate::spec::option_table::{OptionTable, text};
+use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
+use crate::spec::option_table::OptionTable;
+use crate::spec::setting::Setting;
 use crate::spec::text::shell_word;
 
 /// A word of a command.
@@ -72,19 +73,8 @@ fn spelled(option: &LaunchOption, value: &SettingValue) -> Option<Word> {
     })
 }
 
-/// The runtime's own value of the option, as a word, where its table knows it.
-fn usual(table: &OptionTable, place: &OptionPlace) -> Option<Word> {
-    let value = match place {
-        OptionPlace::Flag(flag) => &table.find(flag)?.0.value,
-        OptionPlace::Yaml(key) => &table.yaml.iter().find(|row| row.key == *key)?.value,
-        OptionPlace::Positional
-        | OptionPlace::Switch(_)
-        | OptionPlace::OffSwitch(_)
-        | OptionPlace::Json { .. }
-        | OptionPlace::Environment(_) => return None,
-    };
-    value.default.as_ref().map(|value| Word::Text(text(value)))
-}
+/// The word with which a runtime chooses by itself.
+const AUTO: &str = "auto";
 
 /// A value for JSON and YAML, with its type.
 fn typed(value: &SettingValue, word: &Word) -> Value {
@@ -116,7 +106,7 @@ fn instead(setting: Setting) -> &'static [Setting] {
     }
 }
 
-/// The command of a process with `settings`. Options that the runtime sets so by itself are left out.
+/// The command of a process with `settings`. Defaults of the runtime are written out: they change between versions.
 pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> LaunchCommand {
     let mut command = LaunchCommand { program: table.program.clone(), ..LaunchCommand::default() };
     let has = |known: Setting| launch.settings.iter().any(|option| option.setting == known);
@@ -126,7 +116,7 @@ pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> Lau
         }
     }
     let mut objects: Vec<(String, Map<String, Value>, String)> = Vec::new();
-    for option in &launch.settings {
+    for option in launch.settings.iter().filter(|option| !option.read_only) {
         let Some(value) = settings.get(option.setting) else { continue };
         let Some(word) = spelled(option, value) else {
             let known: Vec<&str> = option.values.keys().map(String::as_str).collect();
@@ -134,7 +124,7 @@ pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> Lau
             command.missing.push(format!("{} {value}: {nearest}", option.setting.words()));
             continue;
         };
-        let by_itself = usual(table, &option.place).as_ref() == Some(&word);
+        let by_itself = word == Word::Text(AUTO.to_owned());
         let words = match &option.place {
             OptionPlace::Positional => vec![word],
             OptionPlace::Switch(flag) if *value == SettingValue::On(true) => vec![Word::Text(flag.clone())],

@@ -1,12 +1,13 @@
-//! What the templates of launch files see.
+//! The values that the templates of launch files see.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::command::{LaunchCommand, Word};
-use super::deployment::{Deployed, Surroundings, Worker};
+use super::deployment::{Deployed, PoolLaunch, Surroundings};
 use super::settings::Variable;
-use super::slots::{Slot, first_port, first_transfer_port, slots};
+use super::slots::{ReplicaSlot, first_port, first_transfer_port, slots};
+use crate::search::candidate::PoolRole;
 use crate::spec::text::shell_word;
 
 /// Folder of a model in a container.
@@ -192,15 +193,24 @@ pub struct WorkerText {
 pub struct SlotText {
     /// The place.
     #[serde(flatten)]
-    pub slot: Slot,
+    pub slot: ReplicaSlot,
     /// Its devices on each host.
     pub device_ids: Vec<String>,
+}
+
+/// The name of a role.
+fn role(role: PoolRole) -> &'static str {
+    match role {
+        PoolRole::Aggregated => "aggregated",
+        PoolRole::Prefill => "prefill",
+        PoolRole::Decode => "decode",
+    }
 }
 
 /// The pools of a deployment; `model` is the path of a model of the user in a container.
 pub fn workers(deployed: &Deployed, model: &str) -> Vec<WorkerText> {
     let slots = slots(deployed);
-    let pool = |(at, worker): (usize, &Worker)| {
+    let pool = |(at, worker): (usize, &PoolLaunch)| {
         let yaml_name = format!("{}.yaml", worker.name);
         let text = |command: &LaunchCommand, inside| CommandText::new(command, &yaml_name, model, inside);
         let of = |surroundings| {
@@ -213,7 +223,7 @@ pub fn workers(deployed: &Deployed, model: &str) -> Vec<WorkerText> {
         let own = slots.iter().filter(|slot| slot.worker == worker.name);
         WorkerText {
             name: worker.name.clone(),
-            role: format!("{:?}", worker.role).to_lowercase(),
+            role: role(worker.role).to_owned(),
             replicas: worker.replicas,
             devices: worker.devices,
             devices_per_host: worker.devices.div_ceil(worker.hosts),

@@ -4,8 +4,9 @@ use super::command::{LaunchCommand, command};
 use super::settings::{LaunchModel, SettingValue, Settings, Variable, settings};
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
-use crate::spec::launch::{ContainerImage, Launch, Setting};
+use crate::spec::launch::{ContainerImage, Launch};
 use crate::spec::option_table::OptionTable;
+use crate::spec::setting::Setting;
 
 /// Where a process listens, and who sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub enum Surroundings {
 
 /// The processes of a pool.
 #[derive(Clone, Debug)]
-pub struct Worker {
+pub struct PoolLaunch {
     /// Its name among the pools: `server`, `prefill`, `decode`, with a number where one is not enough.
     pub name: String,
     /// Its role.
@@ -39,7 +40,7 @@ pub struct Worker {
     follower: Option<Settings>,
 }
 
-impl Worker {
+impl PoolLaunch {
     /// Attention data-parallel ranks of a host, where the runtime counts them by host; else 1.
     pub fn local_dp(&self) -> u64 {
         self.leader.count(Setting::LocalDp).unwrap_or(1)
@@ -61,7 +62,7 @@ pub struct Deployed<'a> {
     /// The container image for the devices, if one is known.
     pub image: Option<&'a ContainerImage>,
     /// The processes of each pool.
-    pub workers: Vec<Worker>,
+    pub workers: Vec<PoolLaunch>,
     /// Devices of a host.
     pub devices_per_host: u64,
 }
@@ -77,7 +78,7 @@ impl<'a> Deployed<'a> {
         let vendor = problem.cluster.device.vendor.name();
         let image = launch.images.iter().find(|image| image.vendors.iter().any(|known| known == vendor));
         let devices_per_host = problem.cluster.devices_per_node.max(1);
-        let mut workers: Vec<Worker> = Vec::new();
+        let mut workers: Vec<PoolLaunch> = Vec::new();
         for pool in &candidate.pools {
             let all = settings(problem, candidate, pool, model);
             let mut worker = worker(launch, pool, all, devices_per_host);
@@ -101,16 +102,16 @@ impl<'a> Deployed<'a> {
     }
 
     /// The command of the first host of a worker.
-    pub fn leader(&self, worker: &Worker, surroundings: Surroundings) -> LaunchCommand {
+    pub fn leader(&self, worker: &PoolLaunch, surroundings: Surroundings) -> LaunchCommand {
         self.command(worker, &worker.leader, surroundings)
     }
 
     /// The command of its further hosts, if there are any.
-    pub fn follower(&self, worker: &Worker, surroundings: Surroundings) -> Option<LaunchCommand> {
+    pub fn follower(&self, worker: &PoolLaunch, surroundings: Surroundings) -> Option<LaunchCommand> {
         worker.follower.as_ref().map(|settings| self.command(worker, settings, surroundings))
     }
 
-    fn command(&self, worker: &Worker, settings: &Settings, surroundings: Surroundings) -> LaunchCommand {
+    fn command(&self, worker: &PoolLaunch, settings: &Settings, surroundings: Surroundings) -> LaunchCommand {
         let mut settings = settings.clone();
         let listens = match surroundings {
             Surroundings::Bare => None,
@@ -143,7 +144,7 @@ impl<'a> Deployed<'a> {
 }
 
 /// The processes of a pool with the settings of its plan.
-fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: u64) -> Worker {
+fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: u64) -> PoolLaunch {
     let devices = pool.plan.devices();
     let hosts = devices.div_ceil(devices_per_host);
     let name = match pool.role {
@@ -151,7 +152,7 @@ fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: 
         PoolRole::Prefill => "prefill",
         PoolRole::Decode => "decode",
     };
-    let mut worker = Worker {
+    let mut worker = PoolLaunch {
         name: name.to_owned(),
         role: pool.role,
         replicas: pool.replicas,
@@ -170,7 +171,7 @@ fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: 
 
 /// Adds what the hosts of a replica need to find each other. Attention data-parallel ranks that fit in a host are
 /// processes of their own where the runtime starts them so; other ranks are one group over all hosts.
-fn spread(launch: &Launch, worker: &mut Worker, pool: &PoolPlan, devices_per_host: u64) {
+fn spread(launch: &Launch, worker: &mut PoolLaunch, pool: &PoolPlan, devices_per_host: u64) {
     use SettingValue::{Count, On};
     let (plan, hosts) = (&pool.plan, worker.hosts);
     let by_rank = launch.settings.iter().any(|option| option.setting == Setting::LocalDp);

@@ -27,7 +27,7 @@ const TEMPLATES: [(&str, &str); 12] = [
     ("readme", include_str!("templates/readme.md")),
 ];
 
-/// What a launch says of the problem that it answers.
+/// The problem that a launch answers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
     /// The model's name.
@@ -42,7 +42,7 @@ pub struct Case {
     pub plan: String,
     /// The name of the runtime.
     pub runtime: String,
-    /// What a user must provide where the model is a file of their own.
+    /// The file that a user must provide where the model is one of their own.
     pub model_hint: String,
     /// Whether the model is one file.
     pub one_file: bool,
@@ -222,8 +222,8 @@ fn dynamo_workers(deployed: &Deployed, workers: &[WorkerText]) -> Vec<CommandTex
             let why = "role of this worker".to_owned();
             command.options.push(super::context::OptionText { shell: words.join(" "), words, why });
         }
-        // The operator sets addresses itself.
-        command.environment.clear();
+        // The operator sets addresses and ports itself.
+        command.environment.retain(|one| !one.words.contains("$("));
         command
     };
     workers.iter().map(adapted).collect()

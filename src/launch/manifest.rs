@@ -35,7 +35,7 @@ pub fn processes(text: &str) -> Result<Vec<Process>, Error> {
     Ok(found)
 }
 
-/// What the objects around a container say of it.
+/// The counts and names that the objects around a container give it.
 #[derive(Clone)]
 struct Scope {
     place: String,

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::settings::{SettingValue, Settings};
-use crate::spec::launch::{Launch, LaunchOption, OptionPlace, SettingKind};
+use super::settings::{SettingValue, Settings, Variable};
+use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
 use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, text, whole};
+use crate::spec::setting::{Setting, SettingKind};
 use crate::spec::text::near;
 
 /// An option of a command that has no effect on the price, or that the runtime does not know.
@@ -40,7 +41,7 @@ pub enum LeftoverReason {
 pub struct ReadCommand {
     /// Its settings.
     pub settings: Settings,
-    /// What was not read.
+    /// Words that were not read.
     pub leftovers: Vec<Leftover>,
 }
 
@@ -54,7 +55,8 @@ pub fn read(
     let mut reader = Reader { launch, table, read: ReadCommand::default() };
     for (name, value) in environment {
         let is = |option: &&LaunchOption| option.place == OptionPlace::Environment(name.clone());
-        if let Some(option) = launch.settings.iter().find(is) {
+        let unset = |option: &&LaunchOption| option.setting.is_plan() || !value.contains('$');
+        if let Some(option) = launch.settings.iter().find(is).filter(unset) {
             reader.take(0, option, value);
         }
     }
@@ -110,6 +112,13 @@ impl<'a> Reader<'a> {
             return used;
         };
         let carried: Vec<&LaunchOption> = self.carried(row).collect();
+        // A variable that the text does not set matters only where it changes the plan.
+        if value.contains('$') && carried.iter().all(|option| !option.setting.is_plan()) {
+            if carried.iter().any(|option| option.setting == Setting::Model) {
+                self.read.settings.set(Setting::Model, SettingValue::Variable(Variable::Model));
+            }
+            return used;
+        }
         let expected = row.value.fault(value);
         match (expected, &carried[..]) {
             (Some(expected), _) => self.leave(at, word, LeftoverReason::BadValue { expected }),

@@ -7,7 +7,7 @@ use crate::search::problem::Problem;
 use crate::search::shape::cuts;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::host_part::{HostPart, HostedTensors};
-use crate::spec::launch::Setting;
+use crate::spec::setting::Setting;
 
 /// Tokens to which the longest request is rounded up.
 const CONTEXT_STEP: u64 = 256;
@@ -171,7 +171,9 @@ pub fn settings(problem: &Problem, candidate: &Candidate, pool: &PoolPlan, model
     let context = longest.min(problem.graph.max_context.unwrap_or(u64::MAX));
     settings.set(Setting::Context, Count(context));
     settings.set(Setting::TotalContext, Count(context.saturating_mul(sequences)));
-    settings.set(Setting::PrefixCache, On(lengths.prefix > 0));
+    if lengths.prefix > 0 {
+        settings.set(Setting::PrefixCache, On(true));
+    }
     settings.set(Setting::ChunkedPrefill, On(true));
     if pool.role != PoolRole::Aggregated {
         let role = if pool.role == PoolRole::Prefill { "prefill" } else { "decode" };
@@ -238,7 +240,7 @@ fn drafted(settings: &mut Settings, problem: &Problem) {
     settings.set(Setting::CheckedTokens, Count(draft.tokens + 1));
 }
 
-/// What lies in host memory.
+/// Settings of the part in host memory.
 fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, pool: &PoolPlan) {
     use SettingValue::{Count, Real, Word};
     let layers: u64 = pool.stages.iter().map(|layers| u64::from(*layers)).sum();

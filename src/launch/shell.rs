@@ -46,6 +46,11 @@ struct Shell {
 
 impl Shell {
     fn line(&mut self, number: usize, line: &str) {
+        if line.starts_with("#!") {
+            // Another script begins.
+            *self = Shell { found: std::mem::take(&mut self.found), ..Shell::default() };
+            return;
+        }
         let first = line.split_whitespace().next().unwrap_or_default();
         if self.open.is_none() {
             match first.trim_end_matches(';') {

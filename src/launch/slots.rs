@@ -6,7 +6,7 @@ use super::deployment::Deployed;
 
 /// A replica in its place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Slot {
+pub struct ReplicaSlot {
     /// Name of its pool.
     pub worker: String,
     /// Its number in the pool, from 0.
@@ -23,7 +23,7 @@ pub struct Slot {
     pub transfer_port: u64,
 }
 
-impl Slot {
+impl ReplicaSlot {
     /// Its devices on each host, as numbers with commas.
     pub fn device_ids(&self) -> Vec<String> {
         (self.first_device..self.first_device + self.devices).map(|device| device.to_string()).collect()
@@ -49,7 +49,7 @@ pub fn first_transfer_port(deployed: &Deployed, pool: usize) -> u64 {
 }
 
 /// Every replica in its place: whole hosts for replicas that need several, the next free devices for the others.
-pub fn slots(deployed: &Deployed) -> Vec<Slot> {
+pub fn slots(deployed: &Deployed) -> Vec<ReplicaSlot> {
     let each = deployed.devices_per_host;
     let mut slots = Vec::new();
     let (mut host, mut used) = (0, 0);
@@ -59,7 +59,7 @@ pub fn slots(deployed: &Deployed) -> Vec<Slot> {
                 (host, used) = (host + 1, 0);
             }
             let devices = worker.devices.div_ceil(worker.hosts);
-            slots.push(Slot {
+            slots.push(ReplicaSlot {
                 worker: worker.name.clone(),
                 replica,
                 hosts: (host..host + worker.hosts).collect(),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::result::ReportedDeployment;
+use crate::spec::scenario::Scenario;
 
 /// How a deployment is launched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +22,7 @@ pub struct LaunchReport {
     pub workers: Vec<LaunchWorker>,
     /// The command of the router in front of several workers.
     pub router: Option<String>,
-    /// What the runtime cannot be told, with the nearest that it can; there are no files then.
+    /// Settings that the runtime cannot express, with the nearest that it can; there are no files then.
     pub unsupported: Vec<String>,
     /// Remarks for the person who launches.
     pub notes: Vec<String>,
@@ -75,6 +76,8 @@ pub struct CommandReport {
     pub runtime: String,
     /// Version of the runtime whose options it was read by.
     pub runtime_version: String,
+    /// The problem with what the command sets.
+    pub scenario: Scenario,
     /// Where its processes were found.
     pub processes: Vec<String>,
     /// Words that were not read, each with the reason.
@@ -105,7 +108,7 @@ pub struct UnreadWord {
 /// A change of one option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlagChange {
-    /// What to write instead.
+    /// The options to write instead.
     pub flags: String,
     /// The metric that improves most.
     pub metric: String,

@@ -143,6 +143,16 @@ pub fn is_zero(figure: &f64) -> bool {
     *figure == 0.0
 }
 
+/// Serializes a number without a decimal point if it is whole.
+pub fn whole<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const MOST: f64 = 9e15;
+    if number.fract() == 0.0 && (0.0..MOST).contains(number) {
+        serializer.serialize_u64(*number as u64)
+    } else {
+        serializer.serialize_f64(*number)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use super::compared::{PlainPlan, RuntimeTrial};
 use super::detail::DeploymentDetail;
 use super::inputs::ReportInputs;
 use super::launch::{CommandReport, LaunchReport};
+use super::number::whole;
 use super::proof::Proof;
 use super::ratio::SplitRatio;
 use super::relax::ConflictReport;
@@ -95,16 +96,6 @@ pub struct EstimateResult {
     pub command: Option<CommandReport>,
     /// Assumed inputs of the estimate.
     pub assumptions: Vec<Assumption>,
-}
-
-/// Serializes a number without a decimal point if it is whole.
-pub fn whole<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    const MOST: f64 = 9e15;
-    if number.fract() == 0.0 && (0.0..MOST).contains(number) {
-        serializer.serialize_u64(*number as u64)
-    } else {
-        serializer.serialize_f64(*number)
-    }
 }
 
 /// A deployment and its metrics.

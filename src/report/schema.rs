@@ -46,6 +46,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("validate", || schema_for!(Validation)),
     ("verify", || schema_for!(Verified)),
     ("inspect", || schema_for!(Inspected)),
+    ("launch", || schema_for!(super::launch::LaunchReport)),
     ("detect", || schema_for!(super::machine::MachineReport)),
     ("placement", || schema_for!(super::place::PlacementResult)),
 ];

@@ -12,10 +12,11 @@ use crate::report::launch::{CommandReport, FlagChange, LaunchReport, UnreadWord}
 use crate::report::result::{EstimateResult, ReportedDeployment};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
-use crate::spec::launch::{Launch, Setting};
+use crate::spec::launch::Launch;
 use crate::spec::objective::Direction;
 use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
+use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 
@@ -66,6 +67,7 @@ pub fn of_command(catalog: &Catalog, text: &str, given: &Scenario) -> Result<Est
     let command = CommandReport {
         runtime: launch.known.0.id.clone(),
         runtime_version: launch.known.1.version.clone(),
+        scenario: scenario.clone(),
         processes: launch.processes.iter().map(|one| one.process.place.clone()).collect(),
         unread: unread(&launch),
         notes: notes(&launch, &scenario, &result),
@@ -93,7 +95,7 @@ fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
     launch.leftovers().map(word).collect()
 }
 
-/// What a reader of the command should know.
+/// Remarks on a command.
 fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> Vec<String> {
     let mut notes = Vec::new();
     let question = &result.question;

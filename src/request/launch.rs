@@ -2,7 +2,7 @@
 
 use crate::launch::command::LaunchCommand;
 use crate::launch::context::{CommandText, nested};
-use crate::launch::deployment::{Deployed, Surroundings, Worker};
+use crate::launch::deployment::{Deployed, PoolLaunch, Surroundings};
 use crate::launch::files::{Case, files};
 use crate::launch::settings::LaunchModel;
 use crate::report::launch::{LaunchFlag, LaunchReport, LaunchWorker};
@@ -11,9 +11,10 @@ use crate::report::result::{Quantiles, ReportedDeployment};
 use crate::search::candidate::Candidate;
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::error::Error;
-use crate::spec::launch::{Launch, Setting};
+use crate::spec::launch::Launch;
 use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
+use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 use crate::store::resolved_scenario::ResolvedScenario;
@@ -102,7 +103,7 @@ fn model(
     }
 }
 
-fn reported_worker(deployed: &Deployed, worker: &Worker) -> LaunchWorker {
+fn reported_worker(deployed: &Deployed, worker: &PoolLaunch) -> LaunchWorker {
     let command: LaunchCommand = deployed.leader(worker, Surroundings::Bare);
     let text = CommandText::new(&command, "", "", false);
     let options = text.options.iter();
@@ -120,7 +121,7 @@ fn reported_worker(deployed: &Deployed, worker: &Worker) -> LaunchWorker {
     }
 }
 
-/// What the files say of the problem.
+/// The problem as the files describe it.
 fn case(
     (resolved, problem): (&ResolvedScenario, &Problem),
     (candidate, reported): (&Candidate, &ReportedDeployment),
@@ -128,7 +129,7 @@ fn case(
 ) -> Case {
     let lengths = problem.workload.lengths;
     let hint = deployed.launch.model_file.as_ref();
-    let settings = deployed.workers.first().map(Worker::settings);
+    let settings = deployed.workers.first().map(PoolLaunch::settings);
     let hosted = settings.filter(|settings| settings.count(Setting::HostExperts).is_some());
     Case {
         model: resolved.model.name.clone(),

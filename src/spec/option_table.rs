@@ -149,7 +149,7 @@ impl OptionTable {
 }
 
 impl OptionValue {
-    /// What is expected instead of `value`, if its type, limits or choices do not allow it.
+    /// The expected value instead of `value`, if its type, limits or choices do not allow it.
     pub fn fault(&self, value: &str) -> Option<String> {
         if self.known.iter().flatten().any(|one| text(one) == value) {
             return None;

@@ -226,11 +226,8 @@ impl Catalog {
             (true, Some(free)) if free > 0.0 => probe.bandwidth(free / 4.0),
             _ => None,
         };
-        let host = KnownHost {
-            processor: processor.filter(|device| device.is_processor()),
-            printed,
-            measured,
-        };
+        let host =
+            KnownHost { processor: processor.filter(|device| device.is_processor()), printed, measured };
         let nvlink = outputs.text(MachineTool::NvidiaTopology).and_then(nvidia::pairs);
         let hardware = self.local_hardware(&groups, &host, nvlink);
         Ok(LocalMachine { groups, host, nvlink, tools, hardware })

@@ -151,16 +151,19 @@ pub fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether a folder has no files.
+/// Names of what is in a folder, sorted.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn is_empty_folder(path: &Path) -> Result<bool, Error> {
+pub fn names(path: &Path) -> Result<Vec<String>, Error> {
     let entries = fs::read_dir(path).map_err(|error| {
         let fix = "choose a folder that can be read";
         Error::new("", spell(&error), "a folder", fix).in_file(shown(path))
     })?;
-    Ok(entries.count() == 0)
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
 }
 
 fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {

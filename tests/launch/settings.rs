@@ -3,7 +3,8 @@
 use mantile::launch::command::{Word, command};
 use mantile::launch::read::{LeftoverReason, read};
 use mantile::launch::settings::{SettingValue, Settings};
-use mantile::spec::launch::{LaunchOption, OptionPlace, SettingKind};
+use mantile::spec::launch::{LaunchOption, OptionPlace};
+use mantile::spec::setting::{Setting, SettingKind};
 use proptest::prelude::*;
 
 use super::launches;
@@ -19,9 +20,11 @@ fn text(word: &Word) -> String {
 fn value(option: &LaunchOption, (number, share, word): (u64, f64, &str)) -> SettingValue {
     match option.setting.kind() {
         SettingKind::Count => SettingValue::Count(number),
+        SettingKind::Real if option.setting == Setting::OffloadedGib => SettingValue::Real(number as f64),
         SettingKind::Real => SettingValue::Real((share * 1e4).round() / 1e4),
         SettingKind::Switch => SettingValue::On(number.is_multiple_of(2)),
         SettingKind::Counts => SettingValue::Counts(vec![number, number + 1]),
+        SettingKind::Word if option.setting == Setting::GpuLayers => SettingValue::Word("all".to_owned()),
         SettingKind::Word if option.values.is_empty() => SettingValue::Word(word.to_owned()),
         SettingKind::Word => {
             let known: Vec<&String> = option.values.keys().collect();
@@ -76,7 +79,7 @@ proptest! {
             let mut settings = Settings::default();
             for (option, pick) in launch.settings.iter().zip(picks.iter().cycle()) {
                 let yaml = matches!(option.place, OptionPlace::Yaml(_));
-                if *pick && !yaml && settings.get(option.setting).is_none() {
+                if *pick && !yaml && !option.read_only && settings.get(option.setting).is_none() {
                     settings.set(option.setting, value(option, (number, share, &word)));
                 }
             }

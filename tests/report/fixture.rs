@@ -173,6 +173,7 @@ fn answer() -> OptimizeResult {
     let best = candidate(true, 1.0);
     let held = |duty, label: &str, weights| PoolMemory { duty, label: label.into(), memory: memory(weights) };
     OptimizeResult {
+        launch: None,
         theoretical: false,
         plain: None,
         scenario: None,

@@ -12,7 +12,7 @@ const FLOORS: [&[&str]; 11] = [
     &["cost"],
     &["serving"],
     &["search", "calibrate"],
-    &["report", "validate"],
+    &["report", "validate", "launch"],
     &["store"],
     &["request"],
     &["main", "lib", "cli", "prelude"],

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# {{ title }}: {{ worker.name }}, {{ worker.label }} on {{ worker.devices }} devices.
+# {{ title }}: {{ worker.name }}, {{ worker.label }} on {{ worker.devices }} device{{ "s" if worker.devices > 1 }}.
 # Written by mantile-opt {{ written_by }} for {{ runtime }} {{ runtime_version }}. Plan: {{ plan }}
 # Problem: mantile-opt {{ flags }}
 {%- if worker.hosts > 1 %}

@@ -73,7 +73,7 @@ fn worker(worker: &LaunchWorker) -> String {
         + &yaml
 }
 
-/// What a command that was read back says of itself: refused words, remarks, and what would be better.
+/// A command that was read back: refused words, remarks, and better plans.
 pub fn read_back(command: &CommandReport, now: &ReportedDeployment) -> String {
     let refused = command.unread.iter().filter(|word| word.refused).map(|word| {
         format!("NOT READ: `{}` ({}, word {}): {}\n", word.word, word.place, word.position, word.reason)
