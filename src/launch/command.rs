@@ -91,7 +91,9 @@ fn typed(value: &SettingValue, word: &Word) -> Value {
 /// Settings of which an option of another one does the work.
 fn instead(setting: Setting) -> &'static [Setting] {
     match setting {
-        Setting::Tp | Setting::Ranks => &[Setting::Tp, Setting::Ranks],
+        // Devices that share a model by a split have no degree.
+        Setting::Tp | Setting::Ranks => &[Setting::Tp, Setting::Ranks, Setting::TensorSplit],
+        Setting::Pp => &[Setting::Pp, Setting::TensorSplit],
         Setting::Dp | Setting::AttentionDp => &[Setting::Dp, Setting::AttentionDp],
         Setting::Ep | Setting::ExpertParallel => &[Setting::Ep, Setting::ExpertParallel],
         // It follows from the other degrees.

@@ -13,9 +13,11 @@ use crate::spec::defaults::Defaults;
 use crate::spec::device::Device;
 use crate::spec::fleet::FleetFile;
 use crate::spec::format::NumberFormat;
+use crate::spec::launch::Launch;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
+use crate::spec::option_table::OptionTable;
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
@@ -33,6 +35,8 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("link", || schema_for!(Link)),
     ("format", || schema_for!(NumberFormat)),
     ("runtime", || schema_for!(Runtime)),
+    ("launch", || schema_for!(Launch)),
+    ("option-table", || schema_for!(OptionTable)),
     ("defaults", || schema_for!(Defaults)),
     ("objective", || schema_for!(Objective)),
     ("workload", || schema_for!(Workload)),
@@ -46,7 +50,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("validate", || schema_for!(Validation)),
     ("verify", || schema_for!(Verified)),
     ("inspect", || schema_for!(Inspected)),
-    ("launch", || schema_for!(super::launch::LaunchReport)),
+    ("deploy", || schema_for!(super::launch::LaunchReport)),
     ("detect", || schema_for!(super::machine::MachineReport)),
     ("placement", || schema_for!(super::place::PlacementResult)),
 ];

@@ -100,7 +100,7 @@ impl CatalogKind {
             CatalogKind::Formats => "format",
             CatalogKind::Runtimes => "runtime",
             CatalogKind::Launches => "launch",
-            CatalogKind::Options => "option table",
+            CatalogKind::Options => "option-table",
             CatalogKind::Objectives => "objective",
             CatalogKind::Workloads => "workload",
         }

@@ -114,7 +114,18 @@ fn files_for_the_runtimes_own_parsers() {
     let mut lines = String::new();
     for (number, winner) in runs().enumerate() {
         for worker in &winner.launch().workers {
-            let command = worker.command.replace("\"${MODEL}\"", "model.gguf");
+            let set = [
+                ("MODEL", "model.gguf"),
+                ("HOST_RANK", "0"),
+                ("FIRST_DP_RANK", "0"),
+                ("TRANSFER_PORT", "5600"),
+            ];
+            let set = set.iter().fold(worker.command.clone(), |command, (name, value)| {
+                command.replace(&format!("\"${{{name}}}\""), value)
+            });
+            let command = set
+                .replace("\"${FIRST_HOST}:20000\"", "10.0.0.1:20000")
+                .replace("\"${FIRST_HOST}\"", "10.0.0.1");
             let start =
                 command.split(' ').take_while(|word| word.contains('=') && !word.starts_with('-')).count();
             let command = command.split(' ').skip(start).collect::<Vec<_>>().join(" ");

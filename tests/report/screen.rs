@@ -30,7 +30,10 @@ fn fits(text: &str, width: usize) {
 /// The same, with `launch` commands among the lines.
 fn fits_with(text: &str, width: usize, launch: &[String]) {
     assert!(width < 80 || text.lines().count() <= MOST, "{} lines:\n{text}", text.lines().count());
-    let copied = |line: &str| is_command(line) || launch.iter().any(|command| command == line.trim());
+    // A screen ends with the command that launches the answer.
+    let last = text.lines().last().filter(|_| text.contains("\nLaunch:")).unwrap_or_default();
+    let copied =
+        |line: &str| is_command(line) || line == last || launch.iter().any(|command| command == line.trim());
     let long = text.lines().find(|line| !copied(line) && line.chars().count() > width);
     assert!(long.is_none(), "{long:?} is longer than {width}:\n{text}");
     assert!(launch.iter().all(|command| text.lines().any(|line| line.trim() == command)), "{text}");
@@ -108,7 +111,7 @@ fn an_answer_fits_one_screen_and_its_commands_can_be_typed() {
         }
         let text = plain(&screen::optimize(&answer, 100));
         let commands: Vec<&str> = text.lines().filter(|line| is_command(line)).collect();
-        assert_eq!(commands.len(), 3, "{text}");
+        assert_eq!(commands.len(), 2, "{text}");
         for command in commands {
             typed(command);
         }

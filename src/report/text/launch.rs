@@ -1,24 +1,22 @@
 //! Launch commands as text.
 
-use super::page::{heading, indent, join, paragraph};
+use super::page::{heading, indent, join, paragraph, wrap};
 use crate::report::launch::{CommandReport, LaunchReport, LaunchWorker};
 use crate::report::number::{count, digits};
 use crate::report::result::ReportedDeployment;
 use crate::spec::objective::METRICS;
 
-/// The end of a first screen: the first command, and where the others are. Commands are never wrapped.
-pub fn first_command(launch: Option<&LaunchReport>) -> String {
+/// The end of a first screen, in lines of at most `width` characters: the first command, and where the others are.
+/// Commands are never wrapped.
+pub fn first_command(launch: Option<&LaunchReport>, width: usize) -> String {
     let Some(launch) = launch else { return String::new() };
     if let Some(first) = launch.unsupported.first() {
-        return format!("Launch: no command; {}\n", unsupported(launch, first));
+        return wrap(&format!("Launch: no command; {}", unsupported(launch, first)), width, 0, 2);
     }
     let Some(worker) = launch.workers.first() else { return String::new() };
     let processes: u64 = launch.workers.iter().map(|worker| worker.replicas * worker.hosts).sum();
-    let which = match processes {
-        1 => String::new(),
-        _ => format!(" {} of {processes} processes;", worker.name),
-    };
-    format!("Launch:{which} --emit DIR writes files and a benchmark\n  {}\n", worker.command)
+    let which = if processes == 1 { String::new() } else { format!(" {} of {processes};", worker.name) };
+    format!("Launch:{which} --emit DIR writes all files\n  {}\n", worker.command)
 }
 
 fn unsupported(launch: &LaunchReport, what: &str) -> String {
@@ -74,9 +72,11 @@ fn worker(worker: &LaunchWorker) -> String {
 }
 
 /// A command that was read back: refused words, remarks, and better plans.
-pub fn read_back(command: &CommandReport, now: &ReportedDeployment) -> String {
+pub fn read_back(command: &CommandReport, now: &ReportedDeployment, width: usize) -> String {
     let refused = command.unread.iter().filter(|word| word.refused).map(|word| {
-        format!("NOT READ: `{}` ({}, word {}): {}\n", word.word, word.place, word.position, word.reason)
+        let text =
+            format!("NOT READ: `{}` ({}, word {}): {}", word.word, word.place, word.position, word.reason);
+        wrap(&text, width, 0, 2)
     });
     let ignored: Vec<&str> =
         command.unread.iter().filter(|word| !word.refused).map(|word| word.word.as_str()).collect();

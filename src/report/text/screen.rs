@@ -59,11 +59,9 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
             &[
                 (line(&[&flags, "--detail"]), "breakdown and Pareto front"),
                 (line(&["explain", &flags, &plan, "--number tpot"]), "formulas and sources"),
-                (line(&[&flags, "--format json --out answer.json"]), "a file to `verify`"),
             ],
             width,
-        ),
-        first_command(answer.launch.as_ref()),
+        ) + &first_command(answer.launch.as_ref(), width),
     ])
 }
 
@@ -82,9 +80,8 @@ pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> S
         head::estimate(candidate, inputs, width),
         slo_table(candidate, inputs, width),
         facts(candidate, inputs, constraints, width),
-        report.command.as_ref().map_or_else(String::new, |command| read_back(command, candidate)),
-        next(&commands, width),
-        first_command(report.launch.as_ref()),
+        report.command.as_ref().map_or_else(String::new, |command| read_back(command, candidate, width)),
+        next(&commands, width) + &first_command(report.launch.as_ref(), width),
     ])
 }
 

@@ -32,8 +32,8 @@ pub fn recommend(answer: &Recommendation, command: &str, width: usize) -> String
             head(answer, width),
             table(&choices[..most.min(choices.len())], width),
             facts.clone(),
-            more(command, "every build in full, rejected systems, defaults", width),
-            first_command(answer.launch.as_ref()),
+            more(command, "every build in full, rejected systems, defaults", width)
+                + &first_command(answer.launch.as_ref(), width),
         ])
     };
     most_that_fit(CHOICES, screen)
@@ -66,8 +66,8 @@ pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
             model_list::head(answer, width),
             model_list::families(&answer.models, models, width),
             lists.clone(),
-            more(command, "contexts, users, rejected models, defaults", width),
-            first_command(answer.launch.as_ref()),
+            more(command, "contexts, users, rejected models, defaults", width)
+                + &first_command(answer.launch.as_ref(), width),
         ])
     };
     most_that_fit(MODELS, screen)
