@@ -126,7 +126,7 @@ pub fn make_folder(path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Writes a file as [`write`], in a folder that is made where it does not exist.
+/// Writes a file as [`write()`], in a folder that is made where it does not exist.
 ///
 /// # Errors
 /// The folder or the file cannot be written.
