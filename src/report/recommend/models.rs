@@ -1,6 +1,6 @@
 //! Models that one system serves: longest context and number of users of each.
 //!
-//! Models are ordered by size and age: see [`ServedModel::size_and_age`]. Quality is not measured here.
+//! Models are ordered by size and age, see `size_and_age`. Quality is not measured here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
