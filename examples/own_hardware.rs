@@ -19,7 +19,7 @@ const DEVICE: &str = r#"{
 fn main() -> Result<(), Error> {
     let catalog = Catalog::default().with_entry(CatalogKind::Devices, "my-gpu", DEVICE);
     let scenario = Scenario { concurrency: Some(16), ..Scenario::of("Qwen3-32B", "1xmy-gpu") };
-    let report = estimate(&catalog, &EstimateRequest { scenario, command: None }, &UNCONTROLLED)?;
+    let report = estimate(&catalog, &EstimateRequest::of(scenario), &UNCONTROLLED)?;
     println!("{:.2} USD/Mtok", report.candidate.figure(Metric::UsdPerMtok).unwrap_or(f64::NAN));
     Ok(())
 }

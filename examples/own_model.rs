@@ -13,7 +13,7 @@ const CONFIG: &str = r#"{
 fn main() -> Result<(), Error> {
     let catalog = Catalog::default().with_entry(CatalogKind::Models, "my-model", CONFIG);
     let scenario = Scenario { concurrency: Some(4), ..Scenario::of("my-model", "1xl40s") };
-    let report = estimate(&catalog, &EstimateRequest { scenario, command: None }, &UNCONTROLLED)?;
+    let report = estimate(&catalog, &EstimateRequest::of(scenario), &UNCONTROLLED)?;
     println!("{:.1} tok/s", report.candidate.figure(Metric::OutputTokS).unwrap_or(f64::NAN));
     Ok(())
 }

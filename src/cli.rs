@@ -1,13 +1,17 @@
 //! The command line: parses flags into problems and renders reports. It contains no formula.
 
+pub mod as_request;
+pub mod audit;
 pub mod calibrate;
 pub mod catalog;
 mod clap_error;
+pub mod compare;
 pub mod config;
 pub mod deadline;
 pub mod defaults;
 pub mod deploy;
 pub mod detect;
+pub mod diff;
 pub mod emit;
 pub mod estimate;
 mod exit;
@@ -18,28 +22,36 @@ pub mod memory;
 pub mod optimize;
 pub mod output;
 pub mod place;
+pub mod plot;
 pub mod problem;
 pub mod progress;
 pub mod recommend;
 pub mod reference;
 mod stdin;
 pub mod summary;
+pub mod sweep;
 pub mod terminal;
 pub mod threads;
+pub mod trace;
 pub mod validate;
 pub mod verify;
+mod workbook;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::request::bundle::bundle;
 use crate::spec::error::Error;
 use crate::spec::limits::of_flag;
 use crate::spec::visible::{acts, visible_lines};
 use crate::store::catalog::Catalog;
 use crate::store::detect::probe::ThisMachine;
+use crate::store::file;
+use deadline::with_progress;
 use defaults::UserDefaults;
 use exit::{BAD_INPUT, exit_codes};
 
@@ -56,6 +68,7 @@ Examples:
   mantile-opt explain --model Llama-3.1-8B --hardware 1xh100 --number tpot
   mantile-opt place --model Llama-3.1-8B --hardware spark-mac-studio --objective request
   mantile-opt inspect hf:Qwen/Qwen3-8B
+  mantile-opt sweep --model Llama-3.1-8B --hardware 8xh100 --vary tp=1,2,4,8
   mantile-opt catalog devices
   mantile-opt --hardware local
 
@@ -93,6 +106,9 @@ pub struct Cli {
     /// Treat warnings about unknown keys of a model's config.json as errors
     #[arg(long, global = true, help_heading = "Output")]
     pub strict: bool,
+    /// Also write the answer with every file that it rests on: `verify` makes it again, on any machine
+    #[arg(long, global = true, value_name = "FILE.json", help_heading = "Output")]
+    pub bundle: Option<PathBuf>,
     /// The flags of `optimize`, the default command.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
@@ -111,12 +127,22 @@ pub enum Command {
     Place(Box<place::PlaceArgs>),
     /// Explain one number, down to its source data
     Explain(Box<explain::Explain>),
+    /// List the assumptions of a prediction by their effect, and what is left out
+    Audit(Box<audit::Audit>),
+    /// Compare two answers: the inputs that differ, and the part of each metric's change that each explains
+    Diff(diff::DiffArgs),
+    /// Sweep: the metrics of every combination of varied keys, as table, CSV or JSON Lines
+    Sweep(Box<sweep::Sweep>),
+    /// Merge the shards of a sweep into one file
+    Merge(sweep::Merge),
+    /// Compare saved answers, scenarios or systems side by side
+    Compare(Box<compare::Compare>),
     /// Recommend hardware to buy or rent for a model, or models for a given machine
     Recommend(Box<recommend::Recommend>),
     /// Size a fleet: the cheapest mix of systems for a traffic mix, with an optimality certificate
     Fleet(Box<fleet::FleetArgs>),
     /// Inspect a model: layers, operators, tensors, KV cache, parameter counts
-    Inspect(inspect::Inspect),
+    Inspect(Box<inspect::Inspect>),
     /// Recheck a saved result: every row, the objective, a sample of the pruned candidates, the search
     Verify(verify::Verify),
     /// Compare predictions with a table of measurements
@@ -171,7 +197,7 @@ pub fn command() -> clap::Command {
         });
         names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_ranges))
     }
-    with_ranges(Cli::command())
+    workbook::where_supported(with_ranges(Cli::command()))
 }
 
 /// Parses, runs, and turns the outcome into an exit code.
@@ -264,9 +290,12 @@ fn defaults_of(cli: &Cli) -> Result<UserDefaults, Error> {
             | Command::Estimate(_)
             | Command::Deploy(_)
             | Command::Explain(_)
+            | Command::Audit(_)
             | Command::Place(_)
             | Command::Recommend(_)
             | Command::Fleet(_)
+            | Command::Sweep(_)
+            | Command::Compare(_)
             | Command::Config(_),
         ) => UserDefaults::from_env(),
         Some(_) => Ok(UserDefaults::default()),
@@ -276,20 +305,23 @@ fn defaults_of(cli: &Cli) -> Result<UserDefaults, Error> {
 impl Cli {
     /// Puts the user's defaults under the flags of the command.
     fn apply(&mut self, defaults: &UserDefaults) {
-        let (own, output) = match &mut self.command {
-            None => (&mut self.optimize.problem.defaults, &mut self.optimize.output),
-            Some(Command::Optimize(command)) => (&mut command.problem.defaults, &mut command.output),
-            Some(Command::Estimate(command)) => (&mut command.problem.defaults, &mut command.output),
-            Some(Command::Deploy(command)) => (&mut command.problem.defaults, &mut command.output),
-            Some(Command::Explain(command)) => (&mut command.problem.defaults, &mut command.output),
-            Some(Command::Place(command)) => (&mut command.defaults, &mut command.output),
-            Some(Command::Recommend(command)) => (&mut command.defaults, &mut command.output),
-            Some(Command::Fleet(command)) => (&mut command.defaults, &mut command.output),
-            Some(Command::Config(command)) => (&mut command.defaults, &mut command.output),
+        let (own, applied) = match &mut self.command {
+            None => (&mut self.optimize.problem.defaults, &mut self.optimize.output.applied),
+            Some(Command::Optimize(command)) => (&mut command.problem.defaults, &mut command.output.applied),
+            Some(Command::Estimate(command)) => (&mut command.problem.defaults, &mut command.output.applied),
+            Some(Command::Deploy(command)) => (&mut command.problem.defaults, &mut command.output.applied),
+            Some(Command::Explain(command)) => (&mut command.problem.defaults, &mut command.output.applied),
+            Some(Command::Audit(command)) => (&mut command.problem.defaults, &mut command.output.applied),
+            Some(Command::Place(command)) => (&mut command.defaults, &mut command.output.applied),
+            Some(Command::Recommend(command)) => (&mut command.defaults, &mut command.output.applied),
+            Some(Command::Fleet(command)) => (&mut command.defaults, &mut command.output.applied),
+            Some(Command::Config(command)) => (&mut command.defaults, &mut command.output.applied),
+            Some(Command::Compare(command)) => (&mut command.problem.defaults, &mut command.output.applied),
+            Some(Command::Sweep(command)) => (&mut command.problem.defaults, &mut command.applied),
             Some(_) => return,
         };
         *own = defaults.clone();
-        output.applied = defaults.applied.clone();
+        *applied = defaults.applied.clone();
     }
 }
 
@@ -314,6 +346,11 @@ fn run_command(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
 
 /// Runs a command on its catalogue.
 fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
+    if let Some(path) = &cli.bundle {
+        let (name, question) = cli.request(catalog)?;
+        let bundle = with_progress(|control| bundle(catalog, name, &question, control))?;
+        file::write(path, &output::json(&bundle))?;
+    }
     match cli.command {
         None => {
             let verdict = cli.optimize.run(catalog)?;
@@ -327,6 +364,11 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
         Some(Command::Deploy(command)) => command.run(catalog),
         Some(Command::Place(command)) => command.run(catalog),
         Some(Command::Explain(command)) => command.run(catalog),
+        Some(Command::Audit(command)) => command.run(catalog),
+        Some(Command::Diff(command)) => command.run(catalog),
+        Some(Command::Sweep(command)) => command.run(catalog),
+        Some(Command::Merge(command)) => command.run(),
+        Some(Command::Compare(command)) => command.run(catalog),
         Some(Command::Recommend(command)) => command.run(catalog),
         Some(Command::Fleet(command)) => command.run(catalog),
         Some(Command::Inspect(command)) => command.run(catalog),

@@ -26,7 +26,7 @@
 //! | 10 | `cli` | command line and terminal: flags → request, report → text |
 //! | 9 | [`request`] | every question as a typed function |
 //! | 8 | [`store`] | catalogue, files, network: names → problems |
-//! | 7 | [`report`], [`validate`] | outcomes as text, JSON, CSV; predictions compared with measurements |
+//! | 7 | [`report`], [`validate`], [`launch`] | outcomes as text, JSON, CSV, SVG, workbooks; predictions compared with measurements; launch files and the way back |
 //! | 6 | [`search`], [`calibrate`] | candidates, bounds, front, optimum; constants from measurements |
 //! | 5 | [`serving`] | operators → step → TTFT, TPOT, throughput, cost, power |
 //! | 4 | [`cost`] | one operator, one collective, one memory |
@@ -35,9 +35,9 @@
 //! | 1 | [`spec`] | user inputs |
 //! | 0 | [`quantity`] | units, data with sources, evaluation of formulas as numbers or traces |
 //!
-//! Layers 0 to 7 and 9 use no path, clock, terminal or socket. Formulas compare no values: `Qty` has no order, so a trace
-//! contains every term of every evaluation. `graph` and `plan` contain no floating point. `search` is independent of
-//! transformers.
+//! Layers 0 to 7 and 9 use no path, clock, terminal or socket. `Qty` has no order: a formula compares by `exceeds`, which
+//! the trace records, so a trace contains every term and every choice of every evaluation. `graph` and `plan` contain no
+//! floating point. `search` is independent of transformers.
 //!
 //! # How to extend
 //!

@@ -4,6 +4,7 @@
 
 pub mod count;
 pub mod datum;
+pub mod dual;
 pub mod formula;
 pub mod ledger;
 pub mod num;

@@ -1,10 +1,13 @@
-//! Reports as text, JSON and CSV. Every function returns text or values; none accesses files or terminals.
+//! Reports as text, JSON, CSV and workbooks. Every function returns text, bytes or values; none accesses files or terminals.
 
 pub mod answer;
+pub mod answer_diff;
+pub mod audit;
 pub mod bounds;
 pub mod breakdown;
 pub mod catalog;
 pub mod compared;
+pub mod comparison;
 pub mod constraint;
 pub mod detail;
 pub mod diff;
@@ -21,8 +24,11 @@ pub mod left_out;
 pub mod machine;
 pub mod notation;
 pub mod number;
+pub mod operator_rows;
+pub mod parallel;
 pub mod place;
 pub mod plot;
+pub mod prefill_flops;
 pub mod proof;
 pub mod ratio;
 pub mod recommend;
@@ -32,11 +38,17 @@ pub mod result;
 pub mod rows;
 pub mod scatter;
 pub mod schema;
+pub mod shard;
 pub mod sheet;
 pub mod shortage;
 pub mod space;
+pub mod svg;
+pub mod sweep;
 pub mod table;
 pub mod text;
+pub mod timeline;
+pub mod trace;
 pub mod validation;
 pub mod verify;
 pub mod why;
+pub mod workbook;

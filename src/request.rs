@@ -4,12 +4,16 @@
 //! a server, a page or a workbook is another. Nothing here reads a clock, a terminal, a socket or a command line:
 //! files come in as values, and names are resolved by the [`Catalog`].
 
+pub mod audit;
 pub mod build_candidate;
+pub mod bundle;
 pub mod calibrate;
 pub mod catalog;
 pub mod command;
+pub mod compare;
 pub mod deploy;
 pub mod detect;
+pub mod diff;
 pub mod estimate;
 pub mod explain;
 pub mod fleet;
@@ -21,8 +25,11 @@ pub mod place;
 pub mod recommend;
 pub mod reference;
 pub mod remedy;
+pub mod sweep;
+pub mod timeline;
 pub mod validate;
 pub mod verify;
+pub mod workbook;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -130,6 +137,34 @@ pub static REQUESTS: &[RequestEntry] = &[
         explain::ExplainRequest,
         explain::ExplainReport,
         explain::explain
+    ),
+    request!(
+        "audit",
+        "the assumptions of a prediction, by their effect",
+        audit::AuditRequest,
+        crate::report::audit::AuditReport,
+        audit::audit
+    ),
+    request!(
+        "diff",
+        "two answers compared, with the part that each input explains",
+        diff::DiffRequest,
+        crate::report::answer_diff::AnswerDiff,
+        diff::diff
+    ),
+    request!(
+        "sweep",
+        "the metrics of every combination of varied keys",
+        sweep::SweepRequest,
+        crate::report::sweep::SweepReport,
+        sweep::sweep
+    ),
+    request!(
+        "compare",
+        "answers or systems side by side",
+        compare::CompareRequest,
+        crate::report::comparison::ComparisonReport,
+        compare::compare
     ),
     request!(
         "recommend",

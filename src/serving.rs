@@ -15,9 +15,11 @@ mod pool_state;
 pub mod residency;
 pub mod speculative;
 pub mod step;
+pub mod step_part;
 pub mod streamed;
 pub mod tail;
 pub mod terms;
+pub mod utilization;
 
 use crate::quantity::formula::Formula;
 
@@ -39,6 +41,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         streamed::FORMULAS,
         terms::FORMULAS,
         tail::FORMULAS,
+        utilization::FORMULAS,
     ]
     .concat()
 }

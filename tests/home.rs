@@ -118,7 +118,7 @@ fn decode_of_experts_on_the_host_is_its_closed_form() {
     let problem = ask(&q4("Qwen3-30B-A3B", "64GB")).expect("a problem");
     let plan =
         candidate(&problem, &"1 x tp1 @1, host experts 17".parse().expect("a plan")).expect("a candidate");
-    let lines = Breakdown::of(&problem, &plan).lines;
+    let lines: Vec<_> = Breakdown::of(&problem, &plan).operators.into_iter().map(|one| one.line).collect();
     let found = lines.iter().find(|line| {
         line.phase == Phase::Decode
             && line.part_of == Module::Experts

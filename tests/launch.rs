@@ -3,6 +3,8 @@
 
 mod back;
 mod files;
+mod golden;
+mod placed;
 mod settings;
 
 use std::sync::LazyLock;

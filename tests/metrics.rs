@@ -17,8 +17,7 @@ fn scenario() -> Scenario {
 }
 
 fn estimated() -> EstimateResult {
-    estimate(&Catalog::default(), &EstimateRequest { scenario: scenario(), command: None }, &UNCONTROLLED)
-        .unwrap()
+    estimate(&Catalog::default(), &EstimateRequest::of(scenario()), &UNCONTROLLED).unwrap()
 }
 
 #[test]

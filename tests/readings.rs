@@ -8,19 +8,23 @@ use mantile::cost::roofline::Cost;
 use mantile::plan::parallel::ParallelPlan;
 use mantile::plan::parallel::Phase;
 use mantile::plan::shard::{ShardedBlock, TaskStep};
+use mantile::quantity::dual::{Scaled, Slope};
 use mantile::quantity::formula::Formula;
 use mantile::quantity::ledger::{Explanation, Ledger, Op, Traced};
 use mantile::quantity::num::{Num, Qty};
 use mantile::quantity::read::{Plain, Reading};
 use mantile::quantity::unit::SECOND;
+use mantile::report::audit::inputs;
 use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::cuts;
 use mantile::serving::evaluate::Evaluation;
+use mantile::serving::iteration::cycle;
 use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
 use mantile::serving::terms::OffloadTarget;
+use mantile::serving::utilization::{bubble, mbu, mfu, prefill_tok_s};
 use mantile::spec::objective::METRICS;
 use mantile::spec::scenario::Scenario;
 use proptest::prelude::*;
@@ -37,8 +41,15 @@ struct Kernels(Vec<(String, f64)>);
 
 impl<N: Num> CostObserver<N> for Kernels {
     fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>) {
-        let numbers =
-            [cost.flops, cost.bytes, cost.compute_time, cost.memory_time, cost.time, cost.roofline_time];
+        let numbers = [
+            cost.flops,
+            cost.bytes,
+            cost.wire,
+            cost.compute_time,
+            cost.memory_time,
+            cost.time,
+            cost.roofline_time,
+        ];
         let name = format!("{}/{}/{}", phase.name(), block.name, step.name);
         self.0.extend(numbers.map(|number| (name.clone(), number.value())));
     }
@@ -81,6 +92,20 @@ fn arrives<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> O
     let machine = case.problem.formats[case.candidate.formats].machine.read(read);
     let layer = (told.prefill.total, transfer(told.memory.kv, machine.links.first()?, &machine.chip));
     Some(arrival(Qty::literal(0.0 * SECOND), [layer, layer]))
+}
+
+/// How much of its devices a prefill uses, as if it did `told.memory` of work.
+fn uses<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> [Qty<R::N>; 4] {
+    let machine = case.problem.formats[case.candidate.formats].machine.read(read);
+    let terms = case.problem.workload.read(read);
+    let (step, one) = (&told.prefill, Qty::from(1.0));
+    let flops = step.compute_time * machine.chip.weight_peak;
+    [
+        mfu(flops, &machine.chip, step.total),
+        mbu(told.memory.total, &machine.chip, step.total),
+        bubble(step, Qty::from(2.0), one, cycle(step, one)),
+        prefill_tok_s(told.metrics.requests_per_s, terms.isl - terms.prefix, one),
+    ]
 }
 
 fn same_bits(plain: &[(String, f64)], traced: &[(String, f64)]) -> Result<(), TestCaseError> {
@@ -184,6 +209,9 @@ fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCase
     let (plain, plain_kernels) = evaluate(case, &Plain);
     let (traced, traced_kernels) = evaluate(case, &&ledger);
     filed(&ledger, &traced)?;
+    for (plain, traced) in uses(case, &Plain, &plain).iter().zip(uses(case, &&ledger, &traced)) {
+        prop_assert_eq!(plain.value().to_bits(), traced.value().to_bits());
+    }
     let more = arrives(case, &Plain, &plain).map(|more| ("cache_arrival".to_owned(), more));
     let plain: Vec<_> =
         figures(&plain).into_iter().chain(more).map(|(name, number)| (name, number.value())).collect();
@@ -192,6 +220,7 @@ fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCase
     let read: Vec<_> = traced.iter().map(|(name, number)| (name.clone(), number.value())).collect();
     same_bits(&plain, &read)?;
     same_bits(&plain_kernels, &traced_kernels)?;
+    derives(case, &plain)?;
     prop_assert_eq!(ledger.unit_errors(), Vec::<String>::new());
     follows(&ledger)?;
     for (name, number) in &traced {
@@ -208,6 +237,37 @@ fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCase
     let named =
         named.iter().filter_map(|entry| entry.formula).map(|formula| std::ptr::from_ref(formula) as usize);
     seen.borrow_mut().extend(named);
+    Ok(())
+}
+
+/// The reading with derivatives has the plain values, and its slopes are difference quotients.
+fn derives(case: &Case, plain: &[(String, f64)]) -> Result<(), TestCaseError> {
+    let inputs = inputs(&case.problem, &case.candidate);
+    let input = &inputs[plain.len() * 7 % inputs.len()];
+    let (dual, _) = evaluate(case, &Slope(input));
+    let scaled = |factor: f64| {
+        let (evaluation, _) = evaluate(case, &Scaled { input, factor });
+        figures(&evaluation).into_iter().map(|(_, number)| number.value()).collect::<Vec<f64>>()
+    };
+    let step = 1e-5;
+    let (up, down) = (scaled(1.0 + step), scaled(1.0 - step));
+    for (at, (name, number)) in figures(&dual).into_iter().enumerate() {
+        let (_, value) = plain[at];
+        prop_assert_eq!(number.value().to_bits(), value.to_bits(), "{}", name);
+        let (above, below) = ((up[at] - value) / step, (value - down[at]) / step);
+        // At a kink of a maximum the two sides differ; the slope is one of them.
+        let scale = value.abs().max(f64::MIN_POSITIVE);
+        let near = |side: f64| (number.0.slope - side).abs() <= 1e-3 * scale.max(side.abs());
+        let jumps = (above - below).abs() > 1e-2 * scale.max(above.abs());
+        prop_assert!(
+            jumps || near(above) || near(below),
+            "{} by {}: {} is not {}",
+            name,
+            input.symbol,
+            number.0.slope,
+            above
+        );
+    }
     Ok(())
 }
 

@@ -3,11 +3,13 @@
 use std::process::Command as Process;
 
 use clap::Parser;
+use mantile::cli::Cli;
 use mantile::cli::output::json;
-use mantile::cli::{Cli, Command};
+use mantile::report::comparison::ComparisonReport;
 use mantile::report::fleet::FleetResult;
 use mantile::report::place::PlacementResult;
 use mantile::report::result::{EstimateResult, OptimizeResult};
+use mantile::report::sweep::SweepReport;
 use mantile::request::explain::ExplainReport;
 use mantile::request::recommend::RecommendReport;
 use mantile::request::{REQUESTS, UNCONTROLLED, entry, value};
@@ -17,17 +19,30 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A command line of every question.
-const LINES: [&[&str]; 16] = [
+const LINES: [&[&str]; 19] = [
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
     &["estimate", "--hardware", "2xl40s", "--plan", "2 x tp1 @3", "--model", "gpt-oss-20b"],
     &["place", "--model", "Llama-3.1-8B", "--hardware", "rtx-4090-3090"],
     &["explain", "--model", "Llama-3.1-8B", "--hardware", "1xh100", "--number", "ttft", "--depth", "4"],
+    &[
+        "sweep",
+        "--model",
+        "Llama-3.1-8B",
+        "--hardware",
+        "4xh100",
+        "--vary",
+        "tp=1,2,3",
+        "--vary",
+        "isl=1k..4k*2",
+    ],
+    &["compare", "--model", "Llama-3.1-8B", "--tp", "1", "--hardware", "1xl40s,2xh100"],
     &["recommend", "--model", "gpt-oss-20b", "--only", "nvidia-l40s", "--users", "3"],
     &["recommend", "--hardware", "rtx-4090-x2", "--target-tok-s", "30"],
     &["fleet", "--model", "Llama-3.1-8B", "--offers", "1xl40s,h100-sxm-x1"],
     &["deploy", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
+    &["audit", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
     &["inspect", "Qwen3-0.6B"],
     &["inspect", "--diff", "Llama-3.1-8B", "Qwen3-8B"],
     &["validate", "--left-out", "vllm"],
@@ -39,34 +54,7 @@ const LINES: [&[&str]; 16] = [
 /// The request of a command line, as JSON.
 fn request(line: &[&str]) -> Value {
     let cli = Cli::try_parse_from(["mantile-opt"].iter().chain(line)).unwrap();
-    match cli.command.unwrap() {
-        Command::Optimize(command) => {
-            // A file holds the whole front.
-            value(&mantile::request::optimize::OptimizeRequest {
-                max_front_points: None,
-                ..command.request().unwrap()
-            })
-        }
-        Command::Estimate(command) => value(&command.request().unwrap()),
-        Command::Deploy(command) => value(&command.request().unwrap()),
-        Command::Place(command) => {
-            value(&mantile::request::place::PlaceRequest { scenario: command.scenario.clone() })
-        }
-        Command::Explain(command) => value(&command.request().unwrap()),
-        Command::Recommend(command) => value(&command.request()),
-        Command::Fleet(command) => value(&command.request().unwrap()),
-        Command::Inspect(command) => value(&command.request()),
-        Command::Verify(command) => value(&command.request().unwrap()),
-        Command::Validate(command) => value(&command.request().unwrap()),
-        Command::Calibrate(command) => value(&command.request().unwrap()),
-        Command::Catalog(command) => serde_json::json!({"kind": command.kind, "name": command.name}),
-        Command::Detect(command) => value(&command.request()),
-        Command::Schema(command) => serde_json::json!({"name": command.what}),
-        Command::Glossary(_) => serde_json::json!({}),
-        Command::Config(_) | Command::Completions(_) | Command::Man => {
-            unreachable!("they depend on the command line")
-        }
-    }
+    cli.request(&Catalog::default()).unwrap().1
 }
 
 fn alike(line: &[&str]) {
@@ -129,6 +117,8 @@ fn a_report_reads_back_into_its_type_byte_for_byte() {
             "estimate" => again::<EstimateResult>(&report),
             "place" => again::<PlacementResult>(&report),
             "fleet" => again::<FleetResult>(&report),
+            "sweep" => again::<SweepReport>(&report),
+            "compare" => again::<ComparisonReport>(&report),
             "recommend" => again::<RecommendReport>(&report),
             "explain" => again::<ExplainReport>(&report),
             _ => continue,
@@ -140,7 +130,7 @@ fn a_report_reads_back_into_its_type_byte_for_byte() {
 #[test]
 fn every_question_is_asked_both_ways_or_elsewhere() {
     // These need files or a machine, or print one of many schemas.
-    const ELSEWHERE: [&str; 4] = ["verify", "calibrate", "detect", "schema"];
+    const ELSEWHERE: [&str; 5] = ["verify", "diff", "calibrate", "detect", "schema"];
     for entry in REQUESTS {
         let listed = LINES.iter().any(|line| line[0] == entry.name);
         assert_ne!(listed, ELSEWHERE.contains(&entry.name), "{}", entry.name);
@@ -154,6 +144,7 @@ fn files_and_schemas_answer_alike_too() {
     let saved = alike_of(&["optimize", "--model", "TinyLlama-1.1B-Chat-v1.0", "--hardware", "1xl40s"]);
     std::fs::write(&answer, saved).unwrap();
     alike(&["verify", answer.to_str().unwrap(), "--sample", "20"]);
+    alike(&["diff", answer.to_str().unwrap(), answer.to_str().unwrap()]);
     for name in mantile::request::reference::schema_names() {
         let schema = (entry("schema").unwrap().answer)(
             &Catalog::default(),

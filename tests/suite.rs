@@ -13,6 +13,7 @@ mod source;
 #[path = "support/spoil.rs"]
 mod spoil;
 
+mod bundles;
 mod calibrate;
 mod cli;
 mod defaults;
@@ -33,7 +34,10 @@ mod machine;
 mod metrics;
 mod models;
 mod names;
+mod operators;
 mod oracle;
+mod overrides;
+mod pictures;
 mod placement;
 mod prices;
 mod program;
@@ -50,5 +54,7 @@ mod sizing;
 mod store;
 mod sweep;
 mod tidy;
+mod vary;
 mod verify;
 mod why;
+mod workbook;

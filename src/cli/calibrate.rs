@@ -66,7 +66,7 @@ impl Calibrate {
             CalibrateReport::Latency(fit) => self.latency(&fit)?,
             CalibrateReport::Memory(fit) => self.memory(&fit)?,
         };
-        OutputArgs { format: self.format, ..OutputArgs::default() }.found(&text)
+        OutputArgs { format: self.format.into(), ..OutputArgs::default() }.found(&text)
     }
 
     /// The request of the flags and files.

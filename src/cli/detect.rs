@@ -69,7 +69,7 @@ impl DetectArgs {
                     .into());
             }
         };
-        let output = OutputArgs { format: self.format, json: self.json, ..OutputArgs::default() };
+        let output = OutputArgs { format: self.format.into(), json: self.json, ..OutputArgs::default() };
         output.found(&match output.format() {
             OutputFormat::Table => machine(&report, written.as_deref(), width()),
             OutputFormat::Json => json(&report),

@@ -5,13 +5,19 @@ use std::path::{Path, PathBuf};
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::output::{OutputArgs, OutputFormat, json};
+use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
-use super::{CliError, ExitStatus};
+use super::trace::TraceArgs;
+use super::{CliError, ExitStatus, stdin, workbook};
+use crate::launch::settings_file::NamedFiles;
+use crate::report::operator_rows::operator_rows;
 use crate::report::rows::csv;
+use crate::report::svg::deployment::estimate_picture;
 use crate::report::text::{estimate as table, screen};
 use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate, is_saved_result, of_saved};
+use crate::request::timeline::given_timeline;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -31,7 +37,8 @@ Examples:
   mantile-opt --model Qwen3-32B --hardware 4xl40s --format json --out answer.json
   mantile-opt estimate --plan-from answer.json --pick front/7
   mantile-opt estimate --hardware 4xh100 --command 'vllm serve Qwen/Qwen3-32B -tp 4 --max-num-seqs 64'
-  mantile-opt estimate --hardware 4xh100 --command deployment.yaml";
+  mantile-opt estimate --hardware 4xh100 --command deployment.yaml
+  mantile-opt estimate --hardware 8xh100 --plan '1 x tp8 @64' --out answer.xlsx";
 
 /// The flags of `estimate`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -49,15 +56,21 @@ pub struct Estimate {
     /// Read the deployment from a launch command, or from a file or folder with one: scripts, a Kubernetes manifest, a docker compose file, a graph of Dynamo
     #[arg(long, value_name = "COMMAND|FILE", conflicts_with_all = ["plan", "plan_from"], help_heading = "The deployment")]
     pub command: Option<String>,
-    /// Show everything: memory, breakdown, sources
+    /// Show everything: memory, breakdown, operators, sources; as CSV, the operators
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
     /// Where launch files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
+    /// Where the timeline is written.
+    #[command(flatten)]
+    pub trace: TraceArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Where the picture is written.
+    #[command(flatten)]
+    pub plot: PlotArgs,
 }
 
 /// A plan in a file.
@@ -78,18 +91,31 @@ impl Estimate {
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
+        self.plot.check()?;
+        let in_workbook = workbook::is_wanted(&self.output)?;
         self.problem.save(catalog, &request.scenario)?;
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
+        self.plot.write(|| estimate_picture(&report))?;
         self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
         let scenario = report.command.as_ref().map_or(&request.scenario, |command| &command.scenario);
+        self.trace.write(|| report.detail.is_some().then(|| given_timeline(catalog, scenario)))?;
+        let status =
+            if report.candidate.metrics.is_some() { ExitStatus::Success } else { ExitStatus::Infeasible };
+        if in_workbook {
+            workbook::write(&self.output, catalog, scenario, &report.candidate.notation)?;
+            return Ok(status);
+        }
         let text = match self.output.format() {
             OutputFormat::Table if self.detail => table(&report),
             OutputFormat::Table => screen::estimate(&report, scenario, width()),
             OutputFormat::Json => json(&report),
-            OutputFormat::Csv => csv(std::slice::from_ref(&report.candidate), &report.question),
+            OutputFormat::Csv => match report.detail.as_ref().filter(|_| self.detail) {
+                Some(detail) => operator_rows(detail),
+                None => csv(std::slice::from_ref(&report.candidate), &report.question),
+            },
         };
         self.output.write(&text)?;
-        Ok(if report.candidate.metrics.is_some() { ExitStatus::Success } else { ExitStatus::Infeasible })
+        Ok(status)
     }
 
     /// The request of the flags and files.
@@ -98,29 +124,48 @@ impl Estimate {
     /// A file is faulty.
     pub fn request(&self) -> Result<EstimateRequest, Error> {
         let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
-        Ok(EstimateRequest { scenario, command: self.command.as_deref().map(command_text).transpose()? })
+        let Some(command) = &self.command else { return Ok(EstimateRequest::of(scenario)) };
+        let (text, folder) = command_text(command)?;
+        let command_files = settings_files(&text, &folder)?;
+        Ok(EstimateRequest { scenario, command: Some(text), command_files })
     }
 }
 
-/// A command: the text itself, that of a file, or the scripts of a folder that `--emit` wrote.
-fn command_text(command: &str) -> Result<String, Error> {
+/// A command with the folder of its files: the text itself, that of a file, or the scripts of a folder that `--emit`
+/// wrote.
+fn command_text(command: &str) -> Result<(String, PathBuf), Error> {
+    let here = PathBuf::from(".");
     if command == "-" {
-        return file::read(Path::new("/dev/stdin"));
+        let fix = "write e.g. `mantile-opt estimate --hardware 4xh100 --command - < launch.sh`";
+        return Ok((stdin::text("command", "a launch command on standard input", fix)?, here));
     }
     let path = Path::new(command);
     if command.contains(char::is_whitespace) || !path.exists() {
-        return Ok(command.to_owned());
+        return Ok((command.to_owned(), here));
     }
     if !path.is_dir() {
-        return file::read(path);
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        return Ok((file::read(path)?, folder.map_or(here, Path::to_path_buf)));
     }
     let scripts = file::names(path)?
         .into_iter()
         .filter(|name| name.ends_with(".sh") && WORKERS.iter().any(|worker| name.starts_with(worker)));
-    scripts
-        .map(|name| file::read(&path.join(name)))
-        .collect::<Result<Vec<_>, _>>()
-        .map(|texts| texts.concat())
+    let texts = scripts.map(|name| file::read(&path.join(name))).collect::<Result<Vec<_>, _>>()?;
+    Ok((texts.concat(), path.to_path_buf()))
+}
+
+/// The YAML files in a folder that the text of a command names.
+fn settings_files(text: &str, folder: &Path) -> Result<NamedFiles, Error> {
+    let yaml = |name: &String| [".yaml", ".yml"].iter().any(|ending| name.ends_with(ending));
+    let mut files = NamedFiles::new();
+    if text.contains(".yaml") || text.contains(".yml") {
+        for name in file::names(folder)?.into_iter().filter(yaml).filter(|name| text.contains(name.as_str()))
+        {
+            let contents = file::read(&folder.join(&name))?;
+            files.insert(name, contents);
+        }
+    }
+    Ok(files)
 }
 
 /// Beginnings of the names of scripts that start workers.

@@ -6,8 +6,11 @@ use crate::report::diff::Difference;
 use crate::report::graph::{GraphDrawing, notation, svg};
 use crate::report::inspect::compare::{self, Comparison};
 use crate::report::inspect::{Inspected, role, text};
+use crate::report::parallel::ParallelGraph;
+use crate::report::text::parallel::{PARALLEL_COLUMNS, parallel, parallel_rows};
 use crate::request::UNCONTROLLED;
 use crate::request::inspect::{InspectReport, InspectRequest, inspect};
+use crate::spec::deployment::Deployment;
 use crate::store::catalog::Catalog;
 
 /// The flags of `inspect`.
@@ -24,9 +27,15 @@ pub struct Inspect {
     /// Compare two models or revisions: values, parameter counts, KV cache, operators
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["model", "graph", "overrides"])]
     pub diff: Option<Vec<String>>,
-    /// Override a key of config.json, e.g. sliding_window=null (repeatable)
-    #[arg(long = "override", value_name = "KEY=VALUE")]
+    /// Override a key of config.json, e.g. model.sliding_window=null (repeatable)
+    #[arg(long = "set", alias = "override", value_name = "model.KEY=VALUE")]
     pub overrides: Vec<String>,
+    /// Show the model as it is parallelised on this hardware: shards, collectives, KV cache, pipeline stages
+    #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["diff", "graph"])]
+    pub hardware: Option<String>,
+    /// The deployment on that hardware.
+    #[command(flatten)]
+    pub deployment: Deployment,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -52,6 +61,7 @@ impl Inspect {
         let text = match inspect(catalog, &self.request(), &UNCONTROLLED)? {
             InspectReport::Model(inspected) => self.structure(&inspected)?,
             InspectReport::Comparison(comparison) => self.differences(comparison)?,
+            InspectReport::Parallel(graph) => self.parallel(&graph)?,
         };
         self.output.found(&text)
     }
@@ -62,7 +72,9 @@ impl Inspect {
             Some([a, b]) => (a.clone(), Some(b.clone())),
             _ => (self.model.clone().unwrap_or_default(), None),
         };
-        InspectRequest { model, compared_with, overrides: self.overrides.clone() }
+        let deployment = (self.deployment != Deployment::default()).then(|| self.deployment.clone());
+        let (hardware, overrides) = (self.hardware.clone(), self.overrides.clone());
+        InspectRequest { model, compared_with, overrides, hardware, deployment }
     }
 
     fn structure(&self, inspected: &Inspected) -> Result<String, CliError> {
@@ -84,6 +96,14 @@ impl Inspect {
                 });
                 csv(&["tensor", "shape", "role", "buffer"], rows)?
             }
+        })
+    }
+
+    fn parallel(&self, graph: &ParallelGraph) -> Result<String, CliError> {
+        Ok(match self.output.format() {
+            OutputFormat::Table => parallel(graph),
+            OutputFormat::Json => json(graph),
+            OutputFormat::Csv => csv(&PARALLEL_COLUMNS, parallel_rows(graph))?,
         })
     }
 

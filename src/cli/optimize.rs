@@ -7,13 +7,17 @@ use super::deadline::with_deadline;
 use super::emit::EmitArgs;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::place::PlaceArgs;
+use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
-use super::{CliError, ExitStatus};
+use super::trace::TraceArgs;
+use super::{CliError, ExitStatus, workbook};
 use crate::report::rows::csv;
+use crate::report::svg::deployment::optimize_picture;
 use crate::report::text::{screen, table};
 use crate::request::optimize::{OptimizeRequest, optimize};
 use crate::request::place::of_scenario;
+use crate::request::timeline::answer_timeline;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{TIME_LIMIT, number};
@@ -38,12 +42,18 @@ pub struct Optimize {
     /// Where launch files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
+    /// Where the timeline of the best deployment is written.
+    #[command(flatten)]
+    pub trace: TraceArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
     /// Write the Pareto front to a file; the ending selects CSV or JSON
     #[arg(long, value_name = "FILE.csv|.json", help_heading = "Output")]
     pub pareto_out: Option<PathBuf>,
+    /// Where the picture is written.
+    #[command(flatten)]
+    pub plot: PlotArgs,
 }
 
 impl Optimize {
@@ -53,12 +63,20 @@ impl Optimize {
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
+        self.plot.check()?;
+        let in_workbook = workbook::is_wanted(&self.output)?;
         let front_ending = self.pareto_out.as_deref().map(FrontEnding::of).transpose()?;
         // A rig has heterogeneous devices: the problem is a placement of layers.
         if request.scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
+            if in_workbook {
+                let fix = "use --format json, or a system of equal devices";
+                return Err(Error::new("format", "xlsx, for a rig", "table, json or csv", fix).into());
+            }
             let scenario = of_scenario(catalog, request.scenario)?;
             let (time_limit, detail, output) = (self.time_limit, self.detail, self.output.clone());
-            return PlaceArgs { scenario, time_limit, detail, output, ..PlaceArgs::default() }.run(catalog);
+            let emit = self.emit.clone();
+            return PlaceArgs { scenario, time_limit, detail, emit, output, ..PlaceArgs::default() }
+                .run(catalog);
         }
         self.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(self.time_limit, |control| optimize(catalog, &request, control))?;
@@ -69,7 +87,22 @@ impl Optimize {
             };
             file::write(path, &text)?;
         }
+        self.plot.write(|| optimize_picture(&report))?;
         self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
+        self.trace.write(|| {
+            let best = report.best.as_ref()?;
+            let scenario = report.scenario.as_ref()?;
+            Some(answer_timeline(catalog, scenario, &best.notation))
+        })?;
+        if in_workbook {
+            match (&report.best, &report.scenario) {
+                (Some(best), Some(scenario)) => {
+                    workbook::write(&self.output, catalog, scenario, &best.notation)?;
+                }
+                _ => workbook::note(&screen::optimize(&report, width()))?,
+            }
+            return Ok(report.status.into());
+        }
         let text = match self.output.format() {
             OutputFormat::Table if self.detail || self.why => table(&report),
             OutputFormat::Table => screen::optimize(&report, width()),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anstream::adapter::strip_str;
 use serde::Serialize;
@@ -26,6 +26,30 @@ pub enum OutputFormat {
     Csv,
 }
 
+/// A value of `--format`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum FormatFlag {
+    /// Text for people.
+    #[default]
+    Table,
+    /// JSON for programs; `schema` describes it.
+    Json,
+    /// CSV rows for spreadsheets.
+    Csv,
+    /// A workbook with live formulas.
+    Xlsx,
+}
+
+impl From<OutputFormat> for FormatFlag {
+    fn from(format: OutputFormat) -> FormatFlag {
+        match format {
+            OutputFormat::Table => FormatFlag::Table,
+            OutputFormat::Json => FormatFlag::Json,
+            OutputFormat::Csv => FormatFlag::Csv,
+        }
+    }
+}
+
 /// Format and destination of a result.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct OutputArgs {
@@ -34,11 +58,11 @@ pub struct OutputArgs {
         long,
         value_enum,
         default_value_t,
-        value_name = "table|json|csv",
+        value_name = "table|json|csv|xlsx",
         hide_possible_values = true,
         help_heading = "Output"
     )]
-    pub format: OutputFormat,
+    pub format: FormatFlag,
     /// Short for `--format json`
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     pub json: bool,
@@ -51,9 +75,25 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// The output format.
+    /// The format of a text. What is not written to a workbook is written for people.
     pub fn format(&self) -> OutputFormat {
-        if self.json { OutputFormat::Json } else { self.format }
+        match self.format {
+            _ if self.json => OutputFormat::Json,
+            FormatFlag::Table | FormatFlag::Xlsx => OutputFormat::Table,
+            FormatFlag::Json => OutputFormat::Json,
+            FormatFlag::Csv => OutputFormat::Csv,
+        }
+    }
+
+    /// Whether the file is a workbook by its ending.
+    pub(super) fn ends_in_xlsx(&self) -> bool {
+        let ending = self.out.as_deref().and_then(Path::extension);
+        ending.is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"))
+    }
+
+    /// Whether the result goes to standard output.
+    pub(super) fn to_stdout(&self) -> bool {
+        self.out.as_deref().is_none_or(|path| path.as_os_str() == "-")
     }
 
     /// Writes a result with status "found".
@@ -70,14 +110,17 @@ impl OutputArgs {
     /// # Errors
     /// The file or the pipe cannot be written.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
+        if self.ends_in_xlsx() {
+            return Err(super::workbook::text_in_workbook(self).into());
+        }
         let footer = footer(&self.applied);
         // JSON and CSV are already visible text.
         let text = match self.format() {
             OutputFormat::Table => Cow::Owned(for_people(&format!("{text}{footer}")).into_owned()),
             OutputFormat::Json | OutputFormat::Csv => Cow::Borrowed(text),
         };
-        if self.format() != OutputFormat::Table && !progress::is_quiet() {
-            write!(anstream::stderr(), "{}", visible_lines(&footer))?;
+        if self.format() != OutputFormat::Table {
+            note_defaults(&self.applied)?;
         }
         match &self.out {
             Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
@@ -94,8 +137,19 @@ impl OutputArgs {
     }
 }
 
+/// Writes the user's defaults that a command applied to standard error, unless it is to be quiet.
+///
+/// # Errors
+/// Standard error is closed.
+pub fn note_defaults(applied: &AppliedDefaults) -> std::io::Result<()> {
+    if progress::is_quiet() {
+        return Ok(());
+    }
+    write!(anstream::stderr(), "{}", visible_lines(&footer(applied)))
+}
+
 /// Text with control sequences spelled out, except line ends, tabs and the program's own styles.
-fn for_people(text: &str) -> Cow<'_, str> {
+pub(super) fn for_people(text: &str) -> Cow<'_, str> {
     if !text.contains(ESCAPE) {
         return visible_lines(text);
     }

@@ -2,6 +2,7 @@
 
 use super::deadline::with_deadline;
 use super::defaults::UserDefaults;
+use super::emit::EmitArgs;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::terminal::{typed, width};
@@ -47,6 +48,9 @@ pub struct PlaceArgs {
     /// Show everything: baselines, disaggregation, proof, notes
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
+    /// Where launch files are written.
+    #[command(flatten)]
+    pub emit: EmitArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -77,6 +81,7 @@ impl PlaceArgs {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = PlaceRequest { scenario: self.scenario(catalog) };
         let answer = with_deadline(self.time_limit, |control| place(catalog, &request, control))?;
+        self.emit.write(answer.launch.iter().map(|launch| (None, launch)))?;
         self.output.write(&match self.output.format() {
             OutputFormat::Table if self.detail => table_of(&answer),
             OutputFormat::Table => screen::place(&answer, &typed(), width()),
@@ -92,7 +97,7 @@ impl PlaceArgs {
     }
 
     /// The flags, with the user's defaults for absent ones.
-    fn scenario(&self, catalog: &Catalog) -> PlacementScenario {
+    pub fn scenario(&self, catalog: &Catalog) -> PlacementScenario {
         let flags = self.scenario.clone();
         let set =
             Scenario { concurrency: flags.concurrency, hardware: flags.hardware.clone(), ..flags.scenario() };

@@ -5,9 +5,11 @@ use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, json};
+use super::plot::PlotArgs;
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::rows::builds as csv;
+use crate::report::svg::recommend::{models_picture, recommend_picture};
 use crate::report::text::models::table as served_table;
 use crate::report::text::recommend::table;
 use crate::report::text::screen;
@@ -72,6 +74,9 @@ pub struct Recommend {
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Where the picture is written.
+    #[command(flatten)]
+    pub plot: PlotArgs,
     /// The user's defaults for keys that no flag sets.
     #[arg(skip)]
     pub defaults: UserDefaults,
@@ -86,12 +91,17 @@ impl Recommend {
     /// # Errors
     /// A requirement is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        self.plot.check()?;
         let request = self.request();
         let report = with_progress(|control| recommend(catalog, &request, control))?;
         let launch = match &report {
             RecommendReport::Models(found) => found.launch.as_ref(),
             RecommendReport::Hardware(found) => found.launch.as_ref(),
         };
+        self.plot.write(|| match &report {
+            RecommendReport::Models(found) => models_picture(found),
+            RecommendReport::Hardware(found) => recommend_picture(found),
+        })?;
         self.emit.write(launch.map(|launch| (None, launch)))?;
         let (text, served) = match (&report, self.output.format()) {
             (RecommendReport::Models(found), OutputFormat::Table) => {

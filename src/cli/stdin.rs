@@ -1,4 +1,4 @@
-//! `--model -`: a model's config.json from standard input.
+//! Flags whose value is on standard input: `--model -`, `--command -`.
 
 use std::io::IsTerminal;
 
@@ -20,12 +20,17 @@ pub fn is_named(cli: &Cli) -> bool {
         Some(Command::Estimate(command)) => &command.problem.scenario.model,
         Some(Command::Deploy(command)) => &command.problem.scenario.model,
         Some(Command::Explain(command)) => &command.problem.scenario.model,
+        Some(Command::Audit(command)) => &command.problem.scenario.model,
+        Some(Command::Compare(command)) => &command.problem.scenario.model,
+        Some(Command::Sweep(command)) => &command.problem.scenario.model,
         Some(Command::Place(command)) => &command.scenario.model,
         Some(Command::Recommend(command)) => &command.scenario.model,
         Some(Command::Fleet(command)) => &command.model,
         Some(Command::Inspect(command)) => &command.model,
         Some(
-            Command::Verify(_)
+            Command::Merge(_)
+            | Command::Diff(_)
+            | Command::Verify(_)
             | Command::Validate(_)
             | Command::Calibrate(_)
             | Command::Catalog(_)
@@ -45,15 +50,23 @@ pub fn is_named(cli: &Cli) -> bool {
 /// # Errors
 /// Standard input is a terminal, cannot be read, or is not a configuration.
 pub fn with_model(catalog: Catalog) -> Result<Catalog, Error> {
-    let fault = |found: String, fix: &str| Error::new("model", found, "a config.json on standard input", fix);
-    let input = std::io::stdin();
-    if input.is_terminal() {
-        return Err(fault("a terminal".into(), "write e.g. `mantile-opt --model - < config.json`"));
-    }
-    let text = bounded(input.lock(), FileSizeLimit::Configuration.bytes());
-    let text = text.map_err(|error| fault(spell(&error), "pipe a config.json into the command"))?;
-    let text =
-        text.ok_or_else(|| fault("a file that is too large".into(), "pipe a config.json, not weights"))?;
+    let fix = "write e.g. `mantile-opt --model - < config.json`";
+    let text = text("model", "a config.json on standard input", fix)?;
     ModelConfig::parse(&text).map_err(|fault| fault.in_file("standard input"))?;
     Ok(catalog.with_entry(CatalogKind::Models, STDIN, &text))
+}
+
+/// The text on standard input, as the value of `key`.
+///
+/// # Errors
+/// Standard input is a terminal, too long, or cannot be read.
+pub fn text(key: &str, expected: &str, fix: &str) -> Result<String, Error> {
+    let fault = |found: String| Error::new(key, found, expected, fix);
+    let input = std::io::stdin();
+    if input.is_terminal() {
+        return Err(fault("a terminal".into()));
+    }
+    let text = bounded(input.lock(), FileSizeLimit::Configuration.bytes());
+    let text = text.map_err(|error| fault(spell(&error)))?;
+    text.ok_or_else(|| fault("a text that is too long".into()))
 }

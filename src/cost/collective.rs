@@ -21,14 +21,25 @@ fn ratio<R: Reading>(
     count(symbols[0], part, upper) / count(symbols[1], whole, lower)
 }
 
-/// Time on one tier: its fastest algorithm, and the minimum at link rate.
+/// Cost of a collective, for each of its devices.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectiveCost<T> {
+    /// Time.
+    pub time: T,
+    /// Speed of light (SOL): the wire bytes of the leanest algorithm at link rate.
+    pub roofline_time: T,
+    /// Bytes that a device sends, by the fastest algorithm.
+    pub wire: T,
+}
+
+/// Cost on one tier, by its fastest algorithm.
 #[inline(always)]
 fn leg<R: Reading>(
     read: &R,
     leg: &CollectivePhase,
     bytes: Qty<R::N>,
     machine: &Machine<Qty<R::N>>,
-) -> (Qty<R::N>, Qty<R::N>) {
+) -> CollectiveCost<Qty<R::N>> {
     let link = &machine.links[leg.tier];
     let whole = |part: (u64, u64)| part.0 == part.1;
     let portion = || ratio(read, leg.portion, ["slices_of_this_leg", "slices"], PORTION);
@@ -40,9 +51,17 @@ fn leg<R: Reading>(
         let hops =
             read.count(Count { value: way.hops, symbol: "hops", origin: Origin::Plan(way.derivation.hops) });
         let wire = ratio(read, way.wire, ["slices_on_the_wire", "slices"], way.derivation.wire);
-        ((hops * link.latency + wire * stream).is(&ALGORITHM), wire * (bytes / rate))
+        CollectiveCost {
+            time: (hops * link.latency + wire * stream).is(&ALGORITHM),
+            roofline_time: wire * (bytes / rate),
+            wire: (wire * bytes).is(&WIRE),
+        }
     };
-    leg.algorithms.reduce(time, |a, b| (a.0.min(b.0), a.1.min(b.1)))
+    leg.algorithms.reduce(time, |a, b| CollectiveCost {
+        time: a.time.min(b.time),
+        roofline_time: a.roofline_time.min(b.roofline_time),
+        wire: if a.time.value() <= b.time.value() { a.wire } else { b.wire },
+    })
 }
 
 /// The share of a buffer on one tier, as a function of the group.
@@ -50,19 +69,22 @@ const PORTION: (&str, &str) = ("ranks of the group that this tier connects", "ra
 /// The share of its links that a device uses, as a function of the group.
 const LINKS: (&str, &str) = ("one link to each rank of the group", "one link to each device of the mesh");
 
-/// Time of a collective, and its speed of light: the wire bytes of the leanest algorithm at link rate.
+/// Cost of a collective.
 pub fn cost<R: Reading>(
     read: &R,
     collective: &Collective,
     batch: &Batch<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
-) -> (Qty<R::N>, Qty<R::N>) {
+) -> CollectiveCost<Qty<R::N>> {
     let bytes = payload(read, collective, batch, machine);
-    let both = |a: (Qty<R::N>, Qty<R::N>), b: (Qty<R::N>, Qty<R::N>)| {
-        if collective.concurrent { (a.0.max(b.0), a.1.max(b.1)) } else { (a.0 + b.0, a.1 + b.1) }
+    let join = |a: Qty<R::N>, b: Qty<R::N>| if collective.concurrent { a.max(b) } else { a + b };
+    let both = |a: CollectiveCost<Qty<R::N>>, b: CollectiveCost<Qty<R::N>>| CollectiveCost {
+        time: join(a.time, b.time),
+        roofline_time: join(a.roofline_time, b.roofline_time),
+        wire: a.wire + b.wire,
     };
-    let (time, floor) = collective.phases.reduce(|one| leg(read, one, bytes, machine), both);
-    ((machine.chip.collective_latency + time).is(&TIME), floor)
+    let all = collective.phases.reduce(|one| leg(read, one, bytes, machine), both);
+    CollectiveCost { time: (machine.chip.collective_latency + all.time).is(&TIME), ..all }
 }
 
 /// Bytes of the buffer of a collective.
@@ -112,6 +134,12 @@ crate::formulas! {
         unit: SECOND,
         why: "launch and synchronisation, then the fastest algorithm that the topology allows, tier by tier",
         cite: "NCCL chooses its algorithm the same way, by least modelled time",
+    }
+    WIRE {
+        symbol: "wire_bytes",
+        unit: BYTE,
+        why: "bytes that a device sends over this tier: the slices on the wire by the algorithm, of the buffer",
+        cite: "Thakur, Rabenseifner, Gropp 2005, 4; NCCL tests, bus bandwidth",
     }
     PAYLOAD {
         symbol: "payload",

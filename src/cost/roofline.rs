@@ -1,7 +1,7 @@
 //! Time of one kernel from its operations and its bytes.
 
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::unit::SECOND;
+use crate::quantity::unit::{BYTE, SECOND};
 
 /// Cost of an operator on one device.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +10,8 @@ pub struct Cost<T> {
     pub flops: T,
     /// Bytes to and from device memory.
     pub bytes: T,
+    /// Bytes sent over the interconnect.
+    pub wire: T,
     /// Compute time.
     pub compute_time: T,
     /// Memory time.
@@ -27,6 +29,7 @@ impl<N: Num> Cost<Qty<N>> {
         Cost {
             flops: first.flops + self.flops,
             bytes: first.bytes + self.bytes,
+            wire: first.wire + self.wire,
             compute_time: first.compute_time + self.compute_time,
             memory_time: first.memory_time + self.memory_time,
             time: (first.time + self.time).is(&SEQUENCE),
@@ -55,7 +58,8 @@ pub fn roofline<N: Num>(flops: Qty<N>, bytes: Qty<N>, ceiling: &RooflineParams<Q
     let moving = (bytes / (ceiling.bandwidth * ceiling.memory)).is(&MEMORY);
     let time = computing.smax(moving).is(&TIME);
     let floor = (flops / ceiling.peak).max(bytes / ceiling.bandwidth);
-    Cost { flops, bytes, compute_time: computing, memory_time: moving, time, roofline_time: floor }
+    let wire = Qty::literal(0.0 * BYTE);
+    Cost { flops, bytes, wire, compute_time: computing, memory_time: moving, time, roofline_time: floor }
 }
 
 crate::formulas! {

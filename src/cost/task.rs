@@ -43,15 +43,16 @@ pub fn price<R: Reading>(
 ) -> Cost<Qty<R::N>> {
     match task {
         Task::Communicate(collective) => {
-            let (time, floor) = super::collective::cost(read, collective, batch, machine);
+            let cost = super::collective::cost(read, collective, batch, machine);
             let idle = Qty::literal(0.0 * SECOND);
             Cost {
                 flops: Qty::literal(0.0 * FLOP),
                 bytes: Qty::literal(0.0 * BYTE),
+                wire: cost.wire,
                 compute_time: idle,
                 memory_time: idle,
-                time,
-                roofline_time: floor,
+                time: cost.time,
+                roofline_time: cost.roofline_time,
             }
         }
         Task::Compute { operator, role, matrix, vectors, token_parts } => {

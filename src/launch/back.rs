@@ -3,10 +3,13 @@
 
 use super::read::{Leftover, LeftoverReason, ReadCommand, read};
 use super::settings::{SettingValue, Settings};
+use super::settings_file::NamedFiles;
 use super::shell::Process;
 use crate::spec::deployment::{DecodeDegrees, Degrees, Deployment, PrefillDegrees};
 use crate::spec::error::Error;
+use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::launch::Launch;
+use crate::spec::notation::{PlanText, PoolText};
 use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
@@ -35,6 +38,9 @@ pub struct ReadLaunch<'a> {
 /// The words after the program of a process, where it starts the runtime of `known`.
 fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<&'a [String]> {
     let words = &process.words;
+    if routes(launch, words) {
+        return None;
+    }
     let dynamo = launch.dynamo.iter().map(|dynamo| &dynamo.program);
     let programs = [&table.program].into_iter().chain(&launch.other_programs).chain(dynamo);
     let file_name = |word: &String| word.rsplit(['/', '\\']).next().unwrap_or(word).to_owned();
@@ -61,6 +67,16 @@ fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<
     Some(if named { &rest[table.program.len()..] } else { rest })
 }
 
+/// Whether the words start a router of the runtime, which may be a command of the same program.
+fn routes(launch: &Launch, words: &[String]) -> bool {
+    let routers = [&launch.router, &launch.disaggregated_router].into_iter().flatten();
+    let mut programs = routers.map(|router| {
+        let plain = |word: &&str| *word == "-m" || !word.starts_with(['-', '{']);
+        router.command.split_whitespace().take_while(plain).map(str::to_owned).collect::<Vec<_>>()
+    });
+    programs.any(|program| words.starts_with(&program))
+}
+
 /// Flags of Dynamo's module in the words of the runtime.
 fn without_dynamo(launch: &Launch, process: &Process, words: &[String]) -> (Vec<String>, Option<String>) {
     let Some(dynamo) = launch.dynamo.as_ref().filter(|dynamo| process.words.starts_with(&dynamo.program))
@@ -79,24 +95,27 @@ fn without_dynamo(launch: &Launch, process: &Process, words: &[String]) -> (Vec<
     (own, role)
 }
 
-/// Reads processes: those that start a known runtime.
+/// Reads processes: those that start a known runtime. `files` are those that their commands name.
 ///
 /// # Errors
 /// None of them does, or they start different runtimes.
-pub fn read_launch<'a>(known: &'a [KnownLaunch], processes: &[Process]) -> Result<ReadLaunch<'a>, Error> {
+pub fn read_launch<'a>(
+    known: &'a [KnownLaunch],
+    processes: &[Process],
+    files: &NamedFiles,
+) -> Result<ReadLaunch<'a>, Error> {
     let mut found: Vec<(&KnownLaunch, ReadProcess)> = Vec::new();
     for process in processes.iter().filter(|process| !process.words.is_empty()) {
         let fits = |one: &&KnownLaunch| arguments(one, process).is_some();
         let Some(one) = known.iter().find(fits) else { continue };
         let words = arguments(one, process).unwrap_or_default();
         let (words, role) = without_dynamo(&one.0, process, words);
-        let mut read = read(&one.0, &one.1, &process.environment, &words);
+        let mut read = read((&one.0, &one.1), &process.environment, &words, files);
         if let Some(role) = role.filter(|role| role != "agg") {
             read.settings.set(Setting::Role, SettingValue::Word(role));
         }
         found.push((one, ReadProcess { process: process.clone(), read }));
     }
-    // A router of the same package has none of a worker's words.
     let serves = |(_, one): &(&KnownLaunch, ReadProcess)| {
         one.read.settings.get(Setting::Model).is_some() && !one.read.settings.is_on(Setting::Follower)
     };
@@ -116,7 +135,8 @@ pub fn read_launch<'a>(known: &'a [KnownLaunch], processes: &[Process]) -> Resul
             "a command without a model"
         }));
     };
-    if found.iter().any(|(known, _)| known.0.id != first.0.id) {
+    // Processes without a model, e.g. those that lend devices, belong to a server.
+    if found.iter().any(|one| serves(one) && one.0.0.id != first.0.id) {
         return Err(fault("commands of several runtimes"));
     }
     let processes = found.into_iter().filter(serves).map(|(_, process)| process).collect();
@@ -196,8 +216,8 @@ impl ReadLaunch<'_> {
             Some(Degrees { replicas: Some(pool.replicas), ..pool.degrees.clone() })
         };
         let plan = host_part(self.first(), layers).map(|host| {
-            let both = of("aggregated").unwrap_or_default();
-            format!("{}, host {host}", one_line(&both))
+            let pool = PoolText { degrees: of("aggregated").unwrap_or_default(), ..PoolText::default() };
+            PlanText { pools: vec![pool], host: Some(host), ..PlanText::default() }.to_string()
         });
         let both = of("aggregated").filter(|_| plan.is_none()).unwrap_or_default();
         Ok(Deployment {
@@ -249,33 +269,19 @@ fn degrees(settings: &Settings) -> Degrees {
     }
 }
 
-/// The part of the model that the commands put into host memory, as a plan writes it.
-fn host_part(settings: &Settings, layers: Option<u64>) -> Option<String> {
+/// The part of the model that the commands put into host memory.
+fn host_part(settings: &Settings, layers: Option<u64>) -> Option<HostPart> {
     let stages = degrees(settings).pp.unwrap_or(1);
+    let part = |tensors, layers: u64| HostPart { tensors, layers: u32::try_from(layers).unwrap_or(u32::MAX) };
     if let Some(experts) = settings.count(Setting::HostExperts).filter(|count| *count > 0) {
-        return Some(format!("experts {experts}"));
+        return Some(part(HostedTensors::Experts, experts));
     }
     if let Some(listed) = settings.word(Setting::HostExpertLayers) {
-        return Some(format!("experts {}", (listed.split('|').count() as u64).div_ceil(stages)));
+        return Some(part(HostedTensors::Experts, (listed.split('|').count() as u64).div_ceil(stages)));
     }
     let on_device: u64 = settings.word(Setting::GpuLayers)?.parse().ok()?;
     let hosted = layers?.saturating_sub(on_device);
-    (hosted > 0).then(|| format!("layers {}", hosted.div_ceil(stages)))
-}
-
-/// Aggregated replicas in the notation of a plan.
-fn one_line(both: &Degrees) -> String {
-    let degrees = [("tp", both.tp), ("pp", both.pp), ("dp", both.dp), ("ep", both.ep)];
-    let parts = degrees.into_iter().filter_map(|(name, degree)| {
-        let cut = both.stages.as_ref().filter(|_| name == "pp").map_or(String::new(), |stages| {
-            let stages: Vec<String> = stages.iter().map(u32::to_string).collect();
-            format!("[{}]", stages.join(","))
-        });
-        degree.map(|degree| format!("{name}{degree}{cut}"))
-    });
-    let parts: Vec<String> = parts.collect();
-    let plan = if parts.is_empty() { "tp1".to_owned() } else { parts.join(" ") };
-    format!("{} x {plan}", both.replicas.unwrap_or(1))
+    (hosted > 0).then(|| part(HostedTensors::Layers, hosted.div_ceil(stages)))
 }
 
 impl LeftoverReason {
@@ -288,6 +294,9 @@ impl LeftoverReason {
             LeftoverReason::Unknown { nearest: None } => format!("{runtime} does not know it"),
             LeftoverReason::BadValue { expected } => format!("expected {expected}"),
             LeftoverReason::NoEffect => "it does not change the prediction".to_owned(),
+            LeftoverReason::NoFile => {
+                "its settings are not read: pass the folder with the file, --command DIR".to_owned()
+            }
         }
     }
 }

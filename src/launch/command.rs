@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::settings::{SettingValue, Settings, Variable};
-use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
+use crate::spec::launch::{GroupStarter, Launch, LaunchOption, OptionPlace};
 use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
 use crate::spec::text::shell_word;
@@ -43,21 +43,30 @@ pub struct WrittenOption {
 pub struct LaunchCommand {
     /// Environment variables.
     pub environment: Vec<(String, Word)>,
+    /// The words of the program that starts it on all hosts of a group; none where it is started by itself.
+    pub starter: Vec<Word>,
     /// The program.
     pub program: Vec<String>,
     /// The options.
     pub options: Vec<WrittenOption>,
     /// Keys of the runtime's own YAML file, as dotted paths, with their values.
     pub yaml: Vec<(String, Value)>,
+    /// Keys of the request that places the model, with their values.
+    pub request: Vec<(String, Value)>,
     /// Settings for which the runtime has no option, in words.
     pub missing: Vec<String>,
 }
 
 impl LaunchCommand {
+    /// The words before the options.
+    pub fn start(&self) -> impl Iterator<Item = Word> {
+        let program = self.program.iter().map(|word| Word::Text(word.clone()));
+        self.starter.iter().cloned().chain(program)
+    }
+
     /// All words of the command, without the environment.
     pub fn words(&self) -> impl Iterator<Item = Word> {
-        let program = self.program.iter().map(|word| Word::Text(word.clone()));
-        program.chain(self.options.iter().flat_map(|option| option.words.clone()))
+        self.start().chain(self.options.iter().flat_map(|option| option.words.clone()))
     }
 }
 
@@ -108,13 +117,24 @@ fn instead(setting: Setting) -> &'static [Setting] {
     }
 }
 
+/// The words of a program that starts a command on all hosts.
+fn started(starter: &GroupStarter) -> Vec<Word> {
+    let texts = |words: &[String]| words.iter().cloned().map(Word::Text).collect::<Vec<_>>();
+    let file = Word::Variable(Variable::HostFile, Default::default());
+    [texts(&starter.program), vec![file], texts(&starter.before_command)].concat()
+}
+
 /// The command of a process with `settings`. Defaults of the runtime are written out: they change between versions.
 pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> LaunchCommand {
     let mut command = LaunchCommand { program: table.program.clone(), ..LaunchCommand::default() };
     let has = |known: Setting| launch.settings.iter().any(|option| option.setting == known);
     for (setting, value) in settings.iter().filter(|(setting, _)| setting.is_plan()) {
         if !has(*setting) && !instead(*setting).iter().any(|other| has(*other)) {
-            command.missing.push(format!("{} {value}: it has no option for it", setting.words()));
+            let nearest = match setting {
+                Setting::StageLayers => "its nearest is even stages",
+                _ => "it has no option for it",
+            };
+            command.missing.push(format!("{} {value}: {nearest}", setting.words()));
         }
     }
     let mut objects: Vec<(String, Map<String, Value>, String)> = Vec::new();
@@ -142,6 +162,14 @@ pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> Lau
             }
             OptionPlace::Yaml(path) => {
                 command.yaml.push((path.clone(), typed(value, &word)));
+                continue;
+            }
+            OptionPlace::Hosts => {
+                command.starter = launch.starter.as_ref().map(started).unwrap_or_default();
+                continue;
+            }
+            OptionPlace::Request(key) => {
+                command.request.push((key.clone(), typed(value, &word)));
                 continue;
             }
             OptionPlace::Json { flag, key } => {

@@ -8,12 +8,11 @@ use super::deployment::{Deployed, PoolLaunch, Surroundings};
 use super::settings::Variable;
 use super::slots::{ReplicaSlot, first_port, first_transfer_port, slots};
 use crate::search::candidate::PoolRole;
-use crate::spec::text::shell_word;
 
 /// Folder of a model in a container.
 pub const MODEL_FOLDER: &str = "/model";
 /// Folder of settings files in a container.
-const SETTINGS_FOLDER: &str = "/etc/mantile";
+pub const SETTINGS_FOLDER: &str = "/etc/mantile";
 
 /// An option in all its forms.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -64,9 +63,13 @@ fn contained(word: &Word, model: &str) -> String {
                 Variable::HostRank => "$(LWS_WORKER_INDEX)".to_owned(),
                 Variable::FirstHost => "$(LWS_LEADER_ADDRESS)".to_owned(),
                 Variable::Address => "$(POD_IP)".to_owned(),
-                Variable::Host | Variable::Port | Variable::FirstDpRank | Variable::TransferPort => {
-                    format!("$({})", variable.name())
-                }
+                Variable::Host
+                | Variable::Port
+                | Variable::FirstDpRank
+                | Variable::TransferPort
+                | Variable::Devices
+                | Variable::RpcServers
+                | Variable::HostFile => format!("$({})", variable.name()),
             };
             format!("{before}{value}{after}")
         }
@@ -102,7 +105,7 @@ impl CommandText {
             words: contained(word, model),
         });
         CommandText {
-            program: command.program.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+            program: command.start().map(|word| word.shell()).collect::<Vec<_>>().join(" "),
             program_words: command.program.clone(),
             options: options.collect(),
             environment: environment.collect(),
@@ -138,19 +141,9 @@ pub fn nested(entries: &[(String, Value)]) -> Map<String, Value> {
     all
 }
 
-/// The text of a YAML file: objects in blocks, other values as JSON.
+/// The text of a YAML file.
 fn yaml(entries: &[(String, Value)]) -> String {
-    let mut text = String::new();
-    for (key, value) in &nested(entries) {
-        match value {
-            Value::Object(object) => {
-                text.push_str(&format!("{key}:\n"));
-                object.iter().for_each(|(key, value)| text.push_str(&format!("  {key}: {value}\n")));
-            }
-            value => text.push_str(&format!("{key}: {value}\n")),
-        }
-    }
-    text
+    serde_saphyr::to_string(&nested(entries)).expect("every value of JSON is one of YAML")
 }
 
 /// The processes of a pool.
@@ -236,7 +229,9 @@ pub fn workers(deployed: &Deployed, model: &str) -> Vec<WorkerText> {
             container: of(Surroundings::Container),
             container_follower: follower(Surroundings::Container),
             local_dp: worker.local_dp(),
-            slots: own.map(|slot| SlotText { slot: slot.clone(), device_ids: slot.device_ids() }).collect(),
+            slots: own
+                .map(|slot| SlotText { slot: slot.clone(), device_ids: worker.device_ids(slot) })
+                .collect(),
         }
     };
     deployed.workers.iter().enumerate().map(pool).collect()

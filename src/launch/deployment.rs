@@ -2,11 +2,15 @@
 
 use super::command::{LaunchCommand, command};
 use super::settings::{LaunchModel, SettingValue, Settings, Variable, settings};
+use super::slots::ReplicaSlot;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
 use crate::spec::launch::{ContainerImage, Launch};
 use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
+
+/// Name of processes that find each other.
+pub(super) const NODE: &str = "node";
 
 /// Where a process listens, and who sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +21,15 @@ pub enum Surroundings {
     Script,
     /// A container: every address, and the runtime's port.
     Container,
+}
+
+/// The program of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerProgram {
+    /// The runtime's own.
+    Server,
+    /// The one that lends the devices of a further host.
+    Remote,
 }
 
 /// The processes of a pool.
@@ -36,14 +49,24 @@ pub struct PoolLaunch {
     pub label: String,
     /// Concurrent requests of each.
     pub concurrency: u64,
-    leader: Settings,
-    follower: Option<Settings>,
+    /// Its program.
+    pub program: WorkerProgram,
+    /// Names of the devices of every replica, where they differ.
+    pub device_names: Vec<String>,
+    pub(super) leader: Settings,
+    pub(super) follower: Option<Settings>,
 }
 
 impl PoolLaunch {
     /// Attention data-parallel ranks of a host, where the runtime counts them by host; else 1.
     pub fn local_dp(&self) -> u64 {
         self.leader.count(Setting::LocalDp).unwrap_or(1)
+    }
+
+    /// The devices of a replica, on each host: their names, or else numbers.
+    pub fn device_ids(&self, slot: &ReplicaSlot) -> Vec<String> {
+        let names = self.device_names.chunks(self.devices.max(1) as usize).nth(slot.replica as usize);
+        names.map_or_else(|| slot.device_ids(), <[String]>::to_vec)
     }
 
     /// The settings of its first host.
@@ -65,6 +88,12 @@ pub struct Deployed<'a> {
     pub workers: Vec<PoolLaunch>,
     /// Devices of a host.
     pub devices_per_host: u64,
+    /// The program that lends the devices of further hosts.
+    pub remote: Option<(&'a Launch, &'a OptionTable)>,
+    /// Models on the processes, where a request places them.
+    pub instances: u64,
+    /// Settings of the plan that the runtime does not have in any option, with the nearest that it has.
+    pub refused: Vec<String>,
 }
 
 impl<'a> Deployed<'a> {
@@ -88,7 +117,12 @@ impl<'a> Deployed<'a> {
             }
             workers.push(worker);
         }
-        Deployed { launch, table, image, workers, devices_per_host }
+        let instances = candidate.pools.iter().map(|pool| pool.replicas).sum();
+        let mut refused = vec![];
+        if launch.request.is_some() && workers.len() > 1 {
+            refused.push("replicas of several shapes: its nearest is replicas of one".to_owned());
+        }
+        Deployed { launch, table, image, workers, devices_per_host, remote: None, instances, refused }
     }
 
     /// Devices in use.
@@ -113,11 +147,16 @@ impl<'a> Deployed<'a> {
 
     fn command(&self, worker: &PoolLaunch, settings: &Settings, surroundings: Surroundings) -> LaunchCommand {
         let mut settings = settings.clone();
+        let own = (self.launch, self.table);
+        let (launch, table) = match worker.program {
+            WorkerProgram::Server => own,
+            WorkerProgram::Remote => self.remote.unwrap_or(own),
+        };
         let listens = match surroundings {
             Surroundings::Bare => None,
             Surroundings::Script => Some([Variable::Host, Variable::Port].map(SettingValue::Variable)),
             Surroundings::Container => {
-                let port = SettingValue::Count(u64::from(self.launch.port));
+                let port = SettingValue::Count(u64::from(launch.port));
                 Some([SettingValue::Word("0.0.0.0".into()), port])
             }
         };
@@ -125,18 +164,19 @@ impl<'a> Deployed<'a> {
             settings.set(Setting::Address, address);
             settings.set(Setting::Port, port);
         }
-        let plain = command(self.launch, self.table, &settings);
+        let plain = command(launch, table, &settings);
         if plain.yaml.is_empty() {
             return plain;
         }
         settings.set(Setting::YamlFile, SettingValue::Word(format!("{}.yaml", worker.name)));
-        command(self.launch, self.table, &settings)
+        command(launch, table, &settings)
     }
 
     /// Plan settings for which the runtime has no option, each once.
     pub fn missing(&self) -> Vec<String> {
         let mut missing: Vec<String> =
             self.workers.iter().flat_map(|worker| self.leader(worker, Surroundings::Bare).missing).collect();
+        missing.extend(self.refused.clone());
         missing.sort();
         missing.dedup();
         missing
@@ -160,10 +200,21 @@ fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: 
         hosts,
         label: pool.plan.label(),
         concurrency: pool.concurrency,
+        program: WorkerProgram::Server,
+        device_names: vec![],
         leader,
         follower: None,
     };
-    if hosts > 1 {
+    if launch.request.is_some() {
+        // One process on every host; the request gives the model to several of them.
+        worker.name = NODE.to_owned();
+        worker.replicas *= hosts;
+        worker.devices = worker.devices.div_ceil(hosts);
+        worker.hosts = 1;
+    } else if launch.starter.is_some() {
+        // One command starts the processes of all hosts.
+        worker.hosts = 1;
+    } else if hosts > 1 {
         spread(launch, &mut worker, pool, devices_per_host);
     }
     worker

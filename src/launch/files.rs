@@ -3,18 +3,22 @@
 use minijinja::value::Serde;
 use minijinja::{Environment, Value as TemplateValue, context};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
-use super::context::{CommandText, MODEL_FOLDER, SlotText, WorkerText, workers};
-use super::deployment::Deployed;
+use super::context::{CommandText, MODEL_FOLDER, SETTINGS_FOLDER, WorkerText, nested, workers};
+use super::deployment::{Deployed, Surroundings};
+use super::router::{Routers, fault, resource_name};
 use super::slots::TRANSFER_PORTS;
 use crate::report::launch::LaunchFile;
 use crate::spec::error::Error;
-use crate::spec::launch::{Benchmark, Router};
+use crate::spec::launch::Benchmark;
+use crate::spec::text::shell_word;
 
 /// The templates, by the names under which they include each other.
-const TEMPLATES: [(&str, &str); 12] = [
+const TEMPLATES: [(&str, &str); 13] = [
     ("script", include_str!("templates/script.sh")),
     ("start", include_str!("templates/start.sh")),
+    ("request", include_str!("templates/request.sh")),
     ("router", include_str!("templates/router.sh")),
     ("compose", include_str!("templates/compose.yaml")),
     ("pod", include_str!("templates/pod.yaml")),
@@ -26,6 +30,15 @@ const TEMPLATES: [(&str, &str); 12] = [
     ("benchmark", include_str!("templates/benchmark.sh")),
     ("readme", include_str!("templates/readme.md")),
 ];
+
+/// Requests of a benchmark, as rounds of all concurrent ones: the first and the last round are not steady.
+const ROUNDS: u64 = 10;
+/// Duration of a benchmark at a rate, in seconds.
+const MEASURED_SECONDS: f64 = 300.0;
+/// Minimum number of requests of a benchmark: a tenth of them is still more than one.
+const FEWEST_REQUESTS: u64 = 20;
+/// Maximum number of requests before a benchmark begins, which fill caches and compile kernels.
+const MOST_WARMUPS: u64 = 32;
 
 /// The problem that a launch answers.
 #[derive(Clone, Debug, Serialize)]
@@ -62,30 +75,10 @@ pub struct Case {
     pub ngl: Option<String>,
     /// First layers whose experts are in host memory.
     pub ncmoe: Option<u64>,
-}
-
-/// A router in its forms.
-#[derive(Clone, Debug, Serialize)]
-struct RouterText {
-    package: String,
-    port: u64,
-    image: Option<String>,
-    command: String,
-    container: String,
-    files: Vec<RouterFile>,
-}
-
-/// A file of a router, for processes on hosts and for containers.
-#[derive(Clone, Debug, Serialize)]
-struct RouterFile {
-    name: String,
-    text: String,
-    container: String,
-}
-
-/// A fault of a template that the program or the catalogue brought.
-fn fault(of: &str, error: &minijinja::Error) -> Error {
-    Error::new("launch", format!("the template of {of}: {error:#}"), "a template that renders", "report this")
+    /// The devices of a placement, and how their runtime takes them in an order; empty where all are identical.
+    pub device_order: String,
+    /// Servers on further hosts in their order.
+    pub remote_order: String,
 }
 
 /// Renders the files.
@@ -98,20 +91,22 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         serde_json::to_string(&value)
             .map_err(|error| minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error.to_string()))
     });
+    environment.add_filter("shell", |text: String| shell_word(&text));
     for (name, text) in TEMPLATES {
         environment.add_template(name, text).map_err(|error| fault(name, &error))?;
     }
     let model_path =
         if case.one_file { format!("{MODEL_FOLDER}/model.gguf") } else { MODEL_FOLDER.to_owned() };
     let workers = workers(deployed, &model_path);
-    let routers = Routers { environment: &environment, deployed, workers: &workers };
+    let routers = Routers { environment: &environment, deployed, workers: &workers, model: &case.model };
     let router = routers.text()?;
     let image = deployed.image;
     let hosts = workers.iter().flat_map(|worker| &worker.slots).flat_map(|slot| &slot.slot.hosts);
     let hosts = hosts.copied().max().unwrap_or(0) + 1;
-    let requests = case.rate.map_or(case.concurrency * 10, |rate| (rate * 300.0).ceil() as u64).max(20);
+    let long = case.rate.map_or(case.concurrency * ROUNDS, |rate| (rate * MEASURED_SECONDS).ceil() as u64);
     let base = context! {
         written_by => env!("CARGO_PKG_VERSION"),
+        served_model => case.model_id.as_ref().unwrap_or(&case.model),
         name => resource_name(&case.model),
         title => format!("{} on {}", case.model, case.hardware),
         runtime_id => &deployed.launch.id,
@@ -128,16 +123,23 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         sidecar => &deployed.launch.llm_d_sidecar,
         devices_used => deployed.devices(),
         transfer_ports => TRANSFER_PORTS,
+        transfers => deployed.launch.transfer_port.is_some(),
         model_path => model_path,
         model_folder => MODEL_FOLDER,
-        requests => requests,
-        warmups => (case.concurrency / 4).clamp(1, 32),
+        settings_folder => SETTINGS_FOLDER,
+        requests => long.max(FEWEST_REQUESTS),
+        warmups => case.concurrency.min(MOST_WARMUPS),
         dynamo => deployed.launch.dynamo.as_ref().map(|dynamo| context! {
             framework => &dynamo.framework, image => &dynamo.image,
         }),
         dynamo_workers => Serde(dynamo_workers(deployed, &workers)),
         workers => Serde(&workers),
         router => Serde(&router),
+        remote => deployed.remote.is_some(),
+        instances => deployed.instances,
+        host_file => deployed.launch.starter.as_ref().map(|starter| starter.file.clone()),
+        reads_back => workers.iter().all(|worker| !worker.script.variables.iter().any(|name| name == "HOSTFILE")) && deployed.launch.request.is_none(),
+        request => Serde(request(deployed)),
         ..Serde(case)
     };
     let render = |name: &str, more: TemplateValue| {
@@ -145,9 +147,16 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         let text = template.render(context! { ..more, ..base.clone() });
         text.map(|text| text + "\n").map_err(|error| fault(name, &error))
     };
+    let benchmarks: Vec<&Benchmark> = deployed
+        .launch
+        .benchmarks
+        .iter()
+        .filter(|one| !one.loads_model || case.device_order.is_empty())
+        .collect();
+    let names: Vec<String> = benchmarks.iter().map(|one| one.name.clone()).collect();
     let mut files = Vec::new();
     let mut add = |path: &str, text: String| files.push(LaunchFile { path: path.to_owned(), text });
-    add("README.md", render("readme", context! { benchmarks => benchmark_names(deployed) })?);
+    add("README.md", render("readme", context! { benchmarks => names })?);
     for worker in &workers {
         add(&format!("{}.sh", worker.name), render("script", context! { worker => Serde(worker) })?);
         if let Some(yaml) = &worker.script.yaml {
@@ -156,7 +165,12 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
     }
     if let Some(router) = &router {
         add("router.sh", render("router", context! {})?);
-        router.files.iter().for_each(|file| add(&file.name, file.text.clone()));
+        router.script.files.iter().for_each(|file| add(&file.name, file.text.clone()));
+    }
+    if let Some(request) = &deployed.launch.request {
+        let script = environment.render_str(&request.script, context! { ..base.clone() });
+        let script = script.map_err(|error| fault("request", &error))?;
+        add("place.sh", render("request", context! { script => script })?);
     }
     if deployed.is_on_one_host() {
         add("start.sh", render("start", context! {})?);
@@ -178,7 +192,7 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         }
         add("slurm.sh", render("slurm", context! {})?);
     }
-    for benchmark in &deployed.launch.benchmarks {
+    for benchmark in benchmarks {
         let command = routers.command(benchmark, &base)?;
         let name = benchmark.name.split([' ', '.']).next().unwrap_or("benchmark").to_owned();
         let text = render("benchmark", context! { benchmark => &benchmark.name, command => command })?;
@@ -187,17 +201,10 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
     Ok(files)
 }
 
-fn benchmark_names(deployed: &Deployed) -> Vec<String> {
-    deployed.launch.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect()
-}
-
-/// A name for resources: small letters, digits and dashes.
-fn resource_name(model: &str) -> String {
-    let short = model.rsplit('/').next().unwrap_or(model).to_lowercase();
-    let plain = short.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
-    let name: String = plain.take(40).collect();
-    let name = name.trim_matches('-').to_owned();
-    if name.starts_with(|c: char| c.is_ascii_lowercase()) { name } else { format!("m-{name}") }
+/// The keys of the request that places the model, where there is one.
+fn request(deployed: &Deployed) -> Option<Map<String, Value>> {
+    let first = deployed.workers.first().filter(|_| deployed.launch.request.is_some())?;
+    Some(nested(&deployed.leader(first, Surroundings::Script).request))
 }
 
 /// The options of each worker with the flags of Dynamo's own module.
@@ -227,90 +234,4 @@ fn dynamo_workers(deployed: &Deployed, workers: &[WorkerText]) -> Vec<CommandTex
         command
     };
     workers.iter().map(adapted).collect()
-}
-
-/// Renders the templates of the catalogue.
-struct Routers<'a> {
-    environment: &'a Environment<'a>,
-    deployed: &'a Deployed<'a>,
-    workers: &'a [WorkerText],
-}
-
-impl Routers<'_> {
-    fn render(&self, of: &str, template: &str, context: &TemplateValue) -> Result<String, Error> {
-        self.environment.render_str(template, context).map_err(|error| fault(of, &error))
-    }
-
-    fn command(&self, benchmark: &Benchmark, context: &TemplateValue) -> Result<String, Error> {
-        self.render(&benchmark.name, &benchmark.command, context)
-    }
-
-    /// The router, where more than one process answers.
-    fn text(&self) -> Result<Option<RouterText>, Error> {
-        let launch = self.deployed.launch;
-        let disaggregated = self.workers.iter().any(|worker| worker.role == "prefill");
-        let processes: u64 = self.workers.iter().map(|worker| worker.replicas).sum();
-        let router = if disaggregated { &launch.disaggregated_router } else { &launch.router };
-        let Some(router) = router.as_ref().filter(|_| processes > 1) else { return Ok(None) };
-        let port = u64::from(launch.port);
-        let here = |slot: &SlotText| match self.deployed.is_on_one_host() {
-            true => format!("127.0.0.1:{}", slot.slot.port),
-            false => format!("${{HOST_{}}}:{}", slot.slot.hosts[0], slot.slot.port),
-        };
-        let inside = |slot: &SlotText| format!("{}-{}:{}", slot.slot.worker, slot.slot.replica, launch.port);
-        let host = self.context(("\"$HOST\"", "0.0.0.0"), ("\"$PORT\"", port), &here);
-        let container = self.context(("0.0.0.0", "0.0.0.0"), (&port.to_string(), port), &inside);
-        let install = router.install.as_ref().map_or(String::new(), |install| format!("{install} && "));
-        let command = self.render(&router.package, &router.command, &container)?;
-        let moved =
-            command.replace("\"$PWD/", "\"/etc/mantile/").replace("-c disagg", "-c /etc/mantile/disagg");
-        Ok(Some(RouterText {
-            package: router.package.clone(),
-            port,
-            image: router.image.clone().or_else(|| self.deployed.image.map(|image| image.image.clone())),
-            command: self.render(&router.package, &router.command, &host)?,
-            container: format!("{install}exec {moved}"),
-            files: self.router_files(router, (&host, &container))?,
-        }))
-    }
-
-    fn router_files(
-        &self,
-        router: &Router,
-        (host, container): (&TemplateValue, &TemplateValue),
-    ) -> Result<Vec<RouterFile>, Error> {
-        let rendered = router.files.iter().map(|(name, template)| {
-            Ok(RouterFile {
-                name: name.clone(),
-                text: self.render(name, template, host)?,
-                container: self.render(name, template, container)?,
-            })
-        });
-        rendered.collect()
-    }
-
-    fn context(
-        &self,
-        (host, host_plain): (&str, &str),
-        (port, port_number): (&str, u64),
-        address: &dyn Fn(&SlotText) -> String,
-    ) -> TemplateValue {
-        let addresses = |role: &str| -> Vec<String> {
-            let pools = self.workers.iter().filter(|worker| role.is_empty() || worker.role == role);
-            pools.flat_map(|worker| &worker.slots).map(address).collect()
-        };
-        let urls = |role: &str| -> Vec<String> {
-            addresses(role).iter().map(|address| format!("\"http://{address}\"")).collect()
-        };
-        let prefill = self.workers.iter().filter(|worker| worker.role == "prefill");
-        let transfer: Vec<u64> =
-            prefill.flat_map(|worker| &worker.slots).map(|slot| slot.slot.transfer_port).collect();
-        context! {
-            host => host, host_plain => host_plain, port => port, port_number => port_number,
-            addresses => addresses(""), servers => urls(""),
-            prefill => urls("prefill"), decode => urls("decode"),
-            prefill_addresses => addresses("prefill"), decode_addresses => addresses("decode"),
-            transfer_ports => transfer,
-        }
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::settings_file::NamedFiles;
 use super::shell::{Process, commands, expand};
 use crate::spec::error::Error;
 
@@ -16,23 +17,28 @@ pub fn is_manifest(text: &str) -> bool {
     text.lines().any(starts) || text.trim_start().starts_with('{')
 }
 
-/// The processes of a manifest.
+/// The processes of a manifest, and the files of its config maps.
 ///
 /// # Errors
 /// The text is not YAML.
-pub fn processes(text: &str) -> Result<Vec<Process>, Error> {
+pub fn processes(text: &str) -> Result<(Vec<Process>, NamedFiles), Error> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
         let fix = "check its indentation, or pass the command itself";
         Error::new("command", format!("a manifest that is not YAML: {error}"), "YAML", fix)
     })?;
-    let mut found = Vec::new();
+    let (mut found, mut files) = (Vec::new(), NamedFiles::new());
     for document in &documents {
+        if let Some(Value::Object(data)) = document.get("data") {
+            let texts =
+                data.iter().filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned())));
+            files.extend(texts);
+        }
         let kind = document.get("kind").and_then(Value::as_str).unwrap_or("service");
         let name = document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let scope = Scope { place: format!("{kind} {name}").trim().to_owned(), replicas: None, hosts: None };
         objects(document, &scope, &mut found);
     }
-    Ok(found)
+    Ok((found, files))
 }
 
 /// The counts and names that the objects around a container give it.

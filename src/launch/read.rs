@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::settings::{SettingValue, Settings, Variable};
+use super::settings_file::{NamedFiles, entries, file_name};
 use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
-use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, text, whole};
+use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, text as text_of, whole};
 use crate::spec::setting::{Setting, SettingKind};
 use crate::spec::text::near;
 
@@ -34,6 +35,8 @@ pub enum LeftoverReason {
     },
     /// The option is known and does not change the prediction.
     NoEffect,
+    /// The file is not part of the text.
+    NoFile,
 }
 
 /// A command as read.
@@ -45,25 +48,22 @@ pub struct ReadCommand {
     pub leftovers: Vec<Leftover>,
 }
 
-/// Reads the words after the program, and the environment variables before it.
+/// Reads the words after the program, the environment variables before it, and the settings file that it names.
 pub fn read(
-    launch: &Launch,
-    table: &OptionTable,
+    (launch, table): (&Launch, &OptionTable),
     environment: &[(String, String)],
     words: &[String],
+    files: &NamedFiles,
 ) -> ReadCommand {
     let mut reader = Reader { launch, table, read: ReadCommand::default() };
     for (name, value) in environment {
-        let is = |option: &&LaunchOption| option.place == OptionPlace::Environment(name.clone());
-        let unset = |option: &&LaunchOption| option.setting.is_plan() || !value.contains('$');
-        if let Some(option) = launch.settings.iter().find(is).filter(unset) {
-            reader.take(0, option, value);
-        }
+        reader.variable(name, value);
     }
     let mut at = 0;
     while at < words.len() {
         at += reader.word(at, words);
     }
+    reader.settings_file(words, files);
     reader.read
 }
 
@@ -74,6 +74,69 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Reads an environment variable: a place of its own, or another spelling of an option.
+    fn variable(&mut self, name: &str, value: &str) {
+        let is = |option: &&LaunchOption| option.place == OptionPlace::Environment(name.to_owned());
+        if let Some(option) = self.launch.settings.iter().find(is) {
+            if option.setting.is_plan() || !value.contains('$') {
+                self.take(0, option, value);
+            }
+            return;
+        }
+        let row = self.table.options.iter().find(|row| row.env.as_deref() == Some(name));
+        if let Some(row) = row.filter(|_| !value.contains('$')) {
+            self.valued(0, name, row, value);
+        }
+    }
+
+    /// Reads the settings file that the words name.
+    fn settings_file(&mut self, words: &[String], files: &NamedFiles) {
+        let Some(path) = self.read.settings.word(Setting::YamlFile).map(str::to_owned) else { return };
+        let at = words.iter().position(|word| word.ends_with(&path)).unwrap_or(0);
+        let Some(text) = files.get(file_name(&path)) else {
+            return self.leave(at, &path, LeftoverReason::NoFile);
+        };
+        let Some(entries) = entries(text, self.table) else {
+            return self.leave(at, &path, LeftoverReason::BadValue { expected: "a YAML object".into() });
+        };
+        let before = (!self.launch.file_overrides).then(|| self.read.settings.clone());
+        for (key, value) in entries {
+            self.key(at, &key, &text_of(&value));
+        }
+        if let Some(before) = before {
+            before.iter().for_each(|(setting, value)| self.read.settings.set(*setting, value.clone()));
+        }
+    }
+
+    /// Reads a key of a settings file: of the runtime's own YAML, or an option without its dashes.
+    fn key(&mut self, at: usize, key: &str, value: &str) {
+        let row = self.table.find_key(key);
+        let path = row.map_or(key, |row| &row.key);
+        let is = |option: &&LaunchOption| option.place == OptionPlace::Yaml(path.to_owned());
+        if let Some(option) = self.launch.settings.iter().find(is) {
+            return self.take(at, option, value);
+        }
+        let flag = [format!("--{key}"), format!("--{}", key.replace('_', "-"))];
+        match (flag.iter().find_map(|flag| self.table.find(flag)), row) {
+            (Some((row, off)), _) if row.value.kind == OptionKind::Switch => match value {
+                "true" => self.switch(at, row, off),
+                "false" => self.switch(at, row, !off),
+                _ => self.leave(at, key, LeftoverReason::BadValue { expected: "true or false".into() }),
+            },
+            (Some((row, _)), _) => self.valued(at, key, row, value),
+            (None, Some(row)) => match row.value.fault(value) {
+                Some(expected) => self.leave(at, key, LeftoverReason::BadValue { expected }),
+                None => self.leave(at, key, LeftoverReason::NoEffect),
+            },
+            (None, None) => {
+                let flags = self.table.flags().map(|flag| flag.trim_start_matches('-'));
+                let keys = flags.chain(self.table.yaml.iter().map(|row| row.key.as_str()));
+                let nearest = near(key, keys).first().map(|key| (*key).to_owned());
+                self.leave(at, key, LeftoverReason::Unknown { nearest });
+            }
+        }
+    }
+
     /// Reads the option that begins at `at`; the number of its words.
     fn word(&mut self, at: usize, words: &[String]) -> usize {
         let word = &words[at];
@@ -111,13 +174,19 @@ impl<'a> Reader<'a> {
             }
             return used;
         };
+        self.valued(at, word, row, value);
+        used
+    }
+
+    /// Reads the value of an option.
+    fn valued(&mut self, at: usize, word: &str, row: &OptionRow, value: &str) {
         let carried: Vec<&LaunchOption> = self.carried(row).collect();
         // A variable that the text does not set matters only where it changes the plan.
         if value.contains('$') && carried.iter().all(|option| !option.setting.is_plan()) {
             if carried.iter().any(|option| option.setting == Setting::Model) {
                 self.read.settings.set(Setting::Model, SettingValue::Variable(Variable::Model));
             }
-            return used;
+            return;
         }
         let expected = row.value.fault(value);
         match (expected, &carried[..]) {
@@ -131,7 +200,6 @@ impl<'a> Reader<'a> {
                 self.take(at, option, value);
             }
         }
-        used
     }
 
     /// Reads the keys of a JSON object.
@@ -143,7 +211,7 @@ impl<'a> Reader<'a> {
         for (key, value) in object {
             let is = |one: &&&LaunchOption| matches!(&one.place, OptionPlace::Json { key: known, .. } if *known == key);
             match carried.iter().find(is) {
-                Some(option) => self.take(at, option, &text(&value)),
+                Some(option) => self.take(at, option, &text_of(&value)),
                 None if row.value.keys.is_empty() || row.value.keys.contains(&key) => {
                     self.leave(at, &key, LeftoverReason::NoEffect);
                 }
@@ -166,7 +234,9 @@ impl<'a> Reader<'a> {
             | OptionPlace::Switch(_)
             | OptionPlace::OffSwitch(_)
             | OptionPlace::Environment(_)
-            | OptionPlace::Yaml(_) => false,
+            | OptionPlace::Yaml(_)
+            | OptionPlace::Hosts
+            | OptionPlace::Request(_) => false,
         })
     }
 
@@ -224,7 +294,8 @@ fn parse(option: &LaunchOption, value: &str) -> Option<SettingValue> {
         SettingKind::Real => value.parse().ok().filter(|real: &f64| real.is_finite()).map(SettingValue::Real),
         SettingKind::Switch => value.parse().ok().map(SettingValue::On),
         SettingKind::Counts => {
-            let counts: Option<Vec<u64>> = value.split(',').map(|one| one.trim().parse().ok()).collect();
+            let listed = value.trim_start_matches('[').trim_end_matches(']');
+            let counts: Option<Vec<u64>> = listed.split(',').map(|one| one.trim().parse().ok()).collect();
             counts.map(SettingValue::Counts)
         }
         SettingKind::Word if option.values.is_empty() => Some(SettingValue::Word(value.to_owned())),

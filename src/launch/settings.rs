@@ -5,7 +5,7 @@ use std::fmt;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
 use crate::search::shape::cuts;
-use crate::serving::terms::OffloadTarget;
+use crate::serving::terms::{Lengths, OffloadTarget};
 use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::setting::Setting;
 
@@ -33,6 +33,12 @@ pub enum Variable {
     Address,
     /// Port for transfers of KV caches.
     TransferPort,
+    /// Devices in an order.
+    Devices,
+    /// Servers that lend devices of further hosts.
+    RpcServers,
+    /// The file that lists the hosts of a group.
+    HostFile,
 }
 
 impl Variable {
@@ -47,6 +53,9 @@ impl Variable {
             Variable::FirstDpRank => "FIRST_DP_RANK",
             Variable::Address => "ADDRESS",
             Variable::TransferPort => "TRANSFER_PORT",
+            Variable::Devices => "DEVICES",
+            Variable::RpcServers => "RPC_SERVERS",
+            Variable::HostFile => "HOSTFILE",
         }
     }
 }
@@ -124,9 +133,34 @@ impl Settings {
     }
 
     /// Sets a degree, unless it is 1.
-    fn degree(&mut self, setting: Setting, degree: u64) {
+    pub(super) fn degree(&mut self, setting: Setting, degree: u64) {
         if degree > 1 {
             self.set(setting, SettingValue::Count(degree));
+        }
+    }
+
+    /// Sets what the requests of a server need; the longest of them, in tokens.
+    pub(super) fn hold(&mut self, lengths: Lengths, most: Option<u64>, sequences: u64) -> u64 {
+        let longest = lengths.isl.saturating_add(lengths.osl).next_multiple_of(CONTEXT_STEP);
+        let context = longest.min(most.unwrap_or(u64::MAX));
+        self.set(Setting::Context, SettingValue::Count(context));
+        self.set(Setting::TotalContext, SettingValue::Count(context.saturating_mul(sequences)));
+        if lengths.prefix > 0 {
+            self.set(Setting::PrefixCache, SettingValue::On(true));
+        }
+        self.set(Setting::ChunkedPrefill, SettingValue::On(true));
+        context
+    }
+
+    /// Sets the formats, where the checkpoint of `model` does not have them by itself.
+    pub(super) fn formats(&mut self, weights: &str, kv: &str, model: &LaunchModel) {
+        let id = model.id.clone().map_or(SettingValue::Variable(Variable::Model), SettingValue::Word);
+        self.set(Setting::Model, id);
+        if weights != model.format {
+            self.set(Setting::WeightFormat, SettingValue::Word(weights.to_owned()));
+        }
+        if model.states_kv || !["bf16", "fp16"].contains(&kv) {
+            self.set(Setting::KvFormat, SettingValue::Word(kv.to_owned()));
         }
     }
 
@@ -153,28 +187,14 @@ pub fn settings(problem: &Problem, candidate: &Candidate, pool: &PoolPlan, model
     let formats = &problem.formats[candidate.formats];
     let (machine, lengths) = (formats.plain(), problem.workload.lengths);
     let mut settings = Settings::default();
-    let id = model.id.clone().map_or(SettingValue::Variable(Variable::Model), Word);
-    settings.set(Setting::Model, id);
+    settings.formats(&formats.weights, &formats.kv, model);
     degrees(&mut settings, problem, pool);
-    if formats.weights != model.format {
-        settings.set(Setting::WeightFormat, Word(formats.weights.clone()));
-    }
-    if model.states_kv || !["bf16", "fp16"].contains(&formats.kv.as_str()) {
-        settings.set(Setting::KvFormat, Word(formats.kv.clone()));
-    }
     let sequences = pool.concurrency.div_ceil(pool.plan.dp).max(1);
     let prepared = machine.max_sequences.map_or(sequences, |most| sequences.max(most.value() as u64));
     settings.set(Setting::MaxSequences, Count(prepared));
     settings.set(Setting::TokenBudget, Count(machine.chip.max_batched_tokens.value() as u64));
     settings.set(Setting::MemoryShare, Real(machine.chip.utilization.value()));
-    let longest = (lengths.isl + lengths.osl).next_multiple_of(CONTEXT_STEP);
-    let context = longest.min(problem.graph.max_context.unwrap_or(u64::MAX));
-    settings.set(Setting::Context, Count(context));
-    settings.set(Setting::TotalContext, Count(context.saturating_mul(sequences)));
-    if lengths.prefix > 0 {
-        settings.set(Setting::PrefixCache, On(true));
-    }
-    settings.set(Setting::ChunkedPrefill, On(true));
+    let context = settings.hold(lengths, problem.graph.max_context, sequences);
     if pool.role != PoolRole::Aggregated {
         let role = if pool.role == PoolRole::Prefill { "prefill" } else { "decode" };
         settings.set(Setting::Role, Word(role.to_owned()));
@@ -211,6 +231,7 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     }
     let layers: Vec<u64> = pool.stages.iter().map(|layers| u64::from(*layers)).collect();
     if plan.pp > 1 {
+        settings.set(Setting::Pipeline, SettingValue::On(true));
         let usual = cuts(problem, *plan).first().is_none_or(|cut| *cut == pool.stages);
         if !usual {
             settings.set(Setting::StageLayers, SettingValue::Counts(layers.clone()));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::deployment::Deployed;
+use super::deployment::{Deployed, WorkerProgram};
 
 /// A replica in its place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,7 +38,14 @@ pub const TRANSFER_PORTS: u64 = 64;
 /// The first port of a pool: the runtime's own, or one after the router's.
 pub fn first_port(deployed: &Deployed, pool: usize) -> u64 {
     let own = u64::from(deployed.launch.port);
-    let routed = deployed.workers.iter().map(|worker| worker.replicas).sum::<u64>() > 1;
+    if deployed.launch.request.is_some() {
+        return own;
+    }
+    if let (Some((remote, _)), WorkerProgram::Remote) = (deployed.remote, deployed.workers[pool].program) {
+        return u64::from(remote.port);
+    }
+    let servers = deployed.workers.iter().filter(|worker| worker.program == WorkerProgram::Server);
+    let routed = servers.map(|worker| worker.replicas).sum::<u64>() > 1;
     if routed { own + POOL_PORTS * (pool as u64 + 1) } else { own }
 }
 
@@ -55,7 +62,8 @@ pub fn slots(deployed: &Deployed) -> Vec<ReplicaSlot> {
     let (mut host, mut used) = (0, 0);
     for (pool, worker) in deployed.workers.iter().enumerate() {
         for replica in 0..worker.replicas {
-            if used > 0 && (worker.hosts > 1 || used + worker.devices > each) {
+            let own_host = worker.hosts > 1 || worker.program == WorkerProgram::Remote;
+            if used > 0 && (own_host || used + worker.devices > each) {
                 (host, used) = (host + 1, 0);
             }
             let devices = worker.devices.div_ceil(worker.hosts);
@@ -65,7 +73,8 @@ pub fn slots(deployed: &Deployed) -> Vec<ReplicaSlot> {
                 hosts: (host..host + worker.hosts).collect(),
                 first_device: used,
                 devices,
-                port: first_port(deployed, pool) + replica,
+                port: first_port(deployed, pool)
+                    + if deployed.launch.request.is_some() { 0 } else { replica },
                 transfer_port: first_transfer_port(deployed, pool) + replica * TRANSFER_PORTS,
             });
             if worker.hosts > 1 {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 pub use explain::{Explanation, Leaf};
 use spell::{Style, name};
 
-use super::count::Count;
+use super::count::{Count, Origin};
 use super::datum::{Datum, Grade, Source};
 use super::formula::Formula;
 use super::num::{Num, Qty};
@@ -28,6 +28,7 @@ pub struct Ledger {
     results: RefCell<HashMap<Rc<str>, Id>>,
     unit_errors: RefCell<Vec<String>>,
     counts: RefCell<HashMap<Count, Id>>,
+    comparisons: RefCell<Vec<BranchComparison>>,
     inputs: RefCell<HashMap<(String, u64), Vec<Id>>>,
 }
 
@@ -43,6 +44,19 @@ pub struct LedgerEntry {
     /// Its formula, if it has a name.
     pub formula: Option<&'static Formula>,
     /// The scope that it was made in; empty for an input.
+    pub path: Rc<str>,
+}
+
+/// A comparison that decided which way a formula took. No expression shows it.
+#[derive(Clone, Debug)]
+pub struct BranchComparison {
+    /// The left side.
+    pub left: Id,
+    /// The right side.
+    pub right: Id,
+    /// Whether the left side exceeds the right one.
+    pub exceeds: bool,
+    /// The scope that it was made in.
     pub path: Rc<str>,
 }
 
@@ -142,6 +156,22 @@ impl Ledger {
     /// A copy of every entry, in order.
     pub fn entries(&self) -> Vec<LedgerEntry> {
         self.entries.borrow().clone()
+    }
+
+    /// The comparisons that decided which way a formula took, in order.
+    pub fn comparisons(&self) -> Vec<BranchComparison> {
+        self.comparisons.borrow().clone()
+    }
+
+    /// Where each integer of the model structure came from.
+    pub fn origins(&self) -> HashMap<Id, Origin> {
+        self.counts.borrow().iter().map(|(count, id)| (*id, count.origin)).collect()
+    }
+
+    fn compare(&self, left: Traced, right: Traced, exceeds: bool) {
+        let (left, right) = (self.enter(left), self.enter(right));
+        let path = self.scope.borrow().clone();
+        self.comparisons.borrow_mut().push(BranchComparison { left, right, exceeds, path });
     }
 
     fn entry(&self, id: Id) -> LedgerEntry {
@@ -313,6 +343,13 @@ impl Num for Traced<'_> {
             ledger.complain(format!("the logarithm of a value in {}", ledger.entry(id).unit));
         }
         self.alone(Op::Ln, f64::ln)
+    }
+    fn exceeds(self, other: Self) -> bool {
+        let exceeds = self.value() > other.value();
+        if let (Traced::Entry(ledger, _), _) | (_, Traced::Entry(ledger, _)) = (self, other) {
+            ledger.compare(self, other, exceeds);
+        }
+        exceeds
     }
     fn is(self, formula: &'static Formula) -> Self {
         match self {

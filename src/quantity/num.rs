@@ -31,6 +31,8 @@ pub trait Num: Copy {
     fn ceil(self) -> Self;
     /// The natural logarithm of a dimensionless number.
     fn ln(self) -> Self;
+    /// Whether it is larger than `other`. A formula that takes one of two ways compares here, so that a trace records it.
+    fn exceeds(self, other: Self) -> bool;
     /// Names the number as the result of `formula`.
     fn is(self, formula: &'static Formula) -> Self;
     /// Marks the number as the result of the current scope.
@@ -89,6 +91,10 @@ impl Num for f64 {
         f64::ln(self)
     }
     #[inline(always)]
+    fn exceeds(self, other: f64) -> bool {
+        self > other
+    }
+    #[inline(always)]
     fn is(self, _: &'static Formula) -> f64 {
         self
     }
@@ -100,8 +106,8 @@ impl Num for f64 {
 
 /// A physical quantity: the type of formulas.
 ///
-/// Comparison is not available. A formula branches on values only through `max`, `min`, `smax` and `ceil`, so the trace
-/// of one reading covers all readings.
+/// Comparison operators are not available. A formula branches on values through `max`, `min`, `smax` and `ceil`, which
+/// the trace of one reading covers for all readings, or through `exceeds`, which the trace records.
 #[derive(Clone, Copy, Debug)]
 pub struct Qty<N>(pub N);
 
@@ -152,6 +158,11 @@ impl<N: Num> Qty<N> {
     #[inline(always)]
     pub fn ln(self) -> Self {
         Qty(self.0.ln())
+    }
+    /// Whether it is larger than `other`: where a formula takes one of two ways.
+    #[inline(always)]
+    pub fn exceeds(self, other: Self) -> bool {
+        self.0.exceeds(other.0)
     }
     /// Names the number.
     #[inline(always)]

@@ -85,13 +85,8 @@ pub fn optimize_result(
 
 /// The estimate of a given deployment.
 pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candidate) -> EstimateResult {
-    let mut reported = report_deployment(problem, candidate);
+    let reported = estimate_deployment(problem, candidate);
     let legal = reported.feasibility != Feasibility::Illegal;
-    if let Some(reason) = overload(problem, candidate).filter(|_| reported.metrics.is_some()) {
-        // The queue would grow without bound: no mean latency exists.
-        (reported.metrics, reported.bottleneck) = (None, None);
-        reported.violations.insert(0, reason.to_string());
-    }
     let leaves = if legal { leaves(problem, candidate) } else { vec![] };
     EstimateResult {
         theoretical: asked.theoretical,
@@ -102,6 +97,17 @@ pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candi
         launch: None,
         command: None,
     }
+}
+
+/// The report of a given deployment.
+pub fn estimate_deployment(problem: &Problem, candidate: &Candidate) -> ReportedDeployment {
+    let mut reported = report_deployment(problem, candidate);
+    if let Some(reason) = overload(problem, candidate).filter(|_| reported.metrics.is_some()) {
+        // The queue would grow without bound: no mean latency exists.
+        (reported.metrics, reported.bottleneck) = (None, None);
+        reported.violations.insert(0, reason.to_string());
+    }
+    reported
 }
 
 /// The given rate if it exceeds the capacity of a valid candidate with all slots always full.

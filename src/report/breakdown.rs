@@ -3,16 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::shard::Shard;
 use crate::cost::roofline::Cost;
 use crate::graph::operator::Operator;
 use crate::graph::tensor::Role;
+use crate::plan::collective::Collective;
+use crate::plan::parallel::ParallelPlan;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{ShardedBlock, Task, TaskStep};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
 use crate::serving::step::CostObserver;
+use crate::serving::step_part::{StepPart, Wait};
 
 /// Bottleneck of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -127,6 +131,17 @@ pub struct OperatorLine {
     pub time_ms: f64,
     /// Speed of light, ms: operations at the dense peak, bytes at full bandwidth, wire bytes at link rate.
     pub speed_of_light_ms: f64,
+    /// Speed of light over time: the share of the roofline that is reached; 0 for overhead.
+    pub efficiency: f64,
+    /// FLOPs of one device over all layers.
+    pub flops: f64,
+    /// Bytes to and from the memory of one device, over all layers.
+    pub bytes: f64,
+    /// Bytes that one device sends, over all layers.
+    pub wire_bytes: f64,
+    /// The part of the operator on one device; absent for collectives and overhead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
 }
 
 /// Every class, in report order.
@@ -157,76 +172,143 @@ impl ByClass {
     }
 }
 
-/// Collects lines while a candidate is evaluated.
-#[derive(Default)]
+/// An operator and its place in the step.
+#[derive(Clone, Debug)]
+pub struct PlacedOperator {
+    /// The part of the step.
+    pub part: StepPart,
+    /// The operator.
+    pub line: OperatorLine,
+    /// Overlaps with the operator before it: the step waits for the slower of the two.
+    pub overlaps: bool,
+}
+
+/// The breakdown of a deployment's steps.
+#[derive(Clone, Debug)]
+pub struct Breakdown {
+    /// Operators of a prefill and of a decode step, in the order of evaluation.
+    pub operators: Vec<PlacedOperator>,
+    /// Waits outside the layers, by phase.
+    pub waits: Vec<(Phase, Wait<f64>)>,
+}
+
+/// Collects operators while a candidate is evaluated.
 struct BreakdownCollector {
-    lines: Vec<OperatorLine>,
+    found: Breakdown,
+    /// Plan of the pool that runs prefill, and of the one that runs decode.
+    plans: [ParallelPlan; 2],
+    part: StepPart,
 }
 
 impl BreakdownCollector {
-    fn line(
-        &mut self,
-        place: (Phase, &str, &str),
-        layers: u64,
-        (part_of, class): (Module, Class),
-        (time, floor): (f64, f64),
-    ) {
-        let all = |seconds: f64| seconds * layers as f64 * 1e3;
-        self.lines.push(OperatorLine {
-            phase: place.0,
-            block: place.1.to_string(),
-            module: place.2.to_string(),
-            part_of,
-            layers,
-            class,
-            time_ms: all(time),
-            speed_of_light_ms: all(floor),
-        });
+    fn add(&mut self, line: OperatorLine, overlaps: bool) {
+        self.found.operators.push(PlacedOperator { part: self.part, line, overlaps });
     }
 }
 
 impl CostObserver<f64> for BreakdownCollector {
+    fn on_part(&mut self, _: Phase, part: StepPart) {
+        self.part = part;
+    }
+
     fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
         let class = match &step.task {
             Task::Communicate(_) => Class::Communication,
             Task::Compute { .. } if cost.compute_time.value() > cost.memory_time.value() => Class::Compute,
             Task::Compute { .. } => Class::Memory,
         };
-        let times = (cost.time.value(), cost.roofline_time.value());
-        let kind = (Module::of(block, &step.task), class);
-        self.line((phase, block.name, step.name), block.layers.value, kind, times);
+        let overlaps = matches!(&step.task, Task::Communicate(Collective { overlaps: true, .. }));
+        let layers = block.layers.value;
+        let all = |number: Qty<f64>| number.value() * layers as f64;
+        let (time, floor) = (cost.time.value(), cost.roofline_time.value());
+        let line = OperatorLine {
+            phase,
+            block: block.name.to_string(),
+            module: step.name.to_string(),
+            part_of: Module::of(block, &step.task),
+            layers,
+            class,
+            time_ms: all(cost.time) * 1e3,
+            speed_of_light_ms: all(cost.roofline_time) * 1e3,
+            efficiency: if time > 0.0 { floor / time } else { 0.0 },
+            flops: all(cost.flops),
+            bytes: all(cost.bytes),
+            wire_bytes: all(cost.wire),
+            shard: Shard::of(&step.task, &self.plans[phase as usize]),
+        };
+        self.add(line, overlaps);
     }
 
     fn on_idle(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<f64>) {
-        let kind = (Module::Overhead, Class::Overhead);
-        self.line((phase, "step", what), times, kind, (time.value(), 0.0));
+        let line = OperatorLine {
+            phase,
+            block: "step".to_string(),
+            module: what.to_string(),
+            part_of: Module::Overhead,
+            layers: times,
+            class: Class::Overhead,
+            time_ms: time.value() * times as f64 * 1e3,
+            speed_of_light_ms: 0.0,
+            efficiency: 0.0,
+            flops: 0.0,
+            bytes: 0.0,
+            wire_bytes: 0.0,
+            shard: None,
+        };
+        self.add(line, false);
+    }
+
+    fn on_wait(&mut self, phase: Phase, wait: &Wait<Qty<f64>>) {
+        let Wait { kind, times, time, wire } = *wait;
+        self.found.waits.push((phase, Wait { kind, times, time: time.value(), wire: wire.value() }));
     }
 }
 
-/// The breakdown of a deployment's steps.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Breakdown {
-    /// Operators of a prefill and of a decode step.
-    pub lines: Vec<OperatorLine>,
+/// The pools whose steps a breakdown shows: the first that prefills, and the first that decodes.
+pub fn shown(candidate: &Candidate) -> [&PoolPlan; 2] {
+    let first = |duty: PoolRole| candidate.pools.iter().find(|pool| pool.role == duty);
+    let whole = &candidate.pools[0];
+    match whole.role {
+        PoolRole::Aggregated => [whole, whole],
+        PoolRole::Prefill | PoolRole::Decode => {
+            [PoolRole::Prefill, PoolRole::Decode].map(|duty| first(duty).unwrap_or(whole))
+        }
+    }
 }
 
 impl Breakdown {
     /// Evaluates the candidate and records its operators; of several pools of a role, the first.
     pub fn of(problem: &Problem, candidate: &Candidate) -> Breakdown {
-        let mut collect = BreakdownCollector::default();
-        let together = candidate.pools[0].role == PoolRole::Aggregated;
-        let wanted: &[PoolRole] =
-            if together { &[PoolRole::Aggregated] } else { &[PoolRole::Prefill, PoolRole::Decode] };
-        let first = |duty: &PoolRole| candidate.pools.iter().find(|pool| pool.role == *duty).cloned();
-        let pools = wanted.iter().filter_map(first).collect();
+        let [prefill, decode] = shown(candidate);
+        let mut collect = BreakdownCollector {
+            found: Breakdown { operators: vec![], waits: vec![] },
+            plans: [prefill.plan, decode.plan],
+            part: StepPart::Host,
+        };
+        let mut pools = vec![prefill.clone()];
+        if !std::ptr::eq(prefill, decode) {
+            pools.push(decode.clone());
+        }
         Candidate { pools, ..candidate.clone() }.evaluate(&Plain, problem, &mut collect);
-        Breakdown { lines: collect.lines }
+        collect.found
+    }
+
+    /// Operators of a phase.
+    pub fn lines(&self, phase: Phase) -> impl Iterator<Item = &OperatorLine> {
+        self.operators.iter().map(|one| &one.line).filter(move |line| line.phase == phase)
+    }
+
+    /// Bytes that one device of each stage sends in a phase, transfers between stages included.
+    pub fn wire_bytes(&self, phase: Phase) -> f64 {
+        let waits = self.waits.iter().filter(|(of, _)| *of == phase);
+        let between: f64 = waits.map(|(_, wait)| wait.times as f64 * wait.wire).sum();
+        between + self.lines(phase).map(|line| line.wire_bytes).sum::<f64>()
     }
 
     /// Time of a phase by bottleneck.
     pub fn by_class(&self, phase: Phase) -> ByClass {
         let mut by = ByClass::default();
-        for line in self.lines.iter().filter(|line| line.phase == phase) {
+        for line in self.lines(phase) {
             by.seconds[line.class as usize] += line.time_ms / 1e3;
         }
         by

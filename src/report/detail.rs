@@ -6,15 +6,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{holdings, memory};
-use super::breakdown::{Breakdown, Class, OperatorLine};
+use super::breakdown::{Breakdown, Class, OperatorLine, shown};
 use super::constraint::{Constraint, constraints};
+use super::prefill_flops::prefill_flops;
 use super::result::MemoryReport;
 use crate::plan::parallel::Phase;
 use crate::quantity::datum::Grade;
 use crate::quantity::ledger::Leaf;
+use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolRole};
 use crate::search::problem::{Problem, Traffic};
+use crate::serving::instance::Instance;
+use crate::serving::iteration::{cycle, micro_batches};
+use crate::serving::step::StepTime;
+use crate::serving::utilization::{bubble, mbu, mfu, prefill_tok_s};
 use crate::spec::percentile::Percentile;
 
 /// Details of a deployment.
@@ -28,6 +34,16 @@ pub struct DeploymentDetail {
     pub percentiles: Vec<Latencies>,
     /// Constraints, and whether each binds.
     pub constraints: Vec<Constraint>,
+    /// Input tokens per second of one replica or prefill worker at its load, less those in the prefix cache.
+    pub prefill_tok_s: f64,
+    /// FLOPs of the prefill of one prompt by the unsharded model: causal attention, LM head for the last token.
+    pub prefill_flops: f64,
+    /// The same in the convention of older tools: matrix products, attention in which every query sees every key, and
+    /// norms; no LM head.
+    pub prefill_flops_noncausal_without_head: f64,
+    /// Peak memory of the deployment on one host, bytes: weights and KV cache that devices do not hold, for each device of
+    /// the host as much as for the one with most.
+    pub host_memory_peak_bytes: f64,
     /// Number of input data of the metrics, by grade.
     pub evidence: BTreeMap<Grade, u64>,
 }
@@ -63,6 +79,20 @@ pub struct PhaseTime {
     pub communication_ms: f64,
     /// Time of kernel launches and host overhead.
     pub overhead_ms: f64,
+    /// FLOPs of one device of each pipeline stage.
+    pub flops: f64,
+    /// Bytes to and from the memory of one device of each pipeline stage.
+    pub bytes: f64,
+    /// Bytes that one device of each pipeline stage sends, transfers between stages included.
+    pub wire_bytes: f64,
+    /// Model FLOPs utilisation (MFU): FLOPs over what the dense peak does in that time. With several pipeline stages, a
+    /// device counts while its stage works.
+    pub mfu: f64,
+    /// Model bandwidth utilisation (MBU): bytes over what the peak memory bandwidth moves in that time.
+    pub mbu: f64,
+    /// Share of the time in which pipeline stages wait: prompts follow each other in prefill; in decode, the
+    /// concurrent requests are divided into micro-batches.
+    pub bubble_share: f64,
     /// Every operator, in execution order.
     pub operators: Vec<OperatorLine>,
 }
@@ -105,30 +135,70 @@ fn latencies(problem: &Problem, candidate: &Candidate) -> Vec<Latencies> {
     Percentile::ALL.into_iter().filter(|_| random).map(at).collect()
 }
 
+/// A phase with its operators; `step` is its time.
+fn phase_time(
+    problem: &Problem,
+    candidate: &Candidate,
+    breakdown: &Breakdown,
+    (phase, step): (Phase, StepTime<Qty<f64>>),
+) -> PhaseTime {
+    let by = breakdown.by_class(phase);
+    let chip = &problem.formats[candidate.formats].plain().chip;
+    let sum = |of: fn(&OperatorLine) -> f64| breakdown.lines(phase).map(of).sum::<f64>();
+    let (flops, bytes) = (sum(|line| line.flops), sum(|line| line.bytes));
+    PhaseTime {
+        phase,
+        time_ms: step.total.value() * 1e3,
+        operators_ms: by.total() * 1e3,
+        compute_ms: by.of(Class::Compute) * 1e3,
+        memory_ms: by.of(Class::Memory) * 1e3,
+        communication_ms: by.of(Class::Communication) * 1e3,
+        overhead_ms: by.of(Class::Overhead) * 1e3,
+        flops,
+        bytes,
+        wire_bytes: breakdown.wire_bytes(phase),
+        mfu: mfu(Qty(flops), chip, step.total).value(),
+        mbu: mbu(Qty(bytes), chip, step.total).value(),
+        bubble_share: bubble_share(problem, candidate, phase, &step),
+        operators: breakdown.lines(phase).cloned().collect(),
+    }
+}
+
+/// Share of the time in which the pipeline stages of a phase wait.
+fn bubble_share(problem: &Problem, candidate: &Candidate, phase: Phase, step: &StepTime<Qty<f64>>) -> f64 {
+    let pool = shown(candidate)[phase as usize];
+    let stages = Qty(pool.plan.pp as f64);
+    let flying = match phase {
+        // Prompts follow each other: every stage has one.
+        Phase::Prefill => stages,
+        Phase::Decode => {
+            let lay = Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
+            micro_batches(&Plain, &lay, Qty(pool.concurrency as f64)).0
+        }
+    };
+    bubble(step, stages, flying, cycle(step, flying)).value()
+}
+
+/// Input tokens per second of one replica or prefill worker, the mean over all of them.
+fn input_rate(problem: &Problem, candidate: &Candidate, requests_per_s: Qty<f64>) -> f64 {
+    let terms = problem.terms();
+    let reading = candidate.pools.iter().filter(|pool| pool.role != PoolRole::Decode);
+    let replicas = reading.map(|pool| pool.replicas).sum::<u64>() as f64;
+    prefill_tok_s(requests_per_s, terms.isl - terms.prefix, Qty(replicas)).value()
+}
+
 /// Details of a valid candidate; `leaves` are the input data of its metrics.
 pub fn detail(problem: &Problem, candidate: &Candidate, leaves: &[Leaf]) -> DeploymentDetail {
     let evaluation = candidate.evaluate(&Plain, problem, &mut ());
     let breakdown = Breakdown::of(problem, candidate);
     let phases = [(Phase::Prefill, evaluation.prefill), (Phase::Decode, evaluation.decode)];
-    let phases: Vec<PhaseTime> = phases
-        .into_iter()
-        .map(|(phase, whole)| {
-            let by = breakdown.by_class(phase);
-            PhaseTime {
-                phase,
-                time_ms: whole.total.value() * 1e3,
-                operators_ms: by.total() * 1e3,
-                compute_ms: by.of(Class::Compute) * 1e3,
-                memory_ms: by.of(Class::Memory) * 1e3,
-                communication_ms: by.of(Class::Communication) * 1e3,
-                overhead_ms: by.of(Class::Overhead) * 1e3,
-                operators: breakdown.lines.iter().filter(|line| line.phase == phase).cloned().collect(),
-            }
-        })
-        .collect();
+    let phases: Vec<PhaseTime> =
+        phases.into_iter().map(|phase| phase_time(problem, candidate, &breakdown, phase)).collect();
     let pools = candidate.pools.iter().zip(holdings(problem, candidate));
     let mut evidence = BTreeMap::new();
     leaves.iter().for_each(|leaf| *evidence.entry(leaf.grade).or_default() += 1);
+    let prompt = prefill_flops(problem);
+    let on_host = candidate.devices().min(problem.cluster.devices_per_node);
     DeploymentDetail {
         pools: pools
             .map(|(pool, held)| PoolMemory {
@@ -140,6 +210,10 @@ pub fn detail(problem: &Problem, candidate: &Candidate, leaves: &[Leaf]) -> Depl
         constraints: constraints(problem, candidate, &phases),
         percentiles: latencies(problem, candidate),
         phases,
+        prefill_tok_s: input_rate(problem, candidate, evaluation.metrics.requests_per_s),
+        prefill_flops: prompt.flops,
+        prefill_flops_noncausal_without_head: prompt.noncausal_without_head,
+        host_memory_peak_bytes: evaluation.spilled.map_or(0.0, Qty::value) * on_host as f64,
         evidence,
     }
 }

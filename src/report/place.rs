@@ -7,6 +7,7 @@ pub mod why;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::launch::LaunchReport;
 use crate::spec::placing::PlacementScenario;
 
 /// The problem, with every default filled in.
@@ -237,8 +238,9 @@ pub struct PlacementResult {
     pub alone: Vec<(String, f64)>,
     /// Reason of infeasibility.
     pub infeasible: Option<InfeasibleReport>,
-    /// Commands that start it, if the runtime supports the placement.
-    pub commands: Vec<String>,
+    /// Its launch: commands and files; null without a placement.
+    #[serde(default)]
+    pub launch: Option<LaunchReport>,
     /// Notes.
     pub notes: Vec<String>,
 }

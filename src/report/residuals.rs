@@ -1,8 +1,9 @@
 //! Residual plot (SVG): a line of points per group, a panel per metric.
 
-use std::fmt::Write;
-
-use crate::spec::visible::visible_xml;
+use super::svg::frame::line;
+use super::svg::marks::{bar, cloud};
+use super::svg::palette::SvgTheme;
+use super::svg::{Anchor, SvgPanel, SvgPicture, side_by_side, text, text_width};
 
 /// A group of predictions, each as predicted over measured.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,78 +20,76 @@ pub struct Strip {
 const SIDE: f64 = 300.0;
 /// Height of a line.
 const LINE: f64 = 15.0;
-/// Room for the names.
-const NAMES: f64 = 330.0;
-/// Room above the lines and below.
-const EDGE: f64 = 56.0;
+/// Room above the lines.
+const TOP: f64 = 24.0;
+/// Room below the lines.
+const BOTTOM: f64 = 28.0;
 /// Room between the panels.
-const GAP: f64 = 40.0;
+const GAP: f64 = 20.0;
 /// Ratios beyond this factor are drawn at the edge.
 const WIDEST: f64 = 4.0;
 
 /// The plot of `strips` in order; `title` names the prediction method.
 pub fn residuals(title: &str, strips: &[Strip]) -> String {
-    let width = NAMES + 2.0 * SIDE + 2.0 * GAP;
-    let height = 2.0 * EDGE + LINE * strips.len() as f64;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
-         font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"10\" y=\"18\" \
-         font-size=\"13\">{}</text>\n",
-        visible_xml(title)
-    );
-    for (at, strip) in strips.iter().enumerate() {
-        let y = middle(at) + 4.0;
-        // Writing to a string cannot fail.
-        let _ = writeln!(svg, "<text x=\"10\" y=\"{y}\">{}</text>", visible_xml(&strip.name));
-    }
-    panel(&mut svg, "TPOT, predicted over measured", NAMES, strips, |strip| &strip.tpot);
-    panel(&mut svg, "TTFT, predicted over measured", NAMES + SIDE + GAP, strips, |strip| &strip.ttft);
-    svg.push_str("</svg>\n");
-    svg
-}
-
-fn middle(line: usize) -> f64 {
-    EDGE + LINE * (line as f64 + 0.5)
-}
-
-fn panel(svg: &mut String, name: &str, left: f64, strips: &[Strip], of: fn(&Strip) -> &Vec<f64>) {
-    let along = |ratio: f64| {
-        let share = ratio.clamp(1.0 / WIDEST, WIDEST).ln() / WIDEST.ln();
-        left + SIDE * (share + 1.0) / 2.0
+    let panels = [
+        names(strips),
+        panel("TPOT, predicted over measured", strips, |strip| &strip.tpot),
+        panel("TTFT, predicted over measured", strips, |strip| &strip.ttft),
+    ];
+    let picture = SvgPicture {
+        title: title.to_owned(),
+        subtitle: "a point per run; bars are medians".to_owned(),
+        panels: vec![side_by_side(&panels, 3)],
     };
-    let bottom = EDGE + LINE * strips.len() as f64;
-    let _ = writeln!(svg, "<text x=\"{left}\" y=\"38\">{name}</text>");
+    picture.svg(SvgTheme::Adaptive)
+}
+
+fn middle(at: usize) -> f64 {
+    TOP + LINE * (at as f64 + 0.5)
+}
+
+fn height(strips: &[Strip]) -> f64 {
+    TOP + LINE * strips.len() as f64 + BOTTOM
+}
+
+fn names(strips: &[Strip]) -> SvgPanel {
+    let widths = strips.iter().map(|strip| text_width(&strip.name, 11.0));
+    let named =
+        |(at, strip): (usize, &Strip)| text("value", Anchor::Start, [0.0, middle(at) + 4.0], &strip.name);
+    SvgPanel {
+        width: widths.fold(0.0, f64::max) + GAP,
+        height: height(strips),
+        body: strips.iter().enumerate().map(named).collect(),
+    }
+}
+
+/// Horizontal place of a ratio.
+fn along(ratio: f64) -> f64 {
+    let share = ratio.clamp(1.0 / WIDEST, WIDEST).ln() / WIDEST.ln();
+    GAP + SIDE * (share + 1.0) / 2.0
+}
+
+fn panel(name: &str, strips: &[Strip], of: fn(&Strip) -> &Vec<f64>) -> SvgPanel {
+    let bottom = TOP + LINE * strips.len() as f64;
+    let mut body = text("label", Anchor::Start, [GAP, 14.0], name);
     for (mark, label) in [(0.25, "1/4"), (0.5, "1/2"), (1.0, "1"), (2.0, "2"), (4.0, "4")] {
         let x = along(mark);
-        let colour = if mark == 1.0 { "#444" } else { "#ccc" };
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{x:.1}\" y1=\"{EDGE}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"{colour}\"/>\n\
-             <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
-            bottom + 16.0
-        );
+        body.push_str(&line(if mark == 1.0 { "axis" } else { "grid" }, [x, TOP], [x, bottom]));
+        body.push_str(&text("tick", Anchor::Middle, [x, bottom + 16.0], label));
     }
     for (at, strip) in strips.iter().enumerate() {
         let mut ratios = of(strip).clone();
         let y = middle(at);
         ratios.retain(|ratio| ratio.is_finite() && *ratio > 0.0);
-        for ratio in &ratios {
-            let x = along(*ratio);
-            let _ = writeln!(
-                svg,
-                "<circle cx=\"{x:.1}\" cy=\"{y}\" r=\"2\" fill=\"#0072B2\" fill-opacity=\"0.35\"/>"
-            );
-        }
+        let places: Vec<[f64; 2]> = ratios.iter().map(|ratio| [along(*ratio), y]).collect();
+        body.push_str(&cloud(0, &places, &strip.name));
         ratios.sort_by(f64::total_cmp);
         if let Some(median) = ratios.get(ratios.len() / 2) {
-            let x = along(*median) - 1.5;
-            let _ = writeln!(
-                svg,
-                "<rect x=\"{x:.1}\" y=\"{}\" width=\"3\" height=\"11\" fill=\"#D55E00\"/>",
-                y - 5.5
-            );
+            let words = format!("{}: median {median:.2}", strip.name);
+            body.push_str(&bar(1, [along(*median) - 1.5, y - 5.5], [3.0, 11.0], &words));
         }
     }
+    SvgPanel { width: SIDE + 2.0 * GAP, height: height(strips), body }
 }
 
 #[cfg(test)]
@@ -104,11 +103,12 @@ mod tests {
         let circles: Vec<&str> = svg.lines().filter(|line| line.starts_with("<circle")).collect();
         let at = |circle: &str, x: f64| assert!(circle.contains(&format!("cx=\"{x:.1}\"")), "{circle}");
         assert_eq!(circles.len(), 4);
-        at(circles[0], NAMES + SIDE / 2.0);
-        at(circles[1], NAMES + SIDE * 0.75);
-        at(circles[2], NAMES + SIDE);
-        at(circles[3], NAMES + SIDE + GAP);
+        at(circles[0], GAP + SIDE / 2.0);
+        at(circles[1], GAP + SIDE * 0.75);
+        at(circles[2], GAP + SIDE);
+        at(circles[3], GAP);
         // The median of the first panel is 2.
-        assert!(svg.contains(&format!("<rect x=\"{:.1}\" y=\"58\"", NAMES + SIDE * 0.75 - 1.5)), "{svg}");
+        let median = format!("x=\"{:.1}\" y=\"{:.1}\"", GAP + SIDE * 0.75 - 1.5, middle(0) - 5.5);
+        assert!(svg.contains(&median), "{svg}");
     }
 }

@@ -22,8 +22,9 @@ static INPUTS: &[InputColumn] = &[
     ("objective", |inputs| inputs.objective.clone()),
 ];
 
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| value.to_string())
+/// A number, or an empty cell where it is unknown; only finite numbers are written.
+pub(super) fn number(value: Option<f64>) -> String {
+    value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
 }
 
 macro_rules! degree {
@@ -72,7 +73,7 @@ static AFTER_METRICS: &[CsvColumn] = &[
 ];
 
 /// Names of the metrics' columns; an interval follows its metric.
-fn metric_names() -> Vec<String> {
+pub(super) fn metric_names() -> Vec<String> {
     let names = |(metric, _): &MetricColumn| {
         let column = metric.entry().column;
         let ends = ends(*metric).map(|_| [format!("{column}_p10"), format!("{column}_p90")]);
@@ -82,11 +83,11 @@ fn metric_names() -> Vec<String> {
 }
 
 /// Cells of the metrics' columns.
-fn metric_cells(row: &ReportedDeployment) -> Vec<String> {
+pub(super) fn metric_cells(metrics: Option<&MetricsReport>, intervals: Option<&Intervals>) -> Vec<String> {
     let cells = |(metric, value): &MetricColumn| {
-        let value = number(row.metrics.as_ref().and_then(value));
+        let value = number(metrics.and_then(value));
         let ends = ends(*metric).map(|read| {
-            let known = row.intervals.as_ref().map(read);
+            let known = intervals.map(read);
             [number(known.map(|known| known.p10)), number(known.map(|known| known.p90))]
         });
         std::iter::once(value).chain(ends.into_iter().flatten())
@@ -106,7 +107,13 @@ pub fn csv(rows: &[ReportedDeployment], inputs: &ReportInputs) -> String {
     let cells = |row: &ReportedDeployment| {
         let own =
             |columns: &[CsvColumn]| -> Vec<String> { columns.iter().map(|(_, cell)| cell(row)).collect() };
-        [problem.clone(), own(BEFORE_METRICS), metric_cells(row), own(AFTER_METRICS)].concat()
+        [
+            problem.clone(),
+            own(BEFORE_METRICS),
+            metric_cells(row.metrics.as_ref(), row.intervals.as_ref()),
+            own(AFTER_METRICS),
+        ]
+        .concat()
     };
     let names = |columns: &'static [CsvColumn]| columns.iter().map(|(name, _)| *name);
     let metrics = metric_names();

@@ -2,11 +2,13 @@
 
 use schemars::{Schema, schema_for};
 
+use super::comparison::ComparisonReport;
 use super::fleet::FleetResult;
 use super::inspect::Inspected;
 use super::recommend::Recommendation;
 use super::recommend::models::ServedModels;
 use super::result::{EstimateResult, OptimizeResult};
+use super::sweep::SweepReport;
 use super::verify::Verified;
 use crate::spec::cluster::System;
 use crate::spec::defaults::Defaults;
@@ -43,6 +45,8 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("scenario", || schema_for!(Scenario)),
     ("result", || schema_for!(OptimizeResult)),
     ("estimate", || schema_for!(EstimateResult)),
+    ("sweep", || schema_for!(SweepReport)),
+    ("comparison", || schema_for!(ComparisonReport)),
     ("recommend", || schema_for!(Recommendation)),
     ("recommend-hardware", || schema_for!(ServedModels)),
     ("fleet", || schema_for!(FleetFile)),

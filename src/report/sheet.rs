@@ -9,10 +9,15 @@ const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d
 /// numbers, negative ones too.
 pub fn cell(text: &str) -> String {
     let shown = visible(text);
-    let begun = shown.trim_start();
-    let computed = begun.starts_with(FORMULA) && begun.chars().nth(1).is_some();
+    let computed = starts_formula(&shown);
     let number = || shown.parse::<f64>().is_ok_and(f64::is_finite);
     if computed && !number() { format!("'{shown}") } else { shown.into_owned() }
+}
+
+/// Whether a spreadsheet would compute the text, if it were typed.
+pub fn starts_formula(text: &str) -> bool {
+    let begun = text.trim_start();
+    begun.starts_with(FORMULA) && begun.chars().nth(1).is_some()
 }
 
 /// Rows under a header, a line each.
@@ -20,8 +25,12 @@ pub fn csv<'a>(
     header: impl IntoIterator<Item = &'a str>,
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> String {
+    lines(std::iter::once(header.into_iter().map(str::to_owned).collect()).chain(rows))
+}
+
+/// Rows without a header, a line each.
+pub fn lines(rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
-    writer.write_record(header.into_iter().map(cell)).expect("a vector takes every record");
     for row in rows {
         writer.write_record(row.iter().map(|text| cell(text))).expect("a vector takes every record");
     }

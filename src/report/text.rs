@@ -1,6 +1,8 @@
 //! Results as text: the plan first, then its basis.
 
 pub mod alternatives;
+pub mod answer_diff;
+pub mod audit;
 pub mod basis;
 pub mod binding;
 pub mod devices;
@@ -13,7 +15,9 @@ pub mod machine;
 pub mod memory;
 pub mod metrics;
 pub mod models;
+pub mod operators;
 pub mod page;
+pub mod parallel;
 pub mod percentiles;
 pub mod place;
 pub mod ratio;
@@ -47,6 +51,7 @@ pub fn table(answer: &OptimizeResult) -> String {
         ratio::ratio(answer, best),
         memory::memory(&detail.pools),
         time::time(detail, &answer.question, best),
+        operators::operators(detail),
         binding::binding(&detail.constraints),
         why::why(answer),
         alternatives::alternatives(answer, best),
@@ -74,6 +79,7 @@ pub fn estimate(estimated: &EstimateResult) -> String {
         devices::devices(candidate, inputs, &detail.constraints),
         memory,
         time::time(detail, inputs, candidate),
+        operators::operators(detail),
         binding::binding(&detail.constraints),
         basis::assumptions(&detail.evidence, assumptions) + &basis::prices(candidate),
     ])

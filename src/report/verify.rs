@@ -10,8 +10,11 @@ pub struct Verified {
     pub holds: bool,
     /// The checks.
     pub checks: Vec<CheckResult>,
-    /// Seed of the sample.
-    pub seed: u64,
+    /// Seed of the sample; null without one.
+    pub seed: Option<u64>,
+    /// Remarks that are no faults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A check.
@@ -30,8 +33,9 @@ const LISTED: usize = 5;
 
 impl Verified {
     /// The report of `checks`.
-    pub fn of(checks: Vec<CheckResult>, seed: u64) -> Verified {
-        Verified { holds: checks.iter().all(|check| check.faults.is_empty()), checks, seed }
+    pub fn of(checks: Vec<CheckResult>, seed: impl Into<Option<u64>>) -> Verified {
+        let holds = checks.iter().all(|check| check.faults.is_empty());
+        Verified { holds, checks, seed: seed.into(), notes: vec![] }
     }
 }
 

@@ -3,49 +3,38 @@
 use super::UNCONTROLLED;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
-use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};
+use crate::launch::back::{ReadLaunch, read_launch};
 use crate::launch::manifest::{is_manifest, processes};
 use crate::launch::read::LeftoverReason;
 use crate::launch::settings::SettingValue;
+use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::{Process, commands};
 use crate::report::launch::{CommandReport, FlagChange, LaunchReport, UnreadWord};
 use crate::report::result::{EstimateResult, ReportedDeployment};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
-use crate::spec::launch::Launch;
+use crate::spec::notation::PlanText;
 use crate::spec::objective::Direction;
-use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
-use crate::store::kind::CatalogKind;
 
-impl Catalog {
-    /// Every launch with its option table.
-    ///
-    /// # Errors
-    /// A file of the catalogue is faulty.
-    pub fn launches(&self) -> Result<Vec<KnownLaunch>, Error> {
-        let ids = self.entries(CatalogKind::Launches).into_keys();
-        let both = ids.map(|id| {
-            let launch: Launch = self.load(&id)?;
-            let table: OptionTable = self.load(&launch.table)?;
-            Ok((launch, table))
-        });
-        both.collect()
-    }
+/// The processes in a text and their files: a command, a script or a manifest.
+fn read_text(text: &str) -> Result<(Vec<Process>, NamedFiles), Error> {
+    if is_manifest(text) { processes(text) } else { Ok((commands(text), NamedFiles::new())) }
 }
 
-/// The processes in a text: a command, a script or a manifest.
-fn read_text(text: &str) -> Result<Vec<Process>, Error> {
-    if is_manifest(text) { processes(text) } else { Ok(commands(text)) }
-}
-
-/// The estimate of the deployment that a command or manifest starts; fields of `given` take precedence.
+/// The estimate of the deployment that a command or manifest starts; fields of `given` take precedence. `files` are
+/// those that the command names.
 ///
 /// # Errors
 /// No command of a known runtime is in the text, the hardware is not given, or the problem is faulty.
-pub fn of_command(catalog: &Catalog, text: &str, given: &Scenario) -> Result<EstimateResult, Error> {
+pub fn of_command(
+    catalog: &Catalog,
+    text: &str,
+    files: &NamedFiles,
+    given: &Scenario,
+) -> Result<EstimateResult, Error> {
     if given.hardware.is_none() {
         let fix = "add --hardware, e.g. --hardware 8xh100";
         return Err(Error::new(
@@ -56,13 +45,14 @@ pub fn of_command(catalog: &Catalog, text: &str, given: &Scenario) -> Result<Est
         ));
     }
     let known = catalog.launches()?;
-    let launch = read_launch(&known, &read_text(text)?)?;
+    let (processes, mut named) = read_text(text)?;
+    named.extend(files.clone());
+    let launch = read_launch(&known, &processes, &named)?;
     let model = given.model.clone().or_else(|| named_model(&launch));
     let layers = model.as_deref().and_then(|model| catalog.built(model).ok());
     let layers = layers.map(|(_, graph)| graph.layer_block.len() as u64);
     let scenario = launch.scenario(given.clone(), layers)?;
-    let result =
-        estimate(catalog, &EstimateRequest { scenario: scenario.clone(), command: None }, &UNCONTROLLED)?;
+    let result = estimate(catalog, &EstimateRequest::of(scenario.clone()), &UNCONTROLLED)?;
     let (best, changes) = better(catalog, &scenario, &result)?;
     let command = CommandReport {
         runtime: launch.known.0.id.clone(),
@@ -150,20 +140,17 @@ fn better(
     let Some(aim) = optimum.question.optimize.first().copied() else { return Ok((Some(best), vec![])) };
     let value = |deployment: &ReportedDeployment| deployment.figure(aim.metric);
     let Some(now) = value(&result.candidate) else { return Ok((Some(best), vec![])) };
-    let plan = |text: &str| Some(Deployment { plan: Some(text.to_owned()), ..Deployment::default() });
-    let degrees = best.notation.split(", weights").next().unwrap_or(&best.notation);
-    let free_of_load = without_load(degrees);
     let variants = [
         Scenario { weight_format: Some(best.weight_format.clone()), ..scenario.clone() },
         Scenario { kv_format: Some(best.kv_format.clone()), ..scenario.clone() },
-        Scenario { deployment: plan(&free_of_load), ..scenario.clone() },
+        Scenario { deployment: degrees_only(&best.notation), ..scenario.clone() },
         Scenario { max_num_batched_tokens: None, ..scenario.clone() },
         Scenario { max_num_seqs: None, ..scenario.clone() },
         Scenario { gpu_memory_utilization: None, ..scenario.clone() },
     ];
     let mut changes = Vec::new();
     for variant in variants.into_iter().filter(|variant| variant != scenario) {
-        let request = EstimateRequest { scenario: variant, command: None };
+        let request = EstimateRequest::of(variant);
         let Ok(changed) = estimate(catalog, &request, &UNCONTROLLED) else { continue };
         let Some(then) = value(&changed.candidate) else { continue };
         let gains = if aim.direction == Direction::Maximize { then > now } else { then < now };
@@ -176,14 +163,11 @@ fn better(
     Ok((Some(best), changes))
 }
 
-/// A plan without the concurrency of its pools, which follows from the traffic.
-fn without_load(plan: &str) -> String {
-    plan.split(' ')
-        .filter(|word| !word.starts_with('@'))
-        .map(|word| word.to_owned())
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace(" ,", ",")
+/// A plan without its formats and without the concurrency of its pools, which follows from the traffic.
+fn degrees_only(notation: &str) -> Option<Deployment> {
+    let mut plan = PlanText { weights: None, kv: None, ..notation.parse().ok()? };
+    plan.pools.iter_mut().for_each(|pool| pool.concurrency = None);
+    Some(Deployment { plan: Some(plan.to_string()), ..Deployment::default() })
 }
 
 /// The options that one launch has and the other has not.

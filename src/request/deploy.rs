@@ -31,7 +31,7 @@ pub fn deploy(
 ) -> Result<LaunchReport, Error> {
     let scenario = request.scenario.clone();
     let launch = if scenario.deployment.as_ref().is_some_and(Deployment::is_stated) {
-        estimate(catalog, &EstimateRequest { scenario, command: None }, control)?.launch
+        estimate(catalog, &EstimateRequest::of(scenario), control)?.launch
     } else {
         let request = OptimizeRequest { scenario, max_front_points: Some(0), ..OptimizeRequest::default() };
         optimize(catalog, &request, control)?.launch

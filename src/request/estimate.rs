@@ -9,6 +9,7 @@ use super::build_candidate::candidate;
 use super::command::of_command;
 use super::inputs::report_inputs;
 use super::launch::launch;
+use crate::launch::settings_file::NamedFiles;
 use crate::report::answer::estimate_result;
 use crate::report::result::EstimateResult;
 use crate::spec::deployment::Deployment;
@@ -29,6 +30,16 @@ pub struct EstimateRequest {
     /// A launch command, a script or a manifest that starts the deployment; fields of the scenario take precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Settings files that the command names, by name without folders: their text.
+    #[serde(skip_serializing_if = "NamedFiles::is_empty")]
+    pub command_files: NamedFiles,
+}
+
+impl EstimateRequest {
+    /// The request for a scenario.
+    pub fn of(scenario: Scenario) -> EstimateRequest {
+        EstimateRequest { scenario, ..EstimateRequest::default() }
+    }
 }
 
 /// Evaluates the deployment.
@@ -41,7 +52,7 @@ pub fn estimate(
     _control: &RequestControl,
 ) -> Result<EstimateResult, Error> {
     if let Some(command) = &request.command {
-        return of_command(catalog, command, &request.scenario);
+        return of_command(catalog, command, &request.command_files, &request.scenario);
     }
     let (resolved, plan) = with_plan(catalog, &request.scenario)?;
     let problem = resolved.problem()?;
@@ -58,13 +69,25 @@ pub fn estimate(
 /// # Errors
 /// The problem or the plan is faulty.
 pub fn with_plan(catalog: &Catalog, scenario: &Scenario) -> Result<(ResolvedScenario, PlanText), Error> {
-    let resolved = ResolvedScenario::resolve(catalog, scenario)?;
-    let plan = resolved.deployment.clone().unwrap_or_default().text()?;
+    with_plan_of(scenario, |scenario| ResolvedScenario::resolve(catalog, scenario))
+}
+
+/// The same with another way to resolve a scenario, whose deployment it may ignore.
+///
+/// # Errors
+/// The problem or the plan is faulty.
+pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
+    scenario: &Scenario,
+    resolve: impl Fn(&Scenario) -> Result<R, Error>,
+) -> Result<(R, PlanText), Error> {
+    let found = resolve(scenario)?;
+    let resolved = found.as_ref();
+    let plan = scenario.deployment.clone().unwrap_or_default().text()?;
     let of = |id: &Option<String>, known: &[FormatOption]| {
         id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
     };
     if of(&plan.weights, &resolved.weight_formats) && of(&plan.kv, &resolved.kv_formats) {
-        return Ok((resolved, plan));
+        return Ok((found, plan));
     }
     let named = |key: &str, stated: &Option<String>, named: &Option<String>| match (stated, named) {
         (Some(stated), Some(named)) if stated != named && stated != "any" => {
@@ -78,13 +101,14 @@ pub fn with_plan(catalog: &Catalog, scenario: &Scenario) -> Result<(ResolvedScen
         kv_format: named("kv-format", &scenario.kv_format, &plan.kv)?,
         ..scenario.clone()
     };
-    let resolved = ResolvedScenario::resolve(catalog, &scenario)?;
+    let found = resolve(&scenario)?;
+    let resolved = found.as_ref();
     // A format may have several names.
     let id = |named: &Option<String>, known: &[FormatOption]| {
         named.as_ref().and(known.first()).map(|choice| choice.format.id.clone())
     };
     let (weights, kv) = (id(&plan.weights, &resolved.weight_formats), id(&plan.kv, &resolved.kv_formats));
-    Ok((resolved, PlanText { weights, kv, ..plan }))
+    Ok((found, PlanText { weights, kv, ..plan }))
 }
 
 /// The scenario of a saved result or a deployment in JSON; fields of `scenario` and `deployment` take precedence.

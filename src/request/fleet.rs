@@ -91,7 +91,7 @@ pub fn launches(catalog: &Catalog, result: &FleetResult) -> Result<Vec<LaunchRep
             deployment: Some(Deployment { plan: Some(systems.notation.clone()), ..Deployment::default() }),
             ..result.scenario.clone()
         };
-        let request = EstimateRequest { scenario, command: None };
+        let request = EstimateRequest::of(scenario);
         Ok(estimate(catalog, &request, &UNCONTROLLED)?.launch.unwrap_or_default())
     };
     result.systems.iter().enumerate().map(launch).collect()

@@ -5,12 +5,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RequestControl;
+use super::build_candidate::candidate;
+use super::estimate::with_plan;
 use crate::graph::inspect::Inspection;
 use crate::graph::model::ModelGraph;
 use crate::report::inspect::Inspected;
 use crate::report::inspect::compare::Comparison;
 use crate::report::inspect::total::Reconciliation;
+use crate::report::parallel::{ParallelGraph, parallel_graph};
+use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
 /// A request of `inspect`.
@@ -21,8 +26,14 @@ pub struct InspectRequest {
     pub model: String,
     /// Another model, or another revision, to compare it with.
     pub compared_with: Option<String>,
-    /// Overrides of keys of config.json, as `KEY=VALUE`.
+    /// Overrides of keys of config.json, as `model.KEY=VALUE`.
     pub overrides: Vec<String>,
+    /// Hardware on which to show the parallelised model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
+    /// The deployment on that hardware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<Deployment>,
 }
 
 /// A report of `inspect`.
@@ -33,6 +44,8 @@ pub enum InspectReport {
     Model(Box<Inspected>),
     /// Differences between two models.
     Comparison(Comparison),
+    /// The parallelised model on given hardware.
+    Parallel(ParallelGraph),
 }
 
 /// Reports the structure of a model, or the differences of two.
@@ -44,6 +57,13 @@ pub fn inspect(
     request: &InspectRequest,
     _control: &RequestControl,
 ) -> Result<InspectReport, Error> {
+    if request.hardware.is_none() && request.deployment.is_some() {
+        let fix = "add --hardware, e.g. --hardware 8xh100";
+        return Err(Error::new("hardware", "a deployment without hardware", "the hardware of it", fix));
+    }
+    if let Some(hardware) = &request.hardware {
+        return parallelised(catalog, request, hardware).map(InspectReport::Parallel);
+    }
     let one = inspected(catalog, &request.model, &request.overrides)?;
     Ok(match &request.compared_with {
         None => InspectReport::Model(Box::new(one)),
@@ -54,15 +74,30 @@ pub fn inspect(
     })
 }
 
+/// The parallelised model of a request.
+fn parallelised(catalog: &Catalog, request: &InspectRequest, hardware: &str) -> Result<ParallelGraph, Error> {
+    let scenario = Scenario {
+        model: Some(request.model.clone()),
+        hardware: Some(hardware.to_owned()),
+        set: (!request.overrides.is_empty()).then(|| request.overrides.clone()),
+        deployment: request.deployment.clone(),
+        ..Scenario::default()
+    };
+    let (resolved, plan) = with_plan(catalog, &scenario)?;
+    let problem = resolved.problem()?;
+    Ok(parallel_graph(&problem, &candidate(&problem, &plan)?, request.model.clone()))
+}
+
 /// The structure of the model that `name` refers to.
 fn inspected(catalog: &Catalog, name: &str, overrides: &[String]) -> Result<Inspected, Error> {
     let model = catalog.model(name)?;
     let in_file = |fault: Error| fault.in_file(&model.source);
     let (mut config, mut keys) = (model.config.clone(), vec![]);
     for stated in overrides {
-        let Some((key, value)) = stated.split_once('=') else {
-            let fix = "write e.g. --override sliding_window=4096";
-            return Err(Error::new("override", stated.as_str(), "KEY=VALUE", fix));
+        // The path as in a scenario, or the key alone.
+        let Some((key, value)) = stated.strip_prefix("model.").unwrap_or(stated).split_once('=') else {
+            let fix = "write e.g. --set model.sliding_window=4096";
+            return Err(Error::new("set", stated.as_str(), "model.KEY=VALUE", fix));
         };
         // Values that are not JSON are texts.
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));

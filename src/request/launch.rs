@@ -12,29 +12,11 @@ use crate::search::candidate::Candidate;
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::error::Error;
 use crate::spec::launch::Launch;
-use crate::spec::option_table::OptionTable;
+use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
-use crate::store::kind::CatalogKind;
 use crate::store::resolved_scenario::ResolvedScenario;
-
-impl Catalog {
-    /// The launch of a runtime with its option table; `None` where the catalogue has none.
-    ///
-    /// # Errors
-    /// A file of the catalogue is faulty.
-    pub fn launch_of(&self, runtime: &str) -> Result<Option<(Launch, OptionTable)>, Error> {
-        for id in self.entries(CatalogKind::Launches).into_keys() {
-            let launch: Launch = self.load(&id)?;
-            if launch.runtimes.iter().any(|known| known == runtime) {
-                let table = self.load(&launch.table)?;
-                return Ok(Some((launch, table)));
-            }
-        }
-        Ok(None)
-    }
-}
 
 /// The launch of a candidate, which is reported as `reported`.
 ///
@@ -47,37 +29,52 @@ pub fn launch(
     scenario: &Scenario,
 ) -> Result<LaunchReport, Error> {
     let runtime = &resolved.runtime;
-    let Some((launch, table)) = catalog.launch_of(&runtime.id)? else {
-        return Ok(LaunchReport {
-            runtime: runtime.id.clone(),
-            unsupported: vec![format!(
-                "launch files of {}: its options are not in the catalogue",
-                runtime.name
-            )],
-            ..LaunchReport::default()
-        });
-    };
+    let Some((launch, table)) = catalog.launch_of(&runtime.id)? else { return Ok(unlisted(runtime)) };
     let model = model(resolved, problem, candidate, &launch);
     let deployed = Deployed::new((&launch, &table), problem, candidate, &model);
+    let case = reported.metrics.is_some().then(|| {
+        let case = case((resolved, problem), (candidate, reported), (scenario, &deployed));
+        Case { model_id: model.id.clone(), ..case }
+    });
+    let mut report = launch_report(&runtime.id, &deployed, case.as_ref())?;
+    if scenario.set.is_some() {
+        let note = "--set changes the prediction, not the model or the machine that is launched";
+        report.notes.push(note.to_owned());
+    }
+    Ok(report)
+}
+
+/// The report of a runtime without a launch.
+pub(super) fn unlisted(runtime: &Runtime) -> LaunchReport {
+    let what = format!("launch files of {}: its options are not in the catalogue", runtime.name);
+    LaunchReport { runtime: runtime.id.clone(), unsupported: vec![what], ..LaunchReport::default() }
+}
+
+/// The launch of processes, with the files of a case that can run.
+///
+/// # Errors
+/// A template of the catalogue is faulty.
+pub(super) fn launch_report(
+    runtime: &str,
+    deployed: &Deployed,
+    case: Option<&Case>,
+) -> Result<LaunchReport, Error> {
     let unsupported = deployed.missing();
-    let workers = deployed.workers.iter().map(|worker| reported_worker(&deployed, worker)).collect();
-    let files = match unsupported.is_empty() && reported.metrics.is_some() {
-        true => {
-            let case = case((resolved, problem), (candidate, reported), (scenario, &deployed));
-            files(&deployed, &Case { model_id: model.id.clone(), ..case })?
-        }
-        false => vec![],
+    let workers = deployed.workers.iter().map(|worker| reported_worker(deployed, worker)).collect();
+    let files = match case.filter(|_| unsupported.is_empty()) {
+        Some(case) => files(deployed, case)?,
+        None => vec![],
     };
     let router = files.iter().find(|file| file.path == "router.sh");
     let router = router.and_then(|file| file.text.lines().last());
     Ok(LaunchReport {
-        runtime: runtime.id.clone(),
-        runtime_version: table.version.clone(),
+        runtime: runtime.to_owned(),
+        runtime_version: deployed.table.version.clone(),
         image: deployed.image.map(|image| image.image.clone()),
         workers,
         router: router.map(|line| line.trim_start_matches("exec ").to_owned()),
         unsupported,
-        notes: notes(runtime.id.as_str(), &launch, &deployed),
+        notes: notes(runtime, deployed),
         files,
     })
 }
@@ -154,6 +151,8 @@ fn case(
         predicted: predicted(reported),
         ngl: settings.and_then(|settings| settings.word(Setting::GpuLayers)).map(str::to_owned),
         ncmoe: hosted.and_then(|settings| settings.count(Setting::HostExperts)),
+        device_order: String::new(),
+        remote_order: String::new(),
     }
 }
 
@@ -175,8 +174,8 @@ fn predicted(reported: &ReportedDeployment) -> Vec<String> {
 }
 
 /// Remarks for the person who launches.
-fn notes(runtime: &str, launch: &Launch, deployed: &Deployed) -> Vec<String> {
-    let mut notes = Vec::new();
+fn notes(runtime: &str, deployed: &Deployed) -> Vec<String> {
+    let (mut notes, launch) = (Vec::new(), deployed.launch);
     if runtime != launch.id {
         let of = &launch.id;
         notes.push(format!(
@@ -186,6 +185,12 @@ fn notes(runtime: &str, launch: &Launch, deployed: &Deployed) -> Vec<String> {
     }
     if deployed.workers.iter().any(|worker| worker.hosts > 1) {
         notes.push("replicas run on several hosts: the scripts need HOST_RANK and FIRST_HOST".to_owned());
+    }
+    if deployed.remote.is_some() {
+        notes.push("the rpc processes on further hosts start first: RPC_SERVERS lists them".to_owned());
+    }
+    if launch.request.is_some() {
+        notes.push("place.sh places the model by a request, when the nodes run".to_owned());
     }
     notes
 }

@@ -1,5 +1,6 @@
 //! `place`: assigns layers to heterogeneous devices, provably optimal.
 
+mod launch;
 mod relax;
 pub mod solve;
 

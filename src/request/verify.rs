@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RequestControl;
+use super::bundle::{changed_files, is_bundle, read_bundle, verify_bundle};
 use crate::report::verify::{CheckResult, Verified};
 use crate::spec::error::Error;
 use crate::spec::limits::{SAMPLE, SEED};
@@ -31,7 +32,7 @@ pub const DEFAULT_SEED: u64 = 1;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VerifyRequest {
-    /// The saved result of `optimize`, `place`, `fleet` or `recommend`.
+    /// The saved result of `optimize`, `place`, `fleet` or `recommend`, or a bundle.
     pub result: Value,
     /// Number of random deployments.
     #[serde(default = "sample")]
@@ -101,8 +102,16 @@ fn no_problem() -> Error {
 pub fn verify(
     catalog: &Catalog,
     request: &VerifyRequest,
-    _control: &RequestControl,
+    control: &RequestControl,
 ) -> Result<Verified, Error> {
+    if is_bundle(&request.result) {
+        let bundle = read_bundle(&request.result)?;
+        let notes = match &changed_files(catalog, &bundle)[..] {
+            [] => vec![],
+            changed => vec![format!("this catalogue has other texts of {}", changed.join(", "))],
+        };
+        return Ok(Verified { notes, ..verify_bundle(&bundle, control)? });
+    }
     SAMPLE.check_whole("sample", request.sample)?;
     SEED.check_whole("seed", request.seed)?;
     let sample = RandomSample { count: request.sample, seed: request.seed };

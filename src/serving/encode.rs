@@ -3,6 +3,7 @@
 //! Excludes image decoding and resizing, which run on the host.
 
 use super::step::{CostObserver, LayerTime, layer};
+use super::step_part::StepPart;
 use crate::cost::batch::Batch;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
@@ -18,6 +19,7 @@ pub(super) fn encode<R: Reading>(
     machine: &Machine<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> LayerTime<Qty<R::N>> {
+    watch.on_part(Phase::Prefill, StepPart::Images);
     let one = Qty::from(1.0);
     let pieces = read.count(encoder.images) * read.count(encoder.crops);
     let nothing = Qty::literal(0.0 * SECOND);

@@ -8,7 +8,7 @@ use std::fmt;
 use super::admission::{admitted, residency};
 use super::economy::{tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total};
 use super::instance::Instance;
-use super::iteration::{DecodeLoad, decode, offloaded, spill};
+use super::iteration::{DecodeLoad, decode, observe_host_reads, offloaded, spill};
 use super::metrics::{
     Metrics, context_of_pools, devices_of, devices_of_pools, e2e, in_flight, per_device, per_user,
     request_rate, watts_of_pools,
@@ -178,6 +178,7 @@ pub fn pool_metrics<R: Reading>(
     let prompt = read.within(format_args!("{}", Phase::Prefill.name()), || {
         let streamed = spilled.filter(|_| load.offload != OffloadTarget::Kv);
         let prompt = offloaded(read, instance, pool.prompt, terms, streamed);
+        observe_host_reads((Phase::Prefill, instance), terms, streamed, watch);
         StepTime { total: prompt.total.result(), ..prompt }
     });
     let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));

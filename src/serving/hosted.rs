@@ -56,15 +56,15 @@ impl<N: Num> HostedLayer<'_, Qty<N>> {
         watch: &mut impl CostObserver<N>,
     ) -> LayerTime<Qty<N>> {
         let streams = self.host.prompt.contains(&PromptWay::Stream)
-            && self.batch.tokens.value() >= self.host.path.stream_from.value();
+            && !self.host.path.stream_from.exceeds(self.batch.tokens);
         let computes = self.phase == Phase::Decode || self.host.prompt.contains(&PromptWay::Compute);
         let ways =
             [(computes || !streams).then_some(PromptWay::Compute), streams.then_some(PromptWay::Stream)];
         let rated = ways.into_iter().flatten().map(|way| {
             let one = read.within(format_args!("host_ways"), || self.way(read, way, &mut ()));
-            (way, one.time.value())
+            (way, one.time)
         });
-        let fastest = rated.min_by(|a, b| a.1.total_cmp(&b.1));
+        let fastest = rated.reduce(|best, next| if best.1.exceeds(next.1) { next } else { best });
         let (way, _) = fastest.expect("one way at least");
         read.within(format_args!("host"), || {
             let found = self.way(read, way, watch);

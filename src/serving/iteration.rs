@@ -3,6 +3,7 @@
 use super::instance::Instance;
 use super::speculative::{accepted, checked, guessing, reading};
 use super::step::{CostObserver, StepTime, batch, step};
+use super::step_part::{Wait, WaitKind};
 use super::terms::{OffloadTarget, WorkloadTerms};
 use crate::cost::batch::Batch;
 use crate::cost::experts::Experts;
@@ -29,6 +30,8 @@ pub fn prefill<R: Reading>(
         let one = step(read, instance, Phase::Prefill, &load, machine, watch);
         let chunks = (load.new_tokens / machine.chip.max_batched_tokens).ceil();
         let waits = ((chunks - 1.0) * machine.chip.host_per_step).is(&CHUNKS);
+        let wire = Qty::literal(0.0 * BYTE);
+        watch.on_wait(Phase::Prefill, &Wait { kind: WaitKind::Chunks, times: 1, time: waits, wire });
         let prompt = StepTime {
             total: (one.total + waits).is(&PREFILL),
             slowest: (one.slowest + waits).is(&PREFILL_STAGE),
@@ -53,7 +56,7 @@ pub(super) fn prompt_batch<R: Reading>(
 }
 
 /// Requests of one attention rank at `concurrency`: micro-batches, and sequences per micro-batch.
-fn micro_batches<R: Reading>(
+pub fn micro_batches<R: Reading>(
     read: &R,
     instance: &Instance,
     concurrency: Qty<R::N>,
@@ -63,6 +66,11 @@ fn micro_batches<R: Reading>(
     let rank = (concurrency / ranks).ceil().max(Qty::from(1.0)).is(&PER_RANK);
     let flying = stages.min(rank).is(&MICRO_BATCHES);
     (flying, (rank / flying).ceil().is(&SEQUENCES))
+}
+
+/// Time of a decode cycle with `micro_batches` micro-batches, each of which takes `step`.
+pub fn cycle<N: Num>(step: &StepTime<Qty<N>>, micro_batches: Qty<N>) -> Qty<N> {
+    step.total.max(micro_batches * step.slowest).is(&CYCLE)
 }
 
 /// The load of a decode step.
@@ -110,6 +118,7 @@ pub(super) fn decode<R: Reading>(
             (spilled, _) => spilled,
         };
         let one = offloaded(read, instance, one, terms, streamed);
+        observe_host_reads((Phase::Decode, instance), terms, streamed, watch);
         let (one, yields) = match (&instance.draft, terms.acceptance) {
             (Some(ahead), Some(acceptance)) => {
                 let one = guessing(read, one, ahead, machine, terms, each, watch);
@@ -117,7 +126,7 @@ pub(super) fn decode<R: Reading>(
             }
             _ => (one, None),
         };
-        let cycle = one.total.max(flying * one.slowest).is(&CYCLE).result();
+        let cycle = cycle(&one, flying).result();
         let sequences = flying * each;
         DecodeStep { step: one, cycle, tokens_per_step: yields, sequences, micro_batches: flying }
     })
@@ -154,8 +163,7 @@ pub fn offloaded<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
     spilled: Option<Qty<R::N>>,
 ) -> StepTime<Qty<R::N>> {
-    let (Some(spilled), Some(link)) = (spilled, terms.host_link) else { return step };
-    let streaming = (spilled / link).is(&STREAMING);
+    let Some(streaming) = host_read(terms, spilled) else { return step };
     let stages = read.count(Count::plan("pp", instance.plan.pp));
     StepTime {
         total: (step.total + stages * streaming).is(&STREAMED_STEP),
@@ -164,16 +172,33 @@ pub fn offloaded<R: Reading>(
     }
 }
 
+/// Time in which a device reads `spilled` bytes over the host link.
+fn host_read<N: Num>(terms: &WorkloadTerms<Qty<N>>, spilled: Option<Qty<N>>) -> Option<Qty<N>> {
+    spilled.zip(terms.host_link).map(|(spilled, link)| (spilled / link).is(&STREAMING))
+}
+
+/// Shows the observer what [`offloaded`] adds to each stage.
+pub(super) fn observe_host_reads<N: Num>(
+    (phase, instance): (Phase, &Instance),
+    terms: &WorkloadTerms<Qty<N>>,
+    spilled: Option<Qty<N>>,
+    watch: &mut impl CostObserver<N>,
+) {
+    if let Some(time) = host_read(terms, spilled) {
+        let wire = Qty::literal(0.0 * BYTE);
+        watch.on_wait(phase, &Wait { kind: WaitKind::HostRead, times: instance.plan.pp, time, wire });
+    }
+}
+
 /// Bytes that exceed the memory of each device.
 ///
-/// On plain values, memory is checked here. The caller reads from `Footprint` whether it fits.
+/// Whether any do is decided here. The caller reads from `Footprint` whether it fits.
 pub(super) fn spill<T: Num>(held: &Footprint<Qty<T>>, offload: OffloadTarget) -> Option<Qty<T>> {
-    let over = held.total.value() > held.usable.value();
     let streamed = match offload {
         OffloadTarget::Nothing | OffloadTarget::Host(_) => false,
         OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => true,
     };
-    (streamed && over).then(|| (held.total - held.usable).is(&SPILLED))
+    (streamed && held.total.exceeds(held.usable)).then(|| (held.total - held.usable).is(&SPILLED))
 }
 
 crate::formulas! {

@@ -204,7 +204,7 @@ fn images<R: Reading>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<
 
 /// Memory of the fullest device.
 ///
-/// The fullest stage is selected on plain values; the memory of each stage is traced.
+/// The memory of each stage is traced, and so are the comparisons that select the fullest.
 pub fn fullest<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -219,7 +219,7 @@ pub fn fullest<R: Reading>(
     read.within(format_args!("{}/memory", phase.name()), || {
         let all = instance.kinds.iter().map(on_device);
         let all = all.map(|stage| stage_footprint(read, instance, phase, &stage, load, machine));
-        let fullest = all.max_by(|a, b| a.total.value().total_cmp(&b.total.value()));
+        let fullest = all.reduce(|most, next| if most.total.exceeds(next.total) { most } else { next });
         let fullest = fullest.expect("a stage at least");
         Footprint { total: fullest.total.result(), ..fullest }
     })

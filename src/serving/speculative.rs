@@ -5,6 +5,7 @@
 use super::instance::{DraftInstance, Instance};
 use super::iteration::{decode_batch, prompt_batch};
 use super::step::{CostObserver, StepTime, pass};
+use super::step_part::StepPart;
 use super::terms::WorkloadTerms;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
@@ -43,6 +44,7 @@ pub(super) fn guessing<R: Reading>(
     let one = read.within(format_args!("draft"), || {
         pass(read, &ahead.instance, Phase::Decode, &load, machine, &mut ())
     });
+    watch.on_part(Phase::Decode, StepPart::Draft);
     watch.on_idle(Phase::Decode, "draft", ahead.tokens, one.total);
     let times = read.count(Count::plan("guessed_tokens", ahead.tokens));
     let with = |step: Qty<R::N>, draft: Qty<R::N>| (step + times * draft).is(&GUESSED);
@@ -67,6 +69,7 @@ pub(super) fn reading<R: Reading>(
     let one = read.within(format_args!("draft"), || {
         pass(read, &ahead.instance, Phase::Prefill, &load, machine, &mut ())
     });
+    watch.on_part(Phase::Prefill, StepPart::Draft);
     watch.on_idle(Phase::Prefill, "draft", 1, one.total);
     let with = |prompt: Qty<R::N>, draft: Qty<R::N>| (prompt + draft).is(&READ_TWICE);
     StepTime {

@@ -3,14 +3,16 @@
 use super::encode::encode;
 use super::hosted::{HostedLayer, away, counted};
 use super::instance::Instance;
+use super::step_part::{StepPart, Wait, WaitKind};
 use crate::cost::batch::Batch;
+use crate::cost::collective::CollectiveCost;
 use crate::cost::machine::Machine;
 use crate::cost::roofline::Cost;
 use crate::cost::task::price;
 use crate::graph::operator::Operator;
 use crate::plan::collective::Collective;
 use crate::plan::parallel::Phase;
-use crate::plan::shard::{ShardedBlock, Task, TaskStep};
+use crate::plan::shard::{ShardedBlock, ShardedModel, Task, TaskStep};
 use crate::quantity::count::Count;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
@@ -18,6 +20,12 @@ use crate::quantity::unit::SECOND;
 
 /// Observes the costs of a step.
 pub trait CostObserver<N> {
+    /// Announces the part to which the next observations belong.
+    #[inline(always)]
+    fn on_part(&mut self, _phase: Phase, _part: StepPart) {}
+    /// A wait outside the layers.
+    #[inline(always)]
+    fn on_wait(&mut self, _phase: Phase, _wait: &Wait<Qty<N>>) {}
     /// `step` of `block` takes this cost in one layer; the block represents this many layers.
     fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>);
     /// A wait of `time`, repeated `times` times, because of `what`.
@@ -163,6 +171,7 @@ pub fn step<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let pass = pass(read, instance, phase, batch, machine, watch);
+    watch.on_part(phase, StepPart::Host);
     let host = (machine.chip.host_per_step + batch.sequences * machine.chip.host_per_sequence).is(&HOST);
     watch.on_idle(phase, "host", 1, host);
     let (total, slowest) = (host + pass.total, host + pass.slowest);
@@ -181,18 +190,16 @@ pub fn pass<R: Reading>(
     let model = instance.sharded(phase);
     // All draft tokens are verified, so the head processes all of them.
     let seen = if phase == Phase::Decode && instance.draft.is_some() { *batch } else { batch.last_token() };
+    watch.on_part(phase, StepPart::Embedding);
     let embedding = layer(read, &model.embedding, phase, batch, machine, false, watch);
+    watch.on_part(phase, StepPart::Head);
     let head = layer(read, &model.head, phase, &seen, machine, false, watch);
     let images = model.encoder.as_ref().filter(|_| phase == Phase::Prefill);
     let images = images.map(|encoder| encode(read, encoder, machine, watch));
     let blocks: Vec<_> = (0..model.blocks.len())
         .map(|at| places(read, instance, at, (phase, batch), machine, watch))
         .collect();
-    let handover = model.handover.as_ref().map(|collective| {
-        read.within(format_args!("handover"), || {
-            crate::cost::collective::cost(read, collective, batch, machine).0.result()
-        })
-    });
+    let handover = handover(read, model, batch, machine, watch);
     let (mut total, mut slowest): (Option<Qty<R::N>>, Option<Qty<R::N>>) = (None, None);
     for (number, kind) in instance.kinds.iter().enumerate() {
         let stage = read.within(format_args!("stage{number}"), || {
@@ -233,6 +240,24 @@ pub fn pass<R: Reading>(
     }
 }
 
+/// Time of the transfer to the next pipeline stage, if there are several.
+fn handover<R: Reading>(
+    read: &R,
+    model: &ShardedModel,
+    batch: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    watch: &mut impl CostObserver<R::N>,
+) -> Option<Qty<R::N>> {
+    let collective = model.handover.as_ref()?;
+    let cost = read.within(format_args!("handover"), || {
+        let cost = crate::cost::collective::cost(read, collective, batch, machine);
+        CollectiveCost { time: cost.time.result(), ..cost }
+    });
+    let (kind, times) = (WaitKind::Handover, model.plan.pp.saturating_sub(1));
+    watch.on_wait(model.phase, &Wait { kind, times, time: cost.time, wire: cost.wire });
+    Some(cost.time)
+}
+
 /// One layer of a block where it lies: on the device, or with a part in host memory.
 struct Places<T> {
     here: Count,
@@ -255,11 +280,14 @@ fn places<R: Reading>(
     let (Some(tensors), Some(host), away @ 1..) =
         (instance.hosted, machine.host.as_deref(), away(&instance.kinds, at))
     else {
+        watch.on_part(phase, StepPart::Layer { block: at, hosted: false });
         let device = Some(layer(read, block, phase, batch, machine, true, watch));
         return Places { here: block.layers, device, away: nowhere, hosted: None };
     };
     let (rest, there) = (counted(block, block.layers.value - away), counted(block, away));
+    watch.on_part(phase, StepPart::Layer { block: at, hosted: false });
     let device = (rest.layers.value > 0).then(|| layer(read, &rest, phase, batch, machine, true, watch));
+    watch.on_part(phase, StepPart::Layer { block: at, hosted: true });
     let hosted = HostedLayer { tensors, model, block: &there, phase, batch, machine, host };
     let hosted = Some(hosted.time(read, watch));
     Places { here: rest.layers, device, away: there.layers, hosted }

@@ -26,6 +26,16 @@ pub struct Launch {
     pub other_programs: Vec<Vec<String>>,
     /// The file in which it takes a model, where this is none of a hub's checkpoints.
     pub model_file: Option<ModelPath>,
+    /// The names of devices as it takes them in an order, in words.
+    pub devices: Option<String>,
+    /// Id of the launch of the process that lends it the devices of a further host.
+    pub remote: Option<String>,
+    /// The program that starts the process on all hosts of a group.
+    pub starter: Option<GroupStarter>,
+    /// The request that places a model on running processes, where those of all hosts find each other.
+    pub request: Option<PlacingRequest>,
+    /// Source of the program, its port and its path.
+    pub source: String,
     /// Port that it listens on by default.
     pub port: u16,
     /// Path that answers when the server is ready.
@@ -39,6 +49,9 @@ pub struct Launch {
     pub disaggregated_router: Option<Router>,
     /// Module with which Dynamo starts the runtime, and the flags that it takes itself.
     pub dynamo: Option<DynamoWorker>,
+    /// Whether a settings file takes precedence over the command's own options.
+    #[serde(default)]
+    pub file_overrides: bool,
     /// Image of llm-d's sidecar, where llm-d serves the runtime.
     pub llm_d_sidecar: Option<String>,
     /// Benchmark commands that pose the problem to the running server, as templates.
@@ -56,6 +69,34 @@ pub struct ModelPath {
     pub hint: String,
     /// Whether it is one file, not a folder.
     pub one_file: bool,
+}
+
+/// A script that places a model on running processes by a request. Its template sees `model_id`, `model_hint`, `port`,
+/// and the settings whose place is the request, in `request`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlacingRequest {
+    /// Template of the script after its head.
+    pub script: String,
+    /// Source.
+    pub source: String,
+}
+
+/// A program that starts a command on all hosts of a group.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupStarter {
+    /// Its words before the file that lists the hosts.
+    pub program: Vec<String>,
+    /// Its words between that file and the command.
+    pub before_command: Vec<String>,
+    /// The file, in words.
+    pub file: String,
+    /// Whether the first host has the last layers.
+    #[serde(default)]
+    pub last_first: bool,
+    /// Source.
+    pub source: String,
 }
 
 /// A router. Its templates see `host`, `port`, and the URLs `servers`, or `prefill` and `decode`, as shell words.
@@ -100,6 +141,9 @@ pub struct DynamoWorker {
 pub struct Benchmark {
     /// Its program.
     pub name: String,
+    /// Whether it loads the model itself and does not measure the running server.
+    #[serde(default)]
+    pub loads_model: bool,
     /// Template of the command.
     pub command: String,
     /// Source.
@@ -165,6 +209,10 @@ pub enum OptionPlace {
     Environment(String),
     /// A key in the runtime's own YAML file, as a dotted path.
     Yaml(String),
+    /// The number of hosts in the file of the program that starts a group.
+    Hosts,
+    /// A key of the request that places the model on running processes.
+    Request(String),
     /// A key of the JSON object that a flag takes.
     Json {
         /// The flag.

@@ -93,6 +93,8 @@ limits! {
     ARRIVAL = "arrival": number from -1e12 to 1e12, "s", "seconds of a trace: thirty thousand years around an epoch";
     ROWS = "table rows": whole from 1e0 to 1e5, "rows", "of a table of measurements: each is predicted";
     REQUESTS = "trace rows": whole from 1e0 to 1e7, "requests", "of a trace: each is counted";
+    POINTS = "sweep points": whole from 1e0 to 1e7, "points", "of a sweep, and values of one varied key: each is evaluated";
+    SHARDS = "shards": whole from 1e0 to 1e6, "shards", "of a sweep: more than any cluster has jobs";
     TIERS = "tiers": whole from 0e0 to 16e0, "tiers", "of a system: no interconnect has more levels";
     FACTORS = "factors": whole from 0e0 to 1e5, "factors", "of a runtime's fit, and constants likewise";
     BLOCK = "block": whole from 1e0 to 1e6, "elements", "elements per scale of a number format";

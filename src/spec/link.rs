@@ -23,6 +23,9 @@ pub struct Link {
     pub latency: Option<Figure<Seconds>>,
     /// Topology for more than two devices, where none is given.
     pub topology: Option<Topology>,
+    /// Whether it joins different hosts; devices on another link are on one host.
+    #[serde(default)]
+    pub joins_hosts: bool,
     /// Remarks.
     pub notes: Option<String>,
 }

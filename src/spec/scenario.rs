@@ -189,6 +189,10 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&UTILIZATION), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
+    /// Override a value of the model's config.json, or of the files of the device, system or runtime (repeatable)
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILE.KEY=VALUE", allow_hyphen_values = true, help_heading = CHANGED))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<Vec<String>>,
     /// A given deployment, for `estimate` and `explain`; `optimize` chooses its own
     #[cfg_attr(feature = "cli", arg(skip))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -208,6 +212,8 @@ const AHEAD: &str = "Speculative decoding";
 const CHOICES: &str = "Search space";
 #[cfg(feature = "cli")]
 const MONEY: &str = "Prices";
+#[cfg(feature = "cli")]
+const CHANGED: &str = "Assumptions";
 
 /// Takes each unset field from another scenario.
 macro_rules! or {
@@ -235,10 +241,15 @@ impl Scenario {
             concurrency: other.concurrency.filter(|_| self.rate.is_none()),
             ..other
         };
-        or!(self, other: model, hardware, host, host_memory, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
+        // Overrides add up; the later one of a key counts.
+        let set = [other.set.clone(), self.set.clone()].into_iter().flatten().flatten();
+        let set: Vec<String> = set.collect();
+        let set = (!set.is_empty()).then_some(set);
+        let this = Scenario { set, ..self };
+        or!(this, other: model, hardware, host, host_memory, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
             runtime, runtime_version, max_num_batched_tokens, max_num_seqs, gpu_memory_utilization, weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
-            amortization_months, utilization, deployment)
+            amortization_months, utilization, set, deployment)
     }
 
     /// The SLOs of this scenario over `others`; `none` removes one of `others`.

@@ -13,6 +13,8 @@ pub enum Setting {
     Tp,
     /// Pipeline stages.
     Pp,
+    /// Whether layers are in stages, where the number of hosts alone does not say it.
+    Pipeline,
     /// Layers of each pipeline stage.
     StageLayers,
     /// Attention data-parallel ranks.
@@ -75,6 +77,10 @@ pub enum Setting {
     OffloadedGib,
     /// Part of the model in host memory: `experts` or `kv`; whole layers without it.
     OffloadedPart,
+    /// Devices of the process in the order of the stages.
+    Devices,
+    /// Servers on further hosts whose devices the process uses.
+    RemoteDevices,
     /// Role of a disaggregated worker.
     Role,
     /// Transfer of KV caches.
@@ -181,6 +187,9 @@ impl Setting {
             | Setting::DraftBranches
             | Setting::CheckedTokens
             | Setting::GpuLayers
+            | Setting::Pipeline
+            | Setting::Devices
+            | Setting::RemoteDevices
             | Setting::TensorSplit
             | Setting::SplitMode
             | Setting::KvTransfer
@@ -233,6 +242,7 @@ impl Setting {
             | Setting::OverlapOff
             | Setting::ExpertParallel
             | Setting::PrefixCache
+            | Setting::Pipeline
             | Setting::ChunkedPrefill => SettingKind::Switch,
             Setting::StageLayers | Setting::TensorSplit => SettingKind::Counts,
             Setting::Model
@@ -240,6 +250,8 @@ impl Setting {
             | Setting::KvFormat
             | Setting::GpuLayers
             | Setting::SplitMode
+            | Setting::Devices
+            | Setting::RemoteDevices
             | Setting::OffloadedPart
             | Setting::Role
             | Setting::HostExpertLayers

@@ -1,5 +1,6 @@
 //! From a resolved scenario to the search problem: machines in every format pair, prices, power, traffic.
 
+use super::catalog::Catalog;
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::Machine;
 use crate::cost::machine_builder::MachineBuilder;
@@ -20,7 +21,7 @@ use crate::spec::nearness::Interval;
 use crate::spec::percentile::Confidence as RiskAsked;
 use crate::spec::precision::FormatOption;
 use crate::spec::price::{PriceBasis, PricePart};
-use crate::spec::scenario::OffloadMode;
+use crate::spec::scenario::{OffloadMode, Scenario};
 
 impl ResolvedScenario {
     /// The search problem.
@@ -28,11 +29,43 @@ impl ResolvedScenario {
     /// # Errors
     /// The runtime has no constants, or the device computes none of the formats.
     pub fn problem(&self) -> Result<Problem, Error> {
+        self.problem_on(|weights, kv| self.machine(weights, kv))
+    }
+
+    /// The same with the lengths, load and SLOs of `scenario`, which differs from this one in nothing else.
+    ///
+    /// # Errors
+    /// They contradict each other.
+    pub fn with_traffic(&self, catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
+        let (objective, workload) = catalog.aim(scenario, self.cluster.device.is_home())?;
+        let resolved = ResolvedScenario { objective, workload, ..self.clone() };
+        resolved.prompt_fits()?;
+        Ok(resolved)
+    }
+
+    /// The search problem on the machines of another one, which differs only in lengths, load and SLOs.
+    ///
+    /// # Errors
+    /// As [`ResolvedScenario::problem`].
+    pub fn problem_as(&self, other: &Problem) -> Result<Problem, Error> {
+        self.problem_on(|weights, kv| {
+            let same = |pair: &&Formats| pair.weights == weights.format.id && pair.kv == kv.format.id;
+            match other.formats.iter().find(same) {
+                Some(pair) => Ok(pair.machine.clone()),
+                None => self.machine(weights, kv),
+            }
+        })
+    }
+
+    fn problem_on(
+        &self,
+        machine: impl Fn(&FormatOption, &FormatOption) -> Result<Machine<Datum>, Error>,
+    ) -> Result<Problem, Error> {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
                 let sure = self.prediction_intervals(&weights.format.id);
-                let mut machine = self.machine(weights, kv)?;
+                let mut machine = machine(weights, kv)?;
                 machine.margin = match self.confidence {
                     RiskAsked::P50 => None,
                     RiskAsked::P90 => Some(margin(&sure.aggregated, &sure.disaggregated)),
@@ -215,8 +248,6 @@ mod tests {
     use crate::report::answer::report_deployment;
     use crate::search::outcome::Status;
     use crate::search::run::{UNWATCHED, run};
-    use crate::spec::scenario::Scenario;
-    use crate::store::catalog::Catalog;
 
     fn pose(scenario: Scenario) -> Problem {
         ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().problem().unwrap()

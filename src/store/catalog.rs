@@ -13,7 +13,9 @@ use super::detect::tools::MachineProbe;
 use super::file;
 use super::hub::{named_folder, user_folder};
 use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
+use super::model::ResolvedModel;
 use super::unknown_keys::UnknownKeys;
+use super::used_files::{DEFAULTS, FileKey, UsedFiles};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
 use crate::spec::ranges;
@@ -30,7 +32,14 @@ pub struct Catalog {
     pub unknown_keys: UnknownKeys,
     /// Access to this machine, which `local` names.
     pub(super) machine: Option<Arc<dyn MachineProbe>>,
-    given: BTreeMap<(&'static str, String), Arc<str>>,
+    /// Files given by folder and name.
+    pub(super) given: BTreeMap<FileKey, Arc<str>>,
+    /// Whether there are no other files than the given ones.
+    pub(super) sealed: bool,
+    /// Records the files that are read.
+    pub(super) used: Option<UsedFiles>,
+    /// Models with overridden keys, by their names in the scenario.
+    pub(super) changed_models: BTreeMap<String, ResolvedModel>,
     parsed: Parsed,
 }
 
@@ -69,6 +78,8 @@ pub struct CatalogEntry {
     /// Whether it is in the user's folder.
     pub user: bool,
     text: Text,
+    folder: &'static str,
+    used: Option<UsedFiles>,
 }
 
 #[derive(Clone, Debug)]
@@ -88,7 +99,14 @@ impl CatalogEntry {
         let id = path.file_stem().and_then(|stem| stem.to_str()).ok_or_else(|| {
             Error::new("", format!("`{file}`"), "the path of a file", "name a .json file").in_file(&file)
         })?;
-        Ok(CatalogEntry { id: id.to_owned(), file, user: true, text: Text::At(path.to_owned()) })
+        Ok(CatalogEntry {
+            id: id.to_owned(),
+            file,
+            user: true,
+            text: Text::At(path.to_owned()),
+            folder: "",
+            used: None,
+        })
     }
 
     /// Its text.
@@ -100,6 +118,15 @@ impl CatalogEntry {
             Text::Shipped(text) => Ok((*text).to_owned()),
             Text::Given(text) => Ok((**text).to_owned()),
             Text::At(path) => file::read_plain(path),
+        }
+    }
+
+    /// Records that an answer rests on it.
+    pub(super) fn note_use(&self) {
+        if let Some(used) = &self.used
+            && let Ok(text) = self.text()
+        {
+            used.note((self.folder, &self.id), &text);
         }
     }
 
@@ -188,7 +215,7 @@ impl Catalog {
     /// The catalogues with one more entry, as the text of its file. It replaces an entry of this id. For a model the
     /// text may also be a `config.json`.
     pub fn with_entry(mut self, kind: CatalogKind, id: &str, text: &str) -> Catalog {
-        self.given.insert((kind.folder(), id.to_owned()), text.into());
+        self.given.insert((kind.folder().to_owned(), id.to_owned()), text.into());
         self
     }
 
@@ -205,25 +232,29 @@ impl Catalog {
 
     /// All files of a kind by id; the user's files replace built-in ones.
     pub fn entries(&self, kind: CatalogKind) -> BTreeMap<String, CatalogEntry> {
-        let shipped = kind.shipped().map(|(id, text)| CatalogEntry {
+        let entry = |id: &str, file: String, text: Text| CatalogEntry {
             id: id.to_owned(),
-            file: format!("{}/{id}.json", kind.folder()),
-            user: false,
-            text: Text::Shipped(text),
-        });
+            file,
+            user: !matches!(text, Text::Shipped(_)),
+            text,
+            folder: kind.folder(),
+            used: self.used.clone(),
+        };
+        let named = |id: &str| format!("{}/{id}.json", kind.folder());
+        let shipped = kind.shipped().filter(|_| !self.sealed);
+        let shipped = shipped.map(|(id, text)| entry(id, named(id), Text::Shipped(text)));
         let folder = self.home.as_ref().map(|home| home.join(kind.folder()));
         let own = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
-        let own = own.filter_map(|entry| {
-            let path = entry.ok()?.path();
+        let own = own.filter_map(|found| {
+            let path = found.ok()?.path();
             let id = path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned();
-            Some(CatalogEntry { id, file: file::shown(&path), user: true, text: Text::At(path) })
+            Some(entry(&id, file::shown(&path), Text::At(path)))
         });
         let given = self.given.iter().filter(|((folder, _), _)| *folder == kind.folder());
-        let given = given.map(|((_, id), text)| CatalogEntry {
-            id: id.clone(),
-            file: id.clone(),
-            user: true,
-            text: Text::Given(text.clone()),
+        let given = given.map(|((_, id), text)| {
+            // Files of a bundle have the names of the catalogue.
+            let name = if self.sealed { named(id) } else { id.clone() };
+            entry(id, name, Text::Given(text.clone()))
         });
         shipped.chain(own).chain(given).map(|file| (file.id.clone(), file)).collect()
     }
@@ -233,7 +264,9 @@ impl Catalog {
     /// # Errors
     /// It does not exist, or its file is faulty.
     pub fn load<T: Entry>(&self, name: &str) -> Result<T, Error> {
-        self.parsed.get(&self.find(T::KIND, name)?, read_entry)
+        let entry = self.find(T::KIND, name)?;
+        entry.note_use();
+        self.parsed.get(&entry, read_entry)
     }
 
     /// The identifying keys of a file.
@@ -252,8 +285,7 @@ impl Catalog {
         if !is_path(text) {
             return self.load(text);
         }
-        let entry: T =
-            from_json(&file::read(Path::new(text))?, T::KIND.article()).map_err(|e| e.in_file(text))?;
+        let entry: T = from_json(&self.outside(text)?, T::KIND.article()).map_err(|e| e.in_file(text))?;
         entry.check().map_err(|fault| fault.in_file(text))?;
         Ok(entry)
     }
@@ -263,15 +295,22 @@ impl Catalog {
     /// # Errors
     /// The user's file is faulty.
     pub fn defaults(&self) -> Result<Defaults, Error> {
-        let own =
-            self.home.as_ref().map(|home| home.join("hardware/defaults.json")).filter(|path| path.exists());
-        let (text, name) = match own {
-            Some(path) => (file::read_plain(&path)?, file::shown(&path)),
-            None => (shipped_defaults().to_owned(), "hardware/defaults.json".to_owned()),
-        };
+        let (text, name) = self.defaults_text()?;
+        self.note(DEFAULTS, &text);
         let defaults: Defaults = from_json(&text, "defaults").map_err(|fault| fault.in_file(&name))?;
         ranges::defaults(&defaults).map_err(|fault| fault.in_file(name))?;
         Ok(defaults)
+    }
+
+    /// The text of the defaults and the name of their file.
+    pub(super) fn defaults_text(&self) -> Result<(String, String), Error> {
+        let own =
+            self.home.as_ref().map(|home| home.join("hardware/defaults.json")).filter(|path| path.exists());
+        Ok(match (self.given(DEFAULTS.0, DEFAULTS.1), own) {
+            (Some(text), _) => (text, "hardware/defaults.json".to_owned()),
+            (None, Some(path)) => (file::read_plain(&path)?, file::shown(&path)),
+            (None, None) => (shipped_defaults().to_owned(), "hardware/defaults.json".to_owned()),
+        })
     }
 }
 
@@ -280,6 +319,7 @@ impl Catalog {
 /// # Errors
 /// Names the fault.
 pub fn read_entry<T: Entry>(shelved: &CatalogEntry) -> Result<T, Error> {
+    shelved.note_use();
     let entry: T = shelved.parsed(T::KIND.article())?;
     if let Some(id) = entry.id().filter(|id| *id != shelved.id) {
         let fix = format!("rename the file to {id}.json, or write \"id\": \"{}\"", shelved.id);

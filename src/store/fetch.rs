@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use serde::{Deserialize, Serialize};
+
 use super::file;
 use super::hub::{Repository, hub_cache, user_cache};
 use crate::spec::error::Error;
@@ -28,7 +30,7 @@ pub struct Fetch {
 }
 
 /// The files of a model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ModelFiles {
     /// Text of `config.json`.
     pub config: String,

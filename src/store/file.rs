@@ -109,7 +109,15 @@ pub fn bounded(reader: impl Read, most: u64) -> io::Result<Option<String>> {
 /// # Errors
 /// The folder is missing or not writable, or the file is read-only.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
-    written(path, text.as_bytes()).map_err(|error| {
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes bytes as [`write()`] does a text.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    written(path, bytes).map_err(|error| {
         let fix = "choose a path in an existing, writable folder";
         Error::new("", spell(&error), "a file that can be written", fix).in_file(shown(path))
     })

@@ -1,11 +1,8 @@
 //! From `--hardware` to a cluster: a system, a number of devices, or a file.
 
-use std::path::Path;
-
 use serde_json::{Map, Value};
 
 use super::catalog::{Catalog, CatalogEntry, LookupError, is_path, read_entry};
-use super::file;
 use super::host::{laid_out, unit};
 use super::kind::CatalogKind;
 use super::lookup::is_labelled;
@@ -190,7 +187,7 @@ impl Catalog {
 
     /// A system file, which may contain its device inline.
     fn cluster_from_file(&self, path: &str) -> Result<Cluster, Error> {
-        let text = file::read(Path::new(path))?;
+        let text = self.outside(path)?;
         let mut map: Map<String, Value> =
             from_json(&text, "a system").map_err(|fault| fault.in_file(path))?;
         let within = |fault: Error| {

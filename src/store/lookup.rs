@@ -24,7 +24,7 @@ impl Catalog {
         self.only(kind, name, self.matching(kind, name, matches)?, "a unique name")
     }
 
-    /// The files whose id is `name`, or else whose label matches it. Unlike an unknown name, none is not an error.
+    /// The files whose id is `name`, or else whose label matches it; empty where there are none.
     ///
     /// # Errors
     /// None matches, and a file that cannot be read may be the one searched for.

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::catalog::{Catalog, CatalogEntry, LookupError, is_path};
-use super::fetch::Fetch;
+use super::fetch::{Fetch, ModelFiles};
 use super::file;
 use super::hub::Repository;
 use super::kind::CatalogKind;
+use super::used_files::{DOWNLOADS, PATHS};
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal, Release};
-use crate::spec::text::folded;
+use crate::spec::text::{folded, from_json};
 
 /// A resolved model.
 #[derive(Clone, Debug)]
@@ -44,15 +45,18 @@ impl Catalog {
     pub fn model(&self, text: &str) -> Result<ResolvedModel, Error> {
         let fetch = Fetch { refresh: self.refresh, ..Fetch::from_env() };
         let text = text.trim();
+        if let Some(changed) = self.changed_models.get(text) {
+            return Ok(changed.clone());
+        }
         if let Some(repository) = Repository::parse(text, &fetch.endpoint)? {
             return self.fetched(&repository, &fetch);
         }
         if is_path(text) {
-            return from_path(Path::new(text));
+            return self.read_model(text);
         }
         match self.known_model(text) {
             Ok(shelved) => from_catalog(&shelved, text),
-            Err(LookupError::Unknown(_)) if Path::new(text).exists() => from_path(Path::new(text)),
+            Err(LookupError::Unknown(_)) if self.is_outside(text) => self.read_model(text),
             Err(LookupError::Unknown(fault)) if text.contains('/') => {
                 let fix = format!(
                     "{}; or write `hf:{text}` to fetch it, or the path of its config.json",
@@ -119,7 +123,7 @@ impl Catalog {
 
     /// A downloaded model; published checkpoints in the catalogue are added.
     fn fetched(&self, repository: &Repository, fetch: &Fetch) -> Result<ResolvedModel, Error> {
-        let files = fetch.model(repository)?;
+        let files = self.downloaded(repository, fetch)?;
         let quant = files.hf_quant_config.as_deref();
         let config = ModelConfig::parse_with_quant(&files.config, quant)
             .map_err(|fault| fault.in_file(&files.source))?;
@@ -138,11 +142,73 @@ impl Catalog {
             source: files.source,
         })
     }
+
+    /// Whether a text is the path of a model's file or folder.
+    fn is_outside(&self, text: &str) -> bool {
+        Path::new(text).exists()
+            || self.given(PATHS, text).is_some()
+            || self.given(PATHS, &within(text)).is_some()
+    }
+
+    /// A `config.json` or its folder, or a file in the format of the catalogue's.
+    fn read_model(&self, text: &str) -> Result<ResolvedModel, Error> {
+        let folder = Path::new(text).is_dir() || self.given(PATHS, &within(text)).is_some();
+        let path: PathBuf = if folder { within(text).into() } else { text.into() };
+        let text = self.outside(&path.to_string_lossy())?;
+        let source = file::shown(&path);
+        if is_entry(&text) {
+            let file = ModelFile::parse(&text).map_err(|fault| fault.in_file(&source))?;
+            let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
+            return Ok(ResolvedModel {
+                name: file.name,
+                config,
+                published: file.published,
+                named: None,
+                published_total: file.published_total,
+                release: file.release,
+                source,
+            });
+        }
+        let quant = path.with_file_name(QUANT);
+        let name = quant.to_string_lossy();
+        let known = quant.exists() || self.given(PATHS, &name).is_some();
+        let quant = if known { Some(self.outside(&name)?) } else { None };
+        let config =
+            ModelConfig::parse_with_quant(&text, quant.as_deref()).map_err(|fault| fault.in_file(&source))?;
+        let name = match path.file_name().and_then(|name| name.to_str()) {
+            Some("config.json") => {
+                path.parent().and_then(Path::file_name).map(|name| file::shown(Path::new(name)))
+            }
+            _ => path.file_stem().map(|name| file::shown(Path::new(name))),
+        };
+        let name = name.unwrap_or_else(|| source.clone());
+        let (published, published_total, release) = (Vec::new(), None, None);
+        Ok(ResolvedModel { name, config, published, named: None, published_total, release, source })
+    }
+
+    /// The files of a download: given, or fetched.
+    fn downloaded(&self, repository: &Repository, fetch: &Fetch) -> Result<ModelFiles, Error> {
+        let files = match self.given(DOWNLOADS, &repository.id) {
+            Some(text) => from_json(&text, "a downloaded configuration")?,
+            None if self.sealed => return Err(self.absent(&repository.id)),
+            None => fetch.model(repository)?,
+        };
+        if self.used.is_some() {
+            self.note((DOWNLOADS, &repository.id), &serde_json::json!(files).to_string());
+        }
+        Ok(files)
+    }
+}
+
+/// The configuration in a folder.
+fn within(folder: &str) -> String {
+    Path::new(folder).join("config.json").to_string_lossy().into_owned()
 }
 
 /// A file of the catalogue; `text` is the name in the user's input.
 fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Error> {
     let content = shelved.text()?;
+    shelved.note_use();
     if shelved.user && !is_entry(&content) {
         let config = ModelConfig::parse(&content).map_err(|fault| fault.in_file(&shelved.file))?;
         let (name, source) = (shelved.id.clone(), shelved.file.clone());
@@ -175,37 +241,4 @@ fn is_entry(text: &str) -> bool {
     value.is_some_and(|value| {
         value.get("config").is_some_and(Value::is_object) && value.get("source").is_some()
     })
-}
-
-/// A `config.json` or its folder, or a file in the format of the catalogue's.
-fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
-    let path: PathBuf = if path.is_dir() { path.join("config.json") } else { path.to_owned() };
-    let text = file::read(&path)?;
-    let source = file::shown(&path);
-    if is_entry(&text) {
-        let file = ModelFile::parse(&text).map_err(|fault| fault.in_file(&source))?;
-        let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
-        return Ok(ResolvedModel {
-            name: file.name,
-            config,
-            published: file.published,
-            named: None,
-            published_total: file.published_total,
-            release: file.release,
-            source,
-        });
-    }
-    let beside = path.with_file_name(QUANT);
-    let quant = if beside.exists() { Some(file::read(&beside)?) } else { None };
-    let config =
-        ModelConfig::parse_with_quant(&text, quant.as_deref()).map_err(|fault| fault.in_file(&source))?;
-    let name = match path.file_name().and_then(|name| name.to_str()) {
-        Some("config.json") => {
-            path.parent().and_then(Path::file_name).map(|name| file::shown(Path::new(name)))
-        }
-        _ => path.file_stem().map(|name| file::shown(Path::new(name))),
-    };
-    let name = name.unwrap_or_else(|| source.clone());
-    let (published, published_total, release) = (Vec::new(), None, None);
-    Ok(ResolvedModel { name, config, published, named: None, published_total, release, source })
 }

@@ -77,12 +77,19 @@ pub struct ResolvedScenario {
     pub deployment: Option<Deployment>,
 }
 
+impl AsRef<ResolvedScenario> for ResolvedScenario {
+    fn as_ref(&self) -> &ResolvedScenario {
+        self
+    }
+}
+
 impl ResolvedScenario {
     /// Resolves a scenario.
     ///
     /// # Errors
     /// A fault in the scenario, or in a file that it names.
     pub fn resolve(catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
+        let catalog = &*catalog.overridden(scenario)?;
         let found = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
         let cluster = catalog.hardware(scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE))?;
         ResolvedScenario::placed(catalog, scenario, found, cluster)
@@ -170,7 +177,7 @@ impl ResolvedScenario {
     }
 
     /// Lengths without images were checked with the workload.
-    fn prompt_fits(&self) -> Result<(), Error> {
+    pub(super) fn prompt_fits(&self) -> Result<(), Error> {
         let Some(seen) = &self.graph.image_inputs else { return Ok(()) };
         if self.lengths().isl <= MOST_TOKENS {
             return Ok(());

@@ -3,11 +3,13 @@
 //! Contains no formula: members are resolved one by one, as any other hardware.
 
 mod builder;
+mod places;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use builder::{RigBuilder, RigFacts};
+pub use places::DevicePlace;
 
 use super::catalog::{Catalog, read_entry};
 use super::model::ResolvedModel;
@@ -56,6 +58,10 @@ pub struct ResolvedRig {
     pub devices: Vec<Device>,
     /// The runtime of each.
     pub runtimes: Vec<Runtime>,
+    /// Every device in its place, in the order of the members.
+    pub places: Vec<DevicePlace>,
+    /// Id of the weight format that the model's own checkpoint has, or that comes first.
+    pub own_weights: String,
     /// The weight format of all members.
     pub weights: FormatOption,
     /// The KV format of all members.
@@ -87,6 +93,7 @@ impl ResolvedRig {
         let seats = catalog.seats(&rig)?;
         let names: Vec<String> = seats.iter().map(|seat| seat.name.clone()).collect();
         let wires = catalog.wires(&rig, &names)?;
+        let places = catalog.places(&rig, &seats, &names)?;
         let runtimes = catalog.runtimes(&seats, scenario)?;
         let known = RefCell::default();
         let builder = RigBuilder { catalog, scenario, rig: &rig, model, seats, runtimes, known };
@@ -96,6 +103,7 @@ impl ResolvedRig {
         let first = single.first().ok_or_else(|| Error::new("members", "none", "a device", "name one"))?;
         let weights = common("weight-format", &single, |member| &member.weight_formats)?;
         let kv = common("kv-format", &single, |member| &member.kv_formats)?;
+        let own_weights = first.weight_formats.first().map_or(String::new(), |own| own.format.id.clone());
         let infeasible = caches(&first.graph, &ParallelPlan { pp: 2, ..ParallelPlan::SINGLE }).err();
         let facts = RigFacts { wires, weights: &weights, kv: &kv, concurrency, uncut: infeasible.is_some() };
         let ways = ways(seats);
@@ -110,7 +118,20 @@ impl ResolvedRig {
         let devices = seats.iter().map(|seat| seat.device.clone()).collect();
         let runtimes = single.iter().map(|member| member.runtime.clone()).collect();
         let model = builder.model.0;
-        Ok(ResolvedRig { rig, model, names, devices, runtimes, weights, kv, problems, offloaded, infeasible })
+        Ok(ResolvedRig {
+            rig,
+            model,
+            names,
+            devices,
+            runtimes,
+            places,
+            own_weights,
+            weights,
+            kv,
+            problems,
+            offloaded,
+            infeasible,
+        })
     }
 }
 

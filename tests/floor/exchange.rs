@@ -82,7 +82,7 @@ fn no_exchange_is_faster_than_its_links() {
             {
                 let batch = Batch::new((one(1.0), one(tokens), one(0.0)), (one(1.0), one(1.0), one(1.0)));
                 let exchange = Collective::new(kind, group, width, Tokens::Rank, tiers);
-                let (time, floor) = cost(&Plain, &exchange, &batch, machine);
+                let priced = cost(&Plain, &exchange, &batch, machine);
                 let bytes = machine.chip.activation_bytes.value() * tokens * 4096.0;
                 let rate = |tier: usize| machine.links[tier].bandwidth.value();
                 let spanned = group.inner_tier..=group.outer_tier;
@@ -102,10 +102,15 @@ fn no_exchange_is_faster_than_its_links() {
                         all.max(leaving * bytes / rate(group.outer_tier))
                     }
                 };
-                let (time, floor) = (time.value(), floor.value());
+                let [time, floor, sent] = [priced.time, priced.roofline_time, priced.wire].map(Qty::value);
                 let what = format!("{kind:?} of {bytes} B over {size} by {stride} on {system}");
                 assert!(floor >= least * (1.0 - HAIR), "{what}: floor {floor} under {least}");
                 assert!(time >= floor, "{what}: {time} under {floor}");
+                // On one tier, a device sends at least that.
+                if group.outer() == 1 && kind != CollectiveOp::SendRecv {
+                    let least = must(kind, size, switched) * bytes;
+                    assert!(sent >= least * (1.0 - HAIR), "{what}: {sent} B sent, at least {least} B");
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Commands read back to plans.
 
+use mantile::launch::settings_file::NamedFiles;
 use mantile::report::result::EstimateResult;
 use mantile::request::command::of_command;
 use mantile::spec::notation::PlanText;
@@ -8,10 +9,9 @@ use mantile::spec::scenario::Scenario;
 use super::{CATALOG, WINNERS, Winner};
 
 /// What is given beside a command: hardware and traffic.
-fn given(winner: &Winner, result_replicas: bool) -> Scenario {
+fn given(winner: &Winner) -> Scenario {
     let own_file = ["llama.cpp", "mlx"].contains(&winner.launch().runtime.as_str());
     let best = winner.result.best.as_ref().unwrap();
-    let _ = result_replicas;
     Scenario {
         hardware: winner.scenario.hardware.clone(),
         host_memory: winner.scenario.host_memory.clone(),
@@ -31,13 +31,15 @@ fn plan(notation: &str) -> PlanText {
     plan
 }
 
-fn read(text: &str, given: &Scenario) -> EstimateResult {
-    of_command(&CATALOG, text, given).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+fn read(text: &str, files: &NamedFiles, given: &Scenario) -> EstimateResult {
+    of_command(&CATALOG, text, files, given).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
 fn same_plan(winner: &Winner, text: &str, how: &str) {
     let best = winner.result.best.as_ref().unwrap();
-    let result = read(text, &given(winner, true));
+    let files = winner.launch().files.iter().filter(|file| file.path.ends_with(".yaml"));
+    let files = files.map(|file| (file.path.clone(), file.text.clone())).collect();
+    let result = read(text, &files, &given(winner));
     let unread = &result.command.as_ref().unwrap().unread;
     assert!(unread.iter().all(|word| !word.refused), "{}, {how}: {unread:?}\n{text}", winner.name());
     assert_eq!(plan(&result.candidate.notation), plan(&best.notation), "{}, {how}\n{text}", winner.name());
@@ -52,10 +54,6 @@ fn commands_give_their_plan_back() {
         assert!(!winner.launch().unsupported.is_empty(), "{}", winner.name());
     }
     for winner in winners {
-        // The YAML file of TensorRT-LLM is not part of a command line.
-        if winner.launch().workers.iter().any(|worker| !worker.yaml.is_empty()) {
-            continue;
-        }
         let lines: Vec<&str> = winner.launch().workers.iter().map(|worker| worker.command.as_str()).collect();
         same_plan(winner, &lines.join("\n"), "command lines");
         let scripts = winner
@@ -77,7 +75,7 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     let given = Scenario { hardware: Some("4xh100".into()), concurrency: Some(32), ..Scenario::default() };
     let text = "vllm serve Qwen/Qwen3-32B -tp 2 --max-num-seqs=64 --kv_cache_dtype fp8 --max-model-len 2048 \
                 --gpu-memory-utilisation 0.95 --seed 7 --dtype float17";
-    let result = read(text, &given);
+    let result = read(text, &NamedFiles::new(), &given);
     assert_eq!(result.candidate.plan.decode.tp, 2);
     assert_eq!(result.candidate.kv_format, "fp8");
     let command = result.command.unwrap();
@@ -93,10 +91,63 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     assert!(command.notes.iter().any(|note| note.contains("2048")), "{:?}", command.notes);
     assert!(command.best.is_some());
     let docker = "docker run --gpus all -p 8000:8000 vllm/vllm-openai:latest --model Qwen/Qwen3-32B --tensor-parallel-size 4";
-    assert_eq!(read(docker, &given).candidate.plan.decode.tp, 4);
+    assert_eq!(read(docker, &NamedFiles::new(), &given).candidate.plan.decode.tp, 4);
     for (text, key) in [("echo hello", "command"), ("", "command"), ("vllm serve", "command")] {
-        assert_eq!(of_command(&CATALOG, text, &given).unwrap_err().key, key, "{text}");
+        assert_eq!(of_command(&CATALOG, text, &NamedFiles::new(), &given).unwrap_err().key, key, "{text}");
     }
     let nowhere = Scenario::default();
-    assert_eq!(of_command(&CATALOG, "vllm serve Qwen/Qwen3-32B", &nowhere).unwrap_err().key, "hardware");
+    assert_eq!(
+        of_command(&CATALOG, "vllm serve Qwen/Qwen3-32B", &NamedFiles::new(), &nowhere).unwrap_err().key,
+        "hardware"
+    );
+}
+
+/// The plan of a command with a settings file of that text.
+fn with_file(command: &str, text: &str) -> EstimateResult {
+    let given = Scenario { hardware: Some("8xh100".into()), concurrency: Some(32), ..Scenario::default() };
+    read(command, &NamedFiles::from([("server.yaml".to_owned(), text.to_owned())]), &given)
+}
+
+#[test]
+fn a_settings_file_is_read_with_its_command() {
+    let plain = with_file(
+        "vllm serve Qwen/Qwen3-32B --config /etc/server.yaml",
+        "tensor-parallel-size: 4\nmax_num_seqs: 48\n",
+    );
+    assert_eq!(plain.candidate.plan.decode.tp, 4);
+    assert_eq!(plain.command.unwrap().scenario.max_num_seqs, Some(48));
+    // The command line of vLLM takes precedence over its file, the file of TensorRT-LLM over its command line.
+    let line = with_file("vllm serve Qwen/Qwen3-32B -tp 2 --config server.yaml", "tensor-parallel-size: 4\n");
+    assert_eq!(line.candidate.plan.decode.tp, 2);
+    let file = with_file(
+        "trtllm-serve Qwen/Qwen3-32B --tp_size 2 --config server.yaml",
+        "tensor_parallel_size: 4\n",
+    );
+    assert_eq!(file.candidate.plan.decode.tp, 4);
+    let faults = |result: EstimateResult| -> Vec<String> {
+        let unread = result.command.unwrap().unread;
+        unread
+            .into_iter()
+            .filter(|word| word.refused)
+            .map(|word| format!("{}: {}", word.word, word.reason))
+            .collect()
+    };
+    let wrong = faults(with_file("trtllm-serve Qwen/Qwen3-32B --config server.yaml", "max_batch_sise: 4\n"));
+    assert!(wrong.len() == 1 && wrong[0].contains("max_batch_size"), "{wrong:?}");
+    let absent = faults(with_file("trtllm-serve Qwen/Qwen3-32B --config other.yaml", ""));
+    assert!(absent.len() == 1 && absent[0].contains("other.yaml"), "{absent:?}");
+}
+
+#[test]
+fn environment_variables_of_options_are_read() {
+    let given = Scenario {
+        model: Some("Qwen3-30B-A3B".into()),
+        hardware: Some("rtx-4090".into()),
+        weight_format: Some("q4_k_m".into()),
+        ..Scenario::default()
+    };
+    let text = "LLAMA_ARG_N_PARALLEL=3 LLAMA_ARG_N_CPU_MOE=20 llama-server -m model.gguf";
+    let result = read(text, &NamedFiles::new(), &given);
+    assert_eq!(result.command.as_ref().unwrap().scenario.max_num_seqs, Some(3));
+    assert!(result.candidate.notation.contains("host experts 20"), "{}", result.candidate.notation);
 }

@@ -1,8 +1,10 @@
 //! Settings as options, and options as settings.
 
 use mantile::launch::command::{Word, command};
+use mantile::launch::context::nested;
 use mantile::launch::read::{LeftoverReason, read};
 use mantile::launch::settings::{SettingValue, Settings};
+use mantile::launch::settings_file::NamedFiles;
 use mantile::spec::launch::{LaunchOption, OptionPlace};
 use mantile::spec::setting::{Setting, SettingKind};
 use proptest::prelude::*;
@@ -48,6 +50,8 @@ fn every_option_of_a_launch_is_known_to_its_runtime() {
                 OptionPlace::Yaml(key) => table.yaml.iter().any(|row| row.key == *key),
                 OptionPlace::Positional => !table.positional.is_empty(),
                 OptionPlace::Environment(_) => true,
+                OptionPlace::Request(_) => launch.request.is_some(),
+                OptionPlace::Hosts => launch.starter.is_some(),
             };
             assert!(known, "{}: {option:?}", launch.id);
             for word in option.values.values() {
@@ -78,16 +82,23 @@ proptest! {
         for (launch, table) in launches() {
             let mut settings = Settings::default();
             for (option, pick) in launch.settings.iter().zip(picks.iter().cycle()) {
-                let yaml = matches!(option.place, OptionPlace::Yaml(_));
-                if *pick && !yaml && !option.read_only && settings.get(option.setting).is_none() {
+                let other = option.setting == Setting::YamlFile
+                    || matches!(option.place, OptionPlace::Request(_) | OptionPlace::Hosts);
+                if *pick && !other && !option.read_only && settings.get(option.setting).is_none() {
                     settings.set(option.setting, value(option, (number, share, &word)));
                 }
             }
+            let plain = command(&launch, &table, &settings);
+            if !plain.yaml.is_empty() {
+                settings.set(Setting::YamlFile, SettingValue::Word("server.yaml".to_owned()));
+            }
             let written = command(&launch, &table, &settings);
+            let yaml = serde_saphyr::to_string(&nested(&written.yaml)).unwrap();
+            let files = NamedFiles::from([("server.yaml".to_owned(), yaml)]);
             let words: Vec<String> = written.options.iter().flat_map(|option| option.words.iter().map(text)).collect();
             let environment: Vec<(String, String)> =
                 written.environment.iter().map(|(name, word)| (name.clone(), text(word))).collect();
-            let found = read(&launch, &table, &environment, &words);
+            let found = read((&launch, &table), &environment, &words, &files);
             prop_assert!(found.leftovers.is_empty(), "{}: {:?} of {:?}", launch.id, found.leftovers, words);
             for (setting, value) in found.settings.iter() {
                 // Several ids may have one word.
@@ -120,11 +131,22 @@ proptest! {
                 continue;
             }
             let words = ["org/model".to_owned(), wrong.clone()];
-            let found = read(&launch, &table, &[], &words[1..]);
+            let found = read((&launch, &table), &[], &words[1..], &NamedFiles::new());
             let left = &found.leftovers[0];
             prop_assert_eq!((left.place, &left.word), (1, &wrong));
             let LeftoverReason::Unknown { nearest } = &left.why else { panic!("{left:?}") };
             prop_assert!(nearest.is_some(), "{}: {} for {}", launch.id, wrong, flag);
         }
     }
+}
+
+#[test]
+fn ports_are_those_of_the_runtimes() {
+    let mut checked = 0;
+    for (launch, table) in launches() {
+        let Some((row, _)) = table.find("--port") else { continue };
+        assert_eq!(row.value.default, Some(launch.port.into()), "{}", launch.id);
+        checked += 1;
+    }
+    assert!(checked >= 5, "{checked}");
 }

@@ -14,6 +14,7 @@ use mantile::report::result::{
     Assumption, Feasibility, LowerFormat, MemoryReport, MetricsReport, OptimizeResult, Plan, PoolReport,
     ReportedDeployment,
 };
+use mantile::report::shard::{Shard, ShardDimension};
 use mantile::report::space::Space;
 use mantile::report::text;
 use mantile::search::candidate::PoolRole;
@@ -102,6 +103,11 @@ fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
 }
 
 fn phase(phase: Phase, scale: f64) -> PhaseTime {
+    let shard = |module: &str| {
+        let dim = |name: &str, whole, here| ShardDimension { name: name.into(), whole, here };
+        let shape = vec![dim("input", 4096, 4096), dim("output", 4096, 1024)];
+        module.ends_with("_proj").then_some(Shard { shape, shards: 4, replicas: 1, token_shards: 1 })
+    };
     let line = |block: &str, module: &str, part_of, layers, class, time: f64, light: f64| OperatorLine {
         phase,
         block: block.into(),
@@ -111,6 +117,11 @@ fn phase(phase: Phase, scale: f64) -> PhaseTime {
         class,
         time_ms: time * scale,
         speed_of_light_ms: light * scale,
+        efficiency: light / time,
+        flops: light * 1e12,
+        bytes: light * 1e9,
+        wire_bytes: if class == Class::Communication { light * 1e8 } else { 0.0 },
+        shard: shard(module),
     };
     let operators = vec![
         line("layer", "q_proj", Module::Attention, 32, Class::Compute, 2.0, 1.5),
@@ -130,6 +141,12 @@ fn phase(phase: Phase, scale: f64) -> PhaseTime {
         memory_ms: 5.9 * scale,
         communication_ms: scale,
         overhead_ms: scale,
+        flops: 5.83e12 * scale,
+        bytes: 5.83e9 * scale,
+        wire_bytes: 2.5e7 * scale,
+        mfu: 0.5,
+        mbu: 0.25,
+        bubble_share: 0.125,
         operators,
     }
 }
@@ -204,6 +221,10 @@ fn answer() -> OptimizeResult {
         question: asked,
         detail: Some(DeploymentDetail {
             percentiles: vec![],
+            prefill_tok_s: 12_000.0,
+            prefill_flops: 20e12,
+            prefill_flops_noncausal_without_head: 24e12,
+            host_memory_peak_bytes: 0.0,
             phases: vec![phase(Phase::Prefill, 20.0), phase(Phase::Decode, 1.0)],
             pools: vec![held(PoolRole::Prefill, "pp2", 15.0), held(PoolRole::Decode, "tp2", 30.0)],
             constraints: vec![

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use clap::Parser;
 use mantile::cli::Cli;
-use mantile::cli::output::{OutputArgs, OutputFormat};
+use mantile::cli::output::{FormatFlag, OutputArgs};
 use mantile::cli::verify::Verify;
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
@@ -190,7 +190,7 @@ pub fn answer(text: &str) {
     let path = scratch().join("saved.json");
     std::fs::write(&path, text).unwrap();
     let output = OutputArgs {
-        format: OutputFormat::Table,
+        format: FormatFlag::Table,
         out: Some(scratch().join("checks.txt")),
         ..OutputArgs::default()
     };

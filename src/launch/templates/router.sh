@@ -9,9 +9,9 @@ export PORT="${PORT:-{{ router.port }}}"
 {%- for host in range(hosts) %}
 : "${HOST_{{ host }}:?address of host {{ host }}}"
 {%- endfor %}
-{%- if router.files %}
+{%- if router.script.files %}
 folder="$(mktemp -d)"
-{%- for file in router.files %}
+{%- for file in router.script.files %}
 text="$(<{{ file.name }})"
 {%- for host in range(hosts) %}
 text="${text//'${HOST_{{ host }}}'/$HOST_{{ host }}}"
@@ -21,4 +21,4 @@ printf '%s\n' "$text" >"$folder/{{ file.name }}"
 cd "$folder"
 {%- endif %}
 {%- endif %}
-exec {{ router.command }}
+exec {{ router.script.command }}

@@ -5,15 +5,29 @@
 {%- if worker.hosts > 1 %}
 # Run it on each of the {{ worker.hosts }} hosts of a replica: HOST_RANK=0 to {{ worker.hosts - 1 }}; FIRST_HOST is the address of rank 0.
 {%- endif %}
-{%- if worker.replicas > 1 %}
+{%- if request %}
+# Run it on each of the {{ worker.replicas }} hosts; place.sh then places the model.
+{%- elif worker.replicas > 1 %}
 # {{ worker.replicas }} like replicas: REPLICA=0 to {{ worker.replicas - 1 }}.
 {%- endif %}
 set -euo pipefail
 export HOST="${HOST:-127.0.0.1}"
 REPLICA="${REPLICA:-0}"
-export PORT="${PORT:-$(({{ worker.port }} + REPLICA))}"
+export PORT="${PORT:-{% if request %}{{ worker.port }}{% else %}$(({{ worker.port }} + REPLICA)){% endif %}}"
 {%- if "MODEL" in worker.script.variables %}
 MODEL="${MODEL:?{{ model_hint }}}"
+{%- endif %}
+{%- if "DEVICES" in worker.script.variables %}
+order={{ device_order | shell }}
+DEVICES="${DEVICES:?$order}"
+{%- endif %}
+{%- if "HOSTFILE" in worker.script.variables %}
+hosts={{ (host_file ~ ("; " ~ device_order if device_order else "")) | shell }}
+HOSTFILE="${HOSTFILE:?$hosts}"
+{%- endif %}
+{%- if "RPC_SERVERS" in worker.script.variables %}
+servers={{ remote_order | shell }}
+RPC_SERVERS="${RPC_SERVERS:?$servers}"
 {%- endif %}
 {%- if "ADDRESS" in worker.script.variables %}
 ADDRESS="${ADDRESS:-$HOST}"

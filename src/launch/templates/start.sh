@@ -15,4 +15,8 @@ for port in{% for worker in workers %}{% for slot in worker.slots %} {{ slot.por
 done
 bash ./router.sh &
 {%- endif %}
+{%- if request %}
+until curl --silent --fail --output /dev/null "http://127.0.0.1:{{ port }}{{ health }}"; do sleep 2; done
+bash ./place.sh
+{%- endif %}
 wait -n

@@ -59,6 +59,12 @@ impl Ledger {
         }
     }
 
+    /// The formula of an entry in symbols, as seen from its scope.
+    pub fn formula_text(&self, id: Id) -> String {
+        let path = self.entry(id).path;
+        self.render(id, &|_, entry| name_from(&path, entry), Style::Text, false)
+    }
+
     /// All inputs of the number, in order of first use.
     pub fn leaves(&self, number: Qty<Traced>) -> Vec<Leaf> {
         let Some(root) = number.0.id() else { return vec![] };

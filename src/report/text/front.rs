@@ -21,7 +21,8 @@ const UP: [Metric; 7] = [
     Metric::Devices,
 ];
 
-fn axes(names: &[String]) -> Option<(Metric, Metric)> {
+/// The two metrics of a plot of the front: horizontal and vertical; `None` where fewer are requested.
+pub fn axes(names: &[String]) -> Option<(Metric, Metric)> {
     let known: Vec<Metric> = names.iter().filter_map(|name| Metric::parse(name).ok()).collect();
     let first = |wanted: &[Metric]| wanted.iter().copied().find(|metric| known.contains(metric));
     let (across, up) = (first(&ACROSS), first(&UP));
@@ -35,7 +36,8 @@ fn axes(names: &[String]) -> Option<(Metric, Metric)> {
     }
 }
 
-fn label(metric: Metric) -> String {
+/// The label of a metric on an axis, with its unit.
+pub fn label(metric: Metric) -> String {
     match metric.entry().format {
         MetricFormat::Time => format!("{} ms", word(metric)),
         MetricFormat::Number | MetricFormat::Count | MetricFormat::Tokens => word(metric).to_string(),
@@ -46,7 +48,8 @@ const TOGETHER: char = 'o';
 const APART: char = 'x';
 const BEST: char = '#';
 
-fn is_disaggregated(point: &ReportedDeployment) -> bool {
+/// Whether prefill and decode have workers of their own.
+pub fn is_disaggregated(point: &ReportedDeployment) -> bool {
     point.plan.prefill.duty == PoolRole::Prefill
 }
 

@@ -1,5 +1,6 @@
 //! A placement as text: layers per device, speed, proof of optimality.
 
+use super::launch::table as launch_table;
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled_within, wrap};
 use crate::report::number::{digits, gib, gib_number, percent, time};
 use crate::report::place::{
@@ -7,7 +8,6 @@ use crate::report::place::{
     TriedChange,
 };
 use crate::report::table::{grouped, table, table_within};
-use crate::spec::visible::visible;
 
 /// The whole report.
 pub fn table_of(answer: &PlacementResult) -> String {
@@ -19,8 +19,8 @@ pub fn table_of(answer: &PlacementResult) -> String {
         disaggregated(answer),
         proof(answer),
         infeasible(answer),
-        launch(answer),
         list("Notes", &answer.notes),
+        answer.launch.as_ref().map(launch_table).unwrap_or_default(),
     ])
 }
 
@@ -300,15 +300,6 @@ fn infeasible(answer: &PlacementResult) -> String {
         text.push_str(&paragraph(&format!("not enough alone: {}", useless.join(", "))));
     }
     text
-}
-
-/// The commands that start it, never wrapped.
-pub(super) fn launch(answer: &PlacementResult) -> String {
-    if answer.commands.is_empty() {
-        return String::new();
-    }
-    let lines = answer.commands.iter().map(|command| format!("  {}\n", visible(command)));
-    heading("Commands", "") + &lines.collect::<String>()
 }
 
 fn list(title: &str, lines: &[String]) -> String {

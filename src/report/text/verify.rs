@@ -1,6 +1,6 @@
 //! The checks of a saved result as text.
 
-use super::page::{BAD, GOOD, bullet, styled};
+use super::page::{BAD, GOOD, bullet, paragraph, styled};
 use crate::report::table::grouped;
 use crate::report::verify::Verified;
 
@@ -18,6 +18,9 @@ pub fn table(verified: &Verified) -> String {
         text.push_str(&format!("{mark}  {}  ({})\n", check.what, grouped(check.of)));
         text.extend(check.faults.iter().map(|fault| bullet(fault)));
     }
-    text.push_str(&format!("\nrandom sample with seed {}\n", verified.seed));
+    text.extend(verified.notes.iter().map(|note| paragraph(&format!("Note: {note}."))));
+    if let Some(seed) = verified.seed {
+        text.push_str(&format!("\nrandom sample with seed {seed}\n"));
+    }
     text
 }

@@ -1,6 +1,7 @@
 //! Solves `place`: the best placement, the longest context, the largest model. Writes no output.
 
 use super::aim;
+use super::launch::{PlacedSolution, launch_placed};
 use crate::report::place::build::{
     baseline_comparisons, certificate, disaggregated_report, placement_report, single_member,
 };
@@ -20,7 +21,6 @@ use crate::spec::rig::{Rig, RigLink, RigMember, RigTopology};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::hardware::Shorthand;
-use crate::store::launch::commands;
 use crate::store::rig::ResolvedRig;
 
 /// A placement problem with its rig.
@@ -122,7 +122,7 @@ impl PlacementRequest<'_> {
             apart: None,
             alone: vec![],
             infeasible: None,
-            commands: vec![],
+            launch: None,
             notes: rigged.infeasible.iter().map(|why| why.to_string()).collect(),
         };
         match solved {
@@ -144,13 +144,21 @@ impl PlacementRequest<'_> {
                 answer.status = if solved.is_optimal() { Proved::Optimal } else { Proved::Feasible };
                 answer.certificate = Some(certificate(&solved, aim));
                 answer.compared = baseline_comparisons(problem, &solved);
-                answer.commands = commands(rigged, problem, &solved, &placed);
+                let solution = PlacedSolution { problem, solved: &solved, report: &placed };
+                answer.launch = Some(launch_placed(self.catalog, self.scenario, rigged, &solution)?);
                 answer.placement = Some(placed);
             }
         }
         if aim == PlacementObjective::Request {
             answer.alone = single_member(questions.first().unwrap_or(first));
             self.add_disaggregated(questions, &mut answer);
+            let faster = answer.apart.as_ref().is_some_and(|apart| apart.gain > 1.0);
+            if let Some(launch) = answer.launch.as_mut().filter(|_| faster) {
+                launch.notes.push(
+                    "no option of a runtime divides prefill and decode so: this is the aggregated placement"
+                        .into(),
+                );
+            }
         }
         Ok(answer)
     }

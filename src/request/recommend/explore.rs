@@ -68,7 +68,7 @@ fn launch_of(catalog: &Catalog, scenario: &Scenario, build: &Build) -> Option<La
         deployment: Some(Deployment { plan: Some(build.each.notation.clone()), ..Deployment::default() }),
         ..scenario.clone()
     };
-    estimate(catalog, &EstimateRequest { scenario, command: None }, &UNCONTROLLED).ok()?.launch
+    estimate(catalog, &EstimateRequest::of(scenario), &UNCONTROLLED).ok()?.launch
 }
 
 /// The scenario with the price basis of all offers, which `sought` names.

@@ -336,7 +336,7 @@ impl<'a> MemberPrices<'a> {
         let send = Collective::new(CollectiveOp::SendRecv, group, width, Tokens::Rank, &pair);
         let link = hop.link.map(|datum| Qty(datum.value));
         let over = Machine { links: vec![link], shapes: pair.to_vec(), ..stand.machine.clone() };
-        crate::cost::collective::cost(&Plain, &send, load, &over).0.value()
+        crate::cost::collective::cost(&Plain, &send, load, &over).time.value()
     }
 }
 

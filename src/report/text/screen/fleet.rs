@@ -1,6 +1,7 @@
 //! A fleet in one screen: systems, traffic, proof; or the conflicting constraints and what would help.
 
 use super::super::fleet::{head, proof, systems};
+use super::super::launch::first_command;
 use super::super::page::{bullet_within, heading, join, shorten};
 use super::{fact, line, next};
 use crate::report::fleet::FleetResult;
@@ -24,7 +25,7 @@ pub fn fleet(answer: &FleetResult, command: &str, width: usize) -> String {
                 (line(&[command, "--json --out answer.json"]), "a file to `verify`"),
             ],
             width,
-        ),
+        ) + &first_command(answer.launches.first(), width),
     ])
 }
 

@@ -1,7 +1,8 @@
 //! A placement in one screen: layers per device, speed, proof, commands; or why none fits, and what would.
 
+use super::super::launch::first_command;
 use super::super::page::{bullet_within, heading, join, shorten, wrap};
-use super::super::place::{head, launch, proved, stage_table};
+use super::super::place::{head, proved, stage_table};
 use super::{fact, line, next};
 use crate::report::number::{digits, gib, percent, time};
 use crate::report::place::{InfeasibleReport, PlacementReport, PlacementResult};
@@ -25,7 +26,9 @@ pub fn place(answer: &PlacementResult, command: &str, width: usize) -> String {
         let why = answer.infeasible.as_ref().map(|reason| infeasible(reason, width)).unwrap_or_default();
         return join([head(answer, width), why, more]);
     };
-    join([head(answer, width), stages(placed, width) + &facts(placed, answer, width), launch(answer), more])
+    let facts = facts(placed, answer, width);
+    let launch = first_command(answer.launch.as_ref(), width);
+    join([head(answer, width), stages(placed, width) + &facts, more + &launch])
 }
 
 /// The first stages.

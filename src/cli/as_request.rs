@@ -1,0 +1,54 @@
+//! A command line as the request of the table, in JSON.
+
+use serde_json::{Value, json};
+
+use super::{Cli, Command};
+use crate::request::optimize::OptimizeRequest;
+use crate::request::place::PlaceRequest;
+use crate::request::value;
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+
+impl Cli {
+    /// Name and JSON of the request that the command line poses.
+    ///
+    /// # Errors
+    /// A file of the flags is faulty, or the command answers no request.
+    pub fn request(&self, catalog: &Catalog) -> Result<(&'static str, Value), Error> {
+        Ok(match &self.command {
+            None => ("optimize", whole(self.optimize.request()?)),
+            Some(Command::Optimize(command)) => ("optimize", whole(command.request()?)),
+            Some(Command::Estimate(command)) => ("estimate", value(&command.request()?)),
+            Some(Command::Deploy(command)) => ("deploy", value(&command.request()?)),
+            Some(Command::Place(command)) => {
+                ("place", value(&PlaceRequest { scenario: command.scenario(catalog) }))
+            }
+            Some(Command::Explain(command)) => ("explain", value(&command.request()?)),
+            Some(Command::Audit(command)) => ("audit", value(&command.request()?)),
+            Some(Command::Diff(command)) => ("diff", value(&command.request()?)),
+            Some(Command::Recommend(command)) => ("recommend", value(&command.request())),
+            Some(Command::Fleet(command)) => ("fleet", value(&command.request()?)),
+            Some(Command::Inspect(command)) => ("inspect", value(&command.request())),
+            Some(Command::Verify(command)) => ("verify", value(&command.request()?)),
+            Some(Command::Validate(command)) => ("validate", value(&command.request()?)),
+            Some(Command::Calibrate(command)) => ("calibrate", value(&command.request()?)),
+            Some(Command::Catalog(command)) => {
+                ("catalog", json!({"kind": command.kind, "name": command.name}))
+            }
+            Some(Command::Detect(command)) => ("detect", value(&command.request())),
+            Some(Command::Schema(command)) => ("schema", json!({"name": command.what})),
+            Some(Command::Glossary(_)) => ("glossary", json!({})),
+            Some(Command::Sweep(command)) => ("sweep", value(&command.request()?)),
+            Some(Command::Compare(command)) => ("compare", value(&command.request()?)),
+            Some(Command::Config(_) | Command::Completions(_) | Command::Man | Command::Merge(_)) => {
+                let fix = "omit --bundle, or use a command that answers a question";
+                return Err(Error::new("bundle", "a command without an answer", "a request", fix));
+            }
+        })
+    }
+}
+
+/// A file holds the whole front.
+fn whole(request: OptimizeRequest) -> Value {
+    value(&OptimizeRequest { max_front_points: None, ..request })
+}

@@ -1,0 +1,76 @@
+//! `audit`: the assumptions of a prediction, by their effect.
+
+use super::deadline::with_deadline;
+use super::estimate::SavedPlan;
+use super::output::{OutputArgs, OutputFormat, json};
+use super::problem::ProblemArgs;
+use super::terminal::width;
+use super::{CliError, ExitStatus};
+use crate::report::audit::csv;
+use crate::report::text::audit::{FEW, audit as text, markdown};
+use crate::request::audit::{AuditRequest, audit};
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+
+const AFTER: &str = "\
+Without a plan, the best one is audited. Every input that is neither on a data sheet nor in the configuration is listed \
+with its source and with the change of each metric where it is 10 % larger; JSON and CSV have elasticities of every \
+metric. --set changes an input; the audit shows the metrics without it.
+
+Examples:
+  mantile-opt audit --model Llama-3.1-8B --hardware 1xh100
+  mantile-opt audit --plan-from answer.json --markdown --out audit.md
+  mantile-opt audit --set device.memory.bandwidth='3 TB/s' --set model.num_hidden_layers=40
+  mantile-opt audit --model Qwen3-32B --hardware 4xl40s --tp 4 --format csv";
+
+/// The flags of `audit`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub struct Audit {
+    /// The problem.
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    /// The deployment.
+    #[command(flatten)]
+    pub deployment: Deployment,
+    /// A file with the deployment.
+    #[command(flatten)]
+    pub saved: SavedPlan,
+    /// Show every input
+    #[arg(long, help_heading = "Output")]
+    pub detail: bool,
+    /// Write Markdown, every input with its source
+    #[arg(long, conflicts_with_all = ["format", "json"], help_heading = "Output")]
+    pub markdown: bool,
+    /// The output flags.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl Audit {
+    /// Resolves the problem, and the best plan where none is given, and audits it.
+    ///
+    /// # Errors
+    /// The problem is faulty, or the output cannot be written.
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let request = self.request()?;
+        self.problem.save(catalog, &request.scenario)?;
+        let report = with_deadline(None, |control| audit(catalog, &request, control))?;
+        let most = if self.detail { usize::MAX } else { FEW };
+        self.output.found(&match self.output.format() {
+            OutputFormat::Table if self.markdown => markdown(&report),
+            OutputFormat::Table => text(&report, most, width()),
+            OutputFormat::Json => json(&report),
+            OutputFormat::Csv => csv(&report),
+        })
+    }
+
+    /// The request of the flags and files.
+    ///
+    /// # Errors
+    /// A file is faulty.
+    pub fn request(&self) -> Result<AuditRequest, Error> {
+        Ok(AuditRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
+    }
+}

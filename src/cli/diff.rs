@@ -1,0 +1,70 @@
+//! `diff`: two answers, bundles or scenarios compared.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::deadline::with_progress;
+use super::output::{OutputArgs, OutputFormat, json};
+use super::terminal::width;
+use super::{CliError, ExitStatus};
+use crate::report::text::answer_diff::table;
+use crate::request::diff::{DiffRequest, diff};
+use crate::spec::error::Error;
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+use crate::store::file::{self, FileSizeLimit};
+
+const AFTER: &str = "\
+Each file is a saved answer of `optimize` (--json --out), a bundle (--bundle), or a scenario (--save). The inputs that \
+differ are listed with the part of each metric's change that each explains: the mean over all orders in which the \
+differences could be made (Shapley value), so that the parts add up. Keys that only run as one count as one. \
+`catalog diff` compares files of the catalogue, `inspect --diff` models.
+
+Examples:
+  mantile-opt --hardware 8xh100 --json --out a.json && mantile-opt --hardware 8xh200 --json --out b.json
+  mantile-opt diff a.json b.json
+  mantile-opt diff monday.bundle.json friday.bundle.json --format csv";
+
+/// The flags of `diff`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub struct DiffArgs {
+    /// An answer, a bundle or a scenario
+    #[arg(value_name = "A.json")]
+    pub a: PathBuf,
+    /// Another one
+    #[arg(value_name = "B.json")]
+    pub b: PathBuf,
+    /// The output flags.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl DiffArgs {
+    /// Reads both files and compares them.
+    ///
+    /// # Errors
+    /// A file is faulty.
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let request = self.request()?;
+        let report = with_progress(|control| diff(catalog, &request, control))?;
+        self.output.found(&match self.output.format() {
+            OutputFormat::Table => table(&report, width()),
+            OutputFormat::Json => json(&report),
+            OutputFormat::Csv => report.csv(),
+        })
+    }
+
+    /// The request of the files.
+    ///
+    /// # Errors
+    /// A file is not JSON.
+    pub fn request(&self) -> Result<DiffRequest, Error> {
+        let read = |path: &Path| -> Result<Value, Error> {
+            let text = file::read_most(path, FileSizeLimit::Answer)?;
+            from_json(&text, "an answer").map_err(|fault| fault.in_file(file::shown(path)))
+        };
+        Ok(DiffRequest { a: read(&self.a)?, b: read(&self.b)? })
+    }
+}

@@ -1,0 +1,318 @@
+//! `sweep`: the metrics of every combination of varied keys; `merge`: shards as one file.
+
+mod rows;
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use super::deadline::with_deadline;
+use super::defaults::AppliedDefaults;
+use super::output::{OutputArgs, OutputFormat, json, note_defaults};
+use super::plot::PlotArgs;
+use super::problem::ProblemArgs;
+use super::terminal::width;
+use super::{CliError, ExitStatus};
+use crate::report::svg::sweep::{MOST_POINTS, sweep_picture};
+use crate::report::sweep::{PointStatus, SHOWN_ROWS, ShardNumber, SweepReport, SweepRow, table};
+use crate::request::RequestControl;
+use crate::request::sweep::merge::{RowFormat, ShardLines, merge, merge_reports};
+use crate::request::sweep::{PreparedSweep, SweepRequest};
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::limits::{TIME_LIMIT, number};
+use crate::spec::objective::Metric;
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+use crate::store::file::{self, FileSizeLimit};
+use rows::{RowWriter, lines_of};
+
+const AFTER: &str = "\
+KEY is a key of a scenario file (`mantile-opt schema scenario`) or a degree of the deployment: tp, pp, dp, cp, ep, \
+replicas, prefill_tp, decode_tp … VALUES are a list, a geometric range LOW..HIGH*FACTOR or an arithmetic range \
+LOW..HIGH+STEP. Every combination is a point; the last key changes fastest. With a degree or a plan, each point is an \
+estimate; without, the best deployment. A point that does not run is a row with its reason.
+
+Examples:
+  mantile-opt sweep --model Llama-3.1-8B --hardware 8xh100 --vary tp=1,2,4,8 --vary concurrency=1..256*2
+  mantile-opt sweep --model Qwen3-32B --vary hardware=4xl40s,2xh100,8xh100 --vary isl=1k..64k*2 --out sweep.csv
+  mantile-opt sweep --model Qwen3-32B --hardware 8xh100 --tp 4 --vary ttft=100ms..800ms*2,none
+  mantile-opt sweep --hardware 8xh100 --vary plan='1 x tp8;2 x tp4, weights fp8' --format jsonl
+  mantile-opt sweep --hardware 8xh100 --tp 8 --vary isl=1k..64k+500 --shard 3/16 --out shard-3.csv
+  mantile-opt merge shard-*.csv --out sweep.csv";
+
+/// Format of the rows of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum SweepFormat {
+    /// The first rows, for people.
+    Table,
+    /// JSON for programs, whole.
+    Json,
+    /// A JSON object per line.
+    Jsonl,
+    /// CSV rows for spreadsheets.
+    Csv,
+}
+
+impl SweepFormat {
+    /// The format that the ending of a file names.
+    fn of(path: &Path) -> Option<SweepFormat> {
+        match path.extension()?.to_str()?.to_lowercase().as_str() {
+            "csv" => Some(SweepFormat::Csv),
+            "jsonl" | "ndjson" => Some(SweepFormat::Jsonl),
+            "json" => Some(SweepFormat::Json),
+            _ => None,
+        }
+    }
+}
+
+/// The flags of `sweep`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub struct Sweep {
+    /// The problem.
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    /// The deployment.
+    #[command(flatten)]
+    pub deployment: Deployment,
+    /// Vary a key: tp=1,2,4,8, isl=1k..64k*2, rate=1..10+1; once per key
+    #[arg(long, value_name = "KEY=VALUES", required = true, help_heading = "Sweep")]
+    pub vary: Vec<String>,
+    /// Evaluate only part I of N: points I, I + N, I + 2 N …; `merge` joins the parts
+    #[arg(long, value_name = "I/N", help_heading = "Sweep")]
+    pub shard: Option<ShardNumber>,
+    /// Continue the file of --out after its last whole row
+    #[arg(long, requires = "out", conflicts_with = "plot", help_heading = "Sweep")]
+    pub resume: bool,
+    /// Stop after S seconds; --resume continues [default: no limit]
+    #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = "Sweep")]
+    pub time_limit: Option<f64>,
+    /// Output format [default: by the ending of --out, else table]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "table|json|jsonl|csv",
+        hide_possible_values = true,
+        help_heading = "Output"
+    )]
+    pub format: Option<SweepFormat>,
+    /// Write the rows to a file, as they are evaluated
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Where the picture is written.
+    #[command(flatten)]
+    pub plot: PlotArgs,
+    /// Metric of the picture [default: TTFT, TPOT, tok/s and USD/Mtok]
+    #[arg(long, value_name = "METRIC", requires = "plot", help_heading = "Output")]
+    pub plot_metric: Option<String>,
+    /// The user's defaults that the command applied.
+    #[arg(skip)]
+    pub applied: AppliedDefaults,
+}
+
+impl FromStr for ShardNumber {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ShardNumber, String> {
+        let parts = text.split_once('/').and_then(|(number, of)| number.parse().ok().zip(of.parse().ok()));
+        parts
+            .map(|(number, of)| ShardNumber { number, of })
+            .ok_or_else(|| "expected I/N, e.g. 3/16".to_owned())
+    }
+}
+
+/// Number of points of each outcome, and the first rows.
+#[derive(Default)]
+struct SweepSummary {
+    counts: Vec<(PointStatus, u64)>,
+    first: Vec<SweepRow>,
+}
+
+impl SweepSummary {
+    fn add(&mut self, rows: &[SweepRow]) {
+        for row in rows {
+            match self.counts.iter_mut().find(|(status, _)| *status == row.status) {
+                Some((_, count)) => *count += 1,
+                None => self.counts.push((row.status, 1)),
+            }
+        }
+        self.counts.sort_unstable();
+        let room = SHOWN_ROWS.saturating_sub(self.first.len());
+        self.first.extend(rows.iter().take(room).cloned());
+    }
+
+    fn all(&self) -> u64 {
+        self.counts.iter().map(|(_, count)| count).sum()
+    }
+
+    fn runs(&self) -> bool {
+        let run = [PointStatus::Optimal, PointStatus::Feasible, PointStatus::SloMissed];
+        self.counts.iter().any(|(status, _)| run.contains(status))
+    }
+}
+
+impl Sweep {
+    /// Evaluates the points.
+    ///
+    /// # Errors
+    /// The problem or a varied key is faulty, or the output cannot be written.
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let request = self.request()?;
+        let metric = self.picture_metric()?;
+        self.problem.save(catalog, &request.scenario)?;
+        let prepared = PreparedSweep::new(catalog, &request)?;
+        let format = self.format();
+        let drawn = self.plot.plot.is_some();
+        if drawn && prepared.len() > MOST_POINTS {
+            let expected = format!("at most {MOST_POINTS} points for a picture");
+            let fix = "vary fewer values, or omit --plot";
+            return Err(Error::new("plot", format!("{} points", prepared.len()), expected, fix).into());
+        }
+        let mut writer = match format {
+            SweepFormat::Csv => Some(RowWriter::new(RowFormat::Csv, self.out.as_deref())),
+            SweepFormat::Jsonl => Some(RowWriter::new(RowFormat::JsonLines, self.out.as_deref())),
+            SweepFormat::Table | SweepFormat::Json => None,
+        };
+        let first = match &mut writer {
+            Some(writer) => writer.open(&prepared, self.resume)?,
+            None if self.resume => return Err(not_resumable().into()),
+            None => 0,
+        };
+        let (mut summary, mut report) = (SweepSummary::default(), prepared.head());
+        let work = |control: &RequestControl| {
+            prepared.rows(first, control, |rows| {
+                summary.add(&rows);
+                writer.as_mut().map_or(Ok(()), |writer| writer.write(&rows))?;
+                if drawn || format == SweepFormat::Json {
+                    report.rows.extend(rows);
+                }
+                Ok::<(), CliError>(())
+            })
+        };
+        let whole = with_deadline(self.time_limit, work)?;
+        self.plot.write(|| sweep_picture(&report, metric))?;
+        self.finish(&report, format, &summary)?;
+        if !whole {
+            note(summary.all() + first, prepared.len())?;
+            return Ok(ExitStatus::Feasible);
+        }
+        Ok(if summary.runs() || first > 0 { ExitStatus::Success } else { ExitStatus::Infeasible })
+    }
+
+    /// The metric of the picture, once the ending of its file is checked.
+    fn picture_metric(&self) -> Result<Option<Metric>, Error> {
+        self.plot.check()?;
+        let parse =
+            |name: &String| Metric::parse(name).map_err(|fault| Error { key: "plot-metric".into(), ..fault });
+        self.plot_metric.as_ref().map(parse).transpose()
+    }
+
+    /// The request of the flags and files.
+    ///
+    /// # Errors
+    /// A file is faulty.
+    pub fn request(&self) -> Result<SweepRequest, Error> {
+        let scenario = self.problem.scenario(&self.deployment)?;
+        Ok(SweepRequest { scenario, vary: self.vary.clone(), shard: self.shard })
+    }
+
+    fn format(&self) -> SweepFormat {
+        let by_ending = || self.out.as_deref().and_then(SweepFormat::of);
+        self.format.or_else(by_ending).unwrap_or(SweepFormat::Table)
+    }
+
+    /// Writes a report that is not written row by row.
+    fn finish(
+        &self,
+        report: &SweepReport,
+        format: SweepFormat,
+        summary: &SweepSummary,
+    ) -> Result<(), CliError> {
+        let (text, format) = match format {
+            SweepFormat::Table => {
+                let head = SweepReport { rows: summary.first.clone(), ..report.clone() };
+                (table(&head, &summary.counts, width()), OutputFormat::Table)
+            }
+            SweepFormat::Json => (json(report), OutputFormat::Json),
+            SweepFormat::Jsonl | SweepFormat::Csv => return Ok(note_defaults(&self.applied)?),
+        };
+        let (out, applied) = (self.out.clone(), self.applied.clone());
+        OutputArgs { format: format.into(), out, applied, json: false }.write(&text)
+    }
+}
+
+/// A format that cannot be continued.
+fn not_resumable() -> Error {
+    let fix = "write --out sweep.csv or --out sweep.jsonl";
+    Error::new("resume", "a table or JSON", "a CSV or JSON Lines file", fix)
+}
+
+/// Reports a stop on standard error.
+fn note(done: u64, all: u64) -> Result<(), CliError> {
+    use std::io::Write;
+    Ok(writeln!(anstream::stderr(), "note: stopped after {done} of {all} points; --resume continues a file")?)
+}
+
+/// The flags of `merge`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Merge {
+    /// Files of the shards of one sweep: CSV, JSON Lines or JSON
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Write the merged sweep to a file instead of standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+}
+
+impl Merge {
+    /// Joins the shards of a sweep: the result equals the unsharded sweep byte for byte.
+    ///
+    /// # Errors
+    /// A file is not of the sweep, a point is missing or comes twice, or the output cannot be written.
+    pub fn run(&self) -> Result<ExitStatus, CliError> {
+        let format = |path: &PathBuf| SweepFormat::of(path);
+        let first = self.files.first().and_then(format);
+        let format = match first {
+            Some(format) if self.files.iter().all(|path| SweepFormat::of(path) == first) => format,
+            _ => {
+                let fix = "write the shards with --out shard-1.csv, or .jsonl, or .json";
+                let expected = "files that all end in .csv, .jsonl or .json";
+                return Err(Error::new("files", "other endings", expected, fix).into());
+            }
+        };
+        let rows = match format {
+            SweepFormat::Csv => RowFormat::Csv,
+            SweepFormat::Jsonl => RowFormat::JsonLines,
+            SweepFormat::Json | SweepFormat::Table => return self.reports(),
+        };
+        let shard =
+            |path: &PathBuf| Ok(ShardLines { name: file::shown(path), lines: Box::new(lines_of(path)?) });
+        let shards = || self.files.iter().map(shard).collect::<Result<Vec<_>, Error>>();
+        // Everything is checked before anything is written.
+        merge(rows, shards()?, |_| Ok::<(), CliError>(()))?;
+        if let Some(out) = self.out.as_ref().filter(|out| self.files.contains(out)) {
+            let fix = "write to a file of its own";
+            return Err(Error::new("out", file::shown(out), "no file of a shard", fix).into());
+        }
+        let mut writer = RowWriter::new(rows, self.out.as_deref());
+        writer.create()?;
+        merge(rows, shards()?, |line| writer.text(line))?;
+        writer.flush()?;
+        Ok(ExitStatus::Success)
+    }
+
+    fn reports(&self) -> Result<ExitStatus, CliError> {
+        let read = |path: &PathBuf| {
+            let text = file::read_most(path, FileSizeLimit::Answer)?;
+            let report: Value = from_json(&text, "the report of a sweep")
+                .map_err(|fault| fault.in_file(file::shown(path)))?;
+            Ok((file::shown(path), report))
+        };
+        let reports = self.files.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+        let output =
+            OutputArgs { format: OutputFormat::Json.into(), out: self.out.clone(), ..OutputArgs::default() };
+        output.found(&json(&merge_reports(reports)?))
+    }
+}

@@ -1,0 +1,258 @@
+//! The processes of a placement: layers in stages on heterogeneous devices of one host or several.
+
+use super::deployment::{Deployed, NODE, PoolLaunch, WorkerProgram};
+use super::settings::{LaunchModel, SettingValue, Settings, Variable};
+use crate::search::candidate::PoolRole;
+use crate::serving::terms::Lengths;
+use crate::spec::launch::{Launch, LaunchOption};
+use crate::spec::option_table::OptionTable;
+use crate::spec::setting::Setting;
+
+/// A stage of a placement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedStage {
+    /// Name of its device or group of devices.
+    pub name: String,
+    /// Number of its layers.
+    pub layers: u64,
+    /// The host of each of its devices, as a number.
+    pub hosts: Vec<usize>,
+}
+
+/// A placement to launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// Its stages, the first layers first.
+    pub stages: Vec<PlacedStage>,
+    /// Layers whose experts are in host memory.
+    pub host_experts: Vec<usize>,
+    /// Lengths of the requests.
+    pub lengths: Lengths,
+    /// Context limit of the model.
+    pub max_context: Option<u64>,
+    /// Concurrent requests.
+    pub concurrency: u64,
+    /// Tokens of a step.
+    pub token_budget: u64,
+    /// Share of the device memory in use.
+    pub memory_share: f64,
+    /// Whether a host in use has further devices.
+    pub has_idle: bool,
+    /// Id of the weight format.
+    pub weights: String,
+    /// Id of the KV format.
+    pub kv: String,
+}
+
+/// A host of a placement with the names of its devices.
+type PlacedHost = (usize, Vec<String>);
+
+impl Placed {
+    /// Number of its devices.
+    fn devices(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.hosts.len() as u64).sum()
+    }
+
+    /// Its hosts in the order of the stages, each with its devices.
+    fn hosts(&self) -> Vec<PlacedHost> {
+        let mut hosts: Vec<PlacedHost> = Vec::new();
+        for stage in &self.stages {
+            for host in &stage.hosts {
+                match hosts.iter_mut().find(|(known, _)| known == host) {
+                    Some((_, names)) => names.push(stage.name.clone()),
+                    None => hosts.push((*host, vec![stage.name.clone()])),
+                }
+            }
+        }
+        hosts
+    }
+
+    /// Its devices by name, in the order of the layers.
+    fn names(&self) -> Vec<String> {
+        self.stages.iter().flat_map(|stage| stage.hosts.iter().map(|_| stage.name.clone())).collect()
+    }
+
+    /// Layers of each stage.
+    fn layers(&self) -> Vec<u64> {
+        self.stages.iter().map(|stage| stage.layers).collect()
+    }
+
+    /// The settings of the process that answers requests.
+    fn settings(&self, launch: &Launch, model: &LaunchModel) -> Settings {
+        use SettingValue::{Count, Counts, Real, Word};
+        let mut settings = Settings::default();
+        settings.formats(&self.weights, &self.kv, model);
+        let tp = self.stages.first().map_or(1, |stage| stage.hosts.len() as u64);
+        let (layers, pp) = (self.layers(), self.stages.len() as u64);
+        settings.degree(Setting::Tp, tp);
+        settings.degree(Setting::Pp, pp);
+        if pp > 1 {
+            settings.set(Setting::Pipeline, SettingValue::On(true));
+            // A runtime that is not given the layers divides them evenly, or by memory where a request places them.
+            if launch.request.is_some() || layers.iter().any(|count| *count != layers[0]) {
+                settings.set(Setting::StageLayers, Counts(layers.clone()));
+            }
+            settings.set(Setting::TensorSplit, Counts(layers));
+        } else if tp > 1 {
+            settings.set(Setting::TensorSplit, Counts(vec![1; tp as usize]));
+        }
+        if self.devices() > 1 {
+            let mode = if tp > 1 { "tensor" } else { "layer" };
+            settings.set(Setting::SplitMode, Word(mode.to_owned()));
+        }
+        settings.set(Setting::MaxSequences, Count(self.concurrency));
+        settings.set(Setting::TokenBudget, Count(self.token_budget));
+        settings.set(Setting::MemoryShare, Real(self.memory_share));
+        settings.hold(self.lengths, self.max_context, self.concurrency);
+        settings.set(Setting::GpuLayers, Word("all".to_owned()));
+        if !self.host_experts.is_empty() {
+            let layers: Vec<String> = self.host_experts.iter().map(usize::to_string).collect();
+            settings.set(Setting::HostExpertLayers, Word(layers.join("|")));
+        }
+        settings
+    }
+
+    /// Parts of the placement that `launch` has no option for, with the nearest that it has.
+    fn refused(&self, launch: &Launch) -> Vec<String> {
+        let has = |setting| launch.settings.iter().any(|option| option.setting == setting);
+        let mut refused = Vec::new();
+        let groups: Vec<String> = self.stages.iter().map(|stage| stage.hosts.len().to_string()).collect();
+        let shared = self.stages.iter().any(|stage| stage.hosts.len() > 1);
+        let split = launch.settings.iter().find(|option| option.setting == Setting::SplitMode);
+        let one_way = split.is_some() || launch.starter.is_some();
+        if shared && one_way && self.stages.len() > 1 {
+            let nearest = "its nearest is one split of all devices, by layer or by tensor";
+            refused.push(format!("layers shared in some stages ({}): {nearest}", groups.join(", ")));
+        } else if groups.iter().any(|devices| *devices != groups[0]) {
+            let nearest = "its nearest is one tensor-parallel degree for all stages";
+            refused.push(format!("stages of {} devices: {nearest}", groups.join(", ")));
+        }
+        let hosts = self.hosts();
+        let ranked = launch.remote.is_none() && launch.request.is_none();
+        if hosts.len() > 1 && shared && launch.remote.is_some() {
+            refused.push("tensor parallelism over several hosts: its nearest is a split by layer".to_owned());
+        }
+        if hosts.len() > 1 && ranked && has(Setting::Hosts) {
+            let mut order: Vec<usize> = self.stages.iter().flat_map(|stage| stage.hosts.clone()).collect();
+            order.dedup();
+            let even = hosts.iter().all(|(_, names)| names.len() == hosts[0].1.len());
+            if !even || order.len() != hosts.len() {
+                let each: Vec<String> = hosts.iter().map(|(_, names)| names.len().to_string()).collect();
+                let nearest = "its nearest is as many successive stages on each host";
+                refused.push(format!("{} devices on its hosts: {nearest}", each.join(" and ")));
+            }
+        }
+        refused
+    }
+}
+
+/// The launch of a runtime with its options, as a placement needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacingRuntime<'a> {
+    /// Its launch with its options.
+    pub own: (&'a Launch, &'a OptionTable),
+    /// The same of the program that lends the devices of further hosts.
+    pub remote: Option<(&'a Launch, &'a OptionTable)>,
+}
+
+impl<'a> Deployed<'a> {
+    /// The processes of a placement.
+    pub fn placed(runtime: PlacingRuntime<'a>, placed: &Placed, model: &LaunchModel) -> Deployed<'a> {
+        let (launch, table) = runtime.own;
+        let hosts = placed.hosts();
+        let mut server = server(placed, placed.settings(launch, model));
+        let mut devices_per_host = placed.devices();
+        let (mut workers, mut remote) = (Vec::new(), None);
+        if launch.request.is_some() {
+            let first = hosts.first().map_or(1, |(_, names)| names.len() as u64);
+            server.name = NODE.to_owned();
+            server.replicas = hosts.len() as u64;
+            (server.devices, devices_per_host) = (first, first);
+            server.label = format!("one of {}", server.label);
+        } else if let (Some(lender), true) = (runtime.remote, hosts.len() > 1) {
+            let (_, own) = &hosts[0];
+            server.label = own.join(" + ");
+            server.device_names.clone_from(own);
+            (server.devices, devices_per_host) = (own.len() as u64, own.len() as u64);
+            server.leader.set(Setting::RemoteDevices, SettingValue::Variable(Variable::RpcServers));
+            workers.extend(hosts[1..].iter().enumerate().map(|(at, host)| lending(at, host)));
+            remote = Some(lender);
+        } else if hosts.len() > 1 && launch.starter.is_some() {
+            devices_per_host = 1;
+        } else if hosts.len() > 1 {
+            devices_per_host = placed.devices().div_ceil(hosts.len() as u64);
+            ranks(&mut server, hosts.len() as u64);
+        }
+        let chosen = placed.devices() > 1 || placed.has_idle;
+        if chosen && server.hosts == 1 && launch.devices.is_some() && launch.request.is_none() {
+            server.leader.set(Setting::Devices, SettingValue::Variable(Variable::Devices));
+        }
+        workers.insert(0, server);
+        let refused = placed.refused(launch);
+        Deployed { launch, table, image: None, workers, devices_per_host, remote, instances: 1, refused }
+    }
+}
+
+/// The process that answers requests.
+fn server(placed: &Placed, leader: Settings) -> PoolLaunch {
+    PoolLaunch {
+        name: "server".to_owned(),
+        role: PoolRole::Aggregated,
+        replicas: 1,
+        devices: placed.devices(),
+        hosts: 1,
+        label: placed.names().join(" + "),
+        concurrency: placed.concurrency,
+        program: WorkerProgram::Server,
+        device_names: placed.names(),
+        leader,
+        follower: None,
+    }
+}
+
+/// The process that lends the devices of the further host `at`.
+fn lending(at: usize, (_, names): &PlacedHost) -> PoolLaunch {
+    PoolLaunch {
+        name: if at == 0 { "rpc".to_owned() } else { format!("rpc-{}", at + 1) },
+        role: PoolRole::Aggregated,
+        replicas: 1,
+        devices: names.len() as u64,
+        hosts: 1,
+        label: names.join(" + "),
+        concurrency: 0,
+        program: WorkerProgram::Remote,
+        device_names: names.clone(),
+        leader: Settings::default(),
+        follower: None,
+    }
+}
+
+/// Adds what the hosts of a placement need to find each other, as ranks of one group.
+fn ranks(server: &mut PoolLaunch, hosts: u64) {
+    server.hosts = hosts;
+    server.leader.set(Setting::Hosts, SettingValue::Count(hosts));
+    server.leader.set(Setting::HostRank, SettingValue::Variable(Variable::HostRank));
+    server.leader.set(Setting::FirstHost, SettingValue::Variable(Variable::FirstHost));
+    let mut follower = server.leader.clone();
+    follower.set(Setting::Follower, SettingValue::On(true));
+    server.follower = Some(follower);
+}
+
+/// The values that a script needs from its user: devices in the order of the layers, and servers on further hosts.
+pub fn orders(launch: &Launch, placed: &Placed) -> [String; 2] {
+    let order = |names: &[String]| {
+        let how = launch.devices.as_deref().unwrap_or("in this order");
+        format!("{how}: {}", names.join(", "))
+    };
+    let lent = placed.hosts().iter().skip(1).map(|(_, names)| names.join(" + ")).collect::<Vec<_>>();
+    let mut whole: Vec<String> = match launch.request {
+        Some(_) => placed.hosts().iter().map(|(_, names)| names.join(" + ")).collect(),
+        None => placed.names(),
+    };
+    if launch.starter.as_ref().is_some_and(|starter| starter.last_first) {
+        whole.reverse();
+    }
+    let remote = launch.settings.iter().any(|one: &LaunchOption| one.setting == Setting::RemoteDevices);
+    let servers = format!("HOST:PORT of these, with commas: {}", lent.join(", "));
+    [order(&whole), if remote { servers } else { String::new() }]
+}

@@ -1,0 +1,245 @@
+//! The audit of a prediction: its assumptions by their effect, its overrides, and the parts that it leaves out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::inputs::ReportInputs;
+use super::sheet;
+use crate::quantity::datum::{Datum, Grade};
+use crate::quantity::dual::{Scaled, Slope};
+use crate::quantity::ledger::{Ledger, Op};
+use crate::quantity::read::Plain;
+use crate::quantity::unit::humanize;
+use crate::search::candidate::Candidate;
+use crate::search::problem::Problem;
+use crate::spec::objective::{METRICS, Metric};
+use crate::spec::scenario::Scenario;
+
+/// The relative change of an input whose effect is reported. A common size makes effects comparable; the elasticity is
+/// independent of it.
+pub const CHANGE: f64 = 0.1;
+
+/// The effect of an input on a metric, at the same plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InputEffect {
+    /// Name of the metric.
+    pub metric: String,
+    /// Relative change of the metric per relative change of the input.
+    pub elasticity: f64,
+    /// Relative change of the metric where the input is 10 % larger.
+    pub at_10_percent_more: f64,
+}
+
+/// An input, with its effect on every metric that it changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditedInput {
+    /// Its name in formulas.
+    pub symbol: String,
+    /// The first number with a formula that it enters.
+    pub enters: String,
+    /// Its value, formatted.
+    pub value: String,
+    /// Its grade.
+    pub grade: Grade,
+    /// Its source.
+    pub source: String,
+    /// The effects.
+    pub effects: Vec<InputEffect>,
+}
+
+/// The metrics that order the inputs.
+pub const ORDERING: [Metric; 4] = [Metric::Ttft, Metric::Tpot, Metric::OutputTokS, Metric::UsdPerMtok];
+
+impl AuditedInput {
+    /// Its largest effect on a metric of [`ORDERING`], as a fraction of the metric.
+    pub fn largest(&self) -> f64 {
+        let effects = ORDERING.iter().filter_map(|metric| self.on(*metric));
+        effects.map(|effect| effect.at_10_percent_more.abs()).fold(0.0, f64::max)
+    }
+
+    /// Its effect on a metric.
+    pub fn on(&self, metric: Metric) -> Option<&InputEffect> {
+        self.effects.iter().find(|effect| effect.metric == metric.entry().name)
+    }
+}
+
+/// A metric with and without an override.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OverrideEffect {
+    /// The column of the metric, with its unit.
+    pub column: String,
+    /// Its value with the override.
+    pub with: f64,
+    /// Its value without; null where the plan does not run without.
+    pub without: Option<f64>,
+}
+
+/// An override of the scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditedOverride {
+    /// The override, as given.
+    pub set: String,
+    /// The metrics that it changes.
+    pub effects: Vec<OverrideEffect>,
+}
+
+/// Something that the model leaves out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOutPart {
+    /// Its name.
+    pub part: String,
+    /// The reason, or the number that contains it.
+    pub why: String,
+}
+
+/// Parts of serving without a formula of their own.
+const LEFT_OUT: [(&str, &str); 8] = [
+    ("tokenizer, HTTP, detokenizer", "run on the host; the fitted time per step contains the usual share"),
+    (
+        "softmax and RoPE",
+        "a few FLOPs per element inside fused kernels; the fitted efficiencies contain them",
+    ),
+    (
+        "memory allocator",
+        "fragmentation of KV blocks is counted by the block; that of the device allocator is part of the fitted reserve",
+    ),
+    ("bursts", "arrivals are Poisson at a given rate, or a fixed concurrency"),
+    ("spread of lengths", "every request has the mean prompt and output length"),
+    (
+        "clock changes",
+        "devices run at the clock of the measurements; no thermal or power limit sets in over time",
+    ),
+    ("failures", "no device, link or process fails"),
+    ("cold start", "weights are loaded, kernels are compiled, CUDA graphs are captured"),
+];
+
+/// The audit of a prediction.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AuditReport {
+    /// The flags and files of the request, with the plan.
+    pub scenario: Scenario,
+    /// The problem, with every default filled in.
+    pub question: ReportInputs,
+    /// The plan.
+    pub notation: String,
+    /// The weakest grade of all inputs.
+    pub grade: Grade,
+    /// Inputs that are neither on a data sheet nor in the configuration, largest effect first.
+    pub assumptions: Vec<AuditedInput>,
+    /// Inputs of data sheets and read from devices, largest effect first.
+    pub known: Vec<AuditedInput>,
+    /// Overrides of the scenario.
+    pub overrides: Vec<AuditedOverride>,
+    /// Parts of serving that the model leaves out.
+    pub left_out: Vec<LeftOutPart>,
+}
+
+/// Every input datum of an evaluation, each once.
+pub fn inputs(problem: &Problem, candidate: &Candidate) -> Vec<Datum> {
+    used_inputs(problem, candidate).into_iter().map(|(datum, _)| datum).collect()
+}
+
+/// Every input datum of an evaluation, with the symbol of the first formula that it enters.
+fn used_inputs(problem: &Problem, candidate: &Candidate) -> Vec<(Datum, &'static str)> {
+    let ledger = Ledger::new();
+    candidate.evaluate(&&ledger, problem, &mut ());
+    let entries = ledger.entries();
+    // For each entry without a formula, the first formula that it enters: entries refer only to earlier ones.
+    let mut enters: Vec<&'static str> = vec![""; entries.len()];
+    for (at, entry) in entries.iter().enumerate().rev() {
+        let symbol = entry.formula.map_or(enters[at], |formula| formula.symbol);
+        entry.op.operands().into_iter().for_each(|id| enters[id as usize] = symbol);
+    }
+    let mut found: Vec<(Datum, &'static str)> = Vec::new();
+    for (entry, symbol) in entries.iter().zip(enters) {
+        if let Op::Input(datum) = &entry.op
+            && !found.iter().any(|(known, _)| known == &**datum)
+        {
+            found.push(((**datum).clone(), symbol));
+        }
+    }
+    found
+}
+
+/// Relative changes below this are rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// The effects of an input on every metric that it changes.
+pub fn effects(problem: &Problem, candidate: &Candidate, input: &Datum) -> Vec<InputEffect> {
+    let before = candidate.evaluate(&Plain, problem, &mut ()).metrics;
+    let after = candidate.evaluate(&Scaled { input, factor: 1.0 + CHANGE }, problem, &mut ()).metrics;
+    let slopes = candidate.evaluate(&Slope(input), problem, &mut ()).metrics;
+    let each = METRICS.iter().filter_map(|entry| {
+        let (before, after) = (before.get(entry.metric)?.value(), after.get(entry.metric)?.value());
+        let elasticity = slopes.get(entry.metric)?.0.elasticity();
+        let change = if before == 0.0 { 0.0 } else { after / before - 1.0 };
+        let acts = elasticity.abs() > ROUNDING || change.abs() > ROUNDING;
+        let finite = elasticity.is_finite() && change.is_finite();
+        (acts && finite).then(|| InputEffect {
+            metric: entry.name.to_owned(),
+            elasticity,
+            at_10_percent_more: change,
+        })
+    });
+    each.collect()
+}
+
+/// The audit of a candidate; the caller adds the overrides.
+pub fn audit(
+    problem: &Problem,
+    candidate: &Candidate,
+    (scenario, question, notation): (Scenario, ReportInputs, String),
+) -> AuditReport {
+    let inputs = used_inputs(problem, candidate);
+    let audited = inputs.iter().filter(|(input, _)| input.source.grade != Grade::Stated);
+    let audited = audited.map(|(input, enters)| AuditedInput {
+        symbol: input.symbol.to_string(),
+        enters: (*enters).to_owned(),
+        value: humanize(input.value, input.unit),
+        grade: input.source.grade,
+        source: input.source.text.to_string(),
+        effects: effects(problem, candidate, input),
+    });
+    let mut audited: Vec<AuditedInput> = audited.filter(|input| !input.effects.is_empty()).collect();
+    audited.sort_by(|a, b| b.largest().total_cmp(&a.largest()).then(a.symbol.cmp(&b.symbol)));
+    let grade = audited.iter().map(|input| input.grade).max().unwrap_or(Grade::Stated);
+    let assumed = |input: &AuditedInput| input.grade > Grade::Datasheet;
+    let (assumptions, known) = audited.into_iter().partition(assumed);
+    AuditReport {
+        scenario,
+        question,
+        notation,
+        grade,
+        assumptions,
+        known,
+        overrides: vec![],
+        left_out: LEFT_OUT
+            .map(|(part, why)| LeftOutPart { part: part.to_owned(), why: why.to_owned() })
+            .to_vec(),
+    }
+}
+
+/// Columns of [`csv`], before the metrics.
+const COLUMNS: [&str; 6] = ["kind", "symbol", "enters", "value", "grade", "source"];
+
+/// Every input as a row, with its elasticities.
+pub fn csv(report: &AuditReport) -> String {
+    let metrics = METRICS.iter().map(|entry| entry.name);
+    let kinds = [("assumption", &report.assumptions), ("known", &report.known)];
+    let rows = kinds.into_iter().flat_map(|(kind, inputs)| {
+        inputs.iter().map(move |input| {
+            let head = [
+                kind.to_owned(),
+                input.symbol.clone(),
+                input.enters.clone(),
+                input.value.clone(),
+                input.grade.to_string(),
+                input.source.clone(),
+            ];
+            let effect =
+                |metric: Metric| input.on(metric).map_or(0.0, |effect| effect.elasticity).to_string();
+            head.into_iter().chain(METRICS.iter().map(|entry| effect(entry.metric))).collect()
+        })
+    });
+    sheet::csv(COLUMNS.into_iter().chain(metrics), rows)
+}

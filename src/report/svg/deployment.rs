@@ -1,0 +1,134 @@
+//! A deployment as bars: latency by bottleneck and by module, and the memory of its fullest devices.
+
+use super::bars::{LabelledBar, bars, shares};
+use super::front::front;
+use super::{SvgPanel, SvgPicture};
+use crate::plan::parallel::Phase;
+use crate::report::breakdown::{CLASSES, Module};
+use crate::report::detail::{DeploymentDetail, PhaseTime};
+use crate::report::inputs::ReportInputs;
+use crate::report::number::{format_metric, gib, percent, time};
+use crate::report::result::{EstimateResult, MemoryReport, OptimizeResult, ReportedDeployment};
+use crate::search::candidate::PoolRole;
+use crate::spec::objective::Metric;
+
+/// Every module, in the order of the legend.
+const MODULES: [Module; 8] = [
+    Module::Attention,
+    Module::FeedForward,
+    Module::Experts,
+    Module::Residual,
+    Module::Vocabulary,
+    Module::Images,
+    Module::Communication,
+    Module::Overhead,
+];
+
+/// A picture of the result of a search: front, latency and memory of the best.
+pub fn optimize_picture(answer: &OptimizeResult) -> SvgPicture {
+    let panels = front(answer).into_iter().chain(answer.detail.iter().flat_map(detail_panels)).collect();
+    picture(&answer.question, answer.best.as_ref(), panels)
+}
+
+/// A picture of an estimate: latency and memory.
+pub fn estimate_picture(answer: &EstimateResult) -> SvgPicture {
+    let panels = answer.detail.iter().flat_map(detail_panels).collect();
+    picture(&answer.question, Some(&answer.candidate), panels)
+}
+
+fn picture(inputs: &ReportInputs, best: Option<&ReportedDeployment>, panels: Vec<SvgPanel>) -> SvgPicture {
+    let shown = [Metric::Ttft, Metric::Tpot, Metric::OutputTokS, Metric::UsdPerMtok];
+    let subtitle = best.map(|best| {
+        let figures = shown.iter().filter_map(|metric| Some(format_metric(*metric, best.figure(*metric)?)));
+        let figures: Vec<String> = figures.collect();
+        format!("{}: {}", best.plan.label, figures.join(", "))
+    });
+    let title = format!(
+        "{} on {}, {}, ISL {}, OSL {}",
+        inputs.model, inputs.hardware, inputs.runtime, inputs.isl, inputs.osl
+    );
+    SvgPicture { title, subtitle: subtitle.unwrap_or_default(), panels }
+}
+
+/// Latency and memory of a deployment.
+pub fn detail_panels(detail: &DeploymentDetail) -> Vec<SvgPanel> {
+    vec![by_bottleneck(&detail.phases), by_module(&detail.phases), memory(detail)]
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Prefill => "prefill",
+        Phase::Decode => "decode step",
+    }
+}
+
+/// A part of a phase in words.
+fn words(phase: &PhaseTime, name: &str, ms: f64) -> String {
+    format!("{} {name}: {}, {}", phase_name(phase.phase), time(ms), percent(ms / phase.operators_ms))
+}
+
+fn by_bottleneck(phases: &[PhaseTime]) -> SvgPanel {
+    let legend: Vec<(usize, &str)> =
+        CLASSES.iter().enumerate().map(|(at, class)| (at, class.name())).collect();
+    let one = |phase: &PhaseTime| {
+        let parts = CLASSES.iter().enumerate().map(|(at, class)| {
+            let ms = phase.of(*class);
+            (at, ms, words(phase, class.name(), ms))
+        });
+        phase_bar(phase, parts.collect())
+    };
+    shares("Latency by bottleneck", &legend, &phases.iter().map(one).collect::<Vec<_>>())
+}
+
+fn by_module(phases: &[PhaseTime]) -> SvgPanel {
+    let of = |phase: &PhaseTime, module: Module| -> f64 {
+        phase.operators.iter().filter(|line| line.part_of == module).map(|line| line.time_ms).sum()
+    };
+    let used: Vec<Module> =
+        MODULES.into_iter().filter(|module| phases.iter().any(|phase| of(phase, *module) > 0.0)).collect();
+    let legend: Vec<(usize, &str)> =
+        used.iter().enumerate().map(|(at, module)| (at, module.name())).collect();
+    let one = |phase: &PhaseTime| {
+        let parts = used.iter().enumerate().map(|(at, module)| {
+            let ms = of(phase, *module);
+            (at, ms, words(phase, module.name(), ms))
+        });
+        phase_bar(phase, parts.collect())
+    };
+    shares("Latency by module", &legend, &phases.iter().map(one).collect::<Vec<_>>())
+}
+
+fn phase_bar(phase: &PhaseTime, parts: Vec<(usize, f64, String)>) -> LabelledBar {
+    LabelledBar { label: phase_name(phase.phase).to_owned(), parts, note: time(phase.operators_ms) }
+}
+
+/// Parts of the memory of a device, each with the function that reads it.
+const MEMORY: [(&str, fn(&MemoryReport) -> f64); 4] = [
+    ("weights", |memory| memory.weights_bytes),
+    ("KV cache", |memory| memory.kv_cache_bytes),
+    ("activations", |memory| memory.activations_bytes),
+    ("buffers", |memory| memory.buffers_bytes),
+];
+
+fn memory(detail: &DeploymentDetail) -> SvgPanel {
+    let legend: Vec<(usize, &str)> = MEMORY.iter().enumerate().map(|(at, (name, _))| (at, *name)).collect();
+    let legend = [legend, vec![(6, "free, of the usable memory")]].concat();
+    let all = detail.pools.iter().map(|pool| {
+        let held = &pool.memory;
+        let role = match pool.duty {
+            PoolRole::Aggregated => "",
+            PoolRole::Prefill => "prefill ",
+            PoolRole::Decode => "decode ",
+        };
+        let mut parts: Vec<(usize, f64, String)> = MEMORY
+            .iter()
+            .enumerate()
+            .map(|(at, (name, read))| (at, read(held), format!("{name}: {}", gib(read(held)))))
+            .collect();
+        let free = (held.usable_bytes - held.total_bytes).max(0.0);
+        parts.push((6, free, format!("free: {}", gib(free))));
+        let note = format!("{} of {} usable", gib(held.total_bytes), gib(held.usable_bytes));
+        LabelledBar { label: format!("{role}{}", pool.label), parts, note }
+    });
+    bars("Memory of the fullest device", &legend, &all.collect::<Vec<_>>())
+}

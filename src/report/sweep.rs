@@ -1,0 +1,220 @@
+//! The points of a sweep as rows: JSON, JSON lines, CSV, and a table of the first ones.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::number::digits;
+use super::result::{Intervals, MetricsReport, ReportedDeployment};
+use super::rows::{metric_cells, metric_names, number};
+use super::sheet;
+use super::table::{grouped, table as lines};
+use crate::spec::objective::Metric;
+use crate::spec::scenario::Scenario;
+use crate::spec::vary::VariedKey;
+
+/// Outcome of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PointStatus {
+    /// The best deployment, proved.
+    Optimal,
+    /// It runs within its SLOs.
+    Feasible,
+    /// It runs and misses an SLO.
+    SloMissed,
+    /// It does not run: memory, a rule, too much traffic.
+    Infeasible,
+    /// Its inputs contradict each other, the model or the hardware.
+    Invalid,
+}
+
+impl PointStatus {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            PointStatus::Optimal => "optimal",
+            PointStatus::Feasible => "feasible",
+            PointStatus::SloMissed => "slo_missed",
+            PointStatus::Infeasible => "infeasible",
+            PointStatus::Invalid => "invalid",
+        }
+    }
+}
+
+/// A part of the points of a sweep: every `of`th, from number `number` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShardNumber {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Number of shards.
+    pub of: u64,
+}
+
+/// A point of a sweep with its metrics.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SweepRow {
+    /// Fingerprint of the sweep: its scenario, its varied keys and the version of the program.
+    pub sweep: String,
+    /// Number of the point, from 0.
+    pub point: u64,
+    /// Number of points of the sweep.
+    pub points: u64,
+    /// Values of the varied keys.
+    pub vary: Map<String, Value>,
+    /// Outcome.
+    pub status: PointStatus,
+    /// The reason where it does not run or misses an SLO.
+    pub reason: Option<String>,
+    /// The plan in one line.
+    pub notation: Option<String>,
+    /// Devices in use.
+    pub devices: Option<u64>,
+    /// Mean concurrency of the whole deployment.
+    pub mean_concurrency: Option<f64>,
+    /// Largest contribution to the time per output token.
+    pub bottleneck: Option<String>,
+    /// Metrics; null if it cannot run.
+    pub metrics: Option<MetricsReport>,
+    /// Prediction intervals of the metrics; null without measurements to derive them from.
+    pub intervals: Option<Intervals>,
+}
+
+/// The result of a sweep.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SweepReport {
+    /// Fingerprint of the sweep.
+    pub sweep: String,
+    /// The scenario of every point, without the varied keys.
+    pub scenario: Scenario,
+    /// Varied keys, the last of which changes fastest.
+    pub vary: Vec<VariedKey>,
+    /// Number of points.
+    pub points: u64,
+    /// The part of the points that the rows are; absent if all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardNumber>,
+    /// One row per point.
+    pub rows: Vec<SweepRow>,
+}
+
+/// The outcome of a point, before it is a row.
+#[derive(Clone, Debug)]
+pub struct PointOutcome {
+    /// Outcome.
+    pub status: PointStatus,
+    /// The reason where it does not run or misses an SLO.
+    pub reason: Option<String>,
+    /// The deployment, where there is one.
+    pub deployment: Option<ReportedDeployment>,
+}
+
+impl SweepRow {
+    /// The value of `metric` in the unit of its column.
+    pub fn figure(&self, metric: Metric) -> Option<f64> {
+        if metric == Metric::Devices {
+            return self.devices.map(|devices| devices as f64);
+        }
+        let column = MetricsReport::COLUMNS.iter().find(|(column, _)| *column == metric);
+        let value = column.and_then(|(_, value)| value(self.metrics.as_ref()?));
+        value.filter(|value| value.is_finite())
+    }
+
+    /// The ends of the 80 % interval of `metric`.
+    pub fn ends(&self, metric: Metric) -> Option<(f64, f64)> {
+        let read = Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read)?;
+        self.intervals.as_ref().map(read).map(|ends| (ends.p10, ends.p90))
+    }
+}
+
+/// Columns before the varied keys.
+const IDENTITY: [&str; 3] = ["sweep", "point", "points"];
+/// Columns between the varied keys and the metrics.
+const OUTCOME: [&str; 6] = ["status", "reason", "notation", "devices", "mean_concurrency", "bottleneck"];
+
+/// Names of the columns of a CSV file.
+pub fn columns(vary: &[VariedKey]) -> Vec<String> {
+    let fixed = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let keys = vary.iter().map(|axis| axis.key.clone()).collect();
+    [fixed(&IDENTITY), keys, fixed(&OUTCOME), metric_names()].concat()
+}
+
+/// A value of a varied key as text.
+pub fn spell(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(spell).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// The header of a CSV file as its line.
+pub fn csv_header(vary: &[VariedKey]) -> String {
+    sheet::lines([columns(vary)])
+}
+
+/// A row as a line of CSV.
+pub fn csv_line(row: &SweepRow) -> String {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let cells = [
+        vec![row.sweep.clone(), row.point.to_string(), row.points.to_string()],
+        row.vary.values().map(spell).collect(),
+        vec![
+            row.status.name().to_owned(),
+            text(&row.reason),
+            text(&row.notation),
+            row.devices.map(|devices| devices.to_string()).unwrap_or_default(),
+            number(row.mean_concurrency),
+            text(&row.bottleneck),
+        ],
+        metric_cells(row.metrics.as_ref(), row.intervals.as_ref()),
+    ];
+    sheet::lines([cells.concat()])
+}
+
+/// Metrics of the table.
+const SHOWN: [Metric; 5] =
+    [Metric::Ttft, Metric::Tpot, Metric::OutputTokS, Metric::UsdPerMtok, Metric::Watts];
+
+/// A line of at most `width` characters; files have all of it.
+fn cut(line: &str, width: usize) -> String {
+    match line.char_indices().nth(width.saturating_sub(1)) {
+        Some((end, last)) if end + last.len_utf8() < line.len() => format!("{}…\n", &line[..end]),
+        _ => format!("{line}\n"),
+    }
+}
+
+/// Rows of the table.
+pub const SHOWN_ROWS: usize = 40;
+
+/// The first rows as a table in lines of at most `width` characters, with the number of points of each outcome.
+pub fn table(head: &SweepReport, counts: &[(PointStatus, u64)], width: usize) -> String {
+    let keys = head.vary.iter().map(|axis| axis.key.as_str());
+    let metrics = SHOWN.iter().map(|metric| metric.entry().heading);
+    let header: Vec<&str> = keys.chain(["status"]).chain(metrics).chain(["plan or reason"]).collect();
+    let cells = |row: &SweepRow| -> Vec<String> {
+        let figure = |metric: &Metric| row.figure(*metric).map(digits).unwrap_or_default();
+        // The formats follow the pools of a plan.
+        let pools = |plan: &String| plan.split(", weights ").next().unwrap_or_default().to_owned();
+        let plan = row.metrics.as_ref().and(row.notation.as_ref()).map(pools);
+        let plan = plan.or_else(|| row.reason.clone());
+        let values = row.vary.values().map(spell);
+        let values = values.chain([row.status.name().to_owned()]).chain(SHOWN.iter().map(figure));
+        values.chain([plan.unwrap_or_default()]).collect()
+    };
+    let rows: Vec<Vec<String>> = head.rows.iter().map(cells).collect();
+    let all: u64 = counts.iter().map(|(_, count)| count).sum();
+    let parts: Vec<String> = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(status, count)| format!("{} {}", grouped(*count), status.name()))
+        .collect();
+    let mut text: String = lines(&header, &rows).lines().map(|line| cut(line, width)).collect();
+    let left = all.saturating_sub(head.rows.len() as u64);
+    if left > 0 {
+        text.push_str(&format!("… {} more rows; all of them with --out sweep.csv\n", grouped(left)));
+    }
+    text.push_str(&format!("\n{} points: {}\n", grouped(all), parts.join(", ")));
+    text
+}

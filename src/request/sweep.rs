@@ -1,0 +1,183 @@
+//! `sweep`: the metrics of every combination of varied keys.
+//!
+//! Points are evaluated in parallel, in parts of fixed size, and handed on in order: memory does not grow with their
+//! number.
+
+pub mod grid;
+pub mod merge;
+pub(super) mod point;
+mod shared;
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::RequestControl;
+use crate::report::sweep::{PointOutcome, ShardNumber, SweepReport, SweepRow};
+use crate::spec::error::Error;
+use crate::spec::limits::SHARDS;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use grid::SweepGrid;
+use point::PointEvaluator;
+
+/// A request of `sweep`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SweepRequest {
+    /// The problem; with a `deployment`, each point is an estimate of it, else the best deployment.
+    pub scenario: Scenario,
+    /// Varied keys as `KEY=VALUES`: `tp=1,2,4,8`, `isl=1k..64k*2`, `rate=1..10+1`.
+    pub vary: Vec<String>,
+    /// A part of the points; all if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardNumber>,
+}
+
+/// Points that are evaluated before any of them is handed on: of given deployments, and of searches.
+const PARTS: [usize; 2] = [512, 16];
+
+/// A sweep whose keys and names are checked.
+pub struct PreparedSweep<'a> {
+    grid: SweepGrid,
+    shard: Option<ShardNumber>,
+    evaluator: PointEvaluator<'a>,
+}
+
+impl<'a> PreparedSweep<'a> {
+    /// Reads the varied keys and checks the names of models, hardware and runtimes.
+    ///
+    /// # Errors
+    /// A key, a value, a name or the shard is faulty.
+    pub fn new(catalog: &'a Catalog, request: &SweepRequest) -> Result<PreparedSweep<'a>, Error> {
+        let grid = SweepGrid::new(&request.scenario, &request.vary)?;
+        if let Some(ShardNumber { number, of }) = request.shard {
+            SHARDS.check_whole("shard", of)?;
+            if number == 0 || number > of {
+                let found = format!("{number}/{of}");
+                return Err(Error::new(
+                    "shard",
+                    found,
+                    "a number from 1 to the number of shards",
+                    "write 1/4",
+                ));
+            }
+        }
+        let evaluator = PointEvaluator::new(catalog);
+        grid.named().try_for_each(|scenario| evaluator.check_names(&scenario?))?;
+        Ok(PreparedSweep { grid, shard: request.shard, evaluator })
+    }
+
+    /// The report without its rows.
+    pub fn head(&self) -> SweepReport {
+        SweepReport {
+            sweep: self.grid.fingerprint(),
+            scenario: self.grid.scenario().clone(),
+            vary: self.grid.axes().to_vec(),
+            points: self.grid.points(),
+            shard: self.shard,
+            rows: vec![],
+        }
+    }
+
+    /// Number of points of the shard.
+    pub fn len(&self) -> u64 {
+        let ShardNumber { number, of } = self.shard.unwrap_or(ShardNumber { number: 1, of: 1 });
+        (self.grid.points() + of - number) / of
+    }
+
+    /// Whether the shard has no point.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of the point in the place `at` of the shard.
+    pub fn point(&self, at: u64) -> u64 {
+        let ShardNumber { number, of } = self.shard.unwrap_or(ShardNumber { number: 1, of: 1 });
+        at * of + number - 1
+    }
+
+    /// Hands the rows from place `first` of the shard on to `write`, in order. Returns whether all are; a stop of
+    /// `control` ends it early, after whole rows.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn rows<E>(
+        &self,
+        first: u64,
+        control: &RequestControl,
+        mut write: impl FnMut(Vec<SweepRow>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let (all, done) = (self.len(), AtomicUsize::new(first as usize));
+        let part = PARTS[usize::from(!self.grid.is_pinned())];
+        let fingerprint = self.grid.fingerprint();
+        let row = |at: u64| {
+            let point = self.point(at);
+            let outcome = self.outcome(point, control);
+            // A point that a stop cut short is no point.
+            let finished = !(control.search.stop)();
+            (control.search.progress)(done.fetch_add(1, Relaxed) + 1, all as usize);
+            finished.then(|| self.row(&fingerprint, point, outcome))
+        };
+        let mut at = first;
+        while at < all {
+            let next = all.min(at + part as u64);
+            let numbers: Vec<u64> = (at..next).collect();
+            let found: Vec<Option<SweepRow>> = numbers.into_par_iter().with_max_len(1).map(row).collect();
+            let rows: Vec<SweepRow> = found.into_iter().map_while(|row| row).collect();
+            let whole = rows.len() as u64 == next - at;
+            write(rows)?;
+            if !whole {
+                return Ok(false);
+            }
+            at = next;
+        }
+        Ok(true)
+    }
+
+    fn outcome(&self, point: u64, control: &RequestControl) -> PointOutcome {
+        match self.grid.at(point) {
+            Ok(scenario) => self.evaluator.outcome(&scenario, control),
+            Err(fault) => point::invalid(&fault),
+        }
+    }
+
+    fn row(&self, fingerprint: &str, point: u64, outcome: PointOutcome) -> SweepRow {
+        let PointOutcome { status, reason, deployment } = outcome;
+        let runs = deployment.as_ref().is_some_and(|found| found.metrics.is_some());
+        SweepRow {
+            sweep: fingerprint.to_owned(),
+            point,
+            points: self.grid.points(),
+            vary: self.grid.values(point),
+            status,
+            reason,
+            notation: deployment.as_ref().map(|found| found.notation.clone()),
+            devices: deployment.as_ref().map(|found| found.devices),
+            mean_concurrency: deployment.as_ref().filter(|_| runs).map(|found| found.concurrency),
+            bottleneck: deployment.as_ref().and_then(|found| found.bottleneck.clone()),
+            metrics: deployment.as_ref().and_then(|found| found.metrics.clone()),
+            intervals: deployment.and_then(|found| found.intervals),
+        }
+    }
+}
+
+/// Evaluates every point.
+///
+/// # Errors
+/// A key, a value, a name or the shard is faulty. A point that does not run is a row with its reason.
+pub fn sweep(
+    catalog: &Catalog,
+    request: &SweepRequest,
+    control: &RequestControl,
+) -> Result<SweepReport, Error> {
+    let prepared = PreparedSweep::new(catalog, request)?;
+    let mut report = prepared.head();
+    prepared.rows(0, control, |rows| {
+        report.rows.extend(rows);
+        Ok::<(), Error>(())
+    })?;
+    Ok(report)
+}

@@ -1,0 +1,154 @@
+//! The points of a sweep: the Cartesian product of its varied keys over a scenario.
+
+use serde_json::{Map, Value};
+
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::limits::POINTS;
+use crate::spec::scenario::Scenario;
+use crate::spec::vary::{VariedKey, path, put};
+
+/// Keys that exclude each other: a varied one replaces the other.
+const EXCLUSIVE: [[&str; 2]; 2] = [["rate", "concurrency"], ["concurrency", "rate"]];
+
+/// Keys whose values are names that the catalogue resolves.
+const NAMES: [&str; 5] = ["model", "hardware", "objective", "workload", "runtime"];
+
+/// Scenarios by number.
+pub struct SweepGrid {
+    scenario: Scenario,
+    template: Value,
+    axes: Vec<VariedKey>,
+    paths: Vec<Vec<String>>,
+    points: u64,
+}
+
+impl SweepGrid {
+    /// Reads the varied keys.
+    ///
+    /// # Errors
+    /// A key or value is faulty, a key comes twice, or there are too many points.
+    pub fn new(scenario: &Scenario, vary: &[String]) -> Result<SweepGrid, Error> {
+        let axes = vary.iter().map(|text| VariedKey::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        let fault = |found: String, expected: &str, fix: &str| Err(Error::new("vary", found, expected, fix));
+        if axes.is_empty() {
+            let fix = "add e.g. `--vary tp=1,2,4,8` or `--vary isl=1k..64k*2`";
+            return fault("no key".to_owned(), "at least one varied key", fix);
+        }
+        let has = |key: &str| axes.iter().filter(|axis| axis.key == key).count();
+        if let Some(twice) = axes.iter().find(|axis| has(&axis.key) > 1) {
+            return fault(format!("`{}` twice", twice.key), "each key once", "list all values in one --vary");
+        }
+        if has("rate") > 0 && has("concurrency") > 0 {
+            let fix = "vary one of them: each determines the other";
+            return fault("both rate and concurrency".to_owned(), "one of them", fix);
+        }
+        let product = axes.iter().try_fold(1u64, |all, axis| all.checked_mul(axis.values.len() as u64));
+        let points = product.unwrap_or(u64::MAX);
+        POINTS.check("vary", points as f64)?;
+        let paths = axes.iter().map(|axis| path(&axis.key)).collect::<Result<Vec<_>, _>>()?;
+        let mut template = serde_json::to_value(scenario).expect("a scenario has only text keys");
+        for [varied, other] in EXCLUSIVE {
+            if let (true, Value::Object(keys)) = (has(varied) > 0, &mut template) {
+                keys.remove(other);
+            }
+        }
+        Ok(SweepGrid { scenario: scenario.clone(), template, axes, paths, points })
+    }
+
+    /// The scenario whose keys are varied.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// The varied keys.
+    pub fn axes(&self) -> &[VariedKey] {
+        &self.axes
+    }
+
+    /// Number of points.
+    pub fn points(&self) -> u64 {
+        self.points
+    }
+
+    /// Whether the deployment of every point is given.
+    pub fn is_pinned(&self) -> bool {
+        let given = self.scenario.deployment.as_ref().is_some_and(Deployment::is_stated);
+        given || self.paths.iter().any(|path| path.len() > 1)
+    }
+
+    /// Index of the value of each key at a point; the last key changes fastest.
+    fn indices(&self, point: u64) -> Vec<usize> {
+        let mut rest = point;
+        let mut indices = vec![0; self.axes.len()];
+        for (index, axis) in indices.iter_mut().zip(&self.axes).rev() {
+            let values = axis.values.len() as u64;
+            *index = (rest % values) as usize;
+            rest /= values;
+        }
+        indices
+    }
+
+    /// Values of the varied keys at a point.
+    pub fn values(&self, point: u64) -> Map<String, Value> {
+        let pairs = self.axes.iter().zip(self.indices(point));
+        pairs.map(|(axis, at)| (axis.key.clone(), axis.values[at].clone())).collect()
+    }
+
+    /// The scenario of a point.
+    ///
+    /// # Errors
+    /// Its values do not form a scenario.
+    pub fn at(&self, point: u64) -> Result<Scenario, Error> {
+        let mut scenario = self.template.clone();
+        for ((axis, path), at) in self.axes.iter().zip(&self.paths).zip(self.indices(point)) {
+            put(&mut scenario, path, axis.values[at].clone());
+        }
+        read(scenario)
+    }
+
+    /// The scenario with each name that a key takes, one at a time.
+    pub fn named(&self) -> impl Iterator<Item = Result<Scenario, Error>> + '_ {
+        let named = |key: &str| NAMES.contains(&key);
+        let pairs = self.axes.iter().zip(&self.paths).filter(move |(axis, _)| named(&axis.key));
+        let each = pairs.flat_map(|(axis, path)| axis.values.iter().map(move |value| (path, value)));
+        let first = std::iter::once(self.at(0));
+        first.chain(each.map(|(path, value)| {
+            let mut scenario = self.template.clone();
+            put(&mut scenario, path, value.clone());
+            read(scenario)
+        }))
+    }
+
+    /// Fingerprint of scenario, varied keys and version of the program, in hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        let parts = (env!("CARGO_PKG_VERSION"), &self.template, &self.axes);
+        let text = serde_json::to_string(&parts).expect("a scenario has only text keys");
+        format!("{:016x}", fnv(text.as_bytes()))
+    }
+}
+
+fn read(scenario: Value) -> Result<Scenario, Error> {
+    serde_json::from_value(scenario).map_err(|fault| {
+        Error::new("vary", fault.to_string(), "a scenario", "correct the values of the varied keys")
+    })
+}
+
+/// FNV-1a in 64 bits (Fowler, Noll, Vo 1991): stable over versions and machines.
+fn fnv(bytes: &[u8]) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_has_the_published_values() {
+        assert_eq!(fnv(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}

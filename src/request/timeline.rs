@@ -1,0 +1,28 @@
+//! The timeline of a deployment: that of `estimate`, or a row of an answer.
+
+use super::build_candidate::candidate;
+use super::estimate::with_plan;
+use crate::report::timeline::{Timeline, timeline};
+use crate::spec::error::Error;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::resolved_scenario::ResolvedScenario;
+
+/// The timeline of the deployment of a scenario.
+///
+/// # Errors
+/// The problem or the deployment is faulty.
+pub fn given_timeline(catalog: &Catalog, scenario: &Scenario) -> Result<Timeline, Error> {
+    let (resolved, plan) = with_plan(catalog, scenario)?;
+    let problem = resolved.problem()?;
+    Ok(timeline(&problem, &candidate(&problem, &plan)?))
+}
+
+/// The timeline of the deployment with this `notation` in the answer to a scenario.
+///
+/// # Errors
+/// The problem or the notation is faulty.
+pub fn answer_timeline(catalog: &Catalog, scenario: &Scenario, notation: &str) -> Result<Timeline, Error> {
+    let problem = ResolvedScenario::resolve(catalog, scenario)?.problem()?;
+    Ok(timeline(&problem, &candidate(&problem, &notation.parse()?)?))
+}

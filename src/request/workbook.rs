@@ -1,0 +1,32 @@
+//! A deployment as a workbook: live formulas down to inputs that can be changed.
+
+use super::build_candidate::candidate;
+use super::estimate::with_plan;
+use super::inputs::report_inputs;
+use crate::report::answer::forbidden;
+use crate::report::workbook::workbook as written;
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+
+/// The workbook of the plan in one line `notation`, as the bytes of an `.xlsx` file.
+///
+/// # Errors
+/// The problem or the plan is faulty, or a rule forbids the plan.
+pub fn workbook(catalog: &Catalog, scenario: &Scenario, notation: &str) -> Result<Vec<u8>, Error> {
+    let plan = Deployment { plan: Some(notation.to_owned()), ..Deployment::default() };
+    let scenario = Scenario { deployment: Some(plan), ..scenario.clone() };
+    let (resolved, plan) = with_plan(catalog, &scenario)?;
+    let problem = resolved.problem()?;
+    let candidate = candidate(&problem, &plan)?;
+    if let Some(reason) = forbidden(&problem, &candidate).first() {
+        let fix = "run it without --format xlsx to see every reason";
+        return Err(Error::new("plan", reason.to_string(), "a plan that can run", fix));
+    }
+    let question = report_inputs(&resolved, &problem);
+    written(&problem, &question, &candidate).map_err(|fault| {
+        let fix = "use --format json, and report this";
+        Error::new("format", fault.to_string(), "a workbook within the limits of the file format", fix)
+    })
+}
