@@ -141,7 +141,7 @@ fn every_question_is_asked_both_ways_or_elsewhere() {
 fn files_and_schemas_answer_alike_too() {
     let folder = tempfile::tempdir().unwrap();
     let answer = folder.path().join("answer.json");
-    let saved = alike_of(&["optimize", "--model", "TinyLlama-1.1B-Chat-v1.0", "--hardware", "1xl40s"]);
+    let saved = alike_of(&["optimize", "--model", "Llama-3.1-8B", "--hardware", "1xl40s"]);
     std::fs::write(&answer, saved).unwrap();
     alike(&["verify", answer.to_str().unwrap(), "--sample", "20"]);
     alike(&["diff", answer.to_str().unwrap(), answer.to_str().unwrap()]);
