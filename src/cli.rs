@@ -27,6 +27,7 @@ pub mod problem;
 pub mod progress;
 pub mod recommend;
 pub mod reference;
+pub mod static_batch;
 mod stdin;
 pub mod summary;
 pub mod sweep;
@@ -121,6 +122,8 @@ pub enum Command {
     Optimize(Box<optimize::Optimize>),
     /// Evaluate one given deployment: the same metrics as `optimize`
     Estimate(Box<estimate::Estimate>),
+    /// Evaluate a static batch on given degrees, without a scheduler, layer type by layer type
+    Static(Box<static_batch::Static>),
     /// Write the commands and files that launch a deployment; starts nothing
     Deploy(Box<deploy::Deploy>),
     /// Place layers on heterogeneous devices, provably optimal
@@ -288,6 +291,7 @@ fn defaults_of(cli: &Cli) -> Result<UserDefaults, Error> {
         | Some(
             Command::Optimize(_)
             | Command::Estimate(_)
+            | Command::Static(_)
             | Command::Deploy(_)
             | Command::Explain(_)
             | Command::Audit(_)
@@ -309,6 +313,7 @@ impl Cli {
             None => (&mut self.optimize.problem.defaults, &mut self.optimize.output.applied),
             Some(Command::Optimize(command)) => (&mut command.problem.defaults, &mut command.output.applied),
             Some(Command::Estimate(command)) => (&mut command.problem.defaults, &mut command.output.applied),
+            Some(Command::Static(command)) => (&mut command.problem.defaults, &mut command.output.applied),
             Some(Command::Deploy(command)) => (&mut command.problem.defaults, &mut command.output.applied),
             Some(Command::Explain(command)) => (&mut command.problem.defaults, &mut command.output.applied),
             Some(Command::Audit(command)) => (&mut command.problem.defaults, &mut command.output.applied),
@@ -361,6 +366,7 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
         }
         Some(Command::Optimize(command)) => command.run(catalog),
         Some(Command::Estimate(command)) => command.run(catalog),
+        Some(Command::Static(command)) => command.run(catalog),
         Some(Command::Deploy(command)) => command.run(catalog),
         Some(Command::Place(command)) => command.run(catalog),
         Some(Command::Explain(command)) => command.run(catalog),

@@ -25,6 +25,7 @@ pub mod place;
 pub mod recommend;
 pub mod reference;
 pub mod remedy;
+pub mod static_batch;
 pub mod sweep;
 pub mod timeline;
 pub mod validate;
@@ -116,6 +117,13 @@ pub static REQUESTS: &[RequestEntry] = &[
         estimate::EstimateRequest,
         crate::report::result::EstimateResult,
         estimate::estimate
+    ),
+    request!(
+        "static",
+        "a static batch on given degrees, without a scheduler",
+        static_batch::StaticRequest,
+        crate::report::static_batch::StaticReport,
+        static_batch::static_batch
     ),
     request!(
         "deploy",

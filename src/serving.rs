@@ -14,6 +14,7 @@ mod pool_capacity;
 mod pool_state;
 pub mod residency;
 pub mod speculative;
+pub mod static_batch;
 pub mod step;
 pub mod step_part;
 pub mod streamed;
@@ -37,6 +38,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         residency::FORMULAS,
         iteration::FORMULAS,
         speculative::FORMULAS,
+        static_batch::FORMULAS,
         step::FORMULAS,
         streamed::FORMULAS,
         terms::FORMULAS,

@@ -39,6 +39,15 @@ fn console_sessions_read_as_written() {
 }
 
 #[test]
+fn every_command_has_its_help_in_the_reference() {
+    let reference = fs::read_to_string("docs/cli.md").unwrap();
+    for command in <mantile::cli::Cli as clap::CommandFactory>::command().get_subcommands() {
+        let line = format!("$ mantile-opt {} --help", command.get_name());
+        assert!(reference.contains(&line), "docs/cli.md has no `{line}`");
+    }
+}
+
+#[test]
 fn json_goes_to_standard_output_alone_and_the_same_each_time() {
     for args in [
         ["inspect", "gpt-oss-20b", "--format", "json"].as_slice(),

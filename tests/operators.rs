@@ -43,7 +43,8 @@ fn adds_up(case: &Case) -> Result<(), TestCaseError> {
                 line.module,
                 line.efficiency
             );
-            prop_assert!((line.class as usize == 2) == (line.wire_bytes > 0.0), "{:?}", line);
+            // A collective of nothing cached yet sends nothing.
+            prop_assert!(line.class as usize == 2 || line.wire_bytes == 0.0, "{:?}", line);
         }
     }
     Ok(())

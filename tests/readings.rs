@@ -21,6 +21,7 @@ use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::cuts;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::iteration::cycle;
+use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
 use mantile::serving::terms::OffloadTarget;
@@ -106,6 +107,19 @@ fn uses<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> [Qty
         bubble(step, Qty::from(2.0), one, cycle(step, one)),
         prefill_tok_s(told.metrics.requests_per_s, terms.isl - terms.prefix, one),
     ]
+}
+
+/// Both phases of a static batch of 24 requests on the first pool.
+fn batched<R: Reading>(case: &Case, read: &R) -> Vec<(String, Qty<R::N>)> {
+    let machine = case.problem.formats[case.candidate.formats].machine.read(read);
+    let terms = case.problem.workload.read(read);
+    let instance = case.candidate.instances(&case.problem).swap_remove(0);
+    let of = |phase| {
+        let found = static_step(read, (&instance, phase), 24, &terms, &machine, &mut ());
+        [found.step.total, found.memory.total, found.sequences, found.tokens, found.tok_s]
+    };
+    let all = [Phase::Prefill, Phase::Decode].map(of).concat();
+    all.into_iter().map(|number| ("static".to_owned(), number)).collect()
 }
 
 fn same_bits(plain: &[(String, f64)], traced: &[(String, f64)]) -> Result<(), TestCaseError> {
@@ -213,9 +227,11 @@ fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCase
         prop_assert_eq!(plain.value().to_bits(), traced.value().to_bits());
     }
     let more = arrives(case, &Plain, &plain).map(|more| ("cache_arrival".to_owned(), more));
+    let more = more.into_iter().chain(batched(case, &Plain));
     let plain: Vec<_> =
         figures(&plain).into_iter().chain(more).map(|(name, number)| (name, number.value())).collect();
     let more = arrives(case, &&ledger, &traced).map(|more| ("cache_arrival".to_owned(), more));
+    let more = more.into_iter().chain(batched(case, &&ledger));
     let traced: Vec<_> = figures(&traced).into_iter().chain(more).collect();
     let read: Vec<_> = traced.iter().map(|(name, number)| (name.clone(), number.value())).collect();
     same_bits(&plain, &read)?;
@@ -311,7 +327,7 @@ fn readings_agree_and_every_formula_is_read() {
 
 /// Every wait of the decode step that the host accounts for, with `requests` of each of `dp` attention ranks.
 fn host(problem: &Problem, dp: u64, requests: u64) -> Vec<f64> {
-    let plan = ParallelPlan { tp: 1, pp: 1, dp, cp: 1, dcp: 1, ep: dp, moe_tp: 1, sp: false };
+    let plan = ParallelPlan { dp, ep: dp, ..ParallelPlan::SINGLE };
     let stages = cuts(problem, plan).swap_remove(0);
     let pool = PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas: 1, concurrency: requests * dp };
     let candidate = Candidate { formats: 0, pools: vec![pool], offload: OffloadTarget::Nothing };

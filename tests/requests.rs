@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A command line of every question.
-const LINES: [&[&str]; 19] = [
+const LINES: [&[&str]; 20] = [
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
@@ -42,6 +42,7 @@ const LINES: [&[&str]; 19] = [
     &["recommend", "--hardware", "rtx-4090-x2", "--target-tok-s", "30"],
     &["fleet", "--model", "Llama-3.1-8B", "--offers", "1xl40s,h100-sxm-x1"],
     &["deploy", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
+    &["static", "--model", "Qwen3-0.6B", "--hardware", "2xh100", "--tp", "2", "--ffn-tp", "1"],
     &["audit", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
     &["inspect", "Qwen3-0.6B"],
     &["inspect", "--diff", "Llama-3.1-8B", "Qwen3-8B"],

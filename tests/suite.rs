@@ -51,6 +51,7 @@ mod report;
 mod requests;
 mod rules;
 mod sizing;
+mod static_batch;
 mod store;
 mod sweep;
 mod tidy;

@@ -24,6 +24,7 @@ impl Cli {
                 ("place", value(&PlaceRequest { scenario: command.scenario(catalog) }))
             }
             Some(Command::Explain(command)) => ("explain", value(&command.request()?)),
+            Some(Command::Static(command)) => ("static", value(&command.request()?)),
             Some(Command::Audit(command)) => ("audit", value(&command.request()?)),
             Some(Command::Diff(command)) => ("diff", value(&command.request()?)),
             Some(Command::Recommend(command)) => ("recommend", value(&command.request())),

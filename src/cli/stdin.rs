@@ -20,6 +20,7 @@ pub fn is_named(cli: &Cli) -> bool {
         Some(Command::Estimate(command)) => &command.problem.scenario.model,
         Some(Command::Deploy(command)) => &command.problem.scenario.model,
         Some(Command::Explain(command)) => &command.problem.scenario.model,
+        Some(Command::Static(command)) => &command.problem.scenario.model,
         Some(Command::Audit(command)) => &command.problem.scenario.model,
         Some(Command::Compare(command)) => &command.problem.scenario.model,
         Some(Command::Sweep(command)) => &command.problem.scenario.model,

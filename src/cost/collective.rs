@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::machine::Machine;
+use super::task::tokens_here;
 use crate::plan::algorithm::{AlgorithmCost, CollectivePhase};
 use crate::plan::collective::{Collective, Tokens};
 use crate::quantity::count::{Count, Origin};
@@ -97,7 +98,7 @@ fn payload<R: Reading>(
 ) -> Qty<R::N> {
     let width = read.count(collective.width);
     let tokens = match collective.tokens {
-        Tokens::Rank => batch.tokens,
+        Tokens::Rank(share) => tokens_here(read, share, batch),
         Tokens::Dispatched { tp, top_k, ep } => {
             let tp = read.count(Count::plan("copies", tp));
             batch.tokens / tp * destinations(read, top_k, ep)

@@ -14,6 +14,7 @@ use crate::graph::operator::Operator;
 use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{Elements, Task};
+use crate::plan::sharding::TokenShare;
 use crate::quantity::count::Count;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
@@ -25,7 +26,7 @@ struct OperatorShard<'a> {
     role: Role,
     matrix: u64,
     vectors: u64,
-    token_parts: u64,
+    tokens: TokenShare,
     phase: Phase,
     /// Elements of the layer on this device.
     layer: &'a Elements,
@@ -55,18 +56,28 @@ pub fn price<R: Reading>(
                 roofline_time: cost.roofline_time,
             }
         }
-        Task::Compute { operator, role, matrix, vectors, token_parts } => {
+        Task::Compute { operator, role, matrix, vectors, tokens } => {
             let share = OperatorShard {
                 operator,
                 role: *role,
                 matrix: *matrix,
                 vectors: *vectors,
-                token_parts: *token_parts,
+                tokens: *tokens,
                 phase,
                 layer,
             };
             compute(read, &share, batch, machine)
         }
+    }
+}
+
+/// Tokens of a device in one step.
+#[inline(always)]
+pub(super) fn tokens_here<R: Reading>(read: &R, share: TokenShare, batch: &Batch<Qty<R::N>>) -> Qty<R::N> {
+    match share {
+        TokenShare::Own => batch.tokens,
+        TokenShare::Divided(ranks) => batch.tokens / read.count(Count::plan("tp", ranks)),
+        TokenShare::Pooled(ranks) => batch.tokens * read.count(Count::plan("attention_ranks", ranks)),
     }
 }
 
@@ -82,10 +93,7 @@ fn compute<R: Reading>(
     let elements =
         |value| read.count(Count::derived("elements_here", value, "elements of this tensor on one device"));
     let (matrix, vectors) = (|| elements(share.matrix), || elements(share.vectors));
-    let tokens = || match share.token_parts {
-        1 => batch.tokens,
-        parts => batch.tokens / n(Count::plan("tp", parts)),
-    };
+    let tokens = || tokens_here(read, share.tokens, batch);
     let linear = |matrix, tokens, input, output| {
         Linear { tokens, input: n(input), output: n(output), matrix }.cost(chip, quantised)
     };

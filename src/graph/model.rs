@@ -6,7 +6,7 @@ use super::cache::Cache;
 use super::draft::Draft;
 use super::image_inputs::ImageInputs;
 use super::operator::{Operator, Split};
-use super::tensor::{Tensor, Weight};
+use super::tensor::{Role, Tensor, Weight};
 use super::tower::Tower;
 use crate::quantity::count::Count;
 
@@ -19,6 +19,13 @@ pub struct OperatorNode {
     pub operator: Operator,
     /// The checkpoint tensors it reads (empty for attention, activations and sums).
     pub weights: Vec<Weight>,
+}
+
+impl OperatorNode {
+    /// Role of its matrix; `None` without weights.
+    pub fn role(&self) -> Option<Role> {
+        self.weights.iter().map(|weight| weight.role).find(|role| *role != Role::Bias)
+    }
 }
 
 /// Identical layers, evaluated once and multiplied by their number.

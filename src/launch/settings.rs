@@ -226,6 +226,9 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
         settings.set(Setting::ExpertParallel, SettingValue::On(true));
         settings.degree(Setting::MoeTp, plan.moe_tp);
     }
+    for (setting, degree) in [(Setting::FfnTp, plan.ffn_tp), (Setting::VocabTp, plan.vocab_tp)] {
+        degree.into_iter().for_each(|degree| settings.set(setting, SettingValue::Count(degree)));
+    }
     if plan.sp {
         settings.set(Setting::Sp, SettingValue::On(true));
     }

@@ -2,6 +2,7 @@
 
 use super::algorithm::{CollectivePhase, NonEmpty, phases};
 use super::group::{RankGroup, TierShape};
+use super::sharding::TokenShare;
 use crate::quantity::count::Count;
 
 /// A collective operation.
@@ -22,8 +23,8 @@ pub enum CollectiveOp {
 /// The tokens in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tokens {
-    /// Tokens of one attention rank.
-    Rank,
+    /// Tokens of a device.
+    Rank(TokenShare),
     /// Tokens of one attention rank. Each of its `tp` devices sends its share to the selected experts.
     Dispatched {
         /// Devices that share the tokens of the rank.

@@ -45,7 +45,7 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
         if tp > most {
             break;
         }
-        match tensor_parallel(graph, tp, limits) {
+        match tensor_parallel(graph, &ParallelPlan { tp, ..ParallelPlan::SINGLE }, limits) {
             Ok(()) => tps.push(tp),
             Err(reason) => plans.refuse(&reason),
         }
@@ -66,7 +66,8 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
                     let cp = rest / dp;
                     let moe = if experts { tp * cp * dp } else { 1 };
                     for ep in divisors(moe) {
-                        let plan = ParallelPlan { tp, pp, dp, cp, dcp: 1, ep, moe_tp: moe / ep, sp: false };
+                        let plan =
+                            ParallelPlan { tp, pp, dp, cp, ep, moe_tp: moe / ep, ..ParallelPlan::SINGLE };
                         let plan = if experts { plan } else { ParallelPlan { ep: 1, moe_tp: tp, ..plan } };
                         let fault =
                             supported(&plan, limits).and_then(|()| caches(graph, &plan)).and_then(|()| {

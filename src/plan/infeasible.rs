@@ -46,6 +46,13 @@ pub enum Infeasible {
         /// `moe_tp × ep`
         experts: u64,
     },
+    /// A layer type with a degree of its own under context parallelism.
+    LayerDegreeUnderCp {
+        /// The degree.
+        degree: &'static str,
+        /// Context parallelism.
+        cp: u64,
+    },
     /// Expert parallelism without experts.
     NoExperts {
         /// The requested degree.
@@ -161,6 +168,7 @@ impl Infeasible {
             Infeasible::KvHeads { .. } => "num_key_value_heads",
             Infeasible::BlockCut { .. } => "quantisation_block",
             Infeasible::ExpertRanks { .. } => "expert_ranks",
+            Infeasible::LayerDegreeUnderCp { .. } => "layer_degree_under_cp",
             Infeasible::NoExperts { .. } => "no_experts",
             Infeasible::TooManyStages { .. } => "too_many_stages",
             Infeasible::CacheNotShared { .. } => "cache_not_shared",
@@ -205,6 +213,9 @@ impl Infeasible {
             Infeasible::ExpertRanks { attention, experts } => {
                 let sizes = format!("tp x cp x dp = {attention}, but moe_tp x ep = {experts}");
                 format!("{sizes}: expert layers use the same devices")
+            }
+            Infeasible::LayerDegreeUnderCp { degree, cp } => {
+                format!("{degree} with cp {cp}, but the exchange between them is not modelled")
             }
             Infeasible::NoExperts { ep } => format!("ep {ep}, but the model has no experts"),
             Infeasible::TooManyStages { layers, pp } => format!("pp {pp}, but the model has {layers} layers"),

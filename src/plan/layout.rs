@@ -6,9 +6,9 @@ use petgraph::graph::NodeIndex;
 
 use super::collective::{Collective, CollectiveOp, Tokens};
 use super::group::{RankGroup, TierShape};
-use super::parallel::{ParallelPlan, Phase};
+use super::parallel::{LayerType, ParallelPlan, Phase};
 use super::shard::{Elements, ROLES, ShardedBlock, Task, TaskStep};
-use super::sharding::{self, Degrees, Sharding, TensorLayout, WHOLE};
+use super::sharding::{self, ContextExchange, Degrees, Sharding, TensorLayout, TokenShare, WHOLE};
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -19,7 +19,7 @@ pub(super) struct BlockSharder<'a> {
     phase: Phase,
     tiers: &'a [TierShape],
     block: &'a Block,
-    degrees: Degrees,
+    degrees: [Degrees; 3],
     layouts: Vec<TensorLayout>,
     steps: Vec<TaskStep>,
     weights: Elements,
@@ -30,7 +30,14 @@ impl<'a> BlockSharder<'a> {
         let kv_heads = block.graph.node_weights().find_map(|node| node.operator.kv_heads());
         let kv = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads.value));
         let dcp = if phase == Phase::Decode { plan.dcp } else { 1 };
-        let degrees = Degrees { tp: plan.tp, dcp, kv, ep: plan.ep, moe_tp: plan.moe_tp };
+        let degrees =
+            [LayerType::Attention, LayerType::FeedForward, LayerType::Vocabulary].map(|layer_type| Degrees {
+                tp: plan.tp_of(layer_type),
+                dcp,
+                kv,
+                ep: plan.ep,
+                moe_tp: plan.moe_tp,
+            });
         let lays = vec![WHOLE; block.graph.node_count()];
         BlockSharder { plan, phase, tiers, block, degrees, layouts: lays, steps: vec![], weights: [0; ROLES] }
     }
@@ -50,9 +57,9 @@ impl<'a> BlockSharder<'a> {
             self.place(node);
         }
         let last = self.block.order.last().map(|&node| (node, self.layouts[node.index()]));
-        if let Some((node, TensorLayout { sharding: Sharding::Partial, parts })) = last {
+        if let Some((node, layout @ TensorLayout { sharding: Sharding::Partial, .. })) = last {
             let width = self.block.graph[node].operator.output();
-            self.communicate("all_reduce", CollectiveOp::AllReduce, parts, width);
+            self.reduce(layout, width, false);
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
         let caches = self.block.caches.iter().map(|cache| cache.local(self.plan.tp)).collect();
@@ -66,22 +73,90 @@ impl<'a> BlockSharder<'a> {
             return self.add(node, width);
         }
         let input = self.input_of(node);
-        if let Some(kind) = sharding::collective_op(operator, input.sharding) {
-            self.gather(node, kind, input);
+        let kind = self.layer_type(node);
+        let tokens = kind.map_or(input.tokens, |kind| self.token_share(kind));
+        match sharding::collective_op(operator, input.sharding) {
+            // These ranks hold just the tokens that the operator works on.
+            Some(_) if input.sharding == Sharding::Tokens && tokens == TokenShare::Divided(input.parts) => {}
+            Some(op) => self.gather(node, op, input),
+            None if matches!(input.tokens, TokenShare::Divided(_)) && tokens != input.tokens => {
+                self.gather(node, CollectiveOp::AllGather, input)
+            }
+            None => {}
         }
         let input = self.input_of(node);
         if let Operator::Experts(dims) = operator {
             return self.experts(node, dims.hidden, dims.top_k);
         }
+        self.pool(node, input, tokens);
         self.gather_queries(operator);
-        let local = sharding::local(operator, input, self.degrees);
-        let mut lay = sharding::output(operator, input, self.degrees);
+        let degrees = self.degrees[kind.unwrap_or(LayerType::Attention) as usize];
+        let local = sharding::local(operator, input, degrees);
+        let mut lay = TensorLayout { tokens, ..sharding::output(operator, input, degrees) };
         if matches!(operator, Operator::Input { .. }) && self.sequence_parallel() {
-            lay = TensorLayout { sharding: Sharding::Tokens, parts: self.plan.tp };
+            lay = TensorLayout::over(Sharding::Tokens, self.plan.tp);
         }
-        self.compute(node, local, if lay.sharding == Sharding::Tokens { lay.parts } else { 1 });
+        self.compute(
+            node,
+            local,
+            if lay.sharding == Sharding::Tokens { TokenShare::Divided(lay.parts) } else { tokens },
+        );
         self.layouts[node.index()] = lay;
         self.context_parallel(operator);
+    }
+
+    /// The type of the layer of an operator; `None` where it follows its input.
+    fn layer_type(&self, node: NodeIndex) -> Option<LayerType> {
+        let node = &self.block.graph[node];
+        sharding::layer_type(&node.operator, node.role())
+    }
+
+    /// The tokens that a device works on in layers of this type. More ranks pool the tokens of several attention ranks,
+    /// fewer divide those of one; of the vocabulary, fewer ranks repeat the work.
+    fn token_share(&self, layer_type: LayerType) -> TokenShare {
+        let (attention, own) = (self.plan.tp, self.plan.tp_of(layer_type));
+        match layer_type {
+            _ if own > attention => TokenShare::Pooled(own / attention),
+            LayerType::FeedForward if own < attention => TokenShare::Divided(attention / own),
+            LayerType::Attention | LayerType::FeedForward | LayerType::Vocabulary => TokenShare::Own,
+        }
+    }
+
+    /// Gathers the tokens of the attention ranks that an operator pools. Every rank knows the ids of all tokens.
+    fn pool(&mut self, node: NodeIndex, input: TensorLayout, tokens: TokenShare) {
+        let TokenShare::Pooled(ranks) = tokens else { return };
+        let ids = matches!(self.block.graph[node].operator, Operator::Embedding { .. });
+        if ids || input.tokens == tokens {
+            return;
+        }
+        let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
+        for source in sources {
+            let width = self.block.graph[source].operator.output();
+            let group = RankGroup::place(ranks, self.plan.tp, self.tiers);
+            self.exchange("pool_tokens", CollectiveOp::AllGather, group, width, tokens);
+            self.layouts[source.index()].tokens = tokens;
+        }
+    }
+
+    /// Sums the partial results of `layout`, `width` elements per token, and returns its new layout: whole on every
+    /// tensor-parallel rank of attention, or divided by token where `scatter`.
+    fn reduce(&mut self, layout: TensorLayout, width: Count, scatter: bool) -> TensorLayout {
+        let tp = self.plan.tp;
+        if layout.tokens == TokenShare::Own {
+            let (name, op) = match scatter {
+                true => ("reduce_scatter", CollectiveOp::ReduceScatter),
+                false => ("all_reduce", CollectiveOp::AllReduce),
+            };
+            self.communicate(name, op, layout.parts, width);
+        } else {
+            // Each rank keeps the sums of its part of the tokens of its attention rank.
+            let group = RankGroup::place(layout.parts, 1, self.tiers);
+            self.exchange("reduce_scatter", CollectiveOp::ReduceScatter, group, width, layout.tokens);
+            if !scatter {
+                self.communicate("all_gather", CollectiveOp::AllGather, tp, width);
+            }
+        }
+        if scatter { TensorLayout::over(Sharding::Tokens, tp) } else { WHOLE }
     }
 
     /// Sharding of the input. The first edge is enough, since all inputs of an operator have the same sharding.
@@ -105,13 +180,11 @@ impl<'a> BlockSharder<'a> {
         // too.
         let scatter = norm && input.sharding == Sharding::Partial && self.sequence_parallel();
         for source in sources {
-            if scatter {
-                let width = self.block.graph[source].operator.output();
-                self.communicate("reduce_scatter", CollectiveOp::ReduceScatter, input.parts, width);
-                self.layouts[source.index()] =
-                    TensorLayout { sharding: Sharding::Tokens, parts: self.plan.tp };
-            } else if self.layouts[source.index()].sharding != Sharding::Replicate {
-                let width = self.block.graph[source].operator.output();
+            let (layout, width) = (self.layouts[source.index()], self.block.graph[source].operator.output());
+            let divided = matches!(layout.tokens, TokenShare::Divided(_));
+            if scatter || divided || layout.sharding == Sharding::Partial {
+                self.layouts[source.index()] = self.reduce(layout, width, scatter);
+            } else if layout.sharding != Sharding::Replicate {
                 let name = if kind == CollectiveOp::AllGather { "all_gather" } else { "all_reduce" };
                 self.communicate(name, kind, input.parts, width);
                 self.layouts[source.index()] = WHOLE;
@@ -122,12 +195,13 @@ impl<'a> BlockSharder<'a> {
     /// Routed experts: where ranks hold different tokens, these are sent to the experts and back.
     fn experts(&mut self, node: NodeIndex, hidden: Count, top_k: Count) {
         let ranks = self.plan.stage_devices();
-        let local = sharding::local(&self.block.graph[node].operator, WHOLE, self.degrees);
+        let degrees = self.degrees[LayerType::Attention as usize];
+        let local = sharding::local(&self.block.graph[node].operator, WHOLE, degrees);
         let copies = self.copies();
         if ranks == copies {
-            self.compute(node, local, 1);
+            self.compute(node, local, TokenShare::Own);
             let sharding = if ranks > 1 { Sharding::Partial } else { Sharding::Replicate };
-            self.layouts[node.index()] = TensorLayout { sharding, parts: ranks };
+            self.layouts[node.index()] = TensorLayout::over(sharding, ranks);
             return;
         }
         let tokens = Tokens::Dispatched { tp: copies, top_k, ep: self.plan.ep };
@@ -137,47 +211,49 @@ impl<'a> BlockSharder<'a> {
             group.map(|group| Task::Communicate(Collective::new(kind, group, width, tokens, self.tiers)))
         };
         self.steps.extend(travel(CollectiveOp::AllToAll).map(|task| TaskStep { name: "dispatch", task }));
-        self.compute(node, local, 1);
+        self.compute(node, local, TokenShare::Own);
         self.steps.extend(travel(CollectiveOp::AllToAll).map(|task| TaskStep { name: "combine", task }));
         let sharding = if copies > 1 { Sharding::Tokens } else { Sharding::Replicate };
-        self.layouts[node.index()] = TensorLayout { sharding, parts: copies };
+        self.layouts[node.index()] = TensorLayout::over(sharding, copies);
     }
 
     fn add(&mut self, node: NodeIndex, width: Count) {
         let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
-        let mut partial: Vec<u64> = Vec::new();
+        let sequence = self.sequence_parallel();
+        let mut partial: Vec<TensorLayout> = Vec::new();
         let mut gather = None;
         for source in sources {
-            match self.layouts[source.index()] {
-                TensorLayout { sharding: Sharding::Partial, parts } if !partial.contains(&parts) => {
-                    partial.push(parts)
+            let layout = self.layouts[source.index()];
+            match (layout.sharding, layout.tokens) {
+                (Sharding::Partial, _) | (Sharding::Replicate, TokenShare::Divided(_))
+                    if !partial.contains(&layout) =>
+                {
+                    partial.push(layout)
                 }
-                TensorLayout { sharding: Sharding::Tokens, parts } if !self.sequence_parallel() => {
-                    gather = Some(parts)
-                }
+                (Sharding::Tokens, _) if !sequence => gather = Some(layout.parts),
                 _ => {}
             }
         }
-        for parts in partial {
-            let reduce =
-                if self.sequence_parallel() { CollectiveOp::ReduceScatter } else { CollectiveOp::AllReduce };
-            let name = if self.sequence_parallel() { "reduce_scatter" } else { "all_reduce" };
-            self.communicate(name, reduce, parts, width);
+        for layout in partial {
+            self.reduce(layout, width, sequence);
         }
         if let Some(parts) = gather {
             self.communicate("all_gather", CollectiveOp::AllGather, parts, width);
         }
-        let sequence = self.sequence_parallel();
-        let parts = if sequence { self.plan.tp } else { 1 };
-        self.compute(node, Operator::Add { width }, parts);
+        let tokens = if sequence { TokenShare::Divided(self.plan.tp) } else { TokenShare::Own };
+        self.compute(node, Operator::Add { width }, tokens);
         self.layouts[node.index()] =
-            if sequence { TensorLayout { sharding: Sharding::Tokens, parts } } else { WHOLE };
+            if sequence { TensorLayout::over(Sharding::Tokens, self.plan.tp) } else { WHOLE };
+    }
+
+    fn context_exchange(&self, operator: &Operator) -> Option<ContextExchange> {
+        sharding::context_exchange(operator, self.degrees[LayerType::Attention as usize])
     }
 
     /// Decode context parallelism: each rank needs the queries of all heads whose KV cache it has a part of.
     fn gather_queries(&mut self, operator: &Operator) {
         if self.phase == Phase::Decode
-            && let Some(exchange) = sharding::context_exchange(operator, self.degrees)
+            && let Some(exchange) = self.context_exchange(operator)
         {
             self.communicate("gather_queries", CollectiveOp::AllGather, self.plan.dcp, exchange.queries);
         }
@@ -185,7 +261,7 @@ impl<'a> BlockSharder<'a> {
 
     /// Context parallelism: in prefill, ranks read the keys and values of each other; in decode, ranks merge results.
     fn context_parallel(&mut self, operator: &Operator) {
-        let Some(exchange) = sharding::context_exchange(operator, self.degrees) else { return };
+        let Some(exchange) = self.context_exchange(operator) else { return };
         match self.phase {
             Phase::Prefill => self.gather_cache(exchange.keys),
             Phase::Decode => {
@@ -195,7 +271,9 @@ impl<'a> BlockSharder<'a> {
         let Some(group) = RankGroup::place(self.plan.cp, self.plan.tp, self.tiers) else { return };
         let (name, op, width, tokens) = match self.phase {
             Phase::Prefill => ("ring_kv", CollectiveOp::AllGather, exchange.keys, Tokens::KeysValues),
-            Phase::Decode => ("merge_heads", CollectiveOp::AllReduce, exchange.merged, Tokens::Rank),
+            Phase::Decode => {
+                ("merge_heads", CollectiveOp::AllReduce, exchange.merged, Tokens::Rank(TokenShare::Own))
+            }
         };
         let collective = Collective::new(op, group, width, tokens, self.tiers);
         let collective = Collective { overlaps: self.phase == Phase::Prefill, ..collective };
@@ -212,13 +290,26 @@ impl<'a> BlockSharder<'a> {
     }
 
     fn communicate(&mut self, name: &'static str, kind: CollectiveOp, parts: u64, width: Count) {
-        if let Some(group) = RankGroup::place(parts, 1, self.tiers) {
-            let collective = Collective::new(kind, group, width, Tokens::Rank, self.tiers);
+        let group = RankGroup::place(parts, 1, self.tiers);
+        self.exchange(name, kind, group, width, TokenShare::Own);
+    }
+
+    fn exchange(
+        &mut self,
+        name: &'static str,
+        op: CollectiveOp,
+        group: Option<RankGroup>,
+        width: Count,
+        tokens: TokenShare,
+    ) {
+        if let Some(group) = group {
+            let collective = Collective::new(op, group, width, Tokens::Rank(tokens), self.tiers);
             self.steps.push(TaskStep { name, task: Task::Communicate(collective) });
         }
     }
 
-    fn compute(&mut self, node: NodeIndex, operator: Operator, token_parts: u64) {
+    fn compute(&mut self, node: NodeIndex, operator: Operator, tokens: TokenShare) {
+        let degrees = self.degrees[self.layer_type(node).unwrap_or(LayerType::Attention) as usize];
         let whole = &self.block.graph[node];
         let (mut matrix, mut vectors, mut role) = (0, 0, Role::Norm);
         for weight in &whole.weights {
@@ -227,7 +318,7 @@ impl<'a> BlockSharder<'a> {
                 weight.elements(),
                 weight.role,
                 weight.shape.len(),
-                self.degrees,
+                degrees,
             );
             self.weights[weight.role as usize] += here;
             match weight.role {
@@ -243,7 +334,7 @@ impl<'a> BlockSharder<'a> {
             (matrix, role) = (input.value * output.value, Role::LmHead);
         }
         if !matches!(operator, Operator::Input { .. }) {
-            let task = Task::Compute { operator, role, matrix, vectors, token_parts };
+            let task = Task::Compute { operator, role, matrix, vectors, tokens };
             self.steps.push(TaskStep { name: whole.name, task });
         }
     }

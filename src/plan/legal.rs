@@ -2,8 +2,9 @@
 
 use super::infeasible::Infeasible;
 use super::locality::gcd;
-use super::parallel::ParallelPlan;
+use super::parallel::{LayerType, ParallelPlan};
 use super::rules::RuntimeRules;
+use super::sharding::layer_type;
 use crate::graph::dimensions::{
     CompressedAttention, CrossAttention, LatentAttention, Recurrence, RoutedExperts, SoftmaxAttention,
 };
@@ -36,23 +37,55 @@ fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> 
     }
 }
 
-/// Checks that attention and dense layers divide over `tp` devices.
+/// Checks the degrees of layer types: each divides the devices of a stage, and it and `tp` divide each other.
+///
+/// # Errors
+/// The first degree that does not.
+fn layer_degrees(plan: &ParallelPlan) -> Result<(), Infeasible> {
+    for (degree, ranks) in [("ffn_tp", plan.ffn_tp), ("vocab_tp", plan.vocab_tp)] {
+        let Some(ranks) = ranks else { continue };
+        divides("devices of a stage", plan.stage_devices(), degree, ranks)?;
+        match ranks > plan.tp {
+            true => divides(degree, ranks, "tp", plan.tp)?,
+            false => divides("tp", plan.tp, degree, ranks)?,
+        }
+        if plan.cp > 1 {
+            return Err(Infeasible::LayerDegreeUnderCp { degree, cp: plan.cp });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that attention and dense layers divide over the devices of `plan`.
 ///
 /// # Errors
 /// The first width that does not divide, with the numbers.
-pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &LegalLimits) -> Result<(), Infeasible> {
+pub fn tensor_parallel(
+    graph: &ModelGraph,
+    plan: &ParallelPlan,
+    limits: &LegalLimits,
+) -> Result<(), Infeasible> {
     for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
-        operator_divides(node, tp, limits)?;
+        operator_divides(node, plan, limits)?;
     }
-    graph.draft.as_ref().map_or(Ok(()), |draft| tensor_parallel(&draft.graph, tp, limits))
+    graph.draft.as_ref().map_or(Ok(()), |draft| tensor_parallel(&draft.graph, plan, limits))
 }
 
-fn operator_divides(node: &OperatorNode, tp: u64, limits: &LegalLimits) -> Result<(), Infeasible> {
-    let over = |what, whole: Count| divides(what, whole.value, "tp", tp);
+fn operator_divides(
+    node: &OperatorNode,
+    plan: &ParallelPlan,
+    limits: &LegalLimits,
+) -> Result<(), Infeasible> {
+    let layer_type = layer_type(&node.operator, node.role()).unwrap_or(LayerType::Attention);
+    let tp = plan.tp_of(layer_type);
+    let degree = match (layer_type, plan.ffn_tp) {
+        (LayerType::FeedForward, Some(_)) => "ffn_tp",
+        _ => "tp",
+    };
+    let over = |what, whole: Count| divides(what, whole.value, degree, tp);
     let matrix = |whole: Count| {
         over("intermediate_size", whole)?;
-        let role = node.weights.iter().map(|w| w.role).find(|role| *role != Role::Bias);
-        uncut(limits, role, "intermediate_size", whole.value, tp)
+        uncut(limits, node.role(), "intermediate_size", whole.value, tp)
     };
     match node.operator {
         Operator::Attention(SoftmaxAttention { heads, kv_heads, .. })
@@ -156,7 +189,7 @@ pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeas
         rules.check(kv, &[(WorkerRole::Aggregated, *plan)])?;
     }
     let uneven_moe = plan.moe_tp > 1 && plan.ep > 1;
-    let degrees: [(&'static str, bool); 8] = [
+    let degrees: [(&'static str, bool); 10] = [
         ("tp", plan.tp > 1),
         ("pp", plan.pp > 1),
         ("dp", plan.dp > 1),
@@ -164,6 +197,8 @@ pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeas
         ("dcp", plan.dcp > 1),
         ("ep", plan.ep > 1),
         ("moe_tp", uneven_moe),
+        ("ffn_tp", plan.ffn_tp.is_some()),
+        ("vocab_tp", plan.vocab_tp.is_some()),
         ("sp", plan.sp),
     ];
     match degrees.into_iter().find(|(degree, used)| *used && !rules.has(degree)) {
@@ -239,7 +274,8 @@ pub fn ranks_per_cache(graph: &ModelGraph, tp: u64) -> u64 {
 /// The first reason against the plan.
 pub fn check(graph: &ModelGraph, plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeasible> {
     supported(plan, limits)?;
-    tensor_parallel(graph, plan.tp, limits)?;
+    layer_degrees(plan)?;
+    tensor_parallel(graph, plan, limits)?;
     caches(graph, plan)?;
     if plan.pp > graph.layers.value {
         return Err(Infeasible::TooManyStages { layers: graph.layers.value, pp: plan.pp });

@@ -25,6 +25,17 @@ impl Phase {
     }
 }
 
+/// A type of layers with a tensor-parallel degree of its own. Experts have `ep` and `moe_tp`, norms `sp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LayerType {
+    /// Attention with its projections, and recurrent mixers.
+    Attention,
+    /// Dense feed-forward networks and shared experts.
+    FeedForward,
+    /// Embedding and LM head.
+    Vocabulary,
+}
+
 /// Degrees of every kind of parallelism. Ranks are numbered with tp innermost, then cp, dp, and pp outermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelPlan {
@@ -44,12 +55,38 @@ pub struct ParallelPlan {
     pub moe_tp: u64,
     /// Sequence parallelism: norms and residuals divided by token between the tp ranks.
     pub sp: bool,
+    /// Tensor parallelism of dense feed-forward layers and shared experts, where it is not `tp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ffn_tp: Option<u64>,
+    /// Tensor parallelism of the embedding and the LM head, where it is not `tp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocab_tp: Option<u64>,
 }
 
 impl ParallelPlan {
     /// Everything on one device.
-    pub const SINGLE: ParallelPlan =
-        ParallelPlan { tp: 1, pp: 1, dp: 1, cp: 1, dcp: 1, ep: 1, moe_tp: 1, sp: false };
+    pub const SINGLE: ParallelPlan = ParallelPlan {
+        tp: 1,
+        pp: 1,
+        dp: 1,
+        cp: 1,
+        dcp: 1,
+        ep: 1,
+        moe_tp: 1,
+        sp: false,
+        ffn_tp: None,
+        vocab_tp: None,
+    };
+
+    /// The tensor-parallel degree of a layer type.
+    pub fn tp_of(&self, layer_type: LayerType) -> u64 {
+        let own = match layer_type {
+            LayerType::Attention => None,
+            LayerType::FeedForward => self.ffn_tp,
+            LayerType::Vocabulary => self.vocab_tp,
+        };
+        own.unwrap_or(self.tp)
+    }
 
     /// Devices of a pipeline stage.
     pub fn stage_devices(&self) -> u64 {
@@ -90,6 +127,8 @@ impl ParallelPlan {
         if self.moe_tp > 1 && self.moe_tp != self.tp {
             parts.push(format!("moe_tp{}", self.moe_tp));
         }
+        let own = [("ffn_tp", self.ffn_tp), ("vocab_tp", self.vocab_tp)];
+        parts.extend(own.iter().filter_map(|(name, n)| n.map(|n| format!("{name}{n}"))));
         if self.sp {
             parts.push("sp".into());
         }

@@ -18,7 +18,8 @@ pub type RoleWorker = (WorkerRole, ParallelPlan);
 pub type PairKey = [u64; Degree::COUNT];
 
 /// Every degree and feature that a runtime may support.
-pub const DEGREES: [&str; 9] = ["tp", "pp", "dp", "ep", "moe_tp", "cp", "dcp", "sp", "disagg"];
+pub const DEGREES: [&str; 11] =
+    ["tp", "pp", "dp", "ep", "moe_tp", "ffn_tp", "vocab_tp", "cp", "dcp", "sp", "disagg"];
 
 /// The roles in which a runtime runs a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use super::collective::{Collective, CollectiveOp, Tokens};
 use super::group::{RankGroup, TierShape};
 use super::layout::BlockSharder;
 use super::parallel::{ParallelPlan, Phase};
+use super::sharding::TokenShare;
 use crate::graph::cache::Cache;
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
@@ -32,8 +33,8 @@ pub enum Task {
         matrix: u64,
         /// Vector elements (biases, norms, sinks) on this device.
         vectors: u64,
-        /// Ranks that share the tokens (sequence parallelism), or 1.
-        token_parts: u64,
+        /// The tokens of this device.
+        tokens: TokenShare,
     },
     /// A collective.
     Communicate(Collective),
@@ -143,7 +144,13 @@ impl ShardedModel {
 fn handover(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<Collective> {
     let whole = RankGroup::place(plan.pp, plan.stage_devices(), tiers)?;
     let pair = RankGroup { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
-    Some(Collective::new(CollectiveOp::SendRecv, pair, stream(graph).split(plan.tp), Tokens::Rank, tiers))
+    Some(Collective::new(
+        CollectiveOp::SendRecv,
+        pair,
+        stream(graph).split(plan.tp),
+        Tokens::Rank(TokenShare::Own),
+        tiers,
+    ))
 }
 
 /// Data from one layer to the next: the residual stream, or all streams if there are several.
@@ -165,7 +172,7 @@ fn towers<'g>(graph: &'g ModelGraph, lay: impl Fn(&'g Block) -> ShardedBlock) ->
 /// The sharded encoder. Engines divide it over tensor-parallel ranks only.
 fn encoder(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<ShardedEncoder> {
     let seen = graph.image_inputs.as_ref()?;
-    let plan = ParallelPlan { cp: 1, dcp: 1, sp: false, ..plan };
+    let plan = ParallelPlan { cp: 1, dcp: 1, sp: false, ffn_tp: None, vocab_tp: None, ..plan };
     let lay = |part: &TowerPart| ShardedBlock {
         encoder: true,
         ..BlockSharder::new(plan, Phase::Prefill, tiers, &part.block).run()
@@ -182,10 +189,16 @@ fn widest<'b>(blocks: impl Iterator<Item = &'b ShardedBlock>) -> Option<Count> {
     widths.max_by_key(|width| width.value)
 }
 
+/// Elements of the result for each token of an attention rank.
 fn width_of(task: &Task) -> Count {
     match task {
-        Task::Compute { operator: Operator::Linear { output, .. }, role, .. } if *role != Role::LmHead => {
-            *output
+        Task::Compute { operator: Operator::Linear { output, .. }, role, tokens, .. }
+            if *role != Role::LmHead =>
+        {
+            match *tokens {
+                TokenShare::Pooled(ranks) => Count { value: output.value * ranks, ..*output },
+                TokenShare::Own | TokenShare::Divided(_) => *output,
+            }
         }
         _ => Count::derived("width", 0, "no activation"),
     }

@@ -2,6 +2,7 @@
 //! sharding of its result, and the collective that its input needs. Every match lists every operator.
 
 use super::collective::CollectiveOp;
+use super::parallel::LayerType;
 use crate::graph::dimensions::{
     CompressedAttention, CrossAttention, LatentAttention, Recurrence, RoutedExperts, SoftmaxAttention,
 };
@@ -22,17 +23,39 @@ pub enum Sharding {
     Tokens,
 }
 
-/// Sharding of an operator's result, and the number of ranks.
+/// The tokens that a device works on. Layers whose tensor-parallel degree is not that of attention work on more or
+/// fewer tokens than an attention rank has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TokenShare {
+    /// Those of its attention rank.
+    Own,
+    /// An equal part of them: this many ranks divide them.
+    Divided(u64),
+    /// Those of this many attention ranks.
+    Pooled(u64),
+}
+
+/// Sharding of an operator's result, the number of ranks, and its tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorLayout {
     /// Its sharding.
     pub sharding: Sharding,
     /// Number of ranks.
     pub parts: u64,
+    /// Its tokens, of which [`Sharding::Tokens`] is a further division.
+    pub tokens: TokenShare,
+}
+
+impl TensorLayout {
+    /// `sharding` over `parts` ranks of the tokens of an attention rank.
+    pub fn over(sharding: Sharding, parts: u64) -> TensorLayout {
+        TensorLayout { sharding, parts, tokens: TokenShare::Own }
+    }
 }
 
 /// Replicated.
-pub const WHOLE: TensorLayout = TensorLayout { sharding: Sharding::Replicate, parts: 1 };
+pub const WHOLE: TensorLayout =
+    TensorLayout { sharding: Sharding::Replicate, parts: 1, tokens: TokenShare::Own };
 
 /// The degrees over which operators are divided.
 #[derive(Clone, Copy, Debug)]
@@ -145,9 +168,37 @@ pub fn weight(operator: &Operator, elements: u64, role: Role, rank: usize, degre
     elements.div_ceil(parts)
 }
 
+/// The type of the layer that an operator belongs to, by the role of its weights; `None` where it follows its input.
+pub fn layer_type(operator: &Operator, role: Option<Role>) -> Option<LayerType> {
+    match operator {
+        Operator::Embedding { .. } | Operator::Linear { split: Split::Vocab, .. } => {
+            Some(LayerType::Vocabulary)
+        }
+        Operator::Linear { .. } => Some(match role {
+            Some(Role::Mlp | Role::SharedExpert) => LayerType::FeedForward,
+            _ => LayerType::Attention,
+        }),
+        Operator::Norm { .. } | Operator::Activation { .. } => None,
+        Operator::HyperConnection { .. }
+        | Operator::Input { .. }
+        | Operator::Attention(_)
+        | Operator::LatentAttention(_)
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::Indexer { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Recurrence(_)
+        | Operator::Router { .. }
+        | Operator::Experts(_)
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => Some(LayerType::Attention),
+    }
+}
+
 /// Layout of an operator's result, given that of its input.
 pub fn output(operator: &Operator, input: TensorLayout, degrees: Degrees) -> TensorLayout {
-    let over = |sharding| TensorLayout { sharding, parts: degrees.tp };
+    let over = |sharding| TensorLayout::over(sharding, degrees.tp);
     let layout = match operator {
         Operator::Input { .. }
         | Operator::Router { .. }
@@ -168,9 +219,7 @@ pub fn output(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Ten
         | Operator::CompressedAttention(_)
         | Operator::GroupedLinear { .. }
         | Operator::Recurrence(_) => over(Sharding::Shard),
-        Operator::Experts(_) => {
-            TensorLayout { sharding: Sharding::Partial, parts: degrees.ep * degrees.moe_tp }
-        }
+        Operator::Experts(_) => TensorLayout::over(Sharding::Partial, degrees.ep * degrees.moe_tp),
     };
     if layout.parts == 1 { WHOLE } else { layout }
 }

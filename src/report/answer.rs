@@ -8,11 +8,12 @@ use super::detail::detail;
 use super::inputs::ReportInputs;
 use super::notation::notation;
 use super::number::{gib, limit as spell, time, word};
+use super::pool::PoolReport;
 use super::proof::proof;
 use super::ratio::split_ratio;
 use super::result::{
     Assumption, EstimateResult, Feasibility, Intervals, LowerFormat, MemoryReport, MetricsReport,
-    NearestMiss, OptimizeResult, Plan, PoolReport, Quantiles, ReportedDeployment,
+    NearestMiss, OptimizeResult, Plan, Quantiles, ReportedDeployment,
 };
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
@@ -324,6 +325,8 @@ fn pool(pool: &PoolPlan) -> PoolReport {
         dcp: plan.dcp,
         ep: plan.ep,
         moe_tp: plan.moe_tp,
+        ffn_tp: plan.ffn_tp,
+        vocab_tp: plan.vocab_tp,
         sp: plan.sp,
         stages: pool.stages.clone(),
         replicas: pool.replicas,

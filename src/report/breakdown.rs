@@ -81,7 +81,8 @@ impl Module {
         }
     }
 
-    fn of(block: &ShardedBlock, task: &Task) -> Module {
+    /// The module of a task of `block`.
+    pub fn of(block: &ShardedBlock, task: &Task) -> Module {
         let Task::Compute { operator, role, .. } = task else { return Module::Communication };
         if block.encoder {
             return Module::Images;
@@ -193,7 +194,7 @@ pub struct Breakdown {
 }
 
 /// Collects operators while a candidate is evaluated.
-struct BreakdownCollector {
+pub struct BreakdownCollector {
     found: Breakdown,
     /// Plan of the pool that runs prefill, and of the one that runs decode.
     plans: [ParallelPlan; 2],
@@ -280,16 +281,20 @@ impl Breakdown {
     /// Evaluates the candidate and records its operators; of several pools of a role, the first.
     pub fn of(problem: &Problem, candidate: &Candidate) -> Breakdown {
         let [prefill, decode] = shown(candidate);
-        let mut collect = BreakdownCollector {
-            found: Breakdown { operators: vec![], waits: vec![] },
-            plans: [prefill.plan, decode.plan],
-            part: StepPart::Host,
-        };
         let mut pools = vec![prefill.clone()];
         if !std::ptr::eq(prefill, decode) {
             pools.push(decode.clone());
         }
-        Candidate { pools, ..candidate.clone() }.evaluate(&Plain, problem, &mut collect);
+        Breakdown::collected([prefill.plan, decode.plan], |collect| {
+            Candidate { pools, ..candidate.clone() }.evaluate(&Plain, problem, collect);
+        })
+    }
+
+    /// The operators that `evaluate` shows its observer, by the plans of prefill and decode.
+    pub fn collected(plans: [ParallelPlan; 2], evaluate: impl FnOnce(&mut BreakdownCollector)) -> Breakdown {
+        let found = Breakdown { operators: vec![], waits: vec![] };
+        let mut collect = BreakdownCollector { found, plans, part: StepPart::Host };
+        evaluate(&mut collect);
         collect.found
     }
 

@@ -47,8 +47,8 @@ static WORDS: &[GlossaryTerm] = &[
         "a copy of the model with its devices: a replica if aggregated, a prefill or decode worker if disaggregated",
     ),
     term(
-        "tp, pp, dp, cp, dcp, ep, moe_tp, sp",
-        "parallelism inside a replica: tensor, pipeline, attention data, context, decode context, expert, tensor inside experts, sequence",
+        "tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp",
+        "parallelism inside a replica: tensor, pipeline, attention data, context, decode context, expert, tensor inside experts, of feed-forward layers, of embedding and LM head, sequence",
     ),
     term(
         "rule",

@@ -44,6 +44,8 @@ fn pool(problem: &Problem, pool: &PoolPlan) -> PoolText {
         dcp: above_one(plan.dcp),
         ep: above_one(plan.ep),
         moe_tp: None,
+        ffn_tp: plan.ffn_tp,
+        vocab_tp: plan.vocab_tp,
         sp: plan.sp.then_some(true),
         stages: cut.then(|| pool.stages.clone()),
         replicas: Some(pool.replicas),

@@ -8,6 +8,7 @@ use crate::graph::cache::Cache;
 use crate::plan::collective::{Collective, CollectiveOp, Tokens};
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedBlock, ShardedModel, Task, TaskStep};
+use crate::plan::sharding::TokenShare;
 use crate::quantity::count::Count;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
@@ -212,7 +213,9 @@ fn collective(exchange: &Collective) -> CollectiveReport {
         CollectiveOp::SendRecv => "send_recv",
     };
     let tokens = match exchange.tokens {
-        Tokens::Rank => "tokens of the attention rank",
+        Tokens::Rank(TokenShare::Own) => "tokens of the attention rank",
+        Tokens::Rank(TokenShare::Divided(_)) => "part of the tokens of the attention rank",
+        Tokens::Rank(TokenShare::Pooled(_)) => "tokens of several attention ranks",
         Tokens::Dispatched { .. } => "tokens of the device, once for each device with one of their experts",
         Tokens::KeysValues => "keys and values of the sequence",
         Tokens::Cached => "cached keys and values of the sequence",

@@ -9,13 +9,13 @@ use super::detail::DeploymentDetail;
 use super::inputs::ReportInputs;
 use super::launch::{CommandReport, LaunchReport};
 use super::number::whole;
+use super::pool::PoolReport;
 use super::proof::Proof;
 use super::ratio::SplitRatio;
 use super::relax::ConflictReport;
 use super::why::Why;
 use crate::quantity::datum::Grade;
 use crate::quantity::num::Qty;
-use crate::search::candidate::PoolRole;
 use crate::search::outcome::{Census, Status};
 use crate::serving::metrics::Metrics;
 use crate::spec::metric_table::metric_table;
@@ -203,39 +203,6 @@ pub struct Plan {
     pub decode: PoolReport,
     /// Further workers or replicas with other parallelism.
     pub others: Vec<PoolReport>,
-}
-
-/// Equal workers or replicas.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PoolReport {
-    /// Role.
-    pub duty: PoolRole,
-    /// The degrees above 1, e.g. `tp4 pp2`.
-    pub label: String,
-    /// Tensor parallel.
-    pub tp: u64,
-    /// Pipeline parallel.
-    pub pp: u64,
-    /// Attention data parallel.
-    pub dp: u64,
-    /// Context parallel.
-    pub cp: u64,
-    /// Decode context parallel, inside the tensor-parallel ranks.
-    pub dcp: u64,
-    /// Expert parallel.
-    pub ep: u64,
-    /// Tensor parallel inside experts.
-    pub moe_tp: u64,
-    /// Sequence parallel.
-    pub sp: bool,
-    /// Layers of each pipeline stage.
-    pub stages: Vec<u32>,
-    /// Number of replicas.
-    pub replicas: u64,
-    /// Devices of all of them.
-    pub devices: u64,
-    /// Concurrency of each replica.
-    pub concurrency_per_replica: u64,
 }
 
 /// Whether a deployment fits.

@@ -8,6 +8,7 @@ use super::inspect::Inspected;
 use super::recommend::Recommendation;
 use super::recommend::models::ServedModels;
 use super::result::{EstimateResult, OptimizeResult};
+use super::static_batch::StaticReport;
 use super::sweep::SweepReport;
 use super::verify::Verified;
 use crate::spec::cluster::System;
@@ -45,6 +46,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("scenario", || schema_for!(Scenario)),
     ("result", || schema_for!(OptimizeResult)),
     ("estimate", || schema_for!(EstimateResult)),
+    ("static", || schema_for!(StaticReport)),
     ("sweep", || schema_for!(SweepReport)),
     ("comparison", || schema_for!(ComparisonReport)),
     ("recommend", || schema_for!(Recommendation)),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::graph::operator::Operator;
 use crate::plan::parallel::ParallelPlan;
 use crate::plan::shard::Task;
+use crate::plan::sharding::TokenShare;
 use crate::quantity::count::{Count, Origin};
 
 /// A dimension of an operator.
@@ -28,14 +29,25 @@ pub struct Shard {
     pub shards: u64,
     /// Devices of a pipeline stage with the same shard.
     pub replicas: u64,
-    /// Of these, the devices that share the tokens (sequence parallelism), or 1.
+    /// Of these, the devices that divide the tokens of an attention rank, or 1.
     pub token_shards: u64,
+    /// Attention ranks whose tokens a device works on.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub attention_ranks: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(ranks: &u64) -> bool {
+    *ranks == 1
 }
 
 impl Shard {
     /// The shard of a computation; `None` for a collective.
     pub fn of(task: &Task, plan: &ParallelPlan) -> Option<Shard> {
-        let Task::Compute { operator, token_parts, .. } = task else { return None };
+        let Task::Compute { operator, tokens, .. } = task else { return None };
         let dims = operator.dims();
         let (shape, parts): (Vec<_>, Vec<u64>) =
             dims.iter().map(|(name, count)| divided(name, count)).unzip();
@@ -46,7 +58,8 @@ impl Shard {
             shape,
             shards,
             replicas: plan.stage_devices() / shards.max(1),
-            token_shards: *token_parts,
+            token_shards: if let TokenShare::Divided(ranks) = *tokens { ranks } else { 1 },
+            attention_ranks: if let TokenShare::Pooled(ranks) = *tokens { ranks } else { 1 },
         })
     }
 
@@ -62,7 +75,8 @@ impl Shard {
         {
             let whole = format!("{}x{}", rows.whole, columns.whole);
             let here = format!("{}x{}", rows.here, columns.here);
-            return if self.is_whole() { whole } else { format!("{whole} -> {here}") };
+            let matrix = if self.is_whole() { whole } else { format!("{whole} -> {here}") };
+            return [matrix].into_iter().chain(self.tokens()).collect::<Vec<_>>().join(", ");
         }
         let divided = self.shape.iter().filter(|dim| dim.whole != dim.here);
         let one = |dim: &ShardDimension| format!("{} {} -> {}", dim.name, dim.whole, dim.here);
@@ -70,10 +84,17 @@ impl Shard {
         if self.is_whole() {
             parts.push("whole".to_string());
         }
-        if self.token_shards > 1 {
-            parts.push(format!("tokens / {}", self.token_shards));
-        }
+        parts.extend(self.tokens());
         parts.join(", ")
+    }
+
+    /// `tokens / 4` or `tokens x 2`, where they are not those of the attention rank.
+    fn tokens(&self) -> Option<String> {
+        match (self.token_shards, self.attention_ranks) {
+            (1, 1) => None,
+            (1, ranks) => Some(format!("tokens x {ranks}")),
+            (shards, _) => Some(format!("tokens / {shards}")),
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub mod place;
 pub mod ratio;
 pub mod recommend;
 pub mod screen;
+pub mod static_batch;
 pub mod time;
 pub mod verify;
 pub mod why;

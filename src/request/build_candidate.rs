@@ -127,13 +127,26 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
     }
     let stage = tp * cp * dp;
     let sp = degrees.sp.unwrap_or(false);
+    let other = |degree: Option<u64>| degree.filter(|degree| *degree != tp);
+    let whole = ParallelPlan {
+        tp,
+        pp,
+        dp,
+        cp,
+        dcp,
+        ep: 1,
+        moe_tp: tp,
+        sp,
+        ffn_tp: other(degrees.ffn_tp),
+        vocab_tp: other(degrees.vocab_tp),
+    };
     if !has_experts(graph) {
         let experts = [("ep", degrees.ep), ("moe-tp", degrees.moe_tp)];
         if let Some((name, degree)) = experts.iter().find(|(_, degree)| degree.is_some_and(|n| n > 1)) {
             let found = format!("{} for a model without experts", one(*degree));
             return Err(Error::new(format!("{prefix}{name}"), found, "1, or no value", "omit it"));
         }
-        return Ok(ParallelPlan { tp, pp, dp, cp, dcp, ep: 1, moe_tp: tp, sp });
+        return Ok(whole);
     }
     let (ep, moe_tp) = match (degrees.ep, degrees.moe_tp) {
         (None, None) => (1, stage),
@@ -148,7 +161,7 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
             return Err(Error::new(format!("{prefix}ep"), found, expected, fix));
         }
     };
-    Ok(ParallelPlan { tp, pp, dp, cp, dcp, ep, moe_tp, sp })
+    Ok(ParallelPlan { ep, moe_tp, ..whole })
 }
 
 /// Cuts pipelines and sets the concurrency of the pools that are `open`.

@@ -45,6 +45,14 @@ macro_rules! degrees {
             #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "moe-tp"), long = concat!($prefix, "moe-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub moe_tp: Option<u64>,
+            /// Tensor parallelism of dense feed-forward layers and shared experts [default: tp]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "ffn-tp"), long = concat!($prefix, "ffn-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub ffn_tp: Option<u64>,
+            /// Tensor parallelism of the embedding and the LM head [default: tp]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "vocab-tp"), long = concat!($prefix, "vocab-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub vocab_tp: Option<u64>,
             /// Sequence parallelism: norms and residuals sharded by token over the tp ranks
             #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "sp"), long = concat!($prefix, "sp"), num_args = 0..=1, default_missing_value = "true", value_name = "true|false", help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,6 +83,8 @@ macro_rules! degrees {
                     dcp: self.dcp.or(other.dcp),
                     ep: self.ep.or(other.ep),
                     moe_tp: self.moe_tp.or(other.moe_tp),
+                    ffn_tp: self.ffn_tp.or(other.ffn_tp),
+                    vocab_tp: self.vocab_tp.or(other.vocab_tp),
                     sp: self.sp.or(other.sp),
                     stages: self.stages.or(other.stages),
                     replicas: self.replicas.or(other.replicas),
@@ -99,29 +109,29 @@ degrees!(
 
 impl From<PrefillDegrees> for Degrees {
     fn from(pool: PrefillDegrees) -> Degrees {
-        let PrefillDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas } = pool;
-        Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas }
+        let PrefillDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas } = pool;
+        Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas }
     }
 }
 
 impl From<DecodeDegrees> for Degrees {
     fn from(pool: DecodeDegrees) -> Degrees {
-        let DecodeDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas } = pool;
-        Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas }
+        let DecodeDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas } = pool;
+        Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas }
     }
 }
 
 impl From<Degrees> for PrefillDegrees {
     fn from(pool: Degrees) -> PrefillDegrees {
-        let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas } = pool;
-        PrefillDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas }
+        let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas } = pool;
+        PrefillDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas }
     }
 }
 
 impl From<Degrees> for DecodeDegrees {
     fn from(pool: Degrees) -> DecodeDegrees {
-        let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas } = pool;
-        DecodeDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, sp, stages, replicas }
+        let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas } = pool;
+        DecodeDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas }
     }
 }
 
@@ -225,7 +235,7 @@ impl Deployment {
 }
 
 fn positive(degrees: Degrees, prefix: &str) -> Result<Degrees, Error> {
-    let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, replicas, .. } = degrees;
+    let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, replicas, .. } = degrees;
     let all = [
         ("tp", tp),
         ("pp", pp),
@@ -234,6 +244,8 @@ fn positive(degrees: Degrees, prefix: &str) -> Result<Degrees, Error> {
         ("dcp", dcp),
         ("ep", ep),
         ("moe-tp", moe_tp),
+        ("ffn-tp", ffn_tp),
+        ("vocab-tp", vocab_tp),
         ("replicas", replicas),
     ];
     for (name, value) in all {

@@ -57,6 +57,7 @@ limits! {
     RATE = "rate": number from 1e-9 to 1e9, "requests/s", "one request in 30 years, up to 100 per concurrent request";
     IMAGES = "images": whole from 0e0 to 1e5, "images", "their tokens must fit into a prompt";
     IMAGE_SIDE = "image-size": whole from 1e0 to 65535e0, "pixels a side", "JPEG holds no longer side (ITU-T T.81, B.2.2)";
+    BATCH = "batch": whole from 1e0 to 1e7, "requests", "as for concurrency";
     DRAFT_TOKENS = "draft-tokens": whole from 1e0 to 64e0, "tokens", "a draft token after 64 others is almost never accepted";
     ACCEPTANCE = "acceptance": number from 0e0 to 1e0, "", "a probability";
     TTFT = "ttft": number from 1e-9 to 1e9, "s", "from below any device's response time to 30 years";
@@ -71,7 +72,7 @@ limits! {
     STEP_TOKENS = "max-num-batched-tokens": whole from 1e0 to 1e8, "tokens", "the range of a runtime's file";
     SEQUENCES = "max-num-seqs": whole from 1e0 to 1e7, "sequences", "as for concurrency";
     MEMORY_SHARE = "gpu-memory-utilization": number from 1e-2 to 1e0, "", "a fraction of the device memory";
-    DEGREE = "degree": whole from 1e0 to 1048576e0, "devices, stages or replicas", "tp, pp, dp, cp, dcp, ep, moe-tp and replicas: at most the maximum number of devices";
+    DEGREE = "degree": whole from 1e0 to 1048576e0, "devices, stages or replicas", "tp, pp, dp, cp, dcp, ep, moe-tp, ffn-tp, vocab-tp and replicas: at most the maximum number of devices";
     DEVICES = "devices": whole from 1e0 to 1048576e0, "devices", "of a whole deployment: ten times the largest announced cluster";
     NODES = "nodes": whole from 1e0 to 1048576e0, "nodes", "as for devices";
     DEPTH = "depth": whole from 0e0 to 1000e0, "levels", "deeper than any explanation";
@@ -119,7 +120,7 @@ limits! {
 /// Prefixes of the flags of one pool.
 const POOLS: [&str; 2] = ["prefill-", "decode-"];
 /// Flags that are degrees.
-const DEGREES: [&str; 8] = ["tp", "pp", "dp", "cp", "dcp", "ep", "moe-tp", "replicas"];
+const DEGREES: [&str; 10] = ["tp", "pp", "dp", "cp", "dcp", "ep", "moe-tp", "ffn-tp", "vocab-tp", "replicas"];
 
 /// The limit of the flag `--flag`, if it is a number.
 pub fn of_flag(flag: &str) -> Option<&'static Limit> {
@@ -127,7 +128,7 @@ pub fn of_flag(flag: &str) -> Option<&'static Limit> {
     if DEGREES.contains(&plain) {
         return Some(&DEGREE);
     }
-    LIMITS.iter().find(|limit| limit.name == flag).copied()
+    LIMITS.iter().find(|limit| limit.name == flag || limit.name == plain).copied()
 }
 
 impl Limit {

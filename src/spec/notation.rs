@@ -74,9 +74,19 @@ const OFFLOADED: [(&str, Offloaded); 3] =
     [("layers", Offloaded::Layers), ("experts", Offloaded::Experts), ("kv", Offloaded::Kv)];
 
 /// The degrees of `degrees` under their names in a plan.
-fn named(degrees: &mut Degrees) -> [(&'static str, &mut Option<u64>); 7] {
-    let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, .. } = degrees;
-    [("tp", tp), ("pp", pp), ("dp", dp), ("cp", cp), ("dcp", dcp), ("ep", ep), ("moe_tp", moe_tp)]
+fn named(degrees: &mut Degrees) -> [(&'static str, &mut Option<u64>); 9] {
+    let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, .. } = degrees;
+    [
+        ("tp", tp),
+        ("pp", pp),
+        ("dp", dp),
+        ("cp", cp),
+        ("dcp", dcp),
+        ("ep", ep),
+        ("moe_tp", moe_tp),
+        ("ffn_tp", ffn_tp),
+        ("vocab_tp", vocab_tp),
+    ]
 }
 
 impl fmt::Display for PoolText {
@@ -167,7 +177,7 @@ fn degree(word: &str, degrees: &mut Degrees) -> Result<(), Error> {
     let Some((name, slot)) = slots.into_iter().find(|(known, _)| *known == name) else {
         return Err(fault(
             format!("`{word}`"),
-            "a degree: tp4, pp2, pp2[20,12], dp8, cp2, ep8, moe_tp2 or sp",
+            "a degree: tp4, pp2, pp2[20,12], dp8, cp2, ep8, moe_tp2, ffn_tp8, vocab_tp8 or sp",
         ));
     };
     if slot.replace(counted(number, name, &DEGREE)?).is_some() {
@@ -281,8 +291,8 @@ mod tests {
     fn degrees() -> impl Strategy<Value = Degrees> {
         let one = || prop::option::of(1..=MOST);
         let stages = prop::option::of(prop::collection::vec(1u32..200, 1..9));
-        ((one(), one(), one(), one(), one(), one(), one()), any::<bool>(), 1..=MOST, stages).prop_map(
-            |((tp, pp, dp, cp, dcp, ep, moe_tp), sp, replicas, stages)| Degrees {
+        ((one(), one(), one(), one(), one(), one(), one(), one(), one()), any::<bool>(), 1..=MOST, stages)
+            .prop_map(|((tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp), sp, replicas, stages)| Degrees {
                 // One device at least is written.
                 tp: tp
                     .or((pp.is_none() && dp.is_none() && cp.is_none() && dcp.is_none() && !sp).then_some(1)),
@@ -292,11 +302,12 @@ mod tests {
                 dcp,
                 ep,
                 moe_tp,
+                ffn_tp,
+                vocab_tp,
                 sp: sp.then_some(true),
                 stages: stages.filter(|_| pp.is_some()),
                 replicas: Some(replicas),
-            },
-        )
+            })
     }
 
     fn plans() -> impl Strategy<Value = PlanText> {

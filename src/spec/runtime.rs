@@ -29,7 +29,7 @@ pub struct Runtime {
     pub weight_formats: Vec<String>,
     /// Supported KV formats.
     pub kv_formats: Vec<String>,
-    /// Supported parallel degrees and features: `tp`, `pp`, `dp`, `ep`, `moe_tp`, `cp`, `sp`, `disagg`.
+    /// Supported parallel degrees and features: `tp`, `pp`, `dp`, `ep`, `moe_tp`, `ffn_tp`, `vocab_tp`, `cp`, `sp`, `disagg`.
     pub parallelism: Vec<String>,
     /// Vendors or generations for whose devices it is the default.
     #[serde(default)]

@@ -65,6 +65,10 @@ pub enum Setting {
     Sp,
     /// Tensor-parallel ranks inside experts.
     MoeTp,
+    /// Tensor-parallel ranks of dense feed-forward layers, where they are not those of attention.
+    FfnTp,
+    /// Tensor-parallel ranks of the embedding and the LM head, where they are not those of attention.
+    VocabTp,
     /// Layers of each device, as shares.
     TensorSplit,
     /// Way in which several devices share the layers.
@@ -161,6 +165,8 @@ impl Setting {
             | Setting::Ep
             | Setting::ExpertParallel
             | Setting::MoeTp
+            | Setting::FfnTp
+            | Setting::VocabTp
             | Setting::Sp
             | Setting::Cp
             | Setting::Dcp
@@ -228,6 +234,8 @@ impl Setting {
             | Setting::CheckedTokens
             | Setting::HostExperts
             | Setting::MoeTp
+            | Setting::FfnTp
+            | Setting::VocabTp
             | Setting::LocalDp
             | Setting::TransferPort
             | Setting::TransferTokens

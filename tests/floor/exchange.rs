@@ -5,6 +5,7 @@ use mantile::cost::collective::cost;
 use mantile::plan::algorithm::ALGORITHMS;
 use mantile::plan::collective::{Collective, CollectiveOp, Tokens};
 use mantile::plan::group::{RankGroup, TierShape};
+use mantile::plan::sharding::TokenShare;
 use mantile::quantity::count::Count;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
@@ -81,7 +82,7 @@ fn no_exchange_is_faster_than_its_links() {
                 KINDS.into_iter().flat_map(|kind| [1.0, 8192.0].map(|tokens| (kind, tokens)))
             {
                 let batch = Batch::new((one(1.0), one(tokens), one(0.0)), (one(1.0), one(1.0), one(1.0)));
-                let exchange = Collective::new(kind, group, width, Tokens::Rank, tiers);
+                let exchange = Collective::new(kind, group, width, Tokens::Rank(TokenShare::Own), tiers);
                 let priced = cost(&Plain, &exchange, &batch, machine);
                 let bytes = machine.chip.activation_bytes.value() * tokens * 4096.0;
                 let rate = |tier: usize| machine.links[tier].bandwidth.value();

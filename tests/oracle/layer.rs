@@ -13,6 +13,7 @@ use mantile::graph::dimensions::SoftmaxAttention;
 use mantile::graph::mask::AttentionMask;
 use mantile::plan::collective::{Collective, CollectiveOp, Tokens};
 use mantile::plan::group::{RankGroup, TierShape};
+use mantile::plan::sharding::TokenShare;
 use mantile::quantity::count::Count;
 use mantile::quantity::datum::Datum;
 use mantile::quantity::ledger::Ledger;
@@ -135,10 +136,10 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
     let kv = kv_per_sequence(&Plain, &layout, Qty(cached), Qty(cp), &chip).value() * sequences;
     let elements = projections.iter().map(|(_, elements)| elements).sum::<f64>() + biases;
     let load = [sequences, new, past];
-    let reduce = payload(bytes, CollectiveOp::AllReduce, tp, d, Tokens::Rank, load, parts.0);
+    let reduce = payload(bytes, CollectiveOp::AllReduce, tp, d, Tokens::Rank(TokenShare::Own), load, parts.0);
     let across = if decode {
         let merged = heads / tp * (head + 4.0);
-        payload(bytes, CollectiveOp::AllReduce, cp, merged, Tokens::Rank, load, parts.0)
+        payload(bytes, CollectiveOp::AllReduce, cp, merged, Tokens::Rank(TokenShare::Own), load, parts.0)
     } else {
         payload(bytes, CollectiveOp::AllGather, cp, 2.0 * keys, Tokens::KeysValues, load, parts.0)
     };
@@ -164,7 +165,7 @@ pub fn network(given: &Given) -> Layer {
         flops: sum(|matrix| matrix.0),
         weights: weights(Qty(0.0), Qty(sum(|matrix| matrix.1)), &chip(bytes)).value(),
         kv: 0.0,
-        payload: payload(bytes, CollectiveOp::AllReduce, tp, d, Tokens::Rank, load, sp),
+        payload: payload(bytes, CollectiveOp::AllReduce, tp, d, Tokens::Rank(TokenShare::Own), load, sp),
         devices: tp * sp,
     }
 }
@@ -193,7 +194,15 @@ pub fn experts(given: &Given) -> Layer {
         flops: router.0 + routed.flops(Qty(tokens)).value() + beside.0,
         weights: weights(Qty(0.0), Qty(elements), &chip(bytes)).value(),
         kv: 0.0,
-        payload: payload(bytes, CollectiveOp::AllReduce, tp * ep, d, Tokens::Rank, [tokens, 1.0, 0.0], 1.0),
+        payload: payload(
+            bytes,
+            CollectiveOp::AllReduce,
+            tp * ep,
+            d,
+            Tokens::Rank(TokenShare::Own),
+            [tokens, 1.0, 0.0],
+            1.0,
+        ),
         devices: tp * ep * cp,
     }
 }

@@ -38,7 +38,7 @@ pub fn plans(problem: &Problem, formats: usize) -> Vec<ParallelPlan> {
             for sp in [false, true] {
                 let stage = tp * dp * cp;
                 let moe_tp = if experts { stage / ep } else { tp };
-                let plan = ParallelPlan { tp, pp, dp, cp, dcp, ep, moe_tp, sp };
+                let plan = ParallelPlan { tp, pp, dp, cp, dcp, ep, moe_tp, sp, ffn_tp: None, vocab_tp: None };
                 // Data parallelism of a dense model is another number of replicas.
                 let twice = (sp && tp == 1) || (!experts && dp > 1);
                 if !twice && check(&problem.graph, &plan, &limits).is_ok() {

@@ -9,9 +9,10 @@ use mantile::report::breakdown::{Class, Module, OperatorLine};
 use mantile::report::constraint::{Constraint, Resource};
 use mantile::report::detail::{DeploymentDetail, PhaseTime, PoolMemory};
 use mantile::report::inputs::ReportInputs;
+use mantile::report::pool::PoolReport;
 use mantile::report::proof::Proof;
 use mantile::report::result::{
-    Assumption, Feasibility, LowerFormat, MemoryReport, MetricsReport, OptimizeResult, Plan, PoolReport,
+    Assumption, Feasibility, LowerFormat, MemoryReport, MetricsReport, OptimizeResult, Plan,
     ReportedDeployment,
 };
 use mantile::report::shard::{Shard, ShardDimension};
@@ -38,6 +39,8 @@ fn pool(duty: PoolRole, (tp, pp): (u64, u64), replicas: u64, label: &str) -> Poo
         cp: 1,
         dcp: 1,
         ep: 1,
+        ffn_tp: None,
+        vocab_tp: None,
         moe_tp: tp,
         sp: false,
         stages: vec![16; pp as usize],
@@ -106,7 +109,13 @@ fn phase(phase: Phase, scale: f64) -> PhaseTime {
     let shard = |module: &str| {
         let dim = |name: &str, whole, here| ShardDimension { name: name.into(), whole, here };
         let shape = vec![dim("input", 4096, 4096), dim("output", 4096, 1024)];
-        module.ends_with("_proj").then_some(Shard { shape, shards: 4, replicas: 1, token_shards: 1 })
+        module.ends_with("_proj").then_some(Shard {
+            shape,
+            shards: 4,
+            replicas: 1,
+            token_shards: 1,
+            attention_ranks: 1,
+        })
     };
     let line = |block: &str, module: &str, part_of, layers, class, time: f64, light: f64| OperatorLine {
         phase,

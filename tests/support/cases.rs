@@ -239,10 +239,23 @@ pub fn plans(problem: &Problem, formats: usize) -> Vec<ParallelPlan> {
         let shared: Vec<_> = shared.collect();
         plans.extend(shared);
     }
+    let unlike: Vec<_> = plans.iter().enumerate().filter_map(|(at, plan)| unlike(at, plan)).collect();
+    plans.extend(unlike.into_iter().filter(|plan| check(&problem.graph, plan, &limits).is_ok()));
     for plan in &plans {
         check(&problem.graph, plan, &limits).unwrap_or_else(|reason| panic!("{plan:?}: {reason}"));
     }
     plans
+}
+
+/// The plan with degrees of their own for feed-forward layers, embedding and head: `at` chooses which.
+fn unlike(at: usize, plan: &ParallelPlan) -> Option<ParallelPlan> {
+    let (one, all) = (Some(1), Some(plan.stage_devices()));
+    let degrees =
+        [(one, None), (all, None), (None, one), (None, all), (all, one), (one, all), (one, one), (all, all)];
+    let (ffn_tp, vocab_tp) = degrees[at % degrees.len()];
+    let own = |degree: Option<u64>| degree.filter(|degree| *degree != plan.tp);
+    let changed = ParallelPlan { ffn_tp: own(ffn_tp), vocab_tp: own(vocab_tp), ..*plan };
+    (changed != *plan).then_some(changed)
 }
 
 /// Tries `property` on `cases` deployments.

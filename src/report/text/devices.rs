@@ -4,7 +4,8 @@ use super::head::pools;
 use super::page::{heading, paragraph};
 use crate::report::constraint::{Constraint, Resource};
 use crate::report::inputs::ReportInputs;
-use crate::report::result::{PoolReport, ReportedDeployment};
+use crate::report::pool::PoolReport;
+use crate::report::result::ReportedDeployment;
 use crate::search::candidate::PoolRole;
 
 /// Devices of one replica: `(tp4 x pp2 = 8)`; expert parallelism has its own line.

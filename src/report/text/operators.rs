@@ -19,7 +19,7 @@ const SMALL: f64 = 0.01;
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
 /// `2.42 T`; empty for zero.
-fn scaled(value: f64) -> String {
+pub(super) fn scaled(value: f64) -> String {
     if value <= 0.0 {
         return String::new();
     }
@@ -84,6 +84,13 @@ fn phase(times: &PhaseTime) -> String {
         text.push_str(&row([&name, "", "", &flops, &bytes, &sum(|line| line.wire_bytes)]));
     }
     text
+}
+
+/// Every operator of a step that works.
+pub fn step_operators<'a>(lines: impl Iterator<Item = &'a OperatorLine>) -> String {
+    let header = row(["operator x layers", "whole -> on one device", "same", "FLOP", "B", "B sent"]);
+    let working = lines.filter(|line| line.flops + line.bytes + line.wire_bytes > 0.0);
+    format!("{}\n", styled(BOLD, header.trim_end())) + &working.map(operator).collect::<String>()
 }
 
 /// The operators of prefill and decode.

@@ -264,7 +264,7 @@ fn plan(graph: &ModelGraph, degrees: &MeasuredDegrees) -> Result<ParallelPlan, S
     if !whole.is_multiple_of(ep) {
         return Err(format!("degrees: ep {ep} does not divide tp x dp = {whole}"));
     }
-    Ok(ParallelPlan { tp, pp, dp, cp: 1, dcp: 1, ep, moe_tp: whole / ep, sp: false })
+    Ok(ParallelPlan { tp, pp, dp, ep, moe_tp: whole / ep, ..ParallelPlan::SINGLE })
 }
 
 type PlanCache = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>>;

@@ -2,7 +2,8 @@
 //! values alone.
 
 use super::off;
-use crate::report::result::{MetricsReport, Plan, PoolReport, Quantiles, ReportedDeployment};
+use crate::report::pool::PoolReport;
+use crate::report::result::{MetricsReport, Plan, Quantiles, ReportedDeployment};
 use crate::search::problem::{Problem, Traffic};
 
 /// Tolerance of sums in another order.

@@ -14,6 +14,7 @@ use crate::graph::tensor::Role;
 use crate::plan::collective::{Collective, CollectiveOp, Tokens};
 use crate::plan::group::{RankGroup, TierShape};
 use crate::plan::parallel::{ParallelPlan, Phase};
+use crate::plan::sharding::TokenShare;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -333,7 +334,8 @@ impl<'a> MemberPrices<'a> {
         let pair = [TierShape { devices: 2, topology: Topology::Switch, in_switch_reduction: false }];
         let group = RankGroup { size: 2, inner: 2, inner_tier: 0, outer_tier: 0 };
         let width = stand.instance.sharded(phase).hidden;
-        let send = Collective::new(CollectiveOp::SendRecv, group, width, Tokens::Rank, &pair);
+        let send =
+            Collective::new(CollectiveOp::SendRecv, group, width, Tokens::Rank(TokenShare::Own), &pair);
         let link = hop.link.map(|datum| Qty(datum.value));
         let over = Machine { links: vec![link], shapes: pair.to_vec(), ..stand.machine.clone() };
         crate::cost::collective::cost(&Plain, &send, load, &over).time.value()

@@ -118,7 +118,7 @@ impl<'q> Draw<'q> {
             let moe_tp = if self.experts { ranks / ep } else { tp };
             let sp = tp > 1 && self.random.u8(0..4) == 0;
             let dcp = if self.random.u8(0..4) == 0 { self.divisor(tp) } else { 1 };
-            let plan = ParallelPlan { tp, pp, dp, cp, dcp, ep, moe_tp, sp };
+            let plan = ParallelPlan { tp, pp, dp, cp, dcp, ep, moe_tp, sp, ffn_tp: None, vocab_tp: None };
             if check(&problem.graph, &plan, &limits).is_ok() {
                 return Some(plan);
             }
