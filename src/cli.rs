@@ -1,5 +1,6 @@
 //! The command line: parses flags into problems and renders reports. It contains no formula.
 
+mod applied_defaults;
 pub mod as_request;
 pub mod audit;
 pub mod calibrate;
@@ -52,6 +53,7 @@ use crate::spec::visible::{acts, visible_lines};
 use crate::store::catalog::Catalog;
 use crate::store::detect::probe::ThisMachine;
 use crate::store::file;
+use applied_defaults::defaults_of;
 use deadline::with_progress;
 use defaults::UserDefaults;
 use exit::{BAD_INPUT, exit_codes};
@@ -160,6 +162,8 @@ pub enum Command {
     Config(config::Config),
     /// Print the JSON Schema of a file or a result
     Schema(reference::SchemaArgs),
+    /// List every formula with its unit, reason and citation
+    Formulas(reference::FormulasArgs),
     /// Explain the terms in the output
     Glossary(output::OutputArgs),
     /// Print completions for a shell
@@ -284,56 +288,16 @@ fn run(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     })
 }
 
-/// The user's defaults, for a command that poses a problem.
-fn defaults_of(cli: &Cli) -> Result<UserDefaults, Error> {
-    match cli.command {
-        None
-        | Some(
-            Command::Optimize(_)
-            | Command::Estimate(_)
-            | Command::Static(_)
-            | Command::Deploy(_)
-            | Command::Explain(_)
-            | Command::Audit(_)
-            | Command::Place(_)
-            | Command::Recommend(_)
-            | Command::Fleet(_)
-            | Command::Sweep(_)
-            | Command::Compare(_)
-            | Command::Config(_),
-        ) => UserDefaults::from_env(),
-        Some(_) => Ok(UserDefaults::default()),
-    }
-}
-
-impl Cli {
-    /// Puts the user's defaults under the flags of the command.
-    fn apply(&mut self, defaults: &UserDefaults) {
-        let (own, applied) = match &mut self.command {
-            None => (&mut self.optimize.problem.defaults, &mut self.optimize.output.applied),
-            Some(Command::Optimize(command)) => (&mut command.problem.defaults, &mut command.output.applied),
-            Some(Command::Estimate(command)) => (&mut command.problem.defaults, &mut command.output.applied),
-            Some(Command::Static(command)) => (&mut command.problem.defaults, &mut command.output.applied),
-            Some(Command::Deploy(command)) => (&mut command.problem.defaults, &mut command.output.applied),
-            Some(Command::Explain(command)) => (&mut command.problem.defaults, &mut command.output.applied),
-            Some(Command::Audit(command)) => (&mut command.problem.defaults, &mut command.output.applied),
-            Some(Command::Place(command)) => (&mut command.defaults, &mut command.output.applied),
-            Some(Command::Recommend(command)) => (&mut command.defaults, &mut command.output.applied),
-            Some(Command::Fleet(command)) => (&mut command.defaults, &mut command.output.applied),
-            Some(Command::Config(command)) => (&mut command.defaults, &mut command.output.applied),
-            Some(Command::Compare(command)) => (&mut command.problem.defaults, &mut command.output.applied),
-            Some(Command::Sweep(command)) => (&mut command.problem.defaults, &mut command.applied),
-            Some(_) => return,
-        };
-        *own = defaults.clone();
-        *applied = defaults.applied.clone();
-    }
-}
-
 fn run_command(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     let apart = matches!(
         cli.command,
-        Some(Command::Schema(_) | Command::Glossary(_) | Command::Completions(_) | Command::Man)
+        Some(
+            Command::Schema(_)
+                | Command::Formulas(_)
+                | Command::Glossary(_)
+                | Command::Completions(_)
+                | Command::Man
+        )
     );
     let mut catalog = if apart { Catalog::default() } else { Catalog::from_env()? };
     catalog = catalog.with_machine(Arc::new(ThisMachine::default()));
@@ -385,6 +349,7 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
         Some(Command::Detect(command)) => command.run(catalog),
         Some(Command::Config(command)) => command.run(catalog),
         Some(Command::Schema(command)) => command.run(),
+        Some(Command::Formulas(command)) => command.run(),
         Some(Command::Glossary(output)) => reference::glossary(&output),
         Some(Command::Completions(command)) => command.run(),
         Some(Command::Man) => reference::man(),

@@ -14,6 +14,7 @@ pub mod diff;
 pub mod explain;
 pub mod flag;
 pub mod fleet;
+pub mod formulas;
 pub mod graph;
 pub mod help;
 pub mod host_part;

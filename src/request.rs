@@ -25,6 +25,7 @@ pub mod place;
 pub mod recommend;
 pub mod reference;
 pub mod remedy;
+pub mod saved_answer;
 pub mod static_batch;
 pub mod sweep;
 pub mod timeline;
@@ -187,6 +188,13 @@ pub static REQUESTS: &[RequestEntry] = &[
         fleet::FleetRequest,
         crate::report::fleet::FleetResult,
         fleet::fleet
+    ),
+    request!(
+        "formulas",
+        "every formula with its unit, reason and citation",
+        reference::FormulasRequest,
+        Vec<crate::report::formulas::FormulaEntry>,
+        reference::formulas
     ),
     request!(
         "inspect",

@@ -32,12 +32,14 @@ fn every_metric_is_reported_in_its_unit_and_explained() {
             panic!("{}: not explained", entry.name)
         };
         let expected = match entry.format {
-            MetricFormat::Tokens => explained.value.floor(),
-            MetricFormat::Time | MetricFormat::Number | MetricFormat::Count => explained.value / entry.scale,
+            MetricFormat::Tokens => explained.number.value.floor(),
+            MetricFormat::Time | MetricFormat::Number | MetricFormat::Count => {
+                explained.number.value / entry.scale
+            }
         };
         let found = report.figure(entry.metric).unwrap_or_else(|| panic!("{}: unknown", entry.name));
         assert!((found - expected).abs() <= 1e-12 * expected.abs(), "{}: {found}, {expected}", entry.name);
-        let formula = explained.formula.is_some().then_some(explained.symbol.as_str());
+        let formula = explained.number.formula.is_some().then_some(explained.number.symbol.as_str());
         assert!(entry.formula.is_none() || entry.formula == formula, "{}: {formula:?}", entry.name);
     }
 }

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A command line of every question.
-const LINES: [&[&str]; 20] = [
+const LINES: [&[&str]; 21] = [
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
@@ -42,6 +42,7 @@ const LINES: [&[&str]; 20] = [
     &["recommend", "--hardware", "rtx-4090-x2", "--target-tok-s", "30"],
     &["fleet", "--model", "Llama-3.1-8B", "--offers", "1xl40s,h100-sxm-x1"],
     &["deploy", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
+    &["formulas", "roofline"],
     &["static", "--model", "Qwen3-0.6B", "--hardware", "2xh100", "--tp", "2", "--ffn-tp", "1"],
     &["audit", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
     &["inspect", "Qwen3-0.6B"],
@@ -53,7 +54,7 @@ const LINES: [&[&str]; 20] = [
 ];
 
 /// The request of a command line, as JSON.
-fn request(line: &[&str]) -> Value {
+pub fn request(line: &[&str]) -> Value {
     let cli = Cli::try_parse_from(["mantile-opt"].iter().chain(line)).unwrap();
     cli.request(&Catalog::default()).unwrap().1
 }

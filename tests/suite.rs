@@ -50,6 +50,7 @@ mod remedies;
 mod report;
 mod requests;
 mod rules;
+mod saved;
 mod sizing;
 mod static_batch;
 mod store;

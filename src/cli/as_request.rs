@@ -38,6 +38,7 @@ impl Cli {
             }
             Some(Command::Detect(command)) => ("detect", value(&command.request())),
             Some(Command::Schema(command)) => ("schema", json!({"name": command.what})),
+            Some(Command::Formulas(command)) => ("formulas", json!({"word": command.word})),
             Some(Command::Glossary(_)) => ("glossary", json!({})),
             Some(Command::Sweep(command)) => ("sweep", value(&command.request()?)),
             Some(Command::Compare(command)) => ("compare", value(&command.request()?)),

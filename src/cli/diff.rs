@@ -16,7 +16,7 @@ use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
 
 const AFTER: &str = "\
-Each file is a saved answer of `optimize` (--json --out), a bundle (--bundle), or a scenario (--save). The inputs that \
+Each file is a saved answer of `optimize` or `estimate` (--json --out), a bundle (--bundle), or a scenario (--save). The inputs that \
 differ are listed with the part of each metric's change that each explains: the mean over all orders in which the \
 differences could be made (Shapley value), so that the parts add up. Keys that only run as one count as one. \
 `catalog diff` compares files of the catalogue, `inspect --diff` models.

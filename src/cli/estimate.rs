@@ -16,13 +16,14 @@ use crate::report::rows::csv;
 use crate::report::svg::deployment::estimate_picture;
 use crate::report::text::{estimate as table, screen};
 use crate::request::UNCONTROLLED;
-use crate::request::estimate::{EstimateRequest, estimate, is_saved_result, of_saved};
+use crate::request::estimate::{EstimateRequest, estimate};
+use crate::request::saved_answer::{is_saved_answer, of_saved};
 use crate::request::timeline::given_timeline;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use crate::store::file;
+use crate::store::file::{self, FileSizeLimit};
 
 const AFTER: &str = "\
 A one-line plan determines all metrics: aggregated, prefill and decode pools, and for each pool the number of \
@@ -76,10 +77,10 @@ pub struct Estimate {
 /// A plan in a file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SavedPlan {
-    /// Read the plan and problem from a saved result (flags override the problem), or from a deployment file
-    #[arg(long, value_name = "FILE.json", help_heading = "The deployment")]
+    /// Read the plan and problem from a saved answer of any command or a bundle (flags override the problem), or from a deployment file
+    #[arg(long, visible_alias = "from", value_name = "FILE.json", help_heading = "The deployment")]
     pub plan_from: Option<PathBuf>,
-    /// Row of the saved result: best, nearest, alternatives/N or front/N [default: best]
+    /// Row of the saved answer: best, nearest, alternatives/N, front/N; systems/N of a fleet; minimum, value, builds/N or models/N of a recommendation [default: the first choice]
     #[arg(long, value_name = "ROW", requires = "plan_from", help_heading = "The deployment")]
     pub pick: Option<String>,
 }
@@ -178,12 +179,12 @@ impl SavedPlan {
     /// The file is neither a saved result nor a deployment.
     pub fn scenario(&self, problem: &ProblemArgs, flags: &Deployment) -> Result<Scenario, Error> {
         let Some(path) = &self.plan_from else { return problem.scenario(flags) };
-        let text = file::read(path)?;
+        let text = file::read_most(path, FileSizeLimit::Answer)?;
         let (scenario, deployment) = of_saved(&text, self.pick.as_deref(), &problem.scenario, flags)
             .map_err(|fault| fault.in_file(path.display().to_string()))?;
         // A saved result has all its inputs: defaults of today are none of them.
         let defaults =
-            if is_saved_result(&text) { UserDefaults::default() } else { problem.defaults.clone() };
+            if is_saved_answer(&text) { UserDefaults::default() } else { problem.defaults.clone() };
         ProblemArgs { scenario, defaults, ..problem.clone() }.scenario(&deployment)
     }
 }

@@ -65,10 +65,10 @@ impl Explain {
                 return Ok(ExitStatus::Infeasible);
             }
         };
-        let Explained { problem, candidate, explanation, depth, violations, .. } = &found;
+        let Explained { problem, candidate, number, depth, violations, .. } = &found;
         self.output.found(&match self.output.format() {
-            OutputFormat::Table => text(candidate, problem, explanation, *depth, violations),
-            OutputFormat::Json => json(explanation),
+            OutputFormat::Table => text(candidate, problem, number, *depth, violations),
+            OutputFormat::Json => json(number),
             OutputFormat::Csv => leaves(&found.leaves),
         })
     }

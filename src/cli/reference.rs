@@ -4,6 +4,7 @@ use clap::builder::PossibleValuesParser;
 
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::{CliError, ExitStatus, command};
+use crate::report::formulas::{formulas, formulas_csv, formulas_text};
 use crate::report::help::{glossary as words, glossary_text};
 use crate::request::UNCONTROLLED;
 use crate::request::reference::{SchemaRequest, schema, schema_names};
@@ -28,6 +29,32 @@ pub struct Completions {
     /// The shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
+}
+
+/// The flags of `formulas`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct FormulasArgs {
+    /// Only formulas whose symbol, unit, reason, citation or module contains this word
+    #[arg(value_name = "WORD")]
+    pub word: Option<String>,
+    /// The output flags.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl FormulasArgs {
+    /// Prints the formulas.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn run(&self) -> Result<ExitStatus, CliError> {
+        let found = formulas(self.word.as_deref());
+        self.output.found(&match self.output.format() {
+            OutputFormat::Table => formulas_text(&found),
+            OutputFormat::Json => json(&found),
+            OutputFormat::Csv => formulas_csv(&found),
+        })
+    }
 }
 
 fn standard() -> OutputArgs {

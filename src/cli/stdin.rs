@@ -38,6 +38,7 @@ pub fn is_named(cli: &Cli) -> bool {
             | Command::Detect(_)
             | Command::Config(_)
             | Command::Schema(_)
+            | Command::Formulas(_)
             | Command::Glossary(_)
             | Command::Completions(_)
             | Command::Man,

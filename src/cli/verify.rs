@@ -16,7 +16,7 @@ use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
 
 const AFTER: &str = "\
-The file is the JSON result of `optimize`, `place`, `fleet` or `recommend` (--format json). It contains the problem, \
+The file is the JSON result of `optimize`, `estimate`, `place`, `fleet` or `recommend` (--format json). It contains the problem, \
 which is resolved again from the current catalogue. Every row is recomputed from the formulas and checked for \
 consistency; the best is compared with its neighbours and with random deployments from a space much larger than the \
 search space; the search runs again, and every field must be equal.

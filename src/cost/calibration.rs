@@ -60,6 +60,7 @@ macro_rules! formulas_of_constants {
             unit: ConstantKind::$Kind.unit(),
             why: ConstantKind::$Kind.why(),
             cite: CITE,
+            module: module_path!(),
         },)*];
     };
 }

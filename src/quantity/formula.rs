@@ -13,6 +13,8 @@ pub struct Formula {
     pub why: &'static str,
     /// Its citation.
     pub cite: &'static str,
+    /// The module with its arithmetic.
+    pub module: &'static str,
 }
 
 /// Declares formulas and their list.
@@ -20,7 +22,13 @@ pub struct Formula {
 macro_rules! formulas {
     ($($NAME:ident { symbol: $symbol:expr, unit: $unit:expr, why: $why:expr, cite: $cite:expr $(,)? })*) => {
         $(static $NAME: $crate::quantity::formula::Formula =
-            $crate::quantity::formula::Formula { symbol: $symbol, unit: $unit, why: $why, cite: $cite };)*
+            $crate::quantity::formula::Formula {
+                symbol: $symbol,
+                unit: $unit,
+                why: $why,
+                cite: $cite,
+                module: module_path!(),
+            };)*
         /// Formulas of this file.
         pub static FORMULAS: &[&$crate::quantity::formula::Formula] = &[$(&$NAME),*];
     };

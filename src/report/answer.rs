@@ -91,6 +91,7 @@ pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candi
     let leaves = if legal { leaves(problem, candidate) } else { vec![] };
     EstimateResult {
         theoretical: asked.theoretical,
+        scenario: None,
         detail: legal.then(|| detail(problem, candidate, &leaves)),
         assumptions: assumptions(&leaves),
         candidate: reported,

@@ -3,14 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::answer::plan;
-use super::number::{count, requests};
+use super::number::{count, digits, requests};
+use super::result::Intervals;
 use super::sheet;
 use super::text::page::{BAD, BOLD, styled, wrap};
 use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Explanation, Leaf};
 use crate::search::candidate::Candidate;
 use crate::search::problem::Problem;
+use crate::spec::nearness::{MeasuredAt, Nearness};
+use crate::spec::objective::Metric;
 
 /// Maximum line width, in characters.
 const WIDTH: usize = 110;
@@ -18,6 +24,51 @@ const WIDTH: usize = 110;
 const STEP: usize = 2;
 /// Sources shorter than this are repeated.
 const SHORT: usize = 40;
+
+/// The 80 % interval of a number, and the measurements that it rests on.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainedInterval {
+    /// 10th percentile, in the unit of the metric's column.
+    pub p10: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// Column of the metric, with its unit.
+    pub column: String,
+    /// The distance of the problem from the measurements, which selects the interval.
+    pub near: Nearness,
+    /// That distance in words.
+    pub why: String,
+    /// The data, their number and the remaining error: quantiles of measured over predicted.
+    pub source: String,
+    /// Measured combinations of model, device and format on this device, the same model alone where it was measured.
+    pub measured: Vec<MeasuredAt>,
+}
+
+/// A number with its interval.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainedNumber {
+    /// The number.
+    #[serde(flatten)]
+    pub number: Explanation,
+    /// Its interval; absent for numbers without one and for terms of a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<ExplainedInterval>,
+}
+
+/// The interval of a metric, if it has one.
+pub fn interval_of(metric: Metric, all: &Intervals, measured: Vec<MeasuredAt>) -> Option<ExplainedInterval> {
+    let (_, of) = Intervals::COLUMNS.iter().find(|(of, _)| *of == metric)?;
+    let ends = of(all);
+    Some(ExplainedInterval {
+        p10: ends.p10,
+        p90: ends.p90,
+        column: metric.entry().column.to_owned(),
+        near: all.near,
+        why: all.near.words().to_owned(),
+        source: all.source.clone(),
+        measured,
+    })
+}
 
 /// Text written so far, and the items already in it.
 struct ExplanationWriter {
@@ -36,16 +87,18 @@ struct ExplanationWriter {
 pub fn explained(
     candidate: &Candidate,
     problem: &Problem,
-    explanation: &Explanation,
+    number: &ExplainedNumber,
     depth: usize,
     violations: &[String],
 ) -> String {
+    let explanation = &number.number;
     let formats = &problem.formats[candidate.formats];
     let requests = format!("{} concurrent requests", requests(candidate.in_flight(problem)));
     let (plan, Explanation { symbol, text, grade, .. }) = (plan(candidate).label, explanation);
     let head = styled(BOLD, &format!("{symbol} = {text}"));
     let of = format!("of {plan}, {} weights, {} KV, {requests}", formats.weights, formats.kv);
     let rests = format!("weakest source: {grade}; noted again only where a sub-term is better sourced");
+    let interval = number.interval.as_ref().map(interval).unwrap_or_default();
     let broken: String = violations
         .iter()
         .map(|reason| styled(BAD, wrap(&format!("INFEASIBLE: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
@@ -55,9 +108,9 @@ pub fn explained(
         sources: BTreeMap::new(),
         reasons: BTreeSet::new(),
         cut: 0,
-        text: format!("{broken}{head}\n{}{}\n", wrap(&of, WIDTH, 2, 2), wrap(&rests, WIDTH, 2, 2)),
+        text: format!("{broken}{head}\n{}{}{interval}\n", wrap(&of, WIDTH, 2, 2), wrap(&rests, WIDTH, 2, 2)),
     };
-    told.number(explanation, 0, *grade);
+    told.term(explanation, 0, *grade);
     if told.cut > 0 {
         let more = format!(
             "{} can be expanded: use --depth {}, or --path with a path in brackets",
@@ -70,6 +123,19 @@ pub fn explained(
     told.text
 }
 
+/// The interval of a number, and its measurements.
+fn interval(interval: &ExplainedInterval) -> String {
+    let ExplainedInterval { p10, p90, column, why, source, measured, .. } = interval;
+    let ends = format!("p10–p90 of {column}: {} to {}", digits(*p10), digits(*p90));
+    let text = wrap(&format!("{ends}; {why}; quantiles of measured over predicted: {source}"), WIDTH, 2, 4);
+    let nearest = match &measured[..] {
+        [] => return text,
+        [one] => format!("measured here: {} in {}", one.model, one.weight_format),
+        many => format!("measured here: {} combinations of model and format", many.len()),
+    };
+    text + &wrap(&format!("{nearest}; --format json lists the ranges"), WIDTH, 4, 4)
+}
+
 impl ExplanationWriter {
     fn line(&mut self, text: &str, level: usize) {
         // Deep levels keep a minimum width for text.
@@ -77,7 +143,7 @@ impl ExplanationWriter {
         self.text.push_str(&wrap(text, WIDTH, indent, indent + 2 * STEP));
     }
 
-    fn number(&mut self, number: &Explanation, level: usize, above: Grade) {
+    fn term(&mut self, number: &Explanation, level: usize, above: Grade) {
         let Explanation {
             symbol, path, formula, substituted, text, bound, why, source, grade, parts, ..
         } = number;
@@ -105,7 +171,7 @@ impl ExplanationWriter {
         if parts.is_empty() && formula.contains(char::is_alphabetic) {
             self.cut += 1;
         }
-        parts.iter().for_each(|part| self.number(part, level + 1, *grade));
+        parts.iter().for_each(|part| self.term(part, level + 1, *grade));
     }
 
     fn datum(&mut self, datum: &Explanation, level: usize) {

@@ -81,6 +81,9 @@ pub struct EstimateResult {
     /// Whether the rules of the runtime are lifted: it may not run the plan. Absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub theoretical: bool,
+    /// The flags and files of the request, so that the result can be verified; null if posed otherwise.
+    #[serde(default)]
+    pub scenario: Option<Scenario>,
     /// The deployment.
     #[serde(flatten)]
     pub candidate: ReportedDeployment,

@@ -22,7 +22,7 @@ use crate::store::catalog::Catalog;
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiffRequest {
-    /// A saved answer of `optimize`, a bundle, or a scenario.
+    /// A saved answer of `optimize` or `estimate`, a bundle, or a scenario.
     pub a: Value,
     /// Another one.
     pub b: Value,

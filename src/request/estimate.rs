@@ -12,12 +12,10 @@ use super::launch::launch;
 use crate::launch::settings_file::NamedFiles;
 use crate::report::answer::estimate_result;
 use crate::report::result::EstimateResult;
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::precision::FormatOption;
 use crate::spec::scenario::Scenario;
-use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
@@ -58,6 +56,7 @@ pub fn estimate(
     let problem = resolved.problem()?;
     let candidate = candidate(&problem, &plan)?;
     let result = estimate_result(&problem, report_inputs(&resolved, &problem), &candidate);
+    let result = EstimateResult { scenario: Some(request.scenario.clone()), ..result };
     let written = (&candidate, &result.candidate);
     let launch = launch(catalog, (&resolved, &problem), written, &request.scenario)?;
     Ok(EstimateResult { launch: Some(launch), ..result })
@@ -111,35 +110,6 @@ pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
     Ok((found, PlanText { weights, kv, ..plan }))
 }
 
-/// The scenario of a saved result or a deployment in JSON; fields of `scenario` and `deployment` take precedence.
-/// `row` selects a row of the result.
-///
-/// # Errors
-/// The text is neither, or the result does not contain the row.
-pub fn of_saved(
-    text: &str,
-    row: Option<&str>,
-    scenario: &Scenario,
-    deployment: &Deployment,
-) -> Result<(Scenario, Deployment), Error> {
-    let saved: Value = from_json(text, "a saved result or a deployment")?;
-    if !is_result(&saved) {
-        let filed: Deployment = from_json(text, "a deployment")?;
-        return Ok((scenario.clone(), deployment.clone().or(filed)));
-    }
-    let row = row_of(&saved, row)?;
-    let plan = row.get("notation").and_then(Value::as_str).ok_or_else(|| {
-        let fix = "save the result again with `mantile-opt ... --format json --out answer.json`";
-        Error::new("notation", "no one-line plan", "the plan of that row", fix)
-    })?;
-    let filed = match saved.get("scenario") {
-        Some(scenario) if scenario.is_object() => from_json(&scenario.to_string(), "scenario")?,
-        _ => Scenario::default(),
-    };
-    let plan = deployment.plan.clone().unwrap_or_else(|| plan.to_string());
-    Ok((scenario.clone().or(filed), Deployment { plan: Some(plan), ..deployment.clone() }))
-}
-
 /// Whether the text is a saved result, not a deployment.
 pub fn is_saved_result(text: &str) -> bool {
     serde_json::from_str(text).is_ok_and(|saved| is_result(&saved))
@@ -147,20 +117,4 @@ pub fn is_saved_result(text: &str) -> bool {
 
 fn is_result(saved: &Value) -> bool {
     saved.get("question").is_some() || saved.get("best").is_some()
-}
-
-/// The selected row of a saved result.
-fn row_of<'a>(saved: &'a Value, row: Option<&str>) -> Result<&'a Value, Error> {
-    let picked = row.unwrap_or("best");
-    // A result of `estimate` is itself a row.
-    let whole = (row.is_none() && saved.get("best").is_none()).then_some(saved);
-    let found = whole.or_else(|| match picked.split_once('/') {
-        Some((list, at)) => saved.get(list)?.get(at.parse::<usize>().ok()?),
-        None => saved.get(picked).map(|row| row.get("candidate").unwrap_or(row)),
-    });
-    found.filter(|row| row.is_object()).ok_or_else(|| {
-        let found = format!("`{picked}`, which the result does not contain");
-        let fix = "set --pick to best, nearest, alternatives/0 … or front/0 …";
-        Error::new("pick", found, "a row of the result", fix)
-    })
 }

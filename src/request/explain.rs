@@ -7,8 +7,9 @@ use super::RequestControl;
 use super::build_candidate::candidate;
 use super::estimate::with_plan;
 use super::inputs::report_inputs;
-use crate::quantity::ledger::{Explanation, Leaf, Ledger};
+use crate::quantity::ledger::{Leaf, Ledger};
 use crate::report::answer::{estimate_result, forbidden};
+use crate::report::explain::{ExplainedNumber, interval_of};
 use crate::search::candidate::Candidate;
 use crate::search::problem::Problem;
 use crate::search::run::run;
@@ -119,7 +120,7 @@ pub struct ExplainRequest {
 #[serde(untagged)]
 pub enum ExplainReport {
     /// The number.
-    Explained(Box<Explanation>),
+    Explained(Box<ExplainedNumber>),
     /// There is no such number.
     Infeasible {
         /// The reason.
@@ -134,7 +135,7 @@ pub struct Explained {
     /// The deployment.
     pub candidate: Candidate,
     /// The number.
-    pub explanation: Explanation,
+    pub number: ExplainedNumber,
     /// Its inputs.
     pub leaves: Vec<Leaf>,
     /// Levels of the tree.
@@ -156,7 +157,7 @@ pub fn explain(
     control: &RequestControl,
 ) -> Result<ExplainReport, Error> {
     Ok(match explained(catalog, request, control)? {
-        Ok(found) => ExplainReport::Explained(Box::new(found.explanation)),
+        Ok(found) => ExplainReport::Explained(Box::new(found.number)),
         Err(infeasible) => ExplainReport::Infeasible { infeasible },
     })
 }
@@ -198,9 +199,16 @@ pub fn explained(
             Error::new("path", format!("`{path}`"), format!("one of {}", paths.join(", ")), fix)
         })?,
     };
-    let violations =
-        estimate_result(&problem, report_inputs(&resolved, &problem), &candidate).candidate.violations;
+    let estimated = estimate_result(&problem, report_inputs(&resolved, &problem), &candidate).candidate;
+    let interval = match &request.path {
+        None => request.number.metric().and_then(|metric| {
+            let measured = resolved.nearest_measured(&estimated.weight_format);
+            interval_of(metric, estimated.intervals.as_ref()?, measured)
+        }),
+        Some(_) => None,
+    };
     let depth = request.depth.unwrap_or(LEVELS) as usize;
     let (explanation, leaves) = (ledger.explain(number, depth), ledger.leaves(number));
-    Ok(Ok(Explained { problem, candidate, explanation, leaves, depth, violations }))
+    let number = ExplainedNumber { number: explanation, interval };
+    Ok(Ok(Explained { problem, candidate, number, leaves, depth, violations: estimated.violations }))
 }

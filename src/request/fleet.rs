@@ -81,20 +81,25 @@ pub fn fleet(
 /// # Errors
 /// A plan of the fleet cannot be launched on its system.
 pub fn launches(catalog: &Catalog, result: &FleetResult) -> Result<Vec<LaunchReport>, Error> {
-    let launch = |(at, systems): (usize, &Systems)| {
-        let routes = || result.routes.iter().filter(|route| route.systems == at as u64);
-        let scenario = Scenario {
-            model: Some(systems.model.clone()),
-            hardware: Some(systems.system.clone()),
-            isl: routes().map(|route| route.isl).max(),
-            osl: routes().map(|route| route.osl).max(),
-            deployment: Some(Deployment { plan: Some(systems.notation.clone()), ..Deployment::default() }),
-            ..result.scenario.clone()
-        };
-        let request = EstimateRequest::of(scenario);
+    let launch = |at| {
+        let request = EstimateRequest::of(system_scenario(result, at));
         Ok(estimate(catalog, &request, &UNCONTROLLED)?.launch.unwrap_or_default())
     };
-    result.systems.iter().enumerate().map(launch).collect()
+    (0..result.systems.len()).map(launch).collect()
+}
+
+/// The scenario of the systems at `at`, with their plan, for the longest requests that are routed there.
+pub fn system_scenario(result: &FleetResult, at: usize) -> Scenario {
+    let systems: &Systems = &result.systems[at];
+    let routes = || result.routes.iter().filter(|route| route.systems == at as u64);
+    Scenario {
+        model: Some(systems.model.clone()),
+        hardware: Some(systems.system.clone()),
+        isl: routes().map(|route| route.isl).max(),
+        osl: routes().map(|route| route.osl).max(),
+        deployment: Some(Deployment { plan: Some(systems.notation.clone()), ..Deployment::default() }),
+        ..result.scenario.clone()
+    }
 }
 
 impl FleetRequest {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{REQUESTS, RequestControl, value};
+use crate::report::formulas::{self, FormulaEntry};
 use crate::report::help::{self, GlossaryTerm};
 use crate::report::schema;
 use crate::spec::error::Error;
@@ -22,6 +23,15 @@ pub struct SchemaRequest {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GlossaryRequest {}
+
+/// A request of `formulas`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FormulasRequest {
+    /// A word that the symbol, unit, reason, citation or module contains; every formula if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub word: Option<String>,
+}
 
 /// Ending of the name of a request's schema.
 const REQUEST: &str = "-request";
@@ -63,4 +73,16 @@ pub fn glossary(
     _control: &RequestControl,
 ) -> Result<Vec<GlossaryTerm>, Error> {
     Ok(help::glossary())
+}
+
+/// The formulas of the model.
+///
+/// # Errors
+/// None.
+pub fn formulas(
+    _catalog: &Catalog,
+    request: &FormulasRequest,
+    _control: &RequestControl,
+) -> Result<Vec<FormulaEntry>, Error> {
+    Ok(formulas::formulas(request.word.as_deref()))
 }

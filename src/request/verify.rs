@@ -4,6 +4,7 @@
 //! again by the functions that made them. One comparison names every field that differs.
 
 mod compare;
+pub mod estimate;
 pub mod fleet;
 mod laws;
 pub mod optimize;
@@ -32,7 +33,7 @@ pub const DEFAULT_SEED: u64 = 1;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VerifyRequest {
-    /// The saved result of `optimize`, `place`, `fleet` or `recommend`, or a bundle.
+    /// The saved result of `optimize`, `estimate`, `place`, `fleet` or `recommend`, or a bundle.
     pub result: Value,
     /// Number of random deployments.
     #[serde(default = "sample")]
@@ -83,6 +84,8 @@ pub fn rerun<'a>(catalog: &'a Catalog, saved: &Value) -> Result<Box<dyn Rerun + 
         Ok(Box::new(fleet::FleetRerun::solve(catalog, read(saved)?)?))
     } else if has("builds") || has("models") {
         Ok(Box::new(recommend::RecommendRerun::solve(catalog, recommend::report(saved)?)?))
+    } else if has("notation") {
+        Ok(Box::new(estimate::EstimateRerun::solve(catalog, &read(saved)?)?))
     } else {
         Err(no_problem())
     }
@@ -91,7 +94,7 @@ pub fn rerun<'a>(catalog: &'a Catalog, saved: &Value) -> Result<Box<dyn Rerun + 
 /// Not a result, or one without its problem.
 fn no_problem() -> Error {
     let fix = "save one with `mantile-opt ... --format json --out answer.json`";
-    let expected = "a JSON result of `optimize`, `place`, `fleet` or `recommend`";
+    let expected = "a JSON result of `optimize`, `estimate`, `place`, `fleet` or `recommend`";
     Error::new("scenario", "no problem", expected, fix)
 }
 

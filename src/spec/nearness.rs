@@ -61,6 +61,26 @@ impl Nearness {
             Nearness::Nothing => "nothing",
         }
     }
+
+    /// Its meaning in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Nearness::Measured => {
+                "this model, device, runtime and weight format were measured at similar loads"
+            }
+            Nearness::HardwareAndRuntime => "this device and runtime were measured, this model elsewhere",
+            Nearness::Load => "the lengths or the load per rank are beyond those measured here",
+            Nearness::Model => "this model was never measured",
+            Nearness::Hardware => "this device was measured, with another runtime",
+            Nearness::Vendor => {
+                "other devices of this vendor were measured with this runtime, this one was not"
+            }
+            Nearness::Split => "disaggregated serving was measured, but no constant is fitted to it",
+            Nearness::Nothing => {
+                "this runtime was measured on no device of this vendor: its constants are borrowed"
+            }
+        }
+    }
 }
 
 impl Interval {
@@ -224,7 +244,7 @@ impl ServingFit {
     }
 
     /// Measurements of the problem's model on its device and in its format; else of any on the device; else all.
-    fn like(&self, asked: &FitQuery) -> Vec<&MeasuredAt> {
+    pub fn like(&self, asked: &FitQuery) -> Vec<&MeasuredAt> {
         let own: Vec<_> = self.measured.iter().filter(|one| one.is(asked)).collect();
         if !own.is_empty() {
             return own;

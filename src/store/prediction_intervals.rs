@@ -3,7 +3,7 @@
 use super::resolved_scenario::ResolvedScenario;
 use crate::graph::model::ModelGraph;
 use crate::search::problem::Traffic;
-use crate::spec::nearness::{FitQuery, Nearness, PredictionIntervals, around};
+use crate::spec::nearness::{FitQuery, MeasuredAt, Nearness, PredictionIntervals, around};
 use crate::spec::percentile::Confidence;
 
 /// Key of a model in measurements: its architecture and its parameter count.
@@ -46,6 +46,16 @@ impl ResolvedScenario {
             (Confidence::P90, _) => PredictionIntervals { beyond: None, ..sure },
             _ => sure,
         }
+    }
+
+    /// The measured combinations nearest to the problem: of its model on its device in its format; else of any model on
+    /// the device; else none.
+    pub fn nearest_measured(&self, weight_format: &str) -> Vec<MeasuredAt> {
+        let Some(fit) = self.runtime.serving_fit.as_ref() else { return vec![] };
+        let (lengths, model) = (self.lengths(), model_key(&self.graph));
+        let device = &self.cluster.device;
+        let asked = FitQuery { device, weight_format, model: &model, lengths: (lengths.isl, lengths.osl) };
+        fit.like(&asked).into_iter().filter(|one| one.hardware == device.id).cloned().collect()
     }
 
     /// Whether no rank can have more requests than were measured.

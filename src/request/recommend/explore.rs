@@ -61,14 +61,19 @@ pub(in crate::request) fn for_model(
 /// The launch of a build, on each copy of its system; `None` where no name of `--hardware` says the system.
 fn launch_of(catalog: &Catalog, scenario: &Scenario, build: &Build) -> Option<LaunchReport> {
     catalog.hardware(&build.system).ok()?;
-    let scenario = Scenario {
+    let request = EstimateRequest::of(build_scenario(scenario, build));
+    estimate(catalog, &request, &UNCONTROLLED).ok()?.launch
+}
+
+/// The scenario of each copy of a build, with its plan.
+pub fn build_scenario(scenario: &Scenario, build: &Build) -> Scenario {
+    Scenario {
         model: Some(build.model.clone()),
         hardware: Some(build.system.clone()),
         runtime: Some(build.runtime.clone()),
         deployment: Some(Deployment { plan: Some(build.each.notation.clone()), ..Deployment::default() }),
         ..scenario.clone()
-    };
-    estimate(catalog, &EstimateRequest::of(scenario), &UNCONTROLLED).ok()?.launch
+    }
 }
 
 /// The scenario with the price basis of all offers, which `sought` names.
