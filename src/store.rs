@@ -25,5 +25,6 @@ pub mod resolved_scenario;
 pub mod rig;
 mod runtime_choice;
 mod speculation;
+pub mod traffic_trace;
 pub mod unknown_keys;
 pub mod used_files;

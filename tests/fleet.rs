@@ -2,6 +2,8 @@
 
 #[path = "fleet/certificate.rs"]
 mod certificate;
+#[path = "fleet/costs.rs"]
+mod costs;
 
 use mantile::search::fleet::{
     Bucket, Fleet, FleetBounds, FleetMix, FleetObjective, SystemKind, SystemSupply, mix, mixed,

@@ -13,19 +13,20 @@ use mantile::quantity::formula::Formula;
 use mantile::quantity::ledger::{Explanation, Ledger, Op, Traced};
 use mantile::quantity::num::{Num, Qty};
 use mantile::quantity::read::{Plain, Reading};
-use mantile::quantity::unit::SECOND;
+use mantile::quantity::unit::{SECOND, USD};
 use mantile::report::audit::inputs;
 use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::cuts;
+use mantile::serving::economy::usd_per_phase_token;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::iteration::cycle;
 use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
 use mantile::serving::terms::OffloadTarget;
-use mantile::serving::utilization::{bubble, mbu, mfu, prefill_tok_s};
+use mantile::serving::utilization::{bubble, mbu, mfu, prefill_tok_s, prompt_load};
 use mantile::spec::objective::METRICS;
 use mantile::spec::scenario::Scenario;
 use proptest::prelude::*;
@@ -96,16 +97,23 @@ fn arrives<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> O
 }
 
 /// How much of its devices a prefill uses, as if it did `told.memory` of work.
-fn uses<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> [Qty<R::N>; 4] {
+fn uses<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> [Qty<R::N>; 7] {
     let machine = case.problem.formats[case.candidate.formats].machine.read(read);
     let terms = case.problem.workload.read(read);
     let (step, one) = (&told.prefill, Qty::from(1.0));
     let flops = step.compute_time * machine.chip.weight_peak;
+    let load = prompt_load(told.metrics.requests_per_s, step.slowest, one);
+    let usd = Qty::literal(1.0 * USD) / Qty::literal(1.0 * SECOND);
+    let lengths = (terms.isl, terms.osl);
+    let (prompts, outputs) = usd_per_phase_token(usd, load, told.metrics.requests_per_s, lengths);
     [
         mfu(flops, &machine.chip, step.total),
         mbu(told.memory.total, &machine.chip, step.total),
         bubble(step, Qty::from(2.0), one, cycle(step, one)),
         prefill_tok_s(told.metrics.requests_per_s, terms.isl - terms.prefix, one),
+        load,
+        prompts,
+        outputs,
     ]
 }
 

@@ -16,12 +16,13 @@ use crate::request::fleet::{FleetRequest, fleet};
 use crate::search::fleet::FleetObjective;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, TracedRequest, buckets};
-use crate::spec::limits::{ELECTRICITY, MAX_DEVICES, number, whole};
+use crate::spec::limits::{ELECTRICITY, HEADROOM, HOURS_PER_DAY, MAX_DEVICES, number, whole};
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
+use crate::store::traffic_trace::read_trace;
 
 const AFTER: &str = concat!(
     "\
@@ -38,7 +39,7 @@ Examples:
 A fleet file (mantile-opt schema fleet):
   {\"model\": \"Llama-3.1-8B\", \"buckets\": [{\"isl\": 2048, \"osl\": 512, \"rate\": 4}],
    \"offers\": [{\"hardware\": \"1xl40s\", \"available\": 8}, {\"hardware\": \"1xh100\", \"terms\": \"spot\", \"usd_per_hour\": 1.4}]}
-A trace is a CSV file with the columns arrival (seconds), isl, osl.
+A trace is a CSV file with the columns arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench.
 
 ",
     exit_codes!()
@@ -51,8 +52,8 @@ pub struct FleetArgs {
     /// Fleet file: buckets, offers, SLOs
     #[arg(long, value_name = "FILE.json", help_heading = "The fleet")]
     pub file: Option<PathBuf>,
-    /// Trace of requests, in place of buckets
-    #[arg(long, value_name = "FILE.csv", help_heading = "The fleet")]
+    /// Trace of requests, in place of buckets: CSV of our own, Azure or BurstGPT, JSON of Mooncake or vLLM bench
+    #[arg(long, value_name = "FILE", help_heading = "The fleet")]
     pub trace: Option<PathBuf>,
     /// Systems in place of the file's offers, separated by commas
     #[arg(long, value_name = "H", value_delimiter = ',', help_heading = "The fleet")]
@@ -76,6 +77,12 @@ pub struct FleetArgs {
     /// One spare system of every kind in use (N+1)
     #[arg(long, help_heading = "The fleet")]
     pub spare: bool,
+    /// Share of every system's capacity that stays free, e.g. 0.2 [default: 0]
+    #[arg(long, value_name = "X", value_parser = number(&HEADROOM), help_heading = "The fleet")]
+    pub headroom: Option<f64>,
+    /// Hours a day that the fleet runs, for the costs of a day, month and year [default: 24]
+    #[arg(long, value_name = "H", value_parser = number(&HOURS_PER_DAY), help_heading = "The fleet")]
+    pub hours_per_day: Option<f64>,
     /// Model of buckets without one
     #[arg(short, long, value_name = "M", help_heading = "The fleet")]
     pub model: Option<String>,
@@ -159,6 +166,8 @@ impl FleetArgs {
             budget_hour: self.budget_hour.clone(),
             max_devices: self.max_devices,
             spare: self.spare,
+            headroom: self.headroom,
+            hours_per_day: self.hours_per_day,
             model,
             ttft,
             tpot,
@@ -192,12 +201,7 @@ impl FleetArgs {
 fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
     let name = file::shown(path);
     let text = file::read_most(path, FileSizeLimit::Table)?;
-    let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text.as_bytes());
-    let requests: Result<Vec<TracedRequest>, _> = reader.deserialize().collect();
-    let requests = requests.map_err(|fault| {
-        Error::new("", fault.to_string(), "the columns arrival, isl and osl", "correct that line")
-            .in_file(&name)
-    })?;
+    let requests = read_trace(&text).map_err(|fault| fault.in_file(&name))?;
     buckets(&requests).map_err(|fault| fault.in_file(&name))?;
     Ok(requests)
 }

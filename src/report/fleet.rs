@@ -1,5 +1,6 @@
 //! The reported fleet: systems with counts, routing of the traffic, certificate.
 
+pub mod costs;
 pub mod program;
 
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use costs::{FleetCosts, costs};
 use program::{ReportedProgram, report_program};
 
 use super::answer::report_deployment;
@@ -41,6 +43,12 @@ pub struct FleetInputs {
     pub max_devices: Option<u64>,
     /// One spare system of every kind in use.
     pub spare: bool,
+    /// Share of every system's capacity that stays free; absent for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<f64>,
+    /// Hours a day that the fleet runs; absent for 24.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours_per_day: Option<f64>,
     /// Owned or rented: every offer is priced on this basis; null before the offers are known.
     pub price_basis: Option<PriceBasis>,
     /// Defaults used for unspecified inputs.
@@ -145,6 +153,9 @@ pub struct FleetResult {
     pub asked: FleetInputs,
     /// The fleet; empty if infeasible.
     pub systems: Vec<Systems>,
+    /// Costs by time, token and bucket; null if infeasible.
+    #[serde(default)]
+    pub costs: Option<FleetCosts>,
     /// US dollars per hour of the whole fleet.
     pub usd_per_hour: Option<f64>,
     /// The most that the whole fleet may cost per hour.
@@ -259,12 +270,18 @@ impl FleetResult {
         };
         let reported: Vec<Systems> = systems.iter().map(system).collect();
         let served = parts.iter().map(|part| part.share * fleet.buckets[part.bucket].tokens()).sum();
+        let routes: Vec<Routed> = parts.iter().filter_map(route).collect();
+        let known = parts.iter().filter(|part| systems.iter().any(|(kind, _)| *kind == part.kind));
+        let shares: Vec<(usize, usize, f64)> = known
+            .map(|part| (part.kind, part.bucket, fleet.kinds[part.kind].busy(part.bucket, rate(part))))
+            .collect();
         FleetResult {
+            costs: Some(costs(problem, &reported, &routes, &shares)),
             usd_per_hour: Some(reported.iter().map(|one| one.usd_per_hour).sum()),
             usd_per_hour_most: Some(reported.iter().map(|one| one.usd_per_hour_most).sum()),
             devices: Some(reported.iter().map(|one| one.devices).fold(0, u64::saturating_add)),
             output_tok_s: (served, fleet.buckets.iter().map(Bucket::tokens).sum()),
-            routes: parts.iter().filter_map(route).collect(),
+            routes,
             systems: reported,
             ..self
         }
@@ -285,6 +302,7 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
     let served = mix.served(&posed.fleet);
     let result = FleetResult {
         launches: vec![],
+        costs: None,
         usd_per_hour: None,
         usd_per_hour_most: None,
         devices: None,

@@ -41,6 +41,10 @@ pub struct FleetRequest {
     pub max_devices: Option<u64>,
     /// One spare system of every kind in use (N+1).
     pub spare: bool,
+    /// Share of every system's capacity that stays free.
+    pub headroom: Option<f64>,
+    /// Hours a day that the fleet runs; 24 if absent.
+    pub hours_per_day: Option<f64>,
     /// Model of buckets without one.
     pub model: Option<String>,
     /// TTFT SLO; `none` for no limit.
@@ -153,6 +157,8 @@ impl FleetRequest {
             budget_usd_per_hour: budget,
             max_devices: self.max_devices,
             spare: self.spare,
+            headroom: self.headroom,
+            hours_per_day: self.hours_per_day,
             price_basis: self.price_basis,
             assumed,
         };

@@ -123,6 +123,20 @@ pub fn usd_per_token_total<N: Num>(usd_per_token: Qty<N>, isl: Qty<N>, osl: Qty<
     (usd_per_token * osl / (isl + osl)).is(&USD_PER_TOKEN_TOTAL)
 }
 
+/// Cost in USD per prompt token and per output token, where prefill has `share` of a system of `usd_per_second` that
+/// serves `requests` requests per second.
+pub fn usd_per_phase_token<N: Num>(
+    usd_per_second: Qty<N>,
+    share: Qty<N>,
+    requests: Qty<N>,
+    (isl, osl): (Qty<N>, Qty<N>),
+) -> (Qty<N>, Qty<N>) {
+    let token = || Qty::literal(1.0 * TOKEN);
+    let prompts = share * usd_per_second / (requests * isl * token());
+    let outputs = (1.0 - share) * usd_per_second / (requests * osl * token());
+    (prompts.is(&USD_PER_PROMPT_TOKEN), outputs.is(&USD_PER_ANSWER_TOKEN))
+}
+
 crate::formulas! {
     BUSY {
         symbol: "busy",
@@ -160,6 +174,18 @@ crate::formulas! {
         unit: USD.per(TOKEN),
         why: "total cost over output tokens; it includes the work of prefill",
         cite: "definition",
+    }
+    USD_PER_PROMPT_TOKEN {
+        symbol: "usd_per_prompt_token",
+        unit: USD.per(TOKEN),
+        why: "the cost of the time that prefill takes, over the prompt tokens",
+        cite: "time-driven activity-based costing: Kaplan, Anderson 2004",
+    }
+    USD_PER_ANSWER_TOKEN {
+        symbol: "usd_per_answer_token",
+        unit: USD.per(TOKEN),
+        why: "the cost of the rest of the time, which is decode's and idle, over the output tokens",
+        cite: "time-driven activity-based costing: Kaplan, Anderson 2004",
     }
     USD_PER_TOKEN_TOTAL {
         symbol: "usd_per_token_total",

@@ -7,6 +7,7 @@ use super::metrics::{closed_loop, open_flow};
 use super::step::StepTime;
 use super::tail::wait;
 use super::terms::{Demand, WorkloadTerms};
+use super::utilization::prompt_load;
 use crate::cost::machine::Machine;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
@@ -59,7 +60,7 @@ impl<N: Num> PoolState<'_, Qty<N>> {
         let queued = match (demand, &self.terms.tail) {
             (Demand::Rate(rate), Some(tail)) => {
                 let ranks = read.count(Count::plan("dp", self.pool.instance.plan.dp));
-                let busy = (*rate * prompt.slowest / (self.replicas * ranks)).is(&PROMPT_LOAD);
+                let busy = prompt_load(*rate, prompt.slowest, self.replicas * ranks);
                 wait(prompt.slowest, busy, tail.part)
             }
             _ => {
@@ -111,12 +112,6 @@ crate::formulas! {
         unit: SECOND,
         why: "a decode cycle, plus the prefills of new requests that share it",
         cite: "mean-value analysis of continuous batching",
-    }
-    PROMPT_LOAD {
-        symbol: "prompt_load",
-        unit: COUNT,
-        why: "fraction of time that an attention rank spends on prefill at this rate",
-        cite: "utilisation law",
     }
     OTHERS {
         symbol: "others_in_flight",

@@ -33,7 +33,19 @@ pub fn prefill_tok_s<N: Num>(requests_per_s: Qty<N>, new_tokens: Qty<N>, replica
     (requests_per_s * new_tokens * Qty::literal(1.0 * TOKEN) / replicas).is(&PREFILL_TOK_S)
 }
 
+/// Fraction of time that each of `ranks` attention ranks spends on prefill at `rate` requests per second, each of which
+/// takes `prompt`.
+pub fn prompt_load<N: Num>(rate: Qty<N>, prompt: Qty<N>, ranks: Qty<N>) -> Qty<N> {
+    (rate * prompt / ranks).is(&PROMPT_LOAD)
+}
+
 crate::formulas! {
+    PROMPT_LOAD {
+        symbol: "prompt_load",
+        unit: COUNT,
+        why: "fraction of time that an attention rank spends on prefill at this rate",
+        cite: "utilisation law",
+    }
     MFU {
         symbol: "mfu",
         unit: COUNT,

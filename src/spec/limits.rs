@@ -69,6 +69,8 @@ limits! {
     PUE = "pue": number from 1e0 to 1e2, "", "a facility draws no less than its machines";
     AMORTIZATION = "amortization-months": number from 1e-3 to 1200e0, "months", "from three quarters of an hour to a century";
     UTILIZATION = "utilization": number from 1e-6 to 1e0, "", "a fraction of the time, above 0";
+    HEADROOM = "headroom": number from 0e0 to 0.95e0, "", "a fraction of the capacity; the rest must carry the traffic";
+    HOURS_PER_DAY = "hours-per-day": number from 1e-2 to 24e0, "h", "a day has 24";
     STEP_TOKENS = "max-num-batched-tokens": whole from 1e0 to 1e8, "tokens", "the range of a runtime's file";
     SEQUENCES = "max-num-seqs": whole from 1e0 to 1e7, "sequences", "as for concurrency";
     MEMORY_SHARE = "gpu-memory-utilization": number from 1e-2 to 1e0, "", "a fraction of the device memory";

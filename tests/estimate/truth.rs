@@ -99,6 +99,8 @@ impl Small {
             price_basis: None,
             max_devices: None,
             spare: false,
+            headroom: None,
+            hours_per_day: None,
             assumed: vec![],
         };
         let posed =

@@ -3,7 +3,7 @@
 use mantile::graph::model::{Block, ModelGraph, OperatorNode};
 use mantile::graph::operator::{Operator, Split};
 use mantile::graph::tensor::Role;
-use mantile::plan::parallel::{ParallelPlan, Phase};
+use mantile::plan::parallel::{LayerType, ParallelPlan, Phase};
 use mantile::plan::shard::{Elements, ROLES, ShardedBlock, ShardedModel, Task, shard};
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
@@ -32,7 +32,13 @@ fn parts(role: usize, plan: &ParallelPlan) -> u64 {
     let experts = plan.ep * plan.moe_tp;
     match role {
         _ if role == Role::Expert as usize => experts,
-        _ if role == Role::Bias as usize => experts.max(plan.tp),
+        _ if role == Role::Bias as usize => experts.max(plan.tp).max(plan.tp_of(LayerType::FeedForward)),
+        _ if [Role::Mlp as usize, Role::SharedExpert as usize].contains(&role) => {
+            plan.tp_of(LayerType::FeedForward)
+        }
+        _ if [Role::Embedding as usize, Role::LmHead as usize].contains(&role) => {
+            plan.tp_of(LayerType::Vocabulary)
+        }
         _ => plan.tp,
     }
 }
@@ -185,9 +191,13 @@ fn one_device_exchanges_nothing() {
 /// Every degree above one brings an exchange, in the phase that it divides.
 fn divided(case: &Case) -> Result<(), TestCaseError> {
     for instance in case.candidate.instances(&case.problem) {
-        let ParallelPlan { tp, pp, cp, ep, .. } = instance.plan;
+        let ParallelPlan { tp, pp, cp, ep, ffn_tp, vocab_tp, .. } = instance.plan;
         let together = exchanges(&instance.prefill) + exchanges(&instance.decode);
-        prop_assert_eq!(together > 0, tp > 1 || pp > 1 || cp > 1 || ep > 1 || instance.plan.moe_tp > 1);
+        let own = [ffn_tp, vocab_tp].iter().any(|degree| degree.is_some_and(|degree| degree > 1));
+        prop_assert_eq!(
+            together > 0,
+            tp > 1 || pp > 1 || cp > 1 || ep > 1 || instance.plan.moe_tp > 1 || own
+        );
     }
     Ok(())
 }

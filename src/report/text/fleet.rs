@@ -1,6 +1,7 @@
 //! A fleet as text: systems and their counts, routing of the traffic, certificate.
 
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, styled_within, wrap};
+use crate::report::fleet::costs::{BucketCosts, HOURS_OF_A_DAY};
 use crate::report::fleet::{FleetInputs, FleetResult};
 use crate::report::number::{count, digits, limit, percent, plain};
 use crate::report::table::{grouped, table as rows, table_within};
@@ -19,6 +20,7 @@ pub fn table(answer: &FleetResult) -> String {
         head(answer, WIDTH),
         systems(answer, usize::MAX, usize::from(u16::MAX)),
         routes(answer),
+        bucket_costs(answer),
         why(answer),
         unserved(answer),
         certificate(answer),
@@ -52,6 +54,9 @@ fn asked(asked: &FleetInputs) -> String {
     }
     if asked.spare {
         text.push_str("; one spare per kind of system");
+    }
+    if let Some(share) = asked.headroom {
+        text.push_str(&format!("; {} of the capacity stays free", percent(share)));
     }
     text.push_str(match asked.aim {
         FleetObjective::Cost => "; objective cost",
@@ -124,6 +129,46 @@ pub(super) fn systems(answer: &FleetResult, most: usize, width: usize) -> String
     let tokens = format!("{} of {} output tok/s served", digits(served), digits(wanted));
     let shown: Vec<Vec<String>> = answer.systems.iter().take(most).map(row).collect();
     heading("Fleet", &tokens) + &indent(&table_within(&header, &shown, width.saturating_sub(2)), 2)
+}
+
+/// Costs by time and token, in one line.
+pub(super) fn costs(answer: &FleetResult) -> Option<String> {
+    let costs = answer.costs.as_ref()?;
+    let hours = match costs.hours_per_day == HOURS_OF_A_DAY {
+        true => String::new(),
+        false => format!(" of {} hours", plain(costs.hours_per_day)),
+    };
+    Some(format!(
+        "{} USD a day{hours}, {} a month, {} a year; {} USD/Mtok in, {} out, {} overall",
+        digits(costs.usd_per_day),
+        digits(costs.usd_per_month),
+        digits(costs.usd_per_year),
+        digits(costs.usd_per_mtok_in),
+        digits(costs.usd_per_mtok_out),
+        digits(costs.usd_per_mtok)
+    ))
+}
+
+/// Costs of each bucket.
+fn bucket_costs(answer: &FleetResult) -> String {
+    let Some(costs) = &answer.costs else { return String::new() };
+    let header = ["ISL", "OSL", "requests/s", "USD/h", "USD/1k requests", "USD/Mtok in", "USD/Mtok out"];
+    let row = |bucket: &BucketCosts| {
+        vec![
+            grouped(bucket.isl),
+            grouped(bucket.osl),
+            digits(bucket.requests_per_s),
+            digits(bucket.usd_per_hour),
+            digits(bucket.usd_per_1k_requests),
+            digits(bucket.usd_per_mtok_in),
+            digits(bucket.usd_per_mtok_out),
+        ]
+    };
+    let shown: Vec<Vec<String>> = costs.buckets.iter().take(ROWS).map(row).collect();
+    let rest = costs.buckets.len().saturating_sub(ROWS);
+    let more = if rest > 0 { format!("{rest} more in --format json") } else { String::new() };
+    let line = wrap(&self::costs(answer).unwrap_or_default(), WIDTH, 2, 4);
+    heading("Costs", &more) + &line + &indent(&rows(&header, &shown), 2)
 }
 
 fn routes(answer: &FleetResult) -> String {

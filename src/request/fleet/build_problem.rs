@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::RequestControl;
 use super::trials::{SystemTrial, no_price, try_systems};
 use crate::graph::model::ModelGraph;
+use crate::report::fleet::costs::HOURS_OF_A_DAY;
 use crate::report::fleet::{FleetInputs, FleetProblem, FleetResult, RateOrigin, SystemName, fleet_answer};
 use crate::search::fleet::rates::SEARCHED;
 use crate::search::fleet::{Bucket, Fleet, FleetBounds, FleetObjective, SystemKind, SystemSupply, mix};
@@ -15,7 +16,7 @@ use crate::spec::cluster::Cluster;
 use crate::spec::defaults::stated_basis;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricingTerms};
-use crate::spec::limits::{BUDGET_HOUR, MAX_DEVICES};
+use crate::spec::limits::{BUDGET_HOUR, HEADROOM, HOURS_PER_DAY, MAX_DEVICES};
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -63,6 +64,8 @@ pub fn build_problem(
     FleetFile { model: None, buckets, offers, limits }.check()?;
     asked.budget_usd_per_hour.map_or(Ok(()), |usd| BUDGET_HOUR.check("budget-hour", usd))?;
     asked.max_devices.map_or(Ok(()), |devices| MAX_DEVICES.check_whole("max-devices", devices))?;
+    asked.headroom.map_or(Ok(()), |share| HEADROOM.check("headroom", share))?;
+    asked.hours_per_day.map_or(Ok(()), |hours| HOURS_PER_DAY.check("hours-per-day", hours))?;
     let FleetModels { models, of_bucket } = FleetModels::of(catalog, &asked, &scenario)?;
     let more = format!(
         "plans are searched for {SEARCHED} of {} buckets: the others use those plans, or equal replicas",
@@ -135,7 +138,11 @@ fn on_one_basis(
     inputs.price_basis = Some(basis);
     // A rent includes its electricity.
     let electricity_usd_per_kwh = scenario.electricity_usd_per_kwh.filter(|_| basis == PriceBasis::Owned);
-    Ok(Scenario { price_basis: Some(basis), electricity_usd_per_kwh, ..scenario })
+    // An owned machine is paid for all day: its price is spread over the hours that it runs.
+    let owned = basis == PriceBasis::Owned;
+    let running = inputs.hours_per_day.filter(|_| owned).map(|hours| hours / HOURS_OF_A_DAY);
+    let utilization = running.or(scenario.utilization);
+    Ok(Scenario { price_basis: Some(basis), electricity_usd_per_kwh, utilization, ..scenario })
 }
 
 /// Whether the terms of an offer are of the basis of the comparison.
@@ -166,6 +173,7 @@ fn add_kinds(
     cluster: &Cluster,
     (problem, trials): (Arc<Problem>, Vec<SystemTrial>),
 ) {
+    let usable = 1.0 - fleet.asked.headroom.unwrap_or(0.0);
     for trial in trials {
         fleet.fleet.kinds.push(SystemKind {
             name: format!("{} as {}", fleet.fleet.supplies[offer].name, trial.plan),
@@ -174,7 +182,7 @@ fn add_kinds(
             usd_per_hour: trial.usd_per_hour,
             usd_per_hour_most: trial.usd_per_hour_most,
             devices: cluster.devices(),
-            rates: trial.rates,
+            rates: trial.rates.into_iter().map(|rate| rate.map(|rate| rate * usable)).collect(),
         });
         fleet.names.push(SystemName {
             hardware: cluster.name.clone(),

@@ -1,6 +1,6 @@
 //! A fleet in one screen: systems, traffic, proof; or the conflicting constraints and what would help.
 
-use super::super::fleet::{head, proof, systems};
+use super::super::fleet::{costs, head, proof, systems};
 use super::super::launch::first_command;
 use super::super::page::{bullet_within, heading, join, shorten};
 use super::{fact, line, next};
@@ -44,6 +44,7 @@ fn facts(answer: &FleetResult, width: usize) -> String {
         let number = count(answer.unserved.len() as u64, "entry").replace("entrys", "entries");
         facts.push(("not served", format!("{number}, e.g. {}", shorten(line, 2 * width))));
     }
+    facts.extend(costs(answer).map(|text| ("costs", text)));
     facts.push(("proof", proof(answer)));
     facts.iter().map(|(label, text)| fact(label, text, width)).collect()
 }
