@@ -47,6 +47,7 @@ use std::sync::Arc;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::request::bundle::bundle;
+use crate::request::permalink::link_of;
 use crate::spec::error::Error;
 use crate::spec::limits::of_flag;
 use crate::spec::visible::{acts, visible_lines};
@@ -112,6 +113,9 @@ pub struct Cli {
     /// Also write the answer with every file that it rests on: `verify` makes it again, on any machine
     #[arg(long, global = true, value_name = "FILE.json", help_heading = "Output")]
     pub bundle: Option<PathBuf>,
+    /// Print a short link with the scenario and its overrides instead of an answer; --scenario reads it
+    #[arg(long, global = true, conflicts_with = "bundle", help_heading = "Output")]
+    pub permalink: bool,
     /// The flags of `optimize`, the default command.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
@@ -315,6 +319,10 @@ fn run_command(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
 
 /// Runs a command on its catalogue.
 fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
+    if cli.permalink {
+        let (name, question) = cli.request(catalog)?;
+        return output::OutputArgs::default().found(&format!("{}\n", link_of(name, &question)?));
+    }
     if let Some(path) = &cli.bundle {
         let (name, question) = cli.request(catalog)?;
         let bundle = with_progress(|control| bundle(catalog, name, &question, control))?;

@@ -21,6 +21,7 @@ pub mod inputs;
 pub mod inspect;
 pub mod launch;
 pub mod optimize;
+pub mod permalink;
 pub mod place;
 pub mod recommend;
 pub mod reference;
@@ -237,6 +238,13 @@ pub static REQUESTS: &[RequestEntry] = &[
         detect::DetectRequest,
         crate::report::machine::MachineReport,
         detect::detect
+    ),
+    request!(
+        "permalink",
+        "a scenario as a short text for URLs, or the scenario of one",
+        permalink::PermalinkRequest,
+        permalink::Permalink,
+        permalink::permalink
     ),
     request!(
         "schema",

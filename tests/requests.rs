@@ -132,7 +132,7 @@ fn a_report_reads_back_into_its_type_byte_for_byte() {
 #[test]
 fn every_question_is_asked_both_ways_or_elsewhere() {
     // These need files or a machine, or print one of many schemas.
-    const ELSEWHERE: [&str; 5] = ["verify", "diff", "calibrate", "detect", "schema"];
+    const ELSEWHERE: [&str; 6] = ["verify", "diff", "calibrate", "detect", "permalink", "schema"];
     for entry in REQUESTS {
         let listed = LINES.iter().any(|line| line[0] == entry.name);
         assert_ne!(listed, ELSEWHERE.contains(&entry.name), "{}", entry.name);

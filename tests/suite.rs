@@ -37,6 +37,7 @@ mod names;
 mod operators;
 mod oracle;
 mod overrides;
+mod permalinks;
 mod pictures;
 mod placement;
 mod prices;

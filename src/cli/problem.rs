@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::defaults::UserDefaults;
 use super::output::json;
+use crate::request::permalink::{decode, is_link};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -18,8 +19,8 @@ pub struct ProblemArgs {
     /// The flags.
     #[command(flatten)]
     pub scenario: Scenario,
-    /// Read the problem from a scenario file; flags override it
-    #[arg(id = "scenario", long = "scenario", value_name = "FILE", help_heading = "Scenario files")]
+    /// Read the problem from a scenario file or a permalink; flags override it
+    #[arg(id = "scenario", long = "scenario", value_name = "FILE|LINK", help_heading = "Scenario files")]
     pub file: Option<PathBuf>,
     /// Write the problem, flags and file merged, to a scenario file
     #[arg(long, value_name = "FILE", help_heading = "Scenario files")]
@@ -46,6 +47,9 @@ impl ProblemArgs {
     /// The file is faulty.
     pub fn scenario(&self, deployment: &Deployment) -> Result<Scenario, Error> {
         let filed: Scenario = match &self.file {
+            Some(path) if path.to_str().is_some_and(is_link) => {
+                decode(path.to_str().unwrap_or_default())?.scenario
+            }
             Some(path) => {
                 from_json(&file::read(path)?, "a scenario").map_err(|e| e.in_file(file::shown(path)))?
             }
