@@ -89,7 +89,15 @@ fn a_link_answers_as_its_command() {
         assert!(found.status.success(), "{args:?}: {}", String::from_utf8_lossy(&found.stderr));
         String::from_utf8(found.stdout).unwrap()
     };
-    let flags = ["estimate", "--model", "Qwen3-0.6B", "--hardware", "1xh100", "--set", "device.memory.bandwidth=3 TB/s"];
+    let flags = [
+        "estimate",
+        "--model",
+        "Qwen3-0.6B",
+        "--hardware",
+        "1xh100",
+        "--set",
+        "device.memory.bandwidth=3 TB/s",
+    ];
     let link = run(&[&flags[..], &["--permalink"]].concat());
     let json = ["--format", "json", "--no-config"];
     let plain = run(&[&flags[..], &json[..]].concat());

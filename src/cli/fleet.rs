@@ -17,7 +17,7 @@ use crate::search::fleet::FleetObjective;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, TracedRequest, buckets};
 use crate::spec::limits::{ELECTRICITY, HEADROOM, HOURS_PER_DAY, MAX_DEVICES, number, whole};
-use crate::spec::price::PriceBasis;
+use crate::spec::price::{HOURS_OF_A_DAY, PriceBasis};
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
@@ -156,8 +156,16 @@ impl FleetArgs {
             }
             None => FleetFile::default(),
         };
-        let Scenario { model, ttft, tpot, weight_format, price_basis, electricity_usd_per_kwh, .. } =
-            self.scenario(&fleet);
+        let Scenario {
+            model,
+            ttft,
+            tpot,
+            weight_format,
+            price_basis,
+            electricity_usd_per_kwh,
+            utilization,
+            ..
+        } = self.scenario(&fleet);
         Ok(FleetRequest {
             fleet,
             trace: self.trace.as_deref().map(traced).transpose()?,
@@ -167,7 +175,7 @@ impl FleetArgs {
             max_devices: self.max_devices,
             spare: self.spare,
             headroom: self.headroom,
-            hours_per_day: self.hours_per_day,
+            hours_per_day: self.hours_per_day.or(utilization.map(|share| share * HOURS_OF_A_DAY)),
             model,
             ttft,
             tpot,
@@ -192,7 +200,7 @@ impl FleetArgs {
             "model" => fleet.model.is_none(),
             "ttft" => fleet.limits.ttft.is_none(),
             "tpot" => fleet.limits.tpot.is_none(),
-            key => ["weight_format", "price_basis", "electricity_usd_per_kwh"].contains(&key),
+            key => ["weight_format", "price_basis", "electricity_usd_per_kwh", "utilization"].contains(&key),
         })
     }
 }

@@ -9,6 +9,9 @@ use super::device::{Device, PriceRange};
 use super::figure::{Dimension, Dollars, Figure, Watts};
 use crate::quantity::datum::{Grade, Source};
 
+/// Hours of a day.
+pub const HOURS_OF_A_DAY: f64 = 24.0;
+
 /// How hardware is paid for. Every offer of a comparison is priced on the same basis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{OWNING, RENT, Values, values};
 use crate::spec::error::Error;
 use crate::spec::objective::LatencyLimits;
+use crate::spec::price::HOURS_OF_A_DAY;
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::file;
@@ -15,7 +16,6 @@ use crate::store::hub::user_folder;
 
 /// Hours per day in which owned hardware serves: another spelling of `utilization`.
 pub const HOURS: &str = "hours_per_day";
-const HOURS_PER_DAY: f64 = 24.0;
 
 /// The defaults file: `$MANTILE_CONFIG`, else `defaults.toml` or `defaults.json` in the user's folder, where it exists.
 ///
@@ -111,8 +111,8 @@ pub fn checked(scenario: &Scenario) -> Result<(), Error> {
 /// # Errors
 /// It is not above 0 and at most 24.
 pub fn utilization(hours: &Value) -> Result<Value, Error> {
-    let known = hours.as_f64().filter(|hours| *hours > 0.0 && *hours <= HOURS_PER_DAY);
-    let share = known.map(|hours| Value::from(hours / HOURS_PER_DAY));
+    let known = hours.as_f64().filter(|hours| *hours > 0.0 && *hours <= HOURS_OF_A_DAY);
+    let share = known.map(|hours| Value::from(hours / HOURS_OF_A_DAY));
     share.ok_or_else(|| {
         let expected = "a number of hours above 0, at most 24";
         Error::new(HOURS, hours.to_string(), expected, format!("write e.g. {HOURS} = 12"))

@@ -11,9 +11,8 @@ use crate::search::fleet::carried::{Carried, at_rate};
 use crate::serving::economy::usd_per_phase_token;
 use crate::serving::terms::Lengths;
 use crate::serving::utilization::prompt_load;
+use crate::spec::price::HOURS_OF_A_DAY;
 
-/// Hours of a day.
-pub const HOURS_OF_A_DAY: f64 = 24.0;
 /// Days of a year, without leap days: 730 hours a month, as cloud providers bill.
 const DAYS_OF_A_YEAR: f64 = 365.0;
 const MONTHS_OF_A_YEAR: f64 = 12.0;

@@ -1,13 +1,14 @@
 //! A fleet as text: systems and their counts, routing of the traffic, certificate.
 
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, styled_within, wrap};
-use crate::report::fleet::costs::{BucketCosts, HOURS_OF_A_DAY};
+use crate::report::fleet::costs::BucketCosts;
 use crate::report::fleet::{FleetInputs, FleetResult};
 use crate::report::number::{count, digits, limit, percent, plain};
 use crate::report::table::{grouped, table as rows, table_within};
 use crate::search::fleet::FleetObjective;
 use crate::search::mip::solve::Prover;
 use crate::search::outcome::Status;
+use crate::spec::price::HOURS_OF_A_DAY;
 
 /// Maximum number of traffic rows.
 const ROWS: usize = 16;
