@@ -37,6 +37,7 @@ pub mod recommend;
 pub mod relax;
 pub mod residuals;
 pub mod result;
+pub mod robustness;
 pub mod rows;
 pub mod scatter;
 pub mod schema;

@@ -2,6 +2,7 @@
 
 use mantile::report::answer::optimize_result;
 use mantile::report::result::OptimizeResult;
+use mantile::report::robustness::robustness;
 use mantile::request::inputs;
 use mantile::request::verify::optimize::OptimizeRerun;
 use mantile::request::verify::{RandomSample, Rerun};
@@ -170,5 +171,41 @@ fn an_answer_holds_and_a_tampered_one_does_not() {
         if other != value {
             assert!(!check(&other).holds, "{what} was changed and nothing found");
         }
+    }
+}
+
+/// Shares of draws: certain where predictions are exact, and never more than all draws.
+#[test]
+fn robustness_is_a_share_and_certain_without_errors() {
+    for (model, hardware, objective) in [
+        ("Llama-3.1-8B", "2xl40s", "throughput"),
+        ("Qwen3-32B", "4xh100", "perf-per-dollar"),
+        ("Llama-3.1-8B", "4xh100", "latency"),
+    ] {
+        let (_, mut problem) = posed(&scenario(model, hardware, objective));
+        let outcome = run(&problem, &UNWATCHED);
+        let best = outcome.best.as_ref().unwrap();
+        let found = robustness(&problem, best, &outcome.front).unwrap();
+        let wins = found.stays_best_independent + found.rival.as_ref().map_or(0.0, |rival| rival.wins);
+        assert!(wins <= 1.0 + 1e-12, "{model}: {found:?}");
+        for share in [found.stays_best_independent, found.stays_best_common, found.meets_slos] {
+            assert!((0.0..=1.0).contains(&share), "{model}: {found:?}");
+        }
+        assert!(found.stays_best_independent <= found.meets_slos, "{model}: a winner meets the SLOs");
+        assert_eq!(robustness(&problem, best, &outcome.front).unwrap(), found, "the same draws");
+        problem.formats.iter_mut().for_each(|pair| {
+            let sure = pair.intervals.as_mut().unwrap();
+            let all = [&mut sure.aggregated, &mut sure.disaggregated];
+            let beyond = sure.beyond.as_mut().map(|(_, beyond)| beyond);
+            for one in all.into_iter().chain(beyond) {
+                (one.ttft, one.tpot, one.throughput) = ([1.0; 3], [1.0; 3], [1.0; 3]);
+            }
+        });
+        let exact = robustness(&problem, best, &outcome.front).unwrap();
+        assert_eq!(
+            (exact.stays_best_independent, exact.stays_best_common, exact.meets_slos),
+            (1.0, 1.0, 1.0)
+        );
+        assert_eq!(exact.rival, None);
     }
 }

@@ -8,6 +8,7 @@ use super::breakdown::{Breakdown, CLASSES};
 use super::number::{
     change as signed, count, digits, format_metric, limit as spell, plain, requests, time, word,
 };
+use super::robustness::{Robustness, robustness};
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::search::change::Change;
@@ -31,6 +32,9 @@ pub struct Why {
     pub crossovers: Vec<Crossing>,
     /// Sensitivity: the gain of single changes, each re-optimized.
     pub worth: Vec<Gain>,
+    /// How often the best stays the best inside the prediction intervals; null without intervals.
+    #[serde(default)]
+    pub robustness: Option<Robustness>,
 }
 
 /// The best of a family.
@@ -124,6 +128,7 @@ pub fn why(
     mut tried: Vec<FamilyResult>,
     duels: &[(u64, Duel)],
     worths: &[ChangeResult],
+    front: &[EvaluatedCandidate],
 ) -> Option<Why> {
     let metric = problem.aims.first()?.metric;
     tried.sort_by(|a, b| match (&a.best, &b.best) {
@@ -139,6 +144,7 @@ pub fn why(
         strategies: tried.iter().map(|one| strategy(problem, metric, one)).collect(),
         crossovers: duels.iter().map(|(now, duel)| crossing(*now, duel)).collect(),
         worth: worths.iter().map(|worth| gain(problem, metric, best, worth)).collect(),
+        robustness: robustness(problem, best, front),
     })
 }
 

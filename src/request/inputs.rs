@@ -91,7 +91,7 @@ pub fn lower_format(resolved: &ResolvedScenario, outcome: &Outcome) -> Result<Op
 }
 
 /// Explains why `best` is the best, by further searches.
-pub fn why(problem: &Problem, best: &EvaluatedCandidate) -> Option<Why> {
+pub fn why(problem: &Problem, best: &EvaluatedCandidate, front: &[EvaluatedCandidate]) -> Option<Why> {
     let tried = families(problem);
     let winner = StrategyFamily::of(&best.candidate);
     // The best of the other families, in the same order as everywhere.
@@ -105,5 +105,5 @@ pub fn why(problem: &Problem, best: &EvaluatedCandidate) -> Option<Why> {
             .collect(),
         None => vec![],
     };
-    told(problem, best, tried.clone(), &duels, &change_results(problem))
+    told(problem, best, tried.clone(), &duels, &change_results(problem), front)
 }

@@ -125,7 +125,7 @@ fn on_runtime(
         launch,
         proof: Proof { stopped_by: (control.stopped_by)().filter(|_| stopped), ..report.proof },
         scenario: Some(scenario.clone()),
-        why: best.and_then(|best| why(problem, best)),
+        why: best.and_then(|best| why(problem, best, &outcome.front)),
         conflict,
         plain: best_found.filter(|_| !stopped).and_then(|best| plain(problem, best, &control.search)),
         ..report

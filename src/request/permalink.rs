@@ -49,7 +49,7 @@ fn optimize() -> String {
 #[serde(untagged, deny_unknown_fields)]
 pub enum PermalinkRequest {
     /// Encodes a question.
-    Question(LinkedQuestion),
+    Question(Box<LinkedQuestion>),
     /// Reads a link.
     Link {
         /// The link, with or without the address before its `#`.
@@ -76,7 +76,7 @@ pub fn permalink(
     _control: &RequestControl,
 ) -> Result<Permalink, Error> {
     let question = match request {
-        PermalinkRequest::Question(question) => question.clone(),
+        PermalinkRequest::Question(question) => LinkedQuestion::clone(question),
         PermalinkRequest::Link { link } => decode(link)?,
     };
     Ok(Permalink { link: encode(&question)?, question })

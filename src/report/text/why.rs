@@ -1,8 +1,9 @@
 //! Why the best plan is the best: strategies, crossovers, sensitivity.
 
 use super::page::{bullet, heading, indent, paragraph, shorten};
-use crate::report::number::{digits, requests};
+use crate::report::number::{digits, percent, requests};
 use crate::report::result::OptimizeResult;
+use crate::report::robustness::Robustness;
 use crate::report::table::{grouped, table};
 use crate::report::why::{Crossing, Gain, Strategy, Why, moved};
 use crate::search::why::Along;
@@ -42,6 +43,32 @@ pub fn why(answer: &OptimizeResult) -> String {
     if !idle.is_empty() {
         let names: Vec<&str> = idle.iter().map(|gain| gain.what.as_str()).collect();
         text.push_str(&paragraph(&format!("no effect: {}", names.join("; "))));
+    }
+    text.push_str(&why.robustness.as_ref().map(robustness).unwrap_or_default());
+    text
+}
+
+/// How often the best stays the best.
+fn robustness(robust: &Robustness) -> String {
+    let note = format!(
+        "{} draws from the intervals of {} plans",
+        grouped(robust.draws.into()),
+        grouped(robust.plans)
+    );
+    let mut text = format!("\n{}", heading("Robustness", &note));
+    text.push_str(&paragraph(&format!(
+        "The best plan stays the best in {} of the draws where the errors of plans are independent, in {} where all plans have the same error; it \
+         meets the SLOs in {}.",
+        percent(robust.stays_best_independent),
+        percent(robust.stays_best_common),
+        percent(robust.meets_slos)
+    )));
+    if let Some(rival) = &robust.rival {
+        text.push_str(&paragraph(&format!(
+            "Most frequent rival: {}, in {}.",
+            rival.plan,
+            percent(rival.wins)
+        )));
     }
     text
 }
