@@ -24,6 +24,7 @@ mod files;
 mod finite;
 mod fleet;
 mod floor;
+mod gguf;
 mod hardware;
 mod home;
 mod hostile;

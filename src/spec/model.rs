@@ -3,6 +3,7 @@
 //! Independent of graphs: builders in `graph::arch` interpret the keys.
 
 pub mod file;
+pub mod gguf;
 pub mod keys;
 pub mod neutral;
 pub mod parts;

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::detect::tools::MachineProbe;
 use super::file;
+use super::gguf::ENDING;
 use super::hub::{named_folder, user_folder};
 use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
 use super::model::ResolvedModel;
@@ -341,5 +342,7 @@ pub fn label(shelved: &CatalogEntry) -> Result<EntryLabel, Error> {
 
 /// Whether a text is a path, not a name.
 pub fn is_path(text: &str) -> bool {
-    text.ends_with(".json") || text.starts_with(['.', '/', '~']) || text.contains('\\')
+    [".json", ENDING].iter().any(|ending| text.ends_with(ending))
+        || text.starts_with(['.', '/', '~'])
+        || text.contains('\\')
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::catalog::{Catalog, CatalogEntry, LookupError, is_path};
 use super::fetch::{Fetch, ModelFiles};
 use super::file;
+use super::gguf::ENDING;
 use super::hub::Repository;
 use super::kind::CatalogKind;
 use super::used_files::{DOWNLOADS, PATHS};
@@ -162,8 +163,9 @@ impl Catalog {
             return Ok(ResolvedModel {
                 name: file.name,
                 config,
+                // A GGUF file is its own checkpoint.
+                named: file.published.first().filter(|_| source.ends_with(ENDING)).cloned(),
                 published: file.published,
-                named: None,
                 published_total: file.published_total,
                 release: file.release,
                 source,

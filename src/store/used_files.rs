@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::catalog::Catalog;
 use super::file;
+use super::gguf;
 use super::kind::KINDS;
 use crate::spec::error::Error;
 
@@ -61,6 +62,7 @@ impl Catalog {
         let text = match self.given(PATHS, path) {
             Some(text) => text,
             None if self.sealed => return Err(self.absent(path)),
+            None if path.ends_with(gguf::ENDING) => gguf::model_text(Path::new(path))?,
             None => file::read(Path::new(path))?,
         };
         self.note((PATHS, path), &text);

@@ -1,0 +1,249 @@
+//! GGUF files as models: headers written here for shipped models are read back to the same model.
+
+use std::path::{Path, PathBuf};
+
+use mantile::graph::model::ModelGraph;
+use mantile::report::result::EstimateResult;
+use mantile::request::UNCONTROLLED;
+use mantile::request::estimate::{EstimateRequest, estimate};
+use mantile::spec::model::gguf::GgufHeader;
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+/// A header under construction, in the bytes of the format.
+struct Writer {
+    entries: Vec<u8>,
+    count: u64,
+    tensors: Vec<(String, Vec<u64>)>,
+}
+
+fn text(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend((text.len() as u64).to_le_bytes());
+    bytes.extend(text.as_bytes());
+}
+
+impl Writer {
+    fn new(architecture: &str) -> Writer {
+        let mut writer = Writer { entries: vec![], count: 0, tensors: vec![] };
+        writer.entry("general.architecture", 8, |bytes| text(bytes, architecture));
+        writer.entry("general.alignment", 4, |bytes| bytes.extend(32u32.to_le_bytes()));
+        writer.entry("general.score", 6, |bytes| bytes.extend(0.5f32.to_le_bytes()));
+        writer.entry("tokenizer.ggml.tokens", 9, |bytes| {
+            bytes.extend(8u32.to_le_bytes());
+            bytes.extend(3u64.to_le_bytes());
+            ["<s>", "</s>", "ß"].iter().for_each(|token| text(bytes, token));
+        });
+        writer
+    }
+
+    fn entry(&mut self, key: &str, kind: u32, value: impl FnOnce(&mut Vec<u8>)) {
+        text(&mut self.entries, key);
+        self.entries.extend(kind.to_le_bytes());
+        value(&mut self.entries);
+        self.count += 1;
+    }
+
+    fn whole(&mut self, key: &str, number: u64) {
+        self.entry(key, 4, |bytes| bytes.extend((number as u32).to_le_bytes()));
+    }
+
+    fn tensor(&mut self, name: &str, dims: &[u64]) {
+        self.tensors.push((name.to_owned(), dims.to_vec()));
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = b"GGUF".to_vec();
+        bytes.extend(3u32.to_le_bytes());
+        bytes.extend((self.tensors.len() as u64).to_le_bytes());
+        bytes.extend(self.count.to_le_bytes());
+        bytes.extend(&self.entries);
+        for (name, dims) in &self.tensors {
+            text(&mut bytes, name);
+            bytes.extend((dims.len() as u32).to_le_bytes());
+            dims.iter().for_each(|dim| bytes.extend(dim.to_le_bytes()));
+            bytes.extend([0; 12]);
+        }
+        // Padding and data, which nobody reads.
+        bytes.extend([0; 64]);
+        bytes
+    }
+}
+
+fn config(model: &str) -> Map<String, Value> {
+    let file = format!("models/{model}.json");
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    file["config"].as_object().unwrap().clone()
+}
+
+/// The header that llama.cpp's conversion writes for a dense or expert model of these families.
+fn converted(model: &str, architecture: &str, file_type: u64) -> Writer {
+    let config = config(model);
+    let get = |key: &str| config.get(key).and_then(Value::as_u64);
+    let number = |key: &str| get(key).unwrap_or_else(|| panic!("{model}: {key}"));
+    let (hidden, layers, heads) =
+        (number("hidden_size"), number("num_hidden_layers"), number("num_attention_heads"));
+    let kv_heads = get("num_key_value_heads").unwrap_or(heads);
+    let head = get("head_dim").unwrap_or(hidden / heads);
+    let experts = get("num_experts").or(get("num_local_experts"));
+    let inner = get("moe_intermediate_size").unwrap_or(number("intermediate_size"));
+    let mut writer = Writer::new(architecture);
+    let key = |suffix: &str| format!("{architecture}.{suffix}");
+    writer.whole("general.file_type", file_type);
+    writer.whole(&key("block_count"), layers);
+    writer.whole(&key("embedding_length"), hidden);
+    writer.whole(&key("feed_forward_length"), number("intermediate_size"));
+    writer.whole(&key("attention.head_count"), heads);
+    writer.whole(&key("attention.head_count_kv"), kv_heads);
+    writer.whole(&key("attention.key_length"), head);
+    writer.whole(&key("context_length"), number("max_position_embeddings"));
+    if let Some(experts) = experts {
+        writer.whole(&key("expert_count"), experts);
+        writer.whole(&key("expert_used_count"), number("num_experts_per_tok"));
+        writer.whole(&key("expert_feed_forward_length"), inner);
+    }
+    let vocab = number("vocab_size");
+    writer.tensor("token_embd.weight", &[hidden, vocab]);
+    writer.tensor("output_norm.weight", &[hidden]);
+    if config["tie_word_embeddings"] == Value::Bool(false) {
+        writer.tensor("output.weight", &[hidden, vocab]);
+    }
+    writer.tensor("rope_freqs.weight", &[head / 2]);
+    for layer in 0..layers {
+        let mut tensor = |name: &str, dims: &[u64]| writer.tensor(&format!("blk.{layer}.{name}"), dims);
+        tensor("attn_norm.weight", &[hidden]);
+        tensor("ffn_norm.weight", &[hidden]);
+        for (name, width) in
+            [("attn_q", heads * head), ("attn_k", kv_heads * head), ("attn_v", kv_heads * head)]
+        {
+            tensor(&format!("{name}.weight"), &[hidden, width]);
+            if architecture == "qwen2" {
+                tensor(&format!("{name}.bias"), &[width]);
+            }
+        }
+        tensor("attn_output.weight", &[heads * head, hidden]);
+        if architecture.starts_with("qwen3") {
+            tensor("attn_q_norm.weight", &[head]);
+            tensor("attn_k_norm.weight", &[head]);
+        }
+        match experts {
+            Some(experts) => {
+                tensor("ffn_gate_inp.weight", &[hidden, experts]);
+                tensor("ffn_gate_exps.weight", &[hidden, inner, experts]);
+                tensor("ffn_up_exps.weight", &[hidden, inner, experts]);
+                tensor("ffn_down_exps.weight", &[inner, hidden, experts]);
+            }
+            None => {
+                tensor("ffn_gate.weight", &[hidden, inner]);
+                tensor("ffn_up.weight", &[hidden, inner]);
+                tensor("ffn_down.weight", &[inner, hidden]);
+            }
+        }
+    }
+    writer
+}
+
+fn filed(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn answer(model: &str, weight_format: Option<&str>) -> EstimateResult {
+    let scenario = Scenario {
+        model: Some(model.into()),
+        hardware: Some("rtx-4090-x2".into()),
+        weight_format: weight_format.map(str::to_owned),
+        runtime: Some("llama.cpp".into()),
+        ..Scenario::default()
+    };
+    estimate(&Catalog::default(), &EstimateRequest::of(scenario), &UNCONTROLLED).unwrap()
+}
+
+const MODELS: [(&str, &str); 6] = [
+    ("TinyLlama--TinyLlama-1.1B-Chat-v1.0", "llama"),
+    ("meta-llama--Llama-3.1-8B", "llama"),
+    ("mistralai--Mixtral-8x7B-v0.1", "llama"),
+    ("Qwen--Qwen2.5-1.5B-Instruct", "qwen2"),
+    ("Qwen--Qwen3-0.6B", "qwen3"),
+    ("Qwen--Qwen3-30B-A3B", "qwen3moe"),
+];
+
+/// The model of a GGUF file is that of its config.json, in its own format.
+#[test]
+fn a_converted_model_is_the_same_model() {
+    let folder = tempfile::tempdir().unwrap();
+    for (model, architecture) in MODELS {
+        let path =
+            filed(folder.path(), &format!("{model}.gguf"), &converted(model, architecture, 15).bytes());
+        let path = path.to_str().unwrap();
+        let (_, own) = Catalog::default().built(&model.replacen("--", "/", 1)).unwrap();
+        let (found, graph): (_, ModelGraph) = Catalog::default().built(path).unwrap();
+        assert_eq!(graph.parameters(), own.parameters(), "{model}");
+        assert_eq!(found.named.unwrap().weight_format, "gguf-q4_k_m");
+        let (a, b) = (answer(path, None), answer(&model.replacen("--", "/", 1), Some("gguf-q4_k_m")));
+        assert_eq!(a.candidate.weight_format, "gguf-q4_k_m", "{model}");
+        let metrics = |one: &EstimateResult| serde_json::to_string(&one.candidate.metrics).unwrap();
+        assert_eq!(metrics(&a), metrics(&b), "{model}");
+    }
+}
+
+/// Parts of a file that is split are read together.
+#[test]
+fn a_split_file_is_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = converted("Qwen--Qwen3-0.6B", "qwen3", 7);
+    let mut first = Writer { tensors: whole.tensors[..40].to_vec(), ..whole };
+    let mut second = Writer::new("qwen3");
+    second.tensors = converted("Qwen--Qwen3-0.6B", "qwen3", 7).tensors[40..].to_vec();
+    for writer in [&mut first, &mut second] {
+        writer.entry("split.count", 2, |bytes| bytes.extend(2u16.to_le_bytes()));
+    }
+    let path = filed(folder.path(), "m-00001-of-00002.gguf", &first.bytes());
+    let fault = Catalog::default().model(path.to_str().unwrap()).unwrap_err();
+    assert!(fault.file.contains("m-00002-of-00002.gguf"), "{fault}");
+    filed(folder.path(), "m-00002-of-00002.gguf", &second.bytes());
+    let (_, graph) = Catalog::default().built(path.to_str().unwrap()).unwrap();
+    let (_, own) = Catalog::default().built("Qwen/Qwen3-0.6B").unwrap();
+    assert_eq!(graph.parameters(), own.parameters());
+    let other = folder.path().join("m-00002-of-00002.gguf");
+    assert_eq!(Catalog::default().model(other.to_str().unwrap()).unwrap_err().key, "split.count");
+}
+
+#[test]
+fn what_is_not_understood_is_refused_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |writer: &Writer| {
+        let path = filed(folder.path(), "one.gguf", &writer.bytes());
+        Catalog::default().model(path.to_str().unwrap()).unwrap_err()
+    };
+    let base = || converted("Qwen--Qwen3-0.6B", "qwen3", 15);
+    let fault = refused(&Writer::new("mamba"));
+    assert_eq!((fault.key.as_str(), fault.found.as_str()), ("general.architecture", "`mamba`"));
+    let mut more = base();
+    more.tensor("blk.0.attn_q.bias", &[2048]);
+    assert_eq!(refused(&more).key, "tensors");
+    let unknown = converted("Qwen--Qwen3-0.6B", "qwen3", 77);
+    assert_eq!(refused(&unknown).key, "general.file_type");
+    let mut none = base();
+    none.tensors.retain(|(name, _)| name != "token_embd.weight");
+    assert_eq!(refused(&none).key, "token_embd.weight");
+}
+
+proptest! {
+    /// No bytes bring the reader down, or make it read without end.
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        cut in any::<prop::sample::Index>(),
+        spoilt in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let mut bytes = converted("Qwen--Qwen3-0.6B", "qwen3", 15).bytes();
+        for (at, byte) in spoilt {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(cut.index(bytes.len() + 1));
+        let _ = GgufHeader::read(bytes.as_slice());
+    }
+}
