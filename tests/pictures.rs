@@ -5,12 +5,17 @@ use mantile::report::svg::deployment::{estimate_picture, optimize_picture};
 use mantile::report::svg::heat::HeatMap;
 use mantile::report::svg::lines::{LinePoint, PlotLine, lines};
 use mantile::report::svg::palette::SvgTheme;
+use mantile::report::svg::place::place_picture;
 use mantile::report::svg::sweep::sweep_picture;
+use mantile::report::svg::tornado::audit_picture;
 use mantile::report::svg::{SvgPanel, SvgPicture, side_by_side};
 use mantile::request::UNCONTROLLED;
+use mantile::request::audit::{AuditRequest, audit};
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::optimize::{OptimizeRequest, optimize};
+use mantile::request::place::{PlaceRequest, place};
 use mantile::request::sweep::{SweepRequest, sweep};
+use mantile::request::timeline::given_timeline;
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -146,7 +151,13 @@ fn pictures_of_answers_have_a_titled_mark_for_every_figure() {
     given.deployment =
         serde_json::from_value(serde_json::json!({"plan": "prefill 1 x tp1, decode 1 x tp2"})).unwrap();
     let found = estimate(&catalog, &EstimateRequest::of(given), &UNCONTROLLED).unwrap();
-    assert!(checked(&estimate_picture(&found)) > 15);
+    assert!(checked(&estimate_picture(&found, None)) > 15);
+    let given = found.scenario.clone().unwrap();
+    let steps = given_timeline(&catalog, &given).unwrap();
+    let marks = checked(&estimate_picture(&found, Some(&steps)));
+    assert!((200..20_000).contains(&marks), "{marks} marks");
+    let report = audit(&catalog, &AuditRequest { scenario: given }, &UNCONTROLLED).unwrap();
+    assert!(checked(&audit_picture(&report)) > 20);
     for (vary, metric, least) in [
         (vec!["tp=1,2,4", "concurrency=1..64*2"], None, 21),
         (vec!["concurrency=1..64*2"], None, 28),
@@ -158,6 +169,28 @@ fn pictures_of_answers_have_a_titled_mark_for_every_figure() {
         let report = sweep(&catalog, &request, &UNCONTROLLED).unwrap();
         let marks = checked(&sweep_picture(&report, metric));
         assert!(marks >= least, "{marks} marks: {:?}", request.vary);
+    }
+}
+
+/// A box for every device, a link between all neighbouring stages, and the slowest link marked.
+#[test]
+fn placements_are_drawn_with_every_device() {
+    for (model, hardware, most) in [
+        ("Llama-3.1-8B", "rtx-4090-3090", 8),
+        ("gpt-oss-120b", "mac-five", 40),
+        ("Llama-3.3-70B", "spark-mac-studio", 8),
+    ] {
+        let mut request = PlaceRequest::default();
+        (request.scenario.model, request.scenario.hardware) = (Some(model.into()), Some(hardware.into()));
+        let answer = place(&Catalog::default(), &request, &UNCONTROLLED).unwrap();
+        let found = answer.placement.as_ref().unwrap();
+        let picture = place_picture(&answer);
+        let svg = picture.svg(SvgTheme::Light);
+        assert_eq!(svg.matches("class=\"box\"").count(), found.stages.len(), "{model}");
+        assert_eq!(svg.matches("class=\"unused\"").count(), found.unused.len(), "{model}");
+        assert_eq!(svg.matches("class=\"line s").count(), found.stages.len() - 1, "{model}");
+        assert_eq!(svg.contains("class=\"line s1\""), found.stages.iter().any(|stage| stage.send_ms > 0.0));
+        assert!(checked(&picture) <= most, "{model}");
     }
 }
 

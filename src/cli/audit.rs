@@ -3,10 +3,12 @@
 use super::deadline::with_deadline;
 use super::estimate::SavedPlan;
 use super::output::{OutputArgs, OutputFormat, json};
+use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::audit::csv;
+use crate::report::svg::tornado::audit_picture;
 use crate::report::text::audit::{FEW, audit as text, markdown};
 use crate::request::audit::{AuditRequest, audit};
 use crate::spec::deployment::Deployment;
@@ -43,6 +45,9 @@ pub struct Audit {
     /// Write Markdown, every input with its source
     #[arg(long, conflicts_with_all = ["format", "json"], help_heading = "Output")]
     pub markdown: bool,
+    /// Where the picture is written.
+    #[command(flatten)]
+    pub plot: PlotArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -55,8 +60,10 @@ impl Audit {
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
+        self.plot.check()?;
         self.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| audit(catalog, &request, control))?;
+        self.plot.write(|| audit_picture(&report))?;
         let most = if self.detail { usize::MAX } else { FEW };
         self.output.found(&match self.output.format() {
             OutputFormat::Table if self.markdown => markdown(&report),

@@ -96,9 +96,11 @@ impl Estimate {
         let in_workbook = workbook::is_wanted(&self.output)?;
         self.problem.save(catalog, &request.scenario)?;
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
-        self.plot.write(|| estimate_picture(&report))?;
         self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
         let scenario = report.command.as_ref().map_or(&request.scenario, |command| &command.scenario);
+        let drawn = report.detail.is_some() && self.plot.plot.is_some();
+        let timeline = drawn.then(|| given_timeline(catalog, scenario)).transpose()?;
+        self.plot.write(|| estimate_picture(&report, timeline.as_ref()))?;
         self.trace.write(|| report.detail.is_some().then(|| given_timeline(catalog, scenario)))?;
         let status =
             if report.candidate.metrics.is_some() { ExitStatus::Success } else { ExitStatus::Infeasible };

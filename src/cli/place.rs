@@ -5,10 +5,12 @@ use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::plot::PlotArgs;
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::place::PlacementStatus as Proved;
 use crate::report::place::build::{COLUMNS, rows};
+use crate::report::svg::place::place_picture;
 use crate::report::text::place::table_of;
 use crate::report::text::screen;
 use crate::request::place::{PlaceRequest, place};
@@ -51,6 +53,9 @@ pub struct PlaceArgs {
     /// Where launch files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
+    /// Where the picture is written.
+    #[command(flatten)]
+    pub plot: PlotArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -79,8 +84,10 @@ impl PlaceArgs {
     /// # Errors
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        self.plot.check()?;
         let request = PlaceRequest { scenario: self.scenario(catalog) };
         let answer = with_deadline(self.time_limit, |control| place(catalog, &request, control))?;
+        self.plot.write(|| place_picture(&answer))?;
         self.emit.write(answer.launch.iter().map(|launch| (None, launch)))?;
         self.output.write(&match self.output.format() {
             OutputFormat::Table if self.detail => table_of(&answer),

@@ -51,6 +51,14 @@ pub struct AuditedInput {
 pub const ORDERING: [Metric; 4] = [Metric::Ttft, Metric::Tpot, Metric::OutputTokS, Metric::UsdPerMtok];
 
 impl AuditedInput {
+    /// Its name; a multiplier has that of the number that it multiplies.
+    pub fn name(&self) -> String {
+        match self.symbol.strip_prefix("multiplier(").and_then(|rest| rest.strip_suffix(')')) {
+            Some(of) => format!("{} ({of})", self.enters),
+            None => self.symbol.clone(),
+        }
+    }
+
     /// Its largest effect on a metric of [`ORDERING`], as a fraction of the metric.
     pub fn largest(&self) -> f64 {
         let effects = ORDERING.iter().filter_map(|metric| self.on(*metric));

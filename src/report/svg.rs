@@ -11,9 +11,12 @@ pub mod heat;
 pub mod lines;
 pub mod marks;
 pub mod palette;
+pub mod place;
 pub mod recommend;
 pub mod scale;
 pub mod sweep;
+pub mod timeline;
+pub mod tornado;
 
 use crate::spec::visible::{elided, visible_xml};
 use palette::{SvgTheme, style};

@@ -2,6 +2,7 @@
 
 use super::bars::{LabelledBar, bars, shares};
 use super::front::front;
+use super::timeline::timeline_panels;
 use super::{SvgPanel, SvgPicture};
 use crate::plan::parallel::Phase;
 use crate::report::breakdown::{CLASSES, Module};
@@ -9,6 +10,7 @@ use crate::report::detail::{DeploymentDetail, PhaseTime};
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{format_metric, gib, percent, time};
 use crate::report::result::{EstimateResult, MemoryReport, OptimizeResult, ReportedDeployment};
+use crate::report::timeline::Timeline;
 use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
 
@@ -30,9 +32,10 @@ pub fn optimize_picture(answer: &OptimizeResult) -> SvgPicture {
     picture(&answer.question, answer.best.as_ref(), panels)
 }
 
-/// A picture of an estimate: latency and memory.
-pub fn estimate_picture(answer: &EstimateResult) -> SvgPicture {
-    let panels = answer.detail.iter().flat_map(detail_panels).collect();
+/// A picture of an estimate: latency and memory, and the timeline of its steps.
+pub fn estimate_picture(answer: &EstimateResult, timeline: Option<&Timeline>) -> SvgPicture {
+    let panels = answer.detail.iter().flat_map(detail_panels);
+    let panels = panels.chain(timeline.into_iter().flat_map(timeline_panels)).collect();
     picture(&answer.question, Some(&answer.candidate), panels)
 }
 

@@ -43,7 +43,7 @@ text{font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:$ink}
 .whisker{stroke-width:1.5;stroke-opacity:.3}.cloud{fill-opacity:.45}.band{fill-opacity:.15;stroke:none}\
 .line{fill:none;stroke-width:2;stroke-linejoin:round}.mark{stroke:$page;stroke-width:.3}\
 .chosen{fill:none;stroke:$ink;stroke-width:2}.failed{stroke:$soft;stroke-width:1.5;fill:none}\
-.empty{fill:$grid}.dark{fill:#101820;font-size:11px}.light{fill:#ffffff;font-size:11px}";
+.empty{fill:$grid}.box{fill:none;stroke:$axis}.unused{fill:none;stroke:$axis;stroke-dasharray:4 3}.dark{fill:#101820;font-size:11px}.light{fill:#ffffff;font-size:11px}";
 
 /// The style sheet of a picture.
 pub fn style(theme: SvgTheme) -> String {

@@ -29,14 +29,6 @@ fn changes(input: &AuditedInput) -> impl Iterator<Item = String> {
         .into_iter()
 }
 
-/// The name of an input; a multiplier has that of the number that it multiplies.
-fn name(input: &AuditedInput) -> String {
-    match input.symbol.strip_prefix("multiplier(").and_then(|rest| rest.strip_suffix(')')) {
-        Some(of) => format!("{} ({of})", input.enters),
-        None => input.symbol.clone(),
-    }
-}
-
 /// Inputs with the change of each metric where they are 10 % larger.
 fn inputs(inputs: &[AuditedInput], most: usize, width: usize) -> String {
     let largest = inputs.first().map_or(0.0, AuditedInput::largest);
@@ -45,7 +37,7 @@ fn inputs(inputs: &[AuditedInput], most: usize, width: usize) -> String {
         .take(most)
         .map(|input| {
             let share = if largest > 0.0 { input.largest() / largest } else { 0.0 };
-            let head = [name(input), input.value.clone(), input.grade.to_string()];
+            let head = [input.name(), input.value.clone(), input.grade.to_string()];
             head.into_iter().chain(changes(input)).chain([bar(share, BAR)]).collect()
         })
         .collect();
@@ -132,7 +124,7 @@ pub fn markdown(report: &AuditReport) -> String {
              | input | value | grade | {metrics} | source |\n|---|---|---|--:|--:|--:|--:|---|\n"
         ));
         for input in inputs {
-            let head = [cell(&name(input)), cell(&input.value), input.grade.to_string()];
+            let head = [cell(&input.name()), cell(&input.value), input.grade.to_string()];
             let cells: Vec<String> =
                 head.into_iter().chain(changes(input)).chain([cell(&input.source)]).collect();
             text.push_str(&format!("| {} |\n", cells.join(" | ")));
