@@ -1,6 +1,8 @@
 //! Shards one block in execution order: local dimensions, local weights, and collectives between mismatched shardings.
 //! Each block is independent of the others.
 
+mod exchanges;
+
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 
@@ -8,7 +10,7 @@ use super::collective::{Collective, CollectiveOp, Tokens};
 use super::group::{RankGroup, TierShape};
 use super::parallel::{LayerType, ParallelPlan, Phase};
 use super::shard::{Elements, ROLES, ShardedBlock, Task, TaskStep};
-use super::sharding::{self, ContextExchange, Degrees, Sharding, TensorLayout, TokenShare, WHOLE};
+use super::sharding::{self, Degrees, Sharding, TensorLayout, TokenShare, WHOLE};
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -122,74 +124,12 @@ impl<'a> BlockSharder<'a> {
         }
     }
 
-    /// Gathers the tokens of the attention ranks that an operator pools. Every rank knows the ids of all tokens.
-    fn pool(&mut self, node: NodeIndex, input: TensorLayout, tokens: TokenShare) {
-        let TokenShare::Pooled(ranks) = tokens else { return };
-        let ids = matches!(self.block.graph[node].operator, Operator::Embedding { .. });
-        if ids || input.tokens == tokens {
-            return;
-        }
-        let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
-        for source in sources {
-            let width = self.block.graph[source].operator.output();
-            let group = RankGroup::place(ranks, self.plan.tp, self.tiers);
-            self.exchange("pool_tokens", CollectiveOp::AllGather, group, width, tokens);
-            self.layouts[source.index()].tokens = tokens;
-        }
-    }
-
-    /// Sums the partial results of `layout`, `width` elements per token, and returns its new layout: whole on every
-    /// tensor-parallel rank of attention, or divided by token where `scatter`.
-    fn reduce(&mut self, layout: TensorLayout, width: Count, scatter: bool) -> TensorLayout {
-        let tp = self.plan.tp;
-        if layout.tokens == TokenShare::Own {
-            let (name, op) = match scatter {
-                true => ("reduce_scatter", CollectiveOp::ReduceScatter),
-                false => ("all_reduce", CollectiveOp::AllReduce),
-            };
-            self.communicate(name, op, layout.parts, width);
-        } else {
-            // Each rank keeps the sums of its part of the tokens of its attention rank.
-            let group = RankGroup::place(layout.parts, 1, self.tiers);
-            self.exchange("reduce_scatter", CollectiveOp::ReduceScatter, group, width, layout.tokens);
-            if !scatter {
-                self.communicate("all_gather", CollectiveOp::AllGather, tp, width);
-            }
-        }
-        if scatter { TensorLayout::over(Sharding::Tokens, tp) } else { WHOLE }
-    }
-
     /// Sharding of the input. The first edge is enough, since all inputs of an operator have the same sharding.
     fn input_of(&self, node: NodeIndex) -> TensorLayout {
         let inputs = self.block.graph.neighbors_directed(node, Direction::Incoming);
         let sharded = |lay: &TensorLayout| lay.sharding != Sharding::Replicate;
         let lays: Vec<TensorLayout> = inputs.map(|input| self.layouts[input.index()]).collect();
         lays.iter().find(|lay| sharded(lay)).or(lays.first()).copied().unwrap_or(WHOLE)
-    }
-
-    /// Gathers the inputs of `node`. Later consumers find them gathered.
-    fn gather(&mut self, node: NodeIndex, kind: CollectiveOp, input: TensorLayout) {
-        let norm = matches!(self.block.graph[node].operator, Operator::Norm { split: Split::Replicate, .. });
-        if norm && input.sharding == Sharding::Shard {
-            let width =
-                Count::derived("statistics_per_token", 2, "a sum of squares in fp32, in 2-byte elements");
-            return self.communicate("norm_all_reduce", kind, input.parts, width);
-        }
-        let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
-        // A norm on the output of a mixer or network (sandwich and post-norm layers) works on sequence-parallel tokens
-        // too.
-        let scatter = norm && input.sharding == Sharding::Partial && self.sequence_parallel();
-        for source in sources {
-            let (layout, width) = (self.layouts[source.index()], self.block.graph[source].operator.output());
-            let divided = matches!(layout.tokens, TokenShare::Divided(_));
-            if scatter || divided || layout.sharding == Sharding::Partial {
-                self.layouts[source.index()] = self.reduce(layout, width, scatter);
-            } else if layout.sharding != Sharding::Replicate {
-                let name = if kind == CollectiveOp::AllGather { "all_gather" } else { "all_reduce" };
-                self.communicate(name, kind, input.parts, width);
-                self.layouts[source.index()] = WHOLE;
-            }
-        }
     }
 
     /// Routed experts: where ranks hold different tokens, these are sent to the experts and back.
@@ -244,68 +184,6 @@ impl<'a> BlockSharder<'a> {
         self.compute(node, Operator::Add { width }, tokens);
         self.layouts[node.index()] =
             if sequence { TensorLayout::over(Sharding::Tokens, self.plan.tp) } else { WHOLE };
-    }
-
-    fn context_exchange(&self, operator: &Operator) -> Option<ContextExchange> {
-        sharding::context_exchange(operator, self.degrees[LayerType::Attention as usize])
-    }
-
-    /// Decode context parallelism: each rank needs the queries of all heads whose KV cache it has a part of.
-    fn gather_queries(&mut self, operator: &Operator) {
-        if self.phase == Phase::Decode
-            && let Some(exchange) = self.context_exchange(operator)
-        {
-            self.communicate("gather_queries", CollectiveOp::AllGather, self.plan.dcp, exchange.queries);
-        }
-    }
-
-    /// Context parallelism: in prefill, ranks read the keys and values of each other; in decode, ranks merge results.
-    fn context_parallel(&mut self, operator: &Operator) {
-        let Some(exchange) = self.context_exchange(operator) else { return };
-        match self.phase {
-            Phase::Prefill => self.gather_cache(exchange.keys),
-            Phase::Decode => {
-                self.communicate("merge_parts", CollectiveOp::ReduceScatter, self.plan.dcp, exchange.merged)
-            }
-        }
-        let Some(group) = RankGroup::place(self.plan.cp, self.plan.tp, self.tiers) else { return };
-        let (name, op, width, tokens) = match self.phase {
-            Phase::Prefill => ("ring_kv", CollectiveOp::AllGather, exchange.keys, Tokens::KeysValues),
-            Phase::Decode => {
-                ("merge_heads", CollectiveOp::AllReduce, exchange.merged, Tokens::Rank(TokenShare::Own))
-            }
-        };
-        let collective = Collective::new(op, group, width, tokens, self.tiers);
-        let collective = Collective { overlaps: self.phase == Phase::Prefill, ..collective };
-        self.steps.push(TaskStep { name, task: Task::Communicate(collective) });
-    }
-
-    /// Decode context parallelism in prefill: ranks read the cached part of a prompt from each other, at once.
-    fn gather_cache(&mut self, keys: Count) {
-        if let Some(group) = RankGroup::place(self.plan.dcp, 1, self.tiers) {
-            let op = CollectiveOp::AllGather;
-            let collective = Collective::new(op, group, keys, Tokens::Cached, self.tiers);
-            self.steps.push(TaskStep { name: "gather_cache", task: Task::Communicate(collective) });
-        }
-    }
-
-    fn communicate(&mut self, name: &'static str, kind: CollectiveOp, parts: u64, width: Count) {
-        let group = RankGroup::place(parts, 1, self.tiers);
-        self.exchange(name, kind, group, width, TokenShare::Own);
-    }
-
-    fn exchange(
-        &mut self,
-        name: &'static str,
-        op: CollectiveOp,
-        group: Option<RankGroup>,
-        width: Count,
-        tokens: TokenShare,
-    ) {
-        if let Some(group) = group {
-            let collective = Collective::new(op, group, width, Tokens::Rank(tokens), self.tiers);
-            self.steps.push(TaskStep { name, task: Task::Communicate(collective) });
-        }
     }
 
     fn compute(&mut self, node: NodeIndex, operator: Operator, tokens: TokenShare) {
