@@ -127,7 +127,7 @@ pub fn explained(
 fn interval(interval: &ExplainedInterval) -> String {
     let ExplainedInterval { p10, p90, column, why, source, measured, .. } = interval;
     let ends = format!("p10–p90 of {column}: {} to {}", digits(*p10), digits(*p90));
-    let text = wrap(&format!("{ends}; {why}; quantiles of measured over predicted: {source}"), WIDTH, 2, 4);
+    let text = wrap(&format!("{ends}; {why}; {source}"), WIDTH, 2, 4);
     let nearest = match &measured[..] {
         [] => return text,
         [one] => format!("measured here: {} in {}", one.model, one.weight_format),

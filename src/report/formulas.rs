@@ -7,6 +7,8 @@ use super::sheet;
 use super::text::page::{BOLD, styled, wrap};
 use crate::quantity::formula::Formula;
 
+/// Unit of ratios and counts.
+const DIMENSIONLESS: &str = "1";
 /// Maximum line width, in characters.
 const WIDTH: usize = 100;
 
@@ -56,7 +58,7 @@ pub fn formulas_text(formulas: &[FormulaEntry]) -> String {
     for of_module in formulas.chunk_by(|a, b| a.module == b.module) {
         text.push_str(&format!("{}\n", styled(BOLD, &of_module[0].module)));
         for one in of_module {
-            let head = if one.unit.is_empty() { String::new() } else { format!(" [{}]", one.unit) };
+            let head = if one.unit == DIMENSIONLESS { String::new() } else { format!(" [{}]", one.unit) };
             text.push_str(&wrap(&format!("{}{head}: {} ({})", one.symbol, one.why, one.source), WIDTH, 2, 6));
         }
     }
