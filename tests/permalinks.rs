@@ -103,3 +103,17 @@ fn a_link_answers_as_its_command() {
     let plain = run(&[&flags[..], &json[..]].concat());
     assert_eq!(run(&[&["estimate", "--scenario", link.trim()], &json[..]].concat()), plain);
 }
+
+/// A file is read, even where its name looks like a link.
+#[test]
+fn a_file_is_no_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m1.json");
+    std::fs::write(&path, "{\"model\": \"Qwen3-0.6B\", \"hardware\": \"1xh100\"}").unwrap();
+    let found = Command::new(env!("CARGO_BIN_EXE_mantile-opt"))
+        .args(["estimate", "--scenario", "m1.json", "--no-config", "--format", "json"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+}

@@ -1,6 +1,7 @@
 //! Saved answers as input: every row of every answer is explained, estimated, verified and compared from its file.
 
 use mantile::report::explain::ExplainedNumber;
+use mantile::report::fleet::FleetResult;
 use mantile::request::explain::{ExplainReport, ExplainRequest, Number, explain};
 use mantile::request::saved_answer::of_saved;
 use mantile::request::verify::{VerifyRequest, verify};
@@ -70,17 +71,30 @@ fn numbers_of_saved_rows_are_explained() {
     }
 }
 
-/// Systems of a fleet, and builds in which a part of the answer has another row.
+/// Every route of a fleet runs on its systems within the SLOs, at its own rate.
 #[test]
-fn systems_of_a_fleet_are_explained() {
+fn routes_of_a_fleet_are_explained() {
     let saved = answer(ANSWERS[4].0);
-    let systems = saved["systems"].as_array().unwrap().len();
-    for at in 0..systems {
-        let found = explained(&saved, Some(&format!("systems/{at}")), Number::OutputTokS);
-        assert!(found.number.value > 0.0);
+    let found: FleetResult = serde_json::from_value(saved.clone()).unwrap();
+    let (routes, limits) = (&found.routes, &found.asked.limits);
+    assert!(routes.len() > 1);
+    for (at, route) in routes.iter().enumerate() {
+        let picked = format!("routes/{at}");
+        let of = |number| explained(&saved, Some(&picked), number).number.value;
+        assert!(of(Number::Ttft) <= limits.ttft.unwrap(), "{picked}");
+        assert!(of(Number::Tpot) <= limits.tpot.unwrap(), "{picked}");
+        let count = found.systems[route.systems as usize].count as f64;
+        let expected = route.requests_per_s * route.osl as f64 / count;
+        assert!((of(Number::OutputTokS) / expected - 1.0).abs() < 1e-9, "{picked}");
     }
-    let fault = row(&saved, Some(&format!("systems/{systems}"))).unwrap_err();
-    assert!(fault.expected.contains("systems/0"), "{fault}");
+    let fault = row(&saved, Some(&format!("routes/{}", routes.len()))).unwrap_err();
+    assert!(fault.expected.contains("routes/0"), "{fault}");
+}
+
+#[test]
+fn a_placement_is_refused_with_the_place_to_look() {
+    let saved = answer(&["place", "--model", "Llama-3.1-8B", "--hardware", "rtx-4090-3090"]);
+    assert_eq!(row(&saved, None).unwrap_err().key, "placement");
 }
 
 #[test]

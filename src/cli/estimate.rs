@@ -80,7 +80,7 @@ pub struct SavedPlan {
     /// Read the plan and problem from a saved answer of any command or a bundle (flags override the problem), or from a deployment file
     #[arg(long, visible_alias = "from", value_name = "FILE.json", help_heading = "The deployment")]
     pub plan_from: Option<PathBuf>,
-    /// Row of the saved answer: best, nearest, alternatives/N, front/N; systems/N of a fleet; minimum, value, builds/N or models/N of a recommendation [default: the first choice]
+    /// Row of the saved answer: best, nearest, alternatives/N, front/N; routes/N of a fleet; minimum, value, builds/N or models/N of a recommendation [default: the first choice]
     #[arg(long, value_name = "ROW", requires = "plan_from", help_heading = "The deployment")]
     pub pick: Option<String>,
 }
@@ -181,7 +181,13 @@ impl SavedPlan {
     /// The file is neither a saved result nor a deployment.
     pub fn scenario(&self, problem: &ProblemArgs, flags: &Deployment) -> Result<Scenario, Error> {
         let Some(path) = &self.plan_from else { return problem.scenario(flags) };
-        let text = file::read_most(path, FileSizeLimit::Answer)?;
+        let text = match path.to_str() {
+            Some(stdin::STDIN) => {
+                let fix = "write e.g. `mantile-opt explain --from - < answer.json`";
+                stdin::text("plan-from", "a saved answer on standard input", fix)?
+            }
+            _ => file::read_most(path, FileSizeLimit::Answer)?,
+        };
         let (scenario, deployment) = of_saved(&text, self.pick.as_deref(), &problem.scenario, flags)
             .map_err(|fault| fault.in_file(path.display().to_string()))?;
         // A saved result has all its inputs: defaults of today are none of them.

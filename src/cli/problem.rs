@@ -47,7 +47,7 @@ impl ProblemArgs {
     /// The file is faulty.
     pub fn scenario(&self, deployment: &Deployment) -> Result<Scenario, Error> {
         let filed: Scenario = match &self.file {
-            Some(path) if path.to_str().is_some_and(is_link) => {
+            Some(path) if !path.exists() && path.to_str().is_some_and(is_link) => {
                 decode(path.to_str().unwrap_or_default())?.scenario
             }
             Some(path) => {

@@ -9,7 +9,7 @@ use crate::search::point::{Point, compare, place};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::nearness::Interval;
 use crate::spec::objective::Metric;
-use crate::spec::percentile::Percentile;
+use crate::spec::percentile::{Confidence, Percentile};
 
 /// Number of draws: a share is known to two percentage points.
 const DRAWS: u32 = 2000;
@@ -85,11 +85,19 @@ impl<'a> RatedPlan<'a> {
     /// The metrics with these errors. A slower decode is a lower output rate, and a higher cost per token.
     fn at(&self, errors: PlanErrors, problem: &Problem) -> Point {
         let mut point = self.found.point;
-        let slower = ratio(self.interval.tpot, errors.decode);
-        let first = ratio(self.interval.ttft, errors.ttft);
+        // At p90 confidence, predictions are the unfavourable ends of their intervals already.
+        let included = |ends: [f64; 3], worse: usize| match problem.confidence {
+            Confidence::P50 => 1.0,
+            Confidence::P90 => ends[worse],
+        };
+        let interval = self.interval;
+        let slower = ratio(interval.tpot, errors.decode) / included(interval.tpot, 2);
+        let first = ratio(interval.ttft, errors.ttft) / included(interval.ttft, 2);
         let output = match problem.traffic {
             Traffic::Rate(_) => 1.0,
-            Traffic::Free | Traffic::InFlight(_) => ratio(self.interval.throughput, -errors.decode),
+            Traffic::Free | Traffic::InFlight(_) => {
+                ratio(interval.throughput, -errors.decode) / included(interval.throughput, 0)
+            }
         };
         let (ttft, e2e) = (point[place(Metric::Ttft)], point[place(Metric::E2e)]);
         point[place(Metric::E2e)] = ttft * first + (e2e - ttft) * slower;

@@ -16,6 +16,7 @@ use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricedOffer, TracedRequest, TrafficBucket, buckets};
 use crate::spec::limits::BUDGET_HOUR;
+use crate::spec::notation::PlanText;
 use crate::spec::objective::Workload;
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
@@ -104,6 +105,32 @@ pub fn system_scenario(result: &FleetResult, at: usize) -> Scenario {
         deployment: Some(Deployment { plan: Some(systems.notation.clone()), ..Deployment::default() }),
         ..result.scenario.clone()
     }
+}
+
+/// The scenario of the route at `at`: requests of its lengths, at its own rate on each of its systems. The load of the
+/// plan follows from the rate.
+///
+/// # Errors
+/// The saved plan is faulty.
+pub fn route_scenario(result: &FleetResult, at: usize) -> Result<Scenario, Error> {
+    let route = &result.routes[at];
+    let system = route.systems as usize;
+    let systems = result.systems.get(system).ok_or_else(|| {
+        let found = format!("systems {system}");
+        Error::new(format!("routes.{at}.systems"), found, "the index of a system", "save the fleet again")
+    })?;
+    let mut plan: PlanText = systems.notation.parse()?;
+    plan.pools.iter_mut().for_each(|pool| pool.concurrency = None);
+    let of_route = |bucket: &&TrafficBucket| (bucket.isl, bucket.osl) == (route.isl, route.osl);
+    let prefix = result.asked.buckets.iter().find(of_route).map(|bucket| bucket.prefix);
+    Ok(Scenario {
+        isl: Some(route.isl),
+        osl: Some(route.osl),
+        prefix: prefix.filter(|prefix| *prefix > 0),
+        rate: Some(route.requests_per_s / systems.count.max(1) as f64),
+        deployment: Some(Deployment { plan: Some(plan.to_string()), ..Deployment::default() }),
+        ..system_scenario(result, system)
+    })
 }
 
 impl FleetRequest {

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::bundle::{is_bundle, read_bundle};
-use super::fleet::system_scenario;
+use super::fleet::route_scenario;
 use super::recommend::explore::build_scenario;
 use crate::report::fleet::FleetResult;
 use crate::report::recommend::models::ServedModels;
@@ -57,10 +57,14 @@ fn saved_row(saved: &Value, row: Option<&str>) -> Result<(Scenario, String), Err
         return Ok((filed.or(asked), plan));
     }
     let has = |key: &str| saved.get(key).is_some();
+    if has("placement") {
+        let fix = "`mantile-opt place ... --detail` shows the times of every stage";
+        return Err(Error::new("placement", "a placement of `place`", "an answer with deployments", fix));
+    }
     let deployed = if has("routes") {
         let result: FleetResult = read(saved, "a fleet")?;
-        let at = numbered(row, "systems", result.systems.len())?;
-        system_scenario(&result, at)
+        let at = numbered(row, "routes", result.routes.len())?;
+        route_scenario(&result, at)?
     } else if has("builds") {
         let result: Recommendation = read(saved, "a recommendation")?;
         build_scenario(&result.scenario, build(&result, row)?)
