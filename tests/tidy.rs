@@ -303,3 +303,19 @@ fn no_formula_is_stated_twice() {
     let twice: Vec<_> = formulas().into_iter().filter(|f| !seen.insert((f.symbol, f.why))).collect();
     assert!(twice.is_empty(), "stated twice: {twice:?}");
 }
+
+/// A file that declares formulas is in the list of its layer, so that `formulas` and the readings know them.
+#[test]
+fn every_declared_formula_is_listed() {
+    let faults: Vec<String> = files("src", "rs")
+        .into_iter()
+        .filter(|source| source.text.contains("pub static FORMULAS") || source.text.contains("::formulas! {"))
+        .filter_map(|source| {
+            let (folder, file) = source.name.rsplit_once('/')?;
+            let (stem, listed) = (file.strip_suffix(".rs")?, std::fs::read_to_string(format!("{folder}.rs")));
+            let listed = listed.is_ok_and(|text| text.contains(&format!("{stem}::FORMULAS")));
+            (!listed && file != "formula.rs").then(|| format!("{}: not in {folder}.rs", source.name))
+        })
+        .collect();
+    none(&faults);
+}

@@ -45,16 +45,19 @@ fn phase(one: &StaticPhase, detail: bool) -> String {
         one.kv_format
     );
     let mut text = heading(name, &rest);
+    let sent = match one.wire_bytes > 0.0 {
+        true => format!(", {} sent", bytes(one.wire_bytes)),
+        false => String::new(),
+    };
     let speed = format!(
-        "{}, {} {tokens}; bound by {}; MFU {}, MBU {}; {}, {} of memory and {} sent on a device of each stage",
+        "{}, {} {tokens}; bound by {}; MFU {}, MBU {}; on a device of each stage {}, {} of memory{sent}",
         time(one.time_ms),
         digits(one.tok_s),
         one.bound_by.name(),
         percent(one.mfu),
         percent(one.mbu),
         flop(one.flops),
-        bytes(one.bytes),
-        bytes(one.wire_bytes)
+        bytes(one.bytes)
     );
     text.push_str(&paragraph(&speed));
     let held = &one.memory;
