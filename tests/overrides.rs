@@ -1,6 +1,9 @@
 //! Overrides and audits, on random problems: an override that repeats the file's value changes nothing, better devices
 //! are never worse, and the audit's effects are those of the overrides.
 
+#[path = "overrides/requests.rs"]
+mod requests;
+
 use mantile::report::audit::AuditReport;
 use mantile::report::result::ReportedDeployment;
 use mantile::request::UNCONTROLLED;
@@ -84,16 +87,18 @@ fn an_audit_has_every_override_with_and_without() {
     let set = ["model.num_hidden_layers=40", "device.memory.bandwidth=2 TB/s", "system.tiers.0.latency=9 us"];
     let one = scenario(CASES[1], &set);
     let report = audited(&one);
-    assert_eq!(report.overrides.len(), set.len());
-    for (found, given) in report.overrides.iter().zip(set) {
+    assert_eq!(report.section.overrides.len(), set.len());
+    for (found, given) in report.section.overrides.iter().zip(set) {
         assert_eq!(found.set, given);
         let tpot = found.effects.iter().find(|effect| effect.column == "tpot_ms").unwrap();
         assert!(tpot.without.is_some_and(|without| without != tpot.with), "{found:?}");
     }
-    assert!(report.assumptions.iter().all(|input| !input.source.is_empty() && !input.enters.is_empty()));
+    assert!(
+        report.section.assumptions.iter().all(|input| !input.source.is_empty() && !input.enters.is_empty())
+    );
     let text = mantile::report::text::audit::markdown(&report);
     let csv = mantile::report::audit::csv(&report);
-    for input in report.assumptions.iter().chain(&report.known) {
+    for input in report.section.assumptions.iter().chain(&report.known) {
         assert!(text.contains(&input.value) && csv.contains(&input.value), "{}", input.symbol);
     }
     assert!(!csv.contains("NaN") && !csv.contains("inf"));

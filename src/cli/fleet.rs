@@ -107,6 +107,15 @@ pub struct FleetArgs {
     /// Electricity price, USD/kWh
     #[arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), help_heading = "The fleet")]
     pub electricity_usd_per_kwh: Option<f64>,
+    /// Override a value in the file of a model, device, system or runtime, e.g. device[h100-sxm].memory.bandwidth='3
+    /// TB/s' (repeatable)
+    #[arg(
+        long,
+        value_name = "FILE[NAME].KEY=VALUE",
+        allow_hyphen_values = true,
+        help_heading = "Assumptions"
+    )]
+    pub set: Option<Vec<String>>,
     /// Show everything: routing, certificate, defaults
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
@@ -164,6 +173,7 @@ impl FleetArgs {
             price_basis,
             electricity_usd_per_kwh,
             utilization,
+            set,
             ..
         } = self.scenario(&fleet);
         Ok(FleetRequest {
@@ -182,6 +192,7 @@ impl FleetArgs {
             weight_format,
             price_basis,
             electricity_usd_per_kwh,
+            set,
         })
     }
 
@@ -194,6 +205,7 @@ impl FleetArgs {
             weight_format: self.weight_format.clone(),
             price_basis: self.price_basis,
             electricity_usd_per_kwh: self.electricity_usd_per_kwh,
+            set: self.set.clone(),
             ..Scenario::default()
         };
         self.defaults.under(flags, |key| match key {

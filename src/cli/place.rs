@@ -65,7 +65,7 @@ pub struct PlaceArgs {
 }
 
 /// The keys of a scenario that are also keys of a placement, with the same meaning.
-const SHARED: [&str; 10] = [
+const SHARED: [&str; 11] = [
     "model",
     "isl",
     "osl",
@@ -76,6 +76,7 @@ const SHARED: [&str; 10] = [
     "weight_format",
     "kv_format",
     "offload",
+    "set",
 ];
 
 impl PlaceArgs {

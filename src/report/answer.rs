@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::audit::section;
 use super::bounds::price_bounds;
 use super::breakdown::Breakdown;
 use super::detail::detail;
@@ -12,15 +13,14 @@ use super::pool::PoolReport;
 use super::proof::proof;
 use super::ratio::split_ratio;
 use super::result::{
-    Assumption, EstimateResult, Feasibility, Intervals, LowerFormat, MemoryReport, MetricsReport,
-    NearestMiss, OptimizeResult, Plan, Quantiles, ReportedDeployment,
+    EstimateResult, Feasibility, Intervals, LowerFormat, MemoryReport, MetricsReport, NearestMiss,
+    OptimizeResult, Plan, Quantiles, ReportedDeployment,
 };
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::check;
 use crate::plan::parallel::Phase;
-use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Leaf, Ledger};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -80,7 +80,7 @@ pub fn optimize_result(
         lower_format,
         runtimes: vec![],
         launch: None,
-        assumptions: assumptions(&leaves),
+        audit: best.map(|best| section(problem, best)),
     }
 }
 
@@ -93,7 +93,7 @@ pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candi
         theoretical: asked.theoretical,
         scenario: None,
         detail: legal.then(|| detail(problem, candidate, &leaves)),
-        assumptions: assumptions(&leaves),
+        audit: legal.then(|| section(problem, candidate)),
         candidate: reported,
         question: asked,
         launch: None,
@@ -381,16 +381,4 @@ pub fn leaves(problem: &Problem, candidate: &Candidate) -> Vec<Leaf> {
         }
     }
     leaves
-}
-
-/// The assumed ones among them.
-pub fn assumptions(leaves: &[Leaf]) -> Vec<Assumption> {
-    let assumed = leaves.iter().filter(|leaf| leaf.grade == Grade::Assumed);
-    let told = |leaf: &Leaf| Assumption {
-        symbol: leaf.symbol.clone(),
-        value: leaf.text.clone(),
-        why: leaf.source.clone(),
-        grade: leaf.grade,
-    };
-    assumed.map(told).collect()
 }

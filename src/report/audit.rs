@@ -121,6 +121,19 @@ const LEFT_OUT: [(&str, &str); 8] = [
     ("cold start", "weights are loaded, kernels are compiled, CUDA graphs are captured"),
 ];
 
+/// The assumptions behind an answer, with their effect on the metrics that order them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditSection {
+    /// The weakest grade of all inputs.
+    pub grade: Grade,
+    /// Inputs that are neither on a data sheet nor in the configuration, largest effect first.
+    pub assumptions: Vec<AuditedInput>,
+    /// Overrides of the scenario.
+    pub overrides: Vec<AuditedOverride>,
+    /// Parts of serving that the model leaves out.
+    pub left_out: Vec<LeftOutPart>,
+}
+
 /// The audit of a prediction.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AuditReport {
@@ -130,16 +143,11 @@ pub struct AuditReport {
     pub question: ReportInputs,
     /// The plan.
     pub notation: String,
-    /// The weakest grade of all inputs.
-    pub grade: Grade,
-    /// Inputs that are neither on a data sheet nor in the configuration, largest effect first.
-    pub assumptions: Vec<AuditedInput>,
+    /// Assumptions, overrides and what is left out.
+    #[serde(flatten)]
+    pub section: AuditSection,
     /// Inputs of data sheets and read from devices, largest effect first.
     pub known: Vec<AuditedInput>,
-    /// Overrides of the scenario.
-    pub overrides: Vec<AuditedOverride>,
-    /// Parts of serving that the model leaves out.
-    pub left_out: Vec<LeftOutPart>,
 }
 
 /// Every input datum of an evaluation, each once.
@@ -172,19 +180,24 @@ fn used_inputs(problem: &Problem, candidate: &Candidate) -> Vec<(Datum, &'static
 /// Relative changes below this are rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// The effects of an input on every metric that it changes.
-pub fn effects(problem: &Problem, candidate: &Candidate, input: &Datum) -> Vec<InputEffect> {
+/// The effects of an input on those of `metrics` that it changes.
+pub fn effects(
+    problem: &Problem,
+    candidate: &Candidate,
+    input: &Datum,
+    metrics: &[Metric],
+) -> Vec<InputEffect> {
     let before = candidate.evaluate(&Plain, problem, &mut ()).metrics;
     let after = candidate.evaluate(&Scaled { input, factor: 1.0 + CHANGE }, problem, &mut ()).metrics;
     let slopes = candidate.evaluate(&Slope(input), problem, &mut ()).metrics;
-    let each = METRICS.iter().filter_map(|entry| {
-        let (before, after) = (before.get(entry.metric)?.value(), after.get(entry.metric)?.value());
-        let elasticity = slopes.get(entry.metric)?.0.elasticity();
+    let each = metrics.iter().filter_map(|metric| {
+        let (before, after) = (before.get(*metric)?.value(), after.get(*metric)?.value());
+        let elasticity = slopes.get(*metric)?.0.elasticity();
         let change = if before == 0.0 { 0.0 } else { after / before - 1.0 };
         let acts = elasticity.abs() > ROUNDING || change.abs() > ROUNDING;
         let finite = elasticity.is_finite() && change.is_finite();
         (acts && finite).then(|| InputEffect {
-            metric: entry.name.to_owned(),
+            metric: metric.entry().name.to_owned(),
             elasticity,
             at_10_percent_more: change,
         })
@@ -192,39 +205,58 @@ pub fn effects(problem: &Problem, candidate: &Candidate, input: &Datum) -> Vec<I
     each.collect()
 }
 
-/// The audit of a candidate; the caller adds the overrides.
-pub fn audit(
-    problem: &Problem,
-    candidate: &Candidate,
-    (scenario, question, notation): (Scenario, ReportInputs, String),
-) -> AuditReport {
-    let inputs = used_inputs(problem, candidate);
-    let audited = inputs.iter().filter(|(input, _)| input.source.grade != Grade::Stated);
-    let audited = audited.map(|(input, enters)| AuditedInput {
+/// The inputs of a candidate that act on any of `metrics`, largest effect first.
+fn audited_inputs(
+    (problem, candidate): (&Problem, &Candidate),
+    inputs: Vec<(Datum, &'static str)>,
+    metrics: &[Metric],
+) -> Vec<AuditedInput> {
+    let audited = inputs.iter().map(|(input, enters)| AuditedInput {
         symbol: input.symbol.to_string(),
         enters: (*enters).to_owned(),
         value: humanize(input.value, input.unit),
         grade: input.source.grade,
         source: input.source.text.to_string(),
-        effects: effects(problem, candidate, input),
+        effects: effects(problem, candidate, input, metrics),
     });
     let mut audited: Vec<AuditedInput> = audited.filter(|input| !input.effects.is_empty()).collect();
     audited.sort_by(|a, b| b.largest().total_cmp(&a.largest()).then(a.symbol.cmp(&b.symbol)));
-    let grade = audited.iter().map(|input| input.grade).max().unwrap_or(Grade::Stated);
-    let assumed = |input: &AuditedInput| input.grade > Grade::Datasheet;
-    let (assumptions, known) = audited.into_iter().partition(assumed);
-    AuditReport {
-        scenario,
-        question,
-        notation,
+    audited
+}
+
+/// Whether an input is neither on a data sheet nor in the configuration nor read from a device.
+fn is_assumption(grade: Grade) -> bool {
+    grade > Grade::Datasheet
+}
+
+/// The assumptions of a candidate, with their effects on the metrics of [`ORDERING`]; the caller adds the overrides.
+pub fn section(problem: &Problem, candidate: &Candidate) -> AuditSection {
+    let mut inputs = used_inputs(problem, candidate);
+    let grade = inputs.iter().map(|(input, _)| input.source.grade).max().unwrap_or(Grade::Stated);
+    inputs.retain(|(input, _)| is_assumption(input.source.grade));
+    AuditSection {
         grade,
-        assumptions,
-        known,
+        assumptions: audited_inputs((problem, candidate), inputs, &ORDERING),
         overrides: vec![],
         left_out: LEFT_OUT
             .map(|(part, why)| LeftOutPart { part: part.to_owned(), why: why.to_owned() })
             .to_vec(),
     }
+}
+
+/// The audit of a candidate, with the effects on every metric; the caller adds the overrides.
+pub fn audit(
+    problem: &Problem,
+    candidate: &Candidate,
+    (scenario, question, notation): (Scenario, ReportInputs, String),
+) -> AuditReport {
+    let mut inputs = used_inputs(problem, candidate);
+    inputs.retain(|(input, _)| input.source.grade != Grade::Stated);
+    let all: Vec<Metric> = METRICS.iter().map(|entry| entry.metric).collect();
+    let audited = audited_inputs((problem, candidate), inputs, &all);
+    let (assumptions, known) = audited.into_iter().partition(|input| is_assumption(input.grade));
+    let section = AuditSection { assumptions, ..section(problem, candidate) };
+    AuditReport { scenario, question, notation, section, known }
 }
 
 /// Columns of [`csv`], before the metrics.
@@ -233,7 +265,7 @@ const COLUMNS: [&str; 6] = ["kind", "symbol", "enters", "value", "grade", "sourc
 /// Every input as a row, with its elasticities.
 pub fn csv(report: &AuditReport) -> String {
     let metrics = METRICS.iter().map(|entry| entry.name);
-    let kinds = [("assumption", &report.assumptions), ("known", &report.known)];
+    let kinds = [("assumption", &report.section.assumptions), ("known", &report.known)];
     let rows = kinds.into_iter().flat_map(|(kind, inputs)| {
         inputs.iter().map(move |input| {
             let head = [

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::audit::AuditSection;
 use super::bounds::PriceBounds;
 use super::compared::{PlainPlan, RuntimeTrial};
 use super::detail::DeploymentDetail;
@@ -14,7 +15,6 @@ use super::proof::Proof;
 use super::ratio::SplitRatio;
 use super::relax::ConflictReport;
 use super::why::Why;
-use crate::quantity::datum::Grade;
 use crate::quantity::num::Qty;
 use crate::search::outcome::{Census, Status};
 use crate::serving::metrics::Metrics;
@@ -68,8 +68,8 @@ pub struct OptimizeResult {
     /// Commands and files that launch the optimum; null if there is none.
     #[serde(default)]
     pub launch: Option<LaunchReport>,
-    /// Assumed inputs of the result.
-    pub assumptions: Vec<Assumption>,
+    /// Assumptions of the optimum by their effect, overrides, and what is left out; null if there is none.
+    pub audit: Option<AuditSection>,
     /// With `--runtime any`: the result of each runtime.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<RuntimeTrial>,
@@ -97,8 +97,8 @@ pub struct EstimateResult {
     /// The launch command that the deployment was read from. Absent if it was given otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandReport>,
-    /// Assumed inputs of the estimate.
-    pub assumptions: Vec<Assumption>,
+    /// Assumptions by their effect, overrides, and what is left out; null if a rule forbids the deployment.
+    pub audit: Option<AuditSection>,
 }
 
 /// A deployment and its metrics.
@@ -353,17 +353,4 @@ pub struct LowerFormat {
     pub then: Option<f64>,
     /// Published quality.
     pub quality: Option<crate::spec::format::Quality>,
-}
-
-/// An assumed input of the result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Assumption {
-    /// The figure's name.
-    pub symbol: String,
-    /// Its value.
-    pub value: String,
-    /// Why it was assumed.
-    pub why: String,
-    /// Grade of its source.
-    pub grade: Grade,
 }

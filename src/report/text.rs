@@ -58,7 +58,7 @@ pub fn table(answer: &OptimizeResult) -> String {
         alternatives::alternatives(answer, best),
         front::front(answer, best),
         basis::lower_format(answer),
-        basis::assumptions(&detail.evidence, &answer.assumptions) + &basis::prices(best),
+        basis::assumptions(&detail.evidence, answer.audit.as_ref()) + &basis::prices(best),
         basis::space(&answer.proof.space),
         basis::census(&answer.census),
     ])
@@ -66,7 +66,7 @@ pub fn table(answer: &OptimizeResult) -> String {
 
 /// The estimate of a given deployment.
 pub fn estimate(estimated: &EstimateResult) -> String {
-    let EstimateResult { candidate, question: inputs, detail, assumptions, .. } = estimated;
+    let EstimateResult { candidate, question: inputs, detail, audit, .. } = estimated;
     let head = head::estimate(candidate, inputs, page::WIDTH);
     let Some(detail) = detail else { return head };
     let memory = memory::memory(&detail.pools);
@@ -82,6 +82,6 @@ pub fn estimate(estimated: &EstimateResult) -> String {
         time::time(detail, inputs, candidate),
         operators::operators(detail),
         binding::binding(&detail.constraints),
-        basis::assumptions(&detail.evidence, assumptions) + &basis::prices(candidate),
+        basis::assumptions(&detail.evidence, audit.as_ref()) + &basis::prices(candidate),
     ])
 }

@@ -3,6 +3,7 @@
 //! The workbook is one more reading of the ledger. A named number has a row on the sheet of its phase or subject; a
 //! number without a name is written out in the formula that uses it.
 
+mod assumptions;
 mod cells;
 mod expression;
 mod formulas;
@@ -20,6 +21,7 @@ use self::cells::WorkbookCells;
 use self::page::{SheetPage, WorkbookSheet, WorkbookStyles};
 use self::trace::WorkbookTrace;
 use super::answer::report_deployment;
+use super::audit::{AuditSection, AuditedOverride, section};
 use super::inputs::ReportInputs;
 use super::result::ReportedDeployment;
 use crate::quantity::ledger::Ledger;
@@ -32,6 +34,7 @@ struct WorkbookContent<'a, 'l> {
     deployment: &'a ReportedDeployment,
     trace: &'a WorkbookTrace<'l>,
     cells: &'a WorkbookCells<'a>,
+    audit: &'a AuditSection,
 }
 
 /// The workbook of a candidate that no rule forbids, as the bytes of an `.xlsx` file. The same candidate gives the same
@@ -43,12 +46,15 @@ pub fn workbook(
     problem: &Problem,
     question: &ReportInputs,
     candidate: &Candidate,
+    overrides: Vec<AuditedOverride>,
 ) -> Result<Vec<u8>, XlsxError> {
     let ledger = Ledger::new();
     let trace = WorkbookTrace::of(&ledger, problem, candidate);
     let cells = WorkbookCells::of(&trace);
     let deployment = report_deployment(problem, candidate);
-    let content = WorkbookContent { question, deployment: &deployment, trace: &trace, cells: &cells };
+    let audit = AuditSection { overrides, ..section(problem, candidate) };
+    let content =
+        WorkbookContent { question, deployment: &deployment, trace: &trace, cells: &cells, audit: &audit };
     let styles = WorkbookStyles::new();
     let mut book = Workbook::new();
     // A fixed date: a workbook has no other contents than its numbers.
@@ -65,7 +71,7 @@ pub fn workbook(
             WorkbookSheet::Serving => summary::serving(&mut page, &content)?,
             WorkbookSheet::Cost => summary::cost(&mut page, &content)?,
             WorkbookSheet::Plan => plan::write(&mut page, &content)?,
-            WorkbookSheet::Assumptions => inputs::assumptions(&mut page, &content)?,
+            WorkbookSheet::Assumptions => assumptions::write(&mut page, &content)?,
         }
         formulas::write(&mut page, &content)?;
         book.push_worksheet(page.finish());

@@ -7,8 +7,9 @@ use super::RequestControl;
 use super::build_candidate::candidate;
 use super::estimate::{EstimateRequest, estimate, with_plan};
 use super::inputs::report_inputs;
-use super::optimize::{OptimizeRequest, optimize};
-use crate::report::audit::{AuditReport, AuditedOverride, OverrideEffect, audit as audited};
+use super::optimize::{OptimizeRequest, at, optimize};
+use crate::report::answer::estimate_deployment;
+use crate::report::audit::{AuditReport, AuditSection, AuditedOverride, OverrideEffect, audit as audited};
 use crate::report::result::ReportedDeployment;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -44,12 +45,8 @@ pub fn audit(
     }
     let asked = (scenario.clone(), report_inputs(&resolved, &problem), given.candidate.notation.clone());
     let report = audited(&problem, &candidate, asked);
-    let overrides = scenario.set.iter().flatten();
-    let overrides = overrides.map(|one| AuditedOverride {
-        set: one.clone(),
-        effects: without(catalog, &scenario, one, &given.candidate, control),
-    });
-    Ok(AuditReport { overrides: overrides.collect(), ..report })
+    let overrides = override_effects(catalog, &scenario, &given.candidate);
+    Ok(AuditReport { section: AuditSection { overrides, ..report.section }, ..report })
 }
 
 /// The scenario with a deployment: the given one, or the best.
@@ -66,27 +63,35 @@ fn planned(catalog: &Catalog, scenario: &Scenario, control: &RequestControl) -> 
         let fix = "pose it without `audit` to see why, and what would change it";
         Error::new("audit", "no deployment that meets the limits", "a feasible problem", fix)
     })?;
-    let deployment = Deployment { plan: Some(best.notation), ..Deployment::default() };
-    Ok(Scenario { deployment: Some(deployment), ..scenario.clone() })
+    Ok(at(scenario, &best))
 }
 
-/// The metrics with and without one override, at the same plan.
-fn without(
+/// Each override of a scenario with a deployment, and the metrics that it changes at that deployment.
+pub fn override_effects(
     catalog: &Catalog,
     scenario: &Scenario,
-    one: &str,
     with: &ReportedDeployment,
-    control: &RequestControl,
-) -> Vec<OverrideEffect> {
-    let others = scenario.set.iter().flatten().filter(|other| *other != one).cloned();
-    let others: Vec<String> = others.collect();
+) -> Vec<AuditedOverride> {
+    let overrides = scenario.set.iter().flatten();
+    let effects = |one: &String| {
+        let plain = without(catalog, scenario, one);
+        let each = METRICS.iter().filter_map(|entry| {
+            let now = with.figure(entry.metric)?;
+            let before = plain.as_ref().and_then(|plain| plain.figure(entry.metric));
+            let column = entry.column.to_owned();
+            (before != Some(now)).then_some(OverrideEffect { column, with: now, without: before })
+        });
+        each.collect()
+    };
+    overrides.map(|one| AuditedOverride { set: one.clone(), effects: effects(one) }).collect()
+}
+
+/// The deployment of a scenario, without one of its overrides; none if it does not resolve then.
+fn without(catalog: &Catalog, scenario: &Scenario, one: &str) -> Option<ReportedDeployment> {
+    let others: Vec<String> = scenario.set.iter().flatten().filter(|other| *other != one).cloned().collect();
     let plain = Scenario { set: (!others.is_empty()).then_some(others), ..scenario.clone() };
-    let plain = estimate(catalog, &EstimateRequest::of(plain), control).ok();
-    let each = METRICS.iter().filter_map(|entry| {
-        let now = with.figure(entry.metric)?;
-        let before = plain.as_ref().and_then(|plain| plain.candidate.figure(entry.metric));
-        let column = entry.column.to_owned();
-        (before != Some(now)).then_some(OverrideEffect { column, with: now, without: before })
-    });
-    each.collect()
+    let (resolved, plan) = with_plan(catalog, &plain).ok()?;
+    let problem = resolved.problem().ok()?;
+    let candidate = candidate(&problem, &plan).ok()?;
+    Some(estimate_deployment(&problem, &candidate))
 }

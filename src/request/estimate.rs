@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RequestControl;
+use super::audit::override_effects;
 use super::build_candidate::candidate;
 use super::command::of_command;
 use super::inputs::report_inputs;
 use super::launch::launch;
 use crate::launch::settings_file::NamedFiles;
 use crate::report::answer::estimate_result;
+use crate::report::audit::AuditSection;
 use crate::report::result::EstimateResult;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
@@ -59,7 +61,9 @@ pub fn estimate(
     let result = EstimateResult { scenario: Some(request.scenario.clone()), ..result };
     let written = (&candidate, &result.candidate);
     let launch = launch(catalog, (&resolved, &problem), written, &request.scenario)?;
-    Ok(EstimateResult { launch: Some(launch), ..result })
+    let overrides = override_effects(catalog, &request.scenario, &result.candidate);
+    let audit = result.audit.map(|audit| AuditSection { overrides, ..audit });
+    Ok(EstimateResult { launch: Some(launch), audit, ..result })
 }
 
 /// The problem and its given plan; an empty plan is one replica on one device. Formats of the plan are added to those

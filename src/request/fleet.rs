@@ -58,6 +58,8 @@ pub struct FleetRequest {
     pub price_basis: Option<PriceBasis>,
     /// Electricity price in USD/kWh.
     pub electricity_usd_per_kwh: Option<f64>,
+    /// Overrides of values in files, each with the name of its file: `device[h100-sxm].memory.bandwidth=3 TB/s`.
+    pub set: Option<Vec<String>>,
 }
 
 /// Default offers.
@@ -149,6 +151,7 @@ impl FleetRequest {
             weight_format: self.weight_format.clone(),
             price_basis: self.price_basis,
             electricity_usd_per_kwh: self.electricity_usd_per_kwh,
+            set: self.set.clone(),
             ..Scenario::default()
         };
         let (objective, workload) =

@@ -4,17 +4,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
+use super::audit::override_effects;
 use super::inputs::{lower_format, report_inputs, why};
 use super::launch::launch;
 use super::remedy::InfeasibleProblem;
 use crate::report::answer::{optimize_result, report_deployment};
+use crate::report::audit::AuditSection;
 use crate::report::compared::{PlainPlan, RuntimeTrial};
 use crate::report::proof::Proof;
-use crate::report::result::OptimizeResult;
+use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::search::outcome::{EvaluatedCandidate, Status};
 use crate::search::point::place;
 use crate::search::problem::Problem;
 use crate::search::run::{Control, run};
+use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
@@ -121,7 +124,12 @@ fn on_runtime(
         }
         _ => None,
     };
+    let audit = report.audit.zip(report.best.as_ref()).map(|(audit, best)| {
+        let overrides = override_effects(catalog, &at(scenario, best), best);
+        AuditSection { overrides, ..audit }
+    });
     Ok(OptimizeResult {
+        audit,
         launch,
         proof: Proof { stopped_by: (control.stopped_by)().filter(|_| stopped), ..report.proof },
         scenario: Some(scenario.clone()),
@@ -130,6 +138,12 @@ fn on_runtime(
         plain: best_found.filter(|_| !stopped).and_then(|best| plain(problem, best, &control.search)),
         ..report
     })
+}
+
+/// The scenario with a deployment that was found for it.
+pub fn at(scenario: &Scenario, found: &ReportedDeployment) -> Scenario {
+    let deployment = Deployment { plan: Some(found.notation.clone()), ..Deployment::default() };
+    Scenario { deployment: Some(deployment), ..scenario.clone() }
 }
 
 /// The best plan of like workers, where `best` needs a router with weights.

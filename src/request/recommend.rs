@@ -70,6 +70,7 @@ pub fn recommend(
     request: &RecommendRequest,
     control: &RequestControl,
 ) -> Result<RecommendReport, Error> {
+    let catalog = &*catalog.overridden_by_name(&request.scenario)?;
     let (scenario, mut sought) = request.requirements(catalog)?;
     Ok(if scenario.model.is_none() && scenario.hardware.is_some() {
         RecommendReport::Models(Box::new(for_hardware(catalog, &scenario, &mut sought, control)?))

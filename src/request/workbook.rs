@@ -1,9 +1,10 @@
 //! A deployment as a workbook: live formulas down to inputs that can be changed.
 
+use super::audit::override_effects;
 use super::build_candidate::candidate;
 use super::estimate::with_plan;
 use super::inputs::report_inputs;
-use crate::report::answer::forbidden;
+use crate::report::answer::{estimate_deployment, forbidden};
 use crate::report::workbook::workbook as written;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -25,7 +26,9 @@ pub fn workbook(catalog: &Catalog, scenario: &Scenario, notation: &str) -> Resul
         return Err(Error::new("plan", reason.to_string(), "a plan that can run", fix));
     }
     let question = report_inputs(&resolved, &problem);
-    written(&problem, &question, &candidate).map_err(|fault| {
+    let with = estimate_deployment(&problem, &candidate);
+    let overrides = override_effects(catalog, &scenario, &with);
+    written(&problem, &question, &candidate, overrides).map_err(|fault| {
         let fix = "use --format json, and report this";
         Error::new("format", fault.to_string(), "a workbook within the limits of the file format", fix)
     })

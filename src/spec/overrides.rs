@@ -1,4 +1,5 @@
-//! Overrides of values in catalogue files: `device.memory.bandwidth=3 TB/s`.
+//! Overrides of values in catalogue files: `device.memory.bandwidth=3 TB/s`, or of one named file:
+//! `device[rtx-4090].memory.bandwidth=1 TB/s`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -40,8 +41,10 @@ impl OverriddenFile {
 /// An override: the file, the path of the key in it, and the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
-    /// The file.
+    /// The kind of file.
     pub file: OverriddenFile,
+    /// The name of the file; that of the problem if absent.
+    pub name: Option<String>,
     /// Keys from the top of the file; a number or an id selects an element of a list.
     pub keys: Vec<String>,
     /// The value as text.
@@ -50,7 +53,8 @@ pub struct Override {
 
 impl fmt::Display for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}={}", self.file.name(), self.keys.join("."), self.value)
+        let name = self.name.as_ref().map(|name| format!("[{name}]")).unwrap_or_default();
+        write!(f, "{}{name}.{}={}", self.file.name(), self.keys.join("."), self.value)
     }
 }
 
@@ -64,18 +68,28 @@ impl FromStr for Override {
 
     fn from_str(text: &str) -> Result<Override, Error> {
         let example = "write e.g. --set device.memory.bandwidth='3 TB/s' or --set model.num_hidden_layers=40";
-        let refused = |found: String| fault(found, "FILE.KEY=VALUE", example);
-        let (path, value) = text.split_once('=').ok_or_else(|| refused(format!("`{text}`")))?;
+        let refused = |found: String| fault(found, "FILE.KEY=VALUE or FILE[NAME].KEY=VALUE", example);
+        let wrong = || refused(format!("`{text}`"));
+        let (path, named) = match text.split_once('[') {
+            // A bracket of the value is none of the path.
+            Some((kind, rest)) if !kind.contains('=') => {
+                let (named, keys) = rest.split_once("].").ok_or_else(wrong)?;
+                (format!("{kind}.{keys}"), Some(named.trim().to_owned()))
+            }
+            _ => (text.to_owned(), None),
+        };
+        let (path, value) = path.split_once('=').ok_or_else(wrong)?;
         let mut keys = path.trim().split('.').map(str::to_owned);
         let name = keys.next().unwrap_or_default();
         let keys: Vec<String> = keys.collect();
         let Some((_, file)) = FILES.iter().find(|(known, _)| *known == name) else {
             return Err(fault(format!("`{name}` of `{text}`"), "model, device, system or runtime", example));
         };
-        if keys.is_empty() || keys.iter().any(String::is_empty) || value.trim().is_empty() {
-            return Err(refused(format!("`{text}`")));
+        let nameless = named.as_ref().is_some_and(String::is_empty);
+        if nameless || keys.is_empty() || keys.iter().any(String::is_empty) || value.trim().is_empty() {
+            return Err(wrong());
         }
-        Ok(Override { file: *file, keys, value: value.trim().to_owned() })
+        Ok(Override { file: *file, name: named, keys, value: value.trim().to_owned() })
     }
 }
 
@@ -177,10 +191,11 @@ mod tests {
         #[test]
         fn a_printed_override_reads_back(
             file in 0usize..4,
+            name in prop::option::of("[a-z0-9.-]{1,8}"),
             keys in prop::collection::vec("[a-z_0-9]{1,8}", 1..4),
             value in "[!-~]{1,12}",
         ) {
-            let one = Override { file: FILES[file].1, keys, value };
+            let one = Override { file: FILES[file].1, name, keys, value };
             prop_assert_eq!(one.to_string().parse::<Override>().unwrap(), one);
         }
 
@@ -203,7 +218,18 @@ mod tests {
         assert_eq!(file["tiers"][0]["devices"], 4);
         let error = set("device.memroy.bandwidth=4 TB/s", &mut file).unwrap_err();
         assert!(error.fix.contains("memory"), "{error}");
-        for wrong in ["", "a", "device", "device=3", "device.=3", "device.a=", "devise.a=3"] {
+        for wrong in [
+            "",
+            "a",
+            "device",
+            "device=3",
+            "device.=3",
+            "device.a=",
+            "devise.a=3",
+            "device[].a=3",
+            "device[x.a=3",
+            "device[x]a=3",
+        ] {
             assert_eq!(wrong.parse::<Override>().unwrap_err().key, "set", "{wrong}");
         }
     }

@@ -119,12 +119,18 @@ pub struct PlacementScenario {
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,
+    /// Override a value of the model's config.json, or of the file of a device, system or runtime (repeatable)
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILE[NAME].KEY=VALUE", allow_hyphen_values = true, help_heading = CHANGED))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<Vec<String>>,
 }
 
 #[cfg(feature = "cli")]
 const QUESTION: &str = "Problem";
 #[cfg(feature = "cli")]
 const TRAFFIC: &str = "Traffic";
+#[cfg(feature = "cli")]
+const CHANGED: &str = "Assumptions";
 /// Help heading of the search space.
 pub const CHOICES: &str = "Search space";
 
@@ -144,6 +150,7 @@ impl PlacementScenario {
             weight_format: self.weight_format.clone(),
             kv_format: self.kv_format.clone(),
             offload: self.offload,
+            set: self.set.clone(),
             ..Scenario::default()
         }
     }
@@ -168,7 +175,7 @@ impl PlacementScenario {
     /// The placement problem of a general scenario on a rig.
     pub fn of(scenario: Scenario, objective: PlacingGoal) -> PlacementScenario {
         let Scenario { model, hardware, isl, osl, images, image_size, concurrency, .. } = scenario;
-        let Scenario { runtime, weight_format, kv_format, offload, .. } = scenario;
+        let Scenario { runtime, weight_format, kv_format, offload, set, .. } = scenario;
         PlacementScenario {
             model,
             hardware,
@@ -182,6 +189,7 @@ impl PlacementScenario {
             weight_format,
             kv_format,
             offload,
+            set,
             ..PlacementScenario::default()
         }
     }

@@ -189,7 +189,7 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&UTILIZATION), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
-    /// Override a value of the model's config.json, or of the files of the device, system or runtime (repeatable)
+    /// Override a value of the model's config.json, or of the file of a device, system or runtime (repeatable)
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE.KEY=VALUE", allow_hyphen_values = true, help_heading = CHANGED))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Vec<String>>,

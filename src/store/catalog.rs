@@ -14,11 +14,11 @@ use super::file;
 use super::gguf::ENDING;
 use super::hub::{named_folder, user_folder};
 use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
-use super::model::ResolvedModel;
 use super::unknown_keys::UnknownKeys;
 use super::used_files::{DEFAULTS, FileKey, UsedFiles};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
+use crate::spec::overrides::Override;
 use crate::spec::ranges;
 use crate::spec::text::{from_json, from_known_json};
 
@@ -39,8 +39,8 @@ pub struct Catalog {
     pub(super) sealed: bool,
     /// Records the files that are read.
     pub(super) used: Option<UsedFiles>,
-    /// Models with overridden keys, by their names in the scenario.
-    pub(super) changed_models: BTreeMap<String, ResolvedModel>,
+    /// Overrides of configurations, by the id of the model, or its name where the catalogue has none.
+    pub(super) changed_models: BTreeMap<String, Vec<Override>>,
     parsed: Parsed,
 }
 

@@ -44,11 +44,12 @@ impl Catalog {
     /// # Errors
     /// It is not a name, path or repository, or its configuration is faulty.
     pub fn model(&self, text: &str) -> Result<ResolvedModel, Error> {
+        self.changed(text, self.unchanged_model(text)?)
+    }
+
+    fn unchanged_model(&self, text: &str) -> Result<ResolvedModel, Error> {
         let fetch = Fetch { refresh: self.refresh, ..Fetch::from_env() };
         let text = text.trim();
-        if let Some(changed) = self.changed_models.get(text) {
-            return Ok(changed.clone());
-        }
         if let Some(repository) = Repository::parse(text, &fetch.endpoint)? {
             return self.fetched(&repository, &fetch);
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::catalog::{Catalog, CatalogEntry};
 use super::hardware::Shorthand;
 use super::kind::{CatalogKind, Entry};
+use super::model::ResolvedModel;
 use super::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL};
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
@@ -15,12 +16,50 @@ use crate::spec::overrides::{OverriddenFile, Override};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 
+/// The files that an override without a name changes.
+#[derive(Clone, Copy)]
+struct OverriddenProblem<'a> {
+    scenario: &'a Scenario,
+    /// Whether absent names are the defaults; else an override has to name its file.
+    filled: bool,
+}
+
+impl OverriddenProblem<'_> {
+    /// The name of the file: that of the override, of the problem, or the default.
+    fn name(self, one: &Override, of_problem: Option<&String>, default: &str) -> Result<String, Error> {
+        let absent = || self.filled.then(|| default.to_owned());
+        one.name.clone().or_else(|| of_problem.cloned()).or_else(absent).ok_or_else(|| {
+            let kind = one.file.name();
+            let found = format!("`{one}`, where more than one {kind} is considered");
+            let fix = format!("write --set {kind}[NAME].{}='{}'", one.keys.join("."), one.value);
+            Error::new("set", found, format!("the name of one {kind}"), fix)
+        })
+    }
+
+    fn hardware(self, one: &Override) -> Result<String, Error> {
+        self.name(one, self.scenario.hardware.as_ref(), DEFAULT_HARDWARE)
+    }
+}
+
 impl Catalog {
     /// The catalogue in which the values of `--set` are replaced; itself without any.
     ///
     /// # Errors
     /// A path names no key, or a value does not fit its key.
     pub fn overridden(&self, scenario: &Scenario) -> Result<Cow<'_, Catalog>, Error> {
+        self.replaced(OverriddenProblem { scenario, filled: true })
+    }
+
+    /// The same for a problem with several models or devices: what the scenario leaves open, an override has to name.
+    ///
+    /// # Errors
+    /// An override without a name, a path that names no key, or a value that does not fit its key.
+    pub fn overridden_by_name(&self, scenario: &Scenario) -> Result<Cow<'_, Catalog>, Error> {
+        self.replaced(OverriddenProblem { scenario, filled: false })
+    }
+
+    fn replaced(&self, problem: OverriddenProblem<'_>) -> Result<Cow<'_, Catalog>, Error> {
+        let scenario = problem.scenario;
         let texts = scenario.set.iter().flatten();
         let mut all = texts.map(|text| text.parse()).collect::<Result<Vec<Override>, Error>>()?;
         if all.is_empty() {
@@ -31,14 +70,22 @@ impl Catalog {
         let mut catalog = self.clone();
         for one in &all {
             catalog = match one.file {
-                OverriddenFile::Model => catalog.with_model_key(scenario, one),
-                OverriddenFile::Device => catalog
-                    .with_key::<Device>(one, |catalog| Ok(catalog.hardware(hardware(scenario))?.device.id)),
+                OverriddenFile::Model => {
+                    let name = problem.name(one, scenario.model.as_ref(), DEFAULT_MODEL)?;
+                    catalog.with_model_key(&name, one)
+                }
+                OverriddenFile::Device => catalog.with_key::<Device>(one, |catalog| match &one.name {
+                    Some(name) => Ok(catalog.device(name)?.id),
+                    None => Ok(catalog.hardware(&problem.hardware(one)?)?.device.id),
+                }),
                 OverriddenFile::System => {
-                    catalog.with_key::<System>(one, |catalog| catalog.system_of(hardware(scenario)))
+                    catalog.with_key::<System>(one, |catalog| catalog.system_of(&problem.hardware(one)?))
                 }
                 OverriddenFile::Runtime => catalog.with_key::<Runtime>(one, |catalog| {
-                    let cluster = catalog.hardware(hardware(scenario))?;
+                    if let Some(name) = one.name.as_ref().or(scenario.runtime.as_ref()) {
+                        return Ok(catalog.load::<Runtime>(name)?.id);
+                    }
+                    let cluster = catalog.hardware(&problem.hardware(one)?)?;
                     Ok(catalog.chosen_runtime(scenario, &cluster)?.id)
                 }),
             }?;
@@ -46,16 +93,33 @@ impl Catalog {
         Ok(Cow::Owned(catalog))
     }
 
-    /// The catalogue with one key of the model's configuration replaced.
-    fn with_model_key(mut self, scenario: &Scenario, one: &Override) -> Result<Catalog, Error> {
-        let name = scenario.model.as_deref().unwrap_or(DEFAULT_MODEL).trim();
-        let mut model = self.model(name)?;
-        let renamed = |fault: Error| Error { key: "set".into(), ..fault };
-        model.config = model.config.with(&one.keys.join("."), one.json()).map_err(renamed)?;
-        model.published_total = None;
-        model.source = format!("{}; --set {one}", model.source);
-        self.changed_models.insert(name.to_owned(), model);
+    /// The catalogue with one key of the configuration of a model replaced.
+    fn with_model_key(mut self, name: &str, one: &Override) -> Result<Catalog, Error> {
+        self.changed_models.entry(self.model_key(name)).or_default().push(one.clone());
+        self.model(name)?;
         Ok(self)
+    }
+
+    /// One key for all names of a model of the catalogue.
+    fn model_key(&self, text: &str) -> String {
+        self.known_model(text.trim()).map_or_else(|_| text.trim().to_owned(), |entry| entry.id)
+    }
+
+    /// A model with its overrides.
+    ///
+    /// # Errors
+    /// A value does not fit its key.
+    pub(super) fn changed(&self, text: &str, mut model: ResolvedModel) -> Result<ResolvedModel, Error> {
+        if self.changed_models.is_empty() {
+            return Ok(model);
+        }
+        for one in self.changed_models.get(&self.model_key(text)).into_iter().flatten() {
+            let renamed = |fault: Error| Error { key: "set".into(), ..fault };
+            model.config = model.config.with(&one.keys.join("."), one.json()).map_err(renamed)?;
+            model.published_total = None;
+            model.source = format!("{}; --set {one}", model.source);
+        }
+        Ok(model)
     }
 
     /// The catalogue with one key of the entry replaced whose id `find` gives.
@@ -91,8 +155,4 @@ impl Catalog {
         let short = Shorthand::parse(text)?;
         Ok(self.host(&self.device(short.device)?, &short)?.id)
     }
-}
-
-fn hardware(scenario: &Scenario) -> &str {
-    scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE)
 }

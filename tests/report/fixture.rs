@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use mantile::plan::parallel::Phase;
 use mantile::quantity::datum::Grade;
+use mantile::report::audit::{AuditSection, AuditedInput};
 use mantile::report::breakdown::{Class, Module, OperatorLine};
 use mantile::report::constraint::{Constraint, Resource};
 use mantile::report::detail::{DeploymentDetail, PhaseTime, PoolMemory};
@@ -12,8 +13,7 @@ use mantile::report::inputs::ReportInputs;
 use mantile::report::pool::PoolReport;
 use mantile::report::proof::Proof;
 use mantile::report::result::{
-    Assumption, Feasibility, LowerFormat, MemoryReport, MetricsReport, OptimizeResult, Plan,
-    ReportedDeployment,
+    Feasibility, LowerFormat, MemoryReport, MetricsReport, OptimizeResult, Plan, ReportedDeployment,
 };
 use mantile::report::shard::{Shard, ShardDimension};
 use mantile::report::space::Space;
@@ -190,11 +190,13 @@ fn answer() -> OptimizeResult {
         warnings: vec![],
     };
     let constraint = |resource, binds, used, why: &str| Constraint { resource, binds, used, why: why.into() };
-    let assumption = |symbol: &str, value: &str, why: &str| Assumption {
+    let assumption = |symbol: &str, value: &str, source: &str| AuditedInput {
         symbol: symbol.into(),
+        enters: "t_step".into(),
         value: value.into(),
-        why: why.into(),
         grade: Grade::Assumed,
+        source: source.into(),
+        effects: vec![],
     };
     let best = candidate(true, 1.0);
     let held = |duty, label: &str, weights| PoolMemory { duty, label: label.into(), memory: memory(weights) };
@@ -284,11 +286,16 @@ fn answer() -> OptimizeResult {
             }),
         }),
         runtimes: vec![],
-        assumptions: vec![
-            assumption("launch", "5 µs", "borrowed from a neighbour"),
-            assumption("host", "1 ms", "borrowed from a neighbour"),
-            assumption("pue", "1.2", "a guess"),
-        ],
+        audit: Some(AuditSection {
+            grade: Grade::Assumed,
+            assumptions: vec![
+                assumption("launch", "5 µs", "borrowed from a neighbour"),
+                assumption("host", "1 ms", "borrowed from a neighbour"),
+                assumption("pue", "1.2", "a guess"),
+            ],
+            overrides: vec![],
+            left_out: vec![],
+        }),
     }
 }
 

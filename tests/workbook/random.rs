@@ -18,7 +18,7 @@ fn random_deployments_recalculate_to_the_plain_reading() {
     let request = EstimateRequest::of(on("Llama-3.1-8B", "1xh100"));
     let question = estimate(&Catalog::default(), &request, &UNCONTROLLED).unwrap().question;
     each_case(CASES, |case| {
-        let bytes = workbook(&case.problem, &question, &case.candidate).unwrap();
+        let bytes = workbook(&case.problem, &question, &case.candidate, vec![]).unwrap();
         let mut book = Book::read(&bytes);
         let faults = book.recalculated();
         prop_assert!(faults.is_empty(), "{faults:#?}");

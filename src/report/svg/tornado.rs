@@ -36,6 +36,7 @@ pub fn audit_picture(report: &AuditReport) -> SvgPicture {
 
 fn tornado(report: &AuditReport, metric: Metric) -> Option<SvgPanel> {
     let mut effects: Vec<(String, f64, String)> = report
+        .section
         .assumptions
         .iter()
         .chain(&report.known)

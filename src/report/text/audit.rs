@@ -76,18 +76,22 @@ pub fn audit(report: &AuditReport, most: usize, width: usize) -> String {
     let head = format!("{} on {}: {}", report.question.model, report.question.hardware, report.notation);
     let weakest = format!(
         "weakest source: {}; objective {}; changes are those of a metric where the input is 10 % larger, at the same plan",
-        report.grade,
+        report.section.grade,
         first.unwrap_or("none")
     );
     let titled = |title: &str, about: &str, text: String| {
         if text.is_empty() { text } else { heading(title, about) + &text }
     };
     let left_out =
-        report.left_out.iter().map(|one| bullet_within(&format!("{}: {}", one.part, one.why), width));
+        report.section.left_out.iter().map(|one| bullet_within(&format!("{}: {}", one.part, one.why), width));
     join([
         wrap(&visible(&head), width, 0, 2) + &wrap(&weakest, width, 0, 2),
-        titled("Overrides", "without -> with", overrides(&report.overrides, width)),
-        titled("Assumptions", "measured, fitted or assumed", inputs(&report.assumptions, most, width)),
+        titled("Overrides", "without -> with", overrides(&report.section.overrides, width)),
+        titled(
+            "Assumptions",
+            "measured, fitted or assumed",
+            inputs(&report.section.assumptions, most, width),
+        ),
         titled("Data sheets", "and figures read from devices", inputs(&report.known, most, width)),
         titled("Left out", "no formula of their own", left_out.collect()),
     ])
@@ -105,11 +109,11 @@ pub fn markdown(report: &AuditReport) -> String {
         cell(&report.question.model),
         cell(&report.question.hardware),
         cell(&report.notation),
-        report.grade
+        report.section.grade
     );
-    if !report.overrides.is_empty() {
+    if !report.section.overrides.is_empty() {
         text.push_str("\n## Overrides\n\n");
-        report.overrides.iter().for_each(|one| {
+        report.section.overrides.iter().for_each(|one| {
             let effects = one.effects.iter().map(|effect| {
                 let without = effect.without.map_or("does not run".to_owned(), digits);
                 format!("{} {without} → {}", effect.column, digits(effect.with))
@@ -117,7 +121,7 @@ pub fn markdown(report: &AuditReport) -> String {
             text.push_str(&format!("- `{}`: {}\n", cell(&one.set), effects.collect::<Vec<_>>().join(", ")));
         });
     }
-    for (title, inputs) in [("Assumptions", &report.assumptions), ("Data sheets", &report.known)] {
+    for (title, inputs) in [("Assumptions", &report.section.assumptions), ("Data sheets", &report.known)] {
         let metrics = ORDERING.map(|metric| metric.entry().heading).join(" | ");
         text.push_str(&format!(
             "\n## {title}\n\nChange of a metric where the input is 10 % larger, at the same plan.\n\n\
@@ -131,6 +135,6 @@ pub fn markdown(report: &AuditReport) -> String {
         }
     }
     text.push_str("\n## Left out\n\n");
-    report.left_out.iter().for_each(|one| text.push_str(&format!("- {}: {}\n", one.part, one.why)));
+    report.section.left_out.iter().for_each(|one| text.push_str(&format!("- {}: {}\n", one.part, one.why)));
     text
 }

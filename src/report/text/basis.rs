@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::page::{WIDTH, heading, paragraph, shorten, wrap};
 use crate::quantity::datum::Grade;
+use crate::report::audit::AuditSection;
 use crate::report::bounds::{PriceBound, PriceBounds};
 use crate::report::number::{change, count, digits, format_metric};
-use crate::report::result::{Assumption, OptimizeResult, ReportedDeployment};
+use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::space::Space;
 use crate::report::table::grouped;
 use crate::search::outcome::Census;
@@ -55,7 +56,7 @@ pub fn lower_format(answer: &OptimizeResult) -> String {
 const SOURCE: usize = 260;
 
 /// Inputs of the metrics counted by grade, and the assumed ones grouped by source.
-pub fn assumptions(evidence: &BTreeMap<Grade, u64>, assumptions: &[Assumption]) -> String {
+pub fn assumptions(evidence: &BTreeMap<Grade, u64>, audit: Option<&AuditSection>) -> String {
     let Some((weakest, _)) = evidence.last_key_value() else { return String::new() };
     let all: u64 = evidence.values().sum();
     let by: Vec<String> =
@@ -63,11 +64,12 @@ pub fn assumptions(evidence: &BTreeMap<Grade, u64>, assumptions: &[Assumption]) 
     let figures = format!("{}: {}; weakest: {weakest}", count(all, "input"), by.join(", "));
     let mut text = heading("Sources", "") + &paragraph(&figures);
     let mut sources: Vec<(&str, Vec<String>)> = Vec::new();
-    for assumption in assumptions {
+    let assumptions = audit.into_iter().flat_map(|audit| &audit.assumptions);
+    for assumption in assumptions.filter(|input| input.grade == Grade::Assumed) {
         let figure = format!("{} {}", assumption.symbol, assumption.value);
-        match sources.iter_mut().find(|(why, _)| *why == assumption.why) {
+        match sources.iter_mut().find(|(source, _)| *source == assumption.source) {
             Some((_, figures)) => figures.push(figure),
-            None => sources.push((&assumption.why, vec![figure])),
+            None => sources.push((&assumption.source, vec![figure])),
         }
     }
     for (why, figures) in sources {

@@ -1,4 +1,4 @@
-//! Every input with its source, and whether formulas follow it; and the inputs that are assumptions.
+//! Every input with its source, and whether formulas follow it.
 
 use rust_xlsxwriter::XlsxError;
 
@@ -6,7 +6,7 @@ use super::WorkbookContent;
 use super::cells::{FIRST_ROW, INPUT_COLUMN};
 use super::page::{CellNumber, SheetPage};
 use crate::quantity::count::Origin;
-use crate::quantity::datum::{Datum, Grade};
+use crate::quantity::datum::Datum;
 use crate::quantity::ledger::{Id, Op};
 use crate::quantity::unit::humanize;
 
@@ -86,34 +86,6 @@ pub(super) fn write(page: &mut SheetPage, content: &WorkbookContent) -> Result<(
         for (at, text) in (0u16..).zip(texts).filter(|(at, _)| *at != INPUT_COLUMN) {
             page.text(row, at, text)?;
         }
-    }
-    page.sheet.set_freeze_panes(FIRST_ROW, 0)?;
-    Ok(())
-}
-
-/// Whether an input is neither from a data sheet, nor from the model's configuration, nor a choice of the plan.
-fn is_assumption(content: &WorkbookContent, id: Id, datum: &Datum) -> bool {
-    match content.trace.origins.get(&id) {
-        Some(Origin::ClassDefault(_) | Origin::Workload(_)) => true,
-        Some(Origin::Config(_) | Origin::Derived(_) | Origin::Plan(_) | Origin::Split { .. }) => false,
-        None => datum.source.grade != Grade::Datasheet,
-    }
-}
-
-/// Writes the assumptions, the weakest first.
-pub(super) fn assumptions(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
-    page.title("Assumptions: inputs that are neither from a data sheet nor from the model's configuration")?;
-    page.head(FIRST_ROW - 1, 0, &["grade", "symbol", "value", "unit", "source"])?;
-    page.widths(0, &[11.0, 36.0, 18.0, 12.0, 90.0])?;
-    let mut found: Vec<_> = content.cells.inputs().filter_map(|id| Some((id, datum(content, id)?))).collect();
-    found.retain(|(id, datum)| is_assumption(content, *id, datum));
-    found.sort_by_key(|(id, datum)| (std::cmp::Reverse(datum.source.grade), *id));
-    for (row, (id, datum)) in (FIRST_ROW..).zip(found) {
-        let (grade, unit) = (datum.source.grade.to_string(), datum.unit.to_string());
-        for (at, text) in [(0, &*grade), (1, &*datum.symbol), (3, &*unit), (4, &*datum.source.text)] {
-            page.text(row, at, text)?;
-        }
-        page.number(row, 2, &CellNumber::Formula(content.cells.text(id, page.kind), datum.value))?;
     }
     page.sheet.set_freeze_panes(FIRST_ROW, 0)?;
     Ok(())

@@ -58,6 +58,7 @@ pub fn build_problem(
     scenario: Scenario,
     control: &RequestControl,
 ) -> Result<FleetProblem, Error> {
+    let catalog = &*catalog.overridden_by_name(&scenario)?;
     // A saved result may contain values that flags and files exclude.
     let FleetInputs { buckets, offers, limits, .. } = asked.clone();
     FleetFile { model: None, buckets, offers, limits }.check()?;

@@ -40,6 +40,7 @@ pub fn answer_placement(
     control: &Control,
 ) -> Result<(PlacementResult, ResolvedRig), Error> {
     stated.check()?;
+    let catalog = &*catalog.overridden_by_name(&stated.scenario())?;
     let sought = PlacementRequest { catalog, scenario: stated, rig: rig(catalog, stated)? };
     match stated.objective {
         PlacingGoal::MaxContext => sought.max_context(control),

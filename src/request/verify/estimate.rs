@@ -36,13 +36,13 @@ impl Rerun for EstimateRerun {
         let row = faults(differences("", &saved.candidate, &self.fresh.candidate));
         let detail = faults(differences("detail", &saved.detail, &self.fresh.detail));
         let launch = faults(differences("launch", &saved.launch, &self.fresh.launch));
-        let assumed = faults(differences("assumptions", &saved.assumptions, &self.fresh.assumptions));
+        let assumed = faults(differences("audit", &saved.audit, &self.fresh.audit));
         let checks = vec![
             question(resolved),
             CheckResult::new("deployment: plan, metrics, memory and intervals, from the formulas", 1, row),
             CheckResult::new("detail: operators, memory, constraints, from the formulas", 1, detail),
             CheckResult::new("launch: commands and files", 1, launch),
-            CheckResult::new("assumptions: of the same inputs", 1, assumed),
+            CheckResult::new("audit: assumptions, overrides and their effects", 1, assumed),
         ];
         Ok(Verified::of(checks, sample.seed))
     }

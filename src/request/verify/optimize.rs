@@ -7,7 +7,8 @@ use super::row::evaluated;
 use super::{
     CLOSE, CheckResult, RandomSample, Rerun, differences, faults, no_problem, question, read, search,
 };
-use crate::report::answer::{assumptions, leaves, plan};
+use crate::report::answer::{leaves, plan};
+use crate::report::audit::{AuditSection, section};
 use crate::report::detail::detail;
 use crate::report::number::requests;
 use crate::report::result::OptimizeResult;
@@ -60,14 +61,18 @@ impl OptimizeRerun {
         let (front, front_check) = evaluated(problem, "front", &saved.front);
         let best = best.into_iter().next();
         let rows: Vec<&EvaluatedCandidate> = others.iter().chain(&front).collect();
-        let opened = best.as_ref().map_or_else(Vec::new, |best| detailed(problem, saved, best));
+        let opened = best.as_ref().map_or_else(Vec::new, |best| detailed(problem, (saved, fresh), best));
         let on_front = on_front(problem, best.as_ref().filter(|_| !saved.front.is_empty()), &front);
         vec![
             question(faults(resolved)),
             best_check,
             others_check,
             front_check,
-            CheckResult::new("detail: times, memory and constraints, from the formulas", 1, opened),
+            CheckResult::new(
+                "detail: times, memory, constraints and assumptions, from the formulas",
+                1,
+                opened,
+            ),
             CheckResult::new(
                 "objective: no row of the result is better than its best",
                 rows.len(),
@@ -164,11 +169,18 @@ fn proved(problem: &Problem, saved: &OptimizeResult, best: Option<&EvaluatedCand
     faults
 }
 
-/// Evaluates the details and assumptions of the best again.
-fn detailed(problem: &Problem, saved: &OptimizeResult, best: &EvaluatedCandidate) -> Vec<String> {
+/// Evaluates the details and the audit of the best again.
+fn detailed(
+    problem: &Problem,
+    (saved, fresh): (&OptimizeResult, &OptimizeResult),
+    best: &EvaluatedCandidate,
+) -> Vec<String> {
     let leaves = leaves(problem, &best.candidate);
     let mut found = differences("detail", &saved.detail, &detail(problem, &best.candidate, &leaves));
-    found.extend(differences("assumptions", &saved.assumptions, &assumptions(&leaves)));
+    let audit = section(problem, &best.candidate);
+    // Effects of overrides need another problem: the new search has them.
+    let overrides = fresh.audit.as_ref().map_or_else(Vec::new, |audit| audit.overrides.clone());
+    found.extend(differences("audit", &saved.audit, &Some(AuditSection { overrides, ..audit })));
     faults(found)
 }
 
