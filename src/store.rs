@@ -20,6 +20,10 @@ pub mod launches;
 mod lookup;
 pub mod model;
 mod overrides;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+#[cfg(feature = "png")]
+pub mod png;
 pub mod prediction_intervals;
 pub mod processor;
 pub mod resolved_scenario;

@@ -1,25 +1,35 @@
 //! Pictures: whatever the data, they are well-formed, finite, inside their view, and escape what comes from outside.
 
+use mantile::report::comparison::SHOWN;
 use mantile::report::svg::bars::{LabelledBar, bars, shares};
+use mantile::report::svg::compare::comparison_picture;
 use mantile::report::svg::deployment::{estimate_picture, optimize_picture};
+use mantile::report::svg::fleet::fleet_picture;
 use mantile::report::svg::heat::HeatMap;
 use mantile::report::svg::lines::{LinePoint, PlotLine, lines};
 use mantile::report::svg::palette::SvgTheme;
 use mantile::report::svg::place::place_picture;
+use mantile::report::svg::static_batch::static_picture;
 use mantile::report::svg::sweep::sweep_picture;
 use mantile::report::svg::tornado::audit_picture;
+use mantile::report::svg::why::why_panels;
 use mantile::report::svg::{SvgPanel, SvgPicture, side_by_side};
 use mantile::request::UNCONTROLLED;
 use mantile::request::audit::{AuditRequest, audit};
+use mantile::request::compare::{CompareRequest, compare};
 use mantile::request::estimate::{EstimateRequest, estimate};
+use mantile::request::fleet::{FleetRequest, fleet};
 use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::request::place::{PlaceRequest, place};
+use mantile::request::static_batch::{StaticRequest, static_batch};
 use mantile::request::sweep::{SweepRequest, sweep};
 use mantile::request::timeline::given_timeline;
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
+use mantile::store::png::png;
 use proptest::prelude::*;
+use resvg::tiny_skia::Pixmap;
 use roxmltree::{Document, Node};
 
 /// Numbers of an attribute.
@@ -170,6 +180,58 @@ fn pictures_of_answers_have_a_titled_mark_for_every_figure() {
         let marks = checked(&sweep_picture(&report, metric));
         assert!(marks >= least, "{marks} marks: {:?}", request.vary);
     }
+}
+
+/// Every request with a picture has one that holds each of its rows.
+#[test]
+fn pictures_of_other_answers_have_a_titled_mark_for_every_row() {
+    let catalog = Catalog::default();
+    let model = Scenario { model: Some("Llama-3.1-8B".into()), ..Scenario::default() };
+    let hardware = vec!["1xh100".to_owned(), "1xl40s".into(), "1xmi300x".into()];
+    let request = CompareRequest { hardware, scenario: model.clone(), ..CompareRequest::default() };
+    let compared = compare(&catalog, &request, &UNCONTROLLED).unwrap();
+    assert_eq!(checked(&comparison_picture(&compared)), SHOWN.len() * compared.rows.len());
+
+    let offers = ["1xh100", "1xl40s"].map(str::to_owned).to_vec();
+    let request = FleetRequest { model: model.model.clone(), offers, ..FleetRequest::default() };
+    let found = fleet(&catalog, &request, &UNCONTROLLED).unwrap();
+    let buckets = found.costs.as_ref().unwrap().buckets.len();
+    let least = 2 * found.systems.len() + found.routes.len() + 2 * buckets;
+    assert!(checked(&fleet_picture(&found)) >= least);
+    let request = FleetRequest { max_devices: Some(1), ..request };
+    assert!(fleet_picture(&fleet(&catalog, &request, &UNCONTROLLED).unwrap()).is_empty());
+
+    let scenario = Scenario::of("Qwen3-30B-A3B", "1xh100");
+    let request = StaticRequest { scenario: scenario.clone(), ..StaticRequest::default() };
+    let batch = static_batch(&catalog, &request, &UNCONTROLLED).unwrap();
+    assert!(checked(&static_picture(&batch)) >= 20);
+
+    let request = OptimizeRequest { scenario, why: true, max_front_points: Some(0) };
+    let answer = optimize(&catalog, &request, &UNCONTROLLED).unwrap();
+    let why = answer.why.as_ref().unwrap();
+    let panels = picture(why_panels(why), "why");
+    assert_eq!(panels.panels.len(), 3);
+    assert!(checked(&panels) >= why.strategies.iter().filter(|one| one.value.is_some()).count() + 3);
+}
+
+/// A PNG has the size of the picture, twice as fine, and its texts are drawn.
+#[test]
+fn a_png_shows_the_texts_of_its_picture() {
+    let panel = |words: &str| picture(vec![bars(words, &[], &[])], words).svg(SvgTheme::Light);
+    let drawn = |words: &str| png(&panel(words)).map(|bytes| Pixmap::decode_png(&bytes).unwrap());
+    let (with, without) = match (drawn("words"), drawn("")) {
+        (Ok(with), Ok(without)) => (with, without),
+        (Err(fault), _) | (_, Err(fault)) if std::env::var_os("CI").is_none() => {
+            eprintln!("SKIPPED: {fault}");
+            return;
+        }
+        (Err(fault), _) | (_, Err(fault)) => panic!("{fault}"),
+    };
+    let dark = |pixels: &Pixmap| pixels.pixels().iter().filter(|pixel| pixel.red() < 128).count();
+    assert!(dark(&with) > 200 && dark(&without) == 0, "{} and {}", dark(&with), dark(&without));
+    let svg = panel("words");
+    let width: u32 = svg.split(" width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert_eq!(with.width(), 2 * width);
 }
 
 /// A box for every device, a link between all neighbouring stages, and the slowest link marked.

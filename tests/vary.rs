@@ -16,6 +16,8 @@ use mantile::spec::objective::METRICS;
 use mantile::spec::scenario::Scenario;
 use mantile::spec::vary::keys;
 use mantile::store::catalog::Catalog;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
@@ -157,8 +159,44 @@ fn a_point_without_a_deployment_is_the_optimum() {
 }
 
 #[test]
+fn a_parquet_file_has_the_cells_of_the_csv_file_in_typed_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for out in [path("sweep.csv"), path("sweep.parquet")] {
+        let line = ["sweep", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--vary", "tp=1,2,3"];
+        let more = ["--vary", "concurrency=4,8", "--vary", "kv_format=bf16,fp8", "--out", &out];
+        let run = command(&[&line[..], &more].concat());
+        assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    }
+    let mut csv = csv::Reader::from_path(path("sweep.csv")).unwrap();
+    let names: Vec<String> = csv.headers().unwrap().iter().map(str::to_owned).collect();
+    let expected: Vec<Vec<String>> =
+        csv.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect();
+    let file = SerializedFileReader::new(std::fs::File::open(path("sweep.parquet")).unwrap()).unwrap();
+    let text = |field: &Field| match field {
+        Field::Null => String::new(),
+        Field::Str(text) => text.clone(),
+        Field::Long(number) => number.to_string(),
+        Field::Double(number) => number.to_string(),
+        other => panic!("{other}"),
+    };
+    let mut rows = Vec::new();
+    for row in file.get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let columns: Vec<&String> = row.get_column_iter().map(|(name, _)| name).collect();
+        assert_eq!(columns, names.iter().collect::<Vec<_>>());
+        let of = |name: &str| row.get_column_iter().find(|(known, _)| *known == name).unwrap().1;
+        assert!(matches!(of("tp"), Field::Long(_)) && matches!(of("kv_format"), Field::Str(_)));
+        assert!(matches!(of("tpot_ms"), Field::Double(_) | Field::Null));
+        rows.push(row.get_column_iter().map(|(_, field)| text(field)).collect::<Vec<_>>());
+    }
+    assert_eq!(rows, expected);
+    assert_eq!(rows.len(), 12);
+}
+
+#[test]
 fn no_key_that_can_be_varied_is_another_column() {
-    let fixed = columns(&[]);
+    let fixed: Vec<String> = columns(&[]).into_iter().map(|(name, _)| name).collect();
     let twice: Vec<String> = keys().into_iter().filter(|key| fixed.contains(key)).collect();
     assert!(twice.is_empty(), "{twice:?}");
     assert!(METRICS.iter().all(|entry| fixed.iter().any(|column| column == entry.column)));

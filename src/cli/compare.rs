@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::deadline::with_deadline;
 use super::output::{OutputArgs, OutputFormat, json};
+use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
+use crate::report::svg::compare::comparison_picture;
 use crate::request::compare::{CompareRequest, ComparedEntry, compare};
 use crate::request::estimate::is_saved_result;
 use crate::spec::deployment::Deployment;
@@ -39,6 +41,9 @@ pub struct Compare {
     /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
+    /// Where the picture is written.
+    #[command(flatten)]
+    pub plot: PlotArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -50,8 +55,10 @@ impl Compare {
     /// # Errors
     /// A file or a name is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        self.plot.check()?;
         let request = self.request()?;
         let report = with_deadline(None, |control| compare(catalog, &request, control))?;
+        self.plot.write(|| comparison_picture(&report))?;
         self.output.write(&match self.output.format() {
             OutputFormat::Table => report.table(width()),
             OutputFormat::Json => json(&report),

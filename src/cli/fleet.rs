@@ -7,9 +7,11 @@ use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::plot::PlotArgs;
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::fleet::FleetResult;
+use crate::report::svg::fleet::fleet_picture;
 use crate::report::text::fleet::table;
 use crate::report::text::screen;
 use crate::request::fleet::{FleetRequest, fleet};
@@ -122,6 +124,9 @@ pub struct FleetArgs {
     /// Where launch files are written: one folder per kind of system.
     #[command(flatten)]
     pub emit: EmitArgs,
+    /// Where the picture is written.
+    #[command(flatten)]
+    pub plot: PlotArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -136,8 +141,10 @@ impl FleetArgs {
     /// # Errors
     /// An input is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        self.plot.check()?;
         let request = self.request()?;
         let report = with_progress(|control| fleet(catalog, &request, control))?;
+        self.plot.write(|| fleet_picture(&report))?;
         let folder = |at: usize| Some(format!("{}-{}", at + 1, report.systems[at].system));
         self.emit.write(report.launches.iter().enumerate().map(|(at, launch)| (folder(at), launch)))?;
         let text = match self.output.format() {

@@ -6,12 +6,14 @@ use crate::report::svg::SvgPicture;
 use crate::report::svg::palette::SvgTheme;
 use crate::spec::error::Error;
 use crate::store::file;
+#[cfg(feature = "png")]
+use crate::store::png::png;
 
 /// Where a picture is written.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct PlotArgs {
-    /// Draw the result to a file; the ending selects SVG or a page in HTML
-    #[arg(long, value_name = "FILE.svg|.html", help_heading = "Output")]
+    /// Draw the result to a file; the ending selects SVG, PNG or a page in HTML
+    #[arg(long, value_name = "FILE.svg|.png|.html", help_heading = "Output")]
     pub plot: Option<PathBuf>,
 }
 
@@ -19,6 +21,8 @@ pub struct PlotArgs {
 #[derive(Clone, Copy)]
 enum PictureFormat {
     Svg,
+    #[cfg(feature = "png")]
+    Png,
     Html,
 }
 
@@ -29,11 +33,14 @@ impl PictureFormat {
         let fix = match ending.as_deref() {
             Some("svg") => return Ok(PictureFormat::Svg),
             Some("html" | "htm") => return Ok(PictureFormat::Html),
-            Some("png") => "write an .svg file; a browser, Inkscape or rsvg-convert makes a PNG of it",
+            #[cfg(feature = "png")]
+            Some("png") => return Ok(PictureFormat::Png),
+            #[cfg(not(feature = "png"))]
+            Some("png") => "write an .svg file, or build the program with the feature `png`",
             _ => "write e.g. --plot picture.svg",
         };
         let found = format!("`{}`", file::shown(path));
-        Err(Error::new("plot", found, "a file that ends in .svg or .html", fix))
+        Err(Error::new("plot", found, "a file that ends in .svg, .png or .html", fix))
     }
 }
 
@@ -58,10 +65,11 @@ impl PlotArgs {
             let fix = "omit --plot, or relax the limits until something runs";
             return Err(Error::new("plot", "nothing that runs", "a result with metrics", fix));
         }
-        let text = match format {
-            PictureFormat::Svg => picture.svg(SvgTheme::Adaptive),
-            PictureFormat::Html => picture.html(),
-        };
-        file::write(path, &text)
+        match format {
+            PictureFormat::Svg => file::write(path, &picture.svg(SvgTheme::Adaptive)),
+            #[cfg(feature = "png")]
+            PictureFormat::Png => file::write_bytes(path, &png(&picture.svg(SvgTheme::Light))?),
+            PictureFormat::Html => file::write(path, &picture.html()),
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 use super::estimate::SavedPlan;
 use super::output::{OutputArgs, OutputFormat, json};
+use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::static_batch::csv;
+use crate::report::svg::static_batch::static_picture;
 use crate::report::text::static_batch::static_batch as text;
 use crate::request::UNCONTROLLED;
 use crate::request::static_batch::{NativeLayers, StaticRequest, static_batch};
@@ -65,6 +67,9 @@ pub struct Static {
     /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
+    /// Where the picture is written.
+    #[command(flatten)]
+    pub plot: PlotArgs,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -76,9 +81,11 @@ impl Static {
     /// # Errors
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        self.plot.check()?;
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
         let report = static_batch(catalog, &request, &UNCONTROLLED)?;
+        self.plot.write(|| static_picture(&report))?;
         self.output.write(&match self.output.format() {
             OutputFormat::Table => text(&report, self.detail),
             OutputFormat::Json => json(&report),

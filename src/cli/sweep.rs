@@ -16,6 +16,8 @@ use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::svg::sweep::{MOST_POINTS, sweep_picture};
 use crate::report::sweep::{PointStatus, SHOWN_ROWS, ShardNumber, SweepReport, SweepRow, table};
+#[cfg(feature = "parquet")]
+use crate::report::sweep::{cells, columns};
 use crate::request::RequestControl;
 use crate::request::sweep::merge::{RowFormat, ShardLines, merge, merge_reports};
 use crate::request::sweep::{PreparedSweep, SweepRequest};
@@ -26,6 +28,8 @@ use crate::spec::objective::Metric;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
+#[cfg(feature = "parquet")]
+use crate::store::parquet::ParquetWriter;
 use rows::{RowWriter, lines_of};
 
 const AFTER: &str = "\
@@ -53,6 +57,9 @@ pub enum SweepFormat {
     Jsonl,
     /// CSV rows for spreadsheets.
     Csv,
+    /// Parquet for data frames: typed columns, in a file.
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 impl SweepFormat {
@@ -62,6 +69,8 @@ impl SweepFormat {
             "csv" => Some(SweepFormat::Csv),
             "jsonl" | "ndjson" => Some(SweepFormat::Jsonl),
             "json" => Some(SweepFormat::Json),
+            #[cfg(feature = "parquet")]
+            "parquet" => Some(SweepFormat::Parquet),
             _ => None,
         }
     }
@@ -93,7 +102,7 @@ pub struct Sweep {
     #[arg(
         long,
         value_enum,
-        value_name = "table|json|jsonl|csv",
+        value_name = "table|json|jsonl|csv|parquet",
         hide_possible_values = true,
         help_heading = "Output"
     )]
@@ -173,8 +182,10 @@ impl Sweep {
         let mut writer = match format {
             SweepFormat::Csv => Some(RowWriter::new(RowFormat::Csv, self.out.as_deref())),
             SweepFormat::Jsonl => Some(RowWriter::new(RowFormat::JsonLines, self.out.as_deref())),
-            SweepFormat::Table | SweepFormat::Json => None,
+            _ => None,
         };
+        #[cfg(feature = "parquet")]
+        let mut table = self.parquet(format, &prepared)?;
         let first = match &mut writer {
             Some(writer) => writer.open(&prepared, self.resume)?,
             None if self.resume => return Err(not_resumable().into()),
@@ -185,6 +196,10 @@ impl Sweep {
             prepared.rows(first, control, |rows| {
                 summary.add(&rows);
                 writer.as_mut().map_or(Ok(()), |writer| writer.write(&rows))?;
+                #[cfg(feature = "parquet")]
+                if let Some(table) = &mut table {
+                    rows.iter().try_for_each(|row| table.push(cells(row)))?;
+                }
                 if drawn || format == SweepFormat::Json {
                     report.rows.extend(rows);
                 }
@@ -192,6 +207,10 @@ impl Sweep {
             })
         };
         let whole = with_deadline(self.time_limit, work)?;
+        #[cfg(feature = "parquet")]
+        if let (Some(table), Some(path)) = (table, &self.out) {
+            table.finish(path)?;
+        }
         self.plot.write(|| sweep_picture(&report, metric))?;
         self.finish(&report, format, &summary)?;
         if !whole {
@@ -199,6 +218,19 @@ impl Sweep {
             return Ok(ExitStatus::Feasible);
         }
         Ok(if summary.runs() || first > 0 { ExitStatus::Success } else { ExitStatus::Infeasible })
+    }
+
+    /// The Parquet file that is written, if any.
+    #[cfg(feature = "parquet")]
+    fn parquet(&self, format: SweepFormat, sweep: &PreparedSweep) -> Result<Option<ParquetWriter>, Error> {
+        if format != SweepFormat::Parquet {
+            return Ok(None);
+        }
+        if self.out.as_ref().is_none_or(|path| path.as_os_str() == "-") {
+            let fix = "write --out sweep.parquet";
+            return Err(Error::new("format", "Parquet on standard output", "a file", fix));
+        }
+        ParquetWriter::new(&columns(&sweep.head().vary)).map(Some)
     }
 
     /// The metric of the picture, once the ending of its file is checked.
@@ -236,7 +268,7 @@ impl Sweep {
                 (table(&head, &summary.counts, width()), OutputFormat::Table)
             }
             SweepFormat::Json => (json(report), OutputFormat::Json),
-            SweepFormat::Jsonl | SweepFormat::Csv => return Ok(note_defaults(&self.applied)?),
+            _ => return Ok(note_defaults(&self.applied)?),
         };
         let (out, applied) = (self.out.clone(), self.applied.clone());
         OutputArgs { format: format.into(), out, applied, json: false }.write(&text)
@@ -286,6 +318,11 @@ impl Merge {
             SweepFormat::Csv => RowFormat::Csv,
             SweepFormat::Jsonl => RowFormat::JsonLines,
             SweepFormat::Json | SweepFormat::Table => return self.reports(),
+            #[cfg(feature = "parquet")]
+            SweepFormat::Parquet => {
+                let fix = "read them as one table: pandas, DuckDB and Polars take several files";
+                return Err(Error::new("files", "Parquet files", "CSV, JSON Lines or JSON", fix).into());
+            }
         };
         let shard =
             |path: &PathBuf| Ok(ShardLines { name: file::shown(path), lines: Box::new(lines_of(path)?) });

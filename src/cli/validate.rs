@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
 use crate::report::left_out;
 use crate::report::scatter::scatter;
@@ -42,9 +43,9 @@ pub struct Validate {
     /// Write each row with its prediction to a file
     #[arg(long, value_name = "FILE")]
     pub rows: Option<PathBuf>,
-    /// Plot predicted against measured values (SVG)
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    /// Where predicted against measured values are drawn.
+    #[command(flatten)]
+    pub plot: PlotArgs,
     /// Use only rows of this mode: agg, disagg, single-stream …
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
@@ -62,15 +63,14 @@ impl Validate {
     /// # Errors
     /// A table cannot be read, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        self.plot.check()?;
         let request = self.request()?;
-        if self.rows.is_some() || self.plot.is_some() {
+        if self.rows.is_some() || self.plot.plot.is_some() {
             let scored = scored(catalog, &request)?;
             if let Some(path) = &self.rows {
                 file::write(path, &csv(&ROW_HEADER, scored.iter().map(row_cells))?)?;
             }
-            if let Some(path) = &self.plot {
-                file::write(path, &scatter(&scored))?;
-            }
+            self.plot.write(|| scatter(&scored))?;
             return self.output.found(&self.errors(&validation(&scored, &request.by))?);
         }
         self.output.found(&match validate(catalog, &request, &UNCONTROLLED)? {

@@ -167,6 +167,6 @@ impl ComparisonReport {
     }
 }
 
-/// Metrics of the table.
-const SHOWN: [Metric; 6] =
+/// Metrics of the table and the picture.
+pub const SHOWN: [Metric; 6] =
     [Metric::Ttft, Metric::Tpot, Metric::OutputTokS, Metric::UsdPerHour, Metric::UsdPerMtok, Metric::Watts];

@@ -1,10 +1,9 @@
-//! Scatter plot (SVG) of predicted against measured: log-log, a panel per metric, a colour per runtime.
+//! Scatter plot of predicted against measured: log-log, a panel per metric, a colour per runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::svg::frame::{PlotAxis, PlotFrame, line};
 use super::svg::marks::cloud;
-use super::svg::palette::SvgTheme;
 use super::svg::scale::PlotScale;
 use super::svg::{SvgPanel, SvgPicture, side_by_side};
 use crate::validate::summary::ScoredRow;
@@ -16,7 +15,7 @@ const SIDE: f64 = 360.0;
 type Points<'a> = BTreeMap<&'a str, Vec<(f64, f64)>>;
 
 /// The plot of all predicted rows that are not flagged doubtful.
-pub fn scatter(rows: &[ScoredRow]) -> String {
+pub fn scatter(rows: &[ScoredRow]) -> SvgPicture {
     let (mut ttft, mut tpot) = (Points::new(), Points::new());
     for row in rows.iter().filter(|row| row.measured.warning.is_empty()) {
         let Ok(made) = &row.predicted else { continue };
@@ -38,12 +37,11 @@ pub fn scatter(rows: &[ScoredRow]) -> String {
         .into_iter()
         .filter_map(|(name, points)| panel(name, points, &runtimes))
         .collect();
-    let picture = SvgPicture {
+    SvgPicture {
         title: "Predicted against measured".to_owned(),
         subtitle: "a point per run; on the line both are equal".to_owned(),
-        panels: vec![side_by_side(&panels, 2)],
-    };
-    picture.svg(SvgTheme::Adaptive)
+        panels: if panels.is_empty() { vec![] } else { vec![side_by_side(&panels, 2)] },
+    }
 }
 
 fn panel(name: &str, points: &Points, runtimes: &[&str]) -> Option<SvgPanel> {

@@ -4,7 +4,9 @@
 //! can read it. Colours are those of [`palette`], for light and dark pages. Texts from outside are escaped.
 
 pub mod bars;
+pub mod compare;
 pub mod deployment;
+pub mod fleet;
 pub mod frame;
 pub mod front;
 pub mod heat;
@@ -14,9 +16,11 @@ pub mod palette;
 pub mod place;
 pub mod recommend;
 pub mod scale;
+pub mod static_batch;
 pub mod sweep;
 pub mod timeline;
 pub mod tornado;
+pub mod why;
 
 use crate::spec::visible::{elided, visible_xml};
 use palette::{SvgTheme, style};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::number::digits;
 use super::result::{Intervals, MetricsReport, ReportedDeployment};
 use super::rows::{metric_cells, metric_names, number};
-use super::sheet;
+use super::sheet::{self, ColumnKind};
 use super::table::{grouped, table as lines};
 use crate::spec::objective::Metric;
 use crate::spec::scenario::Scenario;
@@ -129,15 +129,33 @@ impl SweepRow {
 }
 
 /// Columns before the varied keys.
-const IDENTITY: [&str; 3] = ["sweep", "point", "points"];
+const IDENTITY: [(&str, ColumnKind); 3] =
+    [("sweep", ColumnKind::Text), ("point", ColumnKind::Whole), ("points", ColumnKind::Whole)];
 /// Columns between the varied keys and the metrics.
-const OUTCOME: [&str; 6] = ["status", "reason", "notation", "devices", "mean_concurrency", "bottleneck"];
+const OUTCOME: [(&str, ColumnKind); 6] = [
+    ("status", ColumnKind::Text),
+    ("reason", ColumnKind::Text),
+    ("notation", ColumnKind::Text),
+    ("devices", ColumnKind::Whole),
+    ("mean_concurrency", ColumnKind::Number),
+    ("bottleneck", ColumnKind::Text),
+];
 
-/// Names of the columns of a CSV file.
-pub fn columns(vary: &[VariedKey]) -> Vec<String> {
-    let fixed = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let keys = vary.iter().map(|axis| axis.key.clone()).collect();
-    [fixed(&IDENTITY), keys, fixed(&OUTCOME), metric_names()].concat()
+/// The columns of a table of rows. A varied key is a number where all its values are.
+pub fn columns(vary: &[VariedKey]) -> Vec<(String, ColumnKind)> {
+    let fixed = |columns: &[(&str, ColumnKind)]| {
+        columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect::<Vec<_>>()
+    };
+    let keys = vary.iter().map(|axis| {
+        let kind = match &axis.values[..] {
+            values if values.iter().all(|value| value.is_u64() || value.is_i64()) => ColumnKind::Whole,
+            values if values.iter().all(Value::is_number) => ColumnKind::Number,
+            _ => ColumnKind::Text,
+        };
+        (axis.key.clone(), kind)
+    });
+    let metrics = metric_names().into_iter().map(|name| (name, ColumnKind::Number));
+    [fixed(&IDENTITY), keys.collect(), fixed(&OUTCOME), metrics.collect()].concat()
 }
 
 /// A value of a varied key as text.
@@ -151,13 +169,18 @@ pub fn spell(value: &Value) -> String {
 
 /// The header of a CSV file as its line.
 pub fn csv_header(vary: &[VariedKey]) -> String {
-    sheet::lines([columns(vary)])
+    sheet::lines([columns(vary).into_iter().map(|(name, _)| name).collect()])
 }
 
 /// A row as a line of CSV.
 pub fn csv_line(row: &SweepRow) -> String {
+    sheet::lines([cells(row)])
+}
+
+/// The cells of a row under [`columns`]; empty where there is no value.
+pub fn cells(row: &SweepRow) -> Vec<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let cells = [
+    [
         vec![row.sweep.clone(), row.point.to_string(), row.points.to_string()],
         row.vary.values().map(spell).collect(),
         vec![
@@ -169,8 +192,8 @@ pub fn csv_line(row: &SweepRow) -> String {
             text(&row.bottleneck),
         ],
         metric_cells(row.metrics.as_ref(), row.intervals.as_ref()),
-    ];
-    sheet::lines([cells.concat()])
+    ]
+    .concat()
 }
 
 /// Metrics of the table.

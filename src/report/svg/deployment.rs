@@ -3,6 +3,7 @@
 use super::bars::{LabelledBar, bars, shares};
 use super::front::front;
 use super::timeline::timeline_panels;
+use super::why::why_panels;
 use super::{SvgPanel, SvgPicture};
 use crate::plan::parallel::Phase;
 use crate::report::breakdown::{CLASSES, Module};
@@ -15,7 +16,7 @@ use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
 
 /// Every module, in the order of the legend.
-const MODULES: [Module; 8] = [
+pub(super) const MODULES: [Module; 8] = [
     Module::Attention,
     Module::FeedForward,
     Module::Experts,
@@ -26,9 +27,10 @@ const MODULES: [Module; 8] = [
     Module::Overhead,
 ];
 
-/// A picture of the result of a search: front, latency and memory of the best.
+/// A picture of the result of a search: front, latency and memory of the best, and with `--why` what decides.
 pub fn optimize_picture(answer: &OptimizeResult) -> SvgPicture {
-    let panels = front(answer).into_iter().chain(answer.detail.iter().flat_map(detail_panels)).collect();
+    let panels = front(answer).into_iter().chain(answer.detail.iter().flat_map(detail_panels));
+    let panels = panels.chain(answer.why.iter().flat_map(why_panels)).collect();
     picture(&answer.question, answer.best.as_ref(), panels)
 }
 
@@ -58,7 +60,7 @@ pub fn detail_panels(detail: &DeploymentDetail) -> Vec<SvgPanel> {
     vec![by_bottleneck(&detail.phases), by_module(&detail.phases), memory(detail)]
 }
 
-fn phase_name(phase: Phase) -> &'static str {
+pub(super) fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Prefill => "prefill",
         Phase::Decode => "decode step",
@@ -105,6 +107,9 @@ fn phase_bar(phase: &PhaseTime, parts: Vec<(usize, f64, String)>) -> LabelledBar
     LabelledBar { label: phase_name(phase.phase).to_owned(), parts, note: time(phase.operators_ms) }
 }
 
+/// Series of free memory.
+const FREE: usize = 6;
+
 /// Parts of the memory of a device, each with the function that reads it.
 const MEMORY: [(&str, fn(&MemoryReport) -> f64); 4] = [
     ("weights", |memory| memory.weights_bytes),
@@ -113,25 +118,31 @@ const MEMORY: [(&str, fn(&MemoryReport) -> f64); 4] = [
     ("buffers", |memory| memory.buffers_bytes),
 ];
 
+/// The legend of [`memory_bar`].
+pub(super) fn memory_legend() -> Vec<(usize, &'static str)> {
+    let parts = MEMORY.iter().enumerate().map(|(at, (name, _))| (at, *name));
+    parts.chain([(FREE, "free, of the usable memory")]).collect()
+}
+
+/// The memory of a device by its parts.
+pub(super) fn memory_bar(label: String, held: &MemoryReport) -> LabelledBar {
+    let part = |(at, (name, read)): (usize, &(&str, fn(&MemoryReport) -> f64))| {
+        (at, read(held), format!("{name}: {}", gib(read(held))))
+    };
+    let free = (held.usable_bytes - held.total_bytes).max(0.0);
+    let parts = MEMORY.iter().enumerate().map(part).chain([(FREE, free, format!("free: {}", gib(free)))]);
+    let note = format!("{} of {} usable", gib(held.total_bytes), gib(held.usable_bytes));
+    LabelledBar { label, parts: parts.collect(), note }
+}
+
 fn memory(detail: &DeploymentDetail) -> SvgPanel {
-    let legend: Vec<(usize, &str)> = MEMORY.iter().enumerate().map(|(at, (name, _))| (at, *name)).collect();
-    let legend = [legend, vec![(6, "free, of the usable memory")]].concat();
     let all = detail.pools.iter().map(|pool| {
-        let held = &pool.memory;
         let role = match pool.duty {
             PoolRole::Aggregated => "",
             PoolRole::Prefill => "prefill ",
             PoolRole::Decode => "decode ",
         };
-        let mut parts: Vec<(usize, f64, String)> = MEMORY
-            .iter()
-            .enumerate()
-            .map(|(at, (name, read))| (at, read(held), format!("{name}: {}", gib(read(held)))))
-            .collect();
-        let free = (held.usable_bytes - held.total_bytes).max(0.0);
-        parts.push((6, free, format!("free: {}", gib(free))));
-        let note = format!("{} of {} usable", gib(held.total_bytes), gib(held.usable_bytes));
-        LabelledBar { label: format!("{role}{}", pool.label), parts, note }
+        memory_bar(format!("{role}{}", pool.label), &pool.memory)
     });
-    bars("Memory of the fullest device", &legend, &all.collect::<Vec<_>>())
+    bars("Memory of the fullest device", &memory_legend(), &all.collect::<Vec<_>>())
 }
