@@ -9,6 +9,7 @@ mod download;
 pub mod families;
 pub mod fetch;
 pub mod file;
+mod foreign_hardware;
 pub mod gguf;
 pub mod hardware;
 pub mod host;

@@ -24,6 +24,8 @@ use serde_json::Value;
 
 #[path = "store/fetch.rs"]
 mod fetch;
+#[path = "store/foreign_hardware.rs"]
+mod foreign_hardware;
 #[path = "store/guarded.rs"]
 mod guarded;
 #[path = "store/spoilt.rs"]

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::detect::tools::MachineProbe;
 use super::file;
+use super::foreign_hardware::ENTRY;
 use super::gguf::ENDING;
 use super::hub::{named_folder, user_folder};
 use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
@@ -342,7 +343,8 @@ pub fn label(shelved: &CatalogEntry) -> Result<EntryLabel, Error> {
 
 /// Whether a text is a path, not a name.
 pub fn is_path(text: &str) -> bool {
-    [".json", ENDING].iter().any(|ending| text.ends_with(ending))
+    let file = text.split_once(ENTRY).map_or(text, |(file, _)| file);
+    [".json", ".yaml", ".yml", ENDING].iter().any(|ending| file.ends_with(ending))
         || text.starts_with(['.', '/', '~'])
         || text.contains('\\')
 }

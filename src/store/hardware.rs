@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::catalog::{Catalog, CatalogEntry, LookupError, is_path, read_entry};
+use super::foreign_hardware::ENTRY;
 use super::host::{laid_out, unit};
 use super::kind::CatalogKind;
 use super::lookup::is_labelled;
@@ -187,7 +188,9 @@ impl Catalog {
 
     /// A system file, which may contain its device inline.
     fn cluster_from_file(&self, path: &str) -> Result<Cluster, Error> {
-        let text = self.outside(path)?;
+        let file = path.split_once(ENTRY).map_or(path, |(file, _)| file);
+        let text = self.outside(file)?;
+        let text = self.foreign_system(path, &text)?.map_or(text, Into::into);
         let mut map: Map<String, Value> =
             from_json(&text, "a system").map_err(|fault| fault.in_file(path))?;
         let within = |fault: Error| {

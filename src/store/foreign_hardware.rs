@@ -1,0 +1,182 @@
+//! Hardware files of other planners as systems: those of NVIDIA AIConfigurator (YAML) and BLIS (`hardware_config.json`).
+//!
+//! Both give a device a few figures under a name. The device of the catalogue with that name supplies what they leave
+//! out: links, host, prices. Efficiencies that they assume are not read: measured ones apply.
+
+use serde_json::{Value, json};
+
+use super::catalog::Catalog;
+use super::hardware::Shorthand;
+use crate::spec::cluster::System;
+use crate::spec::device::Device;
+use crate::spec::error::Error;
+
+/// A figure of a foreign file: its path there, its factor to base units and unit, and where it goes in a system file.
+struct ForeignFigure {
+    from: &'static str,
+    factor: f64,
+    unit: &'static str,
+    to: &'static [&'static str],
+}
+
+const fn figure(
+    from: &'static str,
+    (factor, unit): (f64, &'static str),
+    to: &'static [&'static str],
+) -> ForeignFigure {
+    ForeignFigure { from, factor, unit, to }
+}
+
+/// Base units.
+const FLOPS: (f64, &str) = (1.0, "FLOP/s");
+const BYTES: (f64, &str) = (1.0, "B");
+const RATE: (f64, &str) = (1.0, "B/s");
+
+/// Figures of a system of AIConfigurator.
+const AICONFIGURATOR: &[ForeignFigure] = &[
+    figure("gpu.mem_bw", RATE, &["device.memory.bandwidth"]),
+    figure("gpu.mem_capacity", BYTES, &["device.memory.capacity"]),
+    figure("gpu.bfloat16_tc_flops", FLOPS, &["device.peak.bf16", "device.peak.fp16"]),
+    figure("gpu.fp8_tc_flops", FLOPS, &["device.peak.fp8"]),
+    figure("gpu.int8_tc_flops", FLOPS, &["device.peak.int8"]),
+    figure("gpu.fp4_tc_flops", FLOPS, &["device.peak.fp4"]),
+    figure("gpu.power", (1.0, "W"), &["device.power.tdp"]),
+    figure("node.intra_node_bw", RATE, &["tiers.0.bandwidth", "device.scale_up.bandwidth"]),
+    figure("node.inter_node_bw", RATE, &["network.bandwidth"]),
+    figure("node.pcie_bw", RATE, &["device.host_link.bandwidth"]),
+];
+
+/// Figures of a device of BLIS.
+const BLIS: &[ForeignFigure] = &[
+    figure("TFlopsPeak", (1e12, "FLOP/s"), &["device.peak.bf16", "device.peak.fp16"]),
+    figure("TFlopsFP8", (1e12, "FLOP/s"), &["device.peak.fp8"]),
+    figure("BwPeakTBs", (1e12, "B/s"), &["device.memory.bandwidth"]),
+    figure("MemoryGiB", (1_073_741_824.0, "B"), &["device.memory.capacity"]),
+    figure("IntraNodeBwGBps", (1e9, "B/s"), &["tiers.0.bandwidth", "device.scale_up.bandwidth"]),
+];
+
+/// A device of a foreign file.
+struct ForeignDevice<'a> {
+    name: String,
+    figures: &'static [ForeignFigure],
+    values: &'a Value,
+    planner: &'static str,
+}
+
+/// Separates a file from the name of one of its devices.
+pub const ENTRY: char = '#';
+
+fn fault(found: String, expected: &str, fix: &str) -> Error {
+    Error::new("hardware", found, expected, fix)
+}
+
+/// The value at a path of keys.
+fn at<'a>(values: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(values, |value, key| value.get(key))
+}
+
+impl Catalog {
+    /// The system that the text of a file of another planner describes, as the text of a system file; none where it is
+    /// no such file. `path` is its name, with the device after a `#` where it has several.
+    ///
+    /// # Errors
+    /// The catalogue has no device of that name, or a figure is no positive number.
+    pub(super) fn foreign_system(&self, path: &str, text: &str) -> Result<Option<String>, Error> {
+        let (file, entry) = path.split_once(ENTRY).map_or((path, None), |(file, entry)| (file, Some(entry)));
+        let ending = file.rsplit('.').next().unwrap_or_default().to_lowercase();
+        let is_yaml = ["yaml", "yml"].contains(&ending.as_str());
+        let values: Value = if is_yaml {
+            serde_saphyr::from_str(text).map_err(|error| {
+                fault(error.to_string(), "a system of AIConfigurator in YAML", "correct it").in_file(file)
+            })?
+        } else {
+            let Ok(values) = serde_json::from_str(text) else { return Ok(None) };
+            values
+        };
+        let of_blis = |(_, value): &(&String, &Value)| value.get("TFlopsPeak").is_some();
+        let device = if is_yaml {
+            if at(&values, "gpu.mem_bw").is_none() || at(&values, "node.num_gpus_per_node").is_none() {
+                let expected = "a system of AIConfigurator, with `gpu.mem_bw` and `node.num_gpus_per_node`";
+                let found = "YAML without them".to_owned();
+                return Err(fault(found, expected, "name a system file in JSON").in_file(file));
+            }
+            let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
+            let name = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).replace('_', "-");
+            ForeignDevice { name, figures: AICONFIGURATOR, values: &values, planner: "AIConfigurator" }
+        } else {
+            let named: Vec<(&String, &Value)> = match values.as_object() {
+                Some(object) => object.iter().filter(of_blis).collect(),
+                None => vec![],
+            };
+            let found = match (entry, &named[..]) {
+                (_, []) => return Ok(None),
+                (Some(entry), named) => named.iter().find(|(name, _)| name.eq_ignore_ascii_case(entry)),
+                (None, [one]) => Some(one),
+                (None, _) => None,
+            };
+            let names = || named.iter().map(|(name, _)| name.as_str());
+            let (name, values) = found.ok_or_else(|| {
+                let fix = format!("write {file}{ENTRY}{}", names().next().unwrap_or_default());
+                let found = entry.map_or("several devices".to_owned(), |entry| format!("`{entry}`"));
+                let expected = format!("one of {}", names().collect::<Vec<_>>().join(", "));
+                fault(found, &expected, &fix).in_file(file)
+            })?;
+            ForeignDevice { name: (*name).clone(), figures: BLIS, values, planner: "BLIS" }
+        };
+        self.filled(&device, file).map(Some).map_err(|fault| fault.in_file(file))
+    }
+
+    /// The system of the device's name in the catalogue, with the figures of the file.
+    fn filled(&self, foreign: &ForeignDevice, file: &str) -> Result<String, Error> {
+        let device: Device = self.device(&foreign.name).map_err(|miss| {
+            let fault: Error = miss.into();
+            let expected = "the name of a device of the catalogue, which supplies links, host and prices";
+            Error { key: "hardware".into(), expected: expected.into(), ..fault }
+        })?;
+        let short = Shorthand { nodes: 1, by_node: false, count: 1, device: &foreign.name };
+        // A whole node, where the device is sold in nodes.
+        let mut system = json!(match &device.system {
+            Some(node) => self.load::<System>(node)?,
+            None => self.host(&device, &short)?,
+        });
+        system["device"] =
+            json!(Device { name: format!("{} ({} file)", device.name, foreign.planner), ..device.clone() });
+        if let Some(count) = at(foreign.values, "node.num_gpus_per_node").and_then(Value::as_u64) {
+            system["devices_per_node"] = json!(count);
+            if let Some(tier) = system.pointer_mut("/tiers/0/devices") {
+                *tier = json!(count);
+            }
+        }
+        system["nodes"] = json!(1);
+        let count = system["devices_per_node"].as_u64().unwrap_or(1);
+        let short_file = file.rsplit(['/', '\\']).next().unwrap_or(file);
+        system["name"] = json!(format!("{count} x {} of {short_file}", device.name));
+        for one in foreign.figures {
+            let Some(value) = at(foreign.values, one.from).filter(|value| !value.is_null()) else { continue };
+            let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+            let number = number.ok_or_else(|| {
+                let found = format!("{value}");
+                Error::new(one.from, found, "a number of at least 0", "correct the figure")
+            })?;
+            let source = format!("{} of {file}, a file of {}", one.from, foreign.planner);
+            for to in one.to {
+                // A peak of 0 says that the device has no such arithmetic.
+                set(&mut system, to, (number > 0.0).then(|| {
+                    json!({"value": format!("{} {}", number * one.factor, one.unit), "source": source, "grade": "stated"})
+                }));
+            }
+        }
+        Ok(system.to_string())
+    }
+}
+
+/// Sets or removes the figure at a path whose outer part exists; another path is left out.
+fn set(system: &mut Value, path: &str, figure: Option<Value>) {
+    let Some((outer, last)) = path.rsplit_once('.') else { return };
+    let inside = system.pointer_mut(&format!("/{}", outer.replace('.', "/")));
+    let Some(inside) = inside.and_then(Value::as_object_mut) else { return };
+    match figure {
+        Some(figure) => inside.insert(last.to_owned(), figure),
+        None => inside.remove(last),
+    };
+}
