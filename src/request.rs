@@ -16,6 +16,7 @@ pub mod detect;
 pub mod diff;
 pub mod estimate;
 pub mod explain;
+pub mod explain_placement;
 pub mod fleet;
 pub mod inputs;
 pub mod inspect;

@@ -10,6 +10,7 @@ pub mod hosted;
 pub mod instance;
 pub mod iteration;
 pub mod metrics;
+pub mod placed;
 mod pool_capacity;
 mod pool_state;
 pub mod residency;
@@ -33,6 +34,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         evaluate::FORMULAS,
         hosted::FORMULAS,
         metrics::FORMULAS,
+        placed::FORMULAS,
         pool_capacity::FORMULAS,
         pool_state::FORMULAS,
         residency::FORMULAS,

@@ -34,3 +34,4 @@ mod speculation;
 pub mod traffic_trace;
 pub mod unknown_keys;
 pub mod used_files;
+pub mod versions;

@@ -22,6 +22,7 @@ use mantile::search::shape::cuts;
 use mantile::serving::economy::usd_per_phase_token;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::iteration::cycle;
+use mantile::serving::placed::{placed_stage, placed_step, request_alone};
 use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
@@ -115,6 +116,12 @@ fn uses<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> [Qty
         prompts,
         outputs,
     ]
+}
+
+/// The time of a request on devices in a row, as if two of them took the steps of the case.
+fn placed<N: Num>(told: &Evaluation<Qty<N>>) -> Qty<N> {
+    let stages = [&told.prefill, &told.decode].map(|step| placed_stage(step.total, step.slowest));
+    request_alone(placed_step(stages), told.decode.total, Qty::from(3.0))
 }
 
 /// Both phases of a static batch of 24 requests on the first pool.
@@ -231,6 +238,7 @@ fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCase
     let (plain, plain_kernels) = evaluate(case, &Plain);
     let (traced, traced_kernels) = evaluate(case, &&ledger);
     filed(&ledger, &traced)?;
+    prop_assert_eq!(placed(&plain).value().to_bits(), placed(&traced).value().to_bits());
     for (plain, traced) in uses(case, &Plain, &plain).iter().zip(uses(case, &&ledger, &traced)) {
         prop_assert_eq!(plain.value().to_bits(), traced.value().to_bits());
     }

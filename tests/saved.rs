@@ -2,6 +2,7 @@
 
 use mantile::report::explain::ExplainedNumber;
 use mantile::report::fleet::FleetResult;
+use mantile::report::place::PlacementResult;
 use mantile::request::explain::{ExplainReport, ExplainRequest, Number, explain};
 use mantile::request::saved_answer::of_saved;
 use mantile::request::verify::{VerifyRequest, verify};
@@ -89,6 +90,54 @@ fn routes_of_a_fleet_are_explained() {
     }
     let fault = row(&saved, Some(&format!("routes/{}", routes.len()))).unwrap_err();
     assert!(fault.expected.contains("routes/0"), "{fault}");
+}
+
+/// The traced times of placements are those of the solver, which adds up whole ticks; every input has a source.
+#[test]
+fn times_of_placements_are_explained_by_stages_and_links() {
+    let placed = [
+        ("Llama-3.1-8B", "rtx-4090-3090", "latency"),
+        ("Llama-3.1-8B", "rtx-4090-3090", "request"),
+        ("Llama-3.1-8B", "rtx-4090-3090", "max-context"),
+        ("Qwen3-32B", "mac-five", "latency"),
+        ("gpt-oss-120b", "mac-five", "throughput"),
+        ("Llama-3.3-70B", "spark-mac-studio", "latency"),
+    ];
+    for (model, rig, objective) in placed {
+        let saved = answer(&["place", "--model", model, "--hardware", rig, "--objective", objective]);
+        let found: PlacementResult = serde_json::from_str(&saved.to_string()).unwrap();
+        let found = found.placement.unwrap();
+        assert!(found.stages.iter().all(|stage| stage.offloaded_bytes == 0.0), "{model} on {rig}");
+        let explained = |number| {
+            let request =
+                ExplainRequest { placement: Some(saved.clone()), number, ..ExplainRequest::default() };
+            match explain(&Catalog::default(), &request, &UNCONTROLLED).unwrap() {
+                ExplainReport::Explained(found) => found.number,
+                ExplainReport::Infeasible { infeasible } => panic!("{infeasible}"),
+            }
+        };
+        let times = [
+            (Number::Tpot, found.token_ms),
+            (Number::Ttft, found.prefill_ms),
+            (Number::E2e, found.request_ms),
+        ];
+        for (number, ms) in times {
+            let traced = explained(number);
+            let error = 1e3 * traced.value / ms - 1.0;
+            assert!(
+                error.abs() < 1e-6,
+                "{model} on {rig}, {objective}: {number:?} {} is not {ms}",
+                traced.value
+            );
+        }
+        let traced = explained(Number::Tpot);
+        let stages = traced.parts.iter().filter(|part| part.symbol == "t_placed_stage").count();
+        assert!(stages >= 1 || found.stages.len() > 2, "{:?}", traced.formula);
+    }
+    let saved = answer(&["place", "--model", "Llama-3.1-8B", "--hardware", "rtx-4090-3090"]);
+    let request =
+        ExplainRequest { placement: Some(saved), number: Number::Watts, ..ExplainRequest::default() };
+    assert!(explain(&Catalog::default(), &request, &UNCONTROLLED).unwrap_err().fix.contains("tpot"));
 }
 
 #[test]

@@ -30,6 +30,8 @@ mod foreign_hardware;
 mod guarded;
 #[path = "store/spoilt.rs"]
 mod spoilt;
+#[path = "store/versions.rs"]
+mod versions;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

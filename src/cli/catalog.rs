@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod diff;
+pub mod versions;
 
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::{CliError, ExitStatus};
@@ -37,6 +38,12 @@ pub enum Action {
     Check(check::CheckFiles),
     /// Compare two entries of one kind: figures that differ, with their ratio
     Diff(diff::DiffEntries),
+    /// Check a file and put it into your own folder; a version that it replaces is kept
+    Save(versions::SaveEntry),
+    /// List the versions of an entry of your own, with what changed
+    History(versions::EntryHistory),
+    /// Make a version of an entry of your own the current one again
+    Restore(versions::RestoreEntry),
 }
 
 impl ListCatalog {
@@ -48,6 +55,9 @@ impl ListCatalog {
         match (&self.action, self.kind, &self.name) {
             (Some(Action::Check(check)), ..) => check.run(catalog),
             (Some(Action::Diff(diff)), ..) => diff.run(catalog),
+            (Some(Action::Save(save)), ..) => save.run(catalog),
+            (Some(Action::History(history)), ..) => history.run(catalog),
+            (Some(Action::Restore(restore)), ..) => restore.run(catalog),
             (None, Some(kind), _) => self.list(catalog, kind),
             (None, None, _) => {
                 let fix = "write e.g. `mantile-opt catalog devices`, `catalog check` or `catalog diff`";

@@ -175,12 +175,12 @@ fn settings_files(text: &str, folder: &Path) -> Result<NamedFiles, Error> {
 const WORKERS: [&str; 3] = ["server", "prefill", "decode"];
 
 impl SavedPlan {
-    /// The scenario of flags and files, with its deployment; flags take precedence.
+    /// The text of the file, if one is named.
     ///
     /// # Errors
-    /// The file is neither a saved result nor a deployment.
-    pub fn scenario(&self, problem: &ProblemArgs, flags: &Deployment) -> Result<Scenario, Error> {
-        let Some(path) = &self.plan_from else { return problem.scenario(flags) };
+    /// It cannot be read.
+    pub fn text(&self) -> Result<Option<String>, Error> {
+        let Some(path) = &self.plan_from else { return Ok(None) };
         let text = match path.to_str() {
             Some(stdin::STDIN) => {
                 let fix = "write e.g. `mantile-opt explain --from - < answer.json`";
@@ -188,6 +188,28 @@ impl SavedPlan {
             }
             _ => file::read_most(path, FileSizeLimit::Answer)?,
         };
+        Ok(Some(text))
+    }
+
+    /// The scenario of flags and files, with its deployment; flags take precedence.
+    ///
+    /// # Errors
+    /// The file is neither a saved result nor a deployment.
+    pub fn scenario(&self, problem: &ProblemArgs, flags: &Deployment) -> Result<Scenario, Error> {
+        self.scenario_of(self.text()?, problem, flags)
+    }
+
+    /// The same for the text of the file.
+    ///
+    /// # Errors
+    /// The text is neither a saved result nor a deployment.
+    pub fn scenario_of(
+        &self,
+        text: Option<String>,
+        problem: &ProblemArgs,
+        flags: &Deployment,
+    ) -> Result<Scenario, Error> {
+        let (Some(text), Some(path)) = (text, &self.plan_from) else { return problem.scenario(flags) };
         let (scenario, deployment) = of_saved(&text, self.pick.as_deref(), &problem.scenario, flags)
             .map_err(|fault| fault.in_file(path.display().to_string()))?;
         // A saved result has all its inputs: defaults of today are none of them.

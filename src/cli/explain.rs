@@ -7,9 +7,11 @@ use super::{CliError, ExitStatus};
 use crate::report::explain::{explained as text, leaves};
 use crate::request::UNCONTROLLED;
 use crate::request::explain::{ExplainReport, ExplainRequest, Explained, Number, explained};
+use crate::request::explain_placement::saved_placement;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{DEPTH, whole};
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
 /// The flags of `explain`.
@@ -65,9 +67,9 @@ impl Explain {
                 return Ok(ExitStatus::Infeasible);
             }
         };
-        let Explained { problem, candidate, number, depth, violations, .. } = &found;
+        let Explained { of, number, depth, violations, .. } = &found;
         self.output.found(&match self.output.format() {
-            OutputFormat::Table => text(candidate, problem, number, *depth, violations),
+            OutputFormat::Table => text(of, number, *depth, violations),
             OutputFormat::Json => json(number),
             OutputFormat::Csv => leaves(&found.leaves),
         })
@@ -78,8 +80,15 @@ impl Explain {
     /// # Errors
     /// A file is faulty.
     pub fn request(&self) -> Result<ExplainRequest, Error> {
+        let text = self.saved.text()?;
+        let placement = text.as_deref().map(saved_placement).transpose()?.flatten();
+        let scenario = match &placement {
+            Some(_) => Scenario::default(),
+            None => self.saved.scenario_of(text, &self.problem, &self.deployment)?,
+        };
         Ok(ExplainRequest {
-            scenario: self.saved.scenario(&self.problem, &self.deployment)?,
+            scenario,
+            placement,
             number: self.number,
             path: self.path.clone(),
             depth: self.depth,

@@ -27,8 +27,11 @@ enum PictureFormat {
 }
 
 impl PictureFormat {
-    /// By the ending of the file.
+    /// By the ending of the file; standard output is SVG.
     fn of(path: &Path) -> Result<PictureFormat, Error> {
+        if path.as_os_str() == "-" {
+            return Ok(PictureFormat::Svg);
+        }
         let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
         let fix = match ending.as_deref() {
             Some("svg") => return Ok(PictureFormat::Svg),

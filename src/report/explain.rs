@@ -83,20 +83,20 @@ struct ExplanationWriter {
     text: String,
 }
 
-/// The explanation of a number of a candidate, `depth` levels deep; violations come first.
-pub fn explained(
-    candidate: &Candidate,
-    problem: &Problem,
-    number: &ExplainedNumber,
-    depth: usize,
-    violations: &[String],
-) -> String {
-    let explanation = &number.number;
+/// A candidate in words.
+pub fn candidate_words(problem: &Problem, candidate: &Candidate) -> String {
     let formats = &problem.formats[candidate.formats];
-    let requests = format!("{} concurrent requests", requests(candidate.in_flight(problem)));
-    let (plan, Explanation { symbol, text, grade, .. }) = (plan(candidate).label, explanation);
+    let requests = requests(candidate.in_flight(problem));
+    let plan = plan(candidate).label;
+    format!("{plan}, {} weights, {} KV, {requests} concurrent requests", formats.weights, formats.kv)
+}
+
+/// The explanation of a number of `of`, `depth` levels deep; violations come first.
+pub fn explained(of: &str, number: &ExplainedNumber, depth: usize, violations: &[String]) -> String {
+    let explanation = &number.number;
+    let Explanation { symbol, text, grade, .. } = explanation;
     let head = styled(BOLD, &format!("{symbol} = {text}"));
-    let of = format!("of {plan}, {} weights, {} KV, {requests}", formats.weights, formats.kv);
+    let of = format!("of {of}");
     let rests = format!("weakest source: {grade}; noted again only where a sub-term is better sourced");
     let interval = number.interval.as_ref().map(interval).unwrap_or_default();
     let broken: String = violations

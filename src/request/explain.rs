@@ -2,16 +2,17 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::RequestControl;
 use super::build_candidate::candidate;
 use super::estimate::with_plan;
+use super::explain_placement::explained_placement;
 use super::inputs::report_inputs;
-use crate::quantity::ledger::{Leaf, Ledger};
+use crate::quantity::ledger::{Leaf, Ledger, Traced};
+use crate::quantity::num::Qty;
 use crate::report::answer::{estimate_result, forbidden};
-use crate::report::explain::{ExplainedNumber, interval_of};
-use crate::search::candidate::Candidate;
-use crate::search::problem::Problem;
+use crate::report::explain::{ExplainedInterval, ExplainedNumber, candidate_words, interval_of};
 use crate::search::run::run;
 use crate::serving::evaluate::Evaluation;
 use crate::spec::error::Error;
@@ -107,6 +108,9 @@ impl Number {
 pub struct ExplainRequest {
     /// The problem, with its `deployment`; without one the best deployment is explained.
     pub scenario: Scenario,
+    /// A saved answer of `place`, whose placement is explained in place of a deployment: its tpot, ttft or e2e.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Value>,
     /// The number.
     pub number: Number,
     /// Explains the term at this path of the number.
@@ -130,10 +134,8 @@ pub enum ExplainReport {
 
 /// An explained number with the deployment it belongs to.
 pub struct Explained {
-    /// The problem.
-    pub problem: Problem,
-    /// The deployment.
-    pub candidate: Candidate,
+    /// The deployment or the placement, in words.
+    pub of: String,
     /// The number.
     pub number: ExplainedNumber,
     /// Its inputs.
@@ -172,6 +174,9 @@ pub fn explained(
     control: &RequestControl,
 ) -> Result<Result<Explained, String>, Error> {
     request.depth.map_or(Ok(()), |depth| DEPTH.check_whole("depth", depth))?;
+    if let Some(saved) = &request.placement {
+        return explained_placement(catalog, saved, request);
+    }
     let (resolved, plan) = with_plan(catalog, &request.scenario)?;
     let problem = resolved.problem()?;
     let candidate = match resolved.deployment {
@@ -191,14 +196,7 @@ pub fn explained(
     let ledger = Ledger::new();
     let evaluation = candidate.evaluate(&&ledger, &problem, &mut ());
     let number = request.number.of(&evaluation).ok_or_else(|| request.number.unknown())?;
-    let number = match &request.path {
-        None => number,
-        Some(path) => ledger.find(path).ok_or_else(|| {
-            let paths = ledger.paths();
-            let fix = suggest(path, paths.iter().map(String::as_str), "explain without --path");
-            Error::new("path", format!("`{path}`"), format!("one of {}", paths.join(", ")), fix)
-        })?,
-    };
+    let number = request.term(&ledger, number)?;
     let estimated = estimate_result(&problem, report_inputs(&resolved, &problem), &candidate).candidate;
     let interval = match &request.path {
         None => request.number.metric().and_then(|metric| {
@@ -207,8 +205,34 @@ pub fn explained(
         }),
         Some(_) => None,
     };
-    let depth = request.depth.unwrap_or(LEVELS) as usize;
-    let (explanation, leaves) = (ledger.explain(number, depth), ledger.leaves(number));
-    let number = ExplainedNumber { number: explanation, interval };
-    Ok(Ok(Explained { problem, candidate, number, leaves, depth, violations: estimated.violations }))
+    let of = candidate_words(&problem, &candidate);
+    Ok(Ok(request.explained(&ledger, number, (of, interval, estimated.violations))))
+}
+
+impl ExplainRequest {
+    /// The term at the path of the request, or the number itself.
+    pub(super) fn term<'l>(
+        &self,
+        ledger: &'l Ledger,
+        number: Qty<Traced<'l>>,
+    ) -> Result<Qty<Traced<'l>>, Error> {
+        let Some(path) = &self.path else { return Ok(number) };
+        ledger.find(path).ok_or_else(|| {
+            let paths = ledger.paths();
+            let fix = suggest(path, paths.iter().map(String::as_str), "explain without --path");
+            Error::new("path", format!("`{path}`"), format!("one of {}", paths.join(", ")), fix)
+        })
+    }
+
+    /// The number with its tree and its inputs.
+    pub(super) fn explained<'l>(
+        &self,
+        ledger: &'l Ledger,
+        number: Qty<Traced<'l>>,
+        (of, interval, violations): (String, Option<ExplainedInterval>, Vec<String>),
+    ) -> Explained {
+        let depth = self.depth.unwrap_or(LEVELS) as usize;
+        let number_of = ExplainedNumber { number: ledger.explain(number, depth), interval };
+        Explained { of, number: number_of, leaves: ledger.leaves(number), depth, violations }
+    }
 }

@@ -23,6 +23,7 @@ pub mod replicas;
 pub mod sample;
 pub mod shared_hosts;
 pub mod solve;
+pub mod traced;
 pub mod unordered;
 pub mod wide;
 

@@ -1,7 +1,7 @@
 //! The drill-down as text: narrow, each thing told once, formula and numbers and source for each number.
 
 use mantile::quantity::ledger::{Explanation, Ledger};
-use mantile::report::explain::{ExplainedNumber, explained};
+use mantile::report::explain::{ExplainedNumber, candidate_words, explained};
 use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::Candidate;
 use mantile::search::problem::Problem;
@@ -20,7 +20,8 @@ fn told(problem: &Problem, candidate: &Candidate, depth: usize) -> (Explanation,
     let ledger = Ledger::new();
     let number = candidate.evaluate(&&ledger, problem, &mut ()).metrics.tpot;
     let explanation = ledger.explain(number, depth);
-    let text = plain(&explained(candidate, problem, &alone(explanation.clone()), depth, &[]));
+    let text =
+        plain(&explained(&candidate_words(problem, candidate), &alone(explanation.clone()), depth, &[]));
     (explanation, text)
 }
 
@@ -88,7 +89,11 @@ fn what_is_broken_is_told_before_the_number() {
     let candidate = candidate(&problem, &"tp1".parse().unwrap()).unwrap();
     let ledger = Ledger::new();
     let number = candidate.evaluate(&&ledger, &problem, &mut ()).metrics.tpot;
-    let text =
-        explained(&candidate, &problem, &alone(ledger.explain(number, 1)), 1, &["too slow".to_string()]);
+    let text = explained(
+        &candidate_words(&problem, &candidate),
+        &alone(ledger.explain(number, 1)),
+        1,
+        &["too slow".to_string()],
+    );
     assert!(plain(&text).starts_with("INFEASIBLE: too slow\n"), "{text}");
 }

@@ -49,6 +49,17 @@ pub fn answer_placement(
     }
 }
 
+/// The problems of a rig, unsolved.
+///
+/// # Errors
+/// The problem is faulty.
+pub fn rig_problem(catalog: &Catalog, stated: &PlacementScenario) -> Result<ResolvedRig, Error> {
+    stated.check()?;
+    let catalog = &*catalog.overridden_by_name(&stated.scenario())?;
+    let sought = PlacementRequest { catalog, scenario: stated, rig: rig(catalog, stated)? };
+    sought.resolve(&stated.scenario())
+}
+
 /// The rig by name, or made of the given devices and links.
 fn rig(catalog: &Catalog, stated: &PlacementScenario) -> Result<Rig, Error> {
     if stated.device.is_empty() {

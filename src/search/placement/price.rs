@@ -16,8 +16,8 @@ use crate::plan::group::{RankGroup, TierShape};
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::sharding::TokenShare;
 use crate::quantity::datum::Datum;
-use crate::quantity::num::Qty;
-use crate::quantity::read::Plain;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::{Plain, Reading};
 use crate::serving::instance::{Instance, StageKind};
 use crate::serving::iteration::{decode_batch, prefill};
 use crate::serving::residency::{CachedSequences, stage_footprint};
@@ -121,10 +121,10 @@ impl PlacementWork {
 
 /// A prepared member.
 #[derive(Clone)]
-pub(super) struct PreparedMember {
+pub(super) struct PreparedMember<N = f64> {
     pub(super) instance: Instance,
-    pub(super) machine: Machine<Qty<f64>>,
-    pub(super) terms: WorkloadTerms<Qty<f64>>,
+    pub(super) machine: Machine<Qty<N>>,
+    pub(super) terms: WorkloadTerms<Qty<N>>,
 }
 
 /// All prepared members.
@@ -153,16 +153,20 @@ fn pages(bytes: f64) -> u64 {
     (bytes / PAGE).ceil().clamp(0.0, MOST_PAGES) as u64
 }
 
-impl PreparedMember {
-    fn new(problem: &PlacementProblem, offer: &DeviceGroup) -> PreparedMember {
+impl<N: Num> PreparedMember<N> {
+    pub(super) fn read<R: Reading<N = N>>(
+        read: &R,
+        problem: &PlacementProblem,
+        offer: &DeviceGroup,
+    ) -> PreparedMember<N> {
         let shapes = &offer.machine.shapes;
         let layers = problem.graph.layer_block.len() as u32;
         let stated =
             WorkloadInputs { host_link: offer.host_link.clone(), ..WorkloadInputs::of(problem.lengths) };
         PreparedMember {
             instance: Instance::new(&problem.graph, offer.plan, vec![layers], shapes),
-            machine: offer.machine.read(&Plain),
-            terms: stated.read(&Plain),
+            machine: offer.machine.read(read),
+            terms: stated.read(read),
         }
     }
 
@@ -172,30 +176,62 @@ impl PreparedMember {
         StageKind { layers: vec![0; blocks], hosted: vec![], first: false, last: false, times: 1 }
     }
 
-    fn of(&self, kind: StageKind) -> Instance {
-        Instance { kinds: vec![kind], ..self.instance.clone() }
-    }
-
     /// The batch of a step in `phase`.
-    pub(super) fn load(&self, phase: Phase, sequences: u64) -> Batch<Qty<f64>> {
+    pub(super) fn load_in<R: Reading<N = N>>(&self, read: &R, phase: Phase, sequences: u64) -> Batch<Qty<N>> {
         match phase {
-            Phase::Decode => decode_batch(&Plain, &self.instance, &self.terms, Qty::from(sequences as f64)),
+            Phase::Decode => decode_batch(read, &self.instance, &self.terms, Qty::from(sequences as f64)),
             Phase::Prefill => {
                 let new = self.terms.isl - self.terms.prefix;
-                batch(&Plain, &self.instance, phase, Qty::from(1.0), new, self.terms.prefix)
+                batch(read, &self.instance, phase, Qty::from(1.0), new, self.terms.prefix)
             }
         }
+    }
+
+    /// A step of a stage in `phase`.
+    pub(super) fn step_in<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        phase: Phase,
+        kind: StageKind,
+        sequences: u64,
+    ) -> StepTime<Qty<N>> {
+        let instance = Instance { kinds: vec![kind], ..self.instance.clone() };
+        match phase {
+            Phase::Prefill => prefill(read, &instance, &self.machine, &self.terms, &mut ()),
+            Phase::Decode => {
+                let load = self.load_in(read, phase, sequences);
+                step(read, &instance, phase, &load, &self.machine, &mut ())
+            }
+        }
+    }
+
+    /// Time of the residual stream over a hop that this member drives.
+    pub(super) fn handover<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        hop: &Hop,
+        phase: Phase,
+        load: &Batch<Qty<N>>,
+    ) -> Qty<N> {
+        let pair = [TierShape { devices: 2, topology: Topology::Switch, in_switch_reduction: false }];
+        let group = RankGroup { size: 2, inner: 2, inner_tier: 0, outer_tier: 0 };
+        let width = self.instance.sharded(phase).hidden;
+        let send =
+            Collective::new(CollectiveOp::SendRecv, group, width, Tokens::Rank(TokenShare::Own), &pair);
+        let link = hop.link.map(|datum| read.datum(datum));
+        let over = Machine { links: vec![link], shapes: pair.to_vec(), ..self.machine.clone() };
+        crate::cost::collective::cost(read, &send, load, &over).time
+    }
+}
+
+impl PreparedMember {
+    /// The batch of a step in `phase`.
+    pub(super) fn load(&self, phase: Phase, sequences: u64) -> Batch<Qty<f64>> {
+        self.load_in(&Plain, phase, sequences)
     }
 
     pub(super) fn step(&self, phase: Phase, kind: StageKind, sequences: u64) -> StepTime<Qty<f64>> {
-        let instance = self.of(kind);
-        match phase {
-            Phase::Prefill => prefill(&Plain, &instance, &self.machine, &self.terms, &mut ()),
-            Phase::Decode => {
-                let load = self.load(phase, sequences);
-                step(&Plain, &instance, phase, &load, &self.machine, &mut ())
-            }
-        }
+        self.step_in(&Plain, phase, kind, sequences)
     }
 
     /// Seconds of a stage in `phase`, host overhead included.
@@ -226,7 +262,8 @@ impl PreparedMember {
 impl<'a> MemberPrices<'a> {
     /// Prepares every member.
     pub fn new(problem: &'a PlacementProblem) -> MemberPrices<'a> {
-        let stands = problem.members.iter().map(|offer| PreparedMember::new(problem, offer)).collect();
+        let stands =
+            problem.members.iter().map(|offer| PreparedMember::read(&Plain, problem, offer)).collect();
         MemberPrices { problem, prepared: stands }
     }
 
@@ -316,7 +353,7 @@ impl<'a> MemberPrices<'a> {
             let used = phases.iter().filter(|(times, _)| *times > 0.0);
             let seconds = used.map(|&(times, phase)| {
                 let load = self.prepared[at].load(phase, sequences);
-                times * self.handover(hop, phase, &load)
+                times * self.prepared[at].handover(&Plain, hop, phase, &load).value()
             });
             (hop.from, hop.to, seconds.sum())
         };
@@ -326,19 +363,6 @@ impl<'a> MemberPrices<'a> {
     /// The member whose runtime drives a hop: the sender, or the receiver from a hub.
     pub(super) fn sender(&self, hop: &Hop) -> usize {
         if hop.from < self.prepared.len() { hop.from } else { hop.to }
-    }
-
-    /// Seconds of the residual stream over one hop.
-    fn handover(&self, hop: &Hop, phase: Phase, load: &Batch<Qty<f64>>) -> f64 {
-        let stand = &self.prepared[self.sender(hop)];
-        let pair = [TierShape { devices: 2, topology: Topology::Switch, in_switch_reduction: false }];
-        let group = RankGroup { size: 2, inner: 2, inner_tier: 0, outer_tier: 0 };
-        let width = stand.instance.sharded(phase).hidden;
-        let send =
-            Collective::new(CollectiveOp::SendRecv, group, width, Tokens::Rank(TokenShare::Own), &pair);
-        let link = hop.link.map(|datum| Qty(datum.value));
-        let over = Machine { links: vec![link], shapes: pair.to_vec(), ..stand.machine.clone() };
-        crate::cost::collective::cost(&Plain, &send, load, &over).time.value()
     }
 }
 

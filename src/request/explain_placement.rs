@@ -1,0 +1,102 @@
+//! `explain` of a placement: its times, traced through the stages and links of a saved answer of `place`.
+
+use serde_json::Value;
+
+use super::bundle::{is_bundle, read_bundle};
+use super::explain::{ExplainRequest, Explained, Number};
+use super::place::solve::rig_problem;
+use crate::quantity::ledger::Ledger;
+use crate::report::place::{PlacementReport, PlacementResult};
+use crate::search::placement::chain::Stage;
+use crate::search::placement::price::PlacementProblem;
+use crate::search::placement::traced::placement_times;
+use crate::spec::error::Error;
+use crate::spec::placing::{PlacementScenario, PlacingGoal};
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+
+/// The answer of `place` that a text is, alone or in a bundle; none if it is something else.
+///
+/// # Errors
+/// The bundle is faulty.
+pub fn saved_placement(text: &str) -> Result<Option<Value>, Error> {
+    let Ok(saved) = serde_json::from_str::<Value>(text) else { return Ok(None) };
+    let answer = if is_bundle(&saved) { read_bundle(&saved)?.answer } else { saved };
+    Ok(answer.get("placement").is_some().then_some(answer))
+}
+
+fn fault(found: impl Into<String>, expected: &str, fix: &str) -> Error {
+    Error::new("placement", found.into(), expected, fix)
+}
+
+/// The explained time of a saved placement, or the reason why there is none.
+///
+/// # Errors
+/// The answer is not one of `place`, its problem no longer resolves, or the number is no time of a placement.
+pub(super) fn explained_placement(
+    catalog: &Catalog,
+    saved: &Value,
+    request: &ExplainRequest,
+) -> Result<Result<Explained, String>, Error> {
+    let saved: PlacementResult = from_json(&saved.to_string(), "a placement")?;
+    let Some(placed) = &saved.placement else {
+        return Ok(Err(
+            "no feasible placement, so no number to explain; `place` reports the reasons".to_owned()
+        ));
+    };
+    if let Some(stage) = placed.stages.iter().find(|stage| stage.offloaded_bytes > 0.0) {
+        let fix = "explain a placement that fits in device memory";
+        let found = format!("{}, part of which is in host memory", stage.member);
+        return Err(fault(
+            found,
+            "stages in device memory: pages elsewhere have a price, not a formula",
+            fix,
+        ));
+    }
+    let again = "save the answer again with `mantile-opt place ... --format json --out answer.json`";
+    let scenario = saved.scenario.clone().ok_or_else(|| fault("no scenario", "the problem", again))?;
+    // The longest context and the largest model are in the resolved problem.
+    let scenario = PlacementScenario {
+        model: Some(saved.question.model.clone()),
+        isl: Some(saved.question.isl),
+        osl: Some(saved.question.osl),
+        concurrency: Some(saved.question.concurrency),
+        objective: PlacingGoal::Latency,
+        ..scenario
+    };
+    let rigged = rig_problem(catalog, &scenario)?;
+    let found = rigged.problems.iter().find_map(|problem| Some((problem, stages(problem, placed)?)));
+    let (problem, stages) =
+        found.ok_or_else(|| fault("stages of other devices", "those of the rig", again))?;
+    let ledger = Ledger::new();
+    let times = placement_times(&&ledger, problem, &stages, placed.requests_each);
+    let number = match request.number {
+        Number::Tpot => times.token,
+        Number::Ttft => times.prefill,
+        Number::E2e => times.request,
+        _ => {
+            let fix = "explain --number tpot, ttft or e2e";
+            return Err(Error::new("number", "no time of a placement", "tpot, ttft or e2e", fix));
+        }
+    };
+    let number = request.term(&ledger, number)?;
+    let held: Vec<String> = placed
+        .stages
+        .iter()
+        .map(|stage| format!("{} layers {}-{}", stage.member, stage.first_layer, stage.last_layer))
+        .collect();
+    let of = format!("{} on {}: {}", saved.question.model, saved.question.rig, held.join(", "));
+    Ok(Ok(request.explained(&ledger, number, (of, None, vec![]))))
+}
+
+/// The stages of a saved placement in a problem; none where its members are others.
+fn stages(problem: &PlacementProblem, placed: &PlacementReport) -> Option<Vec<Stage>> {
+    let each = placed.stages.iter().map(|stage| {
+        let same = |member: &crate::search::placement::price::DeviceGroup| {
+            member.name == stage.member && member.devices == stage.devices
+        };
+        let member = problem.members.iter().position(same)?;
+        Some(Stage { member, from: stage.first_layer, to: stage.last_layer + 1 })
+    });
+    each.collect()
+}
