@@ -7,7 +7,7 @@ use super::{CliError, ExitStatus};
 use crate::report::explain::{explained as text, leaves};
 use crate::request::UNCONTROLLED;
 use crate::request::explain::{ExplainReport, ExplainRequest, Explained, Number, explained};
-use crate::request::explain_placement::saved_placement;
+use crate::request::explained_placement::saved_placement;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{DEPTH, whole};

@@ -5,15 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
 use super::build_candidate::candidate;
-use super::estimate::{EstimateRequest, estimate, with_plan};
+use super::estimate::{EstimateRequest, estimate};
+use super::given_plan::with_plan;
 use super::inputs::report_inputs;
 use super::optimize::{OptimizeRequest, at, optimize};
-use crate::report::answer::estimate_deployment;
-use crate::report::audit::{AuditReport, AuditSection, AuditedOverride, OverrideEffect, audit as audited};
-use crate::report::result::ReportedDeployment;
+use super::overrides::override_effects;
+use crate::report::audit::{AuditReport, AuditSection, audit as audited};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
-use crate::spec::objective::METRICS;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
@@ -64,34 +63,4 @@ fn planned(catalog: &Catalog, scenario: &Scenario, control: &RequestControl) -> 
         Error::new("audit", "no deployment that meets the limits", "a feasible problem", fix)
     })?;
     Ok(at(scenario, &best))
-}
-
-/// Each override of a scenario with a deployment, and the metrics that it changes at that deployment.
-pub fn override_effects(
-    catalog: &Catalog,
-    scenario: &Scenario,
-    with: &ReportedDeployment,
-) -> Vec<AuditedOverride> {
-    let overrides = scenario.set.iter().flatten();
-    let effects = |one: &String| {
-        let plain = without(catalog, scenario, one);
-        let each = METRICS.iter().filter_map(|entry| {
-            let now = with.figure(entry.metric)?;
-            let before = plain.as_ref().and_then(|plain| plain.figure(entry.metric));
-            let column = entry.column.to_owned();
-            (before != Some(now)).then_some(OverrideEffect { column, with: now, without: before })
-        });
-        each.collect()
-    };
-    overrides.map(|one| AuditedOverride { set: one.clone(), effects: effects(one) }).collect()
-}
-
-/// The deployment of a scenario, without one of its overrides; none if it does not resolve then.
-fn without(catalog: &Catalog, scenario: &Scenario, one: &str) -> Option<ReportedDeployment> {
-    let others: Vec<String> = scenario.set.iter().flatten().filter(|other| *other != one).cloned().collect();
-    let plain = Scenario { set: (!others.is_empty()).then_some(others), ..scenario.clone() };
-    let (resolved, plan) = with_plan(catalog, &plain).ok()?;
-    let problem = resolved.problem().ok()?;
-    let candidate = candidate(&problem, &plan).ok()?;
-    Some(estimate_deployment(&problem, &candidate))
 }

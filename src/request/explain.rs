@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::RequestControl;
 use super::build_candidate::candidate;
-use super::estimate::with_plan;
-use super::explain_placement::explained_placement;
+use super::explained_placement::{ExplainedPlacement, explained_placement};
+use super::given_plan::with_plan;
 use super::inputs::report_inputs;
 use crate::quantity::ledger::{Leaf, Ledger, Traced};
 use crate::quantity::num::Qty;
@@ -175,7 +175,10 @@ pub fn explained(
 ) -> Result<Result<Explained, String>, Error> {
     request.depth.map_or(Ok(()), |depth| DEPTH.check_whole("depth", depth))?;
     if let Some(saved) = &request.placement {
-        return explained_placement(catalog, saved, request);
+        return Ok(match explained_placement(catalog, saved)? {
+            Ok(placement) => Ok(request.explained_time(&placement)?),
+            Err(reason) => Err(reason),
+        });
     }
     let (resolved, plan) = with_plan(catalog, &request.scenario)?;
     let problem = resolved.problem()?;
@@ -210,12 +213,25 @@ pub fn explained(
 }
 
 impl ExplainRequest {
+    /// A time of a placement.
+    fn explained_time(&self, placement: &ExplainedPlacement) -> Result<Explained, Error> {
+        let ledger = Ledger::new();
+        let times = placement.times(&&ledger);
+        let number = match self.number {
+            Number::Tpot => times.token,
+            Number::Ttft => times.prefill,
+            Number::E2e => times.request,
+            _ => {
+                let fix = "explain --number tpot, ttft or e2e";
+                return Err(Error::new("number", "no time of a placement", "tpot, ttft or e2e", fix));
+            }
+        };
+        let number = self.term(&ledger, number)?;
+        Ok(self.explained(&ledger, number, (placement.words.clone(), None, vec![])))
+    }
+
     /// The term at the path of the request, or the number itself.
-    pub(super) fn term<'l>(
-        &self,
-        ledger: &'l Ledger,
-        number: Qty<Traced<'l>>,
-    ) -> Result<Qty<Traced<'l>>, Error> {
+    fn term<'l>(&self, ledger: &'l Ledger, number: Qty<Traced<'l>>) -> Result<Qty<Traced<'l>>, Error> {
         let Some(path) = &self.path else { return Ok(number) };
         ledger.find(path).ok_or_else(|| {
             let paths = ledger.paths();
@@ -225,7 +241,7 @@ impl ExplainRequest {
     }
 
     /// The number with its tree and its inputs.
-    pub(super) fn explained<'l>(
+    fn explained<'l>(
         &self,
         ledger: &'l Ledger,
         number: Qty<Traced<'l>>,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::RequestControl;
 use super::build_candidate::candidate;
-use super::estimate::with_plan;
+use super::given_plan::with_plan;
 use crate::graph::inspect::Inspection;
 use crate::graph::model::ModelGraph;
 use crate::report::inspect::Inspected;

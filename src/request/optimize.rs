@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
-use super::audit::override_effects;
 use super::inputs::{lower_format, report_inputs, why};
 use super::launch::launch;
+use super::overrides::override_effects;
 use super::remedy::InfeasibleProblem;
 use crate::report::answer::{optimize_result, report_deployment};
 use crate::report::audit::AuditSection;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
 use super::build_candidate::candidate;
-use super::estimate::with_plan;
+use super::given_plan::with_plan;
 use crate::cost::machine::Machine;
 use crate::graph::tensor::Role;
 use crate::plan::enumerate::enumerate;

@@ -1,7 +1,7 @@
 //! The timeline of a deployment: that of `estimate`, or a row of an answer.
 
 use super::build_candidate::candidate;
-use super::estimate::with_plan;
+use super::given_plan::with_plan;
 use crate::report::timeline::{Timeline, timeline};
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;

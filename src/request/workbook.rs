@@ -1,9 +1,9 @@
 //! A deployment as a workbook: live formulas down to inputs that can be changed.
 
-use super::audit::override_effects;
 use super::build_candidate::candidate;
-use super::estimate::with_plan;
+use super::given_plan::with_plan;
 use super::inputs::report_inputs;
+use super::overrides::override_effects;
 use crate::report::answer::{estimate_deployment, forbidden};
 use crate::report::workbook::workbook as written;
 use crate::spec::deployment::Deployment;

@@ -119,7 +119,7 @@ impl Catalog {
         if numbers.is_empty() && !own.current.exists() {
             let entries = self.entries(kind);
             let known = entries.values().filter(|entry| entry.user).map(|entry| entry.id.as_str());
-            let fix = suggest(id, known, "mantile-opt catalog save FILE");
+            let fix = suggest(id, known, "mantile-opt catalog KIND");
             let expected = format!("{} of your own", kind.article());
             return Err(Error::new("NAME", format!("`{id}`"), expected, fix));
         }

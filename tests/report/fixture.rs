@@ -17,6 +17,8 @@ use mantile::report::result::{
 };
 use mantile::report::shard::{Shard, ShardDimension};
 use mantile::report::space::Space;
+use mantile::report::svg::deployment::optimize_picture;
+use mantile::report::svg::palette::SvgTheme;
 use mantile::report::text;
 use mantile::search::candidate::PoolRole;
 use mantile::search::outcome::{Census, RejectionCount, Status};
@@ -304,6 +306,11 @@ fn an_answer_is_laid_out_as_it_was() {
     let text = plain(&text::table(&answer()));
     reads_well(&text, 100);
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn an_answer_is_drawn_as_it_was() {
+    insta::assert_snapshot!(optimize_picture(&answer()).svg(SvgTheme::Adaptive));
 }
 
 #[test]

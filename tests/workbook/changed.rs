@@ -8,7 +8,7 @@ use mantile::quantity::datum::Datum;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::{Plain, Reading};
 use mantile::request::build_candidate::candidate;
-use mantile::request::estimate::with_plan;
+use mantile::request::given_plan::with_plan;
 use mantile::spec::deployment::Deployment;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;

@@ -6,7 +6,7 @@ use crate::report::comparison::ComparedProblem;
 use crate::report::sweep::{PointOutcome, PointStatus};
 use crate::request::RequestControl;
 use crate::request::build_candidate::candidate;
-use crate::request::estimate::with_plan_of;
+use crate::request::given_plan::with_plan_of;
 use crate::request::optimize::{OptimizeRequest, optimize};
 use crate::search::outcome::{Outcome, Status};
 use crate::search::run::{Control, run};

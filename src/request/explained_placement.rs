@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::bundle::{is_bundle, read_bundle};
-use super::explain::{ExplainRequest, Explained, Number};
 use super::place::solve::rig_problem;
-use crate::quantity::ledger::Ledger;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Reading;
 use crate::report::place::{PlacementReport, PlacementResult};
 use crate::search::placement::chain::Stage;
 use crate::search::placement::price::PlacementProblem;
-use crate::search::placement::traced::placement_times;
+use crate::search::placement::traced::{PlacementTimes, placement_times};
 use crate::spec::error::Error;
 use crate::spec::placing::{PlacementScenario, PlacingGoal};
 use crate::spec::text::from_json;
@@ -29,15 +29,30 @@ fn fault(found: impl Into<String>, expected: &str, fix: &str) -> Error {
     Error::new("placement", found.into(), expected, fix)
 }
 
-/// The explained time of a saved placement, or the reason why there is none.
+/// A placement whose times can be traced.
+pub(super) struct ExplainedPlacement {
+    problem: PlacementProblem,
+    stages: Vec<Stage>,
+    requests_each: u64,
+    /// The placement in words.
+    pub(super) words: String,
+}
+
+impl ExplainedPlacement {
+    /// Its times in a reading.
+    pub(super) fn times<R: Reading>(&self, read: &R) -> PlacementTimes<Qty<R::N>> {
+        placement_times(read, &self.problem, &self.stages, self.requests_each)
+    }
+}
+
+/// The placement of a saved answer, or the reason why there is none.
 ///
 /// # Errors
-/// The answer is not one of `place`, its problem no longer resolves, or the number is no time of a placement.
+/// The answer is not one of `place`, its problem no longer resolves, or part of the placement is in host memory.
 pub(super) fn explained_placement(
     catalog: &Catalog,
     saved: &Value,
-    request: &ExplainRequest,
-) -> Result<Result<Explained, String>, Error> {
+) -> Result<Result<ExplainedPlacement, String>, Error> {
     let saved: PlacementResult = from_json(&saved.to_string(), "a placement")?;
     let Some(placed) = &saved.placement else {
         return Ok(Err(
@@ -65,28 +80,19 @@ pub(super) fn explained_placement(
         ..scenario
     };
     let rigged = rig_problem(catalog, &scenario)?;
-    let found = rigged.problems.iter().find_map(|problem| Some((problem, stages(problem, placed)?)));
+    let found = rigged.problems.into_iter().find_map(|problem| {
+        let stages = stages(&problem, placed)?;
+        Some((problem, stages))
+    });
     let (problem, stages) =
         found.ok_or_else(|| fault("stages of other devices", "those of the rig", again))?;
-    let ledger = Ledger::new();
-    let times = placement_times(&&ledger, problem, &stages, placed.requests_each);
-    let number = match request.number {
-        Number::Tpot => times.token,
-        Number::Ttft => times.prefill,
-        Number::E2e => times.request,
-        _ => {
-            let fix = "explain --number tpot, ttft or e2e";
-            return Err(Error::new("number", "no time of a placement", "tpot, ttft or e2e", fix));
-        }
-    };
-    let number = request.term(&ledger, number)?;
     let held: Vec<String> = placed
         .stages
         .iter()
         .map(|stage| format!("{} layers {}-{}", stage.member, stage.first_layer, stage.last_layer))
         .collect();
-    let of = format!("{} on {}: {}", saved.question.model, saved.question.rig, held.join(", "));
-    Ok(Ok(request.explained(&ledger, number, (of, None, vec![]))))
+    let words = format!("{} on {}: {}", saved.question.model, saved.question.rig, held.join(", "));
+    Ok(Ok(ExplainedPlacement { problem, stages, requests_each: placed.requests_each, words }))
 }
 
 /// The stages of a saved placement in a problem; none where its members are others.

@@ -1,0 +1,56 @@
+//! A scenario with its given plan: the problem, and the plan read from the deployment.
+
+use crate::spec::error::Error;
+use crate::spec::notation::PlanText;
+use crate::spec::precision::FormatOption;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::resolved_scenario::ResolvedScenario;
+
+/// The problem and its given plan; an empty plan is one replica on one device. Formats of the plan are added to those
+/// of the problem.
+///
+/// # Errors
+/// The problem or the plan is faulty.
+pub fn with_plan(catalog: &Catalog, scenario: &Scenario) -> Result<(ResolvedScenario, PlanText), Error> {
+    with_plan_of(scenario, |scenario| ResolvedScenario::resolve(catalog, scenario))
+}
+
+/// The same with another way to resolve a scenario, whose deployment it may ignore.
+///
+/// # Errors
+/// The problem or the plan is faulty.
+pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
+    scenario: &Scenario,
+    resolve: impl Fn(&Scenario) -> Result<R, Error>,
+) -> Result<(R, PlanText), Error> {
+    let found = resolve(scenario)?;
+    let resolved = found.as_ref();
+    let plan = scenario.deployment.clone().unwrap_or_default().text()?;
+    let of = |id: &Option<String>, known: &[FormatOption]| {
+        id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
+    };
+    if of(&plan.weights, &resolved.weight_formats) && of(&plan.kv, &resolved.kv_formats) {
+        return Ok((found, plan));
+    }
+    let named = |key: &str, stated: &Option<String>, named: &Option<String>| match (stated, named) {
+        (Some(stated), Some(named)) if stated != named && stated != "any" => {
+            let found = format!("`{named}` in the plan, `{stated}` as a flag");
+            Err(Error::new(key, found, "one of them", format!("omit --{key}")))
+        }
+        _ => Ok(named.clone().or(stated.clone())),
+    };
+    let scenario = Scenario {
+        weight_format: named("weight-format", &scenario.weight_format, &plan.weights)?,
+        kv_format: named("kv-format", &scenario.kv_format, &plan.kv)?,
+        ..scenario.clone()
+    };
+    let found = resolve(&scenario)?;
+    let resolved = found.as_ref();
+    // A format may have several names.
+    let id = |named: &Option<String>, known: &[FormatOption]| {
+        named.as_ref().and(known.first()).map(|choice| choice.format.id.clone())
+    };
+    let (weights, kv) = (id(&plan.weights, &resolved.weight_formats), id(&plan.kv, &resolved.kv_formats));
+    Ok((found, PlanText { weights, kv, ..plan }))
+}
