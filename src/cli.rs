@@ -28,6 +28,8 @@ pub mod problem;
 pub mod progress;
 pub mod recommend;
 pub mod reference;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod static_batch;
 mod stdin;
 pub mod summary;
@@ -46,6 +48,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::report::pretty::pretty;
 use crate::request::bundle::bundle;
 use crate::request::permalink::link_of;
 use crate::spec::error::Error;
@@ -158,6 +161,9 @@ pub enum Command {
     Validate(validate::Validate),
     /// Refit a runtime's calibration constants to measurements
     Calibrate(calibrate::Calibrate),
+    /// Serve every request over HTTP
+    #[cfg(feature = "serve")]
+    Serve(serve::Serve),
     /// List the catalogue: models, devices, systems, formats …
     Catalog(catalog::ListCatalog),
     /// Detect this machine: GPUs, processor, memory bandwidth, and write it to a file for --hardware
@@ -270,7 +276,7 @@ fn unwritten(error: &std::io::Error) -> ExitCode {
 /// Ends a command that failed, with its error as JSON.
 fn failed_in_json(error: &Error) -> ExitCode {
     // A failed write to standard error cannot be reported anywhere.
-    let _ = write!(std::io::stderr(), "{}", output::json(&serde_json::json!({"error": error})));
+    let _ = write!(std::io::stderr(), "{}", pretty(&serde_json::json!({"error": error})));
     ExitCode::from(BAD_INPUT)
 }
 
@@ -326,7 +332,7 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
     if let Some(path) = &cli.bundle {
         let (name, question) = cli.request(catalog)?;
         let bundle = with_progress(|control| bundle(catalog, name, &question, control))?;
-        file::write(path, &output::json(&bundle))?;
+        file::write(path, &pretty(&bundle))?;
     }
     match cli.command {
         None => {
@@ -339,6 +345,8 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
         Some(Command::Optimize(command)) => command.run(catalog),
         Some(Command::Estimate(command)) => command.run(catalog),
         Some(Command::Static(command)) => command.run(catalog),
+        #[cfg(feature = "serve")]
+        Some(Command::Serve(command)) => command.run(catalog),
         Some(Command::Deploy(command)) => command.run(catalog),
         Some(Command::Place(command)) => command.run(catalog),
         Some(Command::Explain(command)) => command.run(catalog),

@@ -68,6 +68,8 @@ pub mod calibrate;
 pub mod cli;
 pub mod cost;
 pub mod graph;
+#[cfg(feature = "serve")]
+pub mod http;
 pub mod launch;
 pub mod plan;
 pub mod prelude;

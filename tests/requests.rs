@@ -4,10 +4,10 @@ use std::process::Command as Process;
 
 use clap::Parser;
 use mantile::cli::Cli;
-use mantile::cli::output::json;
 use mantile::report::comparison::ComparisonReport;
 use mantile::report::fleet::FleetResult;
 use mantile::report::place::PlacementResult;
+use mantile::report::pretty::pretty as json;
 use mantile::report::result::{EstimateResult, OptimizeResult};
 use mantile::report::sweep::SweepReport;
 use mantile::request::explain::ExplainReport;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A command line of every question.
-const LINES: [&[&str]; 21] = [
+pub const LINES: [&[&str]; 21] = [
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],

@@ -28,6 +28,7 @@ mod gguf;
 mod hardware;
 mod home;
 mod hostile;
+mod http;
 mod images;
 mod launch;
 mod limits;

@@ -42,6 +42,11 @@ impl Cli {
             Some(Command::Glossary(_)) => ("glossary", json!({})),
             Some(Command::Sweep(command)) => ("sweep", value(&command.request()?)),
             Some(Command::Compare(command)) => ("compare", value(&command.request()?)),
+            #[cfg(feature = "serve")]
+            Some(Command::Serve(_)) => {
+                let fix = "omit --bundle";
+                return Err(Error::new("bundle", "a server", "a request", fix));
+            }
             Some(Command::Config(_) | Command::Completions(_) | Command::Man | Command::Merge(_)) => {
                 let fix = "omit --bundle, or use a command that answers a question";
                 return Err(Error::new("bundle", "a command without an answer", "a request", fix));

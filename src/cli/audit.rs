@@ -2,12 +2,13 @@
 
 use super::deadline::with_deadline;
 use super::estimate::SavedPlan;
-use super::output::{OutputArgs, OutputFormat, json};
+use super::output::{OutputArgs, OutputFormat};
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::audit::csv;
+use crate::report::pretty::pretty;
 use crate::report::svg::tornado::audit_picture;
 use crate::report::text::audit::{FEW, audit as text, markdown};
 use crate::request::audit::{AuditRequest, audit};
@@ -68,7 +69,7 @@ impl Audit {
         self.output.found(&match self.output.format() {
             OutputFormat::Table if self.markdown => markdown(&report),
             OutputFormat::Table => text(&report, most, width()),
-            OutputFormat::Json => json(&report),
+            OutputFormat::Json => pretty(&report),
             OutputFormat::Csv => csv(&report),
         })
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::validate::tables;
 use super::{CliError, ExitStatus};
 use crate::report::left_out::{HEADER, cells};
+use crate::report::pretty::pretty;
 use crate::report::table::table as lines;
 use crate::request::UNCONTROLLED;
 use crate::request::calibrate::{
@@ -91,7 +92,7 @@ impl Calibrate {
         self.profiles(&fit.profiles, self.whole)?;
         Ok(match self.format {
             OutputFormat::Table => report(fit),
-            OutputFormat::Json => json(fit),
+            OutputFormat::Json => pretty(fit),
             OutputFormat::Csv => csv(&HEADER, fit.errors.iter().map(cells))?,
         })
     }
@@ -106,7 +107,7 @@ impl Calibrate {
                 "Memory except the KV cache, measured / predicted\n\n{}",
                 lines(&memory_ratios::HEADER, &cells)
             ),
-            OutputFormat::Json => json(fit),
+            OutputFormat::Json => pretty(fit),
             OutputFormat::Csv => csv(&memory_ratios::HEADER, cells)?,
         })
     }

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::deadline::with_deadline;
-use super::output::{OutputArgs, OutputFormat, json};
+use super::output::{OutputArgs, OutputFormat};
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
 use crate::report::svg::compare::comparison_picture;
 use crate::request::compare::{CompareRequest, ComparedEntry, compare};
 use crate::request::estimate::is_saved_result;
@@ -61,7 +62,7 @@ impl Compare {
         self.plot.write(|| comparison_picture(&report))?;
         self.output.write(&match self.output.format() {
             OutputFormat::Table => report.table(width()),
-            OutputFormat::Json => json(&report),
+            OutputFormat::Json => pretty(&report),
             OutputFormat::Csv => report.csv(),
         })?;
         let runs = report.rows.iter().any(|row| row.metrics.is_some());

@@ -1,8 +1,9 @@
 //! `config`: the defaults of a problem without flags, and the source of each.
 
 use super::defaults::{UserDefault, UserDefaults};
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
 use crate::report::table::table;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -59,7 +60,7 @@ impl Config {
             }
             OutputFormat::Json => {
                 let value = |one: &UserDefault| serde_json::json!({"key": one.key, "value": one.value, "source": one.source});
-                json(&serde_json::json!({"file": file, "defaults": all.iter().map(value).collect::<Vec<_>>()}))
+                pretty(&serde_json::json!({"file": file, "defaults": all.iter().map(value).collect::<Vec<_>>()}))
             }
             OutputFormat::Csv => csv(&HEADER, rows)?,
         })

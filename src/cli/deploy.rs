@@ -3,10 +3,11 @@
 use super::deadline::with_deadline;
 use super::emit::EmitArgs;
 use super::estimate::SavedPlan;
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::launch::LaunchReport;
+use crate::report::pretty::pretty;
 use crate::report::text::launch::table;
 use crate::request::deploy::{DeployRequest, deploy};
 use crate::spec::deployment::Deployment;
@@ -80,7 +81,7 @@ impl Deploy {
         }
         match self.output.format() {
             OutputFormat::Table => Ok(table(launch)),
-            OutputFormat::Json => Ok(json(launch)),
+            OutputFormat::Json => Ok(pretty(launch)),
             OutputFormat::Csv => csv(
                 &["worker", "replicas", "devices", "hosts", "command"],
                 launch.workers.iter().map(|worker| {

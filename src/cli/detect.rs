@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::machine::{DetectedDevices, MachineFile};
+use crate::report::pretty::pretty;
 use crate::report::text::machine::machine;
 use crate::request::UNCONTROLLED;
 use crate::request::detect::{DetectRequest, detect};
@@ -72,7 +73,7 @@ impl DetectArgs {
         let output = OutputArgs { format: self.format.into(), json: self.json, ..OutputArgs::default() };
         output.found(&match output.format() {
             OutputFormat::Table => machine(&report, written.as_deref(), width()),
-            OutputFormat::Json => json(&report),
+            OutputFormat::Json => pretty(&report),
             OutputFormat::Csv => {
                 let header =
                     ["count", "device", "catalogue", "memory_bytes", "used_bytes", "slot", "power_limit_w"];
@@ -107,6 +108,6 @@ fn write(path: &std::path::Path, found: &MachineFile) -> Result<String, Error> {
     if let (Some(id), Some(known)) = (id.filter(|_| path.as_os_str() != "-"), content.get_mut("id")) {
         *known = id.into();
     }
-    file::write(path, &json(&content))?;
+    file::write(path, &pretty(&content))?;
     Ok(file::shown(path))
 }

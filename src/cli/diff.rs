@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::deadline::with_progress;
-use super::output::{OutputArgs, OutputFormat, json};
+use super::output::{OutputArgs, OutputFormat};
 use super::terminal::width;
 use super::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
 use crate::report::text::answer_diff::table;
 use crate::request::diff::{DiffRequest, diff};
 use crate::spec::error::Error;
@@ -51,7 +52,7 @@ impl DiffArgs {
         let report = with_progress(|control| diff(catalog, &request, control))?;
         self.output.found(&match self.output.format() {
             OutputFormat::Table => table(&report, width()),
-            OutputFormat::Json => json(&report),
+            OutputFormat::Json => pretty(&report),
             OutputFormat::Csv => report.csv(),
         })
     }

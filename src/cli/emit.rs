@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::CliError;
-use super::output::json;
 use crate::report::launch::LaunchReport;
+use crate::report::pretty::pretty;
 use crate::spec::error::Error;
 use crate::store::file;
 
@@ -64,7 +64,7 @@ impl EmitArgs {
         }
         let paths = files.into_iter().map(|(path, _)| path).collect();
         let manifest = Manifest { written_by: env!("CARGO_PKG_VERSION").to_owned(), files: paths };
-        Ok(file::write(&folder.join(MANIFEST), &json(&manifest))?)
+        Ok(file::write(&folder.join(MANIFEST), &pretty(&manifest))?)
     }
 }
 

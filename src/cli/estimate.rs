@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
-use super::output::{OutputArgs, OutputFormat, json};
+use super::output::{OutputArgs, OutputFormat};
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
@@ -12,6 +12,7 @@ use super::trace::TraceArgs;
 use super::{CliError, ExitStatus, stdin, workbook};
 use crate::launch::settings_file::NamedFiles;
 use crate::report::operator_rows::operator_rows;
+use crate::report::pretty::pretty;
 use crate::report::rows::csv;
 use crate::report::svg::deployment::estimate_picture;
 use crate::report::text::{estimate as table, screen};
@@ -111,7 +112,7 @@ impl Estimate {
         let text = match self.output.format() {
             OutputFormat::Table if self.detail => table(&report),
             OutputFormat::Table => screen::estimate(&report, scenario, width()),
-            OutputFormat::Json => json(&report),
+            OutputFormat::Json => pretty(&report),
             OutputFormat::Csv => match report.detail.as_ref().filter(|_| self.detail) {
                 Some(detail) => operator_rows(detail),
                 None => csv(std::slice::from_ref(&report.candidate), &report.question),

@@ -1,10 +1,11 @@
 //! `explain`: one number, down to its source data.
 
 use super::estimate::SavedPlan;
-use super::output::{OutputArgs, OutputFormat, json};
+use super::output::{OutputArgs, OutputFormat};
 use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::explain::{explained as text, leaves};
+use crate::report::pretty::pretty;
 use crate::request::UNCONTROLLED;
 use crate::request::explain::{ExplainReport, ExplainRequest, Explained, Number, explained};
 use crate::request::explained_placement::saved_placement;
@@ -60,7 +61,7 @@ impl Explain {
             Ok(found) => found,
             Err(infeasible) => {
                 let text = match self.output.format() {
-                    OutputFormat::Json => json(&ExplainReport::Infeasible { infeasible }),
+                    OutputFormat::Json => pretty(&ExplainReport::Infeasible { infeasible }),
                     OutputFormat::Table | OutputFormat::Csv => format!("{infeasible}\n"),
                 };
                 self.output.write(&text)?;
@@ -70,7 +71,7 @@ impl Explain {
         let Explained { of, number, depth, violations, .. } = &found;
         self.output.found(&match self.output.format() {
             OutputFormat::Table => text(of, number, *depth, violations),
-            OutputFormat::Json => json(number),
+            OutputFormat::Json => pretty(number),
             OutputFormat::Csv => leaves(&found.leaves),
         })
     }

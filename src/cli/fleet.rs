@@ -6,11 +6,12 @@ use super::deadline::with_progress;
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::plot::PlotArgs;
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::fleet::FleetResult;
+use crate::report::pretty::pretty;
 use crate::report::svg::fleet::fleet_picture;
 use crate::report::text::fleet::table;
 use crate::report::text::screen;
@@ -150,7 +151,7 @@ impl FleetArgs {
         let text = match self.output.format() {
             OutputFormat::Table if self.detail => table(&report),
             OutputFormat::Table => screen::fleet(&report, &typed(), width()),
-            OutputFormat::Json => json(&report),
+            OutputFormat::Json => pretty(&report),
             OutputFormat::Csv => rows(&report)?,
         };
         self.output.write(&text)?;

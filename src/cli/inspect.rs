@@ -1,12 +1,13 @@
 //! `inspect`: a model's layers, operators and tensors as tables, a drawing, or a comparison.
 
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::{CliError, ExitStatus};
 use crate::report::diff::Difference;
 use crate::report::graph::{GraphDrawing, notation, svg};
 use crate::report::inspect::compare::{self, Comparison};
 use crate::report::inspect::{Inspected, role, text};
 use crate::report::parallel::ParallelGraph;
+use crate::report::pretty::pretty;
 use crate::report::text::parallel::{PARALLEL_COLUMNS, parallel, parallel_rows};
 use crate::request::UNCONTROLLED;
 use crate::request::inspect::{InspectReport, InspectRequest, inspect};
@@ -88,7 +89,7 @@ impl Inspect {
         }
         Ok(match self.output.format() {
             OutputFormat::Table => text(inspected),
-            OutputFormat::Json => json(inspected),
+            OutputFormat::Json => pretty(inspected),
             OutputFormat::Csv => {
                 let rows = inspected.inspection.tensors.iter().map(|tensor| {
                     let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
@@ -102,7 +103,7 @@ impl Inspect {
     fn parallel(&self, graph: &ParallelGraph) -> Result<String, CliError> {
         Ok(match self.output.format() {
             OutputFormat::Table => parallel(graph),
-            OutputFormat::Json => json(graph),
+            OutputFormat::Json => pretty(graph),
             OutputFormat::Csv => csv(&PARALLEL_COLUMNS, parallel_rows(graph))?,
         })
     }
@@ -110,7 +111,7 @@ impl Inspect {
     fn differences(&self, comparison: Comparison) -> Result<String, CliError> {
         Ok(match self.output.format() {
             OutputFormat::Table => compare::text(&comparison),
-            OutputFormat::Json => json(&comparison),
+            OutputFormat::Json => pretty(&comparison),
             OutputFormat::Csv => {
                 let Comparison { a, b, differences } = comparison;
                 csv(&["key", &a, &b, "ratio"], differences.into_iter().map(Difference::cells))?

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::deadline::with_deadline;
 use super::emit::EmitArgs;
-use super::output::{OutputArgs, OutputFormat, json};
+use super::output::{OutputArgs, OutputFormat};
 use super::place::PlaceArgs;
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::trace::TraceArgs;
 use super::{CliError, ExitStatus, workbook};
+use crate::report::pretty::pretty;
 use crate::report::rows::csv;
 use crate::report::svg::deployment::optimize_picture;
 use crate::report::text::{screen, table};
@@ -83,7 +84,7 @@ impl Optimize {
         if let (Some(path), Some(ending)) = (&self.pareto_out, front_ending) {
             let text = match ending {
                 FrontEnding::Csv => csv(&report.front, &report.question),
-                FrontEnding::Json => json(&report.front),
+                FrontEnding::Json => pretty(&report.front),
             };
             file::write(path, &text)?;
         }
@@ -106,7 +107,7 @@ impl Optimize {
         let text = match self.output.format() {
             OutputFormat::Table if self.detail || self.why => table(&report),
             OutputFormat::Table => screen::optimize(&report, width()),
-            OutputFormat::Json => json(&report),
+            OutputFormat::Json => pretty(&report),
             OutputFormat::Csv => csv(&report.front, &report.question),
         };
         self.output.write(&text)?;

@@ -11,7 +11,7 @@ use super::defaults::{AppliedDefaults, footer};
 use super::{CliError, ExitStatus, progress};
 use crate::report::sheet;
 use crate::report::text::page::{BAD, BOLD, GOOD};
-use crate::spec::visible::{visible, visible_json, visible_lines};
+use crate::spec::visible::{visible, visible_lines};
 use crate::store::file;
 
 /// Format of a result.
@@ -176,12 +176,6 @@ pub(super) fn for_people(text: &str) -> Cow<'_, str> {
 const ESCAPE: char = '\u{1b}';
 /// Ends a style.
 const RESET: &str = "\u{1b}[0m";
-
-/// Indented JSON with a line end.
-pub fn json<T: Serialize>(value: &T) -> String {
-    let text = serde_json::to_string_pretty(value).expect("reports have only text keys");
-    format!("{}\n", visible_json(&text))
-}
 
 /// A result as a JSON value.
 pub fn value<T: Serialize>(answer: &T) -> serde_json::Value {

@@ -4,12 +4,13 @@ use super::deadline::with_deadline;
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::plot::PlotArgs;
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::place::PlacementStatus as Proved;
 use crate::report::place::build::{COLUMNS, rows};
+use crate::report::pretty::pretty;
 use crate::report::svg::place::place_picture;
 use crate::report::text::place::table_of;
 use crate::report::text::screen;
@@ -93,7 +94,7 @@ impl PlaceArgs {
         self.output.write(&match self.output.format() {
             OutputFormat::Table if self.detail => table_of(&answer),
             OutputFormat::Table => screen::place(&answer, &typed(), width()),
-            OutputFormat::Json => json(&answer),
+            OutputFormat::Json => pretty(&answer),
             OutputFormat::Csv => csv(&COLUMNS, rows(&answer))?,
         })?;
         Ok(match answer.status {

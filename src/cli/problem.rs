@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::defaults::UserDefaults;
-use super::output::json;
+use crate::report::pretty::pretty;
 use crate::request::permalink::{decode, is_link};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -38,7 +38,7 @@ impl ProblemArgs {
     pub fn save(&self, catalog: &Catalog, scenario: &Scenario) -> Result<(), Error> {
         let Some(path) = &self.save_scenario else { return Ok(()) };
         ResolvedScenario::resolve(catalog, scenario)?;
-        file::write(path, &json(scenario))
+        file::write(path, &pretty(scenario))
     }
 
     /// Flags merged over the file, and both over the user's defaults.

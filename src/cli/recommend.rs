@@ -4,10 +4,11 @@ use super::deadline::with_progress;
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
-use super::output::{OutputArgs, OutputFormat, json};
+use super::output::{OutputArgs, OutputFormat};
 use super::plot::PlotArgs;
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
 use crate::report::rows::builds as csv;
 use crate::report::svg::recommend::{models_picture, recommend_picture};
 use crate::report::text::models::table as served_table;
@@ -108,7 +109,7 @@ impl Recommend {
                 let screen = || screen::models(found, &typed(), width());
                 (if self.detail { served_table(found) } else { screen() }, found.serves())
             }
-            (RecommendReport::Models(found), OutputFormat::Json) => (json(found), found.serves()),
+            (RecommendReport::Models(found), OutputFormat::Json) => (pretty(found), found.serves()),
             (RecommendReport::Models(found), OutputFormat::Csv) => {
                 let builds: Vec<_> = found.models.iter().map(|held| held.build.clone()).collect();
                 (csv(&builds), found.serves())
@@ -117,7 +118,7 @@ impl Recommend {
                 let screen = || screen::recommend(found, &typed(), width());
                 (if self.detail { table(found) } else { screen() }, found.serves())
             }
-            (RecommendReport::Hardware(found), OutputFormat::Json) => (json(found), found.serves()),
+            (RecommendReport::Hardware(found), OutputFormat::Json) => (pretty(found), found.serves()),
             (RecommendReport::Hardware(found), OutputFormat::Csv) => (csv(&found.builds), found.serves()),
         };
         self.output.write(&text)?;

@@ -2,10 +2,11 @@
 
 use clap::builder::PossibleValuesParser;
 
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::{CliError, ExitStatus, command};
 use crate::report::formulas::{formulas, formulas_csv, formulas_text};
 use crate::report::help::{glossary as words, glossary_text};
+use crate::report::pretty::pretty;
 use crate::request::UNCONTROLLED;
 use crate::request::reference::{SchemaRequest, schema, schema_names};
 use crate::spec::device::Device;
@@ -51,7 +52,7 @@ impl FormulasArgs {
         let found = formulas(self.word.as_deref());
         self.output.found(&match self.output.format() {
             OutputFormat::Table => formulas_text(&found),
-            OutputFormat::Json => json(&found),
+            OutputFormat::Json => pretty(&found),
             OutputFormat::Csv => formulas_csv(&found),
         })
     }
@@ -69,7 +70,7 @@ impl SchemaArgs {
     pub fn run(&self) -> Result<ExitStatus, CliError> {
         let request = SchemaRequest { name: self.what.clone() };
         let known = schema(&Catalog::default(), &request, &UNCONTROLLED)?;
-        OutputArgs { out: self.out.clone(), ..standard() }.found(&json(&known))
+        OutputArgs { out: self.out.clone(), ..standard() }.found(&pretty(&known))
     }
 }
 
@@ -125,7 +126,7 @@ pub fn man() -> Result<ExitStatus, CliError> {
 pub fn glossary(output: &OutputArgs) -> Result<ExitStatus, CliError> {
     output.found(&match output.format() {
         OutputFormat::Table => glossary_text(),
-        OutputFormat::Json => json(&words()),
+        OutputFormat::Json => pretty(&words()),
         OutputFormat::Csv => {
             csv(&["word", "meaning"], words().iter().map(|term| vec![term.term.into(), term.meaning.into()]))?
         }

@@ -1,10 +1,11 @@
 //! `static`: a static batch on given degrees.
 
 use super::estimate::SavedPlan;
-use super::output::{OutputArgs, OutputFormat, json};
+use super::output::{OutputArgs, OutputFormat};
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
 use crate::report::static_batch::csv;
 use crate::report::svg::static_batch::static_picture;
 use crate::report::text::static_batch::static_batch as text;
@@ -88,7 +89,7 @@ impl Static {
         self.plot.write(|| static_picture(&report))?;
         self.output.write(&match self.output.format() {
             OutputFormat::Table => text(&report, self.detail),
-            OutputFormat::Json => json(&report),
+            OutputFormat::Json => pretty(&report),
             OutputFormat::Csv => csv(&report),
         })?;
         let fits = report.phases.iter().all(|phase| phase.fits);

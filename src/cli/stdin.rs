@@ -43,6 +43,8 @@ pub fn is_named(cli: &Cli) -> bool {
             | Command::Completions(_)
             | Command::Man,
         ) => &None,
+        #[cfg(feature = "serve")]
+        Some(Command::Serve(_)) => &None,
     };
     model.as_deref() == Some(STDIN)
 }

@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use super::deadline::with_deadline;
 use super::defaults::AppliedDefaults;
-use super::output::{OutputArgs, OutputFormat, json, note_defaults};
+use super::output::{OutputArgs, OutputFormat, note_defaults};
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
 use crate::report::svg::sweep::{MOST_POINTS, sweep_picture};
 use crate::report::sweep::{PointStatus, SHOWN_ROWS, ShardNumber, SweepReport, SweepRow, table};
 #[cfg(feature = "parquet")]
@@ -267,7 +268,7 @@ impl Sweep {
                 let head = SweepReport { rows: summary.first.clone(), ..report.clone() };
                 (table(&head, &summary.counts, width()), OutputFormat::Table)
             }
-            SweepFormat::Json => (json(report), OutputFormat::Json),
+            SweepFormat::Json => (pretty(report), OutputFormat::Json),
             _ => return Ok(note_defaults(&self.applied)?),
         };
         let (out, applied) = (self.out.clone(), self.applied.clone());
@@ -350,6 +351,6 @@ impl Merge {
         let reports = self.files.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
         let output =
             OutputArgs { format: OutputFormat::Json.into(), out: self.out.clone(), ..OutputArgs::default() };
-        output.found(&json(&merge_reports(reports)?))
+        output.found(&pretty(&merge_reports(reports)?))
     }
 }

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
 use crate::report::left_out;
+use crate::report::pretty::pretty;
 use crate::report::scatter::scatter;
 use crate::report::table::table as lines;
 use crate::report::validation::{GROUP_HEADER, ROW_HEADER, group_rows, markdown, row_cells, text};
@@ -96,7 +97,7 @@ impl Validate {
         Ok(match self.output.format() {
             OutputFormat::Table if self.markdown => markdown(found),
             OutputFormat::Table => text(found),
-            OutputFormat::Json => json(found),
+            OutputFormat::Json => pretty(found),
             OutputFormat::Csv => csv(&GROUP_HEADER, group_rows(found))?,
         })
     }
@@ -107,7 +108,7 @@ impl Validate {
             OutputFormat::Table => {
                 lines(&left_out::HEADER, &found.iter().map(left_out::cells).collect::<Vec<_>>())
             }
-            OutputFormat::Json => json(&found),
+            OutputFormat::Json => pretty(&found),
             OutputFormat::Csv => csv(&left_out::HEADER, found.iter().map(left_out::cells))?,
         })
     }

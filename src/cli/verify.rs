@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::deadline::with_progress;
-use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::output::{OutputArgs, OutputFormat, csv};
 use super::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
 use crate::report::text::verify::table;
 use crate::request::verify::{DEFAULT_SAMPLE, DEFAULT_SEED, VerifyRequest, verify};
 use crate::spec::error::Error;
@@ -58,7 +59,7 @@ impl Verify {
             .map_err(|fault| fault.in_file(file::shown(&self.file)))?;
         let text = match self.output.format() {
             OutputFormat::Table => table(&verified),
-            OutputFormat::Json => json(&verified),
+            OutputFormat::Json => pretty(&verified),
             OutputFormat::Csv => csv(
                 &["check", "of", "holds", "faults"],
                 verified.checks.iter().map(|check| {

@@ -98,6 +98,8 @@ limits! {
     REQUESTS = "trace rows": whole from 1e0 to 1e7, "requests", "of a trace: each is counted";
     POINTS = "sweep points": whole from 1e0 to 1e7, "points", "of a sweep, and values of one varied key: each is evaluated";
     SHARDS = "shards": whole from 1e0 to 1e6, "shards", "of a sweep: more than any cluster has jobs";
+    RUNNING = "running": whole from 1e0 to 1e3, "requests", "that a server answers at the same time";
+    WAITING = "waiting": whole from 0e0 to 1e5, "requests", "that a server lets wait";
     TIERS = "tiers": whole from 0e0 to 16e0, "tiers", "of a system: no interconnect has more levels";
     FACTORS = "factors": whole from 0e0 to 1e5, "factors", "of a runtime's fit, and constants likewise";
     BLOCK = "block": whole from 1e0 to 1e6, "elements", "elements per scale of a number format";

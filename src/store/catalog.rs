@@ -38,11 +38,25 @@ pub struct Catalog {
     pub(super) given: BTreeMap<FileKey, Arc<str>>,
     /// Whether there are no other files than the given ones.
     pub(super) sealed: bool,
+    /// Whether files outside the catalogue may be read, and models be fetched.
+    pub(super) outside: OutsideAccess,
     /// Records the files that are read.
     pub(super) used: Option<UsedFiles>,
     /// Overrides of configurations, by the id of the model, or its name where the catalogue has none.
     pub(super) changed_models: BTreeMap<String, Vec<Override>>,
     parsed: Parsed,
+}
+
+/// The sources beyond its own files that a catalogue may read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum OutsideAccess {
+    /// Paths, the model hub, this machine.
+    #[default]
+    All,
+    /// The model hub.
+    Hub,
+    /// Nothing.
+    Nothing,
 }
 
 /// Cache of parsed built-in files, by type: a search over the catalogue needs the same few many times.
@@ -219,6 +233,13 @@ impl Catalog {
     pub fn with_entry(mut self, kind: CatalogKind, id: &str, text: &str) -> Catalog {
         self.given.insert((kind.folder().to_owned(), id.to_owned()), text.into());
         self
+    }
+
+    /// The catalogue for requests of strangers: they open no path and learn nothing of this machine; they fetch models
+    /// only if `hub`.
+    pub fn closed(&self, hub: bool) -> Catalog {
+        let outside = if hub { OutsideAccess::Hub } else { OutsideAccess::Nothing };
+        Catalog { outside, machine: None, ..self.clone() }
     }
 
     /// The catalogues with the user's folder, where there is one.

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::catalog::{Catalog, CatalogEntry, LookupError, is_path};
+use super::catalog::{Catalog, CatalogEntry, LookupError, OutsideAccess, is_path};
 use super::fetch::{Fetch, ModelFiles};
 use super::file;
 use super::gguf::ENDING;
 use super::hub::Repository;
 use super::kind::CatalogKind;
-use super::used_files::{DOWNLOADS, PATHS};
+use super::used_files::{DOWNLOADS, PATHS, closed_path};
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
@@ -147,13 +147,16 @@ impl Catalog {
 
     /// Whether a text is the path of a model's file or folder.
     fn is_outside(&self, text: &str) -> bool {
-        Path::new(text).exists()
+        (self.outside == OutsideAccess::All && Path::new(text).exists())
             || self.given(PATHS, text).is_some()
             || self.given(PATHS, &within(text)).is_some()
     }
 
     /// A `config.json` or its folder, or a file in the format of the catalogue's.
     fn read_model(&self, text: &str) -> Result<ResolvedModel, Error> {
+        if self.outside != OutsideAccess::All && self.given(PATHS, text).is_none() {
+            return Err(Error { key: "model".into(), ..closed_path(text) });
+        }
         let folder = Path::new(text).is_dir() || self.given(PATHS, &within(text)).is_some();
         let path: PathBuf = if folder { within(text).into() } else { text.into() };
         let text = self.outside(&path.to_string_lossy())?;
@@ -194,6 +197,11 @@ impl Catalog {
         let files = match self.given(DOWNLOADS, &repository.id) {
             Some(text) => from_json(&text, "a downloaded configuration")?,
             None if self.sealed => return Err(self.absent(&repository.id)),
+            None if self.outside == OutsideAccess::Nothing => {
+                let fix = "name a model of the catalogue";
+                let found = format!("`hf:{}`", repository.id);
+                return Err(Error::new("model", found, "a model that needs no download", fix));
+            }
             None => fetch.model(repository)?,
         };
         if self.used.is_some() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, OutsideAccess};
 use super::file;
 use super::gguf;
 use super::kind::KINDS;
@@ -62,6 +62,7 @@ impl Catalog {
         let text = match self.given(PATHS, path) {
             Some(text) => text,
             None if self.sealed => return Err(self.absent(path)),
+            None if self.outside != OutsideAccess::All => return Err(closed_path(path)),
             None if path.ends_with(gguf::ENDING) => gguf::model_text(Path::new(path))?,
             None => file::read(Path::new(path))?,
         };
@@ -95,4 +96,10 @@ impl Catalog {
         let fix = "make the bundle again";
         Error::new("files", format!("no `{name}`"), "every file that the answer rests on", fix)
     }
+}
+
+/// The fault of a path in a catalogue that opens none.
+pub(super) fn closed_path(path: &str) -> Error {
+    let fix = "name an entry of the catalogue, or send the file's content where the request takes it";
+    Error::new("path", format!("the path `{path}`"), "a name: paths are not opened here", fix)
 }

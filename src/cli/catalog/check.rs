@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::cli::output::{OutputArgs, OutputFormat, json as pretty};
+use crate::cli::output::{OutputArgs, OutputFormat};
 use crate::cli::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
 use crate::spec::error::Error;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;

@@ -1,8 +1,9 @@
 //! `catalog diff`: compares two entries of a kind, figure by figure.
 
-use crate::cli::output::{OutputArgs, OutputFormat, csv, json};
+use crate::cli::output::{OutputArgs, OutputFormat, csv};
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text};
+use crate::report::pretty::pretty;
 use crate::request::catalog::diff::differences;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
@@ -33,7 +34,7 @@ impl DiffEntries {
         let found = differences(catalog, self.kind, [&self.a, &self.b])?;
         self.output.found(&match self.output.format() {
             OutputFormat::Table => text([&self.a, &self.b], &found),
-            OutputFormat::Json => json(&found),
+            OutputFormat::Json => pretty(&found),
             OutputFormat::Csv => {
                 csv(&["key", &self.a, &self.b, "ratio"], found.into_iter().map(Difference::cells))?
             }

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::cli::output::{OutputArgs, OutputFormat, csv, json};
+use crate::cli::output::{OutputArgs, OutputFormat, csv};
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text as differences};
 use crate::report::number::count;
+use crate::report::pretty::pretty;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
@@ -87,7 +88,7 @@ fn report(saved: &SavedEntry, output: &OutputArgs) -> Result<ExitStatus, CliErro
             }
             text
         }
-        OutputFormat::Json => json(saved),
+        OutputFormat::Json => pretty(saved),
         OutputFormat::Csv => {
             csv(&["key", "before", "now", "ratio"], changes.iter().cloned().map(Difference::cells))?
         }
@@ -103,7 +104,7 @@ impl EntryHistory {
         let versions = catalog.entry_versions(self.kind, &self.name)?;
         self.output.found(&match self.output.format() {
             OutputFormat::Table => versions.iter().map(spell).collect::<Vec<_>>().join("\n"),
-            OutputFormat::Json => json(&versions),
+            OutputFormat::Json => pretty(&versions),
             OutputFormat::Csv => {
                 let fix = "use --format table or json for a history";
                 return Err(Error::new("format", "csv", "table or json", fix).into());

@@ -1,0 +1,93 @@
+//! The HTTP server: every entry of [`REQUESTS`](crate::request::REQUESTS) as a route, with the bytes of the command
+//! line.
+//!
+//! A request of a stranger opens no path and fetches no address: the catalogue is [`closed`](Catalog::closed). Searches
+//! run on a pool of their own; a search ends when its client leaves.
+
+mod answer;
+mod guard;
+mod metrics;
+mod negotiate;
+pub mod openapi;
+mod problem;
+mod state;
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::timeout::TimeoutLayer;
+
+use crate::store::catalog::Catalog;
+pub use state::ServerLimits;
+use state::ServerState;
+
+/// Address, token and limits of a server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// The bearer token that every request has to carry, except those for health.
+    pub token: Option<String>,
+    /// Limits of requests.
+    pub limits: ServerLimits,
+}
+
+/// Longest time until the body of a request is read.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// The routes of a server.
+pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
+    let state = ServerState::new(catalog, options)?;
+    let limits = &options.limits;
+    let routes = Router::new()
+        .route("/v2", get(answer::list))
+        .route("/v2/{request}", post(answer::answer).get(answer::describe))
+        .route("/openapi.json", get(openapi::document))
+        .route("/metrics", get(metrics::metrics))
+        .layer(from_fn_with_state(state.clone(), guard::token));
+    Ok(routes
+        .route("/healthz", get(|| async { "ok\n" }))
+        .fallback(problem::no_route)
+        .method_not_allowed_fallback(problem::no_method)
+        .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(from_fn(guard::headers))
+        .layer(from_fn_with_state(state.clone(), metrics::count))
+        .layer(CatchPanicLayer::custom(problem::panicked))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::REQUEST_TIMEOUT,
+            BODY_TIME + limits.time.unwrap_or(Duration::from_secs(24 * 3600)),
+        ))
+        .with_state(state))
+}
+
+/// Serves until `stopped` resolves; requests that are being answered then are finished. `bound` receives the address.
+///
+/// # Errors
+/// The address is in use, or is not one of this machine.
+pub fn serve(
+    catalog: Catalog,
+    options: &ServerOptions,
+    bound: impl FnOnce(SocketAddr),
+    stopped: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let router = router(catalog, options)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(options.limits.running + 2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(options.listen).await?;
+        bound(listener.local_addr()?);
+        axum::serve(listener, router).with_graceful_shutdown(stopped).await
+    })
+}

@@ -1,0 +1,64 @@
+//! Counters in the text format of Prometheus.
+
+use std::fmt::Write;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::state::ServerState;
+
+/// Counts responses by status.
+pub(super) async fn count(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let class = usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1;
+    state.counters.responses[class].fetch_add(1, Relaxed);
+    response
+}
+
+/// The counters.
+pub(super) async fn metrics(State(state): State<ServerState>) -> Response {
+    let counters = &state.counters;
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "# HELP mantile_responses_total Responses by status class.\n# TYPE mantile_responses_total counter"
+    );
+    for (at, count) in counters.responses.iter().enumerate() {
+        let _ = writeln!(text, "mantile_responses_total{{class=\"{}xx\"}} {}", at + 1, count.load(Relaxed));
+    }
+    let read = |counter: &AtomicU64| counter.load(Relaxed) as f64;
+    let limits = &state.limits;
+    let admitted = limits.running + limits.waiting - state.admitted.available_permits();
+    let waiting = admitted.saturating_sub(limits.running - state.running.available_permits());
+    let rows = [
+        ("mantile_requests_waiting", "gauge", "Requests that wait.", waiting as f64),
+        ("mantile_requests_running", "gauge", "Requests that are being answered.", read(&counters.running)),
+        (
+            "mantile_refused_total",
+            "counter",
+            "Requests refused because too many wait.",
+            read(&counters.refused),
+        ),
+        (
+            "mantile_abandoned_total",
+            "counter",
+            "Searches ended because their client left.",
+            read(&counters.abandoned),
+        ),
+        ("mantile_answers_total", "counter", "Answers computed.", read(&counters.answered)),
+        (
+            "mantile_busy_seconds_total",
+            "counter",
+            "Time in which answers were computed.",
+            read(&counters.busy_us) / 1e6,
+        ),
+    ];
+    for (name, kind, help, value) in rows {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+    }
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}

@@ -1,0 +1,124 @@
+//! Faults as problem documents (RFC 9457): the field, what was found and expected, and the fix.
+
+use std::any::Any;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+use crate::spec::error::Error;
+
+/// A problem document.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ProblemDocument {
+    /// A URI that names the kind of problem; `about:blank` where the title says all.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The kind of problem in words.
+    pub title: String,
+    /// Status of the response.
+    pub status: u16,
+    /// The problem in a sentence.
+    pub detail: String,
+    /// The key of the request that is faulty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The value that was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// The expected value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// How to mend it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+impl ProblemDocument {
+    /// A problem without a field.
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument {
+            kind: "about:blank".to_owned(),
+            title: status.canonical_reason().unwrap_or("Problem").to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            field: None,
+            found: None,
+            expected: None,
+            fix: None,
+        }
+    }
+}
+
+impl From<Error> for ProblemDocument {
+    fn from(fault: Error) -> ProblemDocument {
+        let filled = |text: String| (!text.is_empty()).then_some(text);
+        ProblemDocument {
+            field: filled(fault.key.clone()),
+            found: filled(fault.found.clone()),
+            expected: filled(fault.expected.clone()),
+            fix: filled(fault.fix.clone()),
+            ..ProblemDocument::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                format!("{}: found {}, expected {}", fault.key, fault.found, fault.expected),
+            )
+        }
+    }
+}
+
+/// A refused request.
+#[derive(Debug)]
+pub(super) struct Refusal(Box<ProblemDocument>);
+
+impl<T: Into<ProblemDocument>> From<T> for Refusal {
+    fn from(problem: T) -> Refusal {
+        Refusal(Box::new(problem.into()))
+    }
+}
+
+impl Refusal {
+    /// Its document.
+    pub(super) fn document(&self) -> &ProblemDocument {
+        &self.0
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
+}
+
+impl IntoResponse for ProblemDocument {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(self)).into_response();
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    }
+}
+
+/// A path without a route.
+pub(super) async fn no_route(uri: Uri) -> ProblemDocument {
+    let _ = uri;
+    ProblemDocument {
+        fix: Some("GET /v2 lists the requests".to_owned()),
+        ..ProblemDocument::new(StatusCode::NOT_FOUND, "no such route")
+    }
+}
+
+/// A route that has other methods.
+pub(super) async fn no_method() -> ProblemDocument {
+    ProblemDocument::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "the route has other methods; /openapi.json lists them",
+    )
+}
+
+/// A bug: the server lives on, and the client learns nothing of its inside.
+pub(super) fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
+    ProblemDocument::new(StatusCode::INTERNAL_SERVER_ERROR, "a bug; please report the request")
+        .into_response()
+}

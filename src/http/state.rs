@@ -1,0 +1,83 @@
+//! The state that all requests share: the catalogue, the pool of searches, the limits and the counters.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use tokio::sync::Semaphore;
+
+use super::ServerOptions;
+use crate::store::catalog::Catalog;
+
+/// Limits of requests.
+#[derive(Clone, Debug)]
+pub struct ServerLimits {
+    /// Largest body, in bytes.
+    pub body_bytes: usize,
+    /// Requests that are answered at the same time.
+    pub running: usize,
+    /// Requests that wait for one of those; further ones are refused with 429.
+    pub waiting: usize,
+    /// Longest search; its best answer so far is returned then. None for no limit.
+    pub time: Option<Duration>,
+}
+
+/// Counters of the server.
+#[derive(Debug, Default)]
+pub(super) struct ServerCounters {
+    /// Responses by the hundreds of their status: 1xx to 5xx.
+    pub(super) responses: [AtomicU64; 5],
+    /// Requests that are being answered.
+    pub(super) running: AtomicU64,
+    /// Requests refused because too many wait.
+    pub(super) refused: AtomicU64,
+    /// Searches ended because their client left.
+    pub(super) abandoned: AtomicU64,
+    /// Microseconds in which answers were computed.
+    pub(super) busy_us: AtomicU64,
+    /// Answers computed.
+    pub(super) answered: AtomicU64,
+}
+
+/// The state that all requests share.
+#[derive(Clone)]
+pub(super) struct ServerState(Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) catalog: Catalog,
+    pub(super) token: Option<String>,
+    pub(super) limits: ServerLimits,
+    /// Requests that are answered or wait.
+    pub(super) admitted: Arc<Semaphore>,
+    /// Requests that are answered.
+    pub(super) running: Arc<Semaphore>,
+    /// Threads of the searches.
+    pub(super) searches: ThreadPool,
+    pub(super) counters: ServerCounters,
+}
+
+impl std::ops::Deref for ServerState {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl ServerState {
+    pub(super) fn new(catalog: Catalog, options: &ServerOptions) -> io::Result<ServerState> {
+        let limits = options.limits.clone();
+        let searches = ThreadPoolBuilder::new().build().map_err(io::Error::other)?;
+        Ok(ServerState(Arc::new(Shared {
+            catalog,
+            token: options.token.clone(),
+            admitted: Arc::new(Semaphore::new(limits.running + limits.waiting)),
+            running: Arc::new(Semaphore::new(limits.running)),
+            searches,
+            counters: ServerCounters::default(),
+            limits,
+        })))
+    }
+}
