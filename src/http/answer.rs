@@ -156,7 +156,6 @@ fn started(
     let state = state.clone();
     tokio::task::spawn_blocking(move || {
         let begun = Instant::now();
-        state.counters.running.fetch_add(1, Relaxed);
         let late = AtomicBool::new(false);
         let stop = || {
             let over = state.limits.time.is_some_and(|limit| begun.elapsed() >= limit);
@@ -179,7 +178,6 @@ fn started(
         };
         let answer = state.searches.install(|| (entry.answer)(&state.catalog, &request, &control));
         let counters = &state.counters;
-        counters.running.fetch_sub(1, Relaxed);
         counters.answered.fetch_add(1, Relaxed);
         counters.busy_us.fetch_add(begun.elapsed().as_micros() as u64, Relaxed);
         drop(permits);

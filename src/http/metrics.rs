@@ -32,11 +32,12 @@ pub(super) async fn metrics(State(state): State<ServerState>) -> Response {
     }
     let read = |counter: &AtomicU64| counter.load(Relaxed) as f64;
     let limits = &state.limits;
+    let running = limits.running - state.running.available_permits();
     let admitted = limits.running + limits.waiting - state.admitted.available_permits();
-    let waiting = admitted.saturating_sub(limits.running - state.running.available_permits());
+    let waiting = admitted.saturating_sub(running);
     let rows = [
         ("mantile_requests_waiting", "gauge", "Requests that wait.", waiting as f64),
-        ("mantile_requests_running", "gauge", "Requests that are being answered.", read(&counters.running)),
+        ("mantile_requests_running", "gauge", "Requests that are being answered.", running as f64),
         (
             "mantile_refused_total",
             "counter",

@@ -29,8 +29,6 @@ pub struct ServerLimits {
 pub(super) struct ServerCounters {
     /// Responses by the hundreds of their status: 1xx to 5xx.
     pub(super) responses: [AtomicU64; 5],
-    /// Requests that are being answered.
-    pub(super) running: AtomicU64,
     /// Requests refused because too many wait.
     pub(super) refused: AtomicU64,
     /// Searches ended because their client left.
