@@ -54,19 +54,21 @@ pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
         .route("/openapi.json", get(openapi::document))
         .route("/metrics", get(metrics::metrics))
         .layer(from_fn_with_state(state.clone(), guard::token));
-    Ok(routes
+    let routes = routes
         .route("/healthz", get(|| async { "ok\n" }))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(DefaultBodyLimit::max(limits.body_bytes))
         .layer(from_fn(guard::headers))
         .layer(from_fn_with_state(state.clone(), metrics::count))
-        .layer(CatchPanicLayer::custom(problem::panicked))
-        .layer(TimeoutLayer::with_status_code(
-            StatusCode::REQUEST_TIMEOUT,
-            BODY_TIME + limits.time.unwrap_or(Duration::from_secs(24 * 3600)),
-        ))
-        .with_state(state))
+        .layer(CatchPanicLayer::custom(problem::panicked));
+    let routes = match limits.time {
+        Some(time) => {
+            routes.layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, BODY_TIME + time))
+        }
+        None => routes,
+    };
+    Ok(routes.with_state(state))
 }
 
 /// Serves until `stopped` resolves; requests that are being answered then are finished. `bound` receives the address.

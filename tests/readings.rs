@@ -119,9 +119,9 @@ fn uses<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> [Qty
 }
 
 /// The time of a request on devices in a row, as if two of them took the steps of the case.
-fn placed<N: Num>(told: &Evaluation<Qty<N>>) -> Qty<N> {
-    let stages = [&told.prefill, &told.decode].map(|step| placed_stage(step.total, step.slowest));
-    request_alone(placed_step(stages), told.decode.total, Qty::from(3.0))
+fn placed<N: Num>(evaluation: &Evaluation<Qty<N>>) -> Qty<N> {
+    let stages = [&evaluation.prefill, &evaluation.decode].map(|step| placed_stage(step.total, step.slowest));
+    request_alone(placed_step(stages), evaluation.decode.total, Qty::from(3.0))
 }
 
 /// Both phases of a static batch of 24 requests on the first pool.

@@ -279,7 +279,7 @@ impl Sweep {
 /// A format that cannot be continued.
 fn not_resumable() -> Error {
     let fix = "write --out sweep.csv or --out sweep.jsonl";
-    Error::new("resume", "a table or JSON", "a CSV or JSON Lines file", fix)
+    Error::new("resume", "a table, JSON or Parquet", "a CSV or JSON Lines file", fix)
 }
 
 /// Reports a stop on standard error.

@@ -123,7 +123,7 @@ pub(super) async fn answer(
     }
     let answer = received(started(&state, entry, request, (left, None), permits).await);
     guard.finish();
-    format.response(&state, entry, &answer?)
+    format.response(entry, &answer?)
 }
 
 /// The body as JSON; an empty one is an empty request.

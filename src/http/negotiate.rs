@@ -5,7 +5,6 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use super::problem::{ProblemDocument, Refusal};
-use super::state::ServerState;
 use crate::report::pretty::pretty;
 use crate::report::rendered::{RenderedFormat, rendered};
 use crate::request::RequestEntry;
@@ -61,12 +60,7 @@ impl AnswerFormat {
     }
 
     /// The answer in this format.
-    pub(super) fn response(
-        self,
-        _state: &ServerState,
-        entry: &RequestEntry,
-        answer: &Value,
-    ) -> Result<Response, Refusal> {
+    pub(super) fn response(self, entry: &RequestEntry, answer: &Value) -> Result<Response, Refusal> {
         let kind = FORMATS.iter().find(|(_, format)| *format == self).map_or("", |(kind, _)| *kind);
         let text = match self {
             AnswerFormat::Json | AnswerFormat::Events => pretty(answer),

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
@@ -101,8 +101,7 @@ impl IntoResponse for ProblemDocument {
 }
 
 /// A path without a route.
-pub(super) async fn no_route(uri: Uri) -> ProblemDocument {
-    let _ = uri;
+pub(super) async fn no_route() -> ProblemDocument {
     ProblemDocument {
         fix: Some("GET /v2 lists the requests".to_owned()),
         ..ProblemDocument::new(StatusCode::NOT_FOUND, "no such route")

@@ -229,19 +229,24 @@ fn is_assumption(grade: Grade) -> bool {
     grade > Grade::Datasheet
 }
 
+/// The weakest grade of inputs.
+fn weakest(inputs: &[(Datum, &'static str)]) -> Grade {
+    inputs.iter().map(|(input, _)| input.source.grade).max().unwrap_or(Grade::Stated)
+}
+
+/// The section of assumptions whose inputs are `grade` at the weakest; the caller adds the overrides.
+fn section_of(grade: Grade, assumptions: Vec<AuditedInput>) -> AuditSection {
+    let left_out =
+        LEFT_OUT.map(|(part, why)| LeftOutPart { part: part.to_owned(), why: why.to_owned() }).to_vec();
+    AuditSection { grade, assumptions, overrides: vec![], left_out }
+}
+
 /// The assumptions of a candidate, with their effects on the metrics of [`ORDERING`]; the caller adds the overrides.
 pub fn section(problem: &Problem, candidate: &Candidate) -> AuditSection {
     let mut inputs = used_inputs(problem, candidate);
-    let grade = inputs.iter().map(|(input, _)| input.source.grade).max().unwrap_or(Grade::Stated);
+    let grade = weakest(&inputs);
     inputs.retain(|(input, _)| is_assumption(input.source.grade));
-    AuditSection {
-        grade,
-        assumptions: audited_inputs((problem, candidate), inputs, &ORDERING),
-        overrides: vec![],
-        left_out: LEFT_OUT
-            .map(|(part, why)| LeftOutPart { part: part.to_owned(), why: why.to_owned() })
-            .to_vec(),
-    }
+    section_of(grade, audited_inputs((problem, candidate), inputs, &ORDERING))
 }
 
 /// The audit of a candidate, with the effects on every metric; the caller adds the overrides.
@@ -251,12 +256,12 @@ pub fn audit(
     (scenario, question, notation): (Scenario, ReportInputs, String),
 ) -> AuditReport {
     let mut inputs = used_inputs(problem, candidate);
+    let grade = weakest(&inputs);
     inputs.retain(|(input, _)| input.source.grade != Grade::Stated);
     let all: Vec<Metric> = METRICS.iter().map(|entry| entry.metric).collect();
     let audited = audited_inputs((problem, candidate), inputs, &all);
     let (assumptions, known) = audited.into_iter().partition(|input| is_assumption(input.grade));
-    let section = AuditSection { assumptions, ..section(problem, candidate) };
-    AuditReport { scenario, question, notation, section, known }
+    AuditReport { scenario, question, notation, section: section_of(grade, assumptions), known }
 }
 
 /// Columns of [`csv`], before the metrics.

@@ -51,6 +51,8 @@ fn a_system_of_aiconfigurator_is_a_system() {
     assert_eq!(device.peak[&Arithmetic::Fp8].value, 1.8e15);
     assert_eq!(device.power.as_ref().unwrap().tdp.value, 650.0);
     assert_eq!(found.tiers[0].bandwidth.value, 4e11);
+    assert_eq!(device.scale_up.as_ref().unwrap().bandwidth.value, 4e11);
+    assert_eq!(device.host_link.as_ref().unwrap().bandwidth.value, 6e10);
     let bandwidth = &device.memory.bandwidth.as_ref().unwrap().source;
     assert!(
         bandwidth.text.contains("gpu.mem_bw") && bandwidth.text.contains("AIConfigurator"),

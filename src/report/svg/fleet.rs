@@ -9,14 +9,14 @@ use crate::report::number::{count, digits, percent};
 /// The picture of a fleet; empty if infeasible.
 pub fn fleet_picture(found: &FleetResult) -> SvgPicture {
     let usd = found.usd_per_hour.map(|usd| format!("{} USD/h, ", digits(usd))).unwrap_or_default();
-    let (served, asked) = found.output_tok_s;
+    let (served, requested) = found.output_tok_s;
     SvgPicture {
         title: format!("Fleet for {}", found.asked.models.join(", ")),
         subtitle: format!(
             "{usd}{}; {} of {} output tok/s served",
             count(found.devices.unwrap_or_default(), "device"),
             digits(served),
-            digits(asked)
+            digits(requested)
         ),
         panels: if found.systems.is_empty() { vec![] } else { panels(found) },
     }

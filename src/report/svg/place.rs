@@ -24,8 +24,8 @@ const LONGEST: usize = 24;
 
 /// The picture of an answer of `place`; empty without a placement.
 pub fn place_picture(answer: &PlacementResult) -> SvgPicture {
-    let asked = &answer.question;
-    let title = format!("{} on {}, ISL {}, OSL {}", asked.model, asked.rig, asked.isl, asked.osl);
+    let inputs = &answer.question;
+    let title = format!("{} on {}, ISL {}, OSL {}", inputs.model, inputs.rig, inputs.isl, inputs.osl);
     let Some(placement) = &answer.placement else { return SvgPicture { title, ..SvgPicture::default() } };
     let subtitle = format!(
         "decode step {}, prefill {}, E2E {}",

@@ -148,7 +148,7 @@ fn caches(prices: &MemberPrices<'_>) -> Vec<Vec<Vec<Option<f64>>>> {
     let members = problem.members.len();
     let block = |block: usize| {
         let one = |each: &Hop| {
-            let stand = &prices.prepared[prices.sender(each)];
+            let stand = &prices.prepared[prices.problem.driver(each)];
             let mut kind = stand.instance.kinds[0].clone();
             kind.layers = vec![0; problem.graph.blocks.len()];
             kind.layers[block] = 1;

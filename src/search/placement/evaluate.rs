@@ -9,7 +9,6 @@ use super::cycle::{batches, cycle_of};
 use super::price::{MemberPrices, PAGE, PlacementProblem, PlacementWork, PricedChain};
 use super::solve::{PlacementObjective, SolvedPlacement};
 use crate::plan::parallel::Phase;
-use crate::serving::instance::StageKind;
 
 /// The members and links of a problem, priced for every load that a placement may have.
 pub struct PlacementEvaluator<'a> {
@@ -167,23 +166,13 @@ impl<'a> PlacementEvaluator<'a> {
     /// A stage that processes `each` requests at a time and holds the KV caches of `held`, directly by the formulas.
     pub fn stage_cost(&self, stage: &Stage, (each, held): (u64, u64)) -> StageCost {
         let problem = self.question();
-        let graph = &problem.graph;
         let stand = &self.prices.prepared[stage.member];
-        let mut layers = vec![0; graph.blocks.len()];
-        graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
-        let (first, last) = (stage.from == 0, stage.to == graph.layer_block.len());
-        let kind = StageKind { layers, hosted: vec![], first, last, times: 1 };
-        let none = StageKind {
-            layers: vec![0; graph.blocks.len()],
-            hosted: vec![],
-            first: false,
-            last: false,
-            times: 1,
-        };
+        let kind = problem.stage_kind(stage);
+        let first = kind.first;
         let (bytes, usable) = stand.bytes(Phase::Decode, &kind, held);
         let alone = stand.seconds(Phase::Decode, kind, each);
         // The step is prepared once, on the first stage.
-        let prepared = if first { 0.0 } else { stand.seconds(Phase::Decode, none, each) };
+        let prepared = if first { 0.0 } else { stand.seconds(Phase::Decode, stand.no_layers(), each) };
         StageCost { decode: alone - prepared, bytes, usable }
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::chain::{Chain, Member, SegmentCost, SharedHost};
+use super::chain::{Chain, Member, SegmentCost, SharedHost, Stage};
 use super::path::paths;
 use crate::cost::batch::Batch;
 use crate::cost::machine::{Machine, PricedLink};
@@ -95,6 +95,21 @@ pub struct PlacementProblem {
     pub lengths: Lengths,
     /// Concurrency.
     pub concurrency: u64,
+}
+
+impl PlacementProblem {
+    /// The layers of a stage, with the embedding on the first and the head on the last.
+    pub(super) fn stage_kind(&self, stage: &Stage) -> StageKind {
+        let mut layers = vec![0; self.graph.blocks.len()];
+        self.graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
+        let (first, last) = (stage.from == 0, stage.to == self.graph.layer_block.len());
+        StageKind { layers, hosted: vec![], first, last, times: 1 }
+    }
+
+    /// The member whose runtime drives a hop: the sender, or the receiver from a hub.
+    pub(super) fn driver(&self, hop: &Hop) -> usize {
+        if hop.from < self.members.len() { hop.from } else { hop.to }
+    }
 }
 
 /// The work that is timed.
@@ -349,7 +364,7 @@ impl<'a> MemberPrices<'a> {
     fn links(&self, prompts: f64, steps: f64, sequences: u64) -> Vec<(usize, usize, f64)> {
         let phases = [(prompts, Phase::Prefill), (steps, Phase::Decode)];
         let one = |hop: &Hop| {
-            let at = self.sender(hop);
+            let at = self.problem.driver(hop);
             let used = phases.iter().filter(|(times, _)| *times > 0.0);
             let seconds = used.map(|&(times, phase)| {
                 let load = self.prepared[at].load(phase, sequences);
@@ -358,11 +373,6 @@ impl<'a> MemberPrices<'a> {
             (hop.from, hop.to, seconds.sum())
         };
         self.problem.hops.iter().map(one).collect()
-    }
-
-    /// The member whose runtime drives a hop: the sender, or the receiver from a hub.
-    pub(super) fn sender(&self, hop: &Hop) -> usize {
-        if hop.from < self.prepared.len() { hop.from } else { hop.to }
     }
 }
 

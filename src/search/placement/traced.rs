@@ -4,12 +4,11 @@ use petgraph::algo::astar;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::chain::Stage;
-use super::price::{Hop, PlacementProblem, PreparedMember};
+use super::price::{Hop, MemberPrices, PlacementProblem, PreparedMember};
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
-use crate::quantity::read::Reading;
+use crate::quantity::read::{Plain, Reading};
 use crate::quantity::unit::SECOND;
-use crate::serving::instance::StageKind;
 use crate::serving::placed::{placed_stage, placed_step, request_alone};
 
 /// Times of a placement whose stages lie in device memory.
@@ -28,6 +27,8 @@ struct PlacementReading<'a, R: Reading> {
     read: &'a R,
     problem: &'a PlacementProblem,
     members: Vec<PreparedMember<R::N>>,
+    /// The same members in numbers, by which routes are found.
+    prices: MemberPrices<'a>,
 }
 
 /// The times of `stages` with `each` requests per micro-batch.
@@ -38,7 +39,7 @@ pub fn placement_times<R: Reading>(
     each: u64,
 ) -> PlacementTimes<Qty<R::N>> {
     let members = problem.members.iter().map(|offer| PreparedMember::read(read, problem, offer)).collect();
-    let placed = PlacementReading { read, problem, members };
+    let placed = PlacementReading { read, problem, members, prices: MemberPrices::new(problem) };
     let prefill = read.within(format_args!("prefill"), || placed.through(stages, Phase::Prefill, 1));
     let token = read.within(format_args!("decode"), || placed.through(stages, Phase::Decode, each));
     let alone = if each == 1 {
@@ -60,7 +61,8 @@ impl<R: Reading> PlacementReading<'_, R> {
             let time = self.read.within(format_args!("{name}"), || self.stage(stage, phase, sequences));
             parts.push(time);
             let Some(next) = stages.get(at + 1) else { continue };
-            for hop in self.route(stage.member, next.member) {
+            for at in route(&self.prices, stage.member, next.member) {
+                let hop = &self.problem.hops[at];
                 parts.push(
                     self.read.within(format_args!("{name} to next"), || self.send(hop, phase, sequences)),
                 );
@@ -72,11 +74,8 @@ impl<R: Reading> PlacementReading<'_, R> {
     /// A stage; the host prepares a step once, on the first one.
     fn stage(&self, stage: &Stage, phase: Phase, sequences: u64) -> Qty<R::N> {
         let member = &self.members[stage.member];
-        let graph = &self.problem.graph;
-        let mut layers = vec![0; graph.blocks.len()];
-        graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
-        let (first, last) = (stage.from == 0, stage.to == graph.layer_block.len());
-        let kind = StageKind { layers, hosted: vec![], first, last, times: 1 };
+        let kind = self.problem.stage_kind(stage);
+        let first = kind.first;
         let whole = member.step_in(self.read, phase, kind, sequences).total;
         if first {
             return placed_stage(whole, Qty::literal(0.0 * SECOND));
@@ -87,39 +86,35 @@ impl<R: Reading> PlacementReading<'_, R> {
         placed_stage(whole, host)
     }
 
-    /// The residual stream over a hop, driven by its sender, or by its receiver from a hub.
+    /// The residual stream over a hop.
     fn send(&self, hop: &Hop, phase: Phase, sequences: u64) -> Qty<R::N> {
-        let driver = if hop.from < self.members.len() { hop.from } else { hop.to };
-        let member = &self.members[driver];
+        let member = &self.members[self.problem.driver(hop)];
         let load = member.load_in(self.read, phase, sequences);
         member.handover(self.read, hop, phase, &load)
     }
+}
 
-    /// The hops of the fastest path.
-    fn route(&self, from: usize, to: usize) -> Vec<&Hop> {
-        let hops = &self.problem.hops;
-        let mut graph: DiGraph<(), usize> = DiGraph::new();
-        let nodes =
-            hops.iter().map(|hop| hop.from.max(hop.to) + 1).max().unwrap_or(0).max(self.members.len());
-        for _ in 0..nodes {
-            graph.add_node(());
-        }
-        for (at, hop) in hops.iter().enumerate() {
-            graph.add_edge(NodeIndex::new(hop.from), NodeIndex::new(hop.to), at);
-        }
-        let time = |at: usize| self.send(&hops[at], Phase::Decode, 1).value();
-        let found = astar(
-            &graph,
-            NodeIndex::new(from),
-            |node| node.index() == to,
-            |edge| time(*edge.weight()),
-            |_| 0.0,
-        );
-        let path = found.map_or_else(Vec::new, |(_, path)| path);
-        let least = |pair: &[NodeIndex]| {
-            let between = graph.edges_connecting(pair[0], pair[1]).map(|edge| *edge.weight());
-            between.min_by(|a, b| time(*a).total_cmp(&time(*b))).map(|at| &hops[at])
-        };
-        path.windows(2).filter_map(least).collect()
+/// The hops of the fastest path of a token. Its search leaves no trace in a reading.
+fn route(prices: &MemberPrices, from: usize, to: usize) -> Vec<usize> {
+    let (problem, hops) = (prices.problem, &prices.problem.hops);
+    let seconds = |at: usize| {
+        let member = &prices.prepared[problem.driver(&hops[at])];
+        member.handover(&Plain, &hops[at], Phase::Decode, &member.load(Phase::Decode, 1)).value()
+    };
+    let mut graph: DiGraph<(), usize> = DiGraph::new();
+    let ends = hops.iter().map(|hop| hop.from.max(hop.to) + 1);
+    for _ in 0..ends.max().unwrap_or(0).max(problem.members.len()) {
+        graph.add_node(());
     }
+    for (at, hop) in hops.iter().enumerate() {
+        graph.add_edge(NodeIndex::new(hop.from), NodeIndex::new(hop.to), at);
+    }
+    let last = |node: NodeIndex| node.index() == to;
+    let found = astar(&graph, NodeIndex::new(from), last, |edge| seconds(*edge.weight()), |_| 0.0);
+    let path = found.map_or_else(Vec::new, |(_, path)| path);
+    let least = |pair: &[NodeIndex]| {
+        let between = graph.edges_connecting(pair[0], pair[1]).map(|edge| *edge.weight());
+        between.min_by(|a, b| seconds(*a).total_cmp(&seconds(*b)))
+    };
+    path.windows(2).filter_map(least).collect()
 }
