@@ -19,6 +19,8 @@ mod exit;
 pub mod explain;
 pub mod fleet;
 pub mod inspect;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod memory;
 pub mod optimize;
 pub mod output;
@@ -164,6 +166,9 @@ pub enum Command {
     /// Serve every request over HTTP
     #[cfg(feature = "serve")]
     Serve(serve::Serve),
+    /// Serve every request to an assistant, over the Model Context Protocol
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::Mcp),
     /// List the catalogue: models, devices, systems, formats …
     Catalog(catalog::ListCatalog),
     /// Detect this machine: GPUs, processor, memory bandwidth, and write it to a file for --hardware
@@ -347,6 +352,8 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
         Some(Command::Static(command)) => command.run(catalog),
         #[cfg(feature = "serve")]
         Some(Command::Serve(command)) => command.run(catalog),
+        #[cfg(feature = "mcp")]
+        Some(Command::Mcp(command)) => command.run(catalog),
         Some(Command::Deploy(command)) => command.run(catalog),
         Some(Command::Place(command)) => command.run(catalog),
         Some(Command::Explain(command)) => command.run(catalog),

@@ -5,11 +5,15 @@
 //! run on a pool of their own; a search ends when its client leaves.
 
 mod answer;
+mod answer_cache;
+mod estimator;
 mod guard;
+mod mantile;
 mod metrics;
 mod negotiate;
 pub mod openapi;
 mod problem;
+mod search;
 mod state;
 
 use std::future::Future;
@@ -53,6 +57,8 @@ pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
         .route("/v2/{request}", post(answer::answer).get(answer::describe))
         .route("/openapi.json", get(openapi::document))
         .route("/metrics", get(metrics::metrics))
+        .merge(mantile::routes())
+        .merge(estimator::routes())
         .layer(from_fn_with_state(state.clone(), guard::token));
     let routes = routes
         .route("/healthz", get(|| async { "ok\n" }))

@@ -71,6 +71,8 @@ pub mod graph;
 #[cfg(feature = "serve")]
 pub mod http;
 pub mod launch;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod plan;
 pub mod prelude;
 pub mod quantity;

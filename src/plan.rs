@@ -8,6 +8,7 @@ pub mod group;
 pub mod infeasible;
 pub mod layout;
 pub mod legal;
+pub mod legal_degrees;
 pub mod locality;
 pub mod parallel;
 pub mod rules;

@@ -31,6 +31,7 @@ pub mod reference;
 pub mod remedy;
 pub mod saved_answer;
 pub mod static_batch;
+pub mod stepped_down;
 pub mod sweep;
 pub mod timeline;
 pub mod validate;
@@ -57,6 +58,18 @@ pub struct RequestControl<'a> {
     pub search: Control<'a>,
     /// The reason of an early stop; `None` while nothing stopped the search.
     pub stopped_by: &'a (dyn Fn() -> Option<StoppedBy> + Sync),
+}
+
+/// Thins progress for doors that send it: a hundred notes say enough.
+#[derive(Debug, Default)]
+pub struct ProgressSteps(AtomicUsize);
+
+impl ProgressSteps {
+    /// Whether `done` of `all` reaches the next hundredth.
+    pub fn reaches(&self, done: usize, all: usize) -> bool {
+        let step = done.saturating_mul(100) / all.max(1);
+        self.0.fetch_max(step, Relaxed) < step
+    }
 }
 
 /// No progress and no cancellation.

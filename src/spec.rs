@@ -19,6 +19,7 @@ pub mod model;
 pub mod nearness;
 pub mod notation;
 pub mod objective;
+pub mod offloaded;
 pub mod option_table;
 pub mod overrides;
 pub mod percentile;

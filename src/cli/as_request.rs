@@ -43,13 +43,11 @@ impl Cli {
             Some(Command::Sweep(command)) => ("sweep", value(&command.request()?)),
             Some(Command::Compare(command)) => ("compare", value(&command.request()?)),
             #[cfg(feature = "serve")]
-            Some(Command::Serve(_)) => {
-                let fix = "omit --bundle";
-                return Err(Error::new("bundle", "a server", "a request", fix));
-            }
+            Some(Command::Serve(_)) => return Err(no_request("a server")),
+            #[cfg(feature = "mcp")]
+            Some(Command::Mcp(_)) => return Err(no_request("a server")),
             Some(Command::Config(_) | Command::Completions(_) | Command::Man | Command::Merge(_)) => {
-                let fix = "omit --bundle, or use a command that answers a question";
-                return Err(Error::new("bundle", "a command without an answer", "a request", fix));
+                return Err(no_request("a command without an answer"));
             }
         })
     }
@@ -58,4 +56,9 @@ impl Cli {
 /// A file holds the whole front.
 fn whole(request: OptimizeRequest) -> Value {
     value(&OptimizeRequest { max_front_points: None, ..request })
+}
+
+/// The error of a command that makes no bundle.
+fn no_request(found: &str) -> Error {
+    Error::new("bundle", found, "a request", "omit --bundle, or use a command that answers a question")
 }

@@ -45,6 +45,8 @@ pub fn is_named(cli: &Cli) -> bool {
         ) => &None,
         #[cfg(feature = "serve")]
         Some(Command::Serve(_)) => &None,
+        #[cfg(feature = "mcp")]
+        Some(Command::Mcp(_)) => &None,
     };
     model.as_deref() == Some(STDIN)
 }

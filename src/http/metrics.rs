@@ -51,6 +51,7 @@ pub(super) async fn metrics(State(state): State<ServerState>) -> Response {
             read(&counters.abandoned),
         ),
         ("mantile_answers_total", "counter", "Answers computed.", read(&counters.answered)),
+        ("mantile_answers_cached_total", "counter", "Answers from the cache.", read(&counters.cached)),
         (
             "mantile_busy_seconds_total",
             "counter",

@@ -1,13 +1,16 @@
 //! The format of an answer, by the `Accept` header.
 
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use super::problem::{ProblemDocument, Refusal};
 use crate::report::pretty::pretty;
 use crate::report::rendered::{RenderedFormat, rendered};
 use crate::request::RequestEntry;
+use crate::request::workbook::workbook_of_answer;
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+use crate::store::png::png;
 
 /// A format of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,17 +19,23 @@ pub(super) enum AnswerFormat {
     Json,
     /// Events with progress, then the answer.
     Events,
-    /// Another format that some answers have.
+    /// A text that some answers have.
     Rendered(RenderedFormat),
+    /// A workbook.
+    Xlsx,
+    /// The picture as pixels.
+    Png,
 }
 
 /// Formats by their media types; the first one is the default.
-const FORMATS: [(&str, AnswerFormat); 5] = [
+const FORMATS: [(&str, AnswerFormat); 7] = [
     ("application/json", AnswerFormat::Json),
     ("text/event-stream", AnswerFormat::Events),
     ("text/csv", AnswerFormat::Rendered(RenderedFormat::Csv)),
     ("image/svg+xml", AnswerFormat::Rendered(RenderedFormat::Svg)),
     ("text/html", AnswerFormat::Rendered(RenderedFormat::Html)),
+    ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", AnswerFormat::Xlsx),
+    ("image/png", AnswerFormat::Png),
 ];
 
 impl AnswerFormat {
@@ -59,24 +68,43 @@ impl AnswerFormat {
         Ok(wanted?)
     }
 
-    /// The answer in this format.
-    pub(super) fn response(self, entry: &RequestEntry, answer: &Value) -> Result<Response, Refusal> {
-        let kind = FORMATS.iter().find(|(_, format)| *format == self).map_or("", |(kind, _)| *kind);
-        let text = match self {
-            AnswerFormat::Json | AnswerFormat::Events => pretty(answer),
-            AnswerFormat::Rendered(format) => rendered(entry.name, answer, format)
-                .map_err(Refusal::from)?
-                .ok_or_else(|| ProblemDocument {
-                    field: Some("Accept".to_owned()),
-                    fix: Some("accept application/json".to_owned()),
-                    ..ProblemDocument::new(
-                        StatusCode::NOT_ACCEPTABLE,
-                        format!("`{}` has no {kind}", entry.name),
-                    )
-                })?,
-        };
-        Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+    /// Its media type.
+    pub(super) fn media_type(self) -> &'static str {
+        FORMATS.iter().find(|(_, format)| *format == self).map_or("", |(kind, _)| *kind)
     }
+
+    /// The answer in this format; none where the request has no such format.
+    pub(super) fn rendered(
+        self,
+        catalog: &Catalog,
+        entry: &RequestEntry,
+        answer: &Value,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let text = |format| rendered(entry.name, answer, format);
+        Ok(match self {
+            AnswerFormat::Json | AnswerFormat::Events => Some(pretty(answer).into_bytes()),
+            AnswerFormat::Rendered(format) => text(format)?.map(String::into_bytes),
+            AnswerFormat::Xlsx => workbook_of_answer(catalog, entry.name, answer)?,
+            AnswerFormat::Png => text(RenderedFormat::Svg)?.map(|svg| png(&svg)).transpose()?,
+        })
+    }
+
+    /// The problem of an answer that has no such format.
+    pub(super) fn missing(self, entry: &RequestEntry) -> ProblemDocument {
+        ProblemDocument {
+            field: Some("Accept".to_owned()),
+            fix: Some("accept application/json".to_owned()),
+            ..ProblemDocument::new(
+                StatusCode::NOT_ACCEPTABLE,
+                format!("`{}` has no {}", entry.name, self.media_type()),
+            )
+        }
+    }
+}
+
+/// Media types of answers other than JSON.
+pub(super) fn other_media_types() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().filter(|(_, format)| *format != AnswerFormat::Json).map(|(kind, _)| *kind)
 }
 
 /// A media range and its weight.

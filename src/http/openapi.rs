@@ -2,10 +2,34 @@
 
 use axum::Json;
 use axum::response::IntoResponse;
+use schemars::Schema;
 use serde_json::{Map, Value, json};
 
 use super::answer::served;
+use super::estimator::openapi::estimator_routes;
+use super::mantile::openapi::mantile_routes;
+use super::negotiate::other_media_types;
 use super::problem::ProblemDocument;
+
+/// A route of a published interface.
+pub(super) struct PublishedRoute {
+    pub(super) method: &'static str,
+    pub(super) path: String,
+    /// Name of the operation.
+    pub(super) id: String,
+    pub(super) about: &'static str,
+    /// Parameters: name, place and meaning.
+    pub(super) parameters: &'static [(&'static str, &'static str, &'static str)],
+    pub(super) request: Option<Schema>,
+    pub(super) answer: Option<Schema>,
+}
+
+impl PublishedRoute {
+    pub(super) fn new(method: &'static str, path: &str, id: &str, about: &'static str) -> PublishedRoute {
+        let (path, id) = (path.to_owned(), id.to_owned());
+        PublishedRoute { method, path, id, about, parameters: &[], request: None, answer: None }
+    }
+}
 
 /// `GET /openapi.json`.
 pub(super) async fn document() -> impl IntoResponse {
@@ -29,7 +53,7 @@ pub fn openapi() -> Value {
         add(&mut schemas, &report, &json!((entry.report)()));
         let content = |schema: &str| json!({"application/json": {"schema": {"$ref": format!("#/components/schemas/{schema}")}}});
         let mut answer = content(&report);
-        for kind in ["text/event-stream", "text/csv", "image/svg+xml", "text/html"] {
+        for kind in other_media_types() {
             answer[kind] = json!({"schema": {"type": "string"}});
         }
         let operation = json!({
@@ -49,6 +73,7 @@ pub fn openapi() -> Value {
         });
         paths.insert(format!("/v2/{}", entry.name), json!({"post": operation}));
     }
+    published(&mut schemas, &mut paths, &problem);
     paths.insert(
         "/healthz".to_owned(),
         json!({"get": {
@@ -74,6 +99,53 @@ pub fn openapi() -> Value {
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     })
+}
+
+/// The routes of the published interfaces.
+fn published(
+    schemas: &mut Map<String, Value>,
+    paths: &mut Map<String, Value>,
+    problem: &dyn Fn(&str) -> Value,
+) {
+    for route in mantile_routes().into_iter().chain(estimator_routes()) {
+        let reference = |name: &str| json!({"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}});
+        let mut operation = json!({
+            "operationId": route.id,
+            "summary": route.about,
+            "responses": {
+                "200": {"description": "the answer", "content": {"application/json": {"schema": {"type": "object"}}}},
+                "400": problem("the body or the query is not readable"),
+                "401": problem("the bearer token is missing or wrong"),
+                "404": problem("no such route"),
+                "408": problem("the request took too long"),
+                "413": problem("the body is too large"),
+                "422": problem("a field is faulty"),
+                "429": problem("too many requests wait"),
+            },
+        });
+        if let Some(schema) = route.request {
+            let name = format!("{}.request", route.id);
+            add(schemas, &name, &json!(schema));
+            operation["requestBody"] = json!({"required": true, "content": reference(&name)});
+        }
+        if let Some(schema) = route.answer {
+            let name = format!("{}.answer", route.id);
+            add(schemas, &name, &json!(schema));
+            operation["responses"]["200"]["content"] = reference(&name);
+        }
+        if !route.parameters.is_empty() {
+            operation["parameters"] = route
+                .parameters
+                .iter()
+                .map(|(name, place, about)| {
+                    let required = *name != "hardware_config";
+                    json!({"name": name, "in": place, "required": required, "description": about, "schema": {"type": "string"}})
+                })
+                .collect();
+        }
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method] = operation;
+    }
 }
 
 /// Adds a schema with its definitions, which become schemas of the document. Definitions of one name that differ get

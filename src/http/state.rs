@@ -1,14 +1,16 @@
 //! The state that all requests share: the catalogue, the pool of searches, the limits and the counters.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tokio::sync::Semaphore;
 
 use super::ServerOptions;
+use super::answer_cache::{AnswerCache, answer_cache};
+use super::estimator::MeasuredRuns;
 use crate::store::catalog::Catalog;
 
 /// Limits of requests.
@@ -37,6 +39,8 @@ pub(super) struct ServerCounters {
     pub(super) busy_us: AtomicU64,
     /// Answers computed.
     pub(super) answered: AtomicU64,
+    /// Answers that were computed before.
+    pub(super) cached: AtomicU64,
 }
 
 /// The state that all requests share.
@@ -54,6 +58,8 @@ pub(super) struct Shared {
     /// Threads of the searches.
     pub(super) searches: ThreadPool,
     pub(super) counters: ServerCounters,
+    pub(super) answers: AnswerCache,
+    measured: Mutex<MeasuredRuns>,
 }
 
 impl std::ops::Deref for ServerState {
@@ -75,7 +81,14 @@ impl ServerState {
             running: Arc::new(Semaphore::new(limits.running)),
             searches,
             counters: ServerCounters::default(),
+            answers: answer_cache(),
+            measured: Mutex::default(),
             limits,
         })))
+    }
+
+    /// The measured runs since the server began.
+    pub(super) fn runs(&self) -> MutexGuard<'_, MeasuredRuns> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

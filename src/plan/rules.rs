@@ -7,6 +7,7 @@ use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::operator::Operator;
 use crate::spec::cluster::Cluster;
+use crate::spec::offloaded::Offloaded;
 use crate::spec::rule::{Degree, ModelClass, Requirement, Rule, RuleCondition, WorkerRole};
 use crate::spec::runtime::Runtime;
 
@@ -49,6 +50,8 @@ pub struct RuntimeRules {
     pub id: String,
     /// Degrees and features that it supports.
     pub supports: Vec<String>,
+    /// Parts that it reads from host memory at every step.
+    pub streams: Vec<Offloaded>,
     /// Whether its rules are lifted: any plan that the model's shape and the devices allow.
     pub lifted: bool,
     /// The rules whose conditions on version, model and devices hold.
@@ -75,6 +78,7 @@ impl RuntimeRules {
         RuntimeRules {
             id: runtime.id.clone(),
             supports: runtime.parallelism.clone(),
+            streams: runtime.streams.clone(),
             lifted: false,
             rules: runtime.rules.iter().filter(concerns).cloned().collect(),
             host: cluster.devices_per_node,
@@ -85,7 +89,7 @@ impl RuntimeRules {
     /// The same runtime as if it ran any plan.
     pub fn lifted(self) -> RuntimeRules {
         let supports = DEGREES.iter().map(|degree| (*degree).to_owned()).collect();
-        RuntimeRules { supports, rules: vec![], lifted: true, ..self }
+        RuntimeRules { supports, streams: Offloaded::EACH.to_vec(), rules: vec![], lifted: true, ..self }
     }
 
     /// The same rules on hosts of another size.

@@ -160,7 +160,16 @@ pub fn forbidden(problem: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
     let rules =
         [problem.runtime.check(kv, &candidate.workers()), if split { Err(unsupported()) } else { Ok(()) }];
     let mut broken: Vec<Infeasible> = Vec::new();
-    let rules = rules.into_iter().chain(plans).chain([problem.context_fits()]).filter_map(Result::err);
+    let streamed = candidate.offload.streamed().filter(|part| !problem.runtime.streams.contains(part));
+    let streamed = streamed.map(|part| {
+        Err(Infeasible::NotSupported { runtime: problem.runtime.id.clone(), degree: part.in_host_memory() })
+    });
+    let rules = rules
+        .into_iter()
+        .chain(streamed)
+        .chain(plans)
+        .chain([problem.context_fits()])
+        .filter_map(Result::err);
     for reason in rules.chain(not_hosted(problem, candidate)) {
         if !broken.contains(&reason) {
             broken.push(reason);

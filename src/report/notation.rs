@@ -6,7 +6,7 @@ use crate::search::problem::Problem;
 use crate::search::shape::cuts;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::deployment::Degrees;
-use crate::spec::notation::{NotationRole, Offloaded, PlanText, PoolText};
+use crate::spec::notation::{NotationRole, PlanText, PoolText};
 
 /// The plan of `candidate`, with the formats by name.
 pub fn notation(problem: &Problem, candidate: &Candidate) -> PlanText {
@@ -15,12 +15,7 @@ pub fn notation(problem: &Problem, candidate: &Candidate) -> PlanText {
         pools: candidate.pools.iter().map(|one| pool(problem, one)).collect(),
         weights: Some(formats.weights.clone()),
         kv: Some(formats.kv.clone()),
-        offload: match candidate.offload {
-            OffloadTarget::Nothing | OffloadTarget::Host(_) => None,
-            OffloadTarget::Layers => Some(Offloaded::Layers),
-            OffloadTarget::Experts => Some(Offloaded::Experts),
-            OffloadTarget::Kv => Some(Offloaded::Kv),
-        },
+        offload: candidate.offload.streamed(),
         host: match candidate.offload {
             OffloadTarget::Host(part) => Some(part),
             OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::breakdown::{Breakdown, ByClass, Class, Module, OperatorLine};
 use super::result::MemoryReport;
 use super::sheet;
+use crate::plan::legal_degrees::LegalDegrees;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{ShardedBlock, Task};
 use crate::serving::instance::Instance;
@@ -30,6 +31,8 @@ pub struct StaticReport {
     pub osl: u64,
     /// The prefill of the batch, then one decode step at the mean context.
     pub phases: Vec<StaticPhase>,
+    /// Degrees that the model allows on these devices, whatever the runtime's rules.
+    pub legal_degrees: LegalDegrees,
     /// Time to first token: the prefill of the whole batch, ms.
     pub ttft_ms: f64,
     /// Time per output token: one decode step, ms.

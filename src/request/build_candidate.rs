@@ -11,7 +11,7 @@ use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::deployment::Degrees;
 use crate::spec::error::Error;
-use crate::spec::notation::{NotationRole, Offloaded, PlanText, PoolText};
+use crate::spec::notation::{NotationRole, PlanText, PoolText};
 
 /// The candidate of a plan. Pipelines are cut into balanced stages unless the plan gives the cut. Concurrency per
 /// replica: the plan's, else a share of the total concurrency, the least that sustains the rate, or the most that fits.
@@ -25,9 +25,7 @@ pub fn candidate(problem: &Problem, text: &PlanText) -> Result<Candidate, Error>
         offload: match (text.offload, text.host) {
             (None, None) => OffloadTarget::Nothing,
             (None, Some(part)) => OffloadTarget::Host(part),
-            (Some(Offloaded::Layers), None) => OffloadTarget::Layers,
-            (Some(Offloaded::Experts), None) => OffloadTarget::Experts,
-            (Some(Offloaded::Kv), None) => OffloadTarget::Kv,
+            (Some(part), None) => part.into(),
             (Some(_), Some(_)) => {
                 let fix = "keep one: `offload` streams over the host link, `host` computes there";
                 return Err(Error::new("plan", "both offload and host", "one of them", fix));

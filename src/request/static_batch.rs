@@ -8,7 +8,9 @@ use super::build_candidate::candidate;
 use super::given_plan::with_plan;
 use crate::cost::machine::Machine;
 use crate::graph::tensor::Role;
-use crate::plan::enumerate::enumerate;
+use crate::plan::enumerate::{Plans, enumerate};
+use crate::plan::legal::LegalLimits;
+use crate::plan::legal_degrees::legal_degrees;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedBlock, Task};
 use crate::quantity::num::Qty;
@@ -120,6 +122,7 @@ pub fn static_batch(
         theoretical,
         isl: problem.workload.lengths.isl,
         osl: problem.workload.lengths.osl,
+        legal_degrees: legal_degrees(&problem.graph, &prefill.limits(), &prefill.plans()),
         ttft_ms: first.time_ms,
         tpot_ms: next.time_ms,
         e2e_ms: whole.value() * 1e3,
@@ -156,6 +159,14 @@ impl StaticRequest {
 }
 
 impl PhaseCase {
+    fn limits(&self) -> LegalLimits<'_> {
+        self.problem.legal_limits(&self.problem.formats[self.candidate.formats])
+    }
+
+    fn plans(&self) -> Plans {
+        enumerate(&self.problem.graph, &self.limits())
+    }
+
     fn instance(&self, plan: ParallelPlan, stages: Vec<u32>) -> Instance {
         Instance::new(&self.problem.graph, plan, stages, self.problem.tiers())
     }
@@ -216,8 +227,7 @@ fn phase(case: &PhaseCase, phase: Phase) -> (StaticPhase, Qty<f64>) {
 /// The fewest devices of the system whose memory holds the batch, by any legal plan.
 fn fewest(case: &PhaseCase, phase: Phase) -> FewestDevices {
     let problem = &case.problem;
-    let mut plans =
-        enumerate(&problem.graph, &problem.legal_limits(&problem.formats[case.candidate.formats])).legal;
+    let mut plans = case.plans().legal;
     plans.sort_by_key(|plan| (plan.devices(), plan.plainness()));
     let held = |plan: &ParallelPlan| {
         let stages = cuts(problem, *plan).swap_remove(0);

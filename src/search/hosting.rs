@@ -12,6 +12,7 @@ use crate::serving::instance::Instance;
 use crate::serving::residency::in_host_memory;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::host_part::{HostPart, HostedTensors};
+use crate::spec::offloaded::Offloaded;
 
 /// Host memory that stays with the operating system and the runtime's own process, in bytes: an assumption, half of
 /// what a desktop in use takes.
@@ -86,7 +87,8 @@ impl Problem {
     /// on the host does not read weights over the link at every step.
     pub fn offloads(&self, formats: usize, instance: &Instance) -> Vec<OffloadTarget> {
         let computes = self.formats[formats].plain().host.is_some();
-        let streamed = [OffloadTarget::Layers, OffloadTarget::Experts, OffloadTarget::Kv];
-        streamed.into_iter().filter(|_| !computes).chain(parts(self, formats, instance)).collect()
+        let streamed =
+            Offloaded::EACH.into_iter().filter(|part| !computes && self.runtime.streams.contains(part));
+        streamed.map(OffloadTarget::from).chain(parts(self, formats, instance)).collect()
     }
 }

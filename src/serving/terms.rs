@@ -8,6 +8,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
 use crate::quantity::unit::COUNT;
 use crate::spec::host_part::HostPart;
+use crate::spec::offloaded::Offloaded;
 use crate::spec::percentile::Percentile;
 
 /// The workload and the cost of devices, in one reading.
@@ -123,6 +124,28 @@ pub enum OffloadTarget {
     Kv,
     /// A part that the host's processor computes.
     Host(HostPart),
+}
+
+impl OffloadTarget {
+    /// The part that is read from host memory at every step.
+    pub fn streamed(self) -> Option<Offloaded> {
+        match self {
+            OffloadTarget::Nothing | OffloadTarget::Host(_) => None,
+            OffloadTarget::Layers => Some(Offloaded::Layers),
+            OffloadTarget::Experts => Some(Offloaded::Experts),
+            OffloadTarget::Kv => Some(Offloaded::Kv),
+        }
+    }
+}
+
+impl From<Offloaded> for OffloadTarget {
+    fn from(part: Offloaded) -> OffloadTarget {
+        match part {
+            Offloaded::Layers => OffloadTarget::Layers,
+            Offloaded::Experts => OffloadTarget::Experts,
+            Offloaded::Kv => OffloadTarget::Kv,
+        }
+    }
 }
 
 /// The load of one replica or worker.

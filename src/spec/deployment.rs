@@ -7,7 +7,8 @@ use super::error::Error;
 use super::limits::DEGREE;
 #[cfg(feature = "cli")]
 use super::limits::whole;
-use super::notation::{NotationRole, Offloaded, PlanText, PoolText};
+use super::notation::{NotationRole, PlanText, PoolText};
+use super::offloaded::Offloaded;
 
 /// Declares the flags of one pool; the pools differ only in their prefix.
 macro_rules! degrees {

@@ -10,6 +10,7 @@ use super::deployment::Degrees;
 use super::error::Error;
 use super::host_part::HostPart;
 use super::limits::{CONCURRENCY, DEGREE, Limit};
+use super::offloaded::Offloaded;
 
 /// The role of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,19 +22,6 @@ pub enum NotationRole {
     Prefill,
     /// Decode only.
     Decode,
-}
-
-/// Part of the model that is offloaded to host memory, as far as device memory is too small.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-#[serde(rename_all = "lowercase")]
-pub enum Offloaded {
-    /// Weights of whole layers.
-    Layers,
-    /// Routed experts.
-    Experts,
-    /// KV cache.
-    Kv,
 }
 
 /// Equal replicas of a plan.

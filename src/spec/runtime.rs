@@ -8,6 +8,7 @@ use super::device::Device;
 use super::figure::{Bytes, Figure, Ratio, Seconds};
 use super::host_part::HostCompute;
 use super::nearness::{Interval, LeftOut, MeasuredAt};
+use super::offloaded::Offloaded;
 use super::rule::{RankUnit, Rule};
 use super::scenario::Scenario;
 use crate::quantity::datum::{Grade, Source};
@@ -31,6 +32,9 @@ pub struct Runtime {
     pub kv_formats: Vec<String>,
     /// Supported parallel degrees and features: `tp`, `pp`, `dp`, `ep`, `moe_tp`, `ffn_tp`, `vocab_tp`, `cp`, `sp`, `disagg`.
     pub parallelism: Vec<String>,
+    /// Parts of the model that it can keep in host memory and read over the host link at every step.
+    #[serde(default)]
+    pub streams: Vec<Offloaded>,
     /// Vendors or generations for whose devices it is the default.
     #[serde(default)]
     pub default_for: Vec<String>,

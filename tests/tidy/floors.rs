@@ -15,7 +15,7 @@ const FLOORS: [&[&str]; 12] = [
     &["report", "validate", "launch"],
     &["store"],
     &["request"],
-    &["http"],
+    &["http", "mcp"],
     &["main", "lib", "cli", "prelude"],
 ];
 

@@ -1,0 +1,37 @@
+//! `mcp`: the Model Context Protocol over standard input and output.
+
+use super::{CliError, ExitStatus};
+use crate::mcp::McpServer;
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+
+const AFTER: &str = "\
+Every request of the command line is a tool, with the same schema and answer; the catalogue, the glossary and \
+explanations are resources. An MCP client starts the program itself:
+
+  {\"mcpServers\": {\"mantile\": {\"command\": \"mantile-opt\", \"args\": [\"mcp\"]}}}
+
+Example:
+  mantile-opt mcp";
+
+/// The flags of `mcp`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub struct Mcp {}
+
+impl Mcp {
+    /// Serves the client until it closes standard input.
+    ///
+    /// # Errors
+    /// The client breaks the protocol.
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(|fault| {
+            Error::new("mcp", fault.to_string(), "threads of this machine", "close other programs")
+        })?;
+        runtime.block_on(McpServer::new(catalog.clone()).serve_over(rmcp::transport::stdio()))?;
+        // A read of standard input that nothing ends must not hold the program.
+        runtime.shutdown_background();
+        Ok(ExitStatus::Success)
+    }
+}

@@ -1,0 +1,62 @@
+//! The published interface of the AI Compute Estimator: an estimate, the queue of measured runs, the catalogue.
+//!
+//! Every number is one of `optimize` or `estimate`. Both prefixes have the same routes.
+
+mod answer;
+mod bottlenecks;
+mod calibrate;
+mod catalog;
+mod drift;
+mod hardware;
+pub(super) mod openapi;
+mod question;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+
+use super::answer::{Body, read};
+use super::answer_cache::{CachedAnswer, cached};
+use super::problem::{ProblemDocument, Refusal};
+use super::search::searched;
+use super::state::ServerState;
+use crate::report::pretty::pretty;
+use crate::request::RequestControl;
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+pub(super) use drift::MeasuredRuns;
+use question::EstimatorRequest;
+
+/// The prefixes of the routes.
+pub(super) const PREFIXES: [&str; 2] = ["/v1", "/api/estimator/v1"];
+
+/// The routes.
+pub(super) fn routes() -> Router<ServerState> {
+    PREFIXES.into_iter().fold(Router::new(), |routes, prefix| {
+        let under = Router::new()
+            .route("/estimate", post(estimate))
+            .route("/calibrate", get(calibrate::status).post(calibrate::ingest))
+            .route("/catalog/models", get(catalog::models))
+            .route("/catalog/runtimes", get(catalog::runtimes))
+            .route("/catalog/quantizations", get(catalog::quantizations))
+            .route("/catalog/hardware-profiles", get(catalog::hardware_profiles));
+        routes.nest(prefix, under)
+    })
+}
+
+/// `POST /v1/estimate`.
+async fn estimate(State(state): State<ServerState>, body: Body) -> Result<Response, Refusal> {
+    let body = read(body)?;
+    let key = format!("estimator {body}");
+    let answer = cached(&state, key, async {
+        let request: EstimatorRequest =
+            from_json(&body.to_string(), "a request").map_err(ProblemDocument::from)?;
+        let work = move |known: &Catalog, control: &RequestControl| {
+            Ok(pretty(&answer::answered(known, &request, control)?))
+        };
+        let (text, whole) = searched(&state, work).await?;
+        Ok((CachedAnswer { kind: "application/json", body: text.into() }, whole))
+    });
+    Ok(answer.await?.into_response())
+}

@@ -1,0 +1,310 @@
+//! The answer of `/v1/estimate`: one deployment, its metrics with the error of the prediction, and its alternatives.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::bottlenecks::{BottleneckCode, BottleneckShare, bottlenecks};
+use super::question::EstimatorRequest;
+use crate::quantity::unit::{BYTE, humanize};
+use crate::report::constraint::{Constraint, Resource};
+use crate::report::detail::{DeploymentDetail, Latencies};
+use crate::report::launch::LaunchReport;
+use crate::report::result::{
+    EstimateResult, Feasibility, MemoryReport, OptimizeResult, Quantiles, ReportedDeployment,
+};
+use crate::request::RequestControl;
+use crate::request::estimate::{EstimateRequest, estimate};
+use crate::request::optimize::{OptimizeRequest, optimize};
+use crate::request::stepped_down::stepped_down;
+use crate::search::outcome::Status;
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::offloaded::Offloaded;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+
+/// The answer of `/v1/estimate`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct EstimatorAnswer {
+    /// `in_vram`, `with_offload`, `insufficient_memory`, or `illegal` where a rule forbids the degrees.
+    pub feasibility: Feasibility,
+    /// The metrics; null where nothing runs.
+    pub estimates: Option<Estimates>,
+    /// The limits of decode, largest first.
+    pub bottlenecks: Vec<BottleneckCode>,
+    /// Shares of the time per output token, largest first.
+    pub bottleneck_shares: Vec<BottleneckShare>,
+    /// The best deployment, then the best of other strategies.
+    pub recommended_configs: Vec<RecommendedConfig>,
+    /// The answer in sentences.
+    pub explanations: Vec<String>,
+    /// Stable codes of what the answer rests on.
+    pub reason_codes: Vec<String>,
+}
+
+/// Metrics of a deployment.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Estimates {
+    /// Output tokens per second of all requests.
+    pub decode_toks_sec: EstimatedMetric,
+    /// Prompt tokens per second of one prefill; its error is that of the time to first token.
+    pub prefill_toks_sec: EstimatedMetric,
+    /// Time to first token, ms.
+    pub ttft_ms: EstimatedMetric,
+    /// Time per output token, ms.
+    pub tpot_ms: EstimatedMetric,
+    /// Time of a request, ms.
+    pub latency_ms: EstimatedMetric,
+    /// Device memory in use, all devices, GB.
+    pub vram_peak_gb: EstimatedMetric,
+    /// Host memory in use, GB.
+    pub ram_peak_gb: EstimatedMetric,
+    /// Percentiles over requests that arrive at random at the rate of these requests; empty where such arrivals overload
+    /// the deployment.
+    pub request_percentiles: Vec<Latencies>,
+}
+
+/// A predicted metric. p10 and p90 are quantiles of the prediction's error, not of requests.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct EstimatedMetric {
+    /// The median of the prediction.
+    pub p50: Option<f64>,
+    /// Lower end of the 80 % interval; null where no measurement gives one.
+    pub p10: Option<f64>,
+    /// Upper end of the 80 % interval; null where no measurement gives one.
+    pub p90: Option<f64>,
+    /// The 95th percentile over requests, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p95: Option<f64>,
+}
+
+/// A deployment that runs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RecommendedConfig {
+    /// Weight format.
+    pub quant: String,
+    /// Tensor parallelism.
+    pub tensor_parallel: u64,
+    /// Pipeline parallelism.
+    pub pipeline_parallel: u64,
+    /// Output tokens per second.
+    pub expected_decode_toks_sec: Option<f64>,
+    /// The plan in one line, as `estimate --plan` reads it.
+    pub plan: String,
+    /// Launch commands, where the runtime can launch it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+}
+
+/// The deployment that answers, with its details.
+struct Found {
+    scenario: Scenario,
+    deployment: ReportedDeployment,
+    detail: Option<DeploymentDetail>,
+    alternatives: Vec<ReportedDeployment>,
+    launch: Option<LaunchReport>,
+}
+
+/// The answer to a request.
+///
+/// # Errors
+/// A name, number or degree is faulty.
+pub(super) fn answered(
+    known: &Catalog,
+    request: &EstimatorRequest,
+    control: &RequestControl,
+) -> Result<EstimatorAnswer, Error> {
+    let scenario = request.scenario(known)?;
+    if scenario.deployment.is_some() {
+        let (scenario, result) = given_degrees(known, scenario, control)?;
+        let (deployment, detail, launch) = (result.candidate, result.detail, result.launch);
+        let found = Found { scenario, deployment, detail, alternatives: vec![], launch };
+        return found.answer(known, control);
+    }
+    let scenario = stepped_down(known, &scenario, control)?;
+    let result =
+        optimize(known, &OptimizeRequest { scenario: scenario.clone(), ..Default::default() }, control)?;
+    match result.best {
+        Some(deployment) => {
+            let (detail, alternatives, launch) = (result.detail, result.alternatives, result.launch);
+            Found { scenario, deployment, detail, alternatives, launch }.answer(known, control)
+        }
+        None if result.status == Status::Infeasible => Ok(nothing(&result)),
+        None => Err(late()),
+    }
+}
+
+/// The estimate on given degrees; where device memory is too small, with layers in host memory.
+fn given_degrees(
+    known: &Catalog,
+    scenario: Scenario,
+    control: &RequestControl,
+) -> Result<(Scenario, EstimateResult), Error> {
+    let result = estimate(known, &EstimateRequest::of(scenario.clone()), control)?;
+    if result.candidate.feasibility != Feasibility::InsufficientMemory {
+        return Ok((scenario, result));
+    }
+    let deployment = scenario.deployment.clone().unwrap_or_default();
+    let deployment = Deployment { offload_part: Some(Offloaded::Layers), ..deployment };
+    let offloaded = Scenario { deployment: Some(deployment), ..scenario.clone() };
+    match estimate(known, &EstimateRequest::of(offloaded.clone()), control) {
+        Ok(other) if other.candidate.feasibility == Feasibility::WithOffload => Ok((offloaded, other)),
+        _ => Ok((scenario, result)),
+    }
+}
+
+fn late() -> Error {
+    let fix = "set --time-limit of the server higher, or name quant and parallelism";
+    Error::new("estimate", "no answer within the time limit", "a search that ends", fix)
+}
+
+/// The answer where nothing runs.
+fn nothing(result: &OptimizeResult) -> EstimatorAnswer {
+    let refused: Vec<(&String, &String)> =
+        result.census.illegal.iter().map(|(code, count)| (code, &count.example)).collect();
+    let too_large = refused.is_empty() || refused.iter().any(|(code, _)| *code == "out_of_memory");
+    let conflict = result.conflict.iter();
+    let mut explanations: Vec<String> =
+        conflict.clone().flat_map(|conflict| &conflict.conflicts).filter_map(|one| one.why.clone()).collect();
+    let remedies = conflict.flat_map(|conflict| &conflict.remedies);
+    explanations
+        .extend(remedies.map(|remedy| format!("It runs with {} instead of {}.", remedy.flags, remedy.now)));
+    explanations.extend(refused.iter().map(|(_, example)| (*example).clone()));
+    EstimatorAnswer {
+        feasibility: if too_large { Feasibility::InsufficientMemory } else { Feasibility::Illegal },
+        estimates: None,
+        bottlenecks: if too_large { vec![BottleneckCode::VramCapacity] } else { vec![] },
+        bottleneck_shares: vec![],
+        recommended_configs: vec![],
+        explanations,
+        reason_codes: refused.iter().map(|(code, _)| (*code).clone()).collect(),
+    }
+}
+
+impl EstimatedMetric {
+    fn of(value: f64, interval: Option<Quantiles>) -> EstimatedMetric {
+        match interval {
+            Some(Quantiles { p10, p50, p90 }) => {
+                EstimatedMetric { p50: Some(p50), p10: Some(p10), p90: Some(p90), p95: None }
+            }
+            None => EstimatedMetric { p50: value.is_finite().then_some(value), ..EstimatedMetric::default() },
+        }
+    }
+}
+
+/// Bytes of a GB.
+const GB: f64 = 1e9;
+
+/// Device memory in use, of which no part is in host memory.
+fn resident(memory: &MemoryReport, devices: u64) -> EstimatedMetric {
+    let here = |bytes: f64| (bytes - memory.offloaded_bytes).min(memory.usable_bytes) * devices as f64 / GB;
+    let interval =
+        memory.interval.map(|of| Quantiles { p10: here(of.p10), p50: here(of.p50), p90: here(of.p90) });
+    EstimatedMetric::of(here(memory.total_bytes), interval)
+}
+
+impl Found {
+    fn answer(self, known: &Catalog, control: &RequestControl) -> Result<EstimatorAnswer, Error> {
+        let estimates = self.estimates(known, control);
+        let shares = match &self.detail {
+            Some(detail) => bottlenecks(known, &self.scenario, &self.deployment, detail)?,
+            None => vec![],
+        };
+        let memory = self.deployment.memory.as_ref();
+        let offloaded = memory.map(|memory| memory.offloaded_bytes).filter(|bytes| *bytes > 0.0);
+        let full = |one: &Constraint| one.binds && one.resource == Resource::Memory;
+        let binds = self.detail.iter().flat_map(|detail| &detail.constraints).any(full);
+        let first = shares.first().map_or(0.0, |share| share.percent);
+        let named = shares.iter().filter(|share| share.percent >= first.min(NAMED_PERCENT));
+        let mut codes: Vec<BottleneckCode> = named.map(|share| share.code).collect();
+        if binds || offloaded.is_some() || self.deployment.feasibility == Feasibility::InsufficientMemory {
+            codes.push(BottleneckCode::VramCapacity);
+        }
+        let mut explanations: Vec<String> = Vec::new();
+        explanations.extend(offloaded.map(|bytes| {
+            let bytes = humanize(bytes, BYTE);
+            format!("The model exceeds the memory of each device by {bytes}, which lie in host memory.")
+        }));
+        let constraints = self.detail.iter().flat_map(|detail| &detail.constraints);
+        explanations.extend(constraints.map(|constraint| constraint.why.clone()));
+        explanations.extend(self.deployment.violations.iter().cloned());
+        let unsupported = self.launch.iter().flat_map(|launch| &launch.unsupported);
+        explanations.extend(unsupported.cloned());
+        let others = self.alternatives.iter().map(|one| config(one, None));
+        let runs = self.deployment.metrics.is_some() && self.deployment.violations.is_empty();
+        let best = runs.then(|| config(&self.deployment, self.launch.as_ref()));
+        let mut reason_codes =
+            vec![format!("bound_by_{}", self.deployment.bottleneck.as_deref().unwrap_or("nothing"))];
+        if offloaded.is_some() {
+            reason_codes.push("offload".to_owned());
+        }
+        Ok(EstimatorAnswer {
+            feasibility: self.deployment.feasibility,
+            estimates,
+            bottlenecks: codes,
+            bottleneck_shares: shares,
+            recommended_configs: best.into_iter().chain(others).collect(),
+            explanations,
+            reason_codes,
+        })
+    }
+
+    fn estimates(&self, known: &Catalog, control: &RequestControl) -> Option<Estimates> {
+        let (metrics, detail) = (self.deployment.metrics.as_ref()?, self.detail.as_ref()?);
+        let memory = self.deployment.memory.as_ref()?;
+        let intervals = self.deployment.intervals.as_ref();
+        let ttft = intervals.map(|all| all.ttft_ms);
+        // A prefill is as much faster as the first token comes earlier.
+        let prefill = ttft.map(|ttft| {
+            let at = |quantile: f64| detail.prefill_tok_s * metrics.ttft_ms / quantile;
+            Quantiles { p10: at(ttft.p90), p50: at(ttft.p50), p90: at(ttft.p10) }
+        });
+        let request_percentiles = self.percentiles(known, control, metrics.requests_per_s);
+        let p95 = request_percentiles.iter().find(|one| one.percentile.name() == "p95");
+        let ttft_ms = EstimatedMetric::of(metrics.ttft_ms, ttft);
+        Some(Estimates {
+            decode_toks_sec: EstimatedMetric::of(metrics.output_tok_s, intervals.map(|all| all.output_tok_s)),
+            prefill_toks_sec: EstimatedMetric::of(detail.prefill_tok_s, prefill),
+            ttft_ms: EstimatedMetric { p95: p95.map(|one| one.ttft_ms), ..ttft_ms },
+            tpot_ms: EstimatedMetric::of(metrics.tpot_ms, intervals.map(|all| all.tpot_ms)),
+            latency_ms: EstimatedMetric::of(metrics.e2e_ms, None),
+            vram_peak_gb: resident(memory, self.deployment.devices),
+            ram_peak_gb: EstimatedMetric::of(detail.host_memory_peak_bytes / GB, None),
+            request_percentiles,
+        })
+    }
+
+    /// Percentiles of the same deployment under random arrivals at the same rate.
+    fn percentiles(&self, known: &Catalog, control: &RequestControl, rate: f64) -> Vec<Latencies> {
+        let deployment = Deployment { plan: Some(self.deployment.notation.clone()), ..Deployment::default() };
+        let scenario = Scenario {
+            concurrency: None,
+            rate: Some(rate),
+            deployment: Some(deployment),
+            ..self.scenario.clone()
+        };
+        let result = estimate(known, &EstimateRequest::of(scenario), control);
+        let detail = result.ok().and_then(|result| result.detail);
+        detail.map(|detail| detail.percentiles).unwrap_or_default()
+    }
+}
+
+/// The largest share is named, and every share from this one on.
+const NAMED_PERCENT: f64 = 33.0;
+
+fn config(deployment: &ReportedDeployment, launch: Option<&LaunchReport>) -> RecommendedConfig {
+    let pool = &deployment.plan.decode;
+    let launch = launch.filter(|launch| launch.unsupported.is_empty());
+    RecommendedConfig {
+        quant: deployment.weight_format.clone(),
+        tensor_parallel: pool.tp,
+        pipeline_parallel: pool.pp,
+        expected_decode_toks_sec: deployment.metrics.as_ref().map(|metrics| metrics.output_tok_s),
+        plan: deployment.notation.clone(),
+        commands: launch
+            .iter()
+            .flat_map(|launch| &launch.workers)
+            .map(|worker| worker.command.clone())
+            .collect(),
+    }
+}

@@ -1,0 +1,42 @@
+//! The routes of the interface, for the OpenAPI document.
+
+use schemars::schema_for;
+
+use super::PREFIXES;
+use super::answer::EstimatorAnswer;
+use super::calibrate::{CalibrationStatus, RunAnswer};
+use super::drift::BenchmarkRun;
+use super::question::EstimatorRequest;
+use crate::http::openapi::PublishedRoute;
+
+/// The routes, under both prefixes.
+pub(in crate::http) fn estimator_routes() -> Vec<PublishedRoute> {
+    let mut routes = Vec::new();
+    for (at, prefix) in PREFIXES.iter().enumerate() {
+        let route = |method, path: &str, id: &str, about| {
+            let id = if at == 0 { format!("estimator.{id}") } else { format!("estimator.long.{id}") };
+            PublishedRoute::new(method, &format!("{prefix}{path}"), &id, about)
+        };
+        routes.extend([
+            PublishedRoute {
+                request: Some(schema_for!(EstimatorRequest)),
+                answer: Some(schema_for!(EstimatorAnswer)),
+                ..route("post", "/estimate", "estimate", "the best deployment and its metrics")
+            },
+            PublishedRoute {
+                answer: Some(schema_for!(CalibrationStatus)),
+                ..route("get", "/calibrate", "calibration", "errors of the measured runs")
+            },
+            PublishedRoute {
+                request: Some(schema_for!(BenchmarkRun)),
+                answer: Some(schema_for!(RunAnswer)),
+                ..route("post", "/calibrate", "calibrate", "adds a measured run")
+            },
+            route("get", "/catalog/models", "models", "models"),
+            route("get", "/catalog/runtimes", "runtimes", "runtimes with their formats"),
+            route("get", "/catalog/quantizations", "quantizations", "weight formats"),
+            route("get", "/catalog/hardware-profiles", "hardware_profiles", "systems as profiles"),
+        ]);
+    }
+    routes
+}

@@ -1,0 +1,177 @@
+//! The Model Context Protocol over standard input and output: every entry of [`REQUESTS`] as a tool, with its schema,
+//! and the catalogue, the glossary and explanations as resources.
+//!
+//! An assistant calls `optimize`, then `explain`, and is answered with formulas, figures and sources.
+
+mod resources;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ResourceContents, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+
+use crate::report::pretty::pretty;
+use crate::report::proof::StoppedBy;
+use crate::request::{ProgressSteps, REQUESTS, RequestControl, RequestEntry, entry};
+use crate::search::run::Control;
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+
+/// Advice to the assistant.
+const INSTRUCTIONS: &str = "\
+Mantile finds the best way to serve an LLM on given accelerators, and predicts latency, throughput and cost. `optimize` \
+searches; `estimate` evaluates one deployment or a launch command; `explain` opens one number down to formulas and \
+sources; `deploy` writes launch commands; `recommend` chooses hardware or models. Set `max_front_points` of `optimize` \
+to keep answers short. Inputs have units in text: ttft \"500ms\", host_memory \"64GB\". Names are listed by `catalog`.";
+
+/// A server of one client.
+#[derive(Clone)]
+pub struct McpServer {
+    catalog: Arc<Catalog>,
+}
+
+impl McpServer {
+    /// A server that answers from `catalog`.
+    pub fn new(catalog: Catalog) -> McpServer {
+        McpServer { catalog: Arc::new(catalog) }
+    }
+
+    /// Serves one client until it closes its end.
+    ///
+    /// # Errors
+    /// The client breaks the protocol before it has begun.
+    pub async fn serve_over<R, W>(self, (reader, writer): (R, W)) -> Result<(), Error>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let broken = |fault: String| {
+            let fix = "start `mantile-opt mcp` from an MCP client";
+            Error::new("mcp", fault, "a client of the Model Context Protocol", fix)
+        };
+        let running = self.serve((reader, writer)).await.map_err(|fault| broken(fault.to_string()))?;
+        running.waiting().await.map_err(|fault| broken(fault.to_string()))?;
+        Ok(())
+    }
+
+    /// The answer of a request, on a thread for searches. It stops when the client cancels.
+    async fn answered(
+        &self,
+        entry: &'static RequestEntry,
+        request: Value,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<String, Error> {
+        let (catalog, cancelled) = (self.catalog.clone(), context.ct.clone());
+        let token = context.meta.get_progress_token();
+        let (sender, mut progress) = mpsc::channel::<(usize, usize)>(16);
+        let work = tokio::task::spawn_blocking(move || {
+            let steps = ProgressSteps::default();
+            let shown = |done: usize, all: usize| {
+                // A client that reads slowly misses some.
+                if steps.reaches(done, all) {
+                    let _ = sender.try_send((done, all));
+                }
+            };
+            let stop = || cancelled.is_cancelled();
+            let control = RequestControl {
+                search: Control { progress: &shown, stop: &stop },
+                stopped_by: &|| cancelled.is_cancelled().then_some(StoppedBy::Interrupt),
+            };
+            (entry.answer)(&catalog, &request, &control).map(|answer| pretty(&answer))
+        });
+        while let Some((done, all)) = progress.recv().await {
+            if let Some(token) = &token {
+                let note = ProgressNotificationParam::new(token.clone(), done as f64).with_total(all as f64);
+                // A client that left reads no progress.
+                let _ = context.peer.notify_progress(note).await;
+            }
+        }
+        let bug = |_| Error::new("mcp", "a bug", "an answer", "please report the request");
+        work.await.map_err(bug)?
+    }
+}
+
+/// A tool of the table.
+fn tool(entry: &RequestEntry) -> Tool {
+    let mut schema: JsonObject = Value::from((entry.request)()).as_object().cloned().unwrap_or_default();
+    // The protocol wants objects at the top; every request is one.
+    schema.entry("type").or_insert_with(|| "object".into());
+    Tool::new(entry.name, entry.about, schema)
+        .with_annotations(ToolAnnotations::new().read_only(true).idempotent(true))
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
+        std::future::ready(Ok(ListToolsResult::with_all_items(REQUESTS.iter().map(tool).collect())))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        entry(name).ok().map(tool)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let entry =
+            entry(&request.name).map_err(|fault| ErrorData::invalid_params(fault.to_string(), None))?;
+        let body = Value::Object(request.arguments.unwrap_or_default());
+        // A fault in the request is a result, so that the assistant reads it and mends the request.
+        let result = match self.answered(entry, body, &context).await {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Err(fault) => CallToolResult::error(vec![ContentBlock::text(fault.to_string())]),
+        };
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(resources::listed()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let missing = |fault: Error| ErrorData::resource_not_found(fault.to_string(), None);
+        let (name, body) = resources::request(&self.catalog, &request.uri).map_err(missing)?;
+        let entry = entry(name).map_err(missing)?;
+        let text = self.answered(entry, body, &context).await.map_err(missing)?;
+        let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+}

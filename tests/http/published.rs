@@ -1,0 +1,290 @@
+//! The two published interfaces: their documented examples, and laws that tie their numbers to those of the requests.
+
+use mantile::request::{UNCONTROLLED, entry};
+use mantile::store::catalog::Catalog;
+use serde_json::{Value, json};
+
+use super::Running;
+
+fn post(server: &Running, path: &str, body: &Value) -> (u16, Value) {
+    let (status, _, text) =
+        server.send("POST", path, &[("content-type", "application/json")], &body.to_string());
+    (status, serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{fault}: {text}")))
+}
+
+fn get(server: &Running, path: &str) -> (u16, Value) {
+    let (status, _, text) = server.send("GET", path, &[], "");
+    (status, serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{fault}: {text}")))
+}
+
+/// The documented example of `/config/system-metrics`.
+fn system_metrics() -> Value {
+    json!({
+        "model_id": "llama_3.3_70b", "hardware_config": "nvidia_nvl72_rack", "batch_size": 1, "input_seq": 2048,
+        "output_seq": 128,
+        "layers": {
+            "attention": {"tensor_parallel": 8, "context_parallel": 1, "dtype": "bf16"},
+            "feedforward": {"tensor_parallel": 8, "sequence_parallel": 1, "dtype": "bf16"},
+            "norm": {"tensor_parallel": 1, "dtype": "bf16"},
+            "embedding": {"tensor_parallel": 1, "dtype": "bf16"},
+        },
+    })
+}
+
+fn layer_metrics(layer_type: &str) -> Value {
+    json!({
+        "model_id": "llama_3.3_70b", "hardware_config": "nvidia_nvl72_rack", "layer_type": layer_type,
+        "batch_size": 1, "seq_length": 2048, "dtype": "bf16", "tensor_parallel": 8, "context_parallel": 1,
+        "sequence_parallel": 1,
+    })
+}
+
+/// The documented example of `/v1/estimate`.
+fn estimate() -> Value {
+    json!({
+        "model_id": "llama-3.1-70b-instruct", "runtime_id": "vllm-0.6.4-cuda12.4",
+        "hardware": {"hardware_id": "dual-4090-epyc"},
+        "workload": {"context_tokens": 8192, "output_tokens": 512, "concurrency": 8},
+        "objective": "throughput",
+    })
+}
+
+#[test]
+fn the_published_ids_are_listed_and_found() {
+    let server = Running::start();
+    let (_, hardware) = get(&server, "/hardware");
+    let configs = hardware["configs"].as_array().unwrap();
+    for id in ["nvidia_gb200_single", "nvidia_h100_80gb", "nvidia_nvl72_rack"] {
+        assert!(configs.contains(&json!(id)), "{id}");
+    }
+    let (_, models) = get(&server, "/models");
+    let ids: Vec<&str> = models["models"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| model["model_id"].as_str().unwrap())
+        .collect();
+    for id in
+        ["llama_3.3_70b", "tinyllama_1.1b", "kimi_k2", "qwen3_235b_moe", "deepseek_v3.1_671b", "llava_1.5_7b"]
+    {
+        assert!(ids.contains(&id), "{id}");
+    }
+    // Whatever is listed is found.
+    for id in ids {
+        assert_eq!(get(&server, &format!("/models/{id}")).0, 200, "{id}");
+    }
+    for id in configs {
+        assert_eq!(get(&server, &format!("/hardware/{}", id.as_str().unwrap())).0, 200, "{id}");
+    }
+    for path in
+        ["/models/no-such-model", "/hardware/no-such-system", "/api/layers?model_id=none", "/api/layers"]
+    {
+        assert_eq!(get(&server, path).0, 422, "{path}");
+    }
+    for (method, path) in [("POST", "/config/load"), ("POST", "/estimate"), ("GET", "/estimate")] {
+        let (status, _, text) = server.send(method, path, &[], "");
+        assert!(status == 410 && text.contains("/config/system-metrics"), "{text}");
+    }
+}
+
+#[test]
+fn layers_have_counts_and_only_legal_degrees() {
+    let server = Running::start();
+    let (status, answer) = get(&server, "/api/layers?model_id=llama_3.3_70b");
+    assert_eq!(status, 200, "{answer}");
+    let layers = answer["layers"].as_array().unwrap();
+    let of = |name: &str| layers.iter().find(|layer| layer["type"] == name).unwrap();
+    for (name, count) in [("attention", 80), ("feedforward", 80), ("embedding", 2)] {
+        assert_eq!(of(name)["count"], count, "{name}");
+    }
+    let degrees = of("attention")["available_parallelism"]["tensor_parallel"].as_array().unwrap();
+    // 64 heads and 8 KV heads: every degree that is offered runs, and a degree that is not is refused.
+    for tp in 1..=16 {
+        let mut body = layer_metrics("attention");
+        body["tensor_parallel"] = json!(tp);
+        let (status, answer) = post(&server, "/config/layer-metrics", &body);
+        assert_eq!(status == 200, degrees.contains(&json!(tp)), "tp {tp}: {answer}");
+    }
+    assert!(degrees.contains(&json!(8)) && !degrees.contains(&json!(7)), "{degrees:?}");
+}
+
+#[test]
+fn metrics_of_layers_are_those_of_the_whole_and_of_the_static_batch() {
+    let server = Running::start();
+    let (status, whole) = post(&server, "/config/system-metrics", &system_metrics());
+    assert_eq!(status, 200, "{whole}");
+    for phase in ["prefill", "decode"] {
+        let of = |key: &str| whole[phase][key].as_f64().unwrap();
+        let layers = whole[phase]["layers"].as_object().unwrap();
+        let sum = |key: &str| layers.values().map(|layer| layer[key].as_f64().unwrap()).sum::<f64>();
+        assert!((sum("flops") / of("flops") - 1.0).abs() < 1e-9, "{phase}");
+        assert!((sum("weights_bytes") / of("weights_bytes") - 1.0).abs() < 1e-9, "{phase}");
+        assert!((sum("communication_bytes") / of("communication_bytes") - 1.0).abs() < 1e-9, "{phase}");
+        // The host and launches belong to no layer type.
+        assert!(sum("latency_ms") <= of("latency_ms") * (1.0 + 1e-9), "{phase}");
+        assert_eq!(whole[phase]["chips"], 8);
+    }
+    // 70.55 G parameters in bf16: embedding and head whole, the rest over eight.
+    let weights = whole["prefill"]["weights_bytes"].as_f64().unwrap();
+    let vocabulary = 2.0 * 2.0 * 128_256.0 * 8192.0;
+    let expected = vocabulary + (2.0 * 70_553_706_496.0 - vocabulary) / 8.0;
+    assert!((weights / expected - 1.0).abs() < 1e-3, "{weights} {expected}");
+    let request = json!({
+        "scenario": {
+            "model": "llama_3.3_70b", "hardware": "nvidia_nvl72_rack", "isl": 2048, "osl": 128, "weight_format": "bf16",
+            "deployment": {"both": {"tp": 8, "cp": 1, "vocab_tp": 1}},
+        },
+        "batch": 1,
+    });
+    let answer = (entry("static").unwrap().answer)(&Catalog::default(), &request, &UNCONTROLLED).unwrap();
+    for (published, ours) in [("ttft_ms", "ttft_ms"), ("tpot_ms", "tpot_ms"), ("e2e_ms", "e2e_ms")] {
+        assert_eq!(whole[published], answer[ours], "{published}");
+    }
+    // The shape of older clients: a request for each phase.
+    let phase = |tokens: &str, count: u64| {
+        json!({
+            "model_id": "llama_3.3_70b", "hardware_id": "nvidia_nvl72_rack", "batch_size": 1, tokens: count,
+            "layers": system_metrics()["layers"],
+        })
+    };
+    let body = json!({"prefill_req": phase("seq_len", 2048), "decode_req": phase("context_len", 2048)});
+    let (status, phases) = post(&server, "/config/system-metrics", &body);
+    assert_eq!(status, 200, "{phases}");
+    assert_eq!(phases["prefill"]["latency_ms"], whole["prefill"]["latency_ms"]);
+    for layer in ["attention", "feedforward", "norm", "embedding"] {
+        let (status, one) = post(&server, "/config/layer-metrics", &layer_metrics(layer));
+        assert_eq!(status, 200, "{one}");
+        assert_eq!(one["prefill"]["bound"].is_string(), true, "{one}");
+    }
+    // A device is taken as often as the degrees need.
+    let mut body = layer_metrics("feedforward");
+    body["hardware_config"] = json!("nvidia_h100_80gb");
+    assert_eq!(post(&server, "/config/layer-metrics", &body).0, 200);
+    body["dtype"] = json!("no-such-format");
+    assert_eq!(post(&server, "/config/layer-metrics", &body).0, 422);
+}
+
+#[test]
+fn the_estimate_of_the_documented_example_obeys_physics() {
+    let server = Running::start();
+    let (status, answer) = post(&server, "/v1/estimate", &estimate());
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["feasibility"], "with_offload");
+    assert_eq!(post(&server, "/api/estimator/v1/estimate", &estimate()).1, answer, "both prefixes");
+    let of = |key: &str, quantile: &str| answer["estimates"][key][quantile].as_f64().unwrap();
+    for key in ["decode_toks_sec", "prefill_toks_sec", "ttft_ms"] {
+        assert!(of(key, "p10") <= of(key, "p50") && of(key, "p50") <= of(key, "p90"), "{key}");
+    }
+    assert!(
+        of("ttft_ms", "p95") > 0.0
+            && of("vram_peak_gb", "p50") <= 2.0 * 24.0 * 1.0737
+            && of("ram_peak_gb", "p50") > 0.0
+    );
+    // 8.2 GB over the host links of both cards at every step allow 8 x 2 x 31.5 / 8.2 tokens a second at most.
+    assert!(of("decode_toks_sec", "p50") < 8.0 * 2.0 * 31.5 / 8.2, "{answer}");
+    assert!(answer["bottlenecks"].as_array().unwrap().contains(&json!("pcie_bandwidth")), "{answer}");
+    assert!(answer["bottlenecks"].as_array().unwrap().contains(&json!("vram_capacity")), "{answer}");
+    let shares = answer["bottleneck_shares"].as_array().unwrap();
+    let sum: f64 = shares.iter().map(|share| share["percent"].as_f64().unwrap()).sum();
+    assert!((sum - 100.0).abs() < 1e-6, "{shares:?}");
+    let best = &answer["recommended_configs"][0];
+    assert_eq!(
+        (best["quant"].as_str().unwrap(), &best["tensor_parallel"]),
+        ("int4-awq", &json!(2)),
+        "{best}"
+    );
+    assert!(best["commands"][0].as_str().unwrap().contains("--cpu-offload-gb"), "it can be launched: {best}");
+    // The same with the figures of the profile inline.
+    let inline = json!({
+        "gpus": [{"sku": "RTX 4090", "count": 2, "vram_gb": 24, "mem_bw_gbps": 1008, "fp16_tflops": 82,
+                  "pcie_gen": 4, "pcie_lanes": 16}],
+        "interconnect": {"type": "pcie", "bw_gbps": 31.5, "latency_us": 2.5},
+        "cpu": {"sku": "EPYC 9354", "cores": 32, "mem_bw_gbps": 205, "numa_nodes": 2},
+        "ram_gb": 256, "storage": {"type": "nvme", "read_gbps": 7},
+    });
+    let mut body = estimate();
+    body["hardware"] = inline;
+    let (status, with_figures) = post(&server, "/v1/estimate", &body);
+    assert_eq!(status, 200, "{with_figures}");
+    assert_eq!(with_figures["feasibility"], "with_offload");
+    // Half the memory bandwidth is never faster.
+    body["hardware"]["gpus"][0]["mem_bw_gbps"] = json!(504);
+    let (_, slower) = post(&server, "/v1/estimate", &body);
+    let decode = |answer: &Value| answer["estimates"]["decode_toks_sec"]["p50"].as_f64().unwrap();
+    assert!(decode(&slower) <= decode(&with_figures), "{slower}");
+    for (key, value) in
+        [("sku", json!("no such card")), ("vram_gb", json!(-1)), ("mem_bw_gbps", json!(1e300))]
+    {
+        let mut body = body.clone();
+        body["hardware"]["gpus"][0][key] = value;
+        assert_eq!(post(&server, "/v1/estimate", &body).0, 422, "{key}");
+    }
+}
+
+#[test]
+fn an_estimate_is_in_device_memory_or_impossible_where_it_should_be() {
+    let server = Running::start();
+    let of = |model: &str, hardware: &str, quant: Option<&str>| {
+        let mut body = estimate();
+        body["model_id"] = json!(model);
+        body["hardware"] = json!({"hardware_id": hardware});
+        body["quant"] = json!(quant);
+        post(&server, "/v1/estimate", &body).1
+    };
+    assert_eq!(of("llama-3.1-8b", "nvidia_h100_80gb", None)["feasibility"], "in_vram");
+    let small = of("llama-3.1-70b-instruct", "dual-4090-epyc", Some("awq-int4"));
+    assert_eq!(small["feasibility"], "with_offload", "{small}");
+    let impossible = of("deepseek_v3.1_671b", "rtx-3090-x1", None);
+    assert_eq!(impossible["feasibility"], "insufficient_memory", "{impossible}");
+    assert!(impossible["estimates"].is_null() && !impossible["explanations"].as_array().unwrap().is_empty());
+    assert!(impossible["reason_codes"].as_array().unwrap().contains(&json!("out_of_memory")), "{impossible}");
+}
+
+#[test]
+fn measured_runs_are_compared_with_their_predictions() {
+    let server = Running::start();
+    let (_, before) = get(&server, "/v1/calibrate");
+    assert_eq!((&before["accepted"], &before["refit_due"]), (&json!(0), &json!(false)));
+    let run = |decode: f64| {
+        json!({
+            "run_id": "uuid", "timestamp_utc": "2026-02-07T21:00:00Z", "model_id": "llama-3.1-70b-instruct",
+            "runtime_id": "vllm-0.6.4-cuda12.4", "hardware_id": "dual-4090-epyc", "quant": "awq-int4",
+            "context_tokens": 8192, "output_tokens": 512, "concurrency": 8,
+            "parallelism": {"tensor_parallel": 2, "pipeline_parallel": 1},
+            "metrics": {"ttft_ms_p50": 420, "ttft_ms_p95": 690, "prefill_toks_sec": 1650, "decode_toks_sec": decode,
+                        "latency_ms_p50": 940, "latency_ms_p95": 1870, "vram_peak_gb": 45.8, "ram_peak_gb": 71.0,
+                        "pcie_tx_gbps": 19.1, "gpu_util_pct": 87},
+            "env": {"driver": "550.120", "os": "ubuntu-24.04", "container_hash": "sha256:..."},
+        })
+    };
+    // The documented run breaks the bandwidth of its links: its prediction is far below it, and the alarm is on.
+    let (status, answer) = post(&server, "/v1/calibrate", &run(168.0));
+    assert_eq!((status, &answer["accepted"]), (200, &json!(true)), "{answer}");
+    let decode = answer["errors"]["decode"].as_f64().unwrap();
+    assert!(decode < -0.5, "{answer}");
+    assert_eq!(answer["status"]["refit_due"], true);
+    let predicted = 168.0 * (1.0 + decode);
+    let (_, exact) = post(&server, "/v1/calibrate", &run(predicted));
+    assert!(exact["errors"]["decode"].as_f64().unwrap().abs() < 1e-12, "{exact}");
+    let (_, after) = get(&server, "/api/estimator/v1/calibrate");
+    let median = after["drift"][0]["median_error"].as_f64().unwrap();
+    assert!((median - decode.abs() / 2.0).abs() < 1e-12, "the median of two errors is their mean: {after}");
+    assert_eq!(post(&server, "/v1/calibrate", &run(-1.0)).0, 422);
+}
+
+#[test]
+fn the_catalogue_of_the_estimator_has_what_its_examples_name() {
+    let server = Running::start();
+    for (path, key, name) in [
+        ("models", "models", "llama_3.3_70b"),
+        ("runtimes", "runtimes", "vllm-0.6.4-cuda12.4"),
+        ("quantizations", "quantizations", "awq-int4"),
+        ("quantizations", "quantizations", "gptq-int4"),
+        ("hardware-profiles", "hardware_profiles", "dual-4090-epyc"),
+    ] {
+        let (status, answer) = get(&server, &format!("/v1/catalog/{path}"));
+        let rows = answer[key].as_array().unwrap();
+        let named = |row: &&Value| row["aliases"].as_array().unwrap().contains(&json!(name));
+        assert!(status == 200 && rows.iter().any(|row| named(&row)), "{path} {name}");
+    }
+}
