@@ -6,6 +6,7 @@ pub mod audit;
 pub mod calibrate;
 pub mod catalog;
 mod clap_error;
+mod command_line;
 pub mod compare;
 pub mod config;
 pub mod deadline;
@@ -43,6 +44,7 @@ pub mod validate;
 pub mod verify;
 mod workbook;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -224,19 +226,25 @@ pub fn command() -> clap::Command {
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
+    ExitCode::from(main_of(std::env::args_os().collect()))
+}
+
+/// The same for a host program: its name and words, and the exit code.
+pub fn main_of(line: Vec<OsString>) -> u8 {
+    let line = command_line::set(line);
     let cli = match command()
         .version(reference::version())
-        .try_get_matches()
+        .try_get_matches_from(line)
         .and_then(|matches| Cli::from_arg_matches(&matches))
     {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && in_json() => return failed_in_json(&clap_error::of_clap(&error)),
         Err(error) => return unparsed(&error),
     };
-    let bare = std::env::args_os().len() <= 1;
+    let bare = line.len() <= 1;
     progress::set_quiet(cli.quiet);
     match threads::on_workers(|| run(cli, bare)) {
-        Ok(verdict) => verdict.into(),
+        Ok(verdict) => verdict.code(),
         Err(CliError::Input(error)) if in_json() => failed_in_json(&error),
         Err(CliError::Input(error)) => failed(&error.to_string()),
         Err(CliError::Output(error)) => unwritten(&error),
@@ -245,52 +253,51 @@ pub fn main() -> ExitCode {
 
 /// Whether the output was requested in JSON: errors are JSON then too.
 fn in_json() -> bool {
-    let words: Vec<String> =
-        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words = command_line::words();
     let named = words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
     named || words.iter().any(|word| word == "--json" || word == "--format=json")
 }
 
 /// Prints a parse result of clap: help and version on standard output, errors on standard error.
-fn unparsed(told: &clap::Error) -> ExitCode {
+fn unparsed(told: &clap::Error) -> u8 {
     if told.use_stderr() {
         // Typed text is echoed: control sequences in it are spelled out, so that the terminal does not act on them.
-        let hostile = std::env::args_os().any(|typed| typed.to_string_lossy().chars().any(acts));
+        let hostile = command_line::words().iter().any(|typed| typed.chars().any(acts));
         let text = match hostile {
             true => visible_lines(&told.render().to_string()).replace('\t', "\\t"),
             false => told.render().ansi().to_string(),
         };
         let _ = write!(anstream::stderr(), "{text}");
-        return ExitCode::from(BAD_INPUT);
+        return BAD_INPUT;
     }
     match told.print().and_then(|()| std::io::stdout().flush()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => ExitStatus::Success.code(),
         Err(error) => unwritten(&error),
     }
 }
 
 /// Ends a command whose output could not be written.
-fn unwritten(error: &std::io::Error) -> ExitCode {
+fn unwritten(error: &std::io::Error) -> u8 {
     // A closed pipe is no error: the reader has read enough.
     if error.kind() == std::io::ErrorKind::BrokenPipe {
-        return ExitCode::SUCCESS;
+        return ExitStatus::Success.code();
     }
     failed(&format!("the output could not be written: {}", crate::store::file::spell(error)))
 }
 
 /// Ends a command that failed, with its error as JSON.
-fn failed_in_json(error: &Error) -> ExitCode {
+fn failed_in_json(error: &Error) -> u8 {
     // A failed write to standard error cannot be reported anywhere.
     let _ = write!(std::io::stderr(), "{}", pretty(&serde_json::json!({"error": error})));
-    ExitCode::from(BAD_INPUT)
+    BAD_INPUT
 }
 
 /// Ends a command that failed.
-fn failed(text: &str) -> ExitCode {
+fn failed(text: &str) -> u8 {
     let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
     // A failed write to standard error cannot be reported anywhere.
     let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
-    ExitCode::from(BAD_INPUT)
+    BAD_INPUT
 }
 
 /// Reads the user's defaults and runs a command; `bare` means that the command line is empty.

@@ -13,6 +13,7 @@ mod metrics;
 mod negotiate;
 pub mod openapi;
 mod problem;
+mod routes_page;
 mod search;
 mod state;
 
@@ -56,6 +57,7 @@ pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
         .route("/v2", get(answer::list))
         .route("/v2/{request}", post(answer::answer).get(answer::describe))
         .route("/openapi.json", get(openapi::document))
+        .route("/docs", get(routes_page::page))
         .route("/metrics", get(metrics::metrics))
         .merge(mantile::routes())
         .merge(estimator::routes())

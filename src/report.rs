@@ -57,4 +57,5 @@ pub mod trace;
 pub mod validation;
 pub mod verify;
 pub mod why;
+#[cfg(feature = "xlsx")]
 pub mod workbook;

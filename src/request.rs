@@ -36,6 +36,7 @@ pub mod sweep;
 pub mod timeline;
 pub mod validate;
 pub mod verify;
+#[cfg(feature = "xlsx")]
 pub mod workbook;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -16,7 +16,7 @@ use mantile::request::{REQUESTS, UNCONTROLLED, entry, value};
 use mantile::store::catalog::Catalog;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json as object};
 
 /// A command line of every question.
 pub const LINES: [&[&str]; 21] = [
@@ -174,4 +174,16 @@ fn every_request_fits_its_schema_and_a_faulty_one_names_its_key() {
     }
     let fault = entry("optimise").err().unwrap().to_string();
     assert!(fault.contains("optimize, estimate"), "{fault}");
+}
+
+#[test]
+fn the_requests_of_the_lines_are_kept_for_other_doors() {
+    let rows = LINES.iter().map(|line| object!({"name": line[0], "line": line, "request": request(line)}));
+    let rows: Vec<Value> = rows.collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doors/requests.json");
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+        std::fs::write(path, json(&rows)).unwrap();
+    }
+    let kept = std::fs::read_to_string(path).unwrap();
+    assert!(kept == json(&rows), "run the test with INSTA_UPDATE=always and look at the difference");
 }

@@ -25,6 +25,7 @@ export async function load(source, control = {}) {
     mantile: {
       progress: (done, all) => control.progress?.(done, all),
       stopped: () => (control.stopped?.() ? 1 : 0),
+      now: () => performance.now(),
     },
   };
   const given = await source;

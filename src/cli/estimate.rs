@@ -61,6 +61,9 @@ pub struct Estimate {
     /// Show everything: memory, breakdown, operators, sources; as CSV, the operators
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
+    /// Exit with 3 where the deployment misses an SLO, breaks a rule of the runtime or does not fit: for CI and hooks
+    #[arg(long)]
+    pub slo: bool,
     /// Where launch files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
@@ -103,8 +106,9 @@ impl Estimate {
         let timeline = drawn.then(|| given_timeline(catalog, scenario)).transpose()?;
         self.plot.write(|| estimate_picture(&report, timeline.as_ref()))?;
         self.trace.write(|| report.detail.is_some().then(|| given_timeline(catalog, scenario)))?;
-        let status =
-            if report.candidate.metrics.is_some() { ExitStatus::Success } else { ExitStatus::Infeasible };
+        let kept = report.candidate.violations.is_empty();
+        let runs = report.candidate.metrics.is_some() && (kept || !self.slo);
+        let status = if runs { ExitStatus::Success } else { ExitStatus::Infeasible };
         if in_workbook {
             workbook::write(&self.output, catalog, scenario, &report.candidate.notation)?;
             return Ok(status);

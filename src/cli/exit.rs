@@ -1,7 +1,5 @@
 //! Exit status of a command: one verdict, one exit code.
 
-use std::process::ExitCode;
-
 use crate::search::outcome::Status;
 
 /// The exit codes in words, for help and README. Every help text ends with them.
@@ -41,12 +39,6 @@ impl ExitStatus {
             ExitStatus::Feasible => 4,
             ExitStatus::Unknown => 5,
         }
-    }
-}
-
-impl From<ExitStatus> for ExitCode {
-    fn from(verdict: ExitStatus) -> ExitCode {
-        ExitCode::from(verdict.code())
     }
 }
 

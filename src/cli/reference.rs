@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 
 use super::output::{OutputArgs, OutputFormat, csv};
-use super::{CliError, ExitStatus, command};
+use super::{CliError, ExitStatus, command, command_line};
 use crate::report::formulas::{formulas, formulas_csv, formulas_text};
 use crate::report::help::{glossary as words, glossary_text};
 use crate::report::pretty::pretty;
@@ -89,7 +89,7 @@ impl Completions {
 /// Version of the program, and size and latest price of its catalogue, for `--version`.
 pub fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    if !std::env::args().any(|word| matches!(word.as_str(), "--version" | "-V")) {
+    if !command_line::words().iter().any(|word| matches!(word.as_str(), "--version" | "-V")) {
         return version.to_owned();
     }
     let catalog = Catalog::default();

@@ -1,5 +1,6 @@
 //! The terminal: its width, and the command typed into it.
 
+use super::command_line;
 use crate::report::text::page::WIDTH;
 use crate::spec::text::shell_word;
 
@@ -15,6 +16,5 @@ pub fn width() -> usize {
 
 /// The words after the program's name, as a shell reads them.
 pub fn typed() -> String {
-    let words = std::env::args_os().skip(1).map(|word| shell_word(&word.to_string_lossy()));
-    words.collect::<Vec<_>>().join(" ")
+    command_line::words().iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }

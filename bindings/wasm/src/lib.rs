@@ -26,7 +26,7 @@ unsafe extern "C" {
 /// Memory for a text of `length` bytes, which [`release`] gives back.
 #[unsafe(no_mangle)]
 pub extern "C" fn reserve(length: usize) -> *mut u8 {
-    Box::into_raw(vec![0; length].into_boxed_slice()).cast()
+    Box::into_raw(vec![0u8; length].into_boxed_slice()).cast()
 }
 
 /// Gives back what [`reserve`] or [`answer`] returned.

@@ -1,0 +1,132 @@
+//! The compiled part of the Python package: one function for every request, and the command line.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use mantile::report::pretty::pretty;
+use mantile::report::proof::StoppedBy;
+use mantile::report::rendered::{RenderedFormat, rendered};
+use mantile::request::workbook::workbook_of_answer;
+use mantile::request::{ProgressSteps, REQUESTS, RequestControl, entry};
+use mantile::search::run::Control;
+use mantile::spec::error::Error;
+use mantile::spec::text::from_json;
+use mantile::store::catalog::Catalog;
+use mantile::store::png::png;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+create_exception!(_mantile, MantileError, PyException, "A faulty request: key, found, expected and fix.");
+
+/// How often a search looks for Ctrl-C.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// The error of a faulty request, with its parts as JSON.
+fn raised(fault: &Error) -> PyErr {
+    let Error { file, key, found, expected, fix } = fault;
+    let parts = json!({"file": file, "key": key, "found": found, "expected": expected, "fix": fix});
+    MantileError::new_err((fault.to_string(), parts.to_string()))
+}
+
+/// The answer to the request `name`, as the text that the command line prints. `progress(done, all)` is called while it
+/// is searched; Ctrl-C ends the search.
+#[pyfunction]
+#[pyo3(signature = (name, body, progress=None))]
+fn answer(py: Python<'_>, name: &str, body: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let interrupted = AtomicBool::new(false);
+    let raised_inside: Mutex<Option<PyErr>> = Mutex::new(None);
+    let note = |fault: PyErr| {
+        interrupted.store(true, Relaxed);
+        raised_inside.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(fault);
+    };
+    let steps = ProgressSteps::default();
+    let shown = |done: usize, all: usize| {
+        if steps.reaches(done, all)
+            && let Some(progress) = &progress
+            && let Err(fault) = Python::attach(|py| progress.call1(py, (done, all)).map(drop))
+        {
+            note(fault);
+        }
+    };
+    let last = Mutex::new(Instant::now());
+    let stop = || {
+        let due = last.try_lock().is_ok_and(|mut last| {
+            let due = last.elapsed() >= SIGNALS_EVERY;
+            if due {
+                *last = Instant::now();
+            }
+            due
+        });
+        if due && let Err(fault) = Python::attach(|py| py.check_signals()) {
+            note(fault);
+        }
+        interrupted.load(Relaxed)
+    };
+    let control = RequestControl {
+        search: Control { progress: &shown, stop: &stop },
+        stopped_by: &|| interrupted.load(Relaxed).then_some(StoppedBy::Interrupt),
+    };
+    let found = py.detach(|| {
+        let request: Value = from_json(body, "a request in JSON")?;
+        let answer = (entry(name)?.answer)(&Catalog::from_env()?, &request, &control)?;
+        Ok(pretty(&answer))
+    });
+    if let Some(fault) = raised_inside.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+        return Err(fault);
+    }
+    found.map_err(|fault: Error| raised(&fault))
+}
+
+/// The answer to the request `name` in another format: csv, svg, html, png or xlsx; None where it has no such format.
+#[pyfunction]
+fn render(py: Python<'_>, name: &str, text: &str, format: &str) -> PyResult<Option<Vec<u8>>> {
+    let formats = ["csv", "svg", "html", "png", "xlsx"];
+    if !formats.contains(&format) {
+        return Err(PyValueError::new_err(format!("{format}: choose one of {}", formats.join(", "))));
+    }
+    py.detach(|| {
+        let answer: Value = from_json(text, "an answer")?;
+        let text = |format| rendered(name, &answer, format);
+        match format {
+            "csv" => Ok(text(RenderedFormat::Csv)?.map(String::into_bytes)),
+            "html" => Ok(text(RenderedFormat::Html)?.map(String::into_bytes)),
+            "png" => text(RenderedFormat::Svg)?.map(|svg| png(&svg)).transpose(),
+            "xlsx" => workbook_of_answer(&Catalog::from_env()?, name, &answer),
+            _ => Ok(text(RenderedFormat::Svg)?.map(String::into_bytes)),
+        }
+    })
+    .map_err(|fault: Error| raised(&fault))
+}
+
+/// Runs the command line; the exit code.
+#[pyfunction]
+fn main(py: Python<'_>, line: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| mantile::cli::main_of(line))
+}
+
+/// Name, purpose and schemas of every request, as JSON.
+#[pyfunction]
+fn requests() -> String {
+    let rows: Vec<Value> = REQUESTS
+        .iter()
+        .map(|entry| {
+            json!({
+                "name": entry.name, "about": entry.about, "request": (entry.request)(), "report": (entry.report)(),
+            })
+        })
+        .collect();
+    json!(rows).to_string()
+}
+
+#[pymodule]
+fn _mantile(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("MantileError", module.py().get_type::<MantileError>())?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(answer, module)?)?;
+    module.add_function(wrap_pyfunction!(render, module)?)?;
+    module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(requests, module)?)
+}

@@ -1,0 +1,119 @@
+"""Every request through every door: command line, HTTP, MCP, WebAssembly and Python give the same bytes.
+
+Usage: parity.py BINARY WASM FIXTURES. The package `mantile` is installed where this runs.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import mantile
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+HERE = Path(__file__).parent
+#: Requests about the machine that answers: a server and a browser have none to show.
+OF_THIS_MACHINE = {"detect"}
+
+
+def fixtures(binary: str, path: str) -> list[tuple[str, dict, list[str] | None]]:
+    """Name, body, and the words of the command line where they are enough for the request."""
+    lines = json.loads(Path(path).read_text())
+    rows = [(row["name"], row["request"], row["line"]) for row in lines]
+    run = lambda *words: json.loads(subprocess.run([binary, *words, "--format", "json"], capture_output=True, text=True, check=True).stdout)
+    one = run("estimate", "--model", "Qwen3-0.6B", "--hardware", "1xl40s", "--plan", "1 x tp1 @4")
+    two = run("estimate", "--model", "Qwen3-0.6B", "--hardware", "1xh100", "--plan", "1 x tp1 @4")
+    scenario = {"model": "Qwen3-0.6B", "hardware": "1xh100"}
+    rows += [
+        ("schema", {"name": "system"}, None),
+        ("permalink", {"request": "optimize", "scenario": scenario}, None),
+        ("diff", {"a": one, "b": two}, None),
+        ("verify", {"result": two}, None),
+        ("calibrate", {"tables": [{"name": "none.csv", "csv": "model,hardware\n"}]}, None),
+        ("detect", {}, None),
+    ]
+    return rows
+
+
+class Http:
+    """The server of the binary."""
+
+    def __init__(self, binary: str):
+        self.process = subprocess.Popen([binary, "serve", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
+        self.address = self.process.stderr.readline().split("http://")[1].split(";")[0]
+
+    def answer(self, name: str, body: dict) -> str:
+        request = urllib.request.Request(f"http://{self.address}/v2/{name}", json.dumps(body).encode(), method="POST")
+        try:
+            with urllib.request.urlopen(request) as response:
+                return response.read().decode()
+        except urllib.error.HTTPError as fault:
+            return "error: " + json.loads(fault.read())["field"]
+
+    def close(self):
+        self.process.terminate()
+        assert self.process.wait(10) == 0, "a graceful end"
+
+
+def in_node(wasm: str, rows: list) -> list[str]:
+    """The answers of the module in Node."""
+    calls = json.dumps([[name, body] for name, body, _ in rows])
+    done = subprocess.run(["node", str(HERE / "wasm.mjs"), wasm], input=calls, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def in_python(name: str, body: dict) -> str:
+    try:
+        return mantile.request(name, body).text
+    except mantile.MantileError as fault:
+        return "error: " + json.loads(fault.args[1])["key"]
+
+
+async def over_mcp(binary: str, rows: list) -> list[str]:
+    answers = []
+    async with stdio_client(StdioServerParameters(command=binary, args=["mcp"])) as (reader, writer):
+        async with ClientSession(reader, writer) as session:
+            await session.initialize()
+            tools = {tool.name for tool in (await session.list_tools()).tools}
+            assert tools == set(name for name, _, _ in rows), tools
+            for resource in (await session.list_resources()).resources:
+                assert (await session.read_resource(resource.uri)).contents[0].text
+            for name, body, _ in rows:
+                result = await session.call_tool(name, body)
+                text = result.content[0].text
+                failed = getattr(result, "is_error", None) or getattr(result, "isError", None)
+                answers.append("error: " + text.split("`")[1] if failed else text)
+    return answers
+
+
+def main(binary: str, wasm: str, path: str):
+    rows = fixtures(binary, path)
+    server = Http(binary)
+    node = in_node(wasm, rows)
+    assistant = asyncio.run(over_mcp(binary, rows))
+    compared = 0
+    for (name, body, line), by_node, by_mcp in zip(rows, node, assistant):
+        expected = in_python(name, body)
+        doors = {"mcp": by_mcp}
+        if name not in OF_THIS_MACHINE:
+            doors |= {"wasm": by_node, "http": server.answer(name, body)}
+        if line is not None:
+            words = [binary, *line, "--format", "json", "--no-config"]
+            doors["command line"] = subprocess.run(words, capture_output=True, text=True).stdout
+        for door, found in doors.items():
+            if found != expected:
+                at = next((at for at, (a, b) in enumerate(zip(found, expected)) if a != b), min(len(found), len(expected)))
+                near = slice(max(at - 60, 0), at + 60)
+                sys.exit(f"{name} over {door} differs from Python at {at}:\n{found[near]!r}\n{expected[near]!r}")
+            compared += 1
+    server.close()
+    print(f"{len(rows)} requests, {compared} answers equal byte for byte")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
