@@ -141,7 +141,11 @@ impl ServerHandler for McpServer {
         // A fault in the request is a result, so that the assistant reads it and mends the request.
         let result = match self.answered(entry, body, &context).await {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Err(fault) => CallToolResult::error(vec![ContentBlock::text(fault.to_string())]),
+            Err(fault) => {
+                let mut refused = CallToolResult::error(vec![ContentBlock::text(fault.to_string())]);
+                refused.structured_content = Some(serde_json::json!(fault));
+                refused
+            }
         };
         Ok(result.into())
     }

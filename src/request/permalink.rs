@@ -2,13 +2,11 @@
 //!
 //! `m1.` and base64url without padding of: four bytes of the SHA-256 of the JSON, then the JSON compressed by deflate.
 
-use std::io::{Read, Write};
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use flate2::Compression;
-use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
+use miniz_oxide::deflate::CompressionLevel;
+use miniz_oxide::deflate::compress_to_vec;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,7 +23,7 @@ const START: &str = "m1.";
 /// Maximum length of a link: what browsers and chats carry safely.
 pub const MOST_BYTES: usize = 2048;
 /// Maximum length of the JSON in a link.
-const MOST_JSON: u64 = 1 << 20;
+const MOST_JSON: usize = 1 << 20;
 /// Bytes of the checksum.
 const CHECKSUM: usize = 4;
 
@@ -116,11 +114,9 @@ fn checksum(json: &[u8]) -> [u8; CHECKSUM] {
 pub fn encode(question: &LinkedQuestion) -> Result<String, Error> {
     entry(&question.request)?;
     let json = super::value(question).to_string();
-    let mut encoder = DeflateEncoder::new(checksum(json.as_bytes()).to_vec(), Compression::best());
-    let written = encoder.write_all(json.as_bytes()).and_then(|()| encoder.finish());
-    let bytes = written.map_err(|fault| {
-        Error::new("permalink", fault.to_string(), "memory for a link", "try again with more memory")
-    })?;
+    // One compressor everywhere: others choose by the processor, and a question has one link.
+    let packed = compress_to_vec(json.as_bytes(), CompressionLevel::BestCompression as u8);
+    let bytes = [checksum(json.as_bytes()).to_vec(), packed].concat();
     let link = format!("{START}{}", URL_SAFE_NO_PAD.encode(bytes));
     if link.len() > MOST_BYTES {
         let found = format!("{} bytes", link.len());
@@ -147,9 +143,8 @@ pub fn decode(text: &str) -> Result<LinkedQuestion, Error> {
     let bytes =
         URL_SAFE_NO_PAD.decode(encoded).map_err(|_| fault("a link with other characters, or cut off"))?;
     let (sum, packed) = bytes.split_at_checked(CHECKSUM).ok_or_else(|| fault("a link that is cut off"))?;
-    let mut json = Vec::new();
-    let read = DeflateDecoder::new(packed).take(MOST_JSON).read_to_end(&mut json);
-    read.map_err(|_| fault("a link that was altered or cut off"))?;
+    let json = decompress_to_vec_with_limit(packed, MOST_JSON)
+        .map_err(|_| fault("a link that was altered or cut off"))?;
     if checksum(&json) != sum {
         return Err(fault("a link that was altered or cut off"));
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 import mantile
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from server import serving
 
 HERE = Path(__file__).parent
 #: Requests about the machine that answers: a server and a browser have none to show.
@@ -39,24 +40,13 @@ def fixtures(binary: str, path: str) -> list[tuple[str, dict, list[str] | None]]
     return rows
 
 
-class Http:
-    """The server of the binary."""
-
-    def __init__(self, binary: str):
-        self.process = subprocess.Popen([binary, "serve", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
-        self.address = self.process.stderr.readline().split("http://")[1].split(";")[0]
-
-    def answer(self, name: str, body: dict) -> str:
-        request = urllib.request.Request(f"http://{self.address}/v2/{name}", json.dumps(body).encode(), method="POST")
-        try:
-            with urllib.request.urlopen(request) as response:
-                return response.read().decode()
-        except urllib.error.HTTPError as fault:
-            return "error: " + json.loads(fault.read())["field"]
-
-    def close(self):
-        self.process.terminate()
-        assert self.process.wait(10) == 0, "a graceful end"
+def over_http(address: str, name: str, body: dict) -> str:
+    request = urllib.request.Request(f"http://{address}/v2/{name}", json.dumps(body).encode(), method="POST")
+    try:
+        with urllib.request.urlopen(request) as response:
+            return response.read().decode()
+    except urllib.error.HTTPError as fault:
+        return "error: " + json.loads(fault.read())["field"]
 
 
 def in_node(wasm: str, rows: list) -> list[str]:
@@ -87,21 +77,27 @@ async def over_mcp(binary: str, rows: list) -> list[str]:
                 result = await session.call_tool(name, body)
                 text = result.content[0].text
                 failed = getattr(result, "is_error", None) or getattr(result, "isError", None)
-                answers.append("error: " + text.split("`")[1] if failed else text)
+                parts = getattr(result, "structured_content", None) or getattr(result, "structuredContent", None)
+                answers.append("error: " + parts["key"] if failed else text)
     return answers
 
 
 def main(binary: str, wasm: str, path: str):
     rows = fixtures(binary, path)
-    server = Http(binary)
     node = in_node(wasm, rows)
     assistant = asyncio.run(over_mcp(binary, rows))
+    with serving(binary) as (_, address):
+        compared = compare(binary, address, rows, node, assistant)
+    print(f"{len(rows)} requests, {compared} answers equal byte for byte")
+
+
+def compare(binary: str, address: str, rows: list, node: list, assistant: list) -> int:
     compared = 0
     for (name, body, line), by_node, by_mcp in zip(rows, node, assistant):
         expected = in_python(name, body)
         doors = {"mcp": by_mcp}
         if name not in OF_THIS_MACHINE:
-            doors |= {"wasm": by_node, "http": server.answer(name, body)}
+            doors |= {"wasm": by_node, "http": over_http(address, name, body)}
         if line is not None:
             words = [binary, *line, "--format", "json", "--no-config"]
             doors["command line"] = subprocess.run(words, capture_output=True, text=True).stdout
@@ -111,8 +107,7 @@ def main(binary: str, wasm: str, path: str):
                 near = slice(max(at - 60, 0), at + 60)
                 sys.exit(f"{name} over {door} differs from Python at {at}:\n{found[near]!r}\n{expected[near]!r}")
             compared += 1
-    server.close()
-    print(f"{len(rows)} requests, {compared} answers equal byte for byte")
+    return compared
 
 
 if __name__ == "__main__":

@@ -26,9 +26,7 @@ const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// The error of a faulty request, with its parts as JSON.
 fn raised(fault: &Error) -> PyErr {
-    let Error { file, key, found, expected, fix } = fault;
-    let parts = json!({"file": file, "key": key, "found": found, "expected": expected, "fix": fix});
-    MantileError::new_err((fault.to_string(), parts.to_string()))
+    MantileError::new_err((fault.to_string(), json!(fault).to_string()))
 }
 
 /// The answer to the request `name`, as the text that the command line prints. `progress(done, all)` is called while it

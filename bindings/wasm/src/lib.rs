@@ -67,8 +67,7 @@ pub unsafe extern "C" fn answer(
 }
 
 fn problem(fault: &Error) -> String {
-    let Error { file, key, found, expected, fix } = fault;
-    json!({"file": file, "key": key, "found": found, "expected": expected, "fix": fix}).to_string()
+    json!(fault).to_string()
 }
 
 fn answered(name: &str, format: &str, body: &str) -> Result<Option<String>, Error> {
