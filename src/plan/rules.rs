@@ -304,6 +304,7 @@ mod tests {
         RuntimeRules {
             id: "runtime".into(),
             supports: vec![],
+            streams: vec![],
             lifted: false,
             rules: vec![serde_json::from_str(&text).unwrap()],
             host: 4,
