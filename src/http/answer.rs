@@ -77,7 +77,8 @@ pub(super) async fn answer(
     let format = AnswerFormat::of(&headers)?;
     if format == AnswerFormat::Events {
         let (sender, progress) = mpsc::channel(16);
-        let (guard, admission) = (ClientGuard::new(&state), admitted(&state).await?);
+        let admission = admitted(&state).await?;
+        let guard = ClientGuard::new(&state);
         let work =
             move |catalog: &Catalog, control: &RequestControl| (entry.answer)(catalog, &request, control);
         let answer = started(&state, work, &guard, Some(sender), admission);

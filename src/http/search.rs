@@ -125,14 +125,9 @@ pub(super) async fn searched<T: Send + 'static>(
     state: &ServerState,
     work: impl FnOnce(&Catalog, &RequestControl) -> Result<T, Error> + Send + 'static,
 ) -> Result<(T, bool), Refusal> {
+    // A client that leaves while it waits has no search to end.
+    let admission = admitted(state).await?;
     let guard = ClientGuard::new(state);
-    let admission = match admitted(state).await {
-        Ok(admission) => admission,
-        Err(refusal) => {
-            guard.finish();
-            return Err(refusal);
-        }
-    };
     let found = received(started(state, work, &guard, None, admission).await);
     guard.finish();
     found
