@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn every_route_is_on_the_page_and_markup_is_text() {
-        let page = rendered(&openapi()).unwrap();
+        let page = rendered(&openapi()).unwrap().replace("&#x2f;", "/");
         for path in openapi()["paths"].as_object().unwrap().keys() {
-            assert!(page.contains(&format!("<code>{path}</code>").replace('/', "&#x2f;")), "{path}");
+            assert!(page.contains(&format!("<code>{path}</code>")), "{path}");
         }
         let hostile = serde_json::json!({"paths": {"/x": {"get": {"summary": "<script>alert(1)</script>"}}}});
         let page = rendered(&hostile).unwrap();
