@@ -8,6 +8,7 @@ mod answer;
 mod answer_cache;
 mod estimator;
 mod guard;
+mod log;
 mod mantile;
 mod metrics;
 mod negotiate;
@@ -44,6 +45,8 @@ pub struct ServerOptions {
     pub token: Option<String>,
     /// Limits of requests.
     pub limits: ServerLimits,
+    /// Writes a line of the log: JSON with time, method, route, status and duration of a response.
+    pub log: Option<fn(&str)>,
 }
 
 /// Longest time until the body of a request is read.
@@ -69,6 +72,7 @@ pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
         .layer(DefaultBodyLimit::max(limits.body_bytes))
         .layer(from_fn(guard::headers))
         .layer(from_fn_with_state(state.clone(), metrics::count))
+        .layer(from_fn_with_state(state.clone(), log::log))
         .layer(CatchPanicLayer::custom(problem::panicked));
     let routes = match limits.time {
         Some(time) => {

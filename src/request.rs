@@ -197,7 +197,7 @@ pub static REQUESTS: &[RequestEntry] = &[
         "recommend",
         "hardware for a model, or models for a machine",
         recommend::RecommendRequest,
-        recommend::RecommendReport,
+        crate::report::recommend::report::RecommendReport,
         recommend::recommend
     ),
     request!(

@@ -1,5 +1,6 @@
 //! The HTTP server, over real sockets: the answers of the table byte for byte, its limits, and what it does not do.
 
+mod log;
 mod published;
 
 use std::io::{Read, Write};
@@ -26,8 +27,12 @@ struct Running {
 
 impl Running {
     fn with(token: Option<&str>, limits: ServerLimits) -> Running {
+        Running::logging(token, limits, None)
+    }
+
+    fn logging(token: Option<&str>, limits: ServerLimits, log: Option<fn(&str)>) -> Running {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let options = ServerOptions { listen, token: token.map(str::to_owned), limits };
+        let options = ServerOptions { listen, token: token.map(str::to_owned), limits, log };
         let (bound, address) = mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {

@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
+use mantile::report::recommend::report::RecommendReport;
 use mantile::report::recommend::{Build, Recommendation, recommend as ranked};
 use mantile::request::UNCONTROLLED;
 use mantile::request::fleet::{FleetRequest, fleet};
-use mantile::request::recommend::{RecommendReport, RecommendRequest, recommend};
+use mantile::request::recommend::{RecommendRequest, recommend};
 use mantile::serving::economy::{Bill, usd_per_second};
 use mantile::spec::fleet::{FleetFile, PricedOffer, PricingTerms, TrafficBucket};
 use mantile::spec::price::PriceBasis;

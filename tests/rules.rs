@@ -2,10 +2,16 @@
 //! models whose shape is written out too. Shares no code with the planner.
 
 use mantile::plan::parallel::ParallelPlan;
+use mantile::report::result::Feasibility;
+use mantile::request::UNCONTROLLED;
+use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::search::candidate::{Candidate, PoolRole};
 use mantile::search::run::{UNWATCHED, run};
+use mantile::spec::deployment::Deployment;
 use mantile::spec::rule::Allowance;
 use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::kind::CatalogKind;
 use rayon::prelude::*;
 
 use super::ask::{ask, on};
@@ -281,6 +287,7 @@ fn a_given_plan_that_breaks_a_rule_is_named_with_it() {
         runtime: Some(runtime.into()),
         ..on(model, hardware)
     };
+    let alone = by("vllm", "Llama-3.1-8B", "1xl4");
     let vllm = by("vllm", "Llama-3.1-8B", "4xh100-sxm");
     assert_eq!(named(&vllm, "tp4"), None);
     assert_eq!(named(&vllm, "cp2").as_deref(), Some("pcp-mla-only"));
@@ -290,11 +297,50 @@ fn a_given_plan_that_breaks_a_rule_is_named_with_it() {
     assert_eq!(named(&old, "tp2 sp"), None, "sequence parallelism went in 0.33");
     let lifted = Scenario { theoretical: Some(true), ..vllm };
     assert_eq!(named(&lifted, "cp2"), None);
+    assert_eq!(named(&alone, "tp1 @4, offload kv").as_deref(), Some("not_supported"));
     let llama = by("llama.cpp", "Llama-3.1-8B", "2x2xh100-sxm");
     assert_eq!(named(&llama, "pp4"), None);
     assert_eq!(named(&llama, "tp4").as_deref(), Some("tensor-split-in-one-host"));
     assert_eq!(named(&llama, "tp2 pp2").as_deref(), Some("one-split-mode"));
     assert_eq!(named(&llama, "prefill tp1, decode tp1").as_deref(), Some("not_supported"));
+}
+
+/// What a runtime cannot run is reported, with and without a launch; nothing of it is computed.
+#[test]
+fn every_plan_on_every_runtime_is_answered() {
+    let catalog = Catalog::default();
+    let plans = [
+        "tp3",
+        "cp2",
+        "tp2 sp",
+        "ep2",
+        "prefill tp1, decode pp2",
+        "tp1, offload layers",
+        "tp1, offload experts",
+        "tp1, offload kv",
+        "tp1 @4, host layers 3",
+        "tp1 @4, host experts 3",
+    ];
+    for runtime in catalog.entries(CatalogKind::Runtimes).keys() {
+        for (model, plan) in plans.iter().flat_map(|plan| [("Llama-3.1-8B", plan), ("Qwen3-30B-A3B", plan)]) {
+            let deployment = Deployment { plan: Some((*plan).to_owned()), ..Deployment::default() };
+            let scenario = Scenario {
+                runtime: Some(runtime.clone()),
+                deployment: Some(deployment),
+                ..on(model, "rtx-4090-x2-epyc-9354")
+            };
+            // A fault that names its key is an answer too.
+            if let Ok(found) = estimate(&catalog, &EstimateRequest::of(scenario), &UNCONTROLLED) {
+                let runs = found.candidate.metrics.is_some();
+                let illegal = found.candidate.feasibility == Feasibility::Illegal;
+                assert!(!(runs && illegal), "{runtime}, {model}, {plan}");
+                assert!(
+                    runs || !found.candidate.violations.is_empty(),
+                    "{runtime}, {model}, {plan}: no reason"
+                );
+            }
+        }
+    }
 }
 
 #[test]

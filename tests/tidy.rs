@@ -12,6 +12,8 @@ mod documents;
 mod floors;
 #[path = "tidy/language.rs"]
 mod language;
+#[path = "tidy/versions.rs"]
+mod versions;
 use crate::source;
 
 use source::{Source, files};

@@ -6,11 +6,11 @@ use super::deadline::with_progress;
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::{OutputArgs, OutputFormat};
 use super::plot::PlotArgs;
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
-use crate::report::fleet::FleetResult;
+use crate::report::fleet::routes::csv;
 use crate::report::pretty::pretty;
 use crate::report::svg::fleet::fleet_picture;
 use crate::report::text::fleet::table;
@@ -152,7 +152,7 @@ impl FleetArgs {
             OutputFormat::Table if self.detail => table(&report),
             OutputFormat::Table => screen::fleet(&report, &typed(), width()),
             OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => rows(&report)?,
+            OutputFormat::Csv => csv(&report),
         };
         self.output.write(&text)?;
         Ok(report.certificate.status.into())
@@ -232,38 +232,4 @@ fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
     let requests = read_trace(&text).map_err(|fault| fault.in_file(&name))?;
     buckets(&requests).map_err(|fault| fault.in_file(&name))?;
     Ok(requests)
-}
-
-/// One row for each share of a bucket.
-fn rows(answer: &FleetResult) -> Result<String, CliError> {
-    let header = [
-        "isl",
-        "osl",
-        "model",
-        "requests_per_s",
-        "share",
-        "hardware",
-        "offer",
-        "plan",
-        "systems",
-        "usd_per_hour",
-    ];
-    csv(
-        &header,
-        answer.routes.iter().map(|route| {
-            let system = &answer.systems[route.systems as usize];
-            vec![
-                route.isl.to_string(),
-                route.osl.to_string(),
-                route.model.clone(),
-                route.requests_per_s.to_string(),
-                route.share.to_string(),
-                system.hardware.clone(),
-                system.offer.clone(),
-                system.plan.clone(),
-                system.count.to_string(),
-                system.usd_per_hour.to_string(),
-            ]
-        }),
-    )
 }

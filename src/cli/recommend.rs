@@ -9,12 +9,11 @@ use super::plot::PlotArgs;
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::pretty::pretty;
-use crate::report::rows::builds as csv;
-use crate::report::svg::recommend::{models_picture, recommend_picture};
+use crate::report::recommend::report::RecommendReport;
 use crate::report::text::models::table as served_table;
 use crate::report::text::recommend::table;
 use crate::report::text::screen;
-use crate::request::recommend::{RecommendReport, RecommendRequest, recommend};
+use crate::request::recommend::{RecommendRequest, recommend};
 use crate::spec::limits::{MAX_WATTS, TARGET, USERS, number, whole};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -95,34 +94,20 @@ impl Recommend {
         self.plot.check()?;
         let request = self.request();
         let report = with_progress(|control| recommend(catalog, &request, control))?;
-        let launch = match &report {
-            RecommendReport::Models(found) => found.launch.as_ref(),
-            RecommendReport::Hardware(found) => found.launch.as_ref(),
-        };
-        self.plot.write(|| match &report {
-            RecommendReport::Models(found) => models_picture(found),
-            RecommendReport::Hardware(found) => recommend_picture(found),
-        })?;
-        self.emit.write(launch.map(|launch| (None, launch)))?;
-        let (text, served) = match (&report, self.output.format()) {
-            (RecommendReport::Models(found), OutputFormat::Table) => {
-                let screen = || screen::models(found, &typed(), width());
-                (if self.detail { served_table(found) } else { screen() }, found.serves())
-            }
-            (RecommendReport::Models(found), OutputFormat::Json) => (pretty(found), found.serves()),
-            (RecommendReport::Models(found), OutputFormat::Csv) => {
-                let builds: Vec<_> = found.models.iter().map(|held| held.build.clone()).collect();
-                (csv(&builds), found.serves())
-            }
+        self.plot.write(|| report.picture())?;
+        self.emit.write(report.launch().map(|launch| (None, launch)))?;
+        let text = match (&report, self.output.format()) {
+            (RecommendReport::Models(found), OutputFormat::Table) if self.detail => served_table(found),
+            (RecommendReport::Models(found), OutputFormat::Table) => screen::models(found, &typed(), width()),
+            (RecommendReport::Hardware(found), OutputFormat::Table) if self.detail => table(found),
             (RecommendReport::Hardware(found), OutputFormat::Table) => {
-                let screen = || screen::recommend(found, &typed(), width());
-                (if self.detail { table(found) } else { screen() }, found.serves())
+                screen::recommend(found, &typed(), width())
             }
-            (RecommendReport::Hardware(found), OutputFormat::Json) => (pretty(found), found.serves()),
-            (RecommendReport::Hardware(found), OutputFormat::Csv) => (csv(&found.builds), found.serves()),
+            (_, OutputFormat::Json) => pretty(&report),
+            (_, OutputFormat::Csv) => report.csv(),
         };
         self.output.write(&text)?;
-        Ok(if served { ExitStatus::Success } else { ExitStatus::Infeasible })
+        Ok(if report.serves() { ExitStatus::Success } else { ExitStatus::Infeasible })
     }
 
     /// Whether a default for the key applies.

@@ -43,6 +43,9 @@ pub struct Serve {
     /// Longest search; its best answer so far is returned then
     #[arg(long, value_name = "S", default_value = "60", value_parser = number(&TIME_LIMIT), allow_negative_numbers = true)]
     pub time_limit: f64,
+    /// Write a line of JSON to standard error for every response: time, method, route, status, duration
+    #[arg(long)]
+    pub log: bool,
     /// Let requests fetch `hf:` models
     #[arg(long)]
     pub allow_fetch: bool,
@@ -72,7 +75,7 @@ impl Serve {
             waiting: self.waiting as usize,
             time: Duration::try_from_secs_f64(self.time_limit).ok(),
         };
-        let options = ServerOptions { listen: self.listen, token, limits };
+        let options = ServerOptions { listen: self.listen, token, limits, log: self.log.then_some(log_line) };
         let shown = |address: SocketAddr| {
             // A closed standard error needs no note.
             let _ = std::io::Write::write_all(
@@ -86,6 +89,11 @@ impl Serve {
         })?;
         Ok(ExitStatus::Success)
     }
+}
+
+/// Writes a line of the log; a closed standard error ends no request.
+fn log_line(line: &str) {
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes());
 }
 
 /// Resolves at Ctrl-C or SIGTERM.

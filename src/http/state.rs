@@ -51,6 +51,7 @@ pub(super) struct Shared {
     pub(super) catalog: Catalog,
     pub(super) token: Option<String>,
     pub(super) limits: ServerLimits,
+    pub(super) log: Option<fn(&str)>,
     /// Requests that are answered or wait.
     pub(super) admitted: Arc<Semaphore>,
     /// Requests that are answered.
@@ -83,6 +84,7 @@ impl ServerState {
             counters: ServerCounters::default(),
             answers: answer_cache(),
             measured: Mutex::default(),
+            log: options.log,
             limits,
         })))
     }

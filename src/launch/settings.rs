@@ -284,6 +284,8 @@ fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, 
                 settings.set(Setting::HostExpertLayers, Word(first_of_each(&pool.stages, hosted)));
             }
         }
+        // A plan that a rule forbids has no stages, and so no bytes in host memory.
+        OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv if pool.stages.is_empty() => {}
         OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
             let evaluated = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ());
             let bytes = evaluated.spilled.map_or(0.0, |spilled| spilled.value());

@@ -2,6 +2,7 @@
 
 pub mod costs;
 pub mod program;
+pub mod routes;
 
 use std::sync::Arc;
 

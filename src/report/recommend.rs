@@ -4,6 +4,7 @@
 
 pub mod models;
 pub mod money;
+pub mod report;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
-use crate::report::recommend::Recommendation;
-use crate::report::recommend::models::ServedModels;
+use crate::report::recommend::report::RecommendReport;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -49,16 +48,6 @@ impl Default for RecommendRequest {
             scenario: Scenario::default(),
         }
     }
-}
-
-/// A report of `recommend`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum RecommendReport {
-    /// Hardware for a model.
-    Hardware(Box<Recommendation>),
-    /// Models for a machine.
-    Models(Box<ServedModels>),
 }
 
 /// Searches the catalogue.

@@ -2,12 +2,13 @@
 
 use clap::Parser;
 use mantile::cli::{Cli, Command};
+use mantile::report::recommend::report::RecommendReport;
 use mantile::report::text::screen;
 use mantile::request::UNCONTROLLED;
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::fleet::{FleetRequest, fleet};
 use mantile::request::place::{PlaceRequest, place};
-use mantile::request::recommend::{RecommendReport, RecommendRequest, recommend};
+use mantile::request::recommend::{RecommendRequest, recommend};
 use mantile::spec::deployment::Deployment;
 use mantile::spec::placing::PlacementScenario;
 use mantile::spec::scenario::{OffloadMode, Scenario};
