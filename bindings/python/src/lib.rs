@@ -1,7 +1,7 @@
 //! The compiled part of the Python package: one function for every request, and the command line.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mantile::report::pretty::pretty;
@@ -13,6 +13,7 @@ use mantile::search::run::Control;
 use mantile::spec::error::Error;
 use mantile::spec::text::from_json;
 use mantile::store::catalog::Catalog;
+use mantile::store::detect::probe::ThisMachine;
 use mantile::store::png::png;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
@@ -23,6 +24,11 @@ create_exception!(_mantile, MantileError, PyException, "A faulty request: key, f
 
 /// How often a search looks for Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// The catalogue of the user on this machine, as the command line has it.
+fn catalog() -> Result<Catalog, Error> {
+    Ok(Catalog::from_env()?.with_machine(Arc::new(ThisMachine::default())))
+}
 
 /// The error of a faulty request, with its parts as JSON.
 fn raised(fault: &Error) -> PyErr {
@@ -69,7 +75,7 @@ fn answer(py: Python<'_>, name: &str, body: &str, progress: Option<Py<PyAny>>) -
     };
     let found = py.detach(|| {
         let request: Value = from_json(body, "a request in JSON")?;
-        let answer = (entry(name)?.answer)(&Catalog::from_env()?, &request, &control)?;
+        let answer = (entry(name)?.answer)(&catalog()?, &request, &control)?;
         Ok(pretty(&answer))
     });
     if let Some(fault) = raised_inside.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
@@ -92,7 +98,7 @@ fn render(py: Python<'_>, name: &str, text: &str, format: &str) -> PyResult<Opti
             "csv" => Ok(text(RenderedFormat::Csv)?.map(String::into_bytes)),
             "html" => Ok(text(RenderedFormat::Html)?.map(String::into_bytes)),
             "png" => text(RenderedFormat::Svg)?.map(|svg| png(&svg)).transpose(),
-            "xlsx" => workbook_of_answer(&Catalog::from_env()?, name, &answer),
+            "xlsx" => workbook_of_answer(&catalog()?, name, &answer),
             _ => Ok(text(RenderedFormat::Svg)?.map(String::into_bytes)),
         }
     })
