@@ -13,6 +13,7 @@ pub mod deadline;
 pub mod defaults;
 pub mod deploy;
 pub mod detect;
+pub mod diagnose;
 pub mod diff;
 pub mod emit;
 pub mod estimate;
@@ -33,6 +34,8 @@ pub mod recommend;
 pub mod reference;
 #[cfg(feature = "serve")]
 pub mod serve;
+#[cfg(feature = "site")]
+pub mod site;
 pub mod static_batch;
 mod stdin;
 pub mod summary;
@@ -145,6 +148,8 @@ pub enum Command {
     Explain(Box<explain::Explain>),
     /// List the assumptions of a prediction by their effect, and what is left out
     Audit(Box<audit::Audit>),
+    /// Measured numbers compared with the prediction and the roofline
+    Diagnose(Box<diagnose::Diagnose>),
     /// Compare two answers: the inputs that differ, and the part of each metric's change that each explains
     Diff(diff::DiffArgs),
     /// Sweep: the metrics of every combination of varied keys, as table, CSV or JSON Lines
@@ -168,6 +173,9 @@ pub enum Command {
     /// Serve every request over HTTP
     #[cfg(feature = "serve")]
     Serve(serve::Serve),
+    /// The page as files that need no server
+    #[cfg(feature = "site")]
+    Site(site::Site),
     /// Serve every request to an assistant, over the Model Context Protocol
     #[cfg(feature = "mcp")]
     Mcp(mcp::Mcp),
@@ -359,12 +367,15 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
         Some(Command::Static(command)) => command.run(catalog),
         #[cfg(feature = "serve")]
         Some(Command::Serve(command)) => command.run(catalog),
+        #[cfg(feature = "site")]
+        Some(Command::Site(command)) => command.run(catalog),
         #[cfg(feature = "mcp")]
         Some(Command::Mcp(command)) => command.run(catalog),
         Some(Command::Deploy(command)) => command.run(catalog),
         Some(Command::Place(command)) => command.run(catalog),
         Some(Command::Explain(command)) => command.run(catalog),
         Some(Command::Audit(command)) => command.run(catalog),
+        Some(Command::Diagnose(command)) => command.run(catalog),
         Some(Command::Diff(command)) => command.run(catalog),
         Some(Command::Sweep(command)) => command.run(catalog),
         Some(Command::Merge(command)) => command.run(),

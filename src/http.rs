@@ -13,6 +13,7 @@ mod mantile;
 mod metrics;
 mod negotiate;
 pub mod openapi;
+mod page;
 mod problem;
 mod routes_page;
 mod search;
@@ -66,6 +67,7 @@ pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
         .merge(estimator::routes())
         .layer(from_fn_with_state(state.clone(), guard::token));
     let routes = routes
+        .merge(page::routes())
         .route("/healthz", get(|| async { "ok\n" }))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)

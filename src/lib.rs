@@ -80,6 +80,8 @@ pub mod report;
 pub mod request;
 pub mod search;
 pub mod serving;
+#[cfg(feature = "site")]
+pub mod site;
 pub mod spec;
 pub mod store;
 pub mod validate;

@@ -13,11 +13,13 @@ pub mod command;
 pub mod compare;
 pub mod deploy;
 pub mod detect;
+pub mod diagnose;
 pub mod diff;
 pub mod estimate;
 pub mod explain;
 pub mod explained_placement;
 pub mod fleet;
+pub mod given_files;
 pub mod given_plan;
 pub mod inputs;
 pub mod inspect;
@@ -112,7 +114,7 @@ macro_rules! request {
         RequestEntry {
             name: $name,
             about: $about,
-            request: || schema_for!($request),
+            request: || given_files::with_files(schema_for!($request)),
             report: || schema_for!($report),
             answer: |catalog, request, control| {
                 in_json::<$request, $report>(catalog, request, control, $answer)
@@ -171,6 +173,13 @@ pub static REQUESTS: &[RequestEntry] = &[
         audit::AuditRequest,
         crate::report::audit::AuditReport,
         audit::audit
+    ),
+    request!(
+        "diagnose",
+        "measured numbers compared with the prediction and the roofline",
+        diagnose::DiagnoseRequest,
+        crate::report::diagnose::Diagnosis,
+        diagnose::diagnose
     ),
     request!(
         "diff",
@@ -297,6 +306,8 @@ fn in_json<Q: DeserializeOwned, R: Serialize>(
     control: &RequestControl,
     answer: impl Fn(&Catalog, &Q, &RequestControl) -> Result<R, Error>,
 ) -> Result<Value, Error> {
+    let given = given_files::taken(catalog, request)?;
+    let (catalog, request) = given.as_ref().map_or((catalog, request), |(catalog, rest)| (catalog, rest));
     let request: Q = from_json(&request.to_string(), "a request")?;
     Ok(value(&answer(catalog, &request, control)?))
 }

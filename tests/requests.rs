@@ -5,6 +5,7 @@ use std::process::Command as Process;
 use clap::Parser;
 use mantile::cli::Cli;
 use mantile::report::comparison::ComparisonReport;
+use mantile::report::diagnose::Diagnosis;
 use mantile::report::fleet::FleetResult;
 use mantile::report::place::PlacementResult;
 use mantile::report::pretty::pretty as json;
@@ -19,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json as object};
 
 /// A command line of every question.
-pub const LINES: [&[&str]; 21] = [
+pub const LINES: [&[&str]; 22] = [
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
@@ -45,6 +46,7 @@ pub const LINES: [&[&str]; 21] = [
     &["formulas", "roofline"],
     &["static", "--model", "Qwen3-0.6B", "--hardware", "2xh100", "--tp", "2", "--ffn-tp", "1"],
     &["audit", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
+    &["diagnose", "--model", "Qwen3-0.6B", "--hardware", "1xh100", "--measured-tpot-ms", "9"],
     &["inspect", "Qwen3-0.6B"],
     &["inspect", "--diff", "Llama-3.1-8B", "Qwen3-8B"],
     &["validate", "--left-out", "vllm"],
@@ -123,6 +125,7 @@ fn a_report_reads_back_into_its_type_byte_for_byte() {
             "compare" => again::<ComparisonReport>(&report),
             "recommend" => again::<RecommendReport>(&report),
             "explain" => again::<ExplainReport>(&report),
+            "diagnose" => again::<Diagnosis>(&report),
             _ => continue,
         };
         assert_eq!(again, report, "{line:?}");

@@ -25,6 +25,7 @@ impl Cli {
             }
             Some(Command::Explain(command)) => ("explain", value(&command.request()?)),
             Some(Command::Static(command)) => ("static", value(&command.request()?)),
+            Some(Command::Diagnose(command)) => ("diagnose", value(&command.request()?)),
             Some(Command::Audit(command)) => ("audit", value(&command.request()?)),
             Some(Command::Diff(command)) => ("diff", value(&command.request()?)),
             Some(Command::Recommend(command)) => ("recommend", value(&command.request())),
@@ -44,6 +45,8 @@ impl Cli {
             Some(Command::Compare(command)) => ("compare", value(&command.request()?)),
             #[cfg(feature = "serve")]
             Some(Command::Serve(_)) => return Err(no_request("a server")),
+            #[cfg(feature = "site")]
+            Some(Command::Site(_)) => return Err(no_request("a page")),
             #[cfg(feature = "mcp")]
             Some(Command::Mcp(_)) => return Err(no_request("a server")),
             Some(Command::Config(_) | Command::Completions(_) | Command::Man | Command::Merge(_)) => {

@@ -132,11 +132,19 @@ impl Estimate {
     /// A file is faulty.
     pub fn request(&self) -> Result<EstimateRequest, Error> {
         let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
-        let Some(command) = &self.command else { return Ok(EstimateRequest::of(scenario)) };
-        let (text, folder) = command_text(command)?;
-        let command_files = settings_files(&text, &folder)?;
-        Ok(EstimateRequest { scenario, command: Some(text), command_files })
+        with_command(scenario, self.command.as_deref())
     }
+}
+
+/// The request of a scenario and a launch command, whose files are read.
+///
+/// # Errors
+/// A file cannot be read.
+pub(super) fn with_command(scenario: Scenario, command: Option<&str>) -> Result<EstimateRequest, Error> {
+    let Some(command) = command else { return Ok(EstimateRequest::of(scenario)) };
+    let (text, folder) = command_text(command)?;
+    let command_files = settings_files(&text, &folder)?;
+    Ok(EstimateRequest { scenario, command: Some(text), command_files })
 }
 
 /// A command with the folder of its files: the text itself, that of a file, or the scripts of a folder that `--emit`

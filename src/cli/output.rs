@@ -9,8 +9,10 @@ use serde::Serialize;
 
 use super::defaults::{AppliedDefaults, footer};
 use super::{CliError, ExitStatus, progress};
-use crate::report::sheet;
 use crate::report::text::page::{BAD, BOLD, GOOD};
+use crate::report::{page, sheet};
+use crate::spec::error::Error;
+use crate::spec::text::from_json;
 use crate::spec::visible::{visible, visible_lines};
 use crate::store::file;
 
@@ -38,6 +40,8 @@ pub enum FormatFlag {
     Csv,
     /// A workbook with live formulas.
     Xlsx,
+    /// A report for a browser: one file that needs nothing else.
+    Html,
 }
 
 impl From<OutputFormat> for FormatFlag {
@@ -58,7 +62,7 @@ pub struct OutputArgs {
         long,
         value_enum,
         default_value_t,
-        value_name = "table|json|csv|xlsx",
+        value_name = "table|json|csv|html|xlsx",
         hide_possible_values = true,
         help_heading = "Output"
     )]
@@ -72,6 +76,9 @@ pub struct OutputArgs {
     /// The user's defaults that the command applied.
     #[arg(skip)]
     pub applied: AppliedDefaults,
+    /// Name of the request, by which a page is chosen.
+    #[arg(skip)]
+    pub request: &'static str,
 }
 
 impl OutputArgs {
@@ -80,7 +87,8 @@ impl OutputArgs {
         match self.format {
             _ if self.json => OutputFormat::Json,
             FormatFlag::Table | FormatFlag::Xlsx => OutputFormat::Table,
-            FormatFlag::Json => OutputFormat::Json,
+            // A page is made of the answer in JSON.
+            FormatFlag::Json | FormatFlag::Html => OutputFormat::Json,
             FormatFlag::Csv => OutputFormat::Csv,
         }
     }
@@ -105,6 +113,14 @@ impl OutputArgs {
         Ok(ExitStatus::Success)
     }
 
+    /// The page of an answer in JSON.
+    fn page(&self, answer: &str) -> Result<String, Error> {
+        let page = page::document(self.request, &from_json(answer, "an answer")?)?;
+        page.ok_or_else(|| {
+            Error::new("format", "html", "a command whose answer has a page", "use --format json")
+        })
+    }
+
     /// Writes `text` to its destination.
     ///
     /// # Errors
@@ -113,6 +129,8 @@ impl OutputArgs {
         if self.ends_in_xlsx() {
             return Err(super::workbook::text_in_workbook(self).into());
         }
+        let page = (self.format == FormatFlag::Html && !self.json).then(|| self.page(text)).transpose()?;
+        let text = page.as_deref().unwrap_or(text);
         let footer = footer(&self.applied);
         // JSON and CSV are already visible text.
         let text = match self.format() {

@@ -22,6 +22,7 @@ pub fn is_named(cli: &Cli) -> bool {
         Some(Command::Explain(command)) => &command.problem.scenario.model,
         Some(Command::Static(command)) => &command.problem.scenario.model,
         Some(Command::Audit(command)) => &command.problem.scenario.model,
+        Some(Command::Diagnose(command)) => &command.problem.scenario.model,
         Some(Command::Compare(command)) => &command.problem.scenario.model,
         Some(Command::Sweep(command)) => &command.problem.scenario.model,
         Some(Command::Place(command)) => &command.scenario.model,
@@ -47,6 +48,8 @@ pub fn is_named(cli: &Cli) -> bool {
         Some(Command::Serve(_)) => &None,
         #[cfg(feature = "mcp")]
         Some(Command::Mcp(_)) => &None,
+        #[cfg(feature = "site")]
+        Some(Command::Site(_)) => &None,
     };
     model.as_deref() == Some(STDIN)
 }

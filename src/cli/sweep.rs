@@ -272,7 +272,7 @@ impl Sweep {
             _ => return Ok(note_defaults(&self.applied)?),
         };
         let (out, applied) = (self.out.clone(), self.applied.clone());
-        OutputArgs { format: format.into(), out, applied, json: false }.write(&text)
+        OutputArgs { format: format.into(), out, applied, json: false, request: "" }.write(&text)
     }
 }
 

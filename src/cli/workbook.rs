@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
+use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 
 use super::CliError;
@@ -18,24 +19,32 @@ use crate::store::file;
 /// Subcommands whose result has a workbook.
 const COMMANDS: [&str; 2] = ["optimize", "estimate"];
 
-/// The command line with `--format xlsx` only where there is a workbook.
+/// Subcommands that write their answer as a page.
+const PAGES: [&str; 9] =
+    ["optimize", "estimate", "static", "explain", "audit", "diagnose", "place", "recommend", "compare"];
+
+/// The formats of a subcommand.
+fn formats(name: &str) -> Vec<&'static str> {
+    let page = PAGES.contains(&name).then_some("html");
+    let workbook = COMMANDS.contains(&name).then_some("xlsx");
+    ["table", "json", "csv"].into_iter().chain(page).chain(workbook).collect()
+}
+
+/// The command line with `--format html` and `--format xlsx` only where there is a page or a workbook.
 pub(super) fn where_supported(command: clap::Command) -> clap::Command {
-    let texts = || {
-        let named = PossibleValuesParser::new(["table", "json", "csv"]);
-        ValueParser::new(named.map(|name| match name.as_str() {
-            "json" => FormatFlag::Json,
-            "csv" => FormatFlag::Csv,
-            _ => FormatFlag::Table,
-        }))
-    };
     let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-    let others = names.into_iter().filter(|name| !COMMANDS.contains(&name.as_str()));
-    others.fold(command, |command, name| {
+    names.into_iter().fold(command, |command, name| {
+        let formats = formats(&name);
         command.mut_subcommand(name, |sub| {
             sub.mut_args(|arg| {
                 let mut values = arg.get_possible_values().into_iter();
                 let all = arg.get_id() == "format" && values.any(|value| value.get_name() == "xlsx");
-                if all { arg.value_parser(texts()).value_name("table|json|csv") } else { arg }
+                if !all {
+                    return arg;
+                }
+                let named = PossibleValuesParser::new(formats.clone());
+                let read = |name: String| FormatFlag::from_str(&name, false).unwrap_or_default();
+                arg.value_parser(ValueParser::new(named.map(read))).value_name(formats.join("|"))
             })
         })
     })
@@ -61,7 +70,7 @@ pub(super) fn is_wanted(output: &OutputArgs) -> Result<bool, Error> {
 /// The error of a text that would be written to a file of a workbook.
 pub(super) fn text_in_workbook(output: &OutputArgs) -> Error {
     let path = output.out.as_deref().unwrap_or(Path::new("-"));
-    let fix = "choose another ending, or use optimize or estimate without --format json or csv";
+    let fix = "choose another ending, or use optimize or estimate without another --format";
     Error::new("out", format!("a text for `{}`", file::shown(path)), "the ending of a text file", fix)
 }
 

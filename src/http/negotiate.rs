@@ -28,7 +28,7 @@ pub(super) enum AnswerFormat {
 }
 
 /// Formats by their media types; the first one is the default.
-const FORMATS: [(&str, AnswerFormat); 7] = [
+const FORMATS: [(&str, AnswerFormat); 8] = [
     ("application/json", AnswerFormat::Json),
     ("text/event-stream", AnswerFormat::Events),
     ("text/csv", AnswerFormat::Rendered(RenderedFormat::Csv)),
@@ -36,6 +36,7 @@ const FORMATS: [(&str, AnswerFormat); 7] = [
     ("text/html", AnswerFormat::Rendered(RenderedFormat::Html)),
     ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", AnswerFormat::Xlsx),
     ("image/png", AnswerFormat::Png),
+    ("application/vnd.mantile.section+html", AnswerFormat::Rendered(RenderedFormat::Section)),
 ];
 
 impl AnswerFormat {

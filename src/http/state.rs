@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -11,6 +11,8 @@ use tokio::sync::Semaphore;
 use super::ServerOptions;
 use super::answer_cache::{AnswerCache, answer_cache};
 use super::estimator::MeasuredRuns;
+use super::problem::ProblemDocument;
+use crate::site::PageFile;
 use crate::store::catalog::Catalog;
 
 /// Limits of requests.
@@ -60,6 +62,8 @@ pub(super) struct Shared {
     pub(super) searches: ThreadPool,
     pub(super) counters: ServerCounters,
     pub(super) answers: AnswerCache,
+    /// The page, made at its first request.
+    pub(super) page: OnceLock<Result<Vec<PageFile>, ProblemDocument>>,
     measured: Mutex<MeasuredRuns>,
 }
 
@@ -83,6 +87,7 @@ impl ServerState {
             searches,
             counters: ServerCounters::default(),
             answers: answer_cache(),
+            page: OnceLock::new(),
             measured: Mutex::default(),
             log: options.log,
             limits,

@@ -5,12 +5,14 @@ use serde_json::Value;
 
 use super::audit::{AuditReport, csv as audit_csv};
 use super::comparison::ComparisonReport;
+use super::diagnose::Diagnosis;
 use super::fleet::FleetResult;
+use super::fleet::routes::csv as fleet_csv;
 use super::place::PlacementResult;
 use super::place::build::{COLUMNS as PLACED, rows as placed_rows};
+use super::recommend::report::RecommendReport;
 use super::result::{EstimateResult, OptimizeResult};
 use super::rows::csv as deployments;
-use super::sheet;
 use super::static_batch::{StaticReport, csv as static_csv};
 use super::svg::SvgPicture;
 use super::svg::compare::comparison_picture;
@@ -22,6 +24,7 @@ use super::svg::static_batch::static_picture;
 use super::svg::sweep::sweep_picture;
 use super::svg::tornado::audit_picture;
 use super::sweep::{SweepReport, cells, columns};
+use super::{page, sheet};
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
 
@@ -32,8 +35,10 @@ pub enum RenderedFormat {
     Csv,
     /// A picture.
     Svg,
-    /// A page with the picture.
+    /// A report file: a page that needs nothing else.
     Html,
+    /// A part of a page.
+    Section,
 }
 
 /// An answer with rows and a picture.
@@ -75,8 +80,10 @@ rendered_by! {
         },
         |answer| Some(sweep_picture(answer, None));
     ComparisonReport: |answer| Some(answer.csv()), |answer| Some(comparison_picture(answer));
-    FleetResult: |_| None, |answer| Some(fleet_picture(answer));
+    RecommendReport: |answer| Some(answer.csv()), |answer| Some(answer.picture());
+    FleetResult: |answer| Some(fleet_csv(answer)), |answer| Some(fleet_picture(answer));
     StaticReport: |answer| Some(static_csv(answer)), |answer| Some(static_picture(answer));
+    Diagnosis: |answer| Some(answer.csv()), |_| None;
     AuditReport: |answer| Some(audit_csv(answer)), |answer| Some(audit_picture(answer));
 }
 
@@ -85,15 +92,22 @@ rendered_by! {
 /// # Errors
 /// The answer is not one of that request.
 pub fn rendered(name: &str, answer: &Value, format: RenderedFormat) -> Result<Option<String>, Error> {
+    match format {
+        RenderedFormat::Html => return page::document(name, answer),
+        RenderedFormat::Section => return page::section(name, answer),
+        RenderedFormat::Csv | RenderedFormat::Svg => {}
+    }
     let of = match name {
         "optimize" => as_format::<OptimizeResult>,
         "estimate" => as_format::<EstimateResult>,
         "place" => as_format::<PlacementResult>,
         "sweep" => as_format::<SweepReport>,
         "compare" => as_format::<ComparisonReport>,
+        "recommend" => as_format::<RecommendReport>,
         "fleet" => as_format::<FleetResult>,
         "static" => as_format::<StaticReport>,
         "audit" => as_format::<AuditReport>,
+        "diagnose" => as_format::<Diagnosis>,
         _ => return Ok(None),
     };
     of(answer, format)
@@ -105,6 +119,6 @@ fn as_format<T: Rendered>(answer: &Value, format: RenderedFormat) -> Result<Opti
     Ok(match format {
         RenderedFormat::Csv => report.csv(),
         RenderedFormat::Svg => drawn().map(|picture| picture.svg(SvgTheme::Adaptive)),
-        RenderedFormat::Html => drawn().map(|picture| picture.html()),
+        RenderedFormat::Html | RenderedFormat::Section => None,
     })
 }

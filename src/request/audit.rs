@@ -49,7 +49,7 @@ pub fn audit(
 }
 
 /// The scenario with a deployment: the given one, or the best.
-fn planned(catalog: &Catalog, scenario: &Scenario, control: &RequestControl) -> Result<Scenario, Error> {
+pub fn planned(catalog: &Catalog, scenario: &Scenario, control: &RequestControl) -> Result<Scenario, Error> {
     if scenario.deployment.as_ref().is_some_and(Deployment::is_stated) {
         return Ok(scenario.clone());
     }

@@ -4,7 +4,7 @@ use super::none;
 use super::source::{Source, files};
 
 /// The floors, lowest first.
-const FLOORS: [&[&str]; 12] = [
+const FLOORS: [&[&str]; 13] = [
     &["quantity", "figures", "formulas"],
     &["spec"],
     &["graph"],
@@ -15,6 +15,7 @@ const FLOORS: [&[&str]; 12] = [
     &["report", "validate", "launch"],
     &["store"],
     &["request"],
+    &["site"],
     &["http", "mcp"],
     &["main", "lib", "cli", "prelude"],
 ];

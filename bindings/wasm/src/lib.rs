@@ -39,7 +39,7 @@ pub unsafe extern "C" fn release(start: *mut u8, length: usize) {
     drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, length)) });
 }
 
-/// The answer to a request: its name, its format (json, csv, svg, html) and its body.
+/// The answer to a request: its name, its format (json, csv, svg, html, section) and its body.
 ///
 /// # Safety
 /// Each pair is the start and length of a block of [`reserve`] that is filled.
@@ -91,6 +91,7 @@ fn answered(name: &str, format: &str, body: &str) -> Result<Option<String>, Erro
         "csv" => RenderedFormat::Csv,
         "svg" => RenderedFormat::Svg,
         "html" => RenderedFormat::Html,
+        "section" => RenderedFormat::Section,
         _ => return Ok(None),
     };
     rendered(name, &answer, format)

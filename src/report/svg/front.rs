@@ -2,7 +2,7 @@
 
 use super::SvgPanel;
 use super::frame::{PlotAxis, PlotFrame};
-use super::marks::{SIZE, SMALL, chosen, sized_point, whisker};
+use super::marks::{SIZE, SMALL, chosen, plan_point, whisker};
 use super::scale::{PlotScale, drawable};
 use crate::report::number::format_metric;
 use crate::report::result::{Intervals, OptimizeResult, ReportedDeployment};
@@ -98,7 +98,7 @@ pub fn front(answer: &OptimizeResult) -> Option<SvgPanel> {
             lines.push_str(&whisker(series, [at[0], frame.y(low)], [at[0], frame.y(high)]));
         }
         let size = if many { SMALL } else { SIZE };
-        marks.push_str(&sized_point(series, at, size, &title(row, across, up)));
+        marks.push_str(&plan_point(series, at, size, (&row.notation, &title(row, across, up))));
     }
     if let Some((best, [x, y])) = answer.best.as_ref().and_then(|best| Some((best, place(best)?))) {
         let words = format!("chosen: {}", title(best, across, up));

@@ -34,6 +34,15 @@ pub fn sized_point(series: usize, place: [f64; 2], size: f64, title: &str) -> St
     format!("<path class=\"mark {class}\" d=\"{outline}\"><title>{title}</title></path>\n")
 }
 
+/// The point of a plan, which a page can select.
+pub fn plan_point(series: usize, place: [f64; 2], size: f64, (notation, title): (&str, &str)) -> String {
+    let (class, outline) = (class(series), outline(series, place, size));
+    let [notation, title] = [notation, title].map(|text| escaped(text, LONGEST));
+    format!(
+        "<path class=\"mark {class}\" data-plan=\"{notation}\" d=\"{outline}\"><title>{title}</title></path>\n"
+    )
+}
+
 /// Many points of a series under one title.
 pub fn cloud(series: usize, places: &[[f64; 2]], title: &str) -> String {
     let (class, title) = (class(series), escaped(title, LONGEST));

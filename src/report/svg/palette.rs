@@ -45,20 +45,42 @@ text{font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:$ink}
 .chosen{fill:none;stroke:$ink;stroke-width:2}.failed{stroke:$soft;stroke-width:1.5;fill:none}\
 .empty{fill:$grid}.box{fill:none;stroke:$axis}.unused{fill:none;stroke:$axis;stroke-dasharray:4 3}.dark{fill:#101820;font-size:11px}.light{fill:#ffffff;font-size:11px}";
 
+/// Every colour.
+fn colours() -> impl Iterator<Item = &'static PaletteColour> {
+    BASE.iter().chain(&SERIES)
+}
+
+/// The variables of the colours on light or dark pages.
+fn variables(dark: bool) -> String {
+    let all = colours().map(|(name, light, night)| format!("--{name}:{}", if dark { night } else { light }));
+    all.collect::<Vec<_>>().join(";")
+}
+
+/// The style sheet of a page with pictures: `data-theme` on its root overrides the reader's preference. The page is the
+/// background of its pictures.
+pub fn page_style() -> String {
+    let (light, dark) = (variables(false), variables(true));
+    let (_, rules) = rules_of(SvgTheme::Adaptive);
+    format!(
+        ":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\
+         :root[data-theme=dark]{{{dark}}}.picture .page{{fill:none}}{rules}"
+    )
+}
+
 /// The style sheet of a picture.
 pub fn style(theme: SvgTheme) -> String {
-    let colours = || BASE.iter().chain(&SERIES);
+    let (variables, rules) = rules_of(theme);
+    variables + &rules
+}
+
+/// Variables and rules of a theme.
+fn rules_of(theme: SvgTheme) -> (String, String) {
     let mut rules = RULES.to_owned();
     for (name, ..) in SERIES {
         rules.push_str(&format!(
             ".{name}{{fill:${name}}}.line.{name},.whisker.{name}{{fill:none;stroke:${name}}}"
         ));
     }
-    let set = |dark: bool| -> String {
-        let all =
-            colours().map(|(name, light, night)| format!("--{name}:{}", if dark { night } else { light }));
-        all.collect::<Vec<_>>().join(";")
-    };
     for (name, light, _) in colours() {
         let value = match theme {
             SvgTheme::Adaptive => format!("var(--{name})"),
@@ -67,9 +89,10 @@ pub fn style(theme: SvgTheme) -> String {
         rules = rules.replace(&format!("${name}"), &value);
     }
     match theme {
-        SvgTheme::Light => rules,
+        SvgTheme::Light => (String::new(), rules),
         SvgTheme::Adaptive => {
-            format!("svg{{{}}}@media(prefers-color-scheme:dark){{svg{{{}}}}}{rules}", set(false), set(true))
+            let (light, dark) = (variables(false), variables(true));
+            (format!("svg{{{light}}}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}"), rules)
         }
     }
 }

@@ -78,7 +78,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
 }
 
 /// Whether the plan is proved optimal, and over how many plans.
-fn proof(answer: &OptimizeResult) -> String {
+pub fn proof(answer: &OptimizeResult) -> String {
     match answer.status {
         Status::Optimal => {
             format!("optimal under the model ({})", count(answer.proof.space.plans, "plan"))
@@ -87,10 +87,10 @@ fn proof(answer: &OptimizeResult) -> String {
     }
 }
 
-/// A warning before the headline if optimality is not proved; otherwise empty.
-fn stopped(answer: &OptimizeResult) -> String {
+/// A warning before the headline if optimality is not proved; otherwise none.
+pub fn unproved(answer: &OptimizeResult) -> Option<String> {
     if answer.status == Status::Optimal {
-        return String::new();
+        return None;
     }
     let by = match answer.proof.stopped_by {
         Some(StoppedBy::TimeLimit) => "time limit reached",
@@ -102,16 +102,24 @@ fn stopped(answer: &OptimizeResult) -> String {
         Some(gap) => format!("gap at most {}", percent(gap)),
         None => "gap unknown".to_string(),
     };
-    styled(BAD, &format!("NOT PROVED OPTIMAL: {by}; {gap}")) + "\n"
+    Some(format!("NOT PROVED OPTIMAL: {by}; {gap}"))
 }
 
-/// A warning before the headline if the rules of the runtime are lifted; otherwise empty.
+/// A warning before the headline if the rules of the runtime are lifted; otherwise none.
+pub fn lifted(inputs: &ReportInputs) -> Option<String> {
+    let text =
+        || format!("THEORETICAL: the rules of {} are lifted; it may not run this plan", inputs.runtime);
+    inputs.theoretical.then(text)
+}
+
+/// The same as a line; otherwise empty.
 pub fn theoretical(inputs: &ReportInputs) -> String {
-    if !inputs.theoretical {
-        return String::new();
-    }
-    let text = format!("THEORETICAL: the rules of {} are lifted; it may not run this plan", inputs.runtime);
-    styled(BAD, &text) + "\n"
+    warning(lifted(inputs))
+}
+
+/// A warning as a line; otherwise empty.
+fn warning(text: Option<String>) -> String {
+    text.map_or_else(String::new, |text| styled(BAD, &text) + "\n")
 }
 
 /// The runtime, with its version if given.
@@ -138,35 +146,40 @@ fn offloaded(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     format!(", with {} per device in host memory", crate::report::number::gib(bytes))
 }
 
+/// Plan, format, runtime and objective value in one line.
+pub fn sentence(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
+    let yielded = yielded(best, inputs).map_or_else(String::new, |text| format!(": {text}"));
+    let (weight_format, runtime) = (&best.weight_format, runtime(inputs));
+    format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best, inputs))
+}
+
 /// The result in one line, the problem in the next.
 pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
-    let yielded = yielded(best, &answer.question).map_or_else(String::new, |text| format!(": {text}"));
-    let ReportedDeployment { weight_format, .. } = best;
-    let runtime = runtime(&answer.question);
-    let line =
-        format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best, &answer.question));
-    let line = wrap(&format!("{line}, {}", proof(answer)), width, 0, 2);
+    let line = wrap(&format!("{}, {}", sentence(best, &answer.question), proof(answer)), width, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
-    let warnings = theoretical(&answer.question) + &stopped(answer);
+    let warnings = theoretical(&answer.question) + &warning(unproved(answer));
     let head = warnings + &styled(style, first);
     format!("{head}\n{rest}{}", wrap(&problem(&answer.question), width, 0, 2))
+}
+
+/// Why a given deployment cannot run or misses an SLO; none if it does neither.
+pub fn verdict(candidate: &ReportedDeployment) -> Option<&'static str> {
+    (!candidate.violations.is_empty()).then(|| match candidate.feasibility {
+        Feasibility::Illegal => "CANNOT RUN: invalid plan",
+        Feasibility::InsufficientMemory => "CANNOT RUN: out of memory",
+        _ if candidate.metrics.is_none() => "CANNOT RUN: capacity below the request rate",
+        Feasibility::InVram | Feasibility::WithOffload => "SLO VIOLATED",
+    })
 }
 
 /// A given deployment, with its violations first.
 pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
     let ReportedDeployment { weight_format, kv_format, .. } = candidate;
     let mut text = theoretical(inputs);
-    let broken = &candidate.violations;
-    if !broken.is_empty() {
-        let verdict = match candidate.feasibility {
-            Feasibility::Illegal => "CANNOT RUN: invalid plan",
-            Feasibility::InsufficientMemory => "CANNOT RUN: out of memory",
-            _ if candidate.metrics.is_none() => "CANNOT RUN: capacity below the request rate",
-            Feasibility::InVram | Feasibility::WithOffload => "SLO VIOLATED",
-        };
+    if let Some(verdict) = verdict(candidate) {
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
-        text.extend(broken.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
+        text.extend(candidate.violations.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }
     let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
     let formats = format!("{weight_format} weights, {kv_format} KV, {}", runtime(inputs));

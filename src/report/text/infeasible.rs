@@ -9,12 +9,17 @@ use crate::report::table::grouped;
 use crate::search::outcome::{Census, RejectionCount, Status};
 use crate::spec::objective::Metric;
 
-/// The verdict and the problem.
-pub fn head(answer: &OptimizeResult, width: usize) -> String {
-    let verdict = match answer.status {
+/// Infeasible, or unknown.
+pub fn verdict(answer: &OptimizeResult) -> &'static str {
+    match answer.status {
         Status::Unknown => "UNKNOWN: stopped before a deployment was found",
         _ => "INFEASIBLE: no deployment meets these conditions",
-    };
+    }
+}
+
+/// The verdict and the problem.
+pub fn head(answer: &OptimizeResult, width: usize) -> String {
+    let verdict = verdict(answer);
     let aim = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
     let bound = aim.zip(answer.proof.bound);
     let bound = bound
@@ -98,7 +103,7 @@ pub fn conflict(answer: &OptimizeResult, width: usize) -> String {
 }
 
 /// The new flags, the flags they replace, and how close the change is to the smallest.
-fn change(remedy: &Remedy) -> String {
+pub fn change(remedy: &Remedy) -> String {
     let Remedy { flags, now, claim, tighter } = remedy;
     let now = if now.is_empty() { String::new() } else { format!(" instead of {now}") };
     match claim {

@@ -43,18 +43,10 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
         ]);
     };
     let plan = format!("--plan '{}'", best.notation);
-    let constraints = answer.detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
     join([
         head::answer(answer, best, width),
         slo_table(best, &answer.question, width),
-        facts(best, &answer.question, constraints, width)
-            + &gains(answer, best, width)
-            + &fastest(answer, best, width)
-            + &runtimes(answer, width)
-            + &answer
-                .scenario
-                .as_ref()
-                .map_or_else(String::new, |scenario| defaults(scenario, &answer.question, best, width)),
+        lines(&optimum_facts(answer, best), width),
         next(
             &[
                 (line(&[&flags, "--detail"]), "breakdown and Pareto front"),
@@ -63,6 +55,14 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
             width,
         ) + &first_command(answer.launch.as_ref(), width),
     ])
+}
+
+/// Facts of the optimum: its own, gains over others, and the defaults that decided.
+pub fn optimum_facts(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<Fact> {
+    let constraints = answer.detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
+    let applied = answer.scenario.as_ref().and_then(|scenario| defaults(scenario, &answer.question, best));
+    let own = facts(best, &answer.question, constraints);
+    own.into_iter().chain(gains(answer, best)).chain(applied).collect()
 }
 
 /// The estimate of a given deployment in lines of at most `width` characters; `scenario` contains it.
@@ -79,15 +79,24 @@ pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> S
     join([
         head::estimate(candidate, inputs, width),
         slo_table(candidate, inputs, width),
-        facts(candidate, inputs, constraints, width),
+        lines(&facts(candidate, inputs, constraints), width),
         report.command.as_ref().map_or_else(String::new, |command| read_back(command, candidate, width)),
         next(&commands, width) + &first_command(report.launch.as_ref(), width),
     ])
 }
 
+/// Headings of [`slo_rows`].
+pub const SLO_HEADINGS: [&str; 6] = ["metric", "value", "p10–p90", "SLO", "met at p50", "at p90"];
+
 /// Latencies and throughput with intervals and SLOs; empty if the deployment cannot run.
 fn slo_table(best: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
-    let Some(m) = &best.metrics else { return String::new() };
+    let rows = slo_rows(best, inputs);
+    if rows.is_empty() { String::new() } else { table_within(&SLO_HEADINGS, &rows, width) }
+}
+
+/// Latencies and throughput with intervals and SLOs; empty if the deployment cannot run.
+pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<String>> {
+    let Some(m) = &best.metrics else { return vec![] };
     let interval = |quantiles: Option<Quantiles>, spell: fn(f64) -> String| {
         let known = quantiles.filter(|q| q.p10 < q.p90);
         known.map_or_else(|| "-".into(), |q| format!("{} to {}", spell(q.p10), spell(q.p90)))
@@ -115,7 +124,7 @@ fn slo_table(best: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> 
     };
     let intervals = best.intervals.as_ref();
     let output = intervals.map(|known| known.output_tok_s);
-    let rows = [
+    vec![
         row("TTFT", m.ttft_ms, intervals.map(|known| known.ttft_ms), inputs.limits.ttft),
         row("TPOT", m.tpot_ms, intervals.map(|known| known.tpot_ms), inputs.limits.tpot),
         row("E2E", m.e2e_ms, None, inputs.limits.e2e),
@@ -127,17 +136,19 @@ fn slo_table(best: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> 
             "-".into(),
             "-".into(),
         ],
-    ];
-    table_within(&["metric", "value", "p10–p90", "SLO", "met at p50", "at p90"], &rows, width)
+    ]
+}
+
+/// A label and its text.
+pub type Fact = (&'static str, String);
+
+/// Facts as lines.
+fn lines(facts: &[Fact], width: usize) -> String {
+    facts.iter().map(|(label, text)| fact(label, text, width)).collect()
 }
 
 /// Rates, cost, memory and bottleneck.
-fn facts(
-    best: &ReportedDeployment,
-    inputs: &ReportInputs,
-    constraints: &[Constraint],
-    width: usize,
-) -> String {
+pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Constraint]) -> Vec<Fact> {
     let mut lines = Vec::new();
     if let Some(m) = &best.metrics {
         lines.push((
@@ -180,7 +191,7 @@ fn facts(
     if best.metrics.is_some() && !limit.is_empty() {
         lines.push(("bottleneck", limit.join("; ")));
     }
-    lines.iter().map(|(label, text)| fact(label, text, width)).collect()
+    lines
 }
 
 /// A label and its text.
@@ -190,9 +201,16 @@ fn fact(label: &str, text: &str, width: usize) -> String {
     format!("{label:<INDENT$}{rest}")
 }
 
+/// The gain over the runner-up, and over aggregated serving; the plan with the lowest latency; runtimes that were
+/// compared.
+pub fn gains(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<Fact> {
+    let others = [fastest(answer, best), runtimes(answer)].into_iter().flatten();
+    over_others(answer, best).into_iter().chain(others).collect()
+}
+
 /// The gain over the runner-up, and over aggregated serving.
-fn gains(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
-    let Some(aim) = answer.question.optimize.first().map(|aim| aim.metric) else { return String::new() };
+fn over_others(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<Fact> {
+    let Some(aim) = answer.question.optimize.first().map(|aim| aim.metric) else { return vec![] };
     let against = |other: &ReportedDeployment| {
         // With a given rate the objective may be equal: then the first metric that differs counts.
         let metrics = [aim, Metric::UsdPerMtok, Metric::Tpot, Metric::Ttft].into_iter();
@@ -202,57 +220,47 @@ fn gains(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> St
         });
         Some(format!("{}: {}", head::plan(other), changes.next()?))
     };
-    let mut text = String::new();
+    let mut facts = Vec::new();
     let runner = answer.alternatives.first();
-    if let Some(line) = runner.and_then(against) {
-        text.push_str(&fact("runner-up", &line, width));
-    }
+    facts.extend(runner.and_then(against).map(|line| ("runner-up", line)));
     let split = best.plan.prefill.duty == PoolRole::Prefill;
     let aggregated = answer.alternatives.iter().find(|other| other.plan.prefill.duty != PoolRole::Prefill);
     let shown = runner.zip(aggregated).is_some_and(|(a, b)| a.notation == b.notation);
-    if let Some(line) = aggregated.filter(|_| split && !shown).and_then(against) {
-        text.push_str(&fact("aggregated", &line, width));
-    }
-    if let Some(line) = router(answer) {
-        text.push_str(&fact("custom router", &line, width));
-    }
-    text
+    let aggregated = aggregated.filter(|_| split && !shown);
+    facts.extend(aggregated.and_then(against).map(|line| ("aggregated", line)));
+    facts.extend(router(answer).map(|line| ("custom router", line)));
+    facts
 }
 
 /// At a given rate and by cost, the plan of the front with the lowest latency.
-fn fastest(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
+fn fastest(answer: &OptimizeResult, best: &ReportedDeployment) -> Option<Fact> {
     let by_cost = answer.question.optimize.first().is_some_and(|aim| aim.metric == Metric::UsdPerMtok);
     let latency = |one: &&ReportedDeployment| one.figure(Metric::E2e).unwrap_or(f64::INFINITY);
     let fastest = answer.front.iter().min_by(|a, b| latency(a).total_cmp(&latency(b)));
-    let Some(fastest) =
-        fastest.filter(|one| by_cost && answer.question.rate.is_some() && latency(one) < latency(&best))
-    else {
-        return String::new();
-    };
+    let fastest =
+        fastest.filter(|one| by_cost && answer.question.rate.is_some() && latency(one) < latency(&best))?;
     let metrics = [Metric::Ttft, Metric::Tpot, Metric::UsdPerMtok].into_iter();
     let figures = metrics.filter_map(|metric| {
         let (from, to) = best.figure(metric).zip(fastest.figure(metric))?;
         Some(format!("{} {}", word(metric), change(from, to)))
     });
     let line = format!("{}: {}", head::plan(fastest), figures.collect::<Vec<_>>().join(", "));
-    fact("lowest latency", &line, width)
+    Some(("lowest latency", line))
 }
 
 /// The runtimes that were compared, by the objective.
-fn runtimes(answer: &OptimizeResult, width: usize) -> String {
-    let Some(aim) = answer.question.optimize.first().filter(|_| !answer.runtimes.is_empty()) else {
-        return String::new();
-    };
+fn runtimes(answer: &OptimizeResult) -> Option<Fact> {
+    let aim = answer.question.optimize.first().filter(|_| !answer.runtimes.is_empty())?;
     let spelled = answer.runtimes.iter().map(|trial| match (trial.objective, &trial.reason) {
         (Some(value), _) => format!("{} {}", trial.runtime, format_metric(aim.metric, value)),
         (None, Some(reason)) => format!("{}: {reason}", trial.runtime),
         (None, None) => format!("{} infeasible", trial.runtime),
     });
-    fact("runtimes", &spelled.collect::<Vec<_>>().join("; "), width)
+    Some(("runtimes", spelled.collect::<Vec<_>>().join("; ")))
 }
 
 /// The defaults that decide the answer, as flags to change.
-fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeployment, width: usize) -> String {
+pub fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeployment) -> Option<Fact> {
     let limit = |given: &Option<String>, seconds: Option<f64>| {
         seconds.filter(|_| given.is_none()).map(|seconds| limit(seconds * 1e3).replace(' ', ""))
     };
@@ -275,10 +283,7 @@ fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeploymen
             .map(|requests| format!("--concurrency {requests}")),
     )
     .collect();
-    if flags.is_empty() {
-        return String::new();
-    }
-    fact("defaults", &flags.join(" "), width)
+    (!flags.is_empty()).then(|| ("defaults", flags.join(" ")))
 }
 
 /// The price basis, amortization and utilization that no flag sets.

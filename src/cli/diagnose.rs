@@ -1,0 +1,90 @@
+//! `diagnose`: is a measured speed possible, and is a server slow?
+
+use super::deadline::with_deadline;
+use super::estimate::{SavedPlan, with_command};
+use super::output::{OutputArgs, OutputFormat};
+use super::problem::ProblemArgs;
+use super::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
+use crate::request::diagnose::{DiagnoseRequest, diagnose};
+use crate::request::estimate::EstimateRequest;
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::limits::{MEASURED, number};
+use crate::store::catalog::Catalog;
+
+const AFTER: &str = "\
+Each measured number is compared with the prediction, its 80 % interval, and the roofline of the operators, which no \
+run of this plan at this load can beat. For a slow one, the longest operators are listed with the efficiency that would \
+explain the gap alone. Exit code 3: a number is slow or impossible.
+
+Examples:
+  mantile-opt diagnose --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64 --measured-tpot-ms 25
+  mantile-opt diagnose --hardware 4xh100 --command 'vllm serve Qwen/Qwen3-32B -tp 4' --concurrency 32 --measured-tok-s 900
+  mantile-opt diagnose --plan-from answer.json --measured-ttft-ms 800 --json";
+
+/// The flags of `diagnose`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub struct Diagnose {
+    /// The problem.
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    /// The deployment.
+    #[command(flatten)]
+    pub deployment: Deployment,
+    /// A file with the deployment.
+    #[command(flatten)]
+    pub saved: SavedPlan,
+    /// Read the deployment from a launch command, or from a file or folder with one
+    #[arg(long, value_name = "COMMAND|FILE", conflicts_with_all = ["plan", "plan_from"], help_heading = "The deployment")]
+    pub command: Option<String>,
+    /// Measured median time to first token
+    #[arg(long, value_name = "MS", value_parser = number(&MEASURED), allow_negative_numbers = true, help_heading = "Measured")]
+    pub measured_ttft_ms: Option<f64>,
+    /// Measured median time per output token
+    #[arg(long, value_name = "MS", value_parser = number(&MEASURED), allow_negative_numbers = true, help_heading = "Measured")]
+    pub measured_tpot_ms: Option<f64>,
+    /// Measured output tokens per second of the deployment
+    #[arg(long, value_name = "TOK/S", value_parser = number(&MEASURED), allow_negative_numbers = true, help_heading = "Measured")]
+    pub measured_tok_s: Option<f64>,
+    /// The output flags.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl Diagnose {
+    /// Compares measured numbers with the prediction.
+    ///
+    /// # Errors
+    /// The problem is faulty, or the output cannot be written.
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let request = self.request()?;
+        self.problem.save(catalog, &request.scenario)?;
+        let report = with_deadline(None, |control| diagnose(catalog, &request, control))?;
+        self.output.write(&match self.output.format() {
+            OutputFormat::Table => report.text(),
+            OutputFormat::Json => pretty(&report),
+            OutputFormat::Csv => report.csv(),
+        })?;
+        Ok(if report.is_expected() { ExitStatus::Success } else { ExitStatus::Infeasible })
+    }
+
+    /// The request of the flags and files.
+    ///
+    /// # Errors
+    /// A file is faulty.
+    pub fn request(&self) -> Result<DiagnoseRequest, Error> {
+        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
+        let EstimateRequest { scenario, command, command_files } =
+            with_command(scenario, self.command.as_deref())?;
+        Ok(DiagnoseRequest {
+            scenario,
+            command,
+            command_files,
+            ttft_ms: self.measured_ttft_ms,
+            tpot_ms: self.measured_tpot_ms,
+            output_tok_s: self.measured_tok_s,
+        })
+    }
+}

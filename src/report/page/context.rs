@@ -1,0 +1,160 @@
+//! The context of a template: sentences, rows and pictures that other reports have too, next to the JSON of the answer.
+
+use minijinja::value::Serde;
+use minijinja::{Value as TemplateValue, context};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::embedded;
+use crate::report::audit::AuditReport;
+use crate::report::breakdown::OperatorLine;
+use crate::report::comparison::ComparisonReport;
+use crate::report::detail::DeploymentDetail;
+use crate::report::fleet::FleetResult;
+use crate::report::inputs::ReportInputs;
+use crate::report::place::PlacementResult;
+use crate::report::recommend::report::RecommendReport;
+use crate::report::result::{EstimateResult, Intervals, OptimizeResult, ReportedDeployment};
+use crate::report::static_batch::StaticReport;
+use crate::report::svg::SvgPicture;
+use crate::report::svg::compare::comparison_picture;
+use crate::report::svg::deployment::detail_panels;
+use crate::report::svg::fleet::fleet_picture;
+use crate::report::svg::front::front;
+use crate::report::svg::place::place_picture;
+use crate::report::svg::static_batch::static_picture;
+use crate::report::svg::sweep::sweep_picture;
+use crate::report::svg::tornado::audit_picture;
+use crate::report::svg::why::why_panels;
+use crate::report::sweep::SweepReport;
+use crate::report::text::screen::{SLO_HEADINGS, facts, optimum_facts, slo_rows};
+use crate::report::text::{head, infeasible};
+use crate::spec::error::Error;
+use crate::spec::objective::{LatencyLimits, Metric};
+use crate::spec::scenario::Scenario;
+use crate::spec::text::from_json;
+
+/// The title of an answer, where it has a problem.
+pub fn title(answer: &Value) -> Option<String> {
+    let inputs = answer.get("question")?;
+    let part = |key: &str| inputs.get(key).and_then(Value::as_str);
+    Some(format!("{} on {}", part("model")?, part("hardware").or_else(|| part("rig"))?))
+}
+
+fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, Error> {
+    from_json(&answer.to_string(), "an answer")
+}
+
+/// The context of the answer to the request `name`.
+///
+/// # Errors
+/// The answer is not one of that request.
+pub fn context(name: &str, answer: &Value) -> Result<TemplateValue, Error> {
+    let drawn = |picture: SvgPicture| {
+        let panels = picture.panels.iter().map(|panel| embedded(panel, &picture.title));
+        context! { pictures => panels.collect::<Vec<_>>(), subtitle => picture.subtitle }
+    };
+    Ok(match name {
+        "optimize" => optimize(&read(answer)?),
+        "estimate" => estimate(&read(answer)?),
+        "place" => drawn(place_picture(&read::<PlacementResult>(answer)?)),
+        "sweep" => drawn(sweep_picture(&read::<SweepReport>(answer)?, None)),
+        "compare" => drawn(comparison_picture(&read::<ComparisonReport>(answer)?)),
+        "fleet" => drawn(fleet_picture(&read::<FleetResult>(answer)?)),
+        "static" => drawn(static_picture(&read::<StaticReport>(answer)?)),
+        "audit" => drawn(audit_picture(&read::<AuditReport>(answer)?)),
+        "recommend" => drawn(read::<RecommendReport>(answer)?.picture()),
+        _ => context! {},
+    })
+}
+
+fn optimize(answer: &OptimizeResult) -> TemplateValue {
+    let flags = answer.scenario.as_ref().map(Scenario::flags);
+    let problem = head::problem(&answer.question);
+    let Some(best) = &answer.best else {
+        let remedies = answer.conflict.iter().flat_map(|conflict| &conflict.remedies);
+        let remedies: Vec<_> = remedies.map(|one| (&one.flags, infeasible::change(one))).collect();
+        return context! {
+            verdict => infeasible::verdict(answer),
+            problem,
+            flags,
+            reasons => TemplateValue::from(Serde(infeasible::sorted(&answer.census))),
+            remedies => TemplateValue::from(Serde(remedies)),
+        };
+    };
+    let warnings = [head::lifted(&answer.question), head::unproved(answer)];
+    let why = answer.why.iter().flat_map(why_panels).map(|panel| embedded(&panel, "the decision"));
+    context! {
+        sentence => head::sentence(best, &answer.question),
+        proof => head::proof(answer),
+        problem,
+        flags,
+        warnings => warnings.into_iter().flatten().collect::<Vec<_>>(),
+        facts => optimum_facts(answer, best),
+        front => front(answer).map(|panel| embedded(&panel, "Pareto front")),
+        why => why.collect::<Vec<_>>(),
+        ..deployment(best, &answer.question, answer.detail.as_ref())
+    }
+}
+
+fn estimate(answer: &EstimateResult) -> TemplateValue {
+    let EstimateResult { candidate, question: inputs, detail, .. } = answer;
+    let constraints = detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
+    context! {
+        sentence => head::sentence(candidate, inputs),
+        verdict => head::verdict(candidate),
+        problem => head::problem(inputs),
+        flags => answer.scenario.as_ref().map(Scenario::flags),
+        warnings => head::lifted(inputs).into_iter().collect::<Vec<_>>(),
+        facts => facts(candidate, inputs, constraints),
+        ..deployment(candidate, inputs, detail.as_ref())
+    }
+}
+
+/// Metrics with intervals and SLOs, pictures, and the slowest operators first.
+fn deployment(
+    of: &ReportedDeployment,
+    inputs: &ReportInputs,
+    detail: Option<&DeploymentDetail>,
+) -> TemplateValue {
+    let panels = detail.map(detail_panels).unwrap_or_default();
+    let pictures = panels.iter().map(|panel| embedded(panel, "time and memory")).collect::<Vec<_>>();
+    context! {
+        headings => SLO_HEADINGS,
+        rows => slo_rows(of, inputs).into_iter().zip(NUMBERS).collect::<Vec<_>>(),
+        bands => NUMBERS.map(|name| (name, band(of, &inputs.limits, name))).into_iter().collect::<Vec<_>>(),
+        pictures,
+        operators => TemplateValue::from(Serde(detail.map(slowest).unwrap_or_default())),
+    }
+}
+
+/// Numbers of the rows of [`slo_rows`], as `explain` names them.
+const NUMBERS: [&str; 4] = ["ttft", "tpot", "e2e", "output_tok_s"];
+
+/// A number on a line from 0 to 100: its interval, itself and its SLO, as far as each is known.
+fn band(of: &ReportedDeployment, limits: &LatencyLimits, name: &str) -> Option<TemplateValue> {
+    let metric = [Metric::Ttft, Metric::Tpot, Metric::E2e, Metric::OutputTokS]
+        .into_iter()
+        .find(|metric| metric.entry().name == name)?;
+    let value = of.figure(metric)?;
+    let read = Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read);
+    let ends = of.intervals.as_ref().zip(read).map(|(intervals, read)| read(intervals))?;
+    let limit = match metric {
+        Metric::Ttft => limits.ttft,
+        Metric::Tpot => limits.tpot,
+        _ => None,
+    };
+    let limit = limit.map(|seconds| seconds * 1e3);
+    let most = ends.p90.max(limit.unwrap_or(0.0)).max(value) * 1.05;
+    let at = |value: f64| (value / most * 100.0).clamp(0.0, 100.0);
+    Some(context! {
+        low => at(ends.p10), high => at(ends.p90), value => at(value), limit => limit.map(at),
+    })
+}
+
+/// Operators of all phases, the slowest first.
+fn slowest(detail: &DeploymentDetail) -> Vec<&OperatorLine> {
+    let mut all: Vec<&OperatorLine> = detail.phases.iter().flat_map(|phase| &phase.operators).collect();
+    all.sort_by(|a, b| b.time_ms.total_cmp(&a.time_ms));
+    all
+}

@@ -1,0 +1,82 @@
+// Where answers come from: the module in a worker, or the server.
+import { MantileError } from "./mantile.mjs";
+
+/** Media types of the formats. */
+const TYPES = {
+  json: "application/json",
+  csv: "text/csv",
+  svg: "image/svg+xml",
+  html: "text/html",
+  section: "application/vnd.mantile.section+html",
+  xlsx: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+};
+
+/** The server: a request that is stopped closes its connection, which ends the search. */
+function server() {
+  let stopping = null;
+  return {
+    kind: "http",
+    formats: Object.keys(TYPES),
+    stop: () => stopping?.abort(),
+    async answer(name, body, format) {
+      const own = new AbortController();
+      stopping = own;
+      const token = sessionStorage.getItem("mantile-token");
+      const authorization = token ? { Authorization: `Bearer ${token}` } : {};
+      const headers = { ...authorization, "Content-Type": "application/json", Accept: TYPES[format] };
+      const response = await fetch(`v2/${name}`, { method: "POST", headers, body: JSON.stringify(body), signal: own.signal });
+      if (response.ok) return format === "xlsx" ? response.blob() : response.text();
+      if (response.status === 401) {
+        const given = prompt("Bearer token of this server");
+        if (given) {
+          sessionStorage.setItem("mantile-token", given);
+          return this.answer(name, body, format);
+        }
+      }
+      const problem = await response.json();
+      throw new MantileError({ ...problem, key: problem.field ?? "request", found: problem.found ?? problem.detail ?? "", expected: problem.expected ?? "", fix: problem.fix ?? "" });
+    },
+  };
+}
+
+/** The module in a worker: a search that is stopped ends with its worker, and the next one begins in another. */
+function module(progress) {
+  let worker = null;
+  let waiting = new Map();
+  let number = 0;
+  function begin() {
+    worker = new Worker(new URL("worker.mjs", import.meta.url), { type: "module" });
+    worker.onmessage = ({ data }) => {
+      if (data.progress) return progress(...data.progress);
+      const { resolve, reject } = waiting.get(data.number) ?? {};
+      waiting.delete(data.number);
+      if (data.problem) reject?.(new MantileError(data.problem));
+      else if (data.fault) reject?.(new Error(data.fault));
+      else resolve?.(data.text);
+    };
+    worker.onerror = (event) => stop(new Error(event.message || "the engine could not be loaded"));
+  }
+  function stop(fault = new DOMException("stopped", "AbortError")) {
+    worker.terminate();
+    const left = waiting;
+    waiting = new Map();
+    begin();
+    left.forEach(({ reject }) => reject(fault));
+  }
+  begin();
+  return {
+    kind: "wasm",
+    formats: ["json", "csv", "svg", "html", "section"],
+    stop: () => stop(),
+    answer: (name, body, format) =>
+      new Promise((resolve, reject) => {
+        waiting.set((number += 1), { resolve, reject });
+        worker.postMessage({ number, name, body, format });
+      }),
+  };
+}
+
+/** The engine of this page. */
+export function engine(progress) {
+  return document.documentElement.dataset.engine === "wasm" ? module(progress) : server();
+}

@@ -1,0 +1,94 @@
+// Forms as requests. An input has a name, which is the key of the request, and a kind of value.
+
+/** The value of an input; undefined where it is empty. */
+function value(input) {
+  const text = input.value.trim();
+  if (text === "") return undefined;
+  switch (input.dataset.kind) {
+    case "number":
+      return Number(text);
+    case "list":
+      return text.split(",").map((part) => part.trim()).filter(Boolean);
+    case "list;":
+      return text.split(";").map((part) => part.trim()).filter(Boolean);
+    case "lines":
+      return text.split("\n").map((part) => part.trim()).filter(Boolean);
+    default:
+      return text;
+  }
+}
+
+const inputs = (form) => [...form.elements].filter((input) => input.name && input.dataset.kind);
+
+/** The fields of a form as texts, without empty ones. */
+export function fields(form) {
+  return Object.fromEntries(inputs(form).filter((input) => input.value.trim()).map((input) => [input.name, input.value.trim()]));
+}
+
+/** Fills a form; fields that are not named become empty. */
+export function fill(form, named) {
+  for (const input of inputs(form)) {
+    const given = named[input.name];
+    input.value = Array.isArray(given) ? given.join("\n") : given ?? "";
+    input.removeAttribute("aria-invalid");
+  }
+  const more = form.querySelector("details");
+  if (inputs(form).some((input) => input.value && more?.contains(input))) more.open = true;
+}
+
+/** The scenario of the question, of all fields or of some. */
+export function scenario(form, only) {
+  const wanted = only && only !== "*" ? only.split(" ") : null;
+  const found = {};
+  for (const input of inputs(form)) {
+    const given = value(input);
+    if (given === undefined || input.name === "plan" || (wanted && !wanted.includes(input.name))) continue;
+    found[input.name] = given;
+  }
+  return found;
+}
+
+/** The given plan of the question. */
+export const plan = (form) => form.elements.plan.value.trim();
+
+/** The degrees of a form as a plan: `tp8 ffn_tp4`. */
+function degrees(form) {
+  const parts = inputs(form).filter((input) => input.name.startsWith("plan.") && value(input) !== undefined);
+  return parts.map((input) => input.name.slice(5) + value(input)).join(" ");
+}
+
+/** The request of a form, with fields of the question where it takes some. */
+export function request(form, question) {
+  const body = {};
+  if (form.dataset.with !== undefined) body.scenario = scenario(question, form.dataset.with);
+  for (const input of inputs(form)) {
+    const given = value(input);
+    if (given === undefined || input.name.startsWith("plan.")) continue;
+    const [section, key] = input.name.includes(".") ? input.name.split(".") : [null, input.name];
+    if (section) body[section] = { ...body[section], [key]: given };
+    else body[key] = given;
+  }
+  const given = degrees(form) || (form.dataset.plan !== undefined && plan(question));
+  if (given && !body.command) body.scenario.deployment = { plan: given };
+  if (form.elements.ignore_hardware?.checked && body.scenario.model) delete body.scenario.hardware;
+  return body;
+}
+
+/** Marks the input of a faulty key; whether there is one. */
+export function mark(form, key) {
+  const name = key.replaceAll("-", "_").split(/[.[]/).filter((part) => part !== "scenario")[0];
+  const input = inputs(form).find((input) => input.name === name || input.name.endsWith(`.${name}`));
+  input?.setAttribute("aria-invalid", "true");
+  const more = input?.closest("details");
+  if (more) more.open = true;
+  return Boolean(input);
+}
+
+/** Flags of the command line as fields: `--hardware 8xh100 --isl 1k`. */
+export function flags(text) {
+  const found = {};
+  for (const [, name, quoted, plain] of text.matchAll(/--([a-z-]+)(?:[ =](?:'([^']*)'|(?!--)(\S+)))?/g)) {
+    found[name.replaceAll("-", "_")] = quoted ?? plain ?? "true";
+  }
+  return found;
+}

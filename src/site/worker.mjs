@@ -1,0 +1,15 @@
+// Runs the module off the page's own thread.
+import { load, MantileError } from "./mantile.mjs";
+
+const control = { progress: (done, all) => postMessage({ progress: [done, all] }) };
+const loaded = load(fetch(new URL("mantile.wasm", import.meta.url)), control);
+
+onmessage = async ({ data: { number, name, body, format } }) => {
+  try {
+    const mantile = await loaded;
+    postMessage({ number, text: mantile.text(name, body, format) });
+  } catch (fault) {
+    const { key, found, expected, fix } = fault;
+    postMessage(fault instanceof MantileError ? { number, problem: { key, found, expected, fix } } : { number, fault: String(fault) });
+  }
+};

@@ -1,0 +1,248 @@
+// The page in a real browser: every view, from the server and from files, light and dark, wide and 375 px.
+//
+// Usage: node page.mjs BINARY [WASM]. `playwright-core` and `axe-core` are found in NODE_MODULES; the browser is CHROMIUM.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { createServer } from "node:http";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const [binary, wasm] = process.argv.slice(2);
+const require = createRequire(join(process.env.NODE_MODULES ?? "node_modules", "x.js"));
+const { chromium } = require("playwright-core");
+const AXE = readFileSync(require.resolve("axe-core"), "utf8");
+const QUESTION = "model=Llama-3.1-8B&hardware=2xh100";
+const FLAGS = ["--model", "Llama-3.1-8B", "--hardware", "2xh100"];
+const VIEWS = ["ask", "answer", "why", "numbers", "layers", "where", "assumptions", "compare", "library", "accuracy", "buy"];
+const HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'>";
+/** Shared pictures: the repository's when they are wanted. */
+const SHOTS = process.env.SCREENSHOTS;
+
+const json = (...words) => JSON.parse(execFileSync(binary, [...words, "--format", "json"], { maxBuffer: 1 << 28 }));
+
+async function served() {
+  const server = spawn(binary, ["serve", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const line = await new Promise((resolve) => server.stderr.once("data", (data) => resolve(String(data))));
+  return { address: `${line.match(/http:\/\/[^;]+/)[0]}/`, stop: () => server.kill() };
+}
+
+/** A server of files that knows nothing of the program. */
+async function filed() {
+  const folder = mkdtempSync(join(tmpdir(), "page-"));
+  execFileSync(binary, ["site", "--out", folder, "--wasm", wasm]);
+  const types = { html: "text/html", css: "text/css", mjs: "text/javascript", wasm: "application/wasm" };
+  const server = createServer((request, response) => {
+    const name = new URL(request.url, "http://a").pathname.slice(1) || "index.html";
+    try {
+      const content = readFileSync(join(folder, name));
+      response.writeHead(200, { "Content-Type": types[name.split(".").pop()] }).end(content);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const stop = () => (server.close(), server.closeAllConnections(), rmSync(folder, { recursive: true }));
+  return { address: `http://127.0.0.1:${server.address().port}/`, stop };
+}
+
+/** A page that notes what it must not do. */
+async function opened(browser, address, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...options });
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const page = await context.newPage();
+  const faults = [];
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  page.on("pageerror", (fault) => faults.push(String(fault)));
+  page.on("dialog", (dialog) => faults.push(`a dialog: ${dialog.message()}`) && dialog.dismiss());
+  page.on("request", (request) => {
+    const to = request.url();
+    if (!to.startsWith(address) && !to.startsWith("data:") && !to.startsWith("blob:")) faults.push(`a request to ${to}`);
+  });
+  return { page, faults, close: () => context.close() };
+}
+
+/** Waits until nothing is computed. */
+const settled = (page) => page.waitForFunction(() => document.getElementById("stop").hidden && !document.querySelector(".stale"), null, { timeout: 120000 });
+
+async function visit(page, address, hash) {
+  await page.goto(`${address}#${hash}`);
+  await page.waitForFunction(() => document.querySelector("nav [aria-current]"));
+  await settled(page);
+}
+
+const texts = (page, selector) => page.$$eval(selector, (all) => all.map((one) => one.textContent.replace(/\s+/g, " ").trim()));
+
+/** No serious finding of axe, and nothing wider than the window. */
+async function accessible(page, where) {
+  // Playwright evaluates past the content policy of the page.
+  await page.evaluate(AXE);
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = found.violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+  const words = serious.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+  assert.deepEqual(words, [], where);
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(overflow <= 0, `${where}: ${overflow} px too wide`);
+}
+
+/** The numbers of the answer are those of the command line. */
+async function numbers(page, address) {
+  await visit(page, address, `answer?${QUESTION}`);
+  const report = execFileSync(binary, [...FLAGS, "--format", "html"], { maxBuffer: 1 << 28 }).toString();
+  const expected = await page.evaluate((html) => [...new DOMParser().parseFromString(html, "text/html").querySelectorAll("[data-view=answer] .card .big, [data-view=answer] h1, [data-view=numbers] td")].map((one) => one.textContent.trim()), report);
+  const found = await page.$$eval("[data-page=answer] .card .big, [data-page=answer] h1, [data-page=numbers] td", (all) => all.map((one) => one.textContent.trim()));
+  assert.ok(expected.length > 100 && found.length === expected.length, `${found.length} numbers, ${expected.length} expected`);
+  assert.deepEqual(found, expected);
+  const best = json(...FLAGS).best;
+  assert.equal(await page.getAttribute("[data-page=answer] section", "data-notation"), best.notation);
+}
+
+/** From a number to a source, and back. */
+async function drilled(page) {
+  await page.click("[data-page=answer] [data-number=tpot]");
+  await page.waitForSelector("#explained .term .term");
+  assert.match(await page.textContent("#explained h2"), /^tpot = /);
+  assert.ok((await texts(page, "#explained .source")).some((text) => text.length > 12));
+  await page.click("#explained [data-path]");
+  await page.waitForFunction(() => document.getElementById("trail").textContent.includes("›"));
+  await page.click("[data-action=back]");
+  await page.waitForFunction(() => !document.getElementById("trail").textContent.includes("›"));
+  await page.keyboard.press("Escape");
+  assert.ok(await page.isHidden("#panel"));
+}
+
+/** A plan of the front is estimated; its link opens the same; a remedy is a button. */
+async function linked(page, address, browser) {
+  await page.click("[data-page=answer] .picture [data-plan] >> nth=3");
+  await page.waitForFunction(() => location.hash.includes("plan="));
+  await settled(page);
+  const heading = await page.textContent("[data-page=answer] h1");
+  assert.match(await page.textContent("[data-page=answer] .proof"), /a given plan/);
+  await page.click("[data-page=answer] [data-action=link]");
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  const other = await opened(browser, address);
+  await other.page.goto(link);
+  await other.page.waitForFunction((text) => document.querySelector("[data-page=answer] h1")?.textContent === text, heading);
+  await other.close();
+  // Begin and end of a range: a slider's answer is an estimate.
+  const slider = page.locator("[data-slider]");
+  if (await slider.count()) {
+    const before = await page.getAttribute("[data-page=answer] section", "data-notation");
+    await slider.fill("2");
+    await page.waitForFunction((text) => document.querySelector("[data-page=answer] section").dataset.notation !== text, before);
+    await settled(page);
+  }
+  await visit(page, address, "answer?model=Llama-3.1-405B&hardware=1xh100");
+  assert.match(await page.textContent("[data-page=answer] h1"), /INFEASIBLE/);
+  await page.click("[data-flags]");
+  await page.waitForFunction(() => document.querySelector("[data-page=answer] .proof")?.textContent.includes("optimal"), null, { timeout: 120000 });
+  const permalink = execFileSync(binary, [...FLAGS, "--permalink"]).toString().trim();
+  await visit(page, address, permalink);
+  assert.equal(await page.inputValue("[name=hardware]"), "2xh100");
+}
+
+/** A dropped configuration is answered, and markup in every name is text. */
+async function dropped(page, address) {
+  const config = JSON.parse(readFileSync(new URL("../../models/meta-llama--Llama-3.1-8B.json", import.meta.url)));
+  const own = { ...(config.config ?? config), _name_or_path: "mine" };
+  await visit(page, address, "ask");
+  await page.fill("#paste", JSON.stringify(own));
+  await page.click("[data-action=paste]");
+  await page.waitForFunction(() => document.querySelector("[name=model]").value === "mine");
+  await settled(page);
+  assert.match(await page.textContent("[data-page=answer] .proof"), /mine/);
+  const link = await page.evaluate(() => location.hash);
+  assert.ok(link.includes("files="));
+  await visit(page, address, `answer?model=${encodeURIComponent(HOSTILE)}`);
+  assert.ok((await page.textContent("#fault")).includes("<img src=x"));
+  await visit(page, address, "ask");
+  await page.fill("#paste", JSON.stringify({ ...own, _name_or_path: "x", architectures: [HOSTILE], model_type: HOSTILE }));
+  await page.click("[data-action=paste]");
+  await page.waitForFunction(() => document.getElementById("fault").textContent.includes("onerror"));
+  assert.equal(await page.$$eval("img, main script", (all) => all.length), 0);
+}
+
+/** Views with forms of their own. */
+async function forms(page, address) {
+  await visit(page, address, `why?${QUESTION}`);
+  if (await page.locator("[data-page=why] [data-action=why]").count()) await page.click("[data-page=why] [data-action=why]");
+  await page.waitForSelector("[data-page=why] table", { timeout: 120000 });
+  await visit(page, address, "where?model=Llama-3.1-8B&hardware=spark-mac-studio");
+  assert.match(await page.textContent("[data-page=where] .output h1"), /optimal/);
+  await visit(page, address, "layers?model=Llama-3.3-70B&hardware=8xh100");
+  assert.match(await page.textContent("[data-page=layers] .output"), /At least \d+ device/);
+  await visit(page, address, "accuracy?model=Llama-3.1-8B&hardware=1xh100&plan=1 x tp1 @64");
+  await page.fill("[name=output_tok_s]", "900000");
+  await page.click("form[data-request=diagnose] button");
+  await page.waitForFunction(() => document.querySelector("[data-page=accuracy] .output")?.textContent.includes("impossible"));
+  await visit(page, address, "library");
+  await page.click("form[data-request=catalog] button");
+  await page.waitForSelector("#entries");
+  await page.fill("[data-filter=entries]", "qwen3-30b");
+  await page.click("#entries tr:not([hidden]) [data-entry]");
+  await page.waitForFunction(() => document.querySelector("[data-page=library] .output")?.textContent.includes("Blocks"));
+  await visit(page, address, `answer?${QUESTION}`);
+  await page.click("[data-page=answer] [data-action=pin]");
+  await visit(page, address, "compare");
+  await page.click("[data-page=compare] [data-action=compare]");
+  await page.waitForSelector("[data-page=compare] .output table");
+  await visit(page, address, "buy?hardware=dgx-spark-x1");
+  await page.click("form[data-request=recommend] button");
+  await page.waitForSelector("[data-page=buy] .output table", { timeout: 240000 });
+  await settled(page);
+  await page.keyboard.press("Control+k");
+  await page.fill("#find", "numbers");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector("nav [aria-current]").dataset.tab === "numbers");
+}
+
+/** Every view in both schemes and widths. */
+async function looked(browser, address, engine) {
+  for (const [scheme, width] of [["light", 1280], ["dark", 375]]) {
+    const { page, faults, close } = await opened(browser, address, { colorScheme: scheme, viewport: { width, height: 900 } });
+    for (const view of VIEWS) {
+      await visit(page, address, `${view}?${QUESTION}`);
+      await accessible(page, `${view}, ${scheme}, ${width} px, ${engine}`);
+      if (SHOTS && engine === "server") await page.screenshot({ path: join(SHOTS, `${view}-${scheme}.png`) });
+    }
+    assert.deepEqual(faults, []);
+    await close();
+  }
+}
+
+async function whole(browser, { address, stop }, engine) {
+  try {
+    const begun = performance.now();
+    const { page, faults, close } = await opened(browser, address);
+    await page.goto(address);
+    const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+    await page.waitForFunction(() => document.querySelector("nav [aria-current]"));
+    assert.match(await page.textContent("[data-page=answer] h1"), /output tok\/s/);
+    await numbers(page, address);
+    await drilled(page);
+    await linked(page, address, browser);
+    await forms(page, address);
+    assert.deepEqual(faults, [], engine);
+    await dropped(page, address);
+    // A refused request is a response that a browser notes by itself.
+    assert.deepEqual(faults.filter((fault) => !fault.includes("422")), [], engine);
+    await close();
+    await looked(browser, address, engine);
+    console.log(`${engine}: every view; first paint ${Math.round(paint)} ms; ${Math.round((performance.now() - begun) / 1e3)} s`);
+  } finally {
+    stop();
+  }
+}
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+try {
+  await whole(browser, await served(), "server");
+  if (wasm) await whole(browser, await filed(), "module");
+} finally {
+  await browser.close();
+}
