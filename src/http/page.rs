@@ -6,7 +6,6 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::problem::ProblemDocument;
 use super::state::ServerState;
 use crate::site::{INDEX, NAMES, PageEngine, files};
 
@@ -26,7 +25,9 @@ pub(super) fn routes() -> Router<ServerState> {
 async fn file(State(state): State<ServerState>, name: &'static str) -> Response {
     let of = state.clone();
     let made = tokio::task::spawn_blocking(move || {
-        of.page.get_or_init(|| files(&of.catalog, PageEngine::Server).map_err(ProblemDocument::from)).clone()
+        of.page
+            .get_or_init(|| files(&of.catalog, PageEngine::Server).map_err(|fault| Box::new(fault.into())))
+            .clone()
     });
     match made.await {
         Ok(Ok(files)) => {

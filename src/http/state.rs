@@ -63,7 +63,7 @@ pub(super) struct Shared {
     pub(super) counters: ServerCounters,
     pub(super) answers: AnswerCache,
     /// The page, made at its first request.
-    pub(super) page: OnceLock<Result<Vec<PageFile>, ProblemDocument>>,
+    pub(super) page: OnceLock<Result<Vec<PageFile>, Box<ProblemDocument>>>,
     measured: Mutex<MeasuredRuns>,
 }
 

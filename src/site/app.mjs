@@ -13,7 +13,7 @@ const POINTS = 120;
 /** Views that show the answer to the question. */
 const ANSWERED = ["answer", "why", "numbers", "assumptions"];
 
-const state = { view: "answer", files: {}, shown: null, last: null, trail: [], asked: 0 };
+const state = { view: "answer", files: {}, shown: null, last: null, trail: [], asked: 0, targets: [] };
 const source = engine((done, all) => {
   $("progress").hidden = false;
   $("progress").value = all ? done / all : 0;
@@ -32,6 +32,7 @@ function answer(name, body, format = "section") {
 async function search(targets, work, form = question) {
   const number = (state.asked += 1);
   const begun = performance.now();
+  state.targets = targets;
   targets.forEach((target) => target.classList.add("stale"));
   $("stop").hidden = false;
   $("fault").hidden = true;
@@ -50,6 +51,8 @@ async function search(targets, work, form = question) {
       targets.forEach((target) => target.classList.remove("stale"));
       $("stop").hidden = true;
       $("progress").hidden = true;
+    } else {
+      targets.filter((target) => !state.targets.includes(target)).forEach((target) => target.classList.remove("stale"));
     }
   }
 }
@@ -223,8 +226,12 @@ function save(name, content, type = "text/plain") {
 async function exported(format) {
   const [name, body] = state.last ?? asked();
   const { max_front_points: _, ...whole } = body;
-  const content = await search([], () => answer(name, whole, format));
-  if (content) save(`mantile-${name}.${format}`, content);
+  try {
+    const content = await answer(name, whole, format);
+    if (content) save(`mantile-${name}.${format}`, content);
+  } catch (fault) {
+    failed(fault, question);
+  }
 }
 
 async function copied(text, button) {

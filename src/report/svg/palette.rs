@@ -41,7 +41,7 @@ text{font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:$ink}
 .grid{stroke:$grid;stroke-width:1}.axis{stroke:$axis;stroke-width:1;fill:none}\
 .limit{stroke:$ink;stroke-width:1;stroke-dasharray:4 3}.out{fill:$out}\
 .whisker{stroke-width:1.5;stroke-opacity:.3}.cloud{fill-opacity:.45}.band{fill-opacity:.15;stroke:none}\
-.line{fill:none;stroke-width:2;stroke-linejoin:round}.mark{stroke:$page;stroke-width:.3}\
+.line,.link{fill:none;stroke-linejoin:round}.line{stroke-width:2}.mark{stroke:$page;stroke-width:.3}\
 .chosen{fill:none;stroke:$ink;stroke-width:2}.failed{stroke:$soft;stroke-width:1.5;fill:none}\
 .empty{fill:$grid}.box{fill:none;stroke:$axis}.unused{fill:none;stroke:$axis;stroke-dasharray:4 3}.dark{fill:#101820;font-size:11px}.light{fill:#ffffff;font-size:11px}";
 
@@ -78,7 +78,7 @@ fn rules_of(theme: SvgTheme) -> (String, String) {
     let mut rules = RULES.to_owned();
     for (name, ..) in SERIES {
         rules.push_str(&format!(
-            ".{name}{{fill:${name}}}.line.{name},.whisker.{name}{{fill:none;stroke:${name}}}"
+            ".{name}{{fill:${name}}}.line.{name},.link.{name},.whisker.{name}{{fill:none;stroke:${name}}}"
         ));
     }
     for (name, light, _) in colours() {

@@ -153,7 +153,7 @@ fn link(at: usize, send_ms: f64, slowest: f64) -> String {
         format!("M{:.1} {:.1}L{:.1} {:.1}", from[0], from[1], to[0], to[1])
     };
     format!(
-        "<path class=\"line {series}\" style=\"stroke-width:{stroke:.1}px\" d=\"{steps}\"><title>{}</title></path>\n",
+        "<path class=\"link {series}\" stroke-width=\"{stroke:.1}\" d=\"{steps}\"><title>{}</title></path>\n",
         escaped(&title, 300)
     ) + &text("tick", Anchor::Middle, words, &time(send_ms))
         + &arrow(to, next_y > y)
