@@ -39,6 +39,7 @@ mod names;
 mod operators;
 mod oracle;
 mod overrides;
+mod page;
 mod permalinks;
 mod pictures;
 mod placement;
