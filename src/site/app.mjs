@@ -145,7 +145,7 @@ const flat = ({ deployment, ...rest }) => ({ ...rest, ...(deployment?.plan ? { p
 
 /** Views that answer when they are opened. */
 async function opening(view) {
-  const form = view.querySelector("form[data-request=place], form[data-request=static]");
+  const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
   if (rig && !rig.value && [...document.querySelectorAll("#rigs option")].some((one) => one.value === question.elements.hardware.value)) rig.value = question.elements.hardware.value;
   if (form && !view.querySelector(".output").children.length && (!rig || rig.value)) await submitted(form);
