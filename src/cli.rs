@@ -24,6 +24,7 @@ pub mod inspect;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod memory;
+pub mod nearest;
 pub mod optimize;
 pub mod output;
 pub mod place;
@@ -83,7 +84,6 @@ Examples:
   mantile-opt place --model Llama-3.1-8B --hardware spark-mac-studio --objective request
   mantile-opt inspect hf:Qwen/Qwen3-8B
   mantile-opt sweep --model Llama-3.1-8B --hardware 8xh100 --vary tp=1,2,4,8
-  mantile-opt catalog devices
   mantile-opt --hardware local
 
 Search space: every parallel degree that the runtime supports, one set of formats for all pools, prefill and decode \
@@ -91,8 +91,7 @@ aggregated or disaggregated, pools of mixed configurations, every concurrency. N
 measures the effect): uneven load over ranks, different formats per pool, caps on batch and chunk size, other pipeline \
 cuts.
 
-Network: only for `hf:` models and Hugging Face URLs (HF_TOKEN, HF_ENDPOINT, HF_HOME); downloads are cached; \
---refresh downloads again.
+Network: only for `hf:` models (HF_TOKEN, HF_ENDPOINT, HF_HOME); downloads are cached; --refresh downloads again.
 Your own catalogue files: $MANTILE_HOME, else ~/.config/mantile, in the repository's folder structure.
 Your own defaults (hardware, prices, SLOs): defaults.toml in that folder, or MANTILE_HARDWARE and the like; see `mantile-opt config --help`.
 
@@ -150,6 +149,8 @@ pub enum Command {
     Audit(Box<audit::Audit>),
     /// Measured numbers compared with the prediction and the roofline
     Diagnose(Box<diagnose::Diagnose>),
+    /// Published measurements that are nearest to a deployment, each with its own prediction
+    Nearest(Box<nearest::Nearest>),
     /// Compare two answers: the inputs that differ, and the part of each metric's change that each explains
     Diff(diff::DiffArgs),
     /// Sweep: the metrics of every combination of varied keys, as table, CSV or JSON Lines
@@ -376,6 +377,7 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
         Some(Command::Explain(command)) => command.run(catalog),
         Some(Command::Audit(command)) => command.run(catalog),
         Some(Command::Diagnose(command)) => command.run(catalog),
+        Some(Command::Nearest(command)) => command.run(catalog),
         Some(Command::Diff(command)) => command.run(catalog),
         Some(Command::Sweep(command)) => command.run(catalog),
         Some(Command::Merge(command)) => command.run(),

@@ -24,6 +24,7 @@ pub mod inspect;
 pub mod launch;
 pub mod left_out;
 pub mod machine;
+pub mod nearest;
 pub mod notation;
 pub mod number;
 pub mod operator_rows;

@@ -24,6 +24,7 @@ pub mod given_plan;
 pub mod inputs;
 pub mod inspect;
 pub mod launch;
+pub mod nearest;
 pub mod optimize;
 pub mod overrides;
 pub mod permalink;
@@ -180,6 +181,13 @@ pub static REQUESTS: &[RequestEntry] = &[
         diagnose::DiagnoseRequest,
         crate::report::diagnose::Diagnosis,
         diagnose::diagnose
+    ),
+    request!(
+        "nearest",
+        "the published measurements that are nearest to a deployment, each with its own prediction",
+        nearest::NearestRequest,
+        crate::report::nearest::NearestReport,
+        nearest::nearest
     ),
     request!(
         "diff",

@@ -47,31 +47,39 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// Name of the page.
 pub const INDEX: &str = "index.html";
 /// Names of all files but the WebAssembly module.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 15] = [
     INDEX,
     "page.css",
     "app.mjs",
+    "brush.mjs",
     "engine.mjs",
     "forms.mjs",
+    "library.mjs",
     "link.mjs",
     "mantile.mjs",
     "palette.mjs",
     "pasted.mjs",
+    "pins.mjs",
     "tables.mjs",
+    "tools.mjs",
     "worker.mjs",
 ];
 /// Name of the file of the WebAssembly module.
 pub const MODULE: &str = "mantile.wasm";
 /// Names of the modules of the page.
-const SCRIPTS: [(&str, &str); 9] = [
+const SCRIPTS: [(&str, &str); 13] = [
     ("app.mjs", include_str!("site/app.mjs")),
+    ("brush.mjs", include_str!("site/brush.mjs")),
     ("engine.mjs", include_str!("site/engine.mjs")),
     ("forms.mjs", include_str!("site/forms.mjs")),
+    ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
     ("mantile.mjs", include_str!("../bindings/wasm/mantile.mjs")),
     ("palette.mjs", include_str!("site/palette.mjs")),
     ("pasted.mjs", include_str!("site/pasted.mjs")),
+    ("pins.mjs", include_str!("site/pins.mjs")),
     ("tables.mjs", include_str!("site/tables.mjs")),
+    ("tools.mjs", include_str!("site/tools.mjs")),
     ("worker.mjs", include_str!("site/worker.mjs")),
 ];
 
@@ -93,6 +101,21 @@ const VIEWS: [(&str, &str); 11] = [
 /// Points of the front in the answer to the default question.
 const POINTS: u64 = 40;
 
+/// Entries whose figures the page offers for overrides, with the first part of their paths.
+const OVERRIDDEN: [(&str, &str, &str); 3] =
+    [("device", "devices", "h100-sxm"), ("system", "systems", "8xh100"), ("runtime", "runtimes", "vllm")];
+
+/// Paths of the figures of a file: objects with a `value`.
+fn figures(file: &Value, path: &str, found: &mut Vec<String>) {
+    match file.as_object() {
+        Some(object) if object.contains_key("value") => found.push(path.to_owned()),
+        Some(object) => {
+            object.iter().for_each(|(key, value)| figures(value, &format!("{path}.{key}"), found))
+        }
+        None => {}
+    }
+}
+
 /// All files of the page but the module.
 ///
 /// # Errors
@@ -102,6 +125,10 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
     let listed = |kind: &str| answered("catalog", json!({"kind": kind}));
     let first = answered("optimize", json!({"scenario": {}, "max_front_points": POINTS}))?;
     let answer = section("optimize", &first)?.unwrap_or_default();
+    let mut paths = vec!["model.num_hidden_layers".to_owned()];
+    for (part, kind, name) in OVERRIDDEN {
+        figures(&answered("catalog", json!({"kind": kind, "name": name}))?, part, &mut paths);
+    }
     let html = rendered_text(
         INDEX,
         HTML,
@@ -110,6 +137,7 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
             version => env!("CARGO_PKG_VERSION"),
             views => VIEWS,
             answer => minijinja::Value::from_safe_string(answer),
+            paths,
             models => Serde(listed("models")?),
             systems => Serde(listed("systems")?),
             rigs => Serde(listed("rigs")?),

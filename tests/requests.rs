@@ -7,6 +7,7 @@ use mantile::cli::Cli;
 use mantile::report::comparison::ComparisonReport;
 use mantile::report::diagnose::Diagnosis;
 use mantile::report::fleet::FleetResult;
+use mantile::report::nearest::NearestReport;
 use mantile::report::place::PlacementResult;
 use mantile::report::pretty::pretty as json;
 use mantile::report::recommend::report::RecommendReport;
@@ -20,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json as object};
 
 /// A command line of every question.
-pub const LINES: [&[&str]; 22] = [
+pub const LINES: [&[&str]; 23] = [
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
@@ -45,8 +46,9 @@ pub const LINES: [&[&str]; 22] = [
     &["deploy", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
     &["formulas", "roofline"],
     &["static", "--model", "Qwen3-0.6B", "--hardware", "2xh100", "--tp", "2", "--ffn-tp", "1"],
-    &["audit", "--model", "Qwen3-0.6B", "--hardware", "1xh100"],
+    &["audit", "--model", "Qwen3-0.6B", "--hardware", "1xh100", "--set", "device.memory.bandwidth=1 TB/s"],
     &["diagnose", "--model", "Qwen3-0.6B", "--hardware", "1xh100", "--measured-tpot-ms", "9"],
+    &["nearest", "--model", "Llama-3.1-8B", "--hardware", "1xh100", "--most", "3"],
     &["inspect", "Qwen3-0.6B"],
     &["inspect", "--diff", "Llama-3.1-8B", "Qwen3-8B"],
     &["validate", "--left-out", "vllm"],
@@ -126,6 +128,7 @@ fn a_report_reads_back_into_its_type_byte_for_byte() {
             "recommend" => again::<RecommendReport>(&report),
             "explain" => again::<ExplainReport>(&report),
             "diagnose" => again::<Diagnosis>(&report),
+            "nearest" => again::<NearestReport>(&report),
             _ => continue,
         };
         assert_eq!(again, report, "{line:?}");

@@ -16,6 +16,7 @@ pub(super) fn defaults_of(cli: &Cli) -> Result<UserDefaults, Error> {
             | Command::Explain(_)
             | Command::Audit(_)
             | Command::Diagnose(_)
+            | Command::Nearest(_)
             | Command::Place(_)
             | Command::Recommend(_)
             | Command::Fleet(_)
@@ -45,6 +46,9 @@ impl Cli {
             }
             Some(Command::Diagnose(command)) => {
                 ("diagnose", &mut command.problem.defaults, &mut command.output)
+            }
+            Some(Command::Nearest(command)) => {
+                ("nearest", &mut command.problem.defaults, &mut command.output)
             }
             Some(Command::Audit(command)) => ("audit", &mut command.problem.defaults, &mut command.output),
             Some(Command::Place(command)) => ("place", &mut command.defaults, &mut command.output),

@@ -26,6 +26,7 @@ impl Cli {
             Some(Command::Explain(command)) => ("explain", value(&command.request()?)),
             Some(Command::Static(command)) => ("static", value(&command.request()?)),
             Some(Command::Diagnose(command)) => ("diagnose", value(&command.request()?)),
+            Some(Command::Nearest(command)) => ("nearest", value(&command.request()?)),
             Some(Command::Audit(command)) => ("audit", value(&command.request()?)),
             Some(Command::Diff(command)) => ("diff", value(&command.request()?)),
             Some(Command::Recommend(command)) => ("recommend", value(&command.request())),

@@ -23,6 +23,7 @@ pub fn is_named(cli: &Cli) -> bool {
         Some(Command::Static(command)) => &command.problem.scenario.model,
         Some(Command::Audit(command)) => &command.problem.scenario.model,
         Some(Command::Diagnose(command)) => &command.problem.scenario.model,
+        Some(Command::Nearest(command)) => &command.problem.scenario.model,
         Some(Command::Compare(command)) => &command.problem.scenario.model,
         Some(Command::Sweep(command)) => &command.problem.scenario.model,
         Some(Command::Place(command)) => &command.scenario.model,

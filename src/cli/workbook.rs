@@ -20,8 +20,18 @@ use crate::store::file;
 const COMMANDS: [&str; 2] = ["optimize", "estimate"];
 
 /// Subcommands that write their answer as a page.
-const PAGES: [&str; 9] =
-    ["optimize", "estimate", "static", "explain", "audit", "diagnose", "place", "recommend", "compare"];
+const PAGES: [&str; 10] = [
+    "optimize",
+    "estimate",
+    "static",
+    "explain",
+    "audit",
+    "diagnose",
+    "nearest",
+    "place",
+    "recommend",
+    "compare",
+];
 
 /// The formats of a subcommand.
 fn formats(name: &str) -> Vec<&'static str> {

@@ -28,6 +28,9 @@ pub struct ReportInputs {
     pub hardware: String,
     /// Devices of the system.
     pub devices: u64,
+    /// Its interconnect, innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interconnect: Vec<ReportedTier>,
     /// The serving runtime.
     pub runtime: String,
     /// Its version, if given.
@@ -81,6 +84,19 @@ pub struct ReportInputs {
     /// Warnings, e.g. about ignored keys of the model's configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// A level of the interconnect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReportedTier {
+    /// Its name: `nvlink domain`, `node`, `network` …
+    pub name: String,
+    /// Devices of one unit of it.
+    pub devices: u64,
+    /// Id of the link.
+    pub link: String,
+    /// Bandwidth per direction and device, bytes/s.
+    pub bandwidth_bytes_per_s: f64,
 }
 
 /// Speculative decoding.

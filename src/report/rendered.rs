@@ -8,6 +8,7 @@ use super::comparison::ComparisonReport;
 use super::diagnose::Diagnosis;
 use super::fleet::FleetResult;
 use super::fleet::routes::csv as fleet_csv;
+use super::nearest::NearestReport;
 use super::place::PlacementResult;
 use super::place::build::{COLUMNS as PLACED, rows as placed_rows};
 use super::recommend::report::RecommendReport;
@@ -84,6 +85,7 @@ rendered_by! {
     FleetResult: |answer| Some(fleet_csv(answer)), |answer| Some(fleet_picture(answer));
     StaticReport: |answer| Some(static_csv(answer)), |answer| Some(static_picture(answer));
     Diagnosis: |answer| Some(answer.csv()), |_| None;
+    NearestReport: |answer| Some(answer.csv()), |_| None;
     AuditReport: |answer| Some(audit_csv(answer)), |answer| Some(audit_picture(answer));
 }
 
@@ -108,6 +110,7 @@ pub fn rendered(name: &str, answer: &Value, format: RenderedFormat) -> Result<Op
         "static" => as_format::<StaticReport>,
         "audit" => as_format::<AuditReport>,
         "diagnose" => as_format::<Diagnosis>,
+        "nearest" => as_format::<NearestReport>,
         _ => return Ok(None),
     };
     of(answer, format)

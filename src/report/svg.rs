@@ -10,6 +10,7 @@ pub mod fleet;
 pub mod frame;
 pub mod front;
 pub mod heat;
+pub mod layout;
 pub mod lines;
 pub mod marks;
 pub mod palette;

@@ -1,6 +1,6 @@
 //! From a resolved problem to its report: the problem as understood, lower weight formats, why.
 
-use crate::report::inputs::{ReportImages, ReportInputs, Speculation};
+use crate::report::inputs::{ReportImages, ReportInputs, ReportedTier, Speculation};
 use crate::report::result::LowerFormat;
 use crate::report::why::{Why, why as told};
 use crate::search::family::StrategyFamily;
@@ -10,6 +10,7 @@ use crate::search::problem::Problem;
 use crate::search::run::{UNWATCHED, run};
 use crate::search::why::{change_results, duel, families, stands};
 use crate::serving::economy::Bill;
+use crate::spec::cluster::Tier;
 use crate::spec::defaults::MONTH;
 use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
@@ -28,6 +29,7 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         model: resolved.model.name.clone(),
         hardware: resolved.cluster.name.clone(),
         devices: resolved.cluster.devices(),
+        interconnect: resolved.cluster.tiers.iter().map(tier).collect(),
         runtime: resolved.runtime.id.clone(),
         runtime_version: resolved.runtime_version.clone(),
         theoretical: resolved.theoretical,
@@ -57,6 +59,15 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         amortization_months: owned.map(|owned| owned.amortization.value / MONTH),
         utilization: owned.map(|owned| owned.utilization.value),
         warnings: warning(&resolved.model.source, &resolved.graph.ignored_keys).into_iter().collect(),
+    }
+}
+
+fn tier(of: &Tier) -> ReportedTier {
+    ReportedTier {
+        name: of.name.clone(),
+        devices: of.devices,
+        link: of.link.clone(),
+        bandwidth_bytes_per_s: of.bandwidth.value,
     }
 }
 

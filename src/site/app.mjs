@@ -1,17 +1,21 @@
 // The page: the question is the address; every answer is a part of a page that the engine renders.
+import * as brush from "./brush.mjs";
 import { engine } from "./engine.mjs";
 import * as forms from "./forms.mjs";
+import * as library from "./library.mjs";
 import * as link from "./link.mjs";
 import * as palette from "./palette.mjs";
+import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
 import { filter, sort } from "./tables.mjs";
+import { copied, pace, save } from "./tools.mjs";
 
 const $ = (id) => document.getElementById(id);
 const question = $("question");
 /** Points of a front that are drawn. */
 const POINTS = 120;
 /** Views that show the answer to the question. */
-const ANSWERED = ["answer", "why", "numbers", "assumptions"];
+const ANSWERED = ["answer", "why", "numbers", "where", "assumptions"];
 
 const state = { view: "answer", files: {}, shown: null, last: null, trail: [], asked: 0, targets: [] };
 const source = engine((done, all) => {
@@ -20,6 +24,8 @@ const source = engine((done, all) => {
 });
 
 const page = (view) => document.querySelector(`[data-page="${view}"]`);
+/** The part of a view that shows the answer. */
+const part = (view) => page(view).querySelector("[data-part]") ?? page(view);
 const say = (text) => ($("status").textContent = text);
 
 /** An answer in a format, with the files of the question. */
@@ -80,20 +86,40 @@ function show(html) {
   const parts = new DOMParser().parseFromString(html, "text/html");
   for (const view of ANSWERED) {
     const sections = [...parts.querySelectorAll(`section[data-view="${view}"]`)];
-    page(view).replaceChildren(...sections);
-    if (!sections.length) page(view).innerHTML = "<p class=\"soft\">This answer has no such part: ask for a plan that runs.</p>";
+    part(view).replaceChildren(...sections);
+    if (!sections.length) part(view).innerHTML = "<p class=\"soft\">This answer has no such part: ask for a plan that runs.</p>";
   }
 }
 
-async function ask(extra) {
-  const key = JSON.stringify([asked(extra), state.files]);
-  if (key === state.shown) return;
+async function ask(extra = {}) {
+  const key = JSON.stringify([asked(), state.files]);
+  if (key === state.shown && (!extra.why || state.why)) return;
   const [name, body] = asked(extra);
-  const html = await search(ANSWERED.map(page), () => answer(name, body));
+  const html = await search(ANSWERED.map(part), () => answer(name, body));
   if (html === undefined) return;
-  [state.shown, state.last] = [key, [name, body]];
+  Object.assign(state, { shown: key, why: Boolean(extra.why), last: [name, body] });
   show(html);
   offerFormats();
+  await verified();
+  await nearby();
+}
+
+/** Adds the nearest published measurements to the answer. */
+async function nearby() {
+  const { shown } = state;
+  const section = part("answer").querySelector("section[data-notation]");
+  if (!section) return;
+  const html = await answer("nearest", { scenario: planned() }).catch(() => "");
+  if (shown === state.shown && section.isConnected) section.insertAdjacentHTML("afterend", html);
+}
+
+/** Checks a saved answer that was dropped: it is computed again and compared. */
+async function verified() {
+  const { saved } = state;
+  if (!saved) return;
+  state.saved = null;
+  const html = await search([], () => answer("verify", { result: saved }));
+  if (html !== undefined) part("answer").insertAdjacentHTML("afterbegin", html);
 }
 
 /** Hides the buttons of formats that the engine does not write. */
@@ -106,7 +132,7 @@ function tab(view) {
   state.view = view;
   document.querySelectorAll("[data-page]").forEach((one) => (one.hidden = one.dataset.page !== view));
   document.querySelectorAll("[data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
-  if (view === "compare") pins();
+  if (view === "compare") pins.list($("pins"));
 }
 
 async function address(view = state.view) {
@@ -129,25 +155,30 @@ async function opened() {
     forms.fill(question, flat(linked));
     tab(view);
     if (ANSWERED.includes(state.view)) {
-      // The default question is answered in the page itself.
-      if (!Object.keys(linked).length && !state.shown && page("answer").querySelector("section")) state.last = asked();
-      else await ask();
+      if (rigged()) part("where").replaceChildren();
+      else await ask({ why: view === "why" });
+      if (state.view === "where") await opening(page("where"));
     } else {
       await opening(page(state.view));
     }
   } catch (fault) {
     failed(fault, question);
   }
+  document.documentElement.dataset.opened = location.hash;
 }
 
-/** A scenario as fields of the form. */
+/** A scenario as fields. */
 const flat = ({ deployment, ...rest }) => ({ ...rest, ...(deployment?.plan ? { plan: deployment.plan } : {}) });
+
+/** Whether the hardware of the question is of unlike devices, which only placements use. */
+const rigged = () => state.view === "where" && [...$("rigs").options].some((one) => one.value === question.elements.hardware.value);
 
 /** Views that answer when they are opened. */
 async function opening(view) {
+  if (view === page("library")) own();
   const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
-  if (rig && !rig.value && [...document.querySelectorAll("#rigs option")].some((one) => one.value === question.elements.hardware.value)) rig.value = question.elements.hardware.value;
+  if (rig && !rig.value && rigged()) rig.value = question.elements.hardware.value;
   if (form && !view.querySelector(".output").children.length && (!rig || rig.value)) await submitted(form);
 }
 
@@ -159,6 +190,8 @@ async function submitted(form) {
   if (html !== undefined) {
     target.innerHTML = html;
     target.dataset.entryKind = body.kind ?? "";
+    const legal = target.querySelector("[data-legal]")?.dataset.legal;
+    if (legal) forms.offer(form, JSON.parse(legal));
   }
 }
 
@@ -192,37 +225,6 @@ function close() {
   $("panel").hidden = true;
 }
 
-const PINS = "mantile-pins";
-const pinned = () => JSON.parse(localStorage.getItem(PINS) ?? "[]");
-
-function pins() {
-  $("pins").replaceChildren(
-    ...pinned().map(({ name }) => {
-      const item = document.createElement("li");
-      item.textContent = name;
-      return item;
-    }),
-  );
-}
-
-/** Tokens at the predicted pace. */
-function pace(button) {
-  const place = button.parentElement.parentElement.querySelector(".pace");
-  const { ttft, tpot } = button.dataset;
-  const words = "The answer appears at this pace: each word is a token, after the time to the first one. ".repeat(4).split(" ");
-  clearInterval(state.pacing);
-  [place.hidden, place.textContent] = [false, ""];
-  setTimeout(() => (state.pacing = setInterval(() => (words.length ? (place.textContent += `${words.shift()} `) : clearInterval(state.pacing)), Number(tpot))), Number(ttft));
-}
-
-function save(name, content, type = "text/plain") {
-  const anchor = document.createElement("a");
-  anchor.href = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
-  anchor.download = name;
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(anchor.href), 1000);
-}
-
 async function exported(format) {
   const [name, body] = state.last ?? asked();
   const { max_front_points: _, ...whole } = body;
@@ -234,18 +236,11 @@ async function exported(format) {
   }
 }
 
-async function copied(text, button) {
-  await navigator.clipboard.writeText(text);
-  const before = button.textContent;
-  button.textContent = "Copied";
-  setTimeout(() => (button.textContent = before), 1200);
-}
-
 async function used(text) {
   try {
     const found = understood(text);
     $("pasted").textContent = `Read ${found.what}.`;
-    if (found.saved) state.saved = found.saved;
+    if (found.saved) Object.assign(state, { saved: found.saved, shown: null });
     if (found.command) {
       state.command = found.command;
       forms.fill(question, { ...forms.fields(question), plan: "" });
@@ -253,7 +248,10 @@ async function used(text) {
       return ask();
     }
     Object.assign(state.files, found.files);
-    forms.fill(question, { ...(found.saved ? {} : forms.fields(question)), ...flat(found.fields) });
+    const { device, ...fields } = flat(found.fields);
+    // As many devices as before.
+    if (device) fields.hardware = `${forms.fields(question).hardware?.match(/^(\d+x)+/)?.[0] ?? "1x"}${device}`;
+    forms.fill(question, { ...(found.saved ? {} : forms.fields(question)), ...fields });
     return go("answer");
   } catch (fault) {
     return ($("pasted").textContent = fault.message);
@@ -264,8 +262,8 @@ const actions = {
   ask: (changes) => go("answer", changes),
   back,
   close,
-  link: async (button) => copied(new URL(await address("answer"), location.href).href, button),
   palette: () => palette.open(actions),
+  link: async (button) => copied(new URL(await address("answer"), location.href).href, button),
   theme: () => {
     const root = document.documentElement;
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
@@ -273,22 +271,21 @@ const actions = {
     localStorage.setItem("mantile-theme", root.dataset.theme);
   },
   why: () => ask({ why: true }),
+  edit: (button) => library.edit(button, (text) => used(text)),
+  reset: () => go("assumptions", { set: "" }),
   best: () => go("answer", { plan: "" }),
   pace,
   pin: (button) => {
-    const scenario = planned();
-    const name = `${scenario.model ?? "default"} on ${scenario.hardware ?? "default"}: ${scenario.deployment.plan}`;
-    const kept = pinned().filter((one) => one.name !== name);
-    localStorage.setItem(PINS, JSON.stringify([...kept, { name, scenario }].slice(-4)));
+    pins.pin(planned());
     button.textContent = "Pinned";
   },
   unpin: () => {
-    localStorage.removeItem(PINS);
-    pins();
+    pins.forget();
+    pins.list($("pins"));
   },
   compare: async () => {
     const target = page("compare").querySelector(".output");
-    const html = await search([target], () => answer("compare", { entries: pinned() }));
+    const html = await search([target], () => answer("compare", { entries: pins.pinned() }));
     if (html !== undefined) target.innerHTML = html;
   },
   paste: () => used($("paste").value),
@@ -308,6 +305,7 @@ function clicked(event) {
     hit("[data-flags]", ({ dataset }) => go("answer", forms.flags(dataset.flags))) ||
     hit("[data-copy]", (button) => copied(button.dataset.copy, button)) ||
     hit("[data-save]", (button) => save(button.dataset.save.replaceAll("/", "-"), button.parentElement.querySelector("pre").textContent)) ||
+    hit("[data-degrees]", ({ dataset }) => (forms.choose(page("layers").querySelector("form"), dataset.degrees), submitted(page("layers").querySelector("form")))) ||
     hit("[data-export]", ({ dataset }) => exported(dataset.export)) ||
     hit("[data-toggle]", ({ dataset }) => ($(dataset.toggle).hidden = !$(dataset.toggle).hidden)) ||
     hit("[data-entry]", ({ dataset }) => entry(dataset.entry)) ||
@@ -323,9 +321,26 @@ function clicked(event) {
 async function entry(name) {
   const target = page("library").querySelector(".output");
   const kind = target.dataset.entryKind;
-  const [request, body] = kind === "models" ? ["inspect", { model: name }] : ["catalog", { kind, name }];
-  const html = await search([target], () => answer(request, body));
+  const file = () => answer("catalog", { kind, name });
+  const both = async () => (await answer("inspect", { model: name })) + (await file());
+  const html = await search([target], kind === "models" ? both : file);
   if (html !== undefined) target.innerHTML = html;
+}
+
+/** The reader's own files, which the address carries. */
+function own() {
+  library.list($("own"), state.files, (name) => {
+    delete state.files[name];
+    own();
+    return go("library");
+  });
+}
+
+/** Adds an override of a figure to the question; one of the same figure is replaced. */
+function overridden(form) {
+  const { path, value } = form.elements;
+  const others = question.elements.set.value.split("\n").filter((line) => line && !line.startsWith(`${path.value}=`));
+  return go("assumptions", { set: [...others, `${path.value}=${value.value}`].join("\n") });
 }
 
 /** A slider changes the load of the given plan; only the newest value is asked for. */
@@ -352,8 +367,14 @@ document.addEventListener("submit", (event) => {
     state.command = null;
     return void go(ANSWERED.includes(state.view) ? state.view : "answer");
   }
+  if (event.target.id === "override") return void overridden(event.target);
   return void submitted(event.target);
 });
+document.addEventListener("change", ({ target }) => {
+  const form = target.closest("form[data-live]");
+  if (form) void submitted(form);
+});
+brush.watch($("main"), (ms) => go("answer", { tpot: `${ms.toFixed(1)}ms`, plan: "" }));
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key === "k") {
     event.preventDefault();
@@ -371,7 +392,9 @@ document.addEventListener("drop", async (event) => {
 });
 window.addEventListener("hashchange", () => void opened());
 
-const theme = localStorage.getItem("mantile-theme");
-if (theme) document.documentElement.dataset.theme = theme;
+document.documentElement.dataset.theme = localStorage.getItem("mantile-theme") ?? "";
+// The default question is answered in the page itself.
+Object.assign(state, { shown: JSON.stringify([asked(), {}]), last: asked() });
+show(page("answer").innerHTML);
 offerFormats();
-void opened();
+void opened().then(() => state.view === "answer" && page("answer").children.length === 1 && nearby());

@@ -74,6 +74,29 @@ export function request(form, question) {
   return body;
 }
 
+/** Offers the legal degrees in the menus of a form; others are shown, and cannot be chosen. */
+export function offer(form, legal) {
+  for (const menu of form.querySelectorAll("select[data-degree]")) {
+    const degrees = legal[menu.dataset.degree] ?? [];
+    const before = menu.value;
+    const shown = [...new Set([...degrees, 1, 2, 4, 8, 16, Number(before) || 1])].sort((a, b) => a - b);
+    const options = shown.map((degree) => {
+      const option = new Option(String(degree), String(degree));
+      option.disabled = !degrees.includes(degree);
+      if (option.disabled) option.text = `${degree} (not legal)`;
+      return option;
+    });
+    menu.replaceChildren(new Option("default", ""), ...options);
+    menu.value = before;
+  }
+}
+
+/** Chooses degrees in the menus of a form: `tp2 pp4`. */
+export function choose(form, degrees) {
+  const given = new Map([...degrees.matchAll(/([a-z_]+)(\d+)/g)].map(([, name, degree]) => [name, degree]));
+  for (const menu of form.querySelectorAll("select[data-degree]")) menu.value = given.get(menu.dataset.degree) ?? "";
+}
+
 /** Marks the input of a faulty key; whether there is one. */
 export function mark(form, key) {
   const name = key.replaceAll("-", "_").split(/[.[]/).filter((part) => part !== "scenario")[0];

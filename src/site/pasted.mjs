@@ -8,11 +8,11 @@ export function understood(text) {
     throw new Error("neither JSON nor a launch command that is known");
   }
   const json = JSON.parse(trimmed);
-  if (json.answer && json.question && json.bundle) return { fields: json.question.scenario ?? {}, what: "a bundle" };
+  if (json.answer && json.question && json.bundle) return { fields: json.question.scenario ?? {}, what: "a bundle", saved: json };
   if (json.scenario !== undefined && (json.status || json.notation || json.rows)) return { fields: json.scenario ?? {}, what: "a saved answer", saved: json };
   if (json.model_type || json.architectures) return given("models", "model", json._name_or_path, json, "a model");
-  if (json.memory_bandwidth || json.peaks) return given("hardware/devices", null, json.id, json, "a device: name it as hardware, e.g. 2xNAME");
-  if (json.nodes || json.device || json.devices) return given("hardware/systems", "hardware", json.id, json, "a system");
+  if (json.memory && json.peak) return given("hardware/devices", "device", json.id, json, "a device");
+  if (json.tiers || json.devices_per_node) return given("hardware/systems", "hardware", json.id, json, "a system");
   if (json.model || json.hardware) return { fields: json, what: "a scenario" };
   throw new Error("JSON that is no model, device, system, answer or scenario");
 }

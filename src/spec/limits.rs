@@ -95,6 +95,7 @@ limits! {
     AVAILABLE = "available": whole from 0e0 to 1e9, "systems", "of an offer of a fleet";
     ARRIVAL = "arrival": number from -1e12 to 1e12, "s", "seconds of a trace: thirty thousand years around an epoch";
     ROWS = "table rows": whole from 1e0 to 1e5, "rows", "of a table of measurements: each is predicted";
+    LISTED = "most": whole from 1e0 to 1e3, "rows", "that `nearest` lists";
     REQUESTS = "trace rows": whole from 1e0 to 1e7, "requests", "of a trace: each is counted";
     POINTS = "sweep points": whole from 1e0 to 1e7, "points", "of a sweep, and values of one varied key: each is evaluated";
     SHARDS = "shards": whole from 1e0 to 1e6, "shards", "of a sweep: more than any cluster has jobs";

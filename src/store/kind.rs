@@ -1,6 +1,6 @@
 //! The kinds of catalogue files: folder and type of each. Independent of their contents.
 
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, File, include_dir};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -156,6 +156,14 @@ impl CatalogKind {
             Some((id, file.contents_utf8()?))
         })
     }
+}
+
+/// The built-in tables of published measurements, in CSV.
+pub fn measured_tables() -> impl Iterator<Item = &'static str> {
+    let files = HARDWARE.get_dir("measured").into_iter().flat_map(Dir::files);
+    files
+        .filter(|file| file.path().extension().is_some_and(|ending| ending == "csv"))
+        .filter_map(File::contents_utf8)
 }
 
 /// Text of the built-in `hardware/defaults.json`.

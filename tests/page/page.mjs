@@ -64,8 +64,13 @@ async function opened(browser, address, options = {}) {
   return { page, faults, close: () => context.close() };
 }
 
-/** Waits until nothing is computed. */
-const settled = (page) => page.waitForFunction(() => document.getElementById("stop").hidden && !document.querySelector(".stale"), null, { timeout: 120000 });
+/** Waits until the address is answered and nothing is computed. */
+const settled = (page) =>
+  page.waitForFunction(
+    () => document.documentElement.dataset.opened === location.hash && document.getElementById("stop").hidden && !document.querySelector(".stale"),
+    null,
+    { timeout: 120000 },
+  );
 
 async function visit(page, address, hash) {
   await page.goto(`${address}#${hash}`);
@@ -151,7 +156,7 @@ async function dropped(page, address) {
   await visit(page, address, "ask");
   await page.fill("#paste", JSON.stringify(own));
   await page.click("[data-action=paste]");
-  await page.waitForFunction(() => document.querySelector("[name=model]").value === "mine");
+  await page.waitForFunction(() => location.hash.includes("model=mine") && location.hash.includes("files="));
   await settled(page);
   assert.match(await page.textContent("[data-page=answer] .proof"), /mine/);
   const link = await page.evaluate(() => location.hash);
@@ -165,18 +170,33 @@ async function dropped(page, address) {
   assert.equal(await page.$$eval("img, main script", (all) => all.length), 0);
 }
 
+/** Points under a brush become the SLO. */
+async function brushed(page, address) {
+  await visit(page, address, `answer?${QUESTION}`);
+  await page.locator("[data-brush] svg").scrollIntoViewIfNeeded();
+  const box = await page.locator("[data-brush] svg").boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height - 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width - 30, box.y + box.height - 60, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForFunction(() => document.querySelector("[name=tpot]").value.endsWith("ms"));
+  await settled(page);
+  assert.match(await page.textContent("[data-page=answer] .proof"), /optimal/);
+}
+
 /** Views with forms of their own. */
 async function forms(page, address) {
   await visit(page, address, `why?${QUESTION}`);
-  if (await page.locator("[data-page=why] [data-action=why]").count()) await page.click("[data-page=why] [data-action=why]");
   await page.waitForSelector("[data-page=why] table", { timeout: 120000 });
   await visit(page, address, "where?model=Llama-3.1-8B&hardware=spark-mac-studio");
   assert.match(await page.textContent("[data-page=where] .output h1"), /optimal/);
   await visit(page, address, "layers?model=Llama-3.3-70B&hardware=8xh100");
-  await page.fill("[name=\"plan.tp\"]", "8");
-  await page.click("form[data-request=static] button");
-  await settled(page);
+  assert.ok(await page.isDisabled("[name=\"plan.tp\"] option[value='16']"));
+  await page.selectOption("[name=\"plan.tp\"]", "8");
+  await page.waitForFunction(() => document.querySelector("[data-page=layers] .output h2").textContent.includes("tp8"));
   assert.match(await page.textContent("[data-page=layers] .output"), /At least \d+ device/);
+  await page.click("[data-degrees]");
+  await page.waitForFunction(() => document.querySelector("[data-page=layers] .output h2").textContent.includes("tp2"));
   await visit(page, address, "accuracy?model=Llama-3.1-8B&hardware=1xh100&plan=1 x tp1 @64");
   await page.fill("[name=output_tok_s]", "900000");
   await page.click("form[data-request=diagnose] button");
@@ -187,6 +207,23 @@ async function forms(page, address) {
   await page.fill("[data-filter=entries]", "qwen3-30b");
   await page.click("#entries tr:not([hidden]) [data-entry]");
   await page.waitForFunction(() => document.querySelector("[data-page=library] .output")?.textContent.includes("Blocks"));
+  await page.selectOption("[name=kind]", "devices");
+  await page.click("form[data-request=catalog] button");
+  await page.waitForSelector("[data-entry=nvidia-h100-sxm]");
+  await page.click("[data-entry=nvidia-h100-sxm]");
+  await page.click("[data-action=edit]");
+  const edited = JSON.parse(await page.inputValue("[data-page=library] textarea"));
+  await page.fill("[data-page=library] textarea", JSON.stringify({ ...edited, memory: { ...edited.memory, bandwidth: { value: "6.7 TB/s", source: "a test" } } }));
+  assert.match(await page.textContent("[data-page=library] h2 + pre"), /memory.bandwidth.value: "3.35 TB\/s" → "6.7 TB\/s"/);
+  await page.click("[data-page=library] .live button");
+  await page.waitForFunction(() => location.hash.includes("files="));
+  await settled(page);
+  assert.match(await page.inputValue("[name=hardware]"), /x?nvidia-h100-sxm-mine$/);
+  assert.match(await page.textContent("[data-page=answer] .proof"), /optimal/);
+  const files = new URLSearchParams(await page.evaluate(() => location.hash.split("?")[1])).get("files");
+  await visit(page, address, `library?files=${encodeURIComponent(files)}`);
+  await page.click("#own button");
+  await page.waitForFunction(() => !location.hash.includes("files="));
   await visit(page, address, `answer?${QUESTION}`);
   await page.click("[data-page=answer] [data-action=pin]");
   await visit(page, address, `answer?${QUESTION}&plan=1 x tp2 @16`);
@@ -194,6 +231,23 @@ async function forms(page, address) {
   await visit(page, address, "compare");
   await page.click("[data-page=compare] [data-action=compare]");
   await page.waitForSelector("[data-page=compare] .output table");
+  await visit(page, address, `assumptions?${QUESTION}`);
+  await page.fill("[name=path]", "device.memory.bandwidth");
+  await page.fill("#override [name=value]", "1 TB/s");
+  await page.click("#override button[type=submit]");
+  await page.waitForFunction(() => location.hash.includes("set="));
+  await settled(page);
+  assert.ok((await page.textContent("[data-page=assumptions]")).includes("Your overrides"));
+  await page.click("[data-action=reset]");
+  await page.waitForFunction(() => !location.hash.includes("set="));
+  await visit(page, address, `where?${QUESTION}`);
+  assert.match(await page.textContent("[data-page=where] svg"), /replica 1/);
+  await brushed(page, address);
+  const saved = execFileSync(binary, [...FLAGS, "--format", "json"], { maxBuffer: 1 << 26 }).toString();
+  await visit(page, address, "ask");
+  await page.setInputFiles("#file", { name: "answer.json", mimeType: "application/json", buffer: Buffer.from(saved) });
+  await page.waitForFunction(() => document.querySelector("[data-page=answer]").textContent.includes("Verified: every check holds"), null, { timeout: 120000 });
+  await page.waitForFunction(() => document.querySelector("[data-page=answer]").textContent.includes("Nearest published measurements"));
   await visit(page, address, "buy?hardware=dgx-spark-x1");
   await page.click("form[data-request=recommend] button");
   await page.waitForSelector("[data-page=buy] .output table", { timeout: 240000 });

@@ -168,6 +168,7 @@ fn answer() -> OptimizeResult {
         model: "maker/model".into(),
         hardware: "a box".into(),
         devices: 7,
+        interconnect: vec![],
         runtime_version: None,
         runtime: "vllm".into(),
         workload: "chat".into(),

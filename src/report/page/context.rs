@@ -12,6 +12,7 @@ use crate::report::comparison::ComparisonReport;
 use crate::report::detail::DeploymentDetail;
 use crate::report::fleet::FleetResult;
 use crate::report::inputs::ReportInputs;
+use crate::report::nearest::NearestReport;
 use crate::report::place::PlacementResult;
 use crate::report::recommend::report::RecommendReport;
 use crate::report::result::{EstimateResult, Intervals, OptimizeResult, ReportedDeployment};
@@ -21,12 +22,14 @@ use crate::report::svg::compare::comparison_picture;
 use crate::report::svg::deployment::detail_panels;
 use crate::report::svg::fleet::fleet_picture;
 use crate::report::svg::front::front;
+use crate::report::svg::layout::layout;
 use crate::report::svg::place::place_picture;
 use crate::report::svg::static_batch::static_picture;
 use crate::report::svg::sweep::sweep_picture;
 use crate::report::svg::tornado::audit_picture;
 use crate::report::svg::why::why_panels;
 use crate::report::sweep::SweepReport;
+use crate::report::text::front::axes;
 use crate::report::text::screen::{SLO_HEADINGS, facts, optimum_facts, slo_rows};
 use crate::report::text::{head, infeasible};
 use crate::spec::error::Error;
@@ -63,6 +66,7 @@ pub fn context(name: &str, answer: &Value) -> Result<TemplateValue, Error> {
         "fleet" => drawn(fleet_picture(&read::<FleetResult>(answer)?)),
         "static" => drawn(static_picture(&read::<StaticReport>(answer)?)),
         "audit" => drawn(audit_picture(&read::<AuditReport>(answer)?)),
+        "nearest" => context! { sentence => read::<NearestReport>(answer)?.sentence() },
         "recommend" => drawn(read::<RecommendReport>(answer)?.picture()),
         _ => context! {},
     })
@@ -84,6 +88,7 @@ fn optimize(answer: &OptimizeResult) -> TemplateValue {
     };
     let warnings = [head::lifted(&answer.question), head::unproved(answer)];
     let why = answer.why.iter().flat_map(why_panels).map(|panel| embedded(&panel, "the decision"));
+    let families = answer.why.iter().flat_map(|why| &why.strategies).map(|one| one.family.name());
     context! {
         sentence => head::sentence(best, &answer.question),
         proof => head::proof(answer),
@@ -91,8 +96,10 @@ fn optimize(answer: &OptimizeResult) -> TemplateValue {
         flags,
         warnings => warnings.into_iter().flatten().collect::<Vec<_>>(),
         facts => optimum_facts(answer, best),
+        across => axes(&answer.question.pareto).map(|(across, _)| across.entry().name),
         front => front(answer).map(|panel| embedded(&panel, "Pareto front")),
         why => why.collect::<Vec<_>>(),
+        families => families.collect::<Vec<_>>(),
         ..deployment(best, &answer.question, answer.detail.as_ref())
     }
 }
@@ -119,7 +126,9 @@ fn deployment(
 ) -> TemplateValue {
     let panels = detail.map(detail_panels).unwrap_or_default();
     let pictures = panels.iter().map(|panel| embedded(panel, "time and memory")).collect::<Vec<_>>();
+    let layout = detail.and_then(|detail| layout(of, inputs, detail));
     context! {
+        layout => layout.map(|panel| embedded(&panel, "devices")),
         headings => SLO_HEADINGS,
         rows => slo_rows(of, inputs).into_iter().zip(NUMBERS).collect::<Vec<_>>(),
         bands => NUMBERS.map(|name| (name, band(of, &inputs.limits, name))).into_iter().collect::<Vec<_>>(),

@@ -5,7 +5,7 @@ use minijinja::Value as TemplateValue;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::report::number::{count, digits, gib, percent, plain, requests, time};
+use crate::report::number::{change, count, digits, gib, percent, plain, requests, time};
 use crate::report::pretty::pretty;
 use crate::spec::visible::visible;
 
@@ -13,6 +13,7 @@ use crate::spec::visible::visible;
 pub fn add(environment: &mut Environment) {
     environment.add_filter("digits", digits);
     environment.add_filter("plain", plain);
+    environment.add_filter("change", change);
     environment.add_filter("time", time);
     environment.add_filter("gib", gib);
     environment.add_filter("percent", percent);

@@ -98,7 +98,7 @@ pub fn front(answer: &OptimizeResult) -> Option<SvgPanel> {
             lines.push_str(&whisker(series, [at[0], frame.y(low)], [at[0], frame.y(high)]));
         }
         let size = if many { SMALL } else { SIZE };
-        marks.push_str(&plan_point(series, at, size, (&row.notation, &title(row, across, up))));
+        marks.push_str(&plan_point(series, at, size, (&row.notation, &title(row, across, up), *x)));
     }
     if let Some((best, [x, y])) = answer.best.as_ref().and_then(|best| Some((best, place(best)?))) {
         let words = format!("chosen: {}", title(best, across, up));

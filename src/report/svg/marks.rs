@@ -35,11 +35,16 @@ pub fn sized_point(series: usize, place: [f64; 2], size: f64, title: &str) -> St
 }
 
 /// The point of a plan, which a page can select.
-pub fn plan_point(series: usize, place: [f64; 2], size: f64, (notation, title): (&str, &str)) -> String {
+pub fn plan_point(
+    series: usize,
+    place: [f64; 2],
+    size: f64,
+    (notation, title, across): (&str, &str, f64),
+) -> String {
     let (class, outline) = (class(series), outline(series, place, size));
     let [notation, title] = [notation, title].map(|text| escaped(text, LONGEST));
     format!(
-        "<path class=\"mark {class}\" data-plan=\"{notation}\" d=\"{outline}\"><title>{title}</title></path>\n"
+        "<path class=\"mark {class}\" data-plan=\"{notation}\" data-across=\"{across}\" d=\"{outline}\"><title>{title}</title></path>\n"
     )
 }
 

@@ -126,7 +126,8 @@ fn base(model: &str) -> Option<&str> {
     (end < model.len()).then(|| &name[..end])
 }
 
-fn format(published: &str) -> String {
+/// A weight format's id, the nearest one for those without.
+pub fn format(published: &str) -> String {
     let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
     let name = name.trim_start_matches("ud-").trim_start_matches("mlx-");
     known(&FORMATS, name).to_owned()

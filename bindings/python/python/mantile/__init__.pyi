@@ -778,6 +778,32 @@ class AuditAnswer(Answer):
     left_out: list[Leftoutpart]
     known: list[Auditedinput]
 
+class Diagnosedmetric(Record):
+    metric: str
+    measured: float
+    predicted: float
+    interval: Quantiles | None
+    limit: float
+    standing: Literal['impossible'] | Literal['fast'] | Literal['expected'] | Literal['slow']
+    words: str
+
+class Suspectoperator(Record):
+    phase: Literal['prefill'] | Literal['decode']
+    block: str
+    module: str
+    time_ms: float
+    speed_of_light_ms: float
+    efficiency: float
+    efficiency_if_alone: float
+
+class DiagnoseAnswer(Answer):
+    scenario: Scenario | None
+    question: Reportinputs
+    notation: str
+    violations: list[str]
+    metrics: list[Diagnosedmetric]
+    suspects: list[Suspectoperator]
+
 class Differenceeffect(Record):
     column: str
     alone: float | None
@@ -1123,6 +1149,7 @@ def optimize(
     scenario: dict[str, Any] | None = None,
     why: bool | None = None,
     max_front_points: int | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> OptimizeAnswer:
     """The best deployment and the pareto front."""
@@ -1210,6 +1237,7 @@ def estimate(
     scenario: dict[str, Any] | None = None,
     command: str | None = None,
     command_files: dict[str, Any] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> EstimateAnswer:
     """The metrics of one given deployment."""
@@ -1301,6 +1329,7 @@ def static(
     prefill_weight_format: str | None = None,
     decode_weight_format: str | None = None,
     native_layers: list[Literal['attention'] | Literal['feed_forward'] | Literal['experts'] | Literal['vocabulary']] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> StaticAnswer:
     """A static batch on given degrees, without a scheduler."""
@@ -1386,6 +1415,7 @@ def deploy(
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> DeployAnswer:
     """The commands and files that launch a deployment."""
@@ -1409,6 +1439,7 @@ def place(
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     set: list[str] | None = None,
     scenario: dict[str, Any] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> PlaceAnswer:
     """Layers on heterogeneous devices."""
@@ -1498,6 +1529,7 @@ def explain(
     number: Literal['ttft'] | Literal['tpot'] | Literal['e2e'] | Literal['output_tok_s'] | Literal['output_tok_s_per_device'] | Literal['output_tok_s_per_user'] | Literal['requests_per_s'] | Literal['usd_per_hour'] | Literal['usd_per_mtok'] | Literal['usd_per_mtok_total'] | Literal['watts'] | Literal['tok_per_joule'] | Literal['devices'] | Literal['max_context'] | Literal['concurrency'] | Literal['memory'] | None = None,
     path: str | None = None,
     depth: int | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """One number as formulas, figures and sources."""
@@ -1583,14 +1615,107 @@ def audit(
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditAnswer:
     """The assumptions of a prediction, by their effect."""
+
+def diagnose(
+    model: str | None = None,
+    hardware: str | None = None,
+    *,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    cp: int | None = None,
+    dcp: int | None = None,
+    ep: int | None = None,
+    moe_tp: int | None = None,
+    ffn_tp: int | None = None,
+    vocab_tp: int | None = None,
+    sp: bool | None = None,
+    stages: list[int] | None = None,
+    replicas: int | None = None,
+    prefill_tp: int | None = None,
+    prefill_pp: int | None = None,
+    prefill_dp: int | None = None,
+    prefill_cp: int | None = None,
+    prefill_dcp: int | None = None,
+    prefill_ep: int | None = None,
+    prefill_moe_tp: int | None = None,
+    prefill_ffn_tp: int | None = None,
+    prefill_vocab_tp: int | None = None,
+    prefill_sp: bool | None = None,
+    prefill_stages: list[int] | None = None,
+    prefill_replicas: int | None = None,
+    decode_tp: int | None = None,
+    decode_pp: int | None = None,
+    decode_dp: int | None = None,
+    decode_cp: int | None = None,
+    decode_dcp: int | None = None,
+    decode_ep: int | None = None,
+    decode_moe_tp: int | None = None,
+    decode_ffn_tp: int | None = None,
+    decode_vocab_tp: int | None = None,
+    decode_sp: bool | None = None,
+    decode_stages: list[int] | None = None,
+    decode_replicas: int | None = None,
+    plan: str | None = None,
+    offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
+    host: str | None = None,
+    host_memory: str | None = None,
+    objective: str | None = None,
+    workload: str | None = None,
+    isl: int | None = None,
+    osl: int | None = None,
+    concurrency: int | None = None,
+    rate: float | None = None,
+    percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
+    risk: Literal['p50'] | Literal['p90'] | None = None,
+    prefix: int | None = None,
+    images: int | None = None,
+    image_size: str | None = None,
+    draft: str | None = None,
+    draft_tokens: int | None = None,
+    acceptance: float | None = None,
+    ttft: str | None = None,
+    tpot: str | None = None,
+    e2e: str | None = None,
+    runtime: str | None = None,
+    runtime_version: str | None = None,
+    max_num_batched_tokens: int | None = None,
+    max_num_seqs: int | None = None,
+    gpu_memory_utilization: float | None = None,
+    weight_format: str | None = None,
+    kv_format: str | None = None,
+    offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
+    allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
+    theoretical: bool | None = None,
+    pareto: list[Literal['ttft'] | Literal['tpot'] | Literal['e2e'] | Literal['output_tok_s'] | Literal['output_tok_s_per_device'] | Literal['output_tok_s_per_user'] | Literal['usd_per_mtok'] | Literal['watts'] | Literal['tok_per_joule'] | Literal['devices'] | Literal['max_context']] | None = None,
+    price_basis: Literal['owned'] | Literal['rented'] | None = None,
+    usd_per_device_hour: float | None = None,
+    electricity_usd_per_kwh: float | None = None,
+    pue: float | None = None,
+    amortization_months: float | None = None,
+    utilization: float | None = None,
+    set: list[str] | None = None,
+    deployment: dict[str, Any] | None = None,
+    scenario: dict[str, Any] | None = None,
+    command: str | None = None,
+    command_files: dict[str, Any] | None = None,
+    ttft_ms: float | None = None,
+    tpot_ms: float | None = None,
+    output_tok_s: float | None = None,
+    files: dict[str, Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> DiagnoseAnswer:
+    """Measured numbers compared with the prediction and the roofline."""
 
 def diff(
     *,
     a: Any | None = None,
     b: Any | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> DiffAnswer:
     """Two answers compared, with the part that each input explains."""
@@ -1678,6 +1803,7 @@ def sweep(
     scenario: dict[str, Any] | None = None,
     vary: list[str] | None = None,
     shard: dict[str, Any] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SweepAnswer:
     """The metrics of every combination of varied keys."""
@@ -1764,6 +1890,7 @@ def compare(
     deployment: dict[str, Any] | None = None,
     entries: list[dict[str, Any]] | None = None,
     scenario: dict[str, Any] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CompareAnswer:
     """Answers or systems side by side."""
@@ -1856,6 +1983,7 @@ def recommend(
     max_watts: float | None = None,
     only: list[str] | None = None,
     scenario: dict[str, Any] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """Hardware for a model, or models for a machine."""
@@ -1880,6 +2008,7 @@ def fleet(
     price_basis: Literal['owned'] | Literal['rented'] | None = None,
     electricity_usd_per_kwh: float | None = None,
     set: list[str] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> FleetAnswer:
     """The cheapest mix of systems for a traffic mix."""
@@ -1887,6 +2016,7 @@ def fleet(
 def formulas(
     word: str | None = None,
     *,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """Every formula with its unit, reason and citation."""
@@ -1898,6 +2028,7 @@ def inspect(
     compared_with: str | None = None,
     overrides: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """The structure of a model, or the differences of two."""
@@ -1907,6 +2038,7 @@ def verify(
     result: Any | None = None,
     sample: int | None = None,
     seed: int | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> VerifyAnswer:
     """The checks of a saved result."""
@@ -1917,6 +2049,7 @@ def validate(
     left_out: str | None = None,
     by: list[Literal['model'] | Literal['hardware'] | Literal['runtime'] | Literal['mode'] | Literal['near']] | None = None,
     mode: str | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """Predictions compared with measurements."""
@@ -1926,6 +2059,7 @@ def calibrate(
     tables: list[dict[str, Any]] | None = None,
     runtime: list[str] | None = None,
     whole: bool | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """Runtime profiles fitted to measurements."""
@@ -1934,6 +2068,7 @@ def catalog(
     kind: Literal['models'] | Literal['devices'] | Literal['systems'] | Literal['rigs'] | Literal['links'] | Literal['formats'] | Literal['runtimes'] | Literal['launches'] | Literal['options'] | Literal['objectives'] | Literal['workloads'] | None = None,
     name: str | None = None,
     *,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """The entries of the catalogue."""
@@ -1941,6 +2076,7 @@ def catalog(
 def detect(
     *,
     stream: bool | None = None,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> DetectAnswer:
     """This machine as a file that --hardware reads."""
@@ -2026,6 +2162,7 @@ def permalink(
     utilization: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
+    files: dict[str, Any] | None = None,
     request: str | None = None,
     scenario: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -2035,12 +2172,14 @@ def permalink(
 def schema(
     name: str | None = None,
     *,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """The json schema of a file or a result."""
 
 def glossary(
     *,
+    files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """The terms of the reports."""

@@ -1,0 +1,72 @@
+//! `nearest`: published measurements next to a deployment.
+
+use super::deadline::with_deadline;
+use super::estimate::SavedPlan;
+use super::output::{OutputArgs, OutputFormat};
+use super::problem::ProblemArgs;
+use super::{CliError, ExitStatus};
+use crate::report::pretty::pretty;
+use crate::request::nearest::{NearestRequest, nearest};
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::limits::{LISTED, whole};
+use crate::store::catalog::Catalog;
+
+const AFTER: &str = "\
+The program contains published measurements of servers and of single users, each with its source. Those of the same \
+model and device are sorted by their distance: the sum of the absolute logarithms of the ratios of ISL, OSL, devices of \
+a replica and concurrency per device; another runtime, weight format or mode counts as much as a ratio of e each. Most \
+serving rows were fitted: cross-validated errors are in docs/accuracy.md.
+
+Examples:
+  mantile-opt nearest --model Llama-3.1-8B --hardware 2xh100
+  mantile-opt nearest --model DeepSeek-V3 --hardware 8xh200 --plan '1 x tp8 @64' --most 10
+  mantile-opt nearest --plan-from answer.json --format csv";
+
+/// The flags of `nearest`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub struct Nearest {
+    /// The problem.
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    /// The deployment.
+    #[command(flatten)]
+    pub deployment: Deployment,
+    /// A file with the deployment.
+    #[command(flatten)]
+    pub saved: SavedPlan,
+    /// Number of measurements
+    #[arg(long, value_name = "N", default_value = "5", value_parser = whole(&LISTED))]
+    pub most: u64,
+    /// The output flags.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl Nearest {
+    /// Lists the nearest measurements.
+    ///
+    /// # Errors
+    /// The problem is faulty, or the output cannot be written.
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let request = self.request()?;
+        self.problem.save(catalog, &request.scenario)?;
+        let report = with_deadline(None, |control| nearest(catalog, &request, control))?;
+        self.output.write(&match self.output.format() {
+            OutputFormat::Table => report.text(),
+            OutputFormat::Json => pretty(&report),
+            OutputFormat::Csv => report.csv(),
+        })?;
+        Ok(ExitStatus::Success)
+    }
+
+    /// The request of the flags and files.
+    ///
+    /// # Errors
+    /// A file is faulty.
+    pub fn request(&self) -> Result<NearestRequest, Error> {
+        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
+        Ok(NearestRequest { scenario, most: self.most })
+    }
+}
