@@ -126,6 +126,12 @@ class Scenario(Record):
     set: list[str] | None
     deployment: Deployment | None
 
+class Reportedtier(Record):
+    name: str
+    devices: int
+    link: str
+    bandwidth_bytes_per_s: float
+
 class Reportimages(Record):
     number: int
     size: str | None
@@ -149,6 +155,7 @@ class Reportinputs(Record):
     model: str
     hardware: str
     devices: int
+    interconnect: list[Reportedtier]
     runtime: str
     runtime_version: str | None
     theoretical: bool
@@ -803,6 +810,32 @@ class DiagnoseAnswer(Answer):
     violations: list[str]
     metrics: list[Diagnosedmetric]
     suspects: list[Suspectoperator]
+
+class Nearestrow(Record):
+    distance: float
+    id: str
+    model: str
+    hardware: str
+    devices: int
+    runtime: str
+    weight_format: str
+    mode: str
+    plan: str
+    isl: int
+    osl: int
+    concurrency: int | None
+    ttft_ms: float | None
+    predicted_ttft_ms: float | None
+    tpot_ms: float | None
+    predicted_tpot_ms: float | None
+    source: str
+
+class NearestAnswer(Answer):
+    scenario: Scenario | None
+    question: Reportinputs
+    notation: str
+    known: int
+    rows: list[Nearestrow]
 
 class Differenceeffect(Record):
     column: str
@@ -1710,6 +1743,93 @@ def diagnose(
     progress: Callable[[int, int], None] | None = None,
 ) -> DiagnoseAnswer:
     """Measured numbers compared with the prediction and the roofline."""
+
+def nearest(
+    model: str | None = None,
+    hardware: str | None = None,
+    *,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    cp: int | None = None,
+    dcp: int | None = None,
+    ep: int | None = None,
+    moe_tp: int | None = None,
+    ffn_tp: int | None = None,
+    vocab_tp: int | None = None,
+    sp: bool | None = None,
+    stages: list[int] | None = None,
+    replicas: int | None = None,
+    prefill_tp: int | None = None,
+    prefill_pp: int | None = None,
+    prefill_dp: int | None = None,
+    prefill_cp: int | None = None,
+    prefill_dcp: int | None = None,
+    prefill_ep: int | None = None,
+    prefill_moe_tp: int | None = None,
+    prefill_ffn_tp: int | None = None,
+    prefill_vocab_tp: int | None = None,
+    prefill_sp: bool | None = None,
+    prefill_stages: list[int] | None = None,
+    prefill_replicas: int | None = None,
+    decode_tp: int | None = None,
+    decode_pp: int | None = None,
+    decode_dp: int | None = None,
+    decode_cp: int | None = None,
+    decode_dcp: int | None = None,
+    decode_ep: int | None = None,
+    decode_moe_tp: int | None = None,
+    decode_ffn_tp: int | None = None,
+    decode_vocab_tp: int | None = None,
+    decode_sp: bool | None = None,
+    decode_stages: list[int] | None = None,
+    decode_replicas: int | None = None,
+    plan: str | None = None,
+    offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
+    host: str | None = None,
+    host_memory: str | None = None,
+    objective: str | None = None,
+    workload: str | None = None,
+    isl: int | None = None,
+    osl: int | None = None,
+    concurrency: int | None = None,
+    rate: float | None = None,
+    percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
+    risk: Literal['p50'] | Literal['p90'] | None = None,
+    prefix: int | None = None,
+    images: int | None = None,
+    image_size: str | None = None,
+    draft: str | None = None,
+    draft_tokens: int | None = None,
+    acceptance: float | None = None,
+    ttft: str | None = None,
+    tpot: str | None = None,
+    e2e: str | None = None,
+    runtime: str | None = None,
+    runtime_version: str | None = None,
+    max_num_batched_tokens: int | None = None,
+    max_num_seqs: int | None = None,
+    gpu_memory_utilization: float | None = None,
+    weight_format: str | None = None,
+    kv_format: str | None = None,
+    offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
+    allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
+    theoretical: bool | None = None,
+    pareto: list[Literal['ttft'] | Literal['tpot'] | Literal['e2e'] | Literal['output_tok_s'] | Literal['output_tok_s_per_device'] | Literal['output_tok_s_per_user'] | Literal['usd_per_mtok'] | Literal['watts'] | Literal['tok_per_joule'] | Literal['devices'] | Literal['max_context']] | None = None,
+    price_basis: Literal['owned'] | Literal['rented'] | None = None,
+    usd_per_device_hour: float | None = None,
+    electricity_usd_per_kwh: float | None = None,
+    pue: float | None = None,
+    amortization_months: float | None = None,
+    utilization: float | None = None,
+    set: list[str] | None = None,
+    deployment: dict[str, Any] | None = None,
+    scenario: dict[str, Any] | None = None,
+    most: int | None = None,
+    files: dict[str, Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> NearestAnswer:
+    """The published measurements that are nearest to a deployment, each with its own prediction."""
 
 def diff(
     *,
