@@ -21,6 +21,7 @@ pub mod mixed;
 pub mod outcome;
 pub mod packing;
 pub mod pareto;
+pub mod physical_bound;
 pub mod placement;
 pub mod point;
 pub mod prefill_options;

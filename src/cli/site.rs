@@ -37,6 +37,7 @@ impl Site {
     /// The module is not found, or a file cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let module = self.module()?;
+        file::make_folder(&self.out)?;
         for one in files(&catalog.closed(false), PageEngine::Module)? {
             file::write(&self.out.join(one.name), &one.text)?;
         }

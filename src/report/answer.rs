@@ -1,5 +1,7 @@
 //! Converts a search outcome into the reported result.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::audit::section;
@@ -251,7 +253,7 @@ pub fn fits(held: &Footprint<Qty<f64>>) -> bool {
 /// Whether host memory holds the part that exceeds the devices of a pool.
 fn spills(problem: &Problem, candidate: &Candidate, pool: &PoolPlan) -> bool {
     let lay = || Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
-    let held = || shape(problem, candidate.formats, &lay(), candidate.offload);
+    let held = || shape(problem, candidate.formats, &Arc::new(lay()), candidate.offload);
     let requests = pool.concurrency.div_ceil(pool.plan.dp);
     candidate.offload != OffloadTarget::Nothing && held().is_ok_and(|shape| requests <= shape.fits)
 }

@@ -52,7 +52,8 @@ pub fn proof(problem: &Problem, outcome: &Outcome) -> Proof {
         (Status::Optimal, _) => "exhaustive search: every plan was evaluated or pruned by a bound",
         (Status::Infeasible, _) => "exhaustive search: every plan was evaluated, or its bound misses an SLO",
         (_, Some(_)) => {
-            "bounds of the remaining plans: latency of one request, throughput at the concurrency that fits"
+            "bounds of the remaining plans: latency of one request, throughput at the concurrency that fits, or all FLOPs \
+             at the dense peak"
         }
         (_, None) => "no bound: the remaining plans have none, or none of them meets the SLOs",
     };

@@ -1,5 +1,7 @@
 //! From a typed plan to a candidate of a problem: implied degrees, pipeline cuts, concurrency.
 
+use std::sync::Arc;
+
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::has_experts;
 use crate::plan::parallel::ParallelPlan;
@@ -210,7 +212,7 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
 fn fits(problem: &Problem, candidate: &Candidate, at: usize) -> u64 {
     let pool = &candidate.pools[at];
     let instance = Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
-    shape(problem, candidate.formats, &instance, candidate.offload).map_or(0, |shape| shape.fits)
+    shape(problem, candidate.formats, &Arc::new(instance), candidate.offload).map_or(0, |shape| shape.fits)
 }
 
 /// Checks that aggregated pools hold the whole requested concurrency.

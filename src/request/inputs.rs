@@ -7,7 +7,7 @@ use crate::search::family::StrategyFamily;
 use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::{before, place};
 use crate::search::problem::Problem;
-use crate::search::run::{UNWATCHED, run};
+use crate::search::run::{Control, run};
 use crate::search::why::{change_results, duel, families, stands};
 use crate::serving::economy::Bill;
 use crate::spec::cluster::Tier;
@@ -75,7 +75,11 @@ fn tier(of: &Tier) -> ReportedTier {
 ///
 /// # Errors
 /// The problem in that format cannot be built.
-pub fn lower_format(resolved: &ResolvedScenario, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
+pub fn lower_format(
+    resolved: &ResolvedScenario,
+    outcome: &Outcome,
+    control: &Control,
+) -> Result<Option<LowerFormat>, Error> {
     let Some(lower) = resolved.lower_formats.first() else { return Ok(None) };
     // An interrupted search waits for no other.
     if matches!(outcome.status, Status::Feasible | Status::Unknown) {
@@ -85,7 +89,10 @@ pub fn lower_format(resolved: &ResolvedScenario, outcome: &Outcome) -> Result<Op
     // Only the optimum is needed: without axes the search keeps no front.
     let mut problem = with.problem()?;
     problem.axes.clear();
-    let then = run(&problem, &UNWATCHED);
+    let then = run(&problem, control);
+    if matches!(then.status, Status::Feasible | Status::Unknown) {
+        return Ok(None);
+    }
     let Some(metric) = problem.aims.first().map(|aim| aim.metric) else { return Ok(None) };
     let figure = |outcome: &Outcome| {
         let value = outcome.best.as_ref()?.point[place(metric)] / metric.entry().scale;
@@ -101,9 +108,16 @@ pub fn lower_format(resolved: &ResolvedScenario, outcome: &Outcome) -> Result<Op
     }))
 }
 
-/// Explains why `best` is the best, by further searches.
-pub fn why(problem: &Problem, best: &EvaluatedCandidate, front: &[EvaluatedCandidate]) -> Option<Why> {
-    let tried = families(problem);
+/// Explains why `best` is the best, by further searches; none if they are stopped.
+pub fn why(
+    problem: &Problem,
+    best: &EvaluatedCandidate,
+    front: &[EvaluatedCandidate],
+    control: &Control,
+) -> Option<Why> {
+    // The progress of each would go back to its start.
+    let control = &Control { progress: &|_, _| {}, ..*control };
+    let tried = families(problem, control);
     let winner = StrategyFamily::of(&best.candidate);
     // The best of the other families, in the same order as everywhere.
     let others = tried.iter().filter(|one| one.family != winner);
@@ -112,9 +126,13 @@ pub fn why(problem: &Problem, best: &EvaluatedCandidate, front: &[EvaluatedCandi
     let duels: Vec<_> = match runner {
         Some((other, _)) => stands(problem, best)
             .into_iter()
-            .filter_map(|(along, now)| Some((now, duel(problem, along, now, (winner, other))?)))
+            .filter_map(|(along, now)| Some((now, duel(problem, (along, now), (winner, other), control)?)))
             .collect(),
         None => vec![],
     };
-    told(problem, best, tried.clone(), &duels, &change_results(problem), front)
+    let changes = change_results(problem, control);
+    if (control.stop)() {
+        return None;
+    }
+    told(problem, best, tried.clone(), &duels, &changes, front)
 }

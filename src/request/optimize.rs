@@ -110,7 +110,15 @@ fn on_runtime(
     let problem = &resolved.problem()?;
     let outcome = run(problem, &control.search);
     let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
-    let lower = lower_format(resolved, &outcome)?;
+    if stopped && (control.stopped_by)().is_none() {
+        return Err(Error::new(
+            "optimize",
+            "a stopped search",
+            "one that is not abandoned",
+            "send the request again",
+        ));
+    }
+    let lower = lower_format(resolved, &outcome, &control.search)?;
     let most = request.max_front_points.unwrap_or(usize::MAX);
     let report = optimize_result(problem, report_inputs(resolved, problem), &outcome, lower, most);
     let best_found = outcome.best.as_ref();
@@ -133,7 +141,7 @@ fn on_runtime(
         launch,
         proof: Proof { stopped_by: (control.stopped_by)().filter(|_| stopped), ..report.proof },
         scenario: Some(scenario.clone()),
-        why: best.and_then(|best| why(problem, best, &outcome.front)),
+        why: best.and_then(|best| why(problem, best, &outcome.front, &control.search)),
         conflict,
         plain: best_found.filter(|_| !stopped).and_then(|best| plain(problem, best, &control.search)),
         ..report

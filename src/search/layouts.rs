@@ -21,6 +21,16 @@ pub fn each<T: Send>(
     census: &mut Census,
     make: impl Fn(usize, Instance) -> T + Sync,
 ) -> Vec<T> {
+    each_until(problem, census, &|| false, make)
+}
+
+/// The same until `stop`; what is left out then is neither made nor counted.
+pub fn each_until<T: Send>(
+    problem: &Problem,
+    census: &mut Census,
+    stop: &(dyn Fn() -> bool + Sync),
+    make: impl Fn(usize, Instance) -> T + Sync,
+) -> Vec<T> {
     let mut stages: BTreeMap<ParallelPlan, Vec<(usize, usize, ParallelPlan)>> = BTreeMap::new();
     for (place, (formats, plan)) in legal(problem, census).into_iter().enumerate() {
         stages.entry(ParallelPlan { pp: 1, ..plan }).or_default().push((place, formats, plan));
@@ -38,6 +48,9 @@ pub fn each<T: Send>(
         let (make, cut) = (&make, &cut);
         let mut made = Vec::new();
         for (place, formats, plan) in members {
+            if stop() {
+                break;
+            }
             for cut in &cut[&plan.pp] {
                 made.push((place, make(formats, one.piped(graph, plan.pp, cut.clone(), tiers))));
             }

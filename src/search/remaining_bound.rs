@@ -1,10 +1,14 @@
 //! Bound on candidates that a stopped search did not evaluate: the pruning bounds over the remaining space, for the
 //! first objective term.
 
+use super::physical_bound::physical_bound;
 use super::point::{Point, ideal, place};
 use super::problem::{Problem, Traffic};
-use super::shape::PreparedShape;
+use super::shape::{InstanceConfig, PreparedShape};
 use crate::spec::objective::{Direction, Metric};
+
+/// Configurations that a stopped search still lays out for its bound: it has to end.
+pub const MOST_BOUNDED: usize = 64;
 
 /// Upper bound of the remaining candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,6 +32,19 @@ fn better(problem: &Problem, a: f64, b: f64) -> f64 {
 }
 
 impl RemainingBound {
+    /// No bound is known.
+    pub const UNKNOWN: RemainingBound = RemainingBound { best: None, unknown: true };
+
+    /// Bound of every configuration alone, or of a mix of them; unknown where there are too many to lay out after a stop.
+    pub fn of_any(problem: &Problem, shapes: &[InstanceConfig]) -> RemainingBound {
+        if shapes.len() > MOST_BOUNDED {
+            return RemainingBound::UNKNOWN;
+        }
+        let mut bound = RemainingBound::default();
+        shapes.iter().for_each(|shape| bound.shape(problem, &PreparedShape::new(problem, shape)));
+        bound
+    }
+
     /// Adds an instance configuration, alone or mixed with others: no metric is better than that of one request
     /// alone, or of the maximum concurrency.
     pub fn shape(&mut self, problem: &Problem, laid: &PreparedShape) {
@@ -70,7 +87,16 @@ impl RemainingBound {
     /// The bound on all candidates; `found` is the best one evaluated.
     pub fn bound(self, problem: &Problem, found: Option<&Point>) -> Option<f64> {
         let found = found.and_then(|point| figure(problem, point));
-        let seen = RemainingBound { best: found, unknown: false };
-        self.with(problem, seen).best.filter(|_| !self.unknown)
+        let left = match (self.best, self.unknown) {
+            (None, false) => return found,
+            (best, false) => best,
+            (_, true) => None,
+        };
+        let physical = figure(problem, &physical_bound(problem));
+        let tighter = match (left, physical) {
+            (Some(a), Some(b)) if better(problem, a, b) == a => Some(b),
+            (left, physical) => left.or(physical),
+        };
+        tighter.map(|bound| found.map_or(bound, |found| better(problem, bound, found)))
     }
 }

@@ -1,6 +1,7 @@
 //! The search: instance configurations, then all deployments of them, then the result.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
@@ -14,7 +15,7 @@ use super::mixed::{MixResult, goal, mixed};
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
 use super::prefill_options::PrefillOptions;
 use super::problem::{OffloadPolicy, Problem, Traffic};
-use super::remaining_bound::RemainingBound;
+use super::remaining_bound::{MOST_BOUNDED, RemainingBound};
 use super::repeated::{Repeated, repeated};
 use super::shape::{InstanceConfig, PreparedShape, Refused, refuse, shape};
 use super::shape_cache::ShapeCache;
@@ -37,6 +38,9 @@ pub const UNWATCHED: Control<'static> = Control { progress: &|_, _| {}, stop: &|
 /// threads.
 const PARTS: usize = 4;
 
+/// Pairs of options that a stopped search still bounds.
+const MOST_PAIRS: usize = 20_000;
+
 /// Maximum number of alternatives in the result.
 const ALTERNATIVES: usize = 8;
 
@@ -58,17 +62,22 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
     }
     let none = |_, _: &Instance| vec![OffloadTarget::Nothing];
     let held = problem.family != StrategyFamily::Offload;
-    let mut shapes = if held { prepare(problem, none, &mut census) } else { vec![] };
+    let watch = Progress { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
+    let mut shapes = if held { prepare(problem, none, &watch, &mut census) } else { vec![] };
     let nothing_fits = !shapes.iter().any(|shape| shape.fits > 0);
     if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && nothing_fits) {
-        shapes.extend(prepare(problem, |formats, instance| problem.offloads(formats, instance), &mut census));
+        let offloads = |formats: usize, instance: &Instance| problem.offloads(formats, instance);
+        shapes.extend(prepare(problem, offloads, &watch, &mut census));
     }
     census.shapes = shapes.len() as u64;
-    let watch = Progress { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
+    let unprepared = watch.stopped.load(Relaxed);
     let ShapeResults { aggregated: mut together, decode: mut answers, prefill: mut fronts, unexplored: left } =
         evaluate_shapes(problem, &shapes, &watch);
     let mut promise = RemainingBound::default();
-    for index in left {
+    if unprepared || left.len() > MOST_BOUNDED {
+        promise = RemainingBound::UNKNOWN;
+    }
+    for index in left.into_iter().take(MOST_BOUNDED) {
         let laid = PreparedShape::new(problem, &shapes[index]);
         if problem.family != StrategyFamily::Split {
             promise.shape(problem, &laid);
@@ -90,14 +99,14 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
             ratio = mixed(&bench, (&fronts, &answers), &together);
         } else if goal(problem).is_some() {
             // The throughput of any mix of workers is at most that of the best of them on all devices.
-            shapes.iter().for_each(|shape| promise.shape(problem, &PreparedShape::new(problem, shape)));
+            promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
         }
     }
     let inside = if problem.split { repeated(problem, control) } else { Repeated::default() };
     census.add(inside.census);
     if inside.stopped {
         // No deployment inside units is better than one request alone or the maximum concurrency.
-        shapes.iter().for_each(|shape| promise.shape(problem, &PreparedShape::new(problem, shape)));
+        promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
     }
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
@@ -126,12 +135,17 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
+    /// Whether to stop.
+    fn stops(&self) -> bool {
+        let stop = (self.control.stop)();
+        self.stopped.fetch_or(stop, Relaxed);
+        stop
+    }
+
     /// Counts one more finished step of `total`. Returns whether to continue.
     fn tick(&self, total: usize) -> bool {
         (self.control.progress)(self.done.fetch_add(1, Relaxed) + 1, total);
-        let stop = (self.control.stop)();
-        self.stopped.fetch_or(stop, Relaxed);
-        !stop
+        !self.stops()
     }
 }
 
@@ -196,11 +210,18 @@ fn pair_up<'q>(
     let leader = points.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
     let (by_pace, rivals) = (answers.by_pace(), &together.front);
     let fronts: Vec<_> = fronts.iter().collect();
+    // Few pairs are bounded after a stop too.
+    let many = fronts.len() * answers.lists().count() > MOST_PAIRS;
+    let skipped = AtomicBool::new(false);
     let open = fronts.par_iter().map(|front| {
         let mut first_tokens: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
         let mut survey = split::SplitIncumbents::new(problem);
         let mut open = Vec::new();
         for list in answers.lists().filter(|list| front.suits(problem, shapes, &list.options)) {
+            if many && watch.stops() {
+                skipped.store(true, Relaxed);
+                break;
+            }
             // It takes the time of the prefill worker and of the KV transfer, for any decode worker.
             let first = || bench.first_token(front, &list.options[0]);
             let ttft = *first_tokens.entry(list.received).or_insert_with(first);
@@ -241,17 +262,20 @@ fn pair_up<'q>(
     let none = || (split::SplitIncumbents::new(problem), RemainingBound::default());
     let (mut found, left) = parts.reduce_with(both).unwrap_or_else(none);
     censuses.into_iter().for_each(|census| found.census.add(census));
+    let left = if skipped.into_inner() { RemainingBound::UNKNOWN } else { left };
     (found, left)
 }
 
-/// Every legal instance configuration that holds the model.
+/// Every legal instance configuration that holds the model, as far as the search is not stopped.
 fn prepare(
     problem: &Problem,
     offloads: impl Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync,
+    watch: &Progress,
     census: &mut Census,
 ) -> Vec<InstanceConfig> {
-    let made: Vec<(Vec<InstanceConfig>, Refused)> = layouts::each(problem, census, |formats, instance| {
-        let (mut shapes, mut refused) = (Vec::new(), Refused::new());
+    let made = layouts::each_until(problem, census, &|| watch.stops(), |formats, instance| {
+        let (mut shapes, mut refused): (Vec<InstanceConfig>, _) = (Vec::new(), Refused::new());
+        let instance = Arc::new(instance);
         for offload in offloads(formats, &instance) {
             match shape(problem, formats, &instance, offload) {
                 Ok(shape) => shapes.push(shape),

@@ -21,7 +21,7 @@ use crate::serving::step::StepTime;
 use crate::serving::terms::{InstanceLoad, OffloadTarget};
 use crate::spec::objective::Metric;
 
-/// A plan in one format pair. Small: its prepared form is rebuilt when needed.
+/// A plan in one format pair. Its instance shares the work of one stage's devices with those of other cuts and formats.
 #[derive(Clone, Debug)]
 pub struct InstanceConfig {
     /// Index of its format pair.
@@ -30,6 +30,8 @@ pub struct InstanceConfig {
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
+    /// The prepared instance, before anything is offloaded.
+    pub instance: Arc<Instance>,
     /// Tensors that are offloaded to host memory.
     pub offload: OffloadTarget,
     /// Maximum requests per attention rank that fit in memory.
@@ -57,17 +59,12 @@ pub struct PreparedShape<'q> {
 impl<'q> PreparedShape<'q> {
     /// Prepares a configuration.
     pub fn new(problem: &'q Problem, shape: &'q InstanceConfig) -> PreparedShape<'q> {
-        let stages = shape.stages.clone();
-        let instance = Instance::new(&problem.graph, shape.plan, stages, problem.tiers());
-        PreparedShape::of(problem, shape, Arc::new(instance))
-    }
-
-    /// A configuration with an instance that is prepared already.
-    pub fn of(problem: &'q Problem, shape: &'q InstanceConfig, instance: Arc<Instance>) -> PreparedShape<'q> {
         let instance = match shape.offload {
-            OffloadTarget::Host(_) => Arc::new(hosting::placed(problem, (*instance).clone(), shape.offload)),
+            OffloadTarget::Host(_) => {
+                Arc::new(hosting::placed(problem, (*shape.instance).clone(), shape.offload))
+            }
             OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
-                instance
+                Arc::clone(&shape.instance)
             }
         };
         let machine = problem.formats[shape.formats].plain();
@@ -274,7 +271,7 @@ fn spills(
 pub fn shape(
     problem: &Problem,
     formats: usize,
-    instance: &Instance,
+    instance: &Arc<Instance>,
     offload: OffloadTarget,
 ) -> Result<InstanceConfig, Infeasible> {
     let plan = instance.plan;
@@ -282,11 +279,11 @@ pub fn shape(
     let roles = problem.runtime.roles(&problem.formats[formats].kv, &plan);
     let most = problem.most_sequences.unwrap_or(u64::MAX);
     if let OffloadTarget::Host(part) = offload {
-        let hosted = instance.clone().hosting(&problem.graph, part);
+        let hosted = (**instance).clone().hosting(&problem.graph, part);
         let fits = hosting::fits(problem, &hosted, machine).min(most);
-        let stages = instance.stages.clone();
+        let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));
         let held = || residency(&Plain, &hosted, Phase::Decode, machine, problem.terms(), plan.dp);
-        let shape = InstanceConfig { formats, plan, stages, offload, fits, roles, prefills: false };
+        let shape = InstanceConfig { formats, plan, stages, instance, offload, fits, roles, prefills: false };
         return if fits == 0 { Err(short(&held())) } else { Ok(shape) };
     }
     let held = |phase, requests: u64| {
@@ -309,7 +306,8 @@ pub fn shape(
     if fits == 0 && !prefills {
         return Err(short(&held(Phase::Decode, 1)));
     }
-    Ok(InstanceConfig { formats, plan, stages: instance.stages.clone(), offload, fits, roles, prefills })
+    let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));
+    Ok(InstanceConfig { formats, plan, stages, instance, offload, fits, roles, prefills })
 }
 
 /// Whether two format pairs allow the same plans: their scales have the same block size.

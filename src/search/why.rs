@@ -8,7 +8,7 @@ use super::family::StrategyFamily;
 use super::outcome::{EvaluatedCandidate, Outcome};
 use super::point::{before, place};
 use super::problem::{OffloadPolicy, Problem, Traffic};
-use super::run::{UNWATCHED, run};
+use super::run::{Control, run};
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
@@ -87,13 +87,13 @@ pub fn restricted_to(problem: &Problem, family: StrategyFamily) -> Problem {
 }
 
 /// The best result of every family.
-pub fn families(problem: &Problem) -> Vec<FamilyResult> {
+pub fn families(problem: &Problem, control: &Control) -> Vec<FamilyResult> {
     let each =
         StrategyFamily::EACH.into_iter().filter(|family| *family != StrategyFamily::Split || problem.split);
     each.collect::<Vec<_>>()
         .into_par_iter()
         .map(|family| {
-            let outcome = run(&restricted_to(problem, family), &UNWATCHED);
+            let outcome = run(&restricted_to(problem, family), control);
             // Where everything fits in device memory, nothing is offloaded.
             let spills =
                 |found: &EvaluatedCandidate| family != StrategyFamily::Offload || spilled(problem, found);
@@ -144,9 +144,9 @@ const REACH: u32 = 4;
 /// Crossovers between `winner` and `other` along a parameter with the current value `now`.
 pub fn duel(
     problem: &Problem,
-    along: Along,
-    now: u64,
+    (along, now): (Along, u64),
     (winner, other): (StrategyFamily, StrategyFamily),
+    control: &Control,
 ) -> Option<Duel> {
     let at = |value: u64| -> Option<Problem> {
         problem.with_change(match along {
@@ -157,7 +157,7 @@ pub fn duel(
     };
     let leader = |value: u64| -> Option<StrategyFamily> {
         let problem = at(value)?;
-        let best = |family| run(&restricted_to(&problem, family), &UNWATCHED).best;
+        let best = |family| run(&restricted_to(&problem, family), control).best;
         let (a, b) = rayon::join(|| best(winner), || best(other));
         leads(&problem, &a, &b).map(|first| if first { winner } else { other })
     };
@@ -175,8 +175,8 @@ pub fn duel(
         if from == to {
             continue;
         }
-        // To within 1 %: a finer crossover has no practical effect.
-        while above - below > (above / 100).max(1) {
+        // To within 1 %: a finer crossover has no practical effect. A stopped search has no leader: the caller drops it.
+        while !(control.stop)() && above - below > (above / 100).max(1) {
             let middle = below + (above - below) / 2;
             if leader(middle) == Some(from) { below = middle } else { above = middle }
         }
@@ -208,7 +208,7 @@ fn changes(problem: &Problem) -> Vec<Change> {
 }
 
 /// The sensitivity to a small increase of everything, each by its own search.
-pub fn change_results(problem: &Problem) -> Vec<ChangeResult> {
+pub fn change_results(problem: &Problem, control: &Control) -> Vec<ChangeResult> {
     let changed = changes(problem).into_iter().filter_map(|change| {
         let mut problem = problem.with_change(change)?;
         problem.axes.clear();
@@ -218,7 +218,7 @@ pub fn change_results(problem: &Problem) -> Vec<ChangeResult> {
         .collect::<Vec<_>>()
         .into_par_iter()
         .map(|(change, problem)| {
-            let best = run(&problem, &UNWATCHED).best;
+            let best = run(&problem, control).best;
             ChangeResult { change, best, problem }
         })
         .collect()

@@ -31,11 +31,14 @@ pub(super) struct PoolState<'a, T> {
 }
 
 impl<N: Num> PoolState<'_, Qty<N>> {
+    /// Prefills of `others` that share a step of a request.
+    fn turns(&self, others: Qty<N>) -> Qty<N> {
+        (self.machine.chip.prefill_interference * others / self.terms.osl).is(&TURNS)
+    }
+
     /// TPOT of `round`: the own step, or that of a crowd.
     fn pace(&self, round: &DecodeStep<Qty<N>>) -> Qty<N> {
-        let others = round.sequences - 1.0;
-        let turns = (self.machine.chip.prefill_interference * others / self.terms.osl).is(&TURNS);
-        let time = round.per_token(round.cycle) + turns * self.prompt.slowest;
+        let time = round.per_token(round.cycle) + self.turns(round.sequences - 1.0) * self.prompt.slowest;
         self.machine.tpot_with_margin(time.is(&TPOT), false)
     }
 
@@ -65,7 +68,7 @@ impl<N: Num> PoolState<'_, Qty<N>> {
             }
             _ => {
                 let ahead = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
-                ahead.is(&AHEAD) * prompt.slowest
+                ahead.is(&AHEAD).max(self.turns(others)).is(&AHEAD_AT_LEAST) * prompt.slowest
             }
         };
         self.machine.ttft_with_margin((waiting + prompt.total + queued).is(&TTFT), false)
@@ -124,6 +127,12 @@ crate::formulas! {
         unit: COUNT,
         why: "queued prompts grow with the square root of the other concurrent requests (scattered arrivals), and linearly with them (requests that finish in the same step)",
         cite: "fitted on published serving measurements, per runtime",
+    }
+    AHEAD_AT_LEAST {
+        symbol: "prompts_ahead_at_least",
+        unit: COUNT,
+        why: "the first step of a request has its share of the other prefills too: few output tokens cannot pass prompts faster than they are computed",
+        cite: "mean-value analysis of continuous batching: throughput at most one request per prefill",
     }
     TTFT {
         symbol: "ttft",

@@ -1,5 +1,7 @@
 //! Every deployment of a small question, one by one: what the search must agree with.
 
+use std::sync::Arc;
+
 use mantile::plan::legal::{check, has_experts};
 use mantile::plan::locality::kv_tier;
 use mantile::plan::parallel::{ParallelPlan, Phase};
@@ -12,6 +14,7 @@ use mantile::search::ratio::Goal;
 use mantile::search::shape::{InstanceConfig, PreparedShape, cuts};
 use mantile::serving::admission::residency;
 use mantile::serving::disaggregated::{decode_performance, link_rate, prefill_rate, split};
+use mantile::serving::instance::Instance;
 use mantile::serving::residency::cache_per_sequence;
 use mantile::serving::terms::OffloadTarget;
 use mantile::spec::objective::Metric;
@@ -81,7 +84,9 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
     for formats in 0..problem.formats.len() {
         for plan in plans(problem, formats) {
             for stages in cuts(problem, plan) {
+                let instance = Instance::new(&problem.graph, plan, stages.clone(), problem.tiers());
                 let mut shape = InstanceConfig {
+                    instance: Arc::new(instance),
                     formats,
                     plan,
                     stages,

@@ -1,17 +1,21 @@
 //! Latencies and memory never fall as load grows: what the bounds of the search rest on.
 
+use std::sync::Arc;
+
 use mantile::plan::parallel::Phase;
 use mantile::plan::rules::WorkerRoles;
 use mantile::quantity::read::Plain;
+use mantile::search::aggregated::measure;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
-use mantile::search::point::place;
+use mantile::search::physical_bound::physical_bound;
+use mantile::search::point::{WIDTH, cost, place};
 use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::{InstanceConfig, PreparedShape};
 use mantile::serving::admission::residency;
 use mantile::serving::disaggregated::decode_performance;
 use mantile::serving::instance::Instance;
 use mantile::serving::terms::{InstanceLoad, OffloadTarget};
-use mantile::spec::objective::Metric;
+use mantile::spec::objective::{METRICS, Metric};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -22,8 +26,10 @@ fn loads() -> impl Iterator<Item = u64> {
     (1..=200).chain((201..20_000).step_by(37)).chain((20_000..=65_536).step_by(4_099))
 }
 
-pub fn shape(candidate: &Candidate, pool: &PoolPlan) -> InstanceConfig {
+pub fn shape(problem: &Problem, candidate: &Candidate, pool: &PoolPlan) -> InstanceConfig {
+    let instance = Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
     InstanceConfig {
+        instance: Arc::new(instance),
         formats: candidate.formats,
         plan: pool.plan,
         stages: pool.stages.clone(),
@@ -43,7 +49,7 @@ fn never_falls(name: &str, load: u64, before: &mut f64, now: f64) -> Result<(), 
 fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
     let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     for pool in &case.candidate.pools {
-        let shape = shape(&case.candidate, pool);
+        let shape = shape(&case.problem, &case.candidate, pool);
         let laid = PreparedShape::new(&case.problem, &shape);
         let mut known = [0.0; 3];
         for load in loads() {
@@ -59,6 +65,35 @@ fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
 #[test]
 fn latencies_never_fall_as_load_grows() {
     each_case(75, of_an_instance);
+}
+
+fn within_physics(case: &Case) -> Result<(), TestCaseError> {
+    // At its own concurrency, on devices that are there: the load of a random deployment is not that of its traffic.
+    let mut problem = case.problem.clone();
+    problem.traffic = Traffic::Free;
+    if case.candidate.devices() > problem.cluster.devices() {
+        return Ok(());
+    }
+    let bound = physical_bound(&problem);
+    let point = measure(&problem, &case.candidate);
+    for entry in
+        METRICS.iter().filter(|entry| place(entry.metric) < WIDTH && entry.metric != Metric::MaxContext)
+    {
+        let [best, found] = [&bound, &point].map(|of| cost(of, entry.metric, entry.direction));
+        prop_assert!(
+            best <= found + 1e-9 * found.abs(),
+            "{}: {} is beyond {}",
+            entry.name,
+            point[place(entry.metric)],
+            bound[place(entry.metric)]
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_is_beyond_the_bound_that_needs_no_layout() {
+    each_case(300, within_physics);
 }
 
 fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {

@@ -1,5 +1,7 @@
 //! The pruned search finds what trying every deployment finds.
 
+use std::sync::Arc;
+
 use mantile::search::aggregated::mixes;
 use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::front_sampling::FrontSampling;
@@ -115,7 +117,7 @@ fn most_requests(problem: &Problem) -> u64 {
         let cuts = cuts(problem, plan).into_iter();
         cuts.filter_map(move |stages| {
             let instance = Instance::new(&problem.graph, plan, stages, problem.tiers());
-            shape(problem, formats, &instance, Nothing).ok()
+            shape(problem, formats, &Arc::new(instance), Nothing).ok()
         })
     });
     shapes.map(|shape| shape.fits).max().unwrap_or(0)

@@ -40,13 +40,15 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
     let problem = resolved.problem().unwrap();
     let told = |control: &Control| {
         let outcome = run(&problem, control);
-        let lower = inputs::lower_format(&resolved, &outcome).unwrap();
+        let lower = inputs::lower_format(&resolved, &outcome, &UNWATCHED).unwrap();
         optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX)
     };
     let fresh = told(&UNWATCHED);
-    let asked = AtomicUsize::new(0);
-    let stop = || asked.fetch_add(1, Relaxed) >= 2;
-    let stopped = told(&Control { stop: &stop, ..UNWATCHED });
+    // After some configurations were evaluated.
+    let evaluated = AtomicUsize::new(0);
+    let progress = |done, _| evaluated.store(done, Relaxed);
+    let stop = || evaluated.load(Relaxed) >= 2;
+    let stopped = told(&Control { progress: &progress, stop: &stop });
     assert_eq!(stopped.status, Status::Feasible);
     let value = to_value(&stopped).unwrap();
     let again = OptimizeRerun { problem: problem.clone(), fresh };

@@ -3,6 +3,8 @@
 //! Arrivals are random, as with `optimize --rate`. The rate is increased until the search proves that no plan
 //! sustains more, to within [`CLOSE`].
 
+use std::sync::Arc;
+
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole, evaluate};
 use crate::search::point::{Point, place, point};
@@ -54,7 +56,8 @@ impl<'q> PreparedPlan<'q> {
         let instances = plan.instances(problem);
         let fits = |(pool, instance): (&PoolPlan, &Instance)| match pool.role {
             PoolRole::Prefill => 0,
-            _ => shape(problem, plan.formats, instance, plan.offload).map_or(0, |shape| shape.fits),
+            _ => shape(problem, plan.formats, &Arc::new(instance.clone()), plan.offload)
+                .map_or(0, |shape| shape.fits),
         };
         let most = plan.pools.iter().zip(&instances).map(fits).collect();
         PreparedPlan { problem, pools: plan.pools.clone(), instances, plan, most }

@@ -124,7 +124,7 @@ fn alike(problem: &Problem, asked: &[Problem]) -> Vec<Candidate> {
 fn carries(problem: &Problem, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
     problem.context_fits().ok()?;
     let shape = shape(problem, formats, instance, OffloadTarget::Nothing).ok()?;
-    let laid = PreparedShape::of(problem, &shape, instance.clone());
+    let laid = PreparedShape::new(problem, &shape);
     let replicas = problem.capacity().most(shape.plan.devices());
     let at = |requests: u64| laid.at(replicas, laid.concurrency(requests));
     let most = filled_up(shape.fits, |requests| problem.filled(&at(requests)));

@@ -33,11 +33,7 @@ pub fn layouts(problem: &Problem, census: &mut Census) -> Vec<InstanceLayout> {
 }
 
 /// Those that hold the model and one request: with offloading where it is allowed, or where nothing fits without.
-pub fn shapes<'a>(
-    problem: &Problem,
-    layouts: &'a [InstanceLayout],
-    census: &mut Census,
-) -> Vec<(InstanceConfig, &'a Arc<Instance>)> {
+pub fn shapes(problem: &Problem, layouts: &[InstanceLayout], census: &mut Census) -> Vec<InstanceConfig> {
     let mut all = holding(problem, layouts, |_, _| vec![OffloadTarget::Nothing], census);
     if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && all.is_empty())
     {
@@ -52,18 +48,18 @@ pub fn shapes<'a>(
     all
 }
 
-fn holding<'a>(
+fn holding(
     problem: &Problem,
-    layouts: &'a [InstanceLayout],
+    layouts: &[InstanceLayout],
     offloads: impl Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync,
     census: &mut Census,
-) -> Vec<(InstanceConfig, &'a Arc<Instance>)> {
+) -> Vec<InstanceConfig> {
     let parts = layouts.par_chunks(CHUNK).map(|chunk| {
         let (mut shapes, mut refused) = (Vec::new(), Refused::new());
         for InstanceLayout { formats, instance } in chunk {
             for offload in offloads(*formats, instance) {
                 match shape(problem, *formats, instance, offload) {
-                    Ok(shape) if shape.fits > 0 && shape.roles.aggregated => shapes.push((shape, instance)),
+                    Ok(shape) if shape.fits > 0 && shape.roles.aggregated => shapes.push(shape),
                     Ok(_) => {}
                     Err(reason) => refuse(&mut refused, &reason),
                 }
@@ -147,7 +143,7 @@ pub type NearestCandidate = (f64, EvaluatedCandidate, Infeasible);
 /// All configurations that meet the SLOs, those with the highest throughput bound first.
 pub struct SizingCandidates<'q> {
     problem: &'q Problem,
-    shapes: &'q [(InstanceConfig, &'q Arc<Instance>)],
+    shapes: &'q [InstanceConfig],
     entries: Vec<(usize, FeasibleShape<'q>)>,
     nearest: Option<(f64, usize, Infeasible)>,
     paced: bool,
@@ -155,12 +151,9 @@ pub struct SizingCandidates<'q> {
 
 impl<'q> SizingCandidates<'q> {
     /// Evaluates every configuration with one request.
-    pub fn new(
-        problem: &'q Problem,
-        shapes: &'q [(InstanceConfig, &'q Arc<Instance>)],
-    ) -> SizingCandidates<'q> {
-        let tried = shapes.par_iter().map(|(shape, instance)| {
-            let laid = PreparedShape::of(problem, shape, Arc::clone(instance));
+    pub fn new(problem: &'q Problem, shapes: &'q [InstanceConfig]) -> SizingCandidates<'q> {
+        let tried = shapes.par_iter().map(|shape| {
+            let laid = PreparedShape::new(problem, shape);
             let point = laid.at(1, 1);
             match problem.missed(&point) {
                 None => {
@@ -232,7 +225,7 @@ impl<'q> SizingCandidates<'q> {
             .collect::<Vec<_>>()
             .into_iter()
             .fold(start, |(most, probes), (other, more)| (most.with(other), probes + more));
-        let loads: u64 = self.shapes.iter().map(|(shape, _)| shape.fits).sum();
+        let loads: u64 = self.shapes.iter().map(|shape| shape.fits).sum();
         let missing = (self.shapes.len() - self.entries.len()) as u64;
         let evaluated = probes.min(loads);
         census.candidates += loads;
@@ -337,7 +330,7 @@ impl<'q> SizingCandidates<'q> {
 
     /// A deployment with its metrics under the traffic of `question`.
     pub fn found(&self, problem: &Problem, (at, replicas, concurrency): DeploymentKey) -> EvaluatedCandidate {
-        let InstanceConfig { formats, plan, stages, offload, .. } = &self.shapes[at].0;
+        let InstanceConfig { formats, plan, stages, offload, .. } = &self.shapes[at];
         let pool = PoolPlan {
             role: PoolRole::Aggregated,
             plan: *plan,
