@@ -273,3 +273,25 @@ fn a_bound_by_prices_is_below_the_optimum_and_a_mix_by_groups_above() {
         }
     }
 }
+
+/// Loads that fill thirteen systems to the last part: rounded up, they take one more.
+#[test]
+fn loads_that_fill_systems_exactly_are_carried() {
+    let kind = SystemKind {
+        name: "k0".into(),
+        supply_index: 0,
+        model: 0,
+        usd_per_hour: 0.01,
+        usd_per_hour_most: 0.01,
+        devices: 1,
+        rates: vec![Some(18.5), Some(1.48)],
+    };
+    let bucket = |name: &str, rate| Bucket { name: name.into(), model: 0, rate, osl: 100 };
+    let fleet = Fleet {
+        buckets: vec![bucket("b0", 3.0), bucket("b1", 19.0)],
+        supplies: vec![SystemSupply { name: "s0".into(), available: None }],
+        kinds: vec![kind],
+    };
+    let found = best(&fleet, &FleetBounds::default());
+    assert_eq!((found.solved.status, found.counts), (Status::Optimal, vec![14]));
+}

@@ -8,7 +8,7 @@ use super::hosting::most_replicas;
 use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
 use super::pareto::{ParetoFront, beats};
-use super::point::{Point, ideal, place};
+use super::point::{Point, WIDTH, cost, ideal, place};
 use super::problem::{Problem, Traffic};
 use super::shape::{InstanceConfig, PreparedShape, largest, least};
 use crate::plan::infeasible::Infeasible;
@@ -284,10 +284,24 @@ pub fn non_dominated<K>(
     if problem.counts || !axes.contains(&Metric::OutputTokS) {
         return front;
     }
-    let instances: Vec<Point> = front.iter().filter(|(_, key)| one(key)).map(|(point, _)| *point).collect();
+    // On the axes that replicas do not change, an instance has to be at least as good itself: few are.
+    let per_instance: Vec<Metric> = axes.iter().copied().filter(|axis| !OF_REPLICAS.contains(axis)).collect();
+    let own = |point: &Point| {
+        let mut costs = [0.0; WIDTH];
+        for (cost_of, axis) in costs.iter_mut().zip(&per_instance) {
+            *cost_of = cost(point, *axis, axis.entry().direction);
+        }
+        costs
+    };
+    let instances = front.iter().filter(|(_, key)| one(key)).map(|(point, _)| (own(point), *point));
+    let mut instances: Vec<([f64; WIDTH], Point)> = instances.collect();
+    instances.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]));
     let devices = |point: &Point| point[place(Metric::Devices)] as u64;
     let beaten = |point: &Point| {
-        instances.iter().any(|instance| {
+        let costs = own(point);
+        let first = instances.partition_point(|(own, _)| own[0] <= costs[0]);
+        let good = instances[..first].iter().filter(|(own, _)| own.iter().zip(&costs).all(|(a, b)| a <= b));
+        good.map(|(_, instance)| instance).any(|instance| {
             let times = devices(point) / devices(instance);
             let times = times.min(problem.capacity().most(devices(instance)));
             // The fewest replicas with the highest throughput; fewer replicas draw less power.
@@ -298,10 +312,13 @@ pub fn non_dominated<K>(
     front.into_iter().filter(|(point, _)| !beaten(point)).collect()
 }
 
+/// Metrics that grow with the number of replicas.
+const OF_REPLICAS: [Metric; 3] = [Metric::OutputTokS, Metric::Devices, Metric::Watts];
+
 /// The metrics of `times` replicas under the same load each.
 fn replicated(instance: &Point, times: u64) -> Point {
     let mut point = *instance;
-    for metric in [Metric::OutputTokS, Metric::Devices, Metric::Watts] {
+    for metric in OF_REPLICAS {
         point[place(metric)] *= times as f64;
     }
     point

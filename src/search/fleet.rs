@@ -324,8 +324,12 @@ impl ProgramBuilder<'_> {
         let (buckets, kind) = (&self.fleet.buckets, &self.fleet.kinds[index]);
         let load = |bucket: usize| Some((bucket, kind.load(&buckets[bucket], bucket)?));
         let loads: Vec<(usize, f64)> = (0..buckets.len()).filter_map(load).collect();
-        let all: f64 = loads.iter().map(|(_, load)| load).sum();
-        let most = (all.ceil() as i64 + i64::from(self.bounds.spare)).clamp(0, MOST);
+        let fine = fineness(loads.iter().map(|(_, load)| *load));
+        let units = |load: f64| (load * fine).ceil() as i64;
+        // As many as carry all loads, rounded up as the row has them.
+        let all: i64 = loads.iter().map(|(_, load)| units(*load)).sum();
+        let enough = all.unsigned_abs().div_ceil(fine as u64) as i64;
+        let most = (enough + i64::from(self.bounds.spare)).clamp(0, MOST);
         let cost = match self.aim {
             FleetObjective::Cost => mills(kind),
             FleetObjective::Devices => kind.devices as i64,
@@ -333,7 +337,6 @@ impl ProgramBuilder<'_> {
         };
         let count = self.program.whole(kind.name.clone(), (0, most), cost);
         self.columns.counts.push(count);
-        let fine = fineness(loads.iter().map(|(_, load)| *load));
         let mut row = vec![(count, -(fine as i64))];
         for (bucket, load) in loads {
             let worth = match self.aim {
@@ -341,7 +344,7 @@ impl ProgramBuilder<'_> {
                 FleetObjective::Cost | FleetObjective::Devices => 0,
             };
             let share = self.program.share(format!("{} on {}", buckets[bucket].name, kind.name), worth);
-            row.push((share, (load * fine).ceil() as i64));
+            row.push((share, units(load)));
             self.terms[bucket].push((share, 1));
             self.columns.shares.push((bucket, index, share));
         }

@@ -253,21 +253,34 @@ impl Catalog {
         Ok(Catalog::at(Some(home)))
     }
 
+    fn entry(&self, kind: CatalogKind, id: &str, file: String, text: Text) -> CatalogEntry {
+        let user = !matches!(text, Text::Shipped(_));
+        CatalogEntry { id: id.to_owned(), file, user, text, folder: kind.folder(), used: self.used.clone() }
+    }
+
+    /// The user's files of a kind, where there may be any.
+    fn own_folder(&self, kind: CatalogKind) -> Option<PathBuf> {
+        self.home.as_ref().map(|home| home.join(kind.folder())).filter(|folder| folder.is_dir())
+    }
+
+    /// The built-in file with exactly this id, where no other file can replace it: without a list of all.
+    pub(super) fn shipped_entry(&self, kind: CatalogKind, id: &str) -> Option<CatalogEntry> {
+        if self.sealed || !self.given.is_empty() {
+            return None;
+        }
+        let files = kind.shipped();
+        let (_, text) = files[files.binary_search_by_key(&id, |(id, _)| id).ok()?];
+        let file = format!("{}/{id}.json", kind.folder());
+        self.own_folder(kind).is_none().then(|| self.entry(kind, id, file, Text::Shipped(text)))
+    }
+
     /// All files of a kind by id; the user's files replace built-in ones.
     pub fn entries(&self, kind: CatalogKind) -> BTreeMap<String, CatalogEntry> {
-        let entry = |id: &str, file: String, text: Text| CatalogEntry {
-            id: id.to_owned(),
-            file,
-            user: !matches!(text, Text::Shipped(_)),
-            text,
-            folder: kind.folder(),
-            used: self.used.clone(),
-        };
+        let entry = |id: &str, file: String, text: Text| self.entry(kind, id, file, text);
         let named = |id: &str| format!("{}/{id}.json", kind.folder());
-        let shipped = kind.shipped().filter(|_| !self.sealed);
+        let shipped = kind.shipped().iter().filter(|_| !self.sealed);
         let shipped = shipped.map(|(id, text)| entry(id, named(id), Text::Shipped(text)));
-        let folder = self.home.as_ref().map(|home| home.join(kind.folder()));
-        let own = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
+        let own = self.own_folder(kind).and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
         let own = own.filter_map(|found| {
             let path = found.ok()?.path();
             let id = path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned();

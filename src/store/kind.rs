@@ -1,5 +1,7 @@
 //! The kinds of catalogue files: folder and type of each. Independent of their contents.
 
+use std::sync::OnceLock;
+
 use include_dir::{Dir, File, include_dir};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -21,6 +23,10 @@ use crate::spec::runtime::Runtime;
 static MODELS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/models");
 static HARDWARE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/hardware");
 static OBJECTIVES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/objectives");
+
+/// Ids and texts of the built-in files of each kind, read on first use.
+static SHIPPED: [OnceLock<Vec<(&'static str, &'static str)>>; KINDS.len()] =
+    [const { OnceLock::new() }; KINDS.len()];
 
 /// A kind of catalogue file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
@@ -144,7 +150,16 @@ impl CatalogKind {
     }
 
     /// Ids and texts of the built-in files, sorted by id.
-    pub fn shipped(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    pub fn shipped(self) -> &'static [(&'static str, &'static str)] {
+        SHIPPED[self as usize].get_or_init(|| {
+            let mut files: Vec<_> = self.embedded().collect();
+            files.sort_unstable();
+            files
+        })
+    }
+
+    /// The same as they are embedded.
+    fn embedded(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let folder = match self {
             CatalogKind::Models => Some(&MODELS),
             CatalogKind::Objectives => Some(&OBJECTIVES),

@@ -35,6 +35,9 @@ impl Catalog {
         matches: impl Fn(&EntryLabel, &str) -> bool,
     ) -> Result<Vec<CatalogEntry>, LookupError> {
         let wanted = name.trim();
+        if let Some(file) = self.shipped_entry(kind, wanted) {
+            return Ok(vec![file]);
+        }
         let mut shelf = self.entries(kind);
         let exact = |id: &&String| id.eq_ignore_ascii_case(wanted);
         let alike = |id: &&String| folded(id) == folded(wanted);
