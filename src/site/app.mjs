@@ -128,10 +128,10 @@ function offerFormats() {
 }
 
 function tab(view) {
-  if (!page(view)) view = "answer";
-  state.view = view;
+  state.view = view = page(view) ? view : "answer";
   document.querySelectorAll("[data-page]").forEach((one) => (one.hidden = one.dataset.page !== view));
   document.querySelectorAll("[data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
+  document.querySelector("nav [aria-current]").scrollIntoView({ block: "nearest", inline: "nearest" });
   if (view === "compare") pins.list($("pins"));
 }
 
