@@ -13,6 +13,7 @@ pub mod family;
 pub mod fills;
 pub mod fleet;
 pub mod front_sampling;
+mod front_tree;
 pub mod hosting;
 pub mod layouts;
 pub mod load_gap;

@@ -1,55 +1,29 @@
 //! The Pareto front: the set of nondominated points.
 
+use super::front_tree::{FrontNode, FrontRival, Ranks, dominates};
 use super::point::{Point, cost};
 use crate::spec::objective::Metric;
-
-/// The figures of a point along the axes; lower is better.
-type Ranks = [f64; super::point::WIDTH];
 
 /// A set of nondominated points, each with a key.
 ///
 /// Of points that are equal on every axis, the one with the smallest key stays, so the front does not depend on the
-/// order of insertion. Members are kept in blocks with their minimum and maximum figures, so that most blocks are
-/// skipped without a scan.
+/// order of insertion. Members are the leaves of a tree whose nodes know the bounds of their members, so that few are
+/// compared (ND-tree: Jaszkiewicz, Lust 2018).
 #[derive(Clone, Debug)]
 pub struct ParetoFront<K> {
     axes: Vec<Metric>,
-    blocks: Vec<FrontBlock>,
+    tree: FrontNode,
+    /// Figures that dominated a point: what dominates one often dominates the next. Whatever replaced that member is no
+    /// worse.
+    recent: Option<Ranks>,
     /// Points and keys of members, dropped ones included: reordering members moves only their figures.
     belongings: Vec<(Point, K)>,
-}
-
-/// Members inserted one after another, which are often close to each other.
-#[derive(Clone, Debug)]
-struct FrontBlock {
-    least: Ranks,
-    greatest: Ranks,
-    members: Vec<(Ranks, usize)>,
-}
-
-/// Maximum number of members per block.
-const BLOCK: usize = 32;
-
-impl FrontBlock {
-    fn new() -> Self {
-        let (least, greatest) =
-            ([f64::INFINITY; super::point::WIDTH], [f64::NEG_INFINITY; super::point::WIDTH]);
-        FrontBlock { least, greatest, members: Vec::with_capacity(BLOCK) }
-    }
-
-    fn push(&mut self, member: (Ranks, usize)) {
-        for (axis, rank) in member.0.iter().enumerate() {
-            self.least[axis] = self.least[axis].min(*rank);
-            self.greatest[axis] = self.greatest[axis].max(*rank);
-        }
-        self.members.push(member);
-    }
 }
 
 impl<K: Clone + Ord> ParetoFront<K> {
     /// An empty front over `axes`.
     pub fn new(axes: &[Metric]) -> Self {
-        ParetoFront { axes: axes.to_vec(), blocks: Vec::new(), belongings: Vec::new() }
+        ParetoFront { axes: axes.to_vec(), tree: FrontNode::EMPTY, recent: None, belongings: Vec::new() }
     }
 
     fn ranks(&self, point: &Point) -> Ranks {
@@ -62,12 +36,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
     /// Whether a member is at least as good on every axis. A front without axes covers every point.
     pub fn covers(&self, point: &Point) -> bool {
-        if self.axes.is_empty() {
-            return true;
-        }
-        let (ranks, width) = (self.ranks(point), self.axes.len());
-        let near = self.blocks.iter().filter(|block| no_worse(&block.least, &ranks, width));
-        near.flat_map(|block| &block.members).any(|(member, ..)| no_worse(member, &ranks, width))
+        self.axes.is_empty() || self.tree.reaches(&self.ranks(point), self.axes.len())
     }
 
     /// Adds a point unless a member dominates it, and drops the members that it dominates.
@@ -76,45 +45,33 @@ impl<K: Clone + Ord> ParetoFront<K> {
             return;
         }
         let (ranks, width) = (self.ranks(&point), self.axes.len());
-        for at in 0..self.blocks.len() {
-            let block = &mut self.blocks[at];
-            if !no_worse(&block.least, &ranks, width) {
-                continue;
-            }
-            for &(ref member, place) in &block.members {
-                if dominates(member, &ranks, width) {
-                    // A block that dominated one point is likely to dominate the next: test it first.
-                    self.blocks.swap(0, at);
-                    return;
-                }
-                if member[..width] == ranks[..width] {
-                    if key < self.belongings[place].1 {
-                        self.belongings[place] = (point, key);
-                    }
-                    return;
-                }
-            }
+        if self.recent.as_ref().is_some_and(|recent| dominates(recent, &ranks, width)) {
+            return;
         }
-        for block in self.blocks.iter_mut().filter(|block| no_worse(&ranks, &block.greatest, width)) {
-            block.members.retain(|(member, ..)| !dominates(&ranks, member, width));
+        match self.tree.rival(&ranks, width) {
+            Some(FrontRival::Better(better)) => {
+                self.recent = Some(better);
+                return;
+            }
+            Some(FrontRival::Equal(place)) => {
+                if key < self.belongings[place].1 {
+                    self.belongings[place] = (point, key);
+                }
+                return;
+            }
+            None => {}
         }
-        self.blocks.retain(|block| !block.members.is_empty());
-        let place = self.belongings.len();
+        self.tree.drop_dominated(&ranks, width);
+        self.tree.push((ranks, self.belongings.len()), width);
         self.belongings.push((point, key));
-        match self.blocks.last_mut() {
-            Some(block) if block.members.len() < BLOCK => block.push((ranks, place)),
-            _ => {
-                let mut block = FrontBlock::new();
-                block.push((ranks, place));
-                self.blocks.push(block);
-            }
-        }
     }
 
     /// Adds all members of another front.
     pub fn merge(&mut self, other: ParetoFront<K>) {
-        for (_, place) in other.blocks.iter().flat_map(|block| &block.members) {
-            let (point, key) = other.belongings[*place].clone();
+        let mut members = Vec::with_capacity(other.len());
+        other.tree.members(&mut members);
+        for (_, place) in members {
+            let (point, key) = other.belongings[place].clone();
             self.insert(point, key);
         }
     }
@@ -122,13 +79,14 @@ impl<K: Clone + Ord> ParetoFront<K> {
     /// The same front with other keys, in the same order.
     pub fn map<L>(self, mut name: impl FnMut(K) -> L) -> ParetoFront<L> {
         let belongings = self.belongings.into_iter().map(|(point, key)| (point, name(key))).collect();
-        ParetoFront { axes: self.axes, blocks: self.blocks, belongings }
+        ParetoFront { axes: self.axes, tree: self.tree, recent: self.recent, belongings }
     }
 
     /// The members, sorted by the figures of the axes.
     pub fn into_sorted(self) -> Vec<(Point, K)> {
         let (width, belongings) = (self.axes.len(), self.belongings);
-        let mut members: Vec<_> = self.blocks.into_iter().flat_map(|block| block.members).collect();
+        let mut members = Vec::with_capacity(self.tree.size);
+        self.tree.members(&mut members);
         members.sort_by(|a, b| {
             let order = a.0[..width].iter().zip(&b.0[..width]).map(|(x, y)| x.total_cmp(y));
             let key = |place: usize| &belongings[place].1;
@@ -139,7 +97,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
     /// Number of members.
     pub fn len(&self) -> usize {
-        self.blocks.iter().map(|block| block.members.len()).sum()
+        self.tree.size
     }
 
     /// Whether the front is empty.
@@ -153,24 +111,6 @@ pub fn beats(axes: &[Metric], a: &Point, b: &Point) -> bool {
     let figure = |point: &Point, metric: &Metric| cost(point, *metric, metric.entry().direction);
     let each = || axes.iter().map(|metric| (figure(a, metric), figure(b, metric)));
     each().all(|(a, b)| a <= b) && each().any(|(a, b)| a < b)
-}
-
-/// At least as good on every axis.
-#[inline(always)]
-fn no_worse(a: &Ranks, b: &Ranks, width: usize) -> bool {
-    a[..width].iter().zip(&b[..width]).all(|(x, y)| x <= y)
-}
-
-#[inline(always)]
-fn dominates(a: &Ranks, b: &Ranks, width: usize) -> bool {
-    let mut better = false;
-    for (x, y) in a[..width].iter().zip(&b[..width]) {
-        if x > y {
-            return false;
-        }
-        better |= x < y;
-    }
-    better
 }
 
 #[cfg(test)]

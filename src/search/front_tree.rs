@@ -1,0 +1,162 @@
+//! Members of a Pareto front in a tree of bounding boxes.
+
+use super::point::WIDTH;
+
+/// The figures of a point along the axes; lower is better.
+pub(super) type Ranks = [f64; WIDTH];
+
+/// Maximum number of members of a leaf.
+const LEAF: usize = 16;
+
+/// A member: its figures, and its place among the belongings of the front.
+pub(super) type FrontMember = (Ranks, usize);
+
+/// A node: the bounds of its members, which may be wider than they need be after members were dropped.
+#[derive(Clone, Debug)]
+pub(super) struct FrontNode {
+    least: Ranks,
+    greatest: Ranks,
+    /// Number of members.
+    pub(super) size: usize,
+    parts: FrontParts,
+}
+
+#[derive(Clone, Debug)]
+enum FrontParts {
+    Leaf(Vec<FrontMember>),
+    /// Members up to a figure on an axis, and beyond.
+    Halves(usize, f64, Box<[FrontNode; 2]>),
+}
+
+/// A member that is at least as good as a point.
+pub(super) enum FrontRival {
+    /// It dominates the point; its figures.
+    Better(Ranks),
+    /// It is equal; its place.
+    Equal(usize),
+}
+
+impl FrontNode {
+    /// No member.
+    pub(super) const EMPTY: FrontNode = FrontNode {
+        least: [f64::INFINITY; WIDTH],
+        greatest: [f64::NEG_INFINITY; WIDTH],
+        size: 0,
+        parts: FrontParts::Leaf(Vec::new()),
+    };
+
+    /// Whether a member is at least as good on each of the first `width` axes.
+    pub(super) fn reaches(&self, ranks: &Ranks, width: usize) -> bool {
+        if self.size == 0 || !no_worse(&self.least, ranks, width) {
+            return false;
+        }
+        no_worse(&self.greatest, ranks, width)
+            || match &self.parts {
+                FrontParts::Leaf(members) => members.iter().any(|(one, _)| no_worse(one, ranks, width)),
+                FrontParts::Halves(.., halves) => halves.iter().any(|half| half.reaches(ranks, width)),
+            }
+    }
+
+    /// A member that dominates the figures or equals them.
+    pub(super) fn rival(&self, ranks: &Ranks, width: usize) -> Option<FrontRival> {
+        if self.size == 0 || !no_worse(&self.least, ranks, width) {
+            return None;
+        }
+        match &self.parts {
+            FrontParts::Leaf(members) => {
+                let (one, place) = members.iter().find(|(one, _)| no_worse(one, ranks, width))?;
+                let equal = one[..width] == ranks[..width];
+                Some(if equal { FrontRival::Equal(*place) } else { FrontRival::Better(*one) })
+            }
+            FrontParts::Halves(.., halves) => halves.iter().find_map(|half| half.rival(ranks, width)),
+        }
+    }
+
+    /// Drops the members that the figures dominate; none equals them.
+    pub(super) fn drop_dominated(&mut self, ranks: &Ranks, width: usize) {
+        if self.size == 0 || !no_worse(ranks, &self.greatest, width) {
+            return;
+        }
+        if no_worse(ranks, &self.least, width) {
+            *self = FrontNode::EMPTY;
+            return;
+        }
+        self.size = match &mut self.parts {
+            FrontParts::Leaf(members) => {
+                members.retain(|(one, _)| !no_worse(ranks, one, width));
+                members.len()
+            }
+            FrontParts::Halves(.., halves) => {
+                halves.iter_mut().for_each(|half| half.drop_dominated(ranks, width));
+                halves.iter().map(|half| half.size).sum()
+            }
+        };
+        if self.size == 0 {
+            *self = FrontNode::EMPTY;
+        }
+    }
+
+    /// Adds a member.
+    pub(super) fn push(&mut self, member: FrontMember, width: usize) {
+        for (axis, rank) in member.0[..width].iter().enumerate() {
+            self.least[axis] = self.least[axis].min(*rank);
+            self.greatest[axis] = self.greatest[axis].max(*rank);
+        }
+        self.size += 1;
+        match &mut self.parts {
+            FrontParts::Leaf(members) => {
+                members.push(member);
+                if members.len() > LEAF {
+                    self.halve(width);
+                }
+            }
+            FrontParts::Halves(axis, until, halves) => {
+                halves[usize::from(member.0[*axis] > *until)].push(member, width);
+            }
+        }
+    }
+
+    /// Divides a leaf at the median of the axis on which its members differ most.
+    fn halve(&mut self, width: usize) {
+        let FrontParts::Leaf(members) = &mut self.parts else { return };
+        let spread = |axis: usize| {
+            let figures = || members.iter().map(|(one, _)| one[axis]);
+            let (low, high) =
+                (figures().fold(f64::INFINITY, f64::min), figures().fold(f64::NEG_INFINITY, f64::max));
+            let share = (high - low) / low.abs().max(high.abs());
+            // Unknown figures are infinite.
+            if share.is_finite() { share } else { 0.0 }
+        };
+        let widest = (0..width).max_by(|a, b| spread(*a).total_cmp(&spread(*b)));
+        let Some(axis) = widest.filter(|axis| spread(*axis) > 0.0) else { return };
+        members.sort_by(|(a, _), (b, _)| a[axis].total_cmp(&b[axis]));
+        let high = members[members.len() - 1].0[axis];
+        let below = members.partition_point(|(one, _)| one[axis] < high);
+        let until = members[below.min(members.len() / 2) - 1].0[axis];
+        let mut halves = Box::new([FrontNode::EMPTY, FrontNode::EMPTY]);
+        for member in std::mem::take(members) {
+            halves[usize::from(member.0[axis] > until)].push(member, width);
+        }
+        self.parts = FrontParts::Halves(axis, until, halves);
+    }
+
+    /// All members.
+    pub(super) fn members(&self, all: &mut Vec<FrontMember>) {
+        match &self.parts {
+            FrontParts::Leaf(members) => all.extend(members),
+            FrontParts::Halves(.., halves) => halves.iter().for_each(|half| half.members(all)),
+        }
+    }
+}
+
+/// At least as good on every axis.
+#[inline(always)]
+fn no_worse(a: &Ranks, b: &Ranks, width: usize) -> bool {
+    a[..width].iter().zip(&b[..width]).all(|(x, y)| x <= y)
+}
+
+/// At least as good on every axis, and better on one.
+#[inline(always)]
+pub(super) fn dominates(a: &Ranks, b: &Ranks, width: usize) -> bool {
+    no_worse(a, b, width) && a[..width] != b[..width]
+}
