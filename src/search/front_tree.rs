@@ -7,6 +7,8 @@ pub(super) type Ranks = [f64; WIDTH];
 
 /// Maximum number of members of a leaf.
 const LEAF: usize = 16;
+/// Depth that is no reason to build a tree anew.
+const SHALLOW: u32 = 128;
 
 /// A member: its figures, and its place among the belongings of the front.
 pub(super) type FrontMember = (Ranks, usize);
@@ -96,48 +98,65 @@ impl FrontNode {
         }
     }
 
-    /// Adds a member.
-    pub(super) fn push(&mut self, member: FrontMember, width: usize) {
-        for (axis, rank) in member.0[..width].iter().enumerate() {
-            self.least[axis] = self.least[axis].min(*rank);
-            self.greatest[axis] = self.greatest[axis].max(*rank);
+    /// Adds a member. Points in the order of an axis would make one long branch: then the tree is built anew.
+    pub(super) fn add(&mut self, member: FrontMember, width: usize) {
+        let depth = self.push(member, width);
+        if depth > 2 * self.size.ilog2() + SHALLOW {
+            let mut all = Vec::with_capacity(self.size);
+            self.members(&mut all);
+            *self = FrontNode::built(all, width);
         }
+    }
+
+    /// Adds a member; the depth of its leaf.
+    fn push(&mut self, member: FrontMember, width: usize) -> u32 {
+        self.widen(&member.0, width);
         self.size += 1;
         match &mut self.parts {
             FrontParts::Leaf(members) => {
                 members.push(member);
                 if members.len() > LEAF {
-                    self.halve(width);
+                    *self = FrontNode::built(std::mem::take(members), width);
                 }
+                1
             }
             FrontParts::Halves(axis, until, halves) => {
-                halves[usize::from(member.0[*axis] > *until)].push(member, width);
+                1 + halves[usize::from(member.0[*axis] > *until)].push(member, width)
             }
         }
     }
 
-    /// Divides a leaf at the median of the axis on which its members differ most.
-    fn halve(&mut self, width: usize) {
-        let FrontParts::Leaf(members) = &mut self.parts else { return };
+    fn widen(&mut self, ranks: &Ranks, width: usize) {
+        for (axis, rank) in ranks[..width].iter().enumerate() {
+            self.least[axis] = self.least[axis].min(*rank);
+            self.greatest[axis] = self.greatest[axis].max(*rank);
+        }
+    }
+
+    /// A tree of members, halved at the median of the axis on which they differ most.
+    fn built(mut members: Vec<FrontMember>, width: usize) -> FrontNode {
+        let mut node = FrontNode { size: members.len(), ..FrontNode::EMPTY };
+        members.iter().for_each(|(ranks, _)| node.widen(ranks, width));
         let spread = |axis: usize| {
-            let figures = || members.iter().map(|(one, _)| one[axis]);
-            let (low, high) =
-                (figures().fold(f64::INFINITY, f64::min), figures().fold(f64::NEG_INFINITY, f64::max));
+            let (low, high): (f64, f64) = (node.least[axis], node.greatest[axis]);
             let share = (high - low) / low.abs().max(high.abs());
             // Unknown figures are infinite.
             if share.is_finite() { share } else { 0.0 }
         };
         let widest = (0..width).max_by(|a, b| spread(*a).total_cmp(&spread(*b)));
-        let Some(axis) = widest.filter(|axis| spread(*axis) > 0.0) else { return };
-        members.sort_by(|(a, _), (b, _)| a[axis].total_cmp(&b[axis]));
-        let high = members[members.len() - 1].0[axis];
-        let below = members.partition_point(|(one, _)| one[axis] < high);
-        let until = members[below.min(members.len() / 2) - 1].0[axis];
-        let mut halves = Box::new([FrontNode::EMPTY, FrontNode::EMPTY]);
-        for member in std::mem::take(members) {
-            halves[usize::from(member.0[axis] > until)].push(member, width);
-        }
-        self.parts = FrontParts::Halves(axis, until, halves);
+        let axis = widest.filter(|axis| members.len() > LEAF && spread(*axis) > 0.0);
+        node.parts = match axis {
+            None => FrontParts::Leaf(members),
+            Some(axis) => {
+                members.sort_by(|(a, _), (b, _)| a[axis].total_cmp(&b[axis]));
+                let below = members.partition_point(|(one, _)| one[axis] < node.greatest[axis]);
+                let until = members[below.min(members.len() / 2) - 1].0[axis];
+                let beyond = members.split_off(members.partition_point(|(one, _)| one[axis] <= until));
+                let halves = [members, beyond].map(|half| FrontNode::built(half, width));
+                FrontParts::Halves(axis, until, Box::new(halves))
+            }
+        };
+        node
     }
 
     /// All members.

@@ -62,7 +62,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
             None => {}
         }
         self.tree.drop_dominated(&ranks, width);
-        self.tree.push((ranks, self.belongings.len()), width);
+        self.tree.add((ranks, self.belongings.len()), width);
         self.belongings.push((point, key));
     }
 
@@ -149,5 +149,24 @@ mod tests {
             prop_assert_eq!(keys(front), expected.clone());
             prop_assert_eq!(keys(backwards), expected);
         }
+    }
+
+    /// A long branch would overflow the stack, and be slow.
+    #[test]
+    fn points_in_the_order_of_an_axis_make_no_long_branch() {
+        let axes = [Metric::Ttft, Metric::Tpot];
+        let mut front = ParetoFront::new(&axes);
+        let all = 20_000;
+        for key in 0..all {
+            let mut point = [0.0; WIDTH];
+            point[place(Metric::Ttft)] = f64::from(key) + 1.0;
+            point[place(Metric::Tpot)] = 1.0 / (f64::from(key) + 1.0);
+            assert!(!front.covers(&point));
+            front.insert(point, key);
+            assert!(front.covers(&point));
+        }
+        assert_eq!(front.len(), all as usize);
+        front.insert([0.0; WIDTH], all);
+        assert_eq!(front.into_sorted().len(), 1);
     }
 }
