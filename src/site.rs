@@ -47,11 +47,12 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// Name of the page.
 pub const INDEX: &str = "index.html";
 /// Names of all files but the WebAssembly module.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     INDEX,
     "page.css",
     "app.mjs",
     "brush.mjs",
+    "card.mjs",
     "engine.mjs",
     "forms.mjs",
     "library.mjs",
@@ -67,9 +68,10 @@ pub const NAMES: [&str; 15] = [
 /// Name of the file of the WebAssembly module.
 pub const MODULE: &str = "mantile.wasm";
 /// Names of the modules of the page.
-const SCRIPTS: [(&str, &str); 13] = [
+const SCRIPTS: [(&str, &str); 14] = [
     ("app.mjs", include_str!("site/app.mjs")),
     ("brush.mjs", include_str!("site/brush.mjs")),
+    ("card.mjs", include_str!("site/card.mjs")),
     ("engine.mjs", include_str!("site/engine.mjs")),
     ("forms.mjs", include_str!("site/forms.mjs")),
     ("library.mjs", include_str!("site/library.mjs")),

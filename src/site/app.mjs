@@ -1,5 +1,6 @@
 // The page: the question is the address; every answer is a part of a page that the engine renders.
 import * as brush from "./brush.mjs";
+import { card } from "./card.mjs";
 import { engine } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import * as library from "./library.mjs";
@@ -260,8 +261,7 @@ async function used(text) {
 
 const actions = {
   ask: (changes) => go("answer", changes),
-  back,
-  close,
+  back, close, pace,
   palette: () => palette.open(actions),
   link: async (button) => copied(new URL(await address("answer"), location.href).href, button),
   theme: () => {
@@ -271,10 +271,10 @@ const actions = {
     localStorage.setItem("mantile-theme", root.dataset.theme);
   },
   why: () => ask({ why: true }),
+  card: async () => save("mantile-card.svg", card(part("answer").querySelector("section"), new URL(await address("answer"), location.href).href), "image/svg+xml"),
   edit: (button) => library.edit(button, (text) => used(text)),
   reset: () => go("assumptions", { set: "" }),
   best: () => go("answer", { plan: "" }),
-  pace,
   pin: (button) => {
     pins.pin(planned());
     button.textContent = "Pinned";

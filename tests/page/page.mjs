@@ -225,6 +225,9 @@ async function forms(page, address) {
   await page.click("#own button");
   await page.waitForFunction(() => !location.hash.includes("files="));
   await visit(page, address, `answer?${QUESTION}`);
+  const [card] = await Promise.all([page.waitForEvent("download"), page.click("[data-page=answer] [data-action=card]")]);
+  const picture = readFileSync(await card.path(), "utf8");
+  assert.ok(picture.includes("tok/s") && picture.includes("href=") && picture.includes("optimal"));
   await page.click("[data-page=answer] [data-action=pin]");
   await visit(page, address, `answer?${QUESTION}&plan=1 x tp2 @16`);
   await page.click("[data-page=answer] [data-action=pin]");
