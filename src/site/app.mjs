@@ -174,15 +174,16 @@ const flat = ({ deployment, ...rest }) => ({ ...rest, ...(deployment?.plan ? { p
 /** Whether the hardware of the question is of unlike devices, which only placements use. */
 const rigged = () => state.view === "where" && [...$("rigs").options].some((one) => one.value === question.elements.hardware.value);
 
-/** Views that answer when they are opened. */
+/** Views that answer when they are opened, unless they show the answer to this question. */
 async function opening(view) {
   if (view === page("library")) own();
   const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
   if (rig && !rig.value && rigged()) rig.value = question.elements.hardware.value;
-  if (form && !view.querySelector(".output").children.length && (!rig || rig.value)) await submitted(form);
+  if (form && view.querySelector(".output").dataset.asked !== key(form) && (!rig || rig.value)) await submitted(form);
 }
 
+const key = (form) => JSON.stringify([forms.request(form, question), state.files]);
 async function submitted(form) {
   const target = form.parentElement.querySelector(".output");
   const name = form.dataset.request;
@@ -190,7 +191,7 @@ async function submitted(form) {
   const html = await search([target], () => answer(name, body), form);
   if (html !== undefined) {
     target.innerHTML = html;
-    target.dataset.entryKind = body.kind ?? "";
+    Object.assign(target.dataset, { asked: key(form), entryKind: body.kind ?? "" });
     const legal = target.querySelector("[data-legal]")?.dataset.legal;
     if (legal) forms.offer(form, JSON.parse(legal));
   }
@@ -279,10 +280,7 @@ const actions = {
     pins.pin(planned());
     button.textContent = "Pinned";
   },
-  unpin: () => {
-    pins.forget();
-    pins.list($("pins"));
-  },
+  unpin: () => (pins.forget(), pins.list($("pins"))),
   compare: async () => {
     const target = page("compare").querySelector(".output");
     const html = await search([target], () => answer("compare", { entries: pins.pinned() }));

@@ -191,7 +191,7 @@ async function forms(page, address) {
   await visit(page, address, "where?model=Llama-3.1-8B&hardware=spark-mac-studio");
   assert.match(await page.textContent("[data-page=where] .output h1"), /optimal/);
   await visit(page, address, "layers?model=Llama-3.3-70B&hardware=8xh100");
-  assert.ok(await page.isDisabled("[name=\"plan.tp\"] option[value='16']"));
+  assert.ok(await page.$eval("[name=\"plan.tp\"] option[value='16']", (option) => option.disabled));
   await page.selectOption("[name=\"plan.tp\"]", "8");
   await page.waitForFunction(() => document.querySelector("[data-page=layers] .output h2").textContent.includes("tp8"));
   assert.match(await page.textContent("[data-page=layers] .output"), /At least \d+ device/);
