@@ -36,6 +36,7 @@ mod machine;
 mod metrics;
 mod models;
 mod names;
+mod nearest;
 mod operators;
 mod oracle;
 mod overrides;

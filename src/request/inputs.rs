@@ -2,7 +2,7 @@
 
 use crate::report::inputs::{ReportImages, ReportInputs, ReportedTier, Speculation};
 use crate::report::result::LowerFormat;
-use crate::report::why::{Why, why as told};
+use crate::report::why::{Why, why as why_report};
 use crate::search::family::StrategyFamily;
 use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::{before, place};
@@ -134,5 +134,5 @@ pub fn why(
     if (control.stop)() {
         return None;
     }
-    told(problem, best, tried.clone(), &duels, &changes, front)
+    why_report(problem, best, tried.clone(), &duels, &changes, front)
 }

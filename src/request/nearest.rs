@@ -1,5 +1,7 @@
 //! `nearest`: the published measurements that are nearest to a deployment.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +59,10 @@ pub fn nearest(
     for table in measured_tables() {
         found.extend(rows(table)?.into_iter().filter(|row| row.hardware == resolved.cluster.device.id));
     }
-    found.retain(|row| same_model(catalog, &resolved.graph, &row.model));
+    let mut same: BTreeMap<String, bool> = BTreeMap::new();
+    found.retain(|row| {
+        *same.entry(row.model.clone()).or_insert_with(|| same_model(catalog, &resolved.graph, &row.model))
+    });
     let known = found.len() as u64;
     let here = MeasuredPlace::of_deployment(&estimate.candidate, &resolved);
     let mut near: Vec<(f64, MeasuredRow)> =

@@ -18,7 +18,7 @@ const POINTS = 120;
 /** Views that show the answer to the question. */
 const ANSWERED = ["answer", "why", "numbers", "where", "assumptions"];
 
-const state = { view: "answer", files: {}, shown: null, last: null, trail: [], asked: 0, targets: [] };
+const state = { view: "answer", files: {}, shown: null, last: null, trail: [], searches: 0, targets: [] };
 const source = engine((done, all) => {
   $("progress").hidden = false;
   $("progress").value = all ? done / all : 0;
@@ -37,7 +37,7 @@ function answer(name, body, format = "section") {
 
 /** Runs a search: old answers stay, greyed, until the new one is here. The newest question wins. */
 async function search(targets, work, form = question) {
-  const number = (state.asked += 1);
+  const number = (state.searches += 1);
   const begun = performance.now();
   state.targets = targets;
   targets.forEach((target) => target.classList.add("stale"));
@@ -47,14 +47,14 @@ async function search(targets, work, form = question) {
   say("Computing …");
   try {
     const done = await work();
-    if (number !== state.asked) return undefined;
+    if (number !== state.searches) return undefined;
     say(`Computed in ${Math.round(performance.now() - begun)} ms.`);
     return done;
   } catch (fault) {
-    if (number === state.asked) failed(fault, form);
+    if (number === state.searches) failed(fault, form);
     return undefined;
   } finally {
-    if (number === state.asked) {
+    if (number === state.searches) {
       targets.forEach((target) => target.classList.remove("stale"));
       $("stop").hidden = true;
       $("progress").hidden = true;
@@ -74,7 +74,7 @@ function failed(fault, form) {
 }
 
 /** The request of the question: an estimate of the given plan, or a search. */
-function asked(extra = {}) {
+function requested(extra = {}) {
   const scenario = forms.scenario(question);
   const plan = forms.plan(question);
   if (state.command) return ["estimate", { scenario, command: state.command }];
@@ -93,9 +93,9 @@ function show(html) {
 }
 
 async function ask(extra = {}) {
-  const key = JSON.stringify([asked(), state.files]);
+  const key = JSON.stringify([requested(), state.files]);
   if (key === state.shown && (!extra.why || state.why)) return;
-  const [name, body] = asked(extra);
+  const [name, body] = requested(extra);
   const html = await search(ANSWERED.map(part), () => answer(name, body));
   if (html === undefined) return;
   Object.assign(state, { shown: key, why: Boolean(extra.why), last: [name, body] });
@@ -171,7 +171,7 @@ async function opened() {
 /** A scenario as fields. */
 const flat = ({ deployment, ...rest }) => ({ ...rest, ...(deployment?.plan ? { plan: deployment.plan } : {}) });
 
-/** Whether the hardware of the question is of unlike devices, which only placements use. */
+/** Whether the hardware of the question is heterogeneous, which only placements use. */
 const rigged = () => state.view === "where" && [...$("rigs").options].some((one) => one.value === question.elements.hardware.value);
 
 /** Views that answer when they are opened, unless they show the answer to this question. */
@@ -180,7 +180,7 @@ async function opening(view) {
   const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
   if (rig && !rig.value && rigged()) rig.value = question.elements.hardware.value;
-  if (form && view.querySelector(".output").dataset.asked !== key(form) && (!rig || rig.value)) await submitted(form);
+  if (form && view.querySelector(".output").dataset.answered !== key(form) && (!rig || rig.value)) await submitted(form);
 }
 
 const key = (form) => JSON.stringify([forms.request(form, question), state.files]);
@@ -191,7 +191,7 @@ async function submitted(form) {
   const html = await search([target], () => answer(name, body), form);
   if (html !== undefined) {
     target.innerHTML = html;
-    Object.assign(target.dataset, { asked: key(form), entryKind: body.kind ?? "" });
+    Object.assign(target.dataset, { answered: key(form), entryKind: body.kind ?? "" });
     const legal = target.querySelector("[data-legal]")?.dataset.legal;
     if (legal) forms.offer(form, JSON.parse(legal));
   }
@@ -228,7 +228,7 @@ function close() {
 }
 
 async function exported(format) {
-  const [name, body] = state.last ?? asked();
+  const [name, body] = state.last ?? requested();
   const { max_front_points: _, ...whole } = body;
   try {
     const content = await answer(name, whole, format);
@@ -341,7 +341,7 @@ function overridden(form) {
   return go("assumptions", { set: [...others, `${path.value}=${value.value}`].join("\n") });
 }
 
-/** A slider changes the load of the given plan; only the newest value is asked for. */
+/** A slider changes the load of the given plan; only the newest value is computed. */
 function slid(input) {
   const plan = (page("answer").querySelector("section")?.dataset.notation ?? "").replace(/@[\d.]+/, `@${input.value}`);
   input.nextElementSibling.textContent = input.value;
@@ -392,7 +392,7 @@ window.addEventListener("hashchange", () => void opened());
 
 document.documentElement.dataset.theme = localStorage.getItem("mantile-theme") ?? "";
 // The default question is answered in the page itself.
-Object.assign(state, { shown: JSON.stringify([asked(), {}]), last: asked() });
+Object.assign(state, { shown: JSON.stringify([requested(), {}]), last: requested() });
 show(page("answer").innerHTML);
 offerFormats();
 void opened().then(() => state.view === "answer" && page("answer").children.length === 1 && nearby());

@@ -38,17 +38,17 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
     };
     let resolved = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
     let problem = resolved.problem().unwrap();
-    let told = |control: &Control| {
+    let answered = |control: &Control| {
         let outcome = run(&problem, control);
         let lower = inputs::lower_format(&resolved, &outcome, &UNWATCHED).unwrap();
         optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX)
     };
-    let fresh = told(&UNWATCHED);
+    let fresh = answered(&UNWATCHED);
     // After some configurations were evaluated.
     let evaluated = AtomicUsize::new(0);
     let progress = |done, _| evaluated.store(done, Relaxed);
     let stop = || evaluated.load(Relaxed) >= 2;
-    let stopped = told(&Control { progress: &progress, stop: &stop });
+    let stopped = answered(&Control { progress: &progress, stop: &stop });
     assert_eq!(stopped.status, Status::Feasible);
     let value = to_value(&stopped).unwrap();
     let again = OptimizeRerun { problem: problem.clone(), fresh };

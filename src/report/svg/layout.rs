@@ -1,7 +1,7 @@
 //! The devices of a deployment as a picture: nodes, and on each device its pool, replica, stage and memory.
 
-use super::marks::{bar, swatch};
-use super::{Anchor, SvgPanel, escaped, text, text_width};
+use super::marks::{bar, framed, swatch};
+use super::{Anchor, SvgPanel, text, text_width};
 use crate::report::detail::DeploymentDetail;
 use crate::report::inputs::{ReportInputs, ReportedTier};
 use crate::report::number::{count, digits, gib};
@@ -145,6 +145,7 @@ fn devices<'a>(
             let parts = [
                 (pool.pp > 1).then(|| format!("pp{stage}")),
                 (pool.dp > 1).then(|| format!("dp{}", inside / (pool.tp * pool.cp).max(1))),
+                (pool.cp > 1).then(|| format!("cp{}", inside / pool.tp.max(1) % pool.cp)),
                 (pool.tp > 1).then(|| format!("tp{}", inside % pool.tp)),
             ];
             let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -173,7 +174,7 @@ fn drawn(device: &DrawnDevice, [x, y]: [f64; 2]) -> String {
         device.memory.map(|held| format!("{} of {} usable", gib(held.total_bytes), gib(held.usable_bytes)));
     let title = format!("{name} {parts}: {}", memory.as_deref().unwrap_or("memory unknown"));
     let room = DEVICE[0] - 10.0;
-    frame("box", [x, y], &title)
+    framed("box", [x, y], DEVICE, &title)
         + &text("tick", Anchor::Start, [x + 5.0, y + 16.0], name)
         + &text("tick", Anchor::Start, [x + 5.0, y + 31.0], parts)
         + &bar(6, [x + 5.0, y + 40.0], [room, 12.0], &title)
@@ -181,14 +182,5 @@ fn drawn(device: &DrawnDevice, [x, y]: [f64; 2]) -> String {
 }
 
 fn idle_device([x, y]: [f64; 2]) -> String {
-    frame("unused", [x, y], "idle") + &text("tick", Anchor::Start, [x + 5.0, y + 16.0], "idle")
-}
-
-fn frame(class: &str, [x, y]: [f64; 2], title: &str) -> String {
-    format!(
-        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{}\" height=\"{}\" rx=\"4\"><title>{}</title></rect>\n",
-        DEVICE[0],
-        DEVICE[1],
-        escaped(title, 300)
-    )
+    framed("unused", [x, y], DEVICE, "idle") + &text("tick", Anchor::Start, [x + 5.0, y + 16.0], "idle")
 }

@@ -112,3 +112,11 @@ pub fn bar(series: usize, [x, y]: [f64; 2], [width, height]: [f64; 2], title: &s
         width.max(0.0)
     )
 }
+
+/// A box with rounded corners and a title; `class` is one of the palette's.
+pub fn framed(class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2], title: &str) -> String {
+    let title = escaped(title, LONGEST);
+    format!(
+        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\"><title>{title}</title></rect>\n"
+    )
+}

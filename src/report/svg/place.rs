@@ -1,7 +1,7 @@
 //! A placement as a picture: the stages in order, each with its layers and memory, and the links between them.
 
 use super::frame::line;
-use super::marks::{bar, swatch};
+use super::marks::{bar, framed, swatch};
 use super::{Anchor, SvgPanel, SvgPicture, escaped, text};
 use crate::report::number::{gib, percent, time};
 use crate::report::place::{PlacementReport, PlacementResult, StageReport};
@@ -68,14 +68,6 @@ fn stages(placement: &PlacementReport) -> SvgPanel {
     SvgPanel { width, height: bottom + BOX[1] + 14.0, body }
 }
 
-fn frame(class: &str, [x, y]: [f64; 2], title: &str) -> String {
-    let title = escaped(title, 300);
-    format!(
-        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"6\"><title>{title}</title></rect>\n",
-        BOX[0], BOX[1]
-    )
-}
-
 fn stage_box(at: usize, stage: &StageReport) -> String {
     let [x, y] = corner(at);
     let ends = [(stage.embedding, " + embedding"), (stage.head, " + head")];
@@ -94,7 +86,7 @@ fn stage_box(at: usize, stage: &StageReport) -> String {
         time(stage.decode_ms),
         time(stage.prefill_ms)
     );
-    let mut drawn = frame("box", [x, y], &whole);
+    let mut drawn = framed("box", [x, y], BOX, &whole);
     drawn.push_str(&text("name", Anchor::Start, [x + 10.0, y + 20.0], &name));
     drawn.push_str(&text("tick", Anchor::Start, [x + 10.0, y + 38.0], &layers));
     let times = format!("decode {}, prefill {}", time(stage.decode_ms), time(stage.prefill_ms));
@@ -116,7 +108,7 @@ fn stage_box(at: usize, stage: &StageReport) -> String {
 
 fn unused_box(at: usize, name: &str) -> String {
     let [x, y] = corner(at);
-    frame("unused", [x, y], &format!("{name}: unused"))
+    framed("unused", [x, y], BOX, &format!("{name}: unused"))
         + &text("name", Anchor::Start, [x + 10.0, y + 20.0], &elided(name, LONGEST))
         + &text("tick", Anchor::Start, [x + 10.0, y + 38.0], "unused")
 }
