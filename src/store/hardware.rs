@@ -87,16 +87,23 @@ impl Catalog {
         if self.is_local(text, CatalogKind::Systems) {
             return self.local_cluster();
         }
-        let unknown = match self.find(CatalogKind::Systems, text) {
-            Ok(file) => return self.whole(&read_entry(&file)?),
-            Err(LookupError::Unknown(fault)) => fault,
-            Err(miss) => return Err(miss.into()),
-        };
+        // Most shorthands name no system: near names are searched only if they name no device either.
+        let systems = self.matching(CatalogKind::Systems, text, is_labelled)?;
+        let system = |systems| self.only(CatalogKind::Systems, text, systems, "a unique name");
+        if !systems.is_empty() {
+            return self.whole(&read_entry(&system(systems)?)?);
+        }
         let short = Shorthand::parse(text)?;
         let device = match self.device(short.device) {
             Ok(device) => device,
             // A text with a count is a shorthand; any other is a misspelt system.
-            Err(LookupError::Unknown(_)) if short.device == text => return Err(self.neither(text, unknown)),
+            Err(LookupError::Unknown(_)) if short.device == text => {
+                return match system(vec![]) {
+                    Err(LookupError::Unknown(unknown)) => Err(self.neither(text, unknown)),
+                    Err(miss) => Err(miss.into()),
+                    Ok(file) => self.whole(&read_entry(&file)?),
+                };
+            }
             Err(miss) => return Err(miss.into()),
         };
         let cluster = self.seated(&device, &short).map_err(|fault| fault.in_file(text))?;
