@@ -9,6 +9,7 @@ pub mod error;
 pub mod figure;
 pub mod fleet;
 pub mod format;
+pub mod front_points;
 pub mod host_part;
 pub mod image;
 pub mod launch;

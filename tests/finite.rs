@@ -122,8 +122,13 @@ fn an_answer_at_the_edges_of_every_limit_tells_finite_numbers() {
         let Ok(resolved) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
         let Ok(problem) = resolved.problem() else { return Ok(()) };
         let outcome = run(&problem, &UNWATCHED);
-        let answer =
-            optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, None, usize::MAX);
+        let answer = optimize_result(
+            &problem,
+            inputs::report_inputs(&resolved, &problem),
+            &outcome,
+            None,
+            usize::MAX.into(),
+        );
         finite(&text::table(&answer));
         finite(&rows::csv(&answer.front, &answer.question));
         let wrong = faults("result", &serde_json::to_value(&answer).unwrap());

@@ -83,7 +83,7 @@ static WINNERS: LazyLock<Vec<Winner>> = LazyLock::new(|| {
     let answer = |scenario: &Scenario| {
         let request = OptimizeRequest {
             scenario: scenario.clone(),
-            max_front_points: Some(0),
+            max_front_points: Some(0.into()),
             ..OptimizeRequest::default()
         };
         let result = optimize(&CATALOG, &request, &UNCONTROLLED).ok()?;

@@ -211,7 +211,7 @@ fn what_is_left_does_both_and_the_answer_verifies() {
     assert!((ratio.one_shape_each.unwrap() - output(split)).abs() < 1e-6 * output(split));
     assert!(ratio.rows_checked > 0 && best.candidate.devices() == 3);
     let asked = || mantile::request::inputs::report_inputs(&resolved, &problem);
-    let told = optimize_result(&problem, asked(), &outcome, None, usize::MAX);
+    let told = optimize_result(&problem, asked(), &outcome, None, usize::MAX.into());
     assert_eq!(told.split_ratio.as_ref().unwrap().verdict, SplitAdvice::SplitWithBoth);
     let text = table(&told);
     assert!(

@@ -38,7 +38,7 @@ fn optimize(scenario: &Scenario) -> OptimizeResult {
     let (resolved, problem) = pose(scenario);
     let outcome = run(&problem, &UNWATCHED);
     let lower = inputs::lower_format(&resolved, &outcome, &UNWATCHED).unwrap();
-    optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX)
+    optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX.into())
 }
 
 /// A stated deployment, as `estimate` gives it.

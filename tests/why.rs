@@ -135,8 +135,13 @@ fn saved(scenario: &Scenario) -> (Problem, OptimizeResult, Value) {
     let (resolved, problem) = posed(scenario);
     let outcome = run(&problem, &UNWATCHED);
     let lower = inputs::lower_format(&resolved, &outcome, &UNWATCHED).unwrap();
-    let told =
-        optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX);
+    let told = optimize_result(
+        &problem,
+        inputs::report_inputs(&resolved, &problem),
+        &outcome,
+        lower,
+        usize::MAX.into(),
+    );
     let value = serde_json::to_value(&told).unwrap();
     (problem, told, value)
 }

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{Cli, Command};
-use crate::request::optimize::OptimizeRequest;
 use crate::request::place::PlaceRequest;
 use crate::request::value;
 use crate::spec::error::Error;
@@ -16,8 +15,8 @@ impl Cli {
     /// A file of the flags is faulty, or the command answers no request.
     pub fn request(&self, catalog: &Catalog) -> Result<(&'static str, Value), Error> {
         Ok(match &self.command {
-            None => ("optimize", whole(self.optimize.request()?)),
-            Some(Command::Optimize(command)) => ("optimize", whole(command.request()?)),
+            None => ("optimize", value(&self.optimize.request()?)),
+            Some(Command::Optimize(command)) => ("optimize", value(&command.request()?)),
             Some(Command::Estimate(command)) => ("estimate", value(&command.request()?)),
             Some(Command::Deploy(command)) => ("deploy", value(&command.request()?)),
             Some(Command::Place(command)) => {
@@ -55,11 +54,6 @@ impl Cli {
             }
         })
     }
-}
-
-/// A file holds the whole front.
-fn whole(request: OptimizeRequest) -> Value {
-    value(&OptimizeRequest { max_front_points: None, ..request })
 }
 
 /// The error of a command that makes no bundle.

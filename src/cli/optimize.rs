@@ -9,18 +9,21 @@ use super::output::{OutputArgs, OutputFormat};
 use super::place::PlaceArgs;
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
+use super::progress::is_quiet;
 use super::terminal::width;
 use super::trace::TraceArgs;
 use super::{CliError, ExitStatus, workbook};
 use crate::report::pretty::pretty;
 use crate::report::rows::csv;
 use crate::report::svg::deployment::optimize_picture;
+use crate::report::text::front::front_listed;
 use crate::report::text::{screen, table};
 use crate::request::optimize::{OptimizeRequest, optimize};
 use crate::request::place::of_scenario;
 use crate::request::timeline::answer_timeline;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::front_points::FrontPoints;
 use crate::spec::limits::{TIME_LIMIT, number};
 use crate::store::catalog::Catalog;
 use crate::store::file;
@@ -52,6 +55,9 @@ pub struct Optimize {
     /// Write the Pareto front to a file; the ending selects CSV or JSON
     #[arg(long, value_name = "FILE.csv|.json", help_heading = "Output")]
     pub pareto_out: Option<PathBuf>,
+    /// Points of the Pareto front to list; a longer one is thinned to points that represent it [default: 1000]
+    #[arg(long, value_name = "N|all", help_heading = "Output")]
+    pub front: Option<FrontPoints>,
     /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
@@ -111,19 +117,22 @@ impl Optimize {
             OutputFormat::Csv => csv(&report.front, &report.question),
         };
         self.output.write(&text)?;
+        let rows_only = self.pareto_out.is_some() || self.output.format() == OutputFormat::Csv;
+        if let Some(thinned) = front_listed(&report).filter(|_| rows_only && !is_quiet()) {
+            writeln!(anstream::stderr(), "note: {thinned}; --front all lists all")?;
+        }
         Ok(report.status.into())
     }
 
-    /// The request of the flags and files. A table draws part of the front.
+    /// The request of the flags and files.
     ///
     /// # Errors
     /// A file is faulty.
     pub fn request(&self) -> Result<OptimizeRequest, Error> {
-        let whole = self.pareto_out.is_some() || self.output.format() != OutputFormat::Table;
         Ok(OptimizeRequest {
             scenario: self.problem.scenario(&Deployment::default())?,
             why: self.why,
-            max_front_points: (!whole).then_some(DRAWN),
+            max_front_points: self.front,
         })
     }
 }
@@ -153,9 +162,6 @@ impl FrontEnding {
         }
     }
 }
-
-/// Maximum number of front points in a terminal plot.
-const DRAWN: usize = 1000;
 
 /// Prints further commands, after a run without arguments.
 ///

@@ -27,8 +27,11 @@ impl Plans {
     }
 }
 
+/// The divisors of `n`, smallest first.
 fn divisors(n: u64) -> impl Iterator<Item = u64> {
-    (1..=n).filter(move |d| n.is_multiple_of(*d))
+    let small: Vec<u64> = (1..=n.isqrt()).filter(|d| n.is_multiple_of(*d)).collect();
+    let large: Vec<u64> = small.iter().rev().map(|d| n / d).filter(|d| d * d != n).collect();
+    small.into_iter().chain(large)
 }
 
 /// Enumerates the plans of one instance.
@@ -124,5 +127,18 @@ fn head_count(operator: &Operator) -> Option<u64> {
         | Operator::Experts(_)
         | Operator::Add { .. }
         | Operator::Sampling { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisors_are_those_of_trial_division() {
+        for n in 1..500 {
+            let tried: Vec<u64> = (1..=n).filter(|d| n % d == 0).collect();
+            assert_eq!(divisors(n).collect::<Vec<_>>(), tried, "{n}");
+        }
     }
 }

@@ -15,8 +15,8 @@ use super::pool::PoolReport;
 use super::proof::proof;
 use super::ratio::split_ratio;
 use super::result::{
-    EstimateResult, Feasibility, Intervals, LowerFormat, MemoryReport, MetricsReport, NearestMiss,
-    OptimizeResult, Plan, Quantiles, ReportedDeployment,
+    EstimateResult, Feasibility, FrontThinning, Intervals, LowerFormat, MemoryReport, MetricsReport,
+    NearestMiss, OptimizeResult, Plan, Quantiles, ReportedDeployment,
 };
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
@@ -27,6 +27,7 @@ use crate::quantity::ledger::{Leaf, Ledger};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole, whole};
+use crate::search::front_thinning::thinned;
 use crate::search::hosting::{most_replicas, refused};
 use crate::search::outcome::{EvaluatedCandidate, Outcome};
 use crate::search::problem::{Problem, Traffic};
@@ -35,15 +36,16 @@ use crate::serving::admission::residency;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
+use crate::spec::front_points::FrontPoints;
 
 /// The whole result.
-/// A front of more than `most` points is thinned evenly.
+/// A front of more than `most` points is thinned.
 pub fn optimize_result(
     problem: &Problem,
     asked: ReportInputs,
     outcome: &Outcome,
     lower_format: Option<LowerFormat>,
-    most: usize,
+    most: FrontPoints,
 ) -> OptimizeResult {
     let all = |found: &[EvaluatedCandidate]| {
         found.iter().map(|found| report_deployment(problem, &found.candidate)).collect()
@@ -53,6 +55,7 @@ pub fn optimize_result(
         misses: reason.to_string(),
     });
     let best = outcome.best.as_ref().map(|found| &found.candidate);
+    let front = thinned(&outcome.front, &problem.distinct_axes(), outcome.best.as_ref(), most.most());
     let leaves = best.map_or_else(Vec::new, |best| leaves(problem, best));
     let full = best.is_none() && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
     OptimizeResult {
@@ -66,13 +69,13 @@ pub fn optimize_result(
         detail: best.map(|best| detail(problem, best, &leaves)),
         alternatives: all(&outcome.alternatives),
         front_points: outcome.front.len() as u64,
-        front: outcome
-            .front
+        front: front
+            .listed
             .par_iter()
-            .step_by(outcome.front.len().div_ceil(most.max(1)).max(1))
-            .take(most)
-            .map(|found| report_deployment(problem, &found.candidate))
+            .map(|at| report_deployment(problem, &outcome.front[*at].candidate))
             .collect(),
+        front_thinning: (front.listed.len() < outcome.front.len())
+            .then_some(FrontThinning { requested: most, tolerance: front.tolerance }),
         census: outcome.census.clone(),
         nearest,
         conflict: None,

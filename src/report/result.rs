@@ -18,6 +18,7 @@ use super::why::Why;
 use crate::quantity::num::Qty;
 use crate::search::outcome::{Census, Status};
 use crate::serving::metrics::Metrics;
+use crate::spec::front_points::FrontPoints;
 use crate::spec::metric_table::metric_table;
 use crate::spec::nearness::{Interval, Nearness};
 use crate::spec::objective::Metric;
@@ -46,8 +47,11 @@ pub struct OptimizeResult {
     pub alternatives: Vec<ReportedDeployment>,
     /// Number of points of the Pareto front.
     pub front_points: u64,
-    /// The Pareto front over the problem's axes: all of it in JSON and CSV.
+    /// The Pareto front over the problem's axes, or the points that represent it.
     pub front: Vec<ReportedDeployment>,
+    /// How the front was thinned. Absent where all of its points are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front_thinning: Option<FrontThinning>,
     /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
     /// When infeasible: the nearest deployment, and the limits it misses.
@@ -73,6 +77,16 @@ pub struct OptimizeResult {
     /// With `--runtime any`: the result of each runtime.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<RuntimeTrial>,
+}
+
+/// How a front was thinned.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FrontThinning {
+    /// The requested number of points.
+    pub requested: FrontPoints,
+    /// Every point that is left out has a listed one within this fraction of it on each axis; null if too few points
+    /// are listed for such a bound.
+    pub tolerance: Option<f64>,
 }
 
 /// The estimate of a given deployment.

@@ -55,7 +55,7 @@ pub fn planned(catalog: &Catalog, scenario: &Scenario, control: &RequestControl)
     }
     let request = OptimizeRequest {
         scenario: scenario.clone(),
-        max_front_points: Some(0),
+        max_front_points: Some(0.into()),
         ..OptimizeRequest::default()
     };
     let best = optimize(catalog, &request, control)?.best.ok_or_else(|| {

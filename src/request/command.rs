@@ -134,7 +134,7 @@ fn better(
     let unset =
         Scenario { max_num_batched_tokens: None, max_num_seqs: None, gpu_memory_utilization: None, ..free };
     let request =
-        OptimizeRequest { scenario: unset, max_front_points: Some(0), ..OptimizeRequest::default() };
+        OptimizeRequest { scenario: unset, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
     let Ok(optimum) = optimize(catalog, &request, &UNCONTROLLED) else { return Ok((None, vec![])) };
     let Some(best) = optimum.best else { return Ok((None, vec![])) };
     let Some(aim) = optimum.question.optimize.first().copied() else { return Ok((Some(best), vec![])) };

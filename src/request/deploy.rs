@@ -33,7 +33,8 @@ pub fn deploy(
     let launch = if scenario.deployment.as_ref().is_some_and(Deployment::is_stated) {
         estimate(catalog, &EstimateRequest::of(scenario), control)?.launch
     } else {
-        let request = OptimizeRequest { scenario, max_front_points: Some(0), ..OptimizeRequest::default() };
+        let request =
+            OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
         optimize(catalog, &request, control)?.launch
     };
     launch.ok_or_else(|| {

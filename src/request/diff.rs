@@ -112,7 +112,7 @@ fn side(catalog: &Catalog, saved: &Value, control: &RequestControl) -> Result<Sc
         None => {
             let request = OptimizeRequest {
                 scenario: scenario.clone(),
-                max_front_points: Some(0),
+                max_front_points: Some(0.into()),
                 ..OptimizeRequest::default()
             };
             optimize(catalog, &request, control)?.best.map(|best| best.notation)
@@ -191,7 +191,7 @@ impl ScenarioMixer<'_> {
             keys.remove(PLAN);
             let scenario = scenario(keys).ok()?;
             let request =
-                OptimizeRequest { scenario, max_front_points: Some(0), ..OptimizeRequest::default() };
+                OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
             optimize(self.catalog, &request, self.control).ok()?.best?
         } else {
             estimate(self.catalog, &EstimateRequest::of(scenario(keys).ok()?), self.control).ok()?.candidate

@@ -19,6 +19,7 @@ use crate::search::problem::Problem;
 use crate::search::run::{Control, run};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::front_points::{DEFAULT_FRONT_POINTS, FrontPoints};
 use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -33,8 +34,9 @@ pub struct OptimizeRequest {
     /// Whether to add the best of each strategy, the load at which the runner-up wins, and the sensitivity to
     /// constraints.
     pub why: bool,
-    /// Maximum number of points of the front, thinned evenly; all if absent.
-    pub max_front_points: Option<usize>,
+    /// Maximum number of points of the front, 1000 if absent, or `all`. A longer front is thinned to points that
+    /// represent it.
+    pub max_front_points: Option<FrontPoints>,
 }
 
 /// Finds the best deployment; if infeasible, the reasons and remedies. The runtime `any` compares all runtimes that
@@ -119,7 +121,7 @@ fn on_runtime(
         ));
     }
     let lower = lower_format(resolved, &outcome, &control.search)?;
-    let most = request.max_front_points.unwrap_or(usize::MAX);
+    let most = request.max_front_points.unwrap_or(FrontPoints::AtMost(DEFAULT_FRONT_POINTS));
     let report = optimize_result(problem, report_inputs(resolved, problem), &outcome, lower, most);
     let best_found = outcome.best.as_ref();
     let best = best_found.filter(|_| request.why && !stopped);

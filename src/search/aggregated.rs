@@ -1,9 +1,9 @@
 //! Aggregated deployments: replicas of one instance configuration, searched at every concurrency.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
 use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::front_sampling::sampled;
 use super::hosting::most_replicas;
 use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
@@ -121,14 +121,20 @@ pub fn mixes(problem: &Problem) -> bool {
         && problem.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
 }
 
-/// Evaluates one instance configuration at every load.
-pub fn explore(problem: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
+/// Evaluates one instance configuration at every load. What cannot improve on `known` is left out.
+pub fn explore(
+    problem: &Problem,
+    laid: &PreparedShape,
+    index: usize,
+    known: &Incumbents,
+    survey: &mut Incumbents,
+) {
     let shape = laid.shape;
     if shape.fits == 0 || !shape.roles.aggregated {
         return;
     }
     match problem.traffic {
-        Traffic::Free => free(problem, laid, index, survey),
+        Traffic::Free => free(problem, laid, index, (known, survey)),
         Traffic::InFlight(requests) => {
             for replicas in 1..=most_replicas(problem, shape.plan.devices(), shape.offload).min(requests) {
                 explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), survey);
@@ -207,12 +213,17 @@ fn visit(
 
 /// Evaluates every concurrency. Latency SLOs bound the loads. An interval between two loads is skipped if the ideal
 /// of both can improve neither the front nor the optimum.
-fn free(problem: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
+fn free(
+    problem: &Problem,
+    laid: &PreparedShape,
+    index: usize,
+    (known, survey): (&Incumbents, &mut Incumbents),
+) {
     let shape = laid.shape;
     survey.census.candidates += shape.fits;
-    let mut known: BTreeMap<u64, Point> = BTreeMap::new();
+    let mut points: BTreeMap<u64, Point> = BTreeMap::new();
     let mut at =
-        |requests: u64| *known.entry(requests).or_insert_with(|| laid.at(1, laid.concurrency(requests)));
+        |requests: u64| *points.entry(requests).or_insert_with(|| laid.at(1, laid.concurrency(requests)));
     let within = largest(shape.fits, |requests| problem.missed(&at(requests)).is_none());
     survey.census.prune("latency_limit", shape.fits - within.max(1));
     let key = |requests| AggregatedKey { shape: index, replicas: 1, concurrency: laid.concurrency(requests) };
@@ -229,7 +240,7 @@ fn free(problem: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incu
     let mut see = |survey: &mut Incumbents, requests: u64| {
         let point = at(requests);
         visit(problem, shape, survey, point, key(requests));
-        for replicas in replicas.clone() {
+        for &replicas in &replicas {
             let key = AggregatedKey { replicas, ..key(requests) };
             survey.front.insert(laid.at(replicas, key.concurrency), key);
         }
@@ -246,12 +257,15 @@ fn free(problem: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incu
             continue;
         }
         let mut bound = ideal(&point, (low, high - 1), idle);
-        if !replicas.is_empty() {
-            bound[place(Metric::OutputTokS)] *= *replicas.end() as f64;
+        if let Some(&most) = replicas.last() {
+            bound[place(Metric::OutputTokS)] *= most as f64;
         }
-        let beaten = survey.best.get(&(shape.formats, shape.plan.devices()));
-        let cannot_win = beaten.is_some_and(|(best, _)| !problem.is_better(&bound, best));
-        if cannot_win && survey.front.covers(&bound) {
+        let place = (shape.formats, shape.plan.devices());
+        let rivals = [known, &*survey];
+        let beats = |rivals: &&Incumbents| {
+            rivals.best.get(&place).is_some_and(|(best, _)| !problem.is_better(&bound, best))
+        };
+        if rivals.iter().any(beats) && rivals.iter().any(|rivals| rivals.front.covers(&bound)) {
             survey.census.prune("dominated", high - low - 1);
             continue;
         }
@@ -264,14 +278,15 @@ fn free(problem: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incu
 }
 
 /// Replica counts above one that the front lists: where total throughput is an axis, more replicas are never worse.
-fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> RangeInclusive<u64> {
+fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> Vec<u64> {
     if !problem.axes.contains(&Metric::OutputTokS) {
-        return RangeInclusive::new(1, 0);
+        return vec![];
     }
     let most = most_replicas(problem, shape.plan.devices(), shape.offload);
     let fewer_count =
         problem.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| problem.axes.contains(axis));
-    if fewer_count { 2..=most } else { most.max(2)..=most }
+    let shown = sampled(most, problem.front_sampling.every_count_up_to);
+    shown.filter(|&count| count > 1 && (fewer_count || count == most)).collect()
 }
 
 /// Drops points that several replicas of a front member dominate, where the front does not list every replica count.
@@ -328,16 +343,19 @@ fn replicated(instance: &Point, times: u64) -> Point {
 pub fn finish(problem: &Problem, shapes: &[InstanceConfig], survey: &Incumbents) -> Vec<EvaluatedCandidate> {
     let found = |key: AggregatedKey| {
         let candidate = key.candidate(shapes);
-        let point = measure(problem, &candidate);
+        let point = candidate.measure(problem, &[shapes[key.shape].placed(problem)]);
         EvaluatedCandidate { candidate, point }
     };
     if problem.traffic != Traffic::Free {
         return survey.best.values().map(|(_, key)| found(*key)).collect();
     }
     if !mixes(problem) {
+        // Every metric grows with the number of replicas or does not depend on it: the best number is one of the ends.
         let replicate = |key: &AggregatedKey| {
             let most = most_replicas(problem, shapes[key.shape].plan.devices(), shapes[key.shape].offload);
-            (1..=most).map(|replicas| found(AggregatedKey { replicas, ..*key })).collect::<Vec<_>>()
+            let mut ends = vec![1, most];
+            ends.dedup();
+            ends.into_iter().map(|replicas| found(AggregatedKey { replicas, ..*key })).collect::<Vec<_>>()
         };
         return survey.best.values().flat_map(|(_, key)| replicate(key)).collect();
     }
@@ -365,6 +383,5 @@ pub fn finish(problem: &Problem, shapes: &[InstanceConfig], survey: &Incumbents)
 
 /// The metrics of a candidate, by the common evaluation function.
 pub fn measure(problem: &Problem, candidate: &Candidate) -> Point {
-    let evaluation = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ());
-    super::point::point(&evaluation.metrics)
+    candidate.measure(problem, &candidate.instances(problem))
 }

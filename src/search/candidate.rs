@@ -1,6 +1,7 @@
 //! Candidate deployments: pools of replicas or workers, their loads and formats.
 
 use super::hosting::placed;
+use super::point::{Point, point};
 use super::problem::{Problem, Traffic};
 use super::shape::largest;
 use crate::cost::machine::Machine;
@@ -139,6 +140,13 @@ impl Candidate {
         let demand = problem.traffic.demand(read);
         let instances = self.instances(problem);
         evaluate(read, &self.pools, &instances, self.offload, (&machine, &terms, &demand), watch)
+    }
+
+    /// The metrics as plain numbers, where the instances of each pool are prepared.
+    pub fn measure(&self, problem: &Problem, instances: &[impl std::borrow::Borrow<Instance>]) -> Point {
+        let machine = problem.formats[self.formats].plain();
+        let figures = (machine, problem.terms(), &problem.traffic.demand(&Plain));
+        point(&evaluate(&Plain, &self.pools, instances, self.offload, figures, &mut ()).metrics)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::front_sampling::sampled;
 use super::load_gap::LoadGap;
 use super::outcome::Census;
 use super::problem::{Problem, Traffic};
@@ -36,8 +37,17 @@ pub struct DecodeOption {
     pub rate: f64,
     /// Power of a worker in W; 0 where the problem does not need energy.
     pub watts: f64,
+    /// Energy of a worker per request at the rate that its steps allow, in J; 0 where the problem does not need energy.
+    pub joules: f64,
     /// Longest context that fits, in tokens; 0 where the problem does not need it.
     pub context: f64,
+}
+
+impl DecodeOption {
+    /// Mean time in which a request decodes, in seconds; NaN where the problem does not need energy.
+    pub fn decoding(&self) -> f64 {
+        self.joules * self.concurrency as f64 / self.watts
+    }
 }
 
 /// Key of a class of decode options: formats, devices, KV bytes received per device, number of workers, and key
@@ -151,6 +161,7 @@ fn at(
     let one = decode_performance(&Plain, &laid.instance, machine, terms, &load, &mut ());
     let draw = terms.power_draw.as_ref().filter(|_| looks.energy);
     let devices = Qty::from(plan.devices() as f64);
+    let watts = draw.map_or(0.0, |draw| one.power(&Plain, &laid.instance, devices, draw).value());
     let fits = || context(&Plain, &laid.instance, machine, terms, &load).value();
     DecodeOption {
         shape: index,
@@ -160,7 +171,8 @@ fn at(
         instances: 0,
         tpot: one.tpot.value(),
         rate: one.rate.value().min(most),
-        watts: draw.map_or(0.0, |draw| one.power(&Plain, &laid.instance, devices, draw).value()),
+        watts,
+        joules: watts / one.rate.value(),
         context: if looks.context { fits() } else { 0.0 },
     }
 }
@@ -234,8 +246,15 @@ impl DecodeOptions {
         }
     }
 
-    /// Examines one configuration at the loads that may meet the SLOs.
-    pub fn explore(&mut self, problem: &Problem, laid: &PreparedShape, index: usize, depth: Depth) {
+    /// Examines one configuration at the loads that may meet the SLOs. What cannot improve on `known` is left out.
+    pub fn explore(
+        &mut self,
+        problem: &Problem,
+        laid: &PreparedShape,
+        index: usize,
+        known: Option<&DecodeOptions>,
+        depth: Depth,
+    ) {
         let shape = laid.shape;
         let usable =
             shape.roles.decode && shape.fits > 0 && !shape.plan.sp && shape.offload == OffloadTarget::Nothing;
@@ -264,7 +283,10 @@ impl DecodeOptions {
                     _ => shape.fits,
                 };
                 match depth {
-                    Depth::Loads => self.free(problem, (laid, slots), kind(0), &at),
+                    Depth::Loads => {
+                        let rivals = known.and_then(|known| known.lists.get(&kind(0)));
+                        self.free(problem, (laid, slots), (kind(0), rivals), &at);
+                    }
                     Depth::Outline => self.outline((problem, slots), laid, kind(0), &at),
                 }
             }
@@ -296,7 +318,8 @@ impl DecodeOptions {
         list.offer(floor, self.looks);
         if slots > 1 {
             let loads = (laid.concurrency(2), laid.concurrency(slots));
-            list.gaps.push(LoadGap { bound: floor, loads, step: laid.shape.plan.dp });
+            let step = laid.shape.plan.dp;
+            list.gaps.push(LoadGap { bound: floor, loads, step, slowest: at(slots).decoding() });
         }
     }
 
@@ -305,7 +328,7 @@ impl DecodeOptions {
         &mut self,
         problem: &Problem,
         (laid, slots): (&PreparedShape, u64),
-        kind: OptionClass,
+        (kind, rivals): (OptionClass, Option<&DecodeOptionList>),
         at: &dyn Fn(u64) -> DecodeOption,
     ) {
         let (looks, dp) = (self.looks, laid.shape.plan.dp);
@@ -317,24 +340,25 @@ impl DecodeOptions {
             return;
         }
         let list = DecodeOptionList::of(&mut self.lists, kind);
-        let loads = loads(within, problem.front_sampling.every_load_up_to);
+        let loads: Vec<u64> = sampled(within, problem.front_sampling.every_load_up_to).collect();
         let see = |list: &mut DecodeOptionList, place: usize| {
             let answer = at(loads[place]);
             list.offer(answer, looks);
             answer
         };
         let last = loads.len() - 1;
-        let mut between = vec![(0, last, see(list, 0))];
-        see(list, last);
-        while let Some((low, high, floor)) = between.pop() {
+        let first = see(list, 0);
+        let mut between = vec![(0, last, first, see(list, last).decoding())];
+        while let Some((low, high, floor, slowest)) = between.pop() {
             if high == low || loads[high] - loads[low] < 2 {
                 continue;
             }
             let inside = (laid.concurrency(loads[low] + 1), laid.concurrency(loads[high] - 1));
-            let gap = LoadGap { bound: floor, loads: inside, step: dp };
+            let gap = LoadGap { bound: floor, loads: inside, step: dp, slowest };
             let most = gap.ideal(idle);
             // Rounding may hide that the ideal is reached.
-            if list.outruns(&DecodeOption { rate: most.rate * (1.0 + 1e-12), ..most }, looks) {
+            let most = DecodeOption { rate: most.rate * (1.0 + 1e-12), ..most };
+            if list.outruns(&most, looks) || rivals.is_some_and(|rivals| rivals.outruns(&most, looks)) {
                 self.census.discard("outrun", loads[high] - loads[low] - 1);
                 continue;
             }
@@ -344,32 +368,8 @@ impl DecodeOptions {
             }
             let middle = low + (high - low) / 2;
             let there = see(list, middle);
-            between.push((low, middle, floor));
-            between.push((middle, high, there));
+            between.push((low, middle, floor, there.decoding()));
+            between.push((middle, high, there, slowest));
         }
-    }
-}
-
-/// The listed loads: every load at first, then geometric steps of one part in `every`, and the last load.
-fn loads(within: u64, every: u64) -> Vec<u64> {
-    let next = |&load: &u64| Some(load + (load / every).max(1));
-    let mut loads: Vec<u64> =
-        std::iter::successors(Some(1), next).take_while(|&load| load < within).collect();
-    loads.push(within);
-    loads
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loads_are_every_one_at_first_and_end_at_the_last() {
-        assert_eq!(loads(1, 32), [1]);
-        assert_eq!(loads(3, 32), [1, 2, 3]);
-        let many = loads(1000, 32);
-        assert_eq!(many[..64], (1..=64).collect::<Vec<_>>());
-        assert_eq!(many.last(), Some(&1000));
-        assert!(many.windows(2).all(|pair| pair[1] - pair[0] <= pair[0].div_ceil(32).max(1)));
     }
 }

@@ -11,6 +11,8 @@ pub struct LoadGap {
     pub loads: (u64, u64),
     /// Concurrency step between two loads.
     pub step: u64,
+    /// Maximum mean time in which a request decodes, in seconds.
+    pub slowest: f64,
 }
 
 impl LoadGap {
@@ -26,15 +28,21 @@ impl LoadGap {
         let middle = self.loads.0 + steps / 2 * self.step;
         let floor = reload(&self.bound, middle);
         [
-            LoadGap { loads: (self.loads.0, middle), ..self },
+            LoadGap { loads: (self.loads.0, middle), slowest: floor.decoding(), ..self },
             LoadGap { bound: floor, loads: (middle + self.step, self.loads.1), ..self },
         ]
     }
 
-    /// Upper bound over its loads in every metric. Power is at least `idle` W.
+    /// Upper bound over its loads in every metric. A worker draws `idle` W and the energy of its steps, which do not
+    /// need less of it at a higher load.
     pub fn ideal(&self, idle: f64) -> DecodeOption {
-        let more = self.loads.1 as f64 / self.bound.concurrency as f64;
-        let watts = if self.bound.watts > 0.0 { idle } else { 0.0 };
-        DecodeOption { rate: self.bound.rate * more, watts, ..self.bound }
+        let low = &self.bound;
+        let more = self.loads.1 as f64 / low.concurrency as f64;
+        let busy = (low.watts - idle).max(0.0) * low.decoding() / self.slowest;
+        let watts = if low.watts > 0.0 { (idle + busy) * (1.0 - HAIR) } else { 0.0 };
+        DecodeOption { rate: low.rate * more, watts, joules: low.joules / more * (1.0 - HAIR), ..*low }
     }
 }
+
+/// Relative rounding margin of bounds.
+const HAIR: f64 = 1e-12;

@@ -61,6 +61,7 @@ impl Span {
                 tpot: a.tpot.min(b.tpot),
                 rate: a.rate.max(b.rate),
                 watts: a.watts.min(b.watts),
+                joules: a.joules.min(b.joules),
                 context: a.context.max(b.context),
                 ..a
             },
@@ -208,6 +209,7 @@ mod tests {
         tpot: 1.0,
         rate: 1.0,
         watts: 0.0,
+        joules: 0.0,
         context: 0.0,
     };
 
@@ -228,7 +230,7 @@ mod tests {
 
     #[test]
     fn halves_cover_a_region_once() {
-        let gap = LoadGap { bound: NONE, loads: (34, 42), step: 2 };
+        let gap = LoadGap { bound: NONE, loads: (34, 42), step: 2, slowest: 1.0 };
         for (loads, expected) in
             [(Loads::Listed(2, 6), vec![2, 3, 4, 5, 6]), (Loads::Between(gap), vec![34, 36, 38, 40, 42])]
         {

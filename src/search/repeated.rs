@@ -5,13 +5,16 @@
 //! is searched once per share of the traffic that a unit carries. A concurrency that the units do not divide is rounded
 //! up: every unit is sized for the largest share.
 
-use super::aggregated::measure;
+use std::collections::BTreeSet;
+
 use super::candidate::Candidate;
 use super::family::StrategyFamily;
+use super::front_sampling::sampled;
 use super::mixed::MixResult;
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
 use super::problem::{OffloadPolicy, Problem, Traffic};
 use super::run::{Control, run};
+use crate::serving::instance::Instance;
 use crate::spec::cluster::Cluster;
 
 /// The best deployment that repeats.
@@ -39,41 +42,57 @@ pub fn repeated(problem: &Problem, control: &Control) -> Repeated {
         one.family = StrategyFamily::Split;
         one.offload = OffloadPolicy::Never;
         let unwatched = Control { progress: &|_, _| {}, ..*control };
-        let mut known: Option<Outcome> = None;
-        for times in 1..=most {
-            let Some(traffic) = share(problem.traffic, times) else { break };
-            if known.is_none() || one.traffic != traffic {
-                one.traffic = traffic;
-                let mut outcome = run(&one, &unwatched);
-                found.census.add(std::mem::take(&mut outcome.census));
-                found.stopped |= matches!(outcome.status, Status::Feasible | Status::Unknown);
-                known = Some(outcome);
-            }
-            found.offer(problem, known.as_ref().expect("it was solved"), times);
+        let shown: BTreeSet<u64> = sampled(most, problem.front_sampling.every_count_up_to).collect();
+        let shares: Vec<(u64, Traffic)> =
+            (1..=most).map_while(|times| Some((times, share(problem.traffic, times)?))).collect();
+        for alike in shares.chunk_by(|(_, one), (_, next)| one == next) {
+            one.traffic = alike[0].1;
+            let mut outcome = run(&one, &unwatched);
+            found.census.add(std::mem::take(&mut outcome.census));
+            found.stopped |= matches!(outcome.status, Status::Feasible | Status::Unknown);
+            let times = (alike[0].0, alike[alike.len() - 1].0);
+            found.offer(problem, &outcome, times, shown.range(times.0..=times.1));
         }
     }
     found
 }
 
 impl Repeated {
-    /// Offers the best of a unit, repeated `times` times.
-    fn offer(&mut self, problem: &Problem, outcome: &Outcome, times: u64) {
-        let all = |one: &EvaluatedCandidate| {
-            let candidate = repeat(&one.candidate, times);
-            EvaluatedCandidate { point: measure(problem, &candidate), candidate }
-        };
-        self.front.extend(outcome.front.iter().map(all).filter(|one| problem.missed(&one.point).is_none()));
-        let Some(found) = outcome.best.as_ref().map(all) else { return };
-        let within = problem.missed(&found.point).is_none();
-        let ahead = self.best.as_ref().is_none_or(|best| problem.is_better(&found.point, &best.point));
-        if within && ahead {
-            self.ratio = outcome.ratio.as_ref().map(|ratio| MixResult {
-                best: ratio.best.as_ref().map(all),
-                disaggregated: ratio.disaggregated.as_ref().map(all),
-                one_shape_each: ratio.one_shape_each.map(|output| output * times as f64),
-                rows_checked: ratio.rows_checked,
-            });
-            self.best = Some(found);
+    /// Offers the best of a unit, repeated any number of times from the first to the last of `times`, and its front,
+    /// repeated as often as `shown` says.
+    fn offer<'t>(
+        &mut self,
+        problem: &Problem,
+        outcome: &Outcome,
+        times: (u64, u64),
+        shown: impl Iterator<Item = &'t u64> + Clone,
+    ) {
+        for one in &outcome.front {
+            let instances = one.candidate.instances(problem);
+            let all = shown.clone().map(|times| repeat(problem, &one.candidate, &instances, *times));
+            self.front.extend(all.filter(|one| problem.missed(&one.point).is_none()));
+        }
+        let Some(best) = &outcome.best else { return };
+        let instances = best.candidate.instances(problem);
+        // Without a given load, every metric grows with the number of units or does not depend on it.
+        let inner = problem.traffic == Traffic::Free && times.1 > times.0;
+        let tried = if inner { vec![times.0, times.1] } else { (times.0..=times.1).collect() };
+        for times in tried {
+            let found = repeat(problem, &best.candidate, &instances, times);
+            let within = problem.missed(&found.point).is_none();
+            let ahead = self.best.as_ref().is_none_or(|best| problem.is_better(&found.point, &best.point));
+            if within && ahead {
+                let all = |one: &EvaluatedCandidate| {
+                    repeat(problem, &one.candidate, &one.candidate.instances(problem), times)
+                };
+                self.ratio = outcome.ratio.as_ref().map(|ratio| MixResult {
+                    best: ratio.best.as_ref().map(all),
+                    disaggregated: ratio.disaggregated.as_ref().map(all),
+                    one_shape_each: ratio.one_shape_each.map(|output| output * times as f64),
+                    rows_checked: ratio.rows_checked,
+                });
+                self.best = Some(found);
+            }
         }
     }
 }
@@ -97,8 +116,14 @@ fn share(traffic: Traffic, times: u64) -> Option<Traffic> {
     }
 }
 
-fn repeat(candidate: &Candidate, times: u64) -> Candidate {
+/// A deployment of a unit in `times` units; its `instances` are prepared.
+fn repeat(
+    problem: &Problem,
+    candidate: &Candidate,
+    instances: &[Instance],
+    times: u64,
+) -> EvaluatedCandidate {
     let mut candidate = candidate.clone();
     candidate.pools.iter_mut().for_each(|pool| pool.replicas *= times);
-    candidate
+    EvaluatedCandidate { point: candidate.measure(problem, instances), candidate }
 }

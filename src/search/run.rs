@@ -1,25 +1,22 @@
 //! The search: instance configurations, then all deployments of them, then the result.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::aggregated::{self, finish, non_dominated};
 use super::best_mix::best_mix;
-use super::decode_options::{DecodeOptions, Depth};
+use super::decode_options::Depth;
 use super::family::StrategyFamily;
 use super::layouts;
 use super::mixed::{MixResult, goal, mixed};
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
-use super::prefill_options::PrefillOptions;
 use super::problem::{OffloadPolicy, Problem, Traffic};
 use super::remaining_bound::{MOST_BOUNDED, RemainingBound};
 use super::repeated::{Repeated, repeated};
 use super::shape::{InstanceConfig, PreparedShape, Refused, refuse, shape};
 use super::shape_cache::ShapeCache;
 use super::split;
+use super::waves::{Progress, ShapeResults, evaluate_shapes, pair_up};
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 
@@ -33,13 +30,6 @@ pub struct Control<'a> {
 
 /// No progress and no cancellation.
 pub const UNWATCHED: Control<'static> = Control { progress: &|_, _| {}, stop: &|| false };
-
-/// Number of parts of the work. Fixed, so that pruning, and with it the census, does not depend on the number of
-/// threads.
-const PARTS: usize = 4;
-
-/// Pairs of options that a stopped search still bounds.
-const MOST_PAIRS: usize = 20_000;
 
 /// Maximum number of alternatives in the result.
 const ALTERNATIVES: usize = 8;
@@ -83,7 +73,7 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
             promise.shape(problem, &laid);
         }
         if problem.split {
-            answers.explore(problem, &laid, index, Depth::Outline);
+            answers.explore(problem, &laid, index, None, Depth::Outline);
             fronts.explore(problem, laid, index);
         }
     }
@@ -125,145 +115,6 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
     let plan = |best: &Option<EvaluatedCandidate>| best.as_ref().map(|best| best.candidate.clone());
     let repeats = found.best.is_some() && plan(&found.best) == plan(&inside.best);
     Outcome { ratio: if repeats { inside.ratio } else { ratio }, ..found }
-}
-
-/// Progress, and whether the search was cancelled.
-struct Progress<'a> {
-    control: &'a Control<'a>,
-    done: AtomicUsize,
-    stopped: AtomicBool,
-}
-
-impl Progress<'_> {
-    /// Whether to stop.
-    fn stops(&self) -> bool {
-        let stop = (self.control.stop)();
-        self.stopped.fetch_or(stop, Relaxed);
-        stop
-    }
-
-    /// Counts one more finished step of `total`. Returns whether to continue.
-    fn tick(&self, total: usize) -> bool {
-        (self.control.progress)(self.done.fetch_add(1, Relaxed) + 1, total);
-        !self.stops()
-    }
-}
-
-/// Results of examining every instance configuration.
-struct ShapeResults<'q> {
-    aggregated: aggregated::Incumbents,
-    decode: DecodeOptions,
-    prefill: PrefillOptions<'q>,
-    /// Configurations that were not examined.
-    unexplored: Vec<usize>,
-}
-
-/// Examines every instance configuration: as an aggregated replica, as a decode worker, as a prefill worker.
-fn evaluate_shapes<'q>(
-    problem: &'q Problem,
-    shapes: &'q [InstanceConfig],
-    watch: &Progress,
-) -> ShapeResults<'q> {
-    let none = || ShapeResults {
-        aggregated: aggregated::Incumbents::new(problem),
-        decode: DecodeOptions::new(problem),
-        prefill: PrefillOptions::default(),
-        unexplored: vec![],
-    };
-    let parts = (0..PARTS).into_par_iter().map(|part| {
-        let mut seen = none();
-        for index in (part..shapes.len()).step_by(PARTS) {
-            if !watch.tick(shapes.len()) {
-                seen.unexplored.push(index);
-                continue;
-            }
-            let laid = PreparedShape::new(problem, &shapes[index]);
-            if problem.family != StrategyFamily::Split {
-                aggregated::explore(problem, &laid, index, &mut seen.aggregated);
-            }
-            if problem.split {
-                seen.decode.explore(problem, &laid, index, Depth::Loads);
-                seen.prefill.explore(problem, laid, index);
-            }
-        }
-        seen
-    });
-    let parts: Vec<ShapeResults> = parts.collect();
-    parts.into_iter().fold(none(), |mut all, part| {
-        all.decode.merge(part.decode);
-        all.prefill.merge(part.prefill);
-        all.unexplored.extend(part.unexplored);
-        ShapeResults { aggregated: all.aggregated.merged(problem, part.aggregated), ..all }
-    })
-}
-
-/// Pairs prefill options with decode options; includes the bound of the pairs that were not examined.
-fn pair_up<'q>(
-    bench: &ShapeCache<'q>,
-    (fronts, answers): (&PrefillOptions<'q>, &DecodeOptions),
-    together: &aggregated::Incumbents,
-    watch: &Progress,
-) -> (split::SplitIncumbents, RemainingBound) {
-    let (problem, shapes) = (bench.problem, bench.shapes);
-    let alone = finish(problem, shapes, together);
-    let points = alone.iter().map(|found| &found.point);
-    let leader = points.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
-    let (by_pace, rivals) = (answers.by_pace(), &together.front);
-    let fronts: Vec<_> = fronts.iter().collect();
-    // Few pairs are bounded after a stop too.
-    let many = fronts.len() * answers.lists().count() > MOST_PAIRS;
-    let skipped = AtomicBool::new(false);
-    let open = fronts.par_iter().map(|front| {
-        let mut first_tokens: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-        let mut survey = split::SplitIncumbents::new(problem);
-        let mut open = Vec::new();
-        for list in answers.lists().filter(|list| front.suits(problem, shapes, &list.options)) {
-            if many && watch.stops() {
-                skipped.store(true, Relaxed);
-                break;
-            }
-            // It takes the time of the prefill worker and of the KV transfer, for any decode worker.
-            let first = || bench.first_token(front, &list.options[0]);
-            let ttft = *first_tokens.entry(list.received).or_insert_with(first);
-            let pair = split::PoolPair {
-                problem,
-                prefill: front,
-                decode: list,
-                ttft,
-                cache: bench,
-                by_pace,
-                rivals,
-                leader,
-            };
-            if pair.may_matter(&mut survey) {
-                open.push((front.best_rate(list), pair));
-            }
-        }
-        (open, survey.census)
-    });
-    let (pairs, censuses): (Vec<_>, Vec<_>) = open.unzip();
-    // The pair with the best bound first, so that its deployments prune the rest.
-    let mut pairs: Vec<_> = pairs.into_iter().flatten().collect();
-    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let parts = (0..PARTS).into_par_iter().map(|part| {
-        let (mut survey, mut left) = (split::SplitIncumbents::new(problem), RemainingBound::default());
-        for (_, pair) in pairs.iter().skip(part).step_by(PARTS) {
-            if watch.tick(shapes.len() + pairs.len()) {
-                pair.explore_all(&mut survey);
-            } else if let Some(best) = pair.best_point() {
-                left.point(problem, &best);
-            }
-        }
-        (survey, left)
-    });
-    let both = |a: (split::SplitIncumbents, RemainingBound), b: (split::SplitIncumbents, RemainingBound)| {
-        (a.0.merged(problem, b.0), a.1.with(problem, b.1))
-    };
-    let none = || (split::SplitIncumbents::new(problem), RemainingBound::default());
-    let (mut found, left) = parts.reduce_with(both).unwrap_or_else(none);
-    censuses.into_iter().for_each(|census| found.census.add(census));
-    let left = if skipped.into_inner() { RemainingBound::UNKNOWN } else { left };
-    (found, left)
 }
 
 /// Every legal instance configuration that holds the model, as far as the search is not stopped.
@@ -330,7 +181,8 @@ fn answer(
     for (point, key) in apart.front.into_sorted() {
         // Pools that turn out to divide into groups transfer inside them.
         let known = problem.tiers().len() == 1;
-        let point = if known { point } else { aggregated::measure(problem, &key.candidate(shapes)) };
+        let laid = || [key.prefill.0, key.decode.0].map(|shape| &*shapes[shape].instance);
+        let point = if known { point } else { key.candidate(shapes).measure(problem, &laid()) };
         front.insert(point, FrontKey::Disaggregated(key));
     }
     for (at, found) in inside.iter().enumerate() {

@@ -42,6 +42,20 @@ pub struct InstanceConfig {
     pub prefills: bool,
 }
 
+impl InstanceConfig {
+    /// The instance, with its offloaded tensors in host memory.
+    pub fn placed(&self, problem: &Problem) -> Arc<Instance> {
+        match self.offload {
+            OffloadTarget::Host(_) => {
+                Arc::new(hosting::placed(problem, (*self.instance).clone(), self.offload))
+            }
+            OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
+                Arc::clone(&self.instance)
+            }
+        }
+    }
+}
+
 /// Upper limit of requests per rank in the search, above the maximum of any scheduler.
 pub const MOST_REQUESTS_PER_RANK: u64 = 65_536;
 
@@ -59,14 +73,7 @@ pub struct PreparedShape<'q> {
 impl<'q> PreparedShape<'q> {
     /// Prepares a configuration.
     pub fn new(problem: &'q Problem, shape: &'q InstanceConfig) -> PreparedShape<'q> {
-        let instance = match shape.offload {
-            OffloadTarget::Host(_) => {
-                Arc::new(hosting::placed(problem, (*shape.instance).clone(), shape.offload))
-            }
-            OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
-                Arc::clone(&shape.instance)
-            }
-        };
+        let instance = shape.placed(problem);
         let machine = problem.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
         PreparedShape { problem, shape, instance, prompt }

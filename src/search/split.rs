@@ -110,6 +110,8 @@ pub struct PoolPair<'a, 'q> {
     pub rivals: &'a ParetoFront<super::aggregated::AggregatedKey>,
     /// The best result of the rest of the search.
     pub leader: Option<&'a Point>,
+    /// Results of other pairs.
+    pub known: &'a SplitIncumbents,
 }
 
 /// A region to examine, with the number of evaluations when its bound was checked.
@@ -246,9 +248,12 @@ impl PoolPair<'_, '_> {
         if self.problem.missed(ideal).is_some() {
             return Some("latency_limit");
         }
-        let known = survey.best.as_ref().map(|(best, _)| best);
-        let wins = known.into_iter().chain(self.leader).all(|best| self.problem.is_better(ideal, best));
-        let shows = || self.shows(region) && !survey.front.covers(ideal) && !self.rivals.covers(ideal);
+        let known = [survey, self.known].into_iter().filter_map(|known| Some(&known.best.as_ref()?.0));
+        let wins = known.chain(self.leader).all(|best| self.problem.is_better(ideal, best));
+        let covered = || {
+            [survey, self.known].iter().any(|known| known.front.covers(ideal)) || self.rivals.covers(ideal)
+        };
+        let shows = || self.shows(region) && !covered();
         (!wins && !shows()).then_some("dominated")
     }
 

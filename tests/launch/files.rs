@@ -150,7 +150,7 @@ fn files_are_the_same_every_time() {
     let winner = runs().next().unwrap();
     let request = mantile::request::optimize::OptimizeRequest {
         scenario: winner.scenario.clone(),
-        max_front_points: Some(0),
+        max_front_points: Some(0.into()),
         ..mantile::request::optimize::OptimizeRequest::default()
     };
     let again =

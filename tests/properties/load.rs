@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mantile::plan::parallel::Phase;
 use mantile::plan::rules::WorkerRoles;
+use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
 use mantile::search::aggregated::measure;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
@@ -101,12 +102,21 @@ fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
     let machine = problem.formats[case.candidate.formats].plain();
     for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(problem)) {
         let dp = pool.plan.dp;
-        let (mut tpot, mut before) = (0.0, (1.0, f64::INFINITY));
+        let (mut tpot, mut energy, mut before) = (0.0, 0.0, (1.0, f64::INFINITY));
+        let devices = Qty::from(pool.plan.devices() as f64);
+        let idle = problem.idle(pool.plan.devices()).watts;
         for requests in loads() {
             let load = InstanceLoad { concurrency: requests * dp, offload: OffloadTarget::Nothing };
             let now = decode_performance(&Plain, &instance, machine, problem.terms(), &load, &mut ());
             let rate = now.rate;
             never_falls("tpot", requests, &mut tpot, now.tpot.value())?;
+            // What the bound of power says: a step does not need less energy beyond idle power at a higher load.
+            if let Some(draw) = &problem.terms().power_draw {
+                let busy = now.power(&Plain, &instance, devices, draw).value() - idle;
+                let used = busy * requests as f64 / rate.value();
+                prop_assert!(used >= energy * (1.0 - 1e-12), "{} J of a step, before {}", used, energy);
+                energy = used;
+            }
             // What the answers' bound says: no load carries more than a lower one would at its own pace.
             let most = before.1 * requests as f64 / before.0;
             prop_assert!(

@@ -286,8 +286,13 @@ fn answer(problem: &Problem) -> Result<(), TestCaseError> {
     adds_up(&outcome)?;
     // However little the front shows, the optimum considers all.
     let mut short = problem.clone();
-    short.front_sampling =
-        FrontSampling { every_load_up_to: 2, decode_workers: 1, across_domains_up_to: 2, any_size_up_to: 2 };
+    short.front_sampling = FrontSampling {
+        every_load_up_to: 2,
+        every_count_up_to: 1,
+        decode_workers: 1,
+        across_domains_up_to: 2,
+        any_size_up_to: 2,
+    };
     let outcome = run(&short, &UNWATCHED);
     adds_up(&outcome)?;
     same_optimum(problem, &outcome, &known)

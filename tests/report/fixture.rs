@@ -256,6 +256,7 @@ fn answer() -> OptimizeResult {
         }),
         alternatives: vec![candidate(false, 0.5)],
         front_points: 4,
+        front_thinning: None,
         front: vec![
             candidate(true, 1.0),
             candidate(true, 1.25),

@@ -41,7 +41,13 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
     let answered = |control: &Control| {
         let outcome = run(&problem, control);
         let lower = inputs::lower_format(&resolved, &outcome, &UNWATCHED).unwrap();
-        optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX)
+        optimize_result(
+            &problem,
+            inputs::report_inputs(&resolved, &problem),
+            &outcome,
+            lower,
+            usize::MAX.into(),
+        )
     };
     let fresh = answered(&UNWATCHED);
     // After some configurations were evaluated.

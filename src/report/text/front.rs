@@ -1,7 +1,7 @@
 //! The Pareto front as a small plot, with the option that saves all of it.
 
 use super::page::{heading, indent, paragraph};
-use crate::report::number::{count, word};
+use crate::report::number::{count, percent, word};
 use crate::report::plot::{Mark, plot};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
@@ -53,12 +53,21 @@ pub fn is_disaggregated(point: &ReportedDeployment) -> bool {
     point.plan.prefill.duty == PoolRole::Prefill
 }
 
+/// How much of a thinned front is listed; `None` where all of it is.
+pub fn front_listed(answer: &OptimizeResult) -> Option<String> {
+    let thinning = answer.front_thinning.as_ref()?;
+    let (listed, all) = (grouped(answer.front.len() as u64), count(answer.front_points, "configuration"));
+    let near =
+        thinning.tolerance.map(|near| format!(", each other one within {} of one of them", percent(near)));
+    Some(format!("{listed} of {all} on the front{}", near.unwrap_or_default()))
+}
+
 /// The front: number of configurations, axes, and a plot over two of the axes.
 pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let names = &answer.question.pareto;
     let points = &answer.front;
     let all = count(answer.front_points, "configuration");
-    let title = format!("{all} over {}", names.join(", "));
+    let title = format!("{} over {}", front_listed(answer).unwrap_or(all), names.join(", "));
     let mut text =
         heading("Pareto front", "") + &paragraph(&format!("{title}; save with --pareto-out front.csv"));
     let Some((across, up)) = axes(names) else { return text };
@@ -80,7 +89,7 @@ pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
         return text;
     }
     text.push_str(&indent(&drawn, 2));
-    let drawn_all = points.len() as u64 == answer.front_points;
+    let drawn_all = answer.front_thinning.is_none();
     let told = |points: &[&ReportedDeployment]| {
         if drawn_all { format!(" ({})", grouped(points.len() as u64)) } else { String::new() }
     };

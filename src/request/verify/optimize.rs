@@ -20,6 +20,7 @@ use crate::search::point::{Point, before, place};
 use crate::search::problem::Problem;
 use crate::search::sample::sample;
 use crate::spec::error::Error;
+use crate::spec::front_points::{Every, FrontPoints};
 use crate::spec::objective::{Direction, Metric};
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
@@ -46,7 +47,9 @@ impl OptimizeRerun {
     pub fn solve(catalog: &Catalog, saved: &OptimizeResult) -> Result<OptimizeRerun, Error> {
         let scenario = saved.scenario.clone().ok_or_else(no_problem)?;
         let problem = ResolvedScenario::resolve(catalog, &scenario)?.problem()?;
-        let request = OptimizeRequest { scenario, why: saved.why.is_some(), max_front_points: None };
+        let requested = saved.front_thinning.as_ref().map(|thinning| thinning.requested);
+        let max_front_points = requested.or(Some(FrontPoints::Every(Every::All)));
+        let request = OptimizeRequest { scenario, why: saved.why.is_some(), max_front_points };
         let fresh = optimize(catalog, &request, &UNCONTROLLED)?;
         let conflict = fresh.conflict.filter(|_| saved.conflict.is_some());
         Ok(OptimizeRerun { problem, fresh: OptimizeResult { conflict, ..fresh } })

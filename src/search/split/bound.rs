@@ -140,7 +140,9 @@ impl PoolPair<'_, '_> {
             least(fronts.0, self.prefill.rate, flow) * a + least(backs.0, best.rate, flow) * b
         };
         let watts = terms.power_draw.as_ref().map(|_| {
-            let energy = self.prefill.energy + per_flow(self.prefill.idle, best.watts);
+            let energy = self.prefill.energy
+                + least(fronts.0, self.prefill.rate, flow) * self.prefill.idle
+                + (least(backs.0, best.rate, flow) * best.watts).max(best.joules);
             Qty::literal(energy * flow * (1.0 - HAIR) * WATT)
         });
         let (ttft, tpot) = (Qty::literal(self.ttft.0 * SECOND), Qty::literal(best.tpot * SECOND));

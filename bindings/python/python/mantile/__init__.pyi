@@ -340,6 +340,10 @@ class Deploymentdetail(Record):
     host_memory_peak_bytes: float
     evidence: Record
 
+class Frontthinning(Record):
+    requested: int | Literal['all']
+    tolerance: float | None
+
 class Census(Record):
     shapes: int
     candidates: int
@@ -525,6 +529,7 @@ class OptimizeAnswer(Answer):
     alternatives: list[Reporteddeployment]
     front_points: int
     front: list[Reporteddeployment]
+    front_thinning: Frontthinning | None
     census: Census
     nearest: Nearestmiss | None
     conflict: Conflictreport | None
@@ -1181,7 +1186,7 @@ def optimize(
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
     why: bool | None = None,
-    max_front_points: int | None = None,
+    max_front_points: int | Literal['all'] | None = None,
     files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> OptimizeAnswer:
