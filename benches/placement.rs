@@ -1,4 +1,5 @@
-//! Placements over unlike members: 16 distinct, 32 of four kinds, 4; where memory binds, and where it does not.
+//! Placements over unlike members: 16 distinct, 32 of four kinds, 4, 16 with more layers, 64 of eight kinds; where memory
+//! binds, and where it does not.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,21 +15,18 @@ use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::rig::ResolvedRig;
 
-/// Layers of the model.
-const LAYERS: usize = 80;
-
-/// `kinds` kinds of `each` members that together hold `slack` times the layers.
-fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
+/// `kinds` kinds of `each` members that together hold `slack` times the `layers`.
+fn chain(layers: usize, kinds: u64, each: u64, slack: f64) -> Chain {
     let members = kinds * each;
-    let room = slack * LAYERS as f64 / members as f64;
+    let room = slack * layers as f64 / members as f64;
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = |below: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % below
     };
     let kind = |ticks: u64, room: u64| Member {
-        layers: vec![SegmentCost { ticks, pages: 10 }; LAYERS],
-        experts: vec![0; LAYERS],
+        layers: vec![SegmentCost { ticks, pages: 10 }; layers],
+        experts: vec![0; layers],
         first: SegmentCost { ticks: 3_000, pages: 5 },
         last: SegmentCost { ticks: 9_000, pages: 5 },
         copy: 0,
@@ -45,7 +43,7 @@ fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
     let at = |member: u64| member / each;
     let link = |a: u64, b: u64| Some(costs[(at(a).min(at(b)) * kinds + at(a).max(at(b))) as usize]);
     Chain {
-        layers: LAYERS,
+        layers,
         members: (0..members).map(|member| of_kind[at(member) as usize].clone()).collect(),
         links: (0..members).map(|a| (0..members).map(|b| link(a, b)).collect()).collect(),
         hosts: vec![],
@@ -107,10 +105,16 @@ fn sixteen() -> Rig {
 fn benches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("placement");
     group.sample_size(10).measurement_time(Duration::from_secs(5));
-    let cases = [("16 distinct", 16, 1), ("32 of 4 kinds", 4, 8), ("4 distinct", 4, 1)];
-    for (name, kinds, each) in cases {
+    let cases = [
+        ("16 distinct", 80, 16, 1),
+        ("32 of 4 kinds", 80, 4, 8),
+        ("4 distinct", 80, 4, 1),
+        ("16 distinct, 200 layers", 200, 16, 1),
+        ("64 of 8 kinds", 80, 8, 8),
+    ];
+    for (name, layers, kinds, each) in cases {
         for (slack_name, slack) in [("tight", 1.3), ("ample", 6.0)] {
-            let chain = chain(kinds, each, slack);
+            let chain = chain(layers, kinds, each, slack);
             let name = format!("{name}, {slack_name}");
             group.bench_function(format!("sum, {name}"), |b| b.iter(|| least_sum(black_box(&chain))));
             group.bench_function(format!("slowest, {name}"), |b| b.iter(|| slowest(black_box(&chain))));

@@ -136,7 +136,7 @@ async function linked(page, address, browser) {
   const slider = page.locator("[data-slider]");
   if (await slider.count()) {
     const before = await page.getAttribute("[data-page=answer] section", "data-notation");
-    await slider.fill("2");
+    await slider.fill(String(Number(await slider.inputValue()) + 1));
     await page.waitForFunction((text) => document.querySelector("[data-page=answer] section").dataset.notation !== text, before);
     await settled(page);
   }
