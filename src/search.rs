@@ -18,6 +18,7 @@ mod front_tree;
 pub mod hosting;
 pub mod layouts;
 pub mod load_gap;
+pub mod load_search;
 pub mod mip;
 pub mod mixed;
 pub mod outcome;

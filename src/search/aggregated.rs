@@ -1,16 +1,17 @@
 //! Aggregated deployments: replicas of one instance configuration, searched at every concurrency.
 
+mod free;
+
 use std::collections::BTreeMap;
 
 use super::candidate::{Candidate, PoolPlan, PoolRole};
-use super::front_sampling::sampled;
 use super::hosting::most_replicas;
 use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
 use super::pareto::{ParetoFront, beats};
-use super::point::{Point, WIDTH, cost, ideal, place};
+use super::point::{Point, WIDTH, cost, place};
 use super::problem::{Problem, Traffic};
-use super::shape::{InstanceConfig, PreparedShape, largest, least};
+use super::shape::{InstanceConfig, PreparedShape, least};
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
@@ -86,6 +87,13 @@ impl Incumbents {
         self
     }
 
+    /// Adds a point to the front, unless one of `known` is at least as good: those have smaller keys.
+    fn show(&mut self, known: &Incumbents, point: Point, key: AggregatedKey) {
+        if !known.front.covers(&point) {
+            self.front.insert(point, key);
+        }
+    }
+
     fn near(&mut self, near: (f64, Point, AggregatedKey, Infeasible)) {
         let closer = self.nearest.as_ref().is_none_or(|known| (near.0, near.2) < (known.0, known.2));
         if closer {
@@ -134,16 +142,16 @@ pub fn explore(
         return;
     }
     match problem.traffic {
-        Traffic::Free => free(problem, laid, index, (known, survey)),
+        Traffic::Free => free::explore(problem, laid, index, (known, survey)),
         Traffic::InFlight(requests) => {
             for replicas in 1..=most_replicas(problem, shape.plan.devices(), shape.offload).min(requests) {
-                explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), survey);
+                explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), (known, survey));
             }
         }
         Traffic::Rate(rate) => {
             for replicas in 1..=most_replicas(problem, shape.plan.devices(), shape.offload) {
                 match carrying(laid, rate / replicas as f64) {
-                    Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, survey),
+                    Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, (known, survey)),
                     Err(reason) => {
                         survey.census.candidates += 1;
                         survey.census.refuse(reason.kind(), 1, &reason.to_string());
@@ -174,7 +182,7 @@ fn explore_load(
     index: usize,
     replicas: u64,
     concurrency: u64,
-    survey: &mut Incumbents,
+    (known, survey): (&Incumbents, &mut Incumbents),
 ) {
     survey.census.candidates += 1;
     if concurrency > laid.concurrency(laid.shape.fits) {
@@ -187,7 +195,7 @@ fn explore_load(
     let key = AggregatedKey { shape: index, replicas, concurrency };
     match problem.missed(&point) {
         Some(reason) => record_miss(survey, point, key, reason),
-        None => visit(problem, laid.shape, survey, point, key),
+        None => visit(problem, laid.shape, (known, survey), point, key),
     }
 }
 
@@ -201,92 +209,14 @@ fn record_miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason
 fn visit(
     problem: &Problem,
     shape: &InstanceConfig,
-    survey: &mut Incumbents,
+    (known, survey): (&Incumbents, &mut Incumbents),
     point: Point,
     key: AggregatedKey,
 ) {
-    survey.front.insert(point, key);
+    survey.show(known, point, key);
     let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
     keep(&mut survey.best, (shape.formats, shape.plan.devices()), (point, key), better);
     keep(&mut survey.strategies, shape.plan.label(), (point, key), better);
-}
-
-/// Evaluates every concurrency. Latency SLOs bound the loads. An interval between two loads is skipped if the ideal
-/// of both can improve neither the front nor the optimum.
-fn free(
-    problem: &Problem,
-    laid: &PreparedShape,
-    index: usize,
-    (known, survey): (&Incumbents, &mut Incumbents),
-) {
-    let shape = laid.shape;
-    survey.census.candidates += shape.fits;
-    let mut points: BTreeMap<u64, Point> = BTreeMap::new();
-    let mut at =
-        |requests: u64| *points.entry(requests).or_insert_with(|| laid.at(1, laid.concurrency(requests)));
-    let within = largest(shape.fits, |requests| problem.missed(&at(requests)).is_none());
-    survey.census.prune("latency_limit", shape.fits - within.max(1));
-    let key = |requests| AggregatedKey { shape: index, replicas: 1, concurrency: laid.concurrency(requests) };
-    if within == 0 {
-        survey.census.evaluated += 1;
-        let point = at(1);
-        if let Some(reason) = problem.missed(&point) {
-            record_miss(survey, point, key(1), reason);
-        }
-        return;
-    }
-    let mut count = 0;
-    let replicas = shown_replicas(problem, shape);
-    let mut see = |survey: &mut Incumbents, requests: u64| {
-        let point = at(requests);
-        visit(problem, shape, survey, point, key(requests));
-        for &replicas in &replicas {
-            let key = AggregatedKey { replicas, ..key(requests) };
-            survey.front.insert(laid.at(replicas, key.concurrency), key);
-        }
-        count += 1;
-        point
-    };
-    let mut between = vec![(1, within, see(survey, 1))];
-    if within > 1 {
-        see(survey, within);
-    }
-    let idle = problem.idle(shape.plan.devices());
-    while let Some((low, high, point)) = between.pop() {
-        if high - low < 2 {
-            continue;
-        }
-        let mut bound = ideal(&point, (low, high - 1), idle);
-        if let Some(&most) = replicas.last() {
-            bound[place(Metric::OutputTokS)] *= most as f64;
-        }
-        let place = (shape.formats, shape.plan.devices());
-        let rivals = [known, &*survey];
-        let beats = |rivals: &&Incumbents| {
-            rivals.best.get(&place).is_some_and(|(best, _)| !problem.is_better(&bound, best))
-        };
-        if rivals.iter().any(beats) && rivals.iter().any(|rivals| rivals.front.covers(&bound)) {
-            survey.census.prune("dominated", high - low - 1);
-            continue;
-        }
-        let middle = low + (high - low) / 2;
-        let point_there = see(survey, middle);
-        between.push((low, middle, point));
-        between.push((middle, high, point_there));
-    }
-    survey.census.evaluated += count;
-}
-
-/// Replica counts above one that the front lists: where total throughput is an axis, more replicas are never worse.
-fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> Vec<u64> {
-    if !problem.axes.contains(&Metric::OutputTokS) {
-        return vec![];
-    }
-    let most = most_replicas(problem, shape.plan.devices(), shape.offload);
-    let fewer_count =
-        problem.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| problem.axes.contains(axis));
-    let shown = sampled(most, problem.front_sampling.every_count_up_to);
-    shown.filter(|&count| count > 1 && (fewer_count || count == most)).collect()
 }
 
 /// Drops points that several replicas of a front member dominate, where the front does not list every replica count.

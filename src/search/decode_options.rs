@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use super::front_sampling::sampled;
 use super::load_gap::LoadGap;
+use super::load_search::{self, LoadRange, LoadSearch};
 use super::outcome::Census;
 use super::problem::{Problem, Traffic};
 use super::region::Span;
 use super::required_metrics::RequiredMetrics;
-use super::shape::{InstanceConfig, PreparedShape, largest, least};
+use super::shape::{InstanceConfig, PreparedShape, least};
 use crate::plan::parallel::Phase;
 use crate::plan::rules::PairKey;
 use crate::quantity::num::Qty;
@@ -323,7 +323,7 @@ impl DecodeOptions {
         }
     }
 
-    /// Every load from one request to the most `slots` that meet the TPOT SLO.
+    /// Every load from one request to the most `slots` that meets the TPOT SLO.
     fn free(
         &mut self,
         problem: &Problem,
@@ -331,45 +331,79 @@ impl DecodeOptions {
         (kind, rivals): (OptionClass, Option<&DecodeOptionList>),
         at: &dyn Fn(u64) -> DecodeOption,
     ) {
-        let (looks, dp) = (self.looks, laid.shape.plan.dp);
-        let idle = problem.idle(laid.shape.plan.devices()).watts;
-        let limit = problem.limits.tpot.unwrap_or(f64::INFINITY);
-        let within = largest(slots, |requests| at(requests).tpot <= limit);
-        self.census.discard("latency_limit", slots - within);
-        if within == 0 {
-            return;
-        }
-        let list = DecodeOptionList::of(&mut self.lists, kind);
-        let loads: Vec<u64> = sampled(within, problem.front_sampling.every_load_up_to).collect();
-        let see = |list: &mut DecodeOptionList, place: usize| {
-            let answer = at(loads[place]);
-            list.offer(answer, looks);
-            answer
+        let mut loads = DecodeLoads {
+            at,
+            dp: laid.shape.plan.dp,
+            limit: problem.limits.tpot.unwrap_or(f64::INFINITY),
+            idle: problem.idle(laid.shape.plan.devices()).watts,
+            looks: self.looks,
+            rivals,
+            list: DecodeOptionList::of(&mut self.lists, kind),
+            census: &mut self.census,
         };
-        let last = loads.len() - 1;
-        let first = see(list, 0);
-        let mut between = vec![(0, last, first, see(list, last).decoding())];
-        while let Some((low, high, floor, slowest)) = between.pop() {
-            if high == low || loads[high] - loads[low] < 2 {
-                continue;
-            }
-            let inside = (laid.concurrency(loads[low] + 1), laid.concurrency(loads[high] - 1));
-            let gap = LoadGap { bound: floor, loads: inside, step: dp, slowest };
-            let most = gap.ideal(idle);
-            // Rounding may hide that the ideal is reached.
-            let most = DecodeOption { rate: most.rate * (1.0 + 1e-12), ..most };
-            if list.outruns(&most, looks) || rivals.is_some_and(|rivals| rivals.outruns(&most, looks)) {
-                self.census.discard("outrun", loads[high] - loads[low] - 1);
-                continue;
-            }
-            if high - low == 1 {
-                list.gaps.push(gap);
-                continue;
-            }
-            let middle = low + (high - low) / 2;
-            let there = see(list, middle);
-            between.push((low, middle, floor, there.decoding()));
-            between.push((middle, high, there, slowest));
+        load_search::explore(&mut loads, slots, problem.front_sampling.every_load_up_to);
+        if loads.list.options.is_empty() {
+            self.lists.remove(&kind);
         }
+    }
+}
+
+/// The loads of a decode worker. A range of loads is skipped if an option is at least as good as its ideal.
+struct DecodeLoads<'a> {
+    at: &'a dyn Fn(u64) -> DecodeOption,
+    /// Concurrency step between two loads.
+    dp: u64,
+    /// SLO of the TPOT, in seconds.
+    limit: f64,
+    /// Power of an idle worker, in W.
+    idle: f64,
+    looks: RequiredMetrics,
+    /// Options of other configurations.
+    rivals: Option<&'a DecodeOptionList>,
+    list: &'a mut DecodeOptionList,
+    census: &'a mut Census,
+}
+
+impl DecodeLoads<'_> {
+    fn gap(&self, range: &LoadRange<DecodeOption>) -> LoadGap {
+        // At a higher load no request decodes in less time.
+        let above = range.above.map(|above| above.unwrap_or_else(|missed| missed));
+        LoadGap {
+            bound: range.low.1,
+            loads: ((range.low.0 + 1) * self.dp, range.high * self.dp),
+            step: self.dp,
+            slowest: above.map_or(f64::INFINITY, |above| above.decoding()),
+        }
+    }
+}
+
+impl LoadSearch for DecodeLoads<'_> {
+    type Figures = DecodeOption;
+
+    fn see(&mut self, load: u64) -> Result<DecodeOption, DecodeOption> {
+        let option = (self.at)(load);
+        if option.tpot > self.limit {
+            self.discard("latency_limit", 1);
+            return Err(option);
+        }
+        self.list.offer(option, self.looks);
+        Ok(option)
+    }
+
+    fn beaten(&self, range: &LoadRange<DecodeOption>, _: bool) -> Option<&'static str> {
+        let most = self.gap(range).ideal(self.idle);
+        // Rounding may hide that the ideal is reached.
+        let most = DecodeOption { rate: most.rate * (1.0 + 1e-12), ..most };
+        let lists = self.rivals.into_iter().chain([&*self.list]);
+        lists.into_iter().any(|list| list.outruns(&most, self.looks)).then_some("outrun")
+    }
+
+    fn discard(&mut self, reason: &'static str, loads: u64) {
+        self.census.discard(reason, loads);
+    }
+
+    fn take_between(&mut self, range: &LoadRange<DecodeOption>) -> bool {
+        self.list.gaps.push(self.gap(range));
+        true
     }
 }

@@ -97,6 +97,7 @@ static BOUNDS: &[(&str, &str)] = &[
     ("dominated", "cannot reach the Pareto front or the optimum"),
     ("less_throughput", "less throughput than the best"),
     ("outrun", "dominated by a configuration of equal size"),
+    ("between_listed", "between two listed loads, cannot reach the optimum"),
 ];
 
 /// Rejection reasons shown, each with an example.
