@@ -1,6 +1,7 @@
 //! Aggregated deployments: replicas of one instance configuration, searched at every concurrency.
 
 mod free;
+pub mod replicas;
 
 use std::collections::BTreeMap;
 
@@ -8,11 +9,12 @@ use super::candidate::{Candidate, PoolPlan, PoolRole};
 use super::hosting::most_replicas;
 use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
-use super::pareto::{ParetoFront, beats};
-use super::point::{Point, WIDTH, cost, place};
+use super::pareto::ParetoFront;
+use super::point::{Point, place};
 use super::problem::{Problem, Traffic};
 use super::shape::{InstanceConfig, PreparedShape, least};
 use crate::plan::infeasible::Infeasible;
+use replicas::{InstanceFronts, replica_ends, replicated};
 use crate::spec::objective::Metric;
 
 /// Compact key of a deployment of one instance configuration.
@@ -45,6 +47,10 @@ impl AggregatedKey {
 pub struct Incumbents {
     /// Pareto front found so far.
     pub front: ParetoFront<AggregatedKey>,
+    /// Single replicas, where several of one may stand for one of another.
+    pub instances: InstanceFronts,
+    /// The best of all, as often as is best; with unlimited traffic.
+    pub leader: Option<Point>,
     /// Best result per (format pair, devices per replica). Replicas of equal size can replace each other.
     pub best: BTreeMap<(usize, u64), (Point, AggregatedKey)>,
     /// Best result of each strategy, for the list of alternatives.
@@ -60,6 +66,8 @@ impl Incumbents {
     pub fn new(problem: &Problem) -> Incumbents {
         Incumbents {
             front: ParetoFront::new(&problem.distinct_axes()),
+            instances: InstanceFronts::new(problem),
+            leader: None,
             best: BTreeMap::new(),
             strategies: BTreeMap::new(),
             census: Census::default(),
@@ -73,6 +81,8 @@ impl Incumbents {
             std::mem::swap(&mut self, &mut other);
         }
         self.front.merge(other.front);
+        self.instances.merge(other.instances);
+        other.leader.into_iter().for_each(|point| self.lead(problem, point));
         self.census.add(other.census);
         let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
         for (place, found) in other.best {
@@ -91,6 +101,13 @@ impl Incumbents {
     fn show(&mut self, known: &Incumbents, point: Point, key: AggregatedKey) {
         if !known.front.covers(&point) {
             self.front.insert(point, key);
+        }
+    }
+
+    /// Offers a point to be the best of all.
+    fn lead(&mut self, problem: &Problem, point: Point) {
+        if self.leader.as_ref().is_none_or(|leader| problem.is_better(&point, leader)) {
+            self.leader = Some(point);
         }
     }
 
@@ -219,75 +236,21 @@ fn visit(
     keep(&mut survey.strategies, shape.plan.label(), (point, key), better);
 }
 
-/// Drops points that several replicas of a front member dominate, where the front does not list every replica count.
-pub fn non_dominated<K>(
-    problem: &Problem,
-    front: Vec<(Point, K)>,
-    one: impl Fn(&K) -> bool,
-) -> Vec<(Point, K)> {
-    let axes = problem.distinct_axes();
-    if problem.counts || !axes.contains(&Metric::OutputTokS) {
-        return front;
-    }
-    // On the axes that replicas do not change, an instance has to be at least as good itself: few are.
-    let per_instance: Vec<Metric> = axes.iter().copied().filter(|axis| !OF_REPLICAS.contains(axis)).collect();
-    let own = |point: &Point| {
-        let mut costs = [0.0; WIDTH];
-        for (cost_of, axis) in costs.iter_mut().zip(&per_instance) {
-            *cost_of = cost(point, *axis, axis.entry().direction);
-        }
-        costs
-    };
-    let instances = front.iter().filter(|(_, key)| one(key)).map(|(point, _)| (own(point), *point));
-    let mut instances: Vec<([f64; WIDTH], Point)> = instances.collect();
-    instances.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]));
-    let devices = |point: &Point| point[place(Metric::Devices)] as u64;
-    let beaten = |point: &Point| {
-        let costs = own(point);
-        let first = instances.partition_point(|(own, _)| own[0] <= costs[0]);
-        let good = instances[..first].iter().filter(|(own, _)| own.iter().zip(&costs).all(|(a, b)| a <= b));
-        good.map(|(_, instance)| instance).any(|instance| {
-            let times = devices(point) / devices(instance);
-            let times = times.min(problem.capacity().most(devices(instance)));
-            // The fewest replicas with the highest throughput; fewer replicas draw less power.
-            let fewest = if axes.contains(&Metric::Watts) { 2 } else { times.max(2) };
-            (fewest..=times).any(|times| beats(&axes, &replicated(instance, times), point))
-        })
-    };
-    front.into_iter().filter(|(point, _)| !beaten(point)).collect()
-}
-
-/// Metrics that grow with the number of replicas.
-const OF_REPLICAS: [Metric; 3] = [Metric::OutputTokS, Metric::Devices, Metric::Watts];
-
-/// The metrics of `times` replicas under the same load each.
-fn replicated(instance: &Point, times: u64) -> Point {
-    let mut point = *instance;
-    for metric in OF_REPLICAS {
-        point[place(metric)] *= times as f64;
-    }
-    point
-}
-
 /// The best deployment of each replica count, or of a mix of instance configurations.
 pub fn finish(problem: &Problem, shapes: &[InstanceConfig], survey: &Incumbents) -> Vec<EvaluatedCandidate> {
-    let found = |key: AggregatedKey| {
-        let candidate = key.candidate(shapes);
-        let point = candidate.measure(problem, &[shapes[key.shape].placed(problem)]);
-        EvaluatedCandidate { candidate, point }
+    let found = |(point, key): &(Point, AggregatedKey), replicas: u64| EvaluatedCandidate {
+        candidate: AggregatedKey { replicas, ..*key }.candidate(shapes),
+        point: replicated(point, replicas / key.replicas),
     };
     if problem.traffic != Traffic::Free {
-        return survey.best.values().map(|(_, key)| found(*key)).collect();
+        return survey.best.values().map(|best| found(best, best.1.replicas)).collect();
     }
     if !mixes(problem) {
-        // Every metric grows with the number of replicas or does not depend on it: the best number is one of the ends.
-        let replicate = |key: &AggregatedKey| {
-            let most = most_replicas(problem, shapes[key.shape].plan.devices(), shapes[key.shape].offload);
-            let mut ends = vec![1, most];
-            ends.dedup();
-            ends.into_iter().map(|replicas| found(AggregatedKey { replicas, ..*key })).collect::<Vec<_>>()
+        let ends = |best: &(Point, AggregatedKey)| {
+            let shape = &shapes[best.1.shape];
+            replica_ends(problem, shape).map(|replicas| found(best, replicas)).collect::<Vec<_>>()
         };
-        return survey.best.values().flat_map(|(_, key)| replicate(key)).collect();
+        return survey.best.values().flat_map(ends).collect();
     }
     let mut deployments = Vec::new();
     for formats in 0..problem.formats.len() {

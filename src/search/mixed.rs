@@ -101,13 +101,16 @@ pub fn mixed<'q>(
     let goal = goal(problem)?;
     let all = problem.cluster.devices();
     let mut best: [Option<(WorkerMix, Roles, Candidate)>; 2] = [None, None];
+    let compared = problem.custom_router && goal == Goal::Total;
     let mut one_shape: f64 = 0.0;
     for formats in 0..problem.formats.len() {
         let sides = sides(bench, formats, fronts, answers);
         for choice in sides.iter().flat_map(|sides| choices(bench, formats, sides, together)) {
             for Fill { sizes, devices, times } in fills(problem.capacity(), &choice.sizes()) {
                 let roles = choice.of_sizes(&sizes);
-                one_shape = one_shape.max(one_each(&roles, all));
+                if compared {
+                    one_shape = one_shape.max(one_each(&roles, all));
+                }
                 let alone = Roles { aggregated: vec![], ..roles.clone() };
                 for (slot, roles) in best.iter_mut().zip([roles, alone]) {
                     let best = if problem.custom_router { ratio::best } else { ratio::best_pair };
@@ -130,7 +133,6 @@ pub fn mixed<'q>(
         EvaluatedCandidate::within_limits(problem, candidate)
     });
     let osl = problem.workload.lengths.osl as f64;
-    let compared = problem.custom_router && goal == Goal::Total;
     let one_shape_each = (compared && one_shape > 0.0).then_some(one_shape * osl);
     Some(MixResult { best, disaggregated: apart, one_shape_each, rows_checked })
 }

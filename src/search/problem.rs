@@ -324,6 +324,11 @@ impl Problem {
         }
     }
 
+    /// Whether nothing but the optimum is needed: neither a front, nor the best of each size, which mixes need.
+    pub fn only_best(&self) -> bool {
+        self.axes.is_empty() && !self.custom_router
+    }
+
     /// The axes without redundant ones. The hourly cost of rented devices is constant, so cost per token and tokens
     /// per device are one axis; E2E follows from TTFT and TPOT.
     pub fn distinct_axes(&self) -> Vec<Metric> {

@@ -7,6 +7,7 @@
 
 use super::mip::{MipModel, MipValues, Sense};
 use super::packing::{Item, Table};
+use super::shape::largest;
 
 /// A prefill, decode or aggregated worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,30 +193,58 @@ pub fn best_pair(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
     let alone = |workers: &[Worker], at: usize, count: u64| {
         (0..workers.len()).map(|other| if other == at { count } else { 0 }).collect()
     };
-    let mut best: Option<WorkerMix> = None;
+    // Requests per second and device of any numbers of both, pools in proportion.
+    let most = |front: &Worker, back: &Worker| {
+        1.0 / (front.devices as f64 / front.rate() + back.devices as f64 / back.rate())
+    };
     let pairs = (0..roles.prefill.len()).flat_map(|p| (0..roles.decode.len()).map(move |d| (p, d)));
-    for (p, d) in pairs {
-        let (front, back) = (&roles.prefill[p], &roles.decode[d]);
-        if front.rate() <= 0.0 || back.rate() <= 0.0 {
-            continue;
+    let mut pairs: Vec<(f64, usize, usize)> =
+        pairs.map(|(p, d)| (most(&roles.prefill[p], &roles.decode[d]), p, d)).collect();
+    pairs.retain(|(most, ..)| *most > 0.0);
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut best: Option<WorkerMix> = None;
+    for (most, p, d) in pairs {
+        let bound = match goal {
+            Goal::Total => most * devices as f64,
+            Goal::PerDevice => most,
+        };
+        if best.as_ref().is_some_and(|known| known.worth(goal) > bound * (1.0 + HAIR)) {
+            break;
         }
-        for fronts in 1..=devices / front.devices {
+        let (front, back) = (&roles.prefill[p], &roles.decode[d]);
+        let at = |fronts: u64| {
             let (sent, left) = (fronts as f64 * front.rate(), devices - fronts * front.devices);
             // More decode workers than the prompts fill only add devices; one less may be better per device.
             let enough = (left / back.devices).min((sent / back.rate()).ceil() as u64);
-            for backs in enough.saturating_sub(1).max(1)..=enough {
+            (enough.saturating_sub(1).max(1)..=enough).map(move |backs| {
                 let rate = sent.min(backs as f64 * back.rate());
                 let used = fronts * front.devices + backs * back.devices;
-                let bare =
-                    WorkerMix { disaggregated_rate: rate, rate, devices: used, ..WorkerMix::default() };
-                if best.as_ref().is_none_or(|known| bare.before(known, goal)) {
-                    best = Some(WorkerMix {
-                        prefill: alone(&roles.prefill, p, fronts),
-                        decode: alone(&roles.decode, d, backs),
-                        aggregated: vec![0; roles.aggregated.len()],
-                        ..bare
-                    });
-                }
+                let mix = WorkerMix { disaggregated_rate: rate, rate, devices: used, ..WorkerMix::default() };
+                (fronts, backs, mix)
+            })
+        };
+        let all = devices / front.devices;
+        // Prompts grow with the prefill workers, the decode workers next to them do not: the total is highest where both
+        // meet.
+        let few = |fronts: u64| {
+            let backs = (devices - fronts * front.devices) / back.devices;
+            fronts as f64 * front.rate() <= backs as f64 * back.rate()
+        };
+        let tried = match goal {
+            Goal::PerDevice => 1..=all,
+            Goal::Total => {
+                let meet = largest(all, few);
+                meet.max(1)..=(meet + 1).min(all)
+            }
+        };
+        for (fronts, backs, bare) in tried.flat_map(at) {
+            if best.as_ref().is_none_or(|known| bare.before(known, goal)) {
+                best = Some(WorkerMix {
+                    prefill: alone(&roles.prefill, p, fronts),
+                    decode: alone(&roles.decode, d, backs),
+                    aggregated: vec![0; roles.aggregated.len()],
+                    ..bare
+                });
             }
         }
     }
@@ -224,15 +253,7 @@ pub fn best_pair(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
 
 /// Maximum requests per second with one kind of prefill worker and one kind of decode worker.
 pub fn one_each(roles: &Roles, devices: u64) -> f64 {
-    let pairs = roles.prefill.iter().flat_map(|front| roles.decode.iter().map(move |back| (front, back)));
-    let most = |(front, back): (&Worker, &Worker)| {
-        let with = |fronts: u64| {
-            let backs = (devices - fronts * front.devices) / back.devices;
-            (fronts as f64 * front.rate()).min(backs as f64 * back.rate())
-        };
-        (1..=devices / front.devices).map(with).fold(0.0, f64::max)
-    };
-    pairs.map(most).fold(0.0, f64::max)
+    best_pair(roles, devices, Goal::Total).map_or(0.0, |mix| mix.rate)
 }
 
 /// Units per request/s in the check of a mix.

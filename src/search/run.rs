@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use super::aggregated::{self, finish, non_dominated};
+use super::aggregated::replicas::non_dominated;
+use super::aggregated::{self, finish};
 use super::best_mix::best_mix;
 use super::decode_options::Depth;
 use super::family::StrategyFamily;
@@ -165,7 +166,13 @@ fn answer(
     // Pairs of uniform pools were examined already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.disaggregated]).flatten();
     deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
-    deployments.extend(together.strategies.values().map(|(_, key)| whole(key.candidate(shapes))));
+    // Each is another strategy, so that no more than these are listed.
+    let mut strategies: Vec<_> = together.strategies.values().collect();
+    strategies.sort_by(|a, b| problem.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)));
+    let listed = strategies.into_iter().take(ALTERNATIVES + 1);
+    deployments.extend(
+        listed.map(|(point, key)| EvaluatedCandidate { candidate: key.candidate(shapes), point: *point }),
+    );
     deployments.sort_by(|a, b| order(problem, a, b));
     deployments.dedup_by(|a, b| a.candidate == b.candidate);
     let mut alternatives: Vec<EvaluatedCandidate> = Vec::new();

@@ -1,12 +1,12 @@
 //! Aggregated deployments with unlimited traffic: every load of a configuration, as far as it matters.
 
-use super::{AggregatedKey, Incumbents, record_miss, replicated, visit};
-use crate::search::front_sampling::sampled;
-use crate::search::hosting::most_replicas;
+use super::replicas::{replica_ends, replicated, shown_replicas};
+use super::{AggregatedKey, Incumbents, record_miss, visit};
 use crate::search::load_search::{self, LoadRange, LoadSearch};
 use crate::search::point::{Idle, Point, ideal, place};
 use crate::search::problem::Problem;
-use crate::search::shape::{InstanceConfig, PreparedShape};
+use crate::search::shape::PreparedShape;
+use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
 
 /// The loads of one instance configuration with unlimited traffic. A range of loads is skipped if the ideal of it can
@@ -20,6 +20,10 @@ struct FreeLoads<'a, 'q> {
     survey: &'a mut Incumbents,
     /// Replica counts that the front lists, one first.
     replicas: Vec<u64>,
+    /// Replica counts of which one is best.
+    ends: Vec<u64>,
+    /// Devices of instances that may replace this one.
+    divisors: Vec<u64>,
     /// Minimum power of a replica.
     idle: Idle,
 }
@@ -28,6 +32,35 @@ impl FreeLoads<'_, '_> {
     /// Format pair and devices of the configuration.
     fn size(&self) -> (usize, u64) {
         (self.laid.shape.formats, self.laid.shape.plan.devices())
+    }
+
+    /// Whether no load within `bound` is better than the best so far: of its size, or of all where only one is needed.
+    fn behind(&self, bound: &Point) -> bool {
+        let (rivals, size) = ([self.known, &*self.survey], self.size());
+        let of_size = |rivals: &&Incumbents| {
+            rivals.best.get(&size).is_some_and(|(best, _)| !self.problem.is_better(bound, best))
+        };
+        let of_all = |rivals: &&Incumbents| {
+            let leads = |leader: &Point| {
+                self.ends.iter().any(|&count| self.problem.is_better(&replicated(bound, count), leader))
+            };
+            self.problem.only_best() && rivals.leader.as_ref().is_some_and(|leader| !leads(leader))
+        };
+        rivals.iter().any(|rivals| of_size(&rivals) || of_all(&rivals))
+    }
+
+    /// Whether the front, or replicas of another instance, are as good as `bound` in any of `counts` replicas.
+    fn covered(&self, bound: &Point, counts: &[u64]) -> bool {
+        let (fewest, most) = (counts[0], counts[counts.len() - 1]);
+        let (rivals, capacity) = ([self.known, &*self.survey], self.problem.capacity());
+        let devices = self.size().1;
+        let replaced = |rivals: &Incumbents| {
+            let with = |&size: &u64| rivals.instances.replace(capacity, (size, devices, most), bound);
+            self.divisors.iter().any(with)
+        };
+        let mut many = replicated(bound, fewest);
+        many[place(Metric::OutputTokS)] *= most as f64 / fewest as f64;
+        rivals.iter().any(|rivals| replaced(rivals) || rivals.front.covers(&many))
     }
 }
 
@@ -48,6 +81,12 @@ impl LoadSearch for FreeLoads<'_, '_> {
         }
         self.survey.census.evaluated += 1;
         visit(self.problem, self.laid.shape, (self.known, self.survey), point, key);
+        for &count in &self.ends {
+            self.survey.lead(self.problem, replicated(&point, count));
+        }
+        if !matches!(self.laid.shape.offload, OffloadTarget::Host(_)) {
+            self.survey.instances.insert(self.size().1, &point);
+        }
         for &replicas in &self.replicas[1..] {
             self.survey.show(self.known, replicated(&point, replicas), AggregatedKey { replicas, ..key });
         }
@@ -56,20 +95,12 @@ impl LoadSearch for FreeLoads<'_, '_> {
 
     fn beaten(&self, range: &LoadRange<Point>, listed: bool) -> Option<&'static str> {
         let bound = ideal(&range.low.1, (range.low.0, range.high), self.idle);
-        let (rivals, size) = ([self.known, &*self.survey], self.size());
-        let ahead = |rivals: &&Incumbents| {
-            rivals.best.get(&size).is_some_and(|(best, _)| !self.problem.is_better(&bound, best))
-        };
-        if !rivals.iter().any(ahead) {
+        if !self.behind(&bound) {
             return None;
         }
         let covered = || {
-            self.replicas.chunk_by(|one, next| one.ilog2() == next.ilog2()).all(|group| {
-                let (fewest, most) = (group[0], group[group.len() - 1]);
-                let mut bound = replicated(&bound, fewest);
-                bound[place(Metric::OutputTokS)] *= most as f64 / fewest as f64;
-                rivals.iter().any(|rivals| rivals.front.covers(&bound))
-            })
+            let mut groups = self.replicas.chunk_by(|one, next| one.ilog2() == next.ilog2());
+            groups.all(|counts| self.covered(&bound, counts))
         };
         match listed {
             false => Some("between_listed"),
@@ -97,18 +128,12 @@ pub(super) fn explore(
     survey.census.candidates += shape.fits;
     let replicas = shown_replicas(problem, shape);
     let idle = problem.idle(shape.plan.devices());
-    let mut loads = FreeLoads { problem, laid, index, known, survey, replicas, idle };
+    let ends = replica_ends(problem, shape).collect();
+    let own = shape.plan.devices();
+    let mut divisors: Vec<u64> =
+        [known, &*survey].into_iter().flat_map(|rivals| rivals.instances.divisors(own)).collect();
+    divisors.sort_unstable();
+    divisors.dedup();
+    let mut loads = FreeLoads { problem, laid, index, known, survey, replicas, ends, divisors, idle };
     load_search::explore(&mut loads, shape.fits, problem.front_sampling.every_load_up_to);
-}
-
-/// Replica counts that the front lists, one first: where total throughput is an axis, more replicas are never worse.
-fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> Vec<u64> {
-    if !problem.axes.contains(&Metric::OutputTokS) {
-        return vec![1];
-    }
-    let most = most_replicas(problem, shape.plan.devices(), shape.offload);
-    let fewer_count =
-        problem.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| problem.axes.contains(axis));
-    let shown = sampled(most, problem.front_sampling.every_count_up_to);
-    shown.filter(|&count| count == 1 || fewer_count || count == most).collect()
 }

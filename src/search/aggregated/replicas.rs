@@ -1,0 +1,143 @@
+//! Replicas of one instance configuration: what their number changes, and instances that replicas of another replace.
+
+use std::collections::BTreeMap;
+
+use crate::search::capacity::DeviceCapacity;
+use crate::search::front_sampling::sampled;
+use crate::search::hosting::most_replicas;
+use crate::search::pareto::{ParetoFront, beats};
+use crate::search::point::{Point, WIDTH, cost, place};
+use crate::search::problem::Problem;
+use crate::search::shape::InstanceConfig;
+use crate::spec::objective::Metric;
+
+/// Drops points that several replicas of a front member dominate, where the front does not list every replica count.
+pub fn non_dominated<K>(
+    problem: &Problem,
+    front: Vec<(Point, K)>,
+    one: impl Fn(&K) -> bool,
+) -> Vec<(Point, K)> {
+    let axes = problem.distinct_axes();
+    if problem.counts || !axes.contains(&Metric::OutputTokS) {
+        return front;
+    }
+    // On the axes that replicas do not change, an instance has to be at least as good itself: few are.
+    let per_instance: Vec<Metric> = axes.iter().copied().filter(|axis| !OF_REPLICAS.contains(axis)).collect();
+    let own = |point: &Point| {
+        let mut costs = [0.0; WIDTH];
+        for (cost_of, axis) in costs.iter_mut().zip(&per_instance) {
+            *cost_of = cost(point, *axis, axis.entry().direction);
+        }
+        costs
+    };
+    let instances = front.iter().filter(|(_, key)| one(key)).map(|(point, _)| (own(point), *point));
+    let mut instances: Vec<([f64; WIDTH], Point)> = instances.collect();
+    instances.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]));
+    let devices = |point: &Point| point[place(Metric::Devices)] as u64;
+    let beaten = |point: &Point| {
+        let costs = own(point);
+        let first = instances.partition_point(|(own, _)| own[0] <= costs[0]);
+        let good = instances[..first].iter().filter(|(own, _)| own.iter().zip(&costs).all(|(a, b)| a <= b));
+        good.map(|(_, instance)| instance).any(|instance| {
+            let times = devices(point) / devices(instance);
+            let times = times.min(problem.capacity().most(devices(instance)));
+            // The fewest replicas with the highest throughput; fewer replicas draw less power.
+            let fewest = if axes.contains(&Metric::Watts) { 2 } else { times.max(2) };
+            (fewest..=times).any(|times| beats(&axes, &replicated(instance, times), point))
+        })
+    };
+    front.into_iter().filter(|(point, _)| !beaten(point)).collect()
+}
+
+/// Metrics that grow with the number of replicas.
+const OF_REPLICAS: [Metric; 3] = [Metric::OutputTokS, Metric::Devices, Metric::Watts];
+
+/// The metrics of `times` replicas under the same load each.
+pub fn replicated(instance: &Point, times: u64) -> Point {
+    let mut point = *instance;
+    for metric in OF_REPLICAS {
+        point[place(metric)] *= times as f64;
+    }
+    point
+}
+
+/// Replica counts of which one is best: every metric grows with their number or does not depend on it.
+pub(super) fn replica_ends(problem: &Problem, shape: &InstanceConfig) -> impl Iterator<Item = u64> {
+    let most = most_replicas(problem, shape.plan.devices(), shape.offload);
+    std::iter::once(1).chain((most > 1).then_some(most))
+}
+
+/// Replica counts that the front lists, one first: where total throughput is an axis, more replicas are never worse.
+pub(super) fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> Vec<u64> {
+    if !problem.axes.contains(&Metric::OutputTokS) {
+        return vec![1];
+    }
+    let most = most_replicas(problem, shape.plan.devices(), shape.offload);
+    let fewer_count =
+        problem.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| problem.axes.contains(axis));
+    let shown = sampled(most, problem.front_sampling.every_count_up_to);
+    shown.filter(|&count| count == 1 || fewer_count || count == most).collect()
+}
+
+/// Single replicas by their devices, on the axes that their number does not change, and per device on those that it
+/// does. Where the front does not list every replica count, an instance that replicas of a smaller one dominate is not
+/// on it: see [`non_dominated`].
+pub struct InstanceFronts {
+    axes: Vec<Metric>,
+    by_devices: BTreeMap<u64, ParetoFront<()>>,
+}
+
+impl InstanceFronts {
+    /// No instances. Stays so where replicas of one do not stand for another.
+    pub fn new(problem: &Problem) -> InstanceFronts {
+        let mut axes = problem.distinct_axes();
+        if problem.counts || !axes.contains(&Metric::OutputTokS) {
+            return InstanceFronts { axes: vec![], by_devices: BTreeMap::new() };
+        }
+        axes.retain(|axis| !matches!(axis, Metric::OutputTokS | Metric::Devices));
+        if !axes.contains(&Metric::OutputTokSPerDevice) {
+            axes.push(Metric::OutputTokSPerDevice);
+        }
+        InstanceFronts { axes, by_devices: BTreeMap::new() }
+    }
+
+    /// The point with its power per device.
+    fn per_device(point: &Point) -> Point {
+        let mut each = *point;
+        each[place(Metric::Watts)] /= point[place(Metric::Devices)];
+        each
+    }
+
+    /// Adds a single replica of `devices` devices.
+    pub fn insert(&mut self, devices: u64, point: &Point) {
+        if !self.axes.is_empty() {
+            let front = self.by_devices.entry(devices).or_insert_with(|| ParetoFront::new(&self.axes));
+            front.insert(InstanceFronts::per_device(point), ());
+        }
+    }
+
+    /// Adds all instances of another.
+    pub fn merge(&mut self, other: InstanceFronts) {
+        for (devices, front) in other.by_devices {
+            self.by_devices.entry(devices).or_insert_with(|| ParetoFront::new(&self.axes)).merge(front);
+        }
+    }
+
+    /// Sizes that divide `devices`.
+    pub fn divisors(&self, devices: u64) -> impl Iterator<Item = u64> {
+        self.by_devices.range(..=devices).map(|(size, _)| *size).filter(move |size| devices % size == 0)
+    }
+
+    /// Whether replicas of an instance of `size` devices are as good as `times` instances of `devices` devices that are
+    /// no better than `bound` each.
+    pub fn replace(
+        &self,
+        capacity: &DeviceCapacity,
+        (size, devices, times): (u64, u64, u64),
+        bound: &Point,
+    ) -> bool {
+        self.by_devices.get(&size).is_some_and(|front| {
+            front.covers(&InstanceFronts::per_device(bound)) && capacity.most(size) >= times * (devices / size)
+        })
+    }
+}
