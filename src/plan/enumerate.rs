@@ -22,8 +22,12 @@ pub struct Plans {
 
 impl Plans {
     fn refuse(&mut self, reason: &Infeasible) {
-        let entry = self.illegal.entry(reason.kind().to_owned()).or_insert_with(|| (0, reason.to_string()));
-        entry.0 += 1;
+        match self.illegal.get_mut(reason.kind()) {
+            Some((count, _)) => *count += 1,
+            None => {
+                self.illegal.insert(reason.kind().to_owned(), (1, reason.to_string()));
+            }
+        }
     }
 }
 
@@ -56,40 +60,59 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
     for devices in 1..=limits.devices {
         if let Err(reason) = fits_topology(devices, limits) {
             plans.refuse(&reason);
-            continue;
         }
-        for &tp in tps.iter().filter(|&&tp| devices % tp == 0) {
-            for pp in divisors(devices / tp) {
-                if pp > graph.layers.value {
-                    plans.refuse(&Infeasible::TooManyStages { layers: graph.layers.value, pp });
-                    continue;
-                }
-                let rest = devices / tp / pp;
-                for dp in divisors(rest).filter(|&dp| experts || dp == 1) {
-                    let cp = rest / dp;
-                    let moe = if experts { tp * cp * dp } else { 1 };
-                    for ep in divisors(moe) {
-                        let plan =
-                            ParallelPlan { tp, pp, dp, cp, ep, moe_tp: moe / ep, ..ParallelPlan::SINGLE };
-                        let plan = if experts { plan } else { ParallelPlan { ep: 1, moe_tp: tp, ..plan } };
-                        let fault =
-                            supported(&plan, limits).and_then(|()| caches(graph, &plan)).and_then(|()| {
-                                if experts {
-                                    expert_parallel(graph, plan.ep, plan.moe_tp, limits)
-                                } else {
-                                    Ok(())
-                                }
-                            });
-                        match fault {
-                            Ok(()) => plans.legal.extend(variants(graph, plan, limits)),
-                            Err(reason) => plans.refuse(&reason),
-                        }
-                    }
-                }
+    }
+    for stage in 1..=limits.devices {
+        let splits = if experts { expert_splits(graph, stage, limits, &mut plans) } else { vec![None] };
+        let divided = tps.iter().filter(|&&tp| !splits.is_empty() && stage % tp == 0);
+        for (&tp, &split) in divided.flat_map(|tp| splits.iter().map(move |split| (tp, split))) {
+            for dp in divisors(stage / tp).filter(|&dp| experts || dp == 1) {
+                let (ep, moe_tp) = split.unwrap_or((1, tp));
+                let plan =
+                    ParallelPlan { tp, dp, cp: stage / tp / dp, ep, moe_tp, ..ParallelPlan::SINGLE };
+                plans.pipelines(graph, plan, limits);
             }
         }
     }
+    plans.legal.sort_by_key(|plan| (plan.devices(), plan.tp, plan.pp, plan.dp, plan.ep, plan.dcp, plan.sp));
     plans
+}
+
+/// The legal degrees of expert parallelism and of tensor parallelism in experts, for the devices of a stage.
+fn expert_splits(
+    graph: &ModelGraph,
+    stage: u64,
+    limits: &LegalLimits,
+    plans: &mut Plans,
+) -> Vec<Option<(u64, u64)>> {
+    let mut splits = Vec::new();
+    for ep in divisors(stage) {
+        match expert_parallel(graph, ep, stage / ep, limits) {
+            Ok(()) => splits.push(Some((ep, stage / ep))),
+            Err(reason) => plans.refuse(&reason),
+        }
+    }
+    splits
+}
+
+impl Plans {
+    /// The legal plans with any number of the stage of `one`.
+    fn pipelines(&mut self, graph: &ModelGraph, one: ParallelPlan, limits: &LegalLimits) {
+        let most = limits.devices / one.stage_devices();
+        if most > graph.layers.value {
+            self.refuse(&Infeasible::TooManyStages { layers: graph.layers.value, pp: most });
+        }
+        for pp in 1..=most.min(graph.layers.value) {
+            let plan = ParallelPlan { pp, ..one };
+            if fits_topology(plan.devices(), limits).is_err() {
+                continue;
+            }
+            match supported(&plan, limits).and_then(|()| caches(graph, &plan)) {
+                Ok(()) => self.legal.extend(variants(graph, plan, limits)),
+                Err(reason) => self.refuse(&reason),
+            }
+        }
+    }
 }
 
 /// A legal plan and the legal ones with the same devices: with decode context and sequence parallelism.

@@ -37,7 +37,7 @@ pub fn kv_tier(tiers: &[TierShape], pools: &[PoolSize]) -> usize {
 }
 
 /// The greatest common divisor.
-pub(super) fn gcd(a: u64, b: u64) -> u64 {
+pub fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

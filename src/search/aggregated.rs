@@ -97,9 +97,9 @@ impl Incumbents {
         self
     }
 
-    /// Adds a point to the front, unless one of `known` is at least as good: those have smaller keys.
+    /// Adds a point to the front, unless one of `known` keeps it off.
     fn show(&mut self, known: &Incumbents, point: Point, key: AggregatedKey) {
-        if !known.front.covers(&point) {
+        if known.front.admits(&point, &key) {
             self.front.insert(point, key);
         }
     }

@@ -341,7 +341,7 @@ impl DecodeOptions {
             list: DecodeOptionList::of(&mut self.lists, kind),
             census: &mut self.census,
         };
-        load_search::explore(&mut loads, slots, problem.front_sampling.every_load_up_to);
+        load_search::explore(&mut loads, slots, problem.front_sampling.load_steps);
         if loads.list.options.is_empty() {
             self.lists.remove(&kind);
         }

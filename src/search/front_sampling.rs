@@ -3,12 +3,12 @@
 /// Limits on the front.
 #[derive(Clone, Copy, Debug)]
 pub struct FrontSampling {
-    /// Up to this concurrency per attention rank every load is listed; above it, geometric steps of one part in this
-    /// number.
-    pub every_load_up_to: u64,
-    /// Up to this number of equal instances every number is listed; above it, geometric steps of one part in this
+    /// Up to twice this concurrency per attention rank every load is listed; above it, geometric steps of one part in
+    /// this number.
+    pub load_steps: u64,
+    /// Up to twice this number of equal instances every number is listed; above it, geometric steps of one part in this
     /// number. So that the front does not grow with the system, but only with its logarithm.
-    pub every_count_up_to: u64,
+    pub count_steps: u64,
     /// Maximum number of decode workers of a listed deployment.
     pub decode_workers: u64,
     /// On more devices than this, every worker lies inside a domain.
@@ -17,11 +17,19 @@ pub struct FrontSampling {
     pub any_size_up_to: u64,
 }
 
+impl FrontSampling {
+    /// The limits for a system of `devices` devices: the more plans, the coarser the steps between loads.
+    pub fn of(devices: u64) -> FrontSampling {
+        let few = FrontSampling::default();
+        FrontSampling { load_steps: if devices > few.any_size_up_to { 8 } else { few.load_steps }, ..few }
+    }
+}
+
 impl Default for FrontSampling {
     fn default() -> FrontSampling {
         FrontSampling {
-            every_load_up_to: 32,
-            every_count_up_to: 32,
+            load_steps: 16,
+            count_steps: 32,
             decode_workers: 4,
             across_domains_up_to: 128,
             any_size_up_to: 16,

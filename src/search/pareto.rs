@@ -39,6 +39,18 @@ impl<K: Clone + Ord> ParetoFront<K> {
         self.axes.is_empty() || self.tree.reaches(&self.ranks(point), self.axes.len())
     }
 
+    /// Whether the point would become a member: none dominates it, and of equals it has the smallest key.
+    pub fn admits(&self, point: &Point, key: &K) -> bool {
+        if self.axes.is_empty() {
+            return false;
+        }
+        match self.tree.rival(&self.ranks(point), self.axes.len()) {
+            None => true,
+            Some(FrontRival::Better(_)) => false,
+            Some(FrontRival::Equal(place)) => *key < self.belongings[place].1,
+        }
+    }
+
     /// Adds a point unless a member dominates it, and drops the members that it dominates.
     pub fn insert(&mut self, point: Point, key: K) {
         if self.axes.is_empty() {

@@ -222,6 +222,7 @@ impl Problem {
                 .and_then(|host| host.memory.as_ref())
                 .map(|memory| memory.value),
             shapes: tiers(&cluster),
+            front_sampling: FrontSampling::of(cluster.devices()),
             capacity: DeviceCapacity::of(&cluster),
             runtime,
             custom_router: false,
@@ -237,7 +238,6 @@ impl Problem {
             aims,
             split,
             family: StrategyFamily::Any,
-            front_sampling: FrontSampling::default(),
             confidence: Confidence::default(),
             terms,
         }

@@ -42,7 +42,7 @@ pub fn repeated(problem: &Problem, control: &Control) -> Repeated {
         one.family = StrategyFamily::Split;
         one.offload = OffloadPolicy::Never;
         let unwatched = Control { progress: &|_, _| {}, ..*control };
-        let shown: BTreeSet<u64> = sampled(most, problem.front_sampling.every_count_up_to).collect();
+        let shown: BTreeSet<u64> = sampled(most, problem.front_sampling.count_steps).collect();
         let shares: Vec<(u64, Traffic)> =
             (1..=most).map_while(|times| Some((times, share(problem.traffic, times)?))).collect();
         for alike in shares.chunk_by(|(_, one), (_, next)| one == next) {

@@ -190,7 +190,9 @@ fn answer(
         let known = problem.tiers().len() == 1;
         let laid = || [key.prefill.0, key.decode.0].map(|shape| &*shapes[shape].instance);
         let point = if known { point } else { key.candidate(shapes).measure(problem, &laid()) };
-        front.insert(point, FrontKey::Disaggregated(key));
+        if !apart.copied.dominate(&point) {
+            front.insert(point, FrontKey::Disaggregated(key));
+        }
     }
     for (at, found) in inside.iter().enumerate() {
         front.insert(found.point, FrontKey::Repeated(at));

@@ -7,6 +7,7 @@
 
 mod bound;
 
+use super::aggregated::replicas::CopiedFront;
 use super::candidate::{Candidate, PoolPlan, PoolRole};
 use super::decode_options::{DecodeOption, DecodeOptionList, reload};
 use super::outcome::Census;
@@ -17,6 +18,7 @@ use super::problem::{Problem, Traffic};
 use super::region::{Loads, Region};
 use super::shape::InstanceConfig;
 use super::shape_cache::ShapeCache;
+use crate::plan::locality::gcd;
 use crate::serving::terms::OffloadTarget;
 
 /// Compact key of a disaggregated deployment.
@@ -53,6 +55,8 @@ impl SplitKey {
 pub struct SplitIncumbents {
     /// Pareto front found so far.
     pub front: ParetoFront<SplitKey>,
+    /// Deployments on the front that stand for their copies.
+    pub copied: CopiedFront,
     /// Best deployment found so far.
     pub best: Option<(Point, SplitKey)>,
     /// Counts of evaluated, pruned and rejected candidates.
@@ -64,6 +68,7 @@ impl SplitIncumbents {
     pub fn new(problem: &Problem) -> SplitIncumbents {
         SplitIncumbents {
             front: ParetoFront::new(&problem.distinct_axes()),
+            copied: CopiedFront::new(problem),
             best: None,
             census: Census::default(),
         }
@@ -75,6 +80,7 @@ impl SplitIncumbents {
             std::mem::swap(&mut self, &mut other);
         }
         self.front.merge(other.front);
+        self.copied.merge(other.copied);
         self.census.add(other.census);
         if let Some(found) = other.best {
             self.offer(problem, found);
@@ -251,10 +257,20 @@ impl PoolPair<'_, '_> {
         let known = [survey, self.known].into_iter().filter_map(|known| Some(&known.best.as_ref()?.0));
         let wins = known.chain(self.leader).all(|best| self.problem.is_better(ideal, best));
         let covered = || {
-            [survey, self.known].iter().any(|known| known.front.covers(ideal)) || self.rivals.covers(ideal)
+            let by = |known: &SplitIncumbents| known.copied.replace(ideal) || known.front.covers(ideal);
+            by(survey) || by(self.known) || self.rivals.covers(ideal)
         };
-        let shows = || self.shows(region) && !covered();
+        let shows = || self.shows(region) && !self.is_copies(survey, region) && !covered();
         (!wins && !shows()).then_some("dominated")
+    }
+
+    /// Whether a region is several copies of a deployment that stands for them.
+    fn is_copies(&self, survey: &SplitIncumbents, region: &Region) -> bool {
+        let (front, back) = self.sizes();
+        survey.copied.stands()
+            && region.is_single()
+            && gcd(region.prefill_instances.0, region.decode_instances.0) > 1
+            && self.problem.capacity().is_plain(front, back)
     }
 
     /// Whether the front lists deployments of a region.
@@ -286,8 +302,13 @@ impl PoolPair<'_, '_> {
         let concurrency = answer.concurrency;
         let key =
             SplitKey { prefill: (self.prefill.index, fronts), decode: (answer.shape, backs), concurrency };
-        if self.shows(region) && !self.rivals.covers(&point) {
+        let shown = self.shows(region) && !self.is_copies(survey, region);
+        if shown && self.known.front.admits(&point, &key) && !self.rivals.covers(&point) {
             survey.front.insert(point, key);
+            let (front, back) = self.sizes();
+            if self.problem.capacity().is_plain(front, back) {
+                survey.copied.insert(&point);
+            }
         }
         survey.offer(self.problem, (point, key));
     }

@@ -287,8 +287,8 @@ fn answer(problem: &Problem) -> Result<(), TestCaseError> {
     // However little the front shows, the optimum considers all.
     let mut short = problem.clone();
     short.front_sampling = FrontSampling {
-        every_load_up_to: 2,
-        every_count_up_to: 1,
+        load_steps: 2,
+        count_steps: 1,
         decode_workers: 1,
         across_domains_up_to: 2,
         any_size_up_to: 2,

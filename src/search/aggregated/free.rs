@@ -135,5 +135,5 @@ pub(super) fn explore(
     divisors.sort_unstable();
     divisors.dedup();
     let mut loads = FreeLoads { problem, laid, index, known, survey, replicas, ends, divisors, idle };
-    load_search::explore(&mut loads, shape.fits, problem.front_sampling.every_load_up_to);
+    load_search::explore(&mut loads, shape.fits, problem.front_sampling.load_steps);
 }

@@ -7,7 +7,7 @@ use crate::search::front_sampling::sampled;
 use crate::search::hosting::most_replicas;
 use crate::search::pareto::{ParetoFront, beats};
 use crate::search::point::{Point, WIDTH, cost, place};
-use crate::search::problem::Problem;
+use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::InstanceConfig;
 use crate::spec::objective::Metric;
 
@@ -75,8 +75,32 @@ pub(super) fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> Vec<u
     let most = most_replicas(problem, shape.plan.devices(), shape.offload);
     let fewer_count =
         problem.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| problem.axes.contains(axis));
-    let shown = sampled(most, problem.front_sampling.every_count_up_to);
+    let shown = sampled(most, problem.front_sampling.count_steps);
     shown.filter(|&count| count == 1 || fewer_count || count == most).collect()
+}
+
+/// Whether a deployment stands for several copies of it: the front does not list every number.
+pub fn copies_stand(problem: &Problem) -> bool {
+    problem.traffic == Traffic::Free
+        && !problem.counts
+        && problem.distinct_axes().contains(&Metric::OutputTokS)
+}
+
+/// The axes that the number of copies does not change, or changes in proportion to their devices.
+fn axes_of_copies(problem: &Problem) -> Vec<Metric> {
+    let mut axes = problem.distinct_axes();
+    axes.retain(|axis| !matches!(axis, Metric::OutputTokS | Metric::Devices));
+    if !axes.contains(&Metric::OutputTokSPerDevice) {
+        axes.push(Metric::OutputTokSPerDevice);
+    }
+    axes
+}
+
+/// The point with its power per device.
+fn per_device(point: &Point) -> Point {
+    let mut each = *point;
+    each[place(Metric::Watts)] /= point[place(Metric::Devices)];
+    each
 }
 
 /// Single replicas by their devices, on the axes that their number does not change, and per device on those that it
@@ -90,29 +114,17 @@ pub struct InstanceFronts {
 impl InstanceFronts {
     /// No instances. Stays so where replicas of one do not stand for another.
     pub fn new(problem: &Problem) -> InstanceFronts {
-        let mut axes = problem.distinct_axes();
-        if problem.counts || !axes.contains(&Metric::OutputTokS) {
+        if !copies_stand(problem) {
             return InstanceFronts { axes: vec![], by_devices: BTreeMap::new() };
         }
-        axes.retain(|axis| !matches!(axis, Metric::OutputTokS | Metric::Devices));
-        if !axes.contains(&Metric::OutputTokSPerDevice) {
-            axes.push(Metric::OutputTokSPerDevice);
-        }
-        InstanceFronts { axes, by_devices: BTreeMap::new() }
-    }
-
-    /// The point with its power per device.
-    fn per_device(point: &Point) -> Point {
-        let mut each = *point;
-        each[place(Metric::Watts)] /= point[place(Metric::Devices)];
-        each
+        InstanceFronts { axes: axes_of_copies(problem), by_devices: BTreeMap::new() }
     }
 
     /// Adds a single replica of `devices` devices.
     pub fn insert(&mut self, devices: u64, point: &Point) {
         if !self.axes.is_empty() {
             let front = self.by_devices.entry(devices).or_insert_with(|| ParetoFront::new(&self.axes));
-            front.insert(InstanceFronts::per_device(point), ());
+            front.insert(per_device(point), ());
         }
     }
 
@@ -137,7 +149,64 @@ impl InstanceFronts {
         bound: &Point,
     ) -> bool {
         self.by_devices.get(&size).is_some_and(|front| {
-            front.covers(&InstanceFronts::per_device(bound)) && capacity.most(size) >= times * (devices / size)
+            front.covers(&per_device(bound)) && capacity.most(size) >= times * (devices / size)
+        })
+    }
+}
+
+/// Deployments that stand for any number of copies, which fit wherever there are devices for them.
+pub struct CopiedFront {
+    /// Absent where a deployment does not stand for its copies.
+    front: Option<ParetoFront<()>>,
+}
+
+impl CopiedFront {
+    /// No deployments.
+    pub fn new(problem: &Problem) -> CopiedFront {
+        let axes = || axes_of_copies(problem).into_iter().chain([Metric::Devices]).collect::<Vec<_>>();
+        CopiedFront { front: copies_stand(problem).then(|| ParetoFront::new(&axes())) }
+    }
+
+    /// Whether a deployment stands for its copies.
+    pub fn stands(&self) -> bool {
+        self.front.is_some()
+    }
+
+    /// Adds a deployment.
+    pub fn insert(&mut self, point: &Point) {
+        if let Some(front) = &mut self.front {
+            front.insert(per_device(point), ());
+        }
+    }
+
+    /// Adds all of another.
+    pub fn merge(&mut self, other: CopiedFront) {
+        if let (Some(front), Some(other)) = (&mut self.front, other.front) {
+            front.merge(other);
+        }
+    }
+
+    /// Whether copies of one deployment are as good as any deployment within `bound` that has at least its devices.
+    pub fn replace(&self, bound: &Point) -> bool {
+        self.smaller(bound, bound[place(Metric::Devices)])
+    }
+
+    /// Whether several copies of one deployment are as good as another of this point.
+    pub fn dominate(&self, point: &Point) -> bool {
+        self.smaller(point, point[place(Metric::Devices)] - 1.0)
+    }
+
+    /// The same with copies of at most `largest` devices.
+    fn smaller(&self, bound: &Point, largest: f64) -> bool {
+        let Some(front) = &self.front else { return false };
+        let devices = bound[place(Metric::Devices)];
+        [1.0, (devices / 16.0).floor(), (devices / 4.0).floor()].into_iter().any(|size| {
+            // Copies of at most this size leave fewer devices idle than one of them has.
+            let filled = (devices - size + 1.0) / devices;
+            let mut each = per_device(bound);
+            each[place(Metric::OutputTokSPerDevice)] /= filled;
+            each[place(Metric::Devices)] = size;
+            size >= 1.0 && size <= largest && front.covers(&each)
         })
     }
 }
