@@ -40,6 +40,8 @@ pub mod run;
 pub mod sample;
 pub mod shape;
 pub mod shape_cache;
+pub mod shape_results;
+pub mod shapes;
 pub mod sides;
 pub mod sizing;
 pub mod split;

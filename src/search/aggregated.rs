@@ -2,6 +2,7 @@
 
 mod free;
 pub mod replicas;
+pub mod strategies;
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,10 @@ use super::pareto::ParetoFront;
 use super::point::{Point, place};
 use super::problem::{Problem, Traffic};
 use super::shape::{InstanceConfig, PreparedShape, least};
+use super::shapes::Shapes;
 use crate::plan::infeasible::Infeasible;
 use replicas::{InstanceFronts, replica_ends, replicated};
+use strategies::Strategies;
 use crate::spec::objective::Metric;
 
 /// Compact key of a deployment of one instance configuration.
@@ -30,7 +33,7 @@ pub struct AggregatedKey {
 
 impl AggregatedKey {
     /// The full candidate.
-    pub fn candidate(&self, shapes: &[InstanceConfig]) -> Candidate {
+    pub fn candidate(&self, shapes: &Shapes) -> Candidate {
         let shape = &shapes[self.shape];
         let pool = PoolPlan {
             role: PoolRole::Aggregated,
@@ -54,7 +57,7 @@ pub struct Incumbents {
     /// Best result per (format pair, devices per replica). Replicas of equal size can replace each other.
     pub best: BTreeMap<(usize, u64), (Point, AggregatedKey)>,
     /// Best result of each strategy, for the list of alternatives.
-    pub strategies: BTreeMap<String, (Point, AggregatedKey)>,
+    pub strategies: Strategies,
     /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
     /// The infeasible candidate that misses its SLO by the least.
@@ -69,7 +72,7 @@ impl Incumbents {
             instances: InstanceFronts::new(problem),
             leader: None,
             best: BTreeMap::new(),
-            strategies: BTreeMap::new(),
+            strategies: Strategies::default(),
             census: Census::default(),
             nearest: None,
         }
@@ -88,9 +91,7 @@ impl Incumbents {
         for (place, found) in other.best {
             keep(&mut self.best, place, found, better);
         }
-        for (place, found) in other.strategies {
-            keep(&mut self.strategies, place, found, better);
-        }
+        self.strategies.merge(problem, other.strategies);
         if let Some(near) = other.nearest {
             self.near(near);
         }
@@ -102,6 +103,13 @@ impl Incumbents {
         if known.front.admits(&point, &key) {
             self.front.insert(point, key);
         }
+    }
+
+    /// Configurations that the results refer to.
+    pub fn shapes(&self) -> impl Iterator<Item = usize> {
+        let best = self.best.values().map(|(_, key)| key);
+        let keys = self.front.keys().chain(best).chain(self.strategies.iter().map(|(_, key)| key));
+        keys.chain(self.nearest.iter().map(|(_, _, key, _)| key)).map(|key| key.shape)
     }
 
     /// Offers a point to be the best of all.
@@ -154,7 +162,7 @@ pub fn explore(
     known: &Incumbents,
     survey: &mut Incumbents,
 ) {
-    let shape = laid.shape;
+    let shape = &laid.shape;
     if shape.fits == 0 || !shape.roles.aggregated {
         return;
     }
@@ -212,7 +220,7 @@ fn explore_load(
     let key = AggregatedKey { shape: index, replicas, concurrency };
     match problem.missed(&point) {
         Some(reason) => record_miss(survey, point, key, reason),
-        None => visit(problem, laid.shape, (known, survey), point, key),
+        None => visit(problem, &laid.shape, (known, survey), point, key),
     }
 }
 
@@ -233,11 +241,11 @@ fn visit(
     survey.show(known, point, key);
     let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
     keep(&mut survey.best, (shape.formats, shape.plan.devices()), (point, key), better);
-    keep(&mut survey.strategies, shape.plan.label(), (point, key), better);
+    survey.strategies.offer(problem, shape.plan, (point, key));
 }
 
 /// The best deployment of each replica count, or of a mix of instance configurations.
-pub fn finish(problem: &Problem, shapes: &[InstanceConfig], survey: &Incumbents) -> Vec<EvaluatedCandidate> {
+pub fn finish(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Vec<EvaluatedCandidate> {
     let found = |(point, key): &(Point, AggregatedKey), replicas: u64| EvaluatedCandidate {
         candidate: AggregatedKey { replicas, ..*key }.candidate(shapes),
         point: replicated(point, replicas / key.replicas),

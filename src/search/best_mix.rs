@@ -14,6 +14,7 @@ use super::packing::{Item, Table};
 use super::point::place;
 use super::problem::{Problem, Traffic};
 use super::shape::{InstanceConfig, PreparedShape, largest};
+use super::shapes::Shapes;
 use crate::serving::economy::Bill;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
@@ -58,7 +59,7 @@ struct SizeOption {
 
 /// The best mix under a given load, where a mix may be better than identical replicas. `found` says whether a
 /// deployment was found that carries the load.
-pub fn best_mix(problem: &Problem, shapes: &[InstanceConfig], found: bool) -> Option<EvaluatedCandidate> {
+pub fn best_mix(problem: &Problem, shapes: &Shapes, found: bool) -> Option<EvaluatedCandidate> {
     let wanted = wanted(problem, found)?;
     let formats = 0..problem.formats.len();
     let found = formats.flat_map(|formats| match problem.traffic {
@@ -72,7 +73,7 @@ pub fn best_mix(problem: &Problem, shapes: &[InstanceConfig], found: bool) -> Op
 
 fn of_formats<'q>(
     problem: &'q Problem,
-    shapes: &'q [InstanceConfig],
+    shapes: &'q Shapes,
     formats: usize,
 ) -> impl Iterator<Item = (usize, PreparedShape<'q>)> {
     let holds = move |shape: &InstanceConfig| {
@@ -81,14 +82,14 @@ fn of_formats<'q>(
             && shape.roles.aggregated
             && shape.offload == OffloadTarget::Nothing
     };
-    let held = shapes.iter().enumerate().filter(move |(_, shape)| holds(shape));
-    held.map(|(index, shape)| (index, PreparedShape::new(problem, shape)))
+    let held = shapes.iter().filter(move |(_, shape)| holds(shape));
+    held.map(|(index, shape)| (index, PreparedShape::of(problem, shape.clone())))
 }
 
 /// Mixes that hold the given concurrency: the best for each device count.
 fn in_flight(
     problem: &Problem,
-    shapes: &[InstanceConfig],
+    shapes: &Shapes,
     formats: usize,
     (requests, wanted): (u64, MixGoal),
 ) -> Vec<EvaluatedCandidate> {
@@ -200,7 +201,7 @@ impl ShareTable {
 /// Mixes on the fewest devices that sustain a rate.
 fn at_rate(
     problem: &Problem,
-    shapes: &[InstanceConfig],
+    shapes: &Shapes,
     formats: usize,
     rate: f64,
 ) -> Vec<EvaluatedCandidate> {
@@ -241,7 +242,7 @@ fn at_rate(
 /// The full mix, larger instances first; `None` where one of its pools misses an SLO.
 fn deployed(
     problem: &Problem,
-    shapes: &[InstanceConfig],
+    shapes: &Shapes,
     formats: usize,
     counts: BTreeMap<(usize, u64), u64>,
 ) -> Option<EvaluatedCandidate> {

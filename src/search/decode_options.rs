@@ -211,6 +211,14 @@ impl DecodeOptions {
         self.lists.values()
     }
 
+    /// Configurations of the options and gaps.
+    pub fn shapes(&self) -> impl Iterator<Item = usize> {
+        self.lists.values().flat_map(|list| {
+            let between = list.gaps.iter().map(|gap| gap.bound.shape);
+            list.options.iter().map(|option| option.shape).chain(between)
+        })
+    }
+
     /// Whether only latency and throughput count, so that each later option of a list sustains more requests.
     pub fn by_pace(&self) -> bool {
         self.looks.rate_only()
@@ -255,7 +263,7 @@ impl DecodeOptions {
         known: Option<&DecodeOptions>,
         depth: Depth,
     ) {
-        let shape = laid.shape;
+        let shape = &laid.shape;
         let usable =
             shape.roles.decode && shape.fits > 0 && !shape.plan.sp && shape.offload == OffloadTarget::Nothing;
         let most = problem.capacity().most(shape.plan.devices());

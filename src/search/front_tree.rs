@@ -159,6 +159,14 @@ impl FrontNode {
         node
     }
 
+    /// Gives every member another place.
+    pub(super) fn renumber(&mut self, place: &mut impl FnMut(usize) -> usize) {
+        match &mut self.parts {
+            FrontParts::Leaf(members) => members.iter_mut().for_each(|(_, at)| *at = place(*at)),
+            FrontParts::Halves(.., halves) => halves.iter_mut().for_each(|half| half.renumber(place)),
+        }
+    }
+
     /// All members.
     pub(super) fn members(&self, all: &mut Vec<FrontMember>) {
         match &self.parts {

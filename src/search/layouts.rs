@@ -14,47 +14,102 @@ use crate::plan::enumerate::{Plans, enumerate};
 use crate::plan::parallel::ParallelPlan;
 use crate::serving::instance::Instance;
 
-/// The results of `make` for every instance, by index of its formats, ordered by plans, plainest first, formats and cuts. Illegal
-/// plans are counted.
+/// Plans of one stage, in every number of stages and format pair.
+struct StagePlans {
+    stage: ParallelPlan,
+    /// Place in the order of all plans, index of the format pair, and plan.
+    plans: Vec<(usize, usize, ParallelPlan)>,
+}
+
+/// Instances that are yet to be laid out, stage by stage.
+pub struct Layouts<'p> {
+    problem: &'p Problem,
+    stages: Vec<StagePlans>,
+    /// The cuts of a pipeline, which depend only on its number of stages.
+    cuts: BTreeMap<u64, Vec<Vec<u32>>>,
+    plans: usize,
+}
+
+/// The place of an instance in the order of all: plans, plainest first, formats and cuts.
+pub type InstancePlace = usize;
+
+/// More than the cuts of a pipeline.
+const CUTS: usize = 4;
+
+impl<'p> Layouts<'p> {
+    /// Every legal plan. Illegal ones are counted.
+    pub fn new(problem: &'p Problem, census: &mut Census) -> Layouts<'p> {
+        let legal = legal(problem, census);
+        let mut cuts_of = BTreeMap::new();
+        let mut numbers: BTreeMap<ParallelPlan, usize> = BTreeMap::new();
+        let mut stages: Vec<StagePlans> = Vec::new();
+        let plans = legal.len();
+        for (place, (formats, plan)) in legal.into_iter().enumerate() {
+            cuts_of.entry(plan.pp).or_insert_with(|| cuts(problem, plan));
+            let stage = ParallelPlan { pp: 1, ..plan };
+            let number = *numbers.entry(stage).or_insert(stages.len());
+            if number == stages.len() {
+                stages.push(StagePlans { stage, plans: vec![] });
+            }
+            stages[number].plans.push((place, formats, plan));
+        }
+        Layouts { problem, stages, cuts: cuts_of, plans }
+    }
+
+    /// Number of stages.
+    pub fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// More than the place of any instance.
+    pub fn places(&self) -> InstancePlace {
+        self.plans * CUTS
+    }
+
+    /// Number of instances of a stage.
+    pub fn count(&self, stage: usize) -> usize {
+        self.stages[stage].plans.iter().map(|(.., plan)| self.cuts[&plan.pp].len()).sum()
+    }
+
+    /// Lays out the instances of a stage, one after the other, with the index of their formats. Returns how many
+    /// `each` took: it returns whether to go on.
+    pub fn each(
+        &self,
+        stage: usize,
+        mut each: impl FnMut(InstancePlace, usize, Instance) -> bool,
+    ) -> usize {
+        let (graph, tiers) = (&self.problem.graph, self.problem.tiers());
+        let StagePlans { stage, plans } = &self.stages[stage];
+        let whole = vec![graph.layer_block.len() as u32];
+        let one = Instance::new(graph, *stage, whole, tiers);
+        let mut taken = 0;
+        for (place, formats, plan) in plans {
+            for (at, cut) in self.cuts[&plan.pp].iter().enumerate() {
+                let instance = one.piped(graph, plan.pp, cut.clone(), tiers);
+                if !each(place * CUTS + at, *formats, instance) {
+                    return taken;
+                }
+                taken += 1;
+            }
+        }
+        taken
+    }
+}
+
+/// The results of `make` for every instance, by index of its formats, ordered by plans, plainest first, formats and cuts.
+/// Illegal plans are counted.
 pub fn each<T: Send>(
     problem: &Problem,
     census: &mut Census,
     make: impl Fn(usize, Instance) -> T + Sync,
 ) -> Vec<T> {
-    each_until(problem, census, &|| false, make)
-}
-
-/// The same until `stop`; what is left out then is neither made nor counted.
-pub fn each_until<T: Send>(
-    problem: &Problem,
-    census: &mut Census,
-    stop: &(dyn Fn() -> bool + Sync),
-    make: impl Fn(usize, Instance) -> T + Sync,
-) -> Vec<T> {
-    let mut stages: BTreeMap<ParallelPlan, Vec<(usize, usize, ParallelPlan)>> = BTreeMap::new();
-    for (place, (formats, plan)) in legal(problem, census).into_iter().enumerate() {
-        stages.entry(ParallelPlan { pp: 1, ..plan }).or_default().push((place, formats, plan));
-    }
-    // The cuts of a pipeline depend only on its number of stages.
-    let mut cut: BTreeMap<u64, Vec<Vec<u32>>> = BTreeMap::new();
-    for (_, _, plan) in stages.values().flatten() {
-        cut.entry(plan.pp).or_insert_with(|| cuts(problem, *plan));
-    }
-    let (graph, tiers) = (&problem.graph, problem.tiers());
-    let whole = vec![graph.layer_block.len() as u32];
-    let stages: Vec<_> = stages.into_iter().collect();
-    let made = stages.into_par_iter().flat_map_iter(|(stage, members)| {
-        let one = Instance::new(graph, stage, whole.clone(), tiers);
-        let (make, cut) = (&make, &cut);
+    let layouts = Layouts::new(problem, census);
+    let made = (0..layouts.stages()).into_par_iter().flat_map_iter(|stage| {
         let mut made = Vec::new();
-        for (place, formats, plan) in members {
-            if stop() {
-                break;
-            }
-            for cut in &cut[&plan.pp] {
-                made.push((place, make(formats, one.piped(graph, plan.pp, cut.clone(), tiers))));
-            }
-        }
+        layouts.each(stage, |place, formats, instance| {
+            made.push((place, make(formats, instance)));
+            true
+        });
         made
     });
     let mut made: Vec<(usize, T)> = made.collect();
@@ -81,6 +136,6 @@ fn legal(problem: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
         let admitted = known[at].1.legal.iter().filter(|plan| problem.family.admits(plan));
         legal.extend(admitted.map(|plan| (index, *plan)));
     }
-    legal.sort_by_key(|(formats, plan)| (plan.plainness(), *formats));
+    legal.sort_by_cached_key(|(formats, plan)| (plan.plainness(), *formats));
     legal
 }

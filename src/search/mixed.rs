@@ -309,7 +309,7 @@ fn deployed(bench: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: u
     };
     let mut pools = Vec::new();
     for (front, count) in choice.prefill.iter().zip(&mix.prefill) {
-        let shape = front.prepared.shape;
+        let shape = &front.prepared.shape;
         pools.push(pool(PoolRole::Prefill, shape, *count, shape.plan.dp));
     }
     let answers: Vec<(DecodeOption, u64)> = choice

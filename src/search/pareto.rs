@@ -20,6 +20,9 @@ pub struct ParetoFront<K> {
     belongings: Vec<(Point, K)>,
 }
 
+/// Belongings of dropped members that a front may keep.
+const SPARE: usize = 1024;
+
 impl<K: Clone + Ord> ParetoFront<K> {
     /// An empty front over `axes`.
     pub fn new(axes: &[Metric]) -> Self {
@@ -76,6 +79,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
         self.tree.drop_dominated(&ranks, width);
         self.tree.add((ranks, self.belongings.len()), width);
         self.belongings.push((point, key));
+        self.forget_dropped();
     }
 
     /// Adds all members of another front.
@@ -86,6 +90,27 @@ impl<K: Clone + Ord> ParetoFront<K> {
             let (point, key) = other.belongings[place].clone();
             self.insert(point, key);
         }
+    }
+
+    /// The keys of the members.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        let mut members = Vec::with_capacity(self.len());
+        self.tree.members(&mut members);
+        members.into_iter().map(|(_, place)| &self.belongings[place].1)
+    }
+
+    /// Forgets the belongings of dropped members once they are the most.
+    fn forget_dropped(&mut self) {
+        if self.belongings.len() < 2 * self.tree.size + SPARE {
+            return;
+        }
+        let mut kept = Vec::with_capacity(self.tree.size + SPARE);
+        let belongings = &self.belongings;
+        self.tree.renumber(&mut |place| {
+            kept.push(belongings[place].clone());
+            kept.len() - 1
+        });
+        self.belongings = kept;
     }
 
     /// The same front with other keys, in the same order.

@@ -3,7 +3,8 @@
 use super::decode_options::{DecodeOption, DecodeOptionList};
 use super::problem::Problem;
 use super::required_metrics::RequiredMetrics;
-use super::shape::{InstanceConfig, PreparedShape};
+use super::shape::PreparedShape;
+use super::shapes::Shapes;
 use crate::plan::parallel::Phase;
 use crate::plan::rules::PairKey;
 use crate::quantity::num::Qty;
@@ -34,8 +35,8 @@ pub struct PrefillOption<'q> {
 
 impl PrefillOption<'_> {
     /// Whether `answers` use the same formats, and the runtime pairs them with this worker.
-    pub fn suits(&self, problem: &Problem, shapes: &[InstanceConfig], answers: &[DecodeOption]) -> bool {
-        let front = self.prepared.shape;
+    pub fn suits(&self, problem: &Problem, shapes: &Shapes, answers: &[DecodeOption]) -> bool {
+        let front = &self.prepared.shape;
         answers.first().is_some_and(|answer| {
             answer.formats == front.formats && problem.runtime.pairs(&front.plan, &shapes[answer.shape].plan)
         })
@@ -93,7 +94,7 @@ impl<'q> PrefillOptions<'q> {
 }
 
 fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> PrefillOption<'q> {
-    let (shape, prompt) = (laid.shape, &laid.prompt);
+    let (shape, prompt) = (&laid.shape, &laid.prompt);
     let machine = problem.formats[shape.formats].plain();
     let planned = prefill_rate(&Plain, &laid.instance, machine, prompt).value();
     let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, problem.terms().isl, machine);

@@ -4,7 +4,8 @@
 use super::physical_bound::physical_bound;
 use super::point::{Point, ideal, place};
 use super::problem::{Problem, Traffic};
-use super::shape::{InstanceConfig, PreparedShape};
+use super::shape::PreparedShape;
+use super::shapes::Shapes;
 use crate::spec::objective::{Direction, Metric};
 
 /// Configurations that a stopped search still lays out for its bound: it has to end.
@@ -36,19 +37,21 @@ impl RemainingBound {
     pub const UNKNOWN: RemainingBound = RemainingBound { best: None, unknown: true };
 
     /// Bound of every configuration alone, or of a mix of them; unknown where there are too many to lay out after a stop.
-    pub fn of_any(problem: &Problem, shapes: &[InstanceConfig]) -> RemainingBound {
-        if shapes.len() > MOST_BOUNDED {
+    pub fn of_any(problem: &Problem, shapes: &Shapes) -> RemainingBound {
+        if shapes.total > MOST_BOUNDED as u64 || !shapes.is_whole() {
             return RemainingBound::UNKNOWN;
         }
         let mut bound = RemainingBound::default();
-        shapes.iter().for_each(|shape| bound.shape(problem, &PreparedShape::new(problem, shape)));
+        for (_, shape) in shapes.iter() {
+            bound.shape(problem, &PreparedShape::of(problem, shape.clone()));
+        }
         bound
     }
 
     /// Adds an instance configuration, alone or mixed with others: no metric is better than that of one request
     /// alone, or of the maximum concurrency.
     pub fn shape(&mut self, problem: &Problem, laid: &PreparedShape) {
-        let (shape, devices) = (laid.shape, laid.shape.plan.devices());
+        let (shape, devices) = (&laid.shape, laid.shape.plan.devices());
         if shape.fits == 0 {
             return;
         }

@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use super::aggregated::replicas::non_dominated;
 use super::aggregated::{self, finish};
 use super::best_mix::best_mix;
-use super::decode_options::Depth;
 use super::family::StrategyFamily;
-use super::layouts;
+use super::layouts::Layouts;
 use super::mixed::{MixResult, goal, mixed};
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
-use super::problem::{OffloadPolicy, Problem, Traffic};
+use super::problem::{OffloadPolicy, Problem};
 use super::remaining_bound::{MOST_BOUNDED, RemainingBound};
 use super::repeated::{Repeated, repeated};
-use super::shape::{InstanceConfig, PreparedShape, Refused, refuse, shape};
+use super::shape::{PreparedShape, shape};
 use super::shape_cache::ShapeCache;
+use super::shape_results::{ShapeResults, mixes_given_traffic};
+use super::shapes::Shapes;
 use super::split;
-use super::waves::{Progress, ShapeResults, evaluate_shapes, pair_up};
+use super::waves::{Pass, Progress, evaluate_shapes, pair_up};
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 
@@ -51,33 +52,25 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
             ratio: None,
         };
     }
-    let none = |_, _: &Instance| vec![OffloadTarget::Nothing];
-    let held = problem.family != StrategyFamily::Offload;
     let watch = Progress { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
-    let mut shapes = if held { prepare(problem, none, &watch, &mut census) } else { vec![] };
-    let nothing_fits = !shapes.iter().any(|shape| shape.fits > 0);
-    if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && nothing_fits) {
+    let layouts = Layouts::new(problem, &mut census);
+    let mut found = ShapeResults::new(problem);
+    let held = Pass { layouts: &layouts, offloads: &|_, _| vec![OffloadTarget::Nothing], first: 0, each: 1 };
+    if problem.family != StrategyFamily::Offload {
+        found = evaluate_shapes(problem, &held, found, &watch);
+    }
+    let mut promise = remaining(problem, &held, &mut found);
+    if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && !found.fits) {
         let offloads = |formats: usize, instance: &Instance| problem.offloads(formats, instance);
-        shapes.extend(prepare(problem, offloads, &watch, &mut census));
-    }
-    census.shapes = shapes.len() as u64;
-    let unprepared = watch.stopped.load(Relaxed);
-    let ShapeResults { aggregated: mut together, decode: mut answers, prefill: mut fronts, unexplored: left } =
-        evaluate_shapes(problem, &shapes, &watch);
-    let mut promise = RemainingBound::default();
-    if unprepared || left.len() > MOST_BOUNDED {
-        promise = RemainingBound::UNKNOWN;
-    }
-    for index in left.into_iter().take(MOST_BOUNDED) {
-        let laid = PreparedShape::new(problem, &shapes[index]);
-        if problem.family != StrategyFamily::Split {
-            promise.shape(problem, &laid);
-        }
-        if problem.split {
-            answers.explore(problem, &laid, index, None, Depth::Outline);
-            fronts.explore(problem, laid, index);
+        let first = layouts.places();
+        let pass = Pass { layouts: &layouts, offloads: &offloads, first, each: MOST_OFFLOADS };
+        found = evaluate_shapes(problem, &pass, found, &watch);
+        if !found.unexplored.is_empty() {
+            promise = RemainingBound::UNKNOWN;
         }
     }
+    found.count(&mut census);
+    let ShapeResults { aggregated: mut together, decode: mut answers, prefill: fronts, shapes, .. } = found;
     let (mut apart, mut ratio) = (split::SplitIncumbents::new(problem), None);
     if problem.split {
         answers.settle(problem);
@@ -102,11 +95,7 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
     let interrupted = watch.stopped.into_inner() || inside.stopped;
-    let stated = problem.traffic != Traffic::Free;
-    let mixes = problem.custom_router
-        && stated
-        && !interrupted
-        && !matches!(problem.family, StrategyFamily::Split | StrategyFamily::Offload);
+    let mixes = mixes_given_traffic(problem) && !interrupted;
     let found = !together.best.is_empty() || apart.best.is_some();
     let mix = if mixes { best_mix(problem, &shapes, found) } else { None };
     let extra = mix.into_iter().chain(inside.best.clone()).collect();
@@ -118,35 +107,39 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
     Outcome { ratio: if repeats { inside.ratio } else { ratio }, ..found }
 }
 
-/// Every legal instance configuration that holds the model, as far as the search is not stopped.
-fn prepare(
-    problem: &Problem,
-    offloads: impl Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync,
-    watch: &Progress,
-    census: &mut Census,
-) -> Vec<InstanceConfig> {
-    let made = layouts::each_until(problem, census, &|| watch.stops(), |formats, instance| {
-        let (mut shapes, mut refused): (Vec<InstanceConfig>, _) = (Vec::new(), Refused::new());
-        let instance = Arc::new(instance);
-        for offload in offloads(formats, &instance) {
-            match shape(problem, formats, &instance, offload) {
-                Ok(shape) => shapes.push(shape),
-                Err(reason) => refuse(&mut refused, &reason),
-            }
-        }
-        (shapes, refused)
-    });
-    let mut shapes = Vec::new();
-    for (some, refused) in made {
-        shapes.extend(some);
-        refused.iter().for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
+/// More than the parts of an instance that may be offloaded.
+const MOST_OFFLOADS: usize = 1 << 16;
+
+/// The bound of what a stopped pass left, whose workers are outlined; unknown where that is too much.
+fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>) -> RemainingBound {
+    let left = std::mem::take(&mut found.unexplored);
+    let count = left.iter().map(|(stage, taken)| pass.layouts.count(*stage) - taken).sum::<usize>();
+    if count > MOST_BOUNDED {
+        return RemainingBound::UNKNOWN;
     }
-    shapes
+    let mut promise = RemainingBound::default();
+    for (stage, taken) in left {
+        let mut seen = 0;
+        pass.layouts.each(stage, |place, formats, instance| {
+            seen += 1;
+            if let Ok(shape) = shape(problem, formats, &Arc::new(instance), OffloadTarget::Nothing)
+                && seen > taken
+            {
+                let laid = PreparedShape::of(problem, Arc::new(shape));
+                if problem.family != StrategyFamily::Split {
+                    promise.shape(problem, &laid);
+                }
+                found.outline(problem, place, laid);
+            }
+            true
+        });
+    }
+    promise
 }
 
 fn answer(
     problem: &Problem,
-    shapes: &[InstanceConfig],
+    shapes: &Shapes,
     (together, apart, ratio, (extra, inside)): (
         aggregated::Incumbents,
         split::SplitIncumbents,
@@ -166,12 +159,11 @@ fn answer(
     // Pairs of uniform pools were examined already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.disaggregated]).flatten();
     deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
-    // Each is another strategy, so that no more than these are listed.
-    let mut strategies: Vec<_> = together.strategies.values().collect();
-    strategies.sort_by(|a, b| problem.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)));
-    let listed = strategies.into_iter().take(ALTERNATIVES + 1);
     deployments.extend(
-        listed.map(|(point, key)| EvaluatedCandidate { candidate: key.candidate(shapes), point: *point }),
+        together
+            .strategies
+            .iter()
+            .map(|(point, key)| EvaluatedCandidate { candidate: key.candidate(shapes), point: *point }),
     );
     deployments.sort_by(|a, b| order(problem, a, b));
     deployments.dedup_by(|a, b| a.candidate == b.candidate);

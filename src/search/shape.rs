@@ -63,7 +63,7 @@ pub const MOST_REQUESTS_PER_RANK: u64 = 65_536;
 pub struct PreparedShape<'q> {
     problem: &'q Problem,
     /// The configuration.
-    pub shape: &'q InstanceConfig,
+    pub shape: Arc<InstanceConfig>,
     /// The prepared instance.
     pub instance: Arc<Instance>,
     /// Prefill time of one prompt.
@@ -72,7 +72,12 @@ pub struct PreparedShape<'q> {
 
 impl<'q> PreparedShape<'q> {
     /// Prepares a configuration.
-    pub fn new(problem: &'q Problem, shape: &'q InstanceConfig) -> PreparedShape<'q> {
+    pub fn new(problem: &'q Problem, shape: &InstanceConfig) -> PreparedShape<'q> {
+        PreparedShape::of(problem, Arc::new(shape.clone()))
+    }
+
+    /// The same, for one that is shared.
+    pub fn of(problem: &'q Problem, shape: Arc<InstanceConfig>) -> PreparedShape<'q> {
         let instance = shape.placed(problem);
         let machine = problem.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
@@ -191,7 +196,12 @@ pub type Refused = BTreeMap<String, (u64, String)>;
 
 /// Counts a rejection, with the first as an example.
 pub fn refuse(refused: &mut Refused, reason: &Infeasible) {
-    refused.entry(reason.kind().to_owned()).or_insert_with(|| (0, reason.to_string())).0 += 1;
+    match refused.get_mut(reason.kind()) {
+        Some((count, _)) => *count += 1,
+        None => {
+            refused.insert(reason.kind().to_owned(), (1, reason.to_string()));
+        }
+    }
 }
 
 /// The pipeline cuts that are searched: balanced by memory, by decode reads, and by prefill compute.

@@ -1,12 +1,14 @@
 //! Prepared instance configurations of a search, shared by the modules that pair or mix them.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::decode_options::DecodeOption;
 use super::point::{Point, place, point};
 use super::prefill_options::PrefillOption;
 use super::problem::{Problem, Traffic};
-use super::shape::{InstanceConfig, PreparedShape};
+use super::shape::PreparedShape;
+use super::shapes::Shapes;
 use crate::quantity::read::Plain;
 use crate::serving::disaggregated::split;
 use crate::spec::objective::Metric;
@@ -16,19 +18,21 @@ pub struct ShapeCache<'q> {
     /// The problem.
     pub problem: &'q Problem,
     /// The instance configurations.
-    pub shapes: &'q [InstanceConfig],
-    prepared: Vec<OnceLock<PreparedShape<'q>>>,
+    pub shapes: &'q Shapes,
+    prepared: BTreeMap<usize, OnceLock<PreparedShape<'q>>>,
 }
 
 impl<'q> ShapeCache<'q> {
     /// An empty cache.
-    pub fn new(problem: &'q Problem, shapes: &'q [InstanceConfig]) -> Self {
-        ShapeCache { problem, shapes, prepared: shapes.iter().map(|_| OnceLock::new()).collect() }
+    pub fn new(problem: &'q Problem, shapes: &'q Shapes) -> Self {
+        let prepared = shapes.iter().map(|(number, _)| (number, OnceLock::new())).collect();
+        ShapeCache { problem, shapes, prepared }
     }
 
     /// A prepared configuration.
     pub fn get(&self, shape: usize) -> &PreparedShape<'q> {
-        self.prepared[shape].get_or_init(|| PreparedShape::new(self.problem, &self.shapes[shape]))
+        let laid = || PreparedShape::of(self.problem, self.shapes.shared(shape).clone());
+        self.prepared[&shape].get_or_init(laid)
     }
 
     /// TTFT in seconds, including the KV transfer to a decode worker: without queueing, and with the planned queue.

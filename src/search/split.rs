@@ -16,7 +16,7 @@ use super::point::Point;
 use super::prefill_options::PrefillOption;
 use super::problem::{Problem, Traffic};
 use super::region::{Loads, Region};
-use super::shape::InstanceConfig;
+use super::shapes::Shapes;
 use super::shape_cache::ShapeCache;
 use crate::plan::locality::gcd;
 use crate::serving::terms::OffloadTarget;
@@ -34,7 +34,7 @@ pub struct SplitKey {
 
 impl SplitKey {
     /// The full candidate.
-    pub fn candidate(&self, shapes: &[InstanceConfig]) -> Candidate {
+    pub fn candidate(&self, shapes: &Shapes) -> Candidate {
         let pool = |duty, (shape, replicas): (usize, u64), concurrency| PoolPlan {
             role: duty,
             plan: shapes[shape].plan,

@@ -4,27 +4,31 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
 use super::aggregated::{self, finish};
-use super::decode_options::{DecodeOptions, Depth};
-use super::family::StrategyFamily;
+use super::decode_options::DecodeOptions;
+use super::layouts::Layouts;
 use super::prefill_options::PrefillOptions;
 use super::problem::Problem;
 use super::remaining_bound::RemainingBound;
 use super::run::Control;
-use super::shape::{InstanceConfig, PreparedShape};
+use super::shape::shape;
 use super::shape_cache::ShapeCache;
+use super::shape_results::ShapeResults;
 use super::split;
+use crate::serving::instance::Instance;
+use crate::serving::terms::OffloadTarget;
 
 /// Maximum number of parts of a wave, and of threads that have work.
 const PARTS: usize = 16;
 /// Steps of the first wave. Each further wave is as long as all before, up to a limit.
 const FIRST: usize = 4;
 /// Maximum number of steps of a wave, unless a `PARTS`th of all steps is more.
-const LONG: usize = 256;
+const LONG: usize = 64;
 
 /// Pairs of options that a stopped search still bounds.
 const MOST_PAIRS: usize = 20_000;
@@ -69,57 +73,60 @@ impl Progress<'_> {
     }
 }
 
-/// Results of examining every instance configuration.
-pub struct ShapeResults<'q> {
-    /// Aggregated replicas.
-    pub aggregated: aggregated::Incumbents,
-    /// Decode workers.
-    pub decode: DecodeOptions,
-    /// Prefill workers.
-    pub prefill: PrefillOptions<'q>,
-    /// Configurations that were not examined.
-    pub unexplored: Vec<usize>,
+/// Instances to examine, with what may be offloaded of each.
+pub struct Pass<'a> {
+    /// The instances.
+    pub layouts: &'a Layouts<'a>,
+    /// What is tried in host memory, by index of the format pair.
+    pub offloads: &'a (dyn Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync),
+    /// Number of the first configuration.
+    pub first: usize,
+    /// Numbers of the configurations of one instance.
+    pub each: usize,
 }
 
-/// Examines every instance configuration: as an aggregated replica, as a decode worker, as a prefill worker.
+/// Examines every configuration of a pass, next to those that are `known`.
 pub fn evaluate_shapes<'q>(
     problem: &'q Problem,
-    shapes: &'q [InstanceConfig],
+    pass: &Pass,
+    known: ShapeResults<'q>,
     watch: &Progress,
 ) -> ShapeResults<'q> {
-    let none = || ShapeResults {
-        aggregated: aggregated::Incumbents::new(problem),
-        decode: DecodeOptions::new(problem),
-        prefill: PrefillOptions::default(),
-        unexplored: vec![],
-    };
-    let mut all = none();
-    for wave in waves(shapes.len()) {
+    let layouts = pass.layouts;
+    let total = (0..layouts.stages()).map(|stage| layouts.count(stage)).sum();
+    let mut all = known;
+    for wave in waves(layouts.stages()) {
         let known = &all;
         let parts = parts(wave).map(|part| {
-            let mut seen = none();
-            for index in part {
-                if !watch.tick(shapes.len()) {
-                    seen.unexplored.push(index);
-                    continue;
+            let mut seen = ShapeResults::new(problem);
+            for stage in part {
+                let mut one = |place: usize, formats: usize, instance: Instance| {
+                    if !watch.tick(total) {
+                        return false;
+                    }
+                    let instance = Arc::new(instance);
+                    let offloads = (pass.offloads)(formats, &instance).into_iter().enumerate();
+                    for (number, offload) in offloads {
+                        let number = pass.first + place * pass.each + number;
+                        match shape(problem, formats, &instance, offload) {
+                            Ok(shape) => seen.explore(problem, (number, shape), known),
+                            Err(reason) => seen.refuse(&reason),
+                        }
+                    }
+                    true
+                };
+                let taken = if watch.stops() { 0 } else { layouts.each(stage, &mut one) };
+                if taken < layouts.count(stage) {
+                    seen.unexplored.push((stage, taken));
                 }
-                let laid = PreparedShape::new(problem, &shapes[index]);
-                if problem.family != StrategyFamily::Split {
-                    aggregated::explore(problem, &laid, index, &known.aggregated, &mut seen.aggregated);
-                }
-                if problem.split {
-                    seen.decode.explore(problem, &laid, index, Some(&known.decode), Depth::Loads);
-                    seen.prefill.explore(problem, laid, index);
-                }
+                seen.drop_beaten();
             }
             seen
         });
         for part in parts.collect::<Vec<ShapeResults>>() {
-            all.decode.merge(part.decode);
-            all.prefill.merge(part.prefill);
-            all.unexplored.extend(part.unexplored);
-            all.aggregated = all.aggregated.merged(problem, part.aggregated);
+            all = all.merged(problem, part);
         }
+        all.drop_beaten();
     }
     all
 }
@@ -138,6 +145,7 @@ pub fn pair_up<'q>(
     let (by_pace, rivals) = (answers.by_pace(), &together.front);
     let fronts: Vec<_> = fronts.iter().collect();
     let nothing = &split::SplitIncumbents::new(problem);
+    let done = watch.done.load(Relaxed);
     // Few pairs are bounded after a stop too.
     let many = fronts.len() * answers.lists().count() > MOST_PAIRS;
     let skipped = AtomicBool::new(false);
@@ -181,7 +189,7 @@ pub fn pair_up<'q>(
             let (mut survey, mut left) = (split::SplitIncumbents::new(problem), RemainingBound::default());
             for (_, pair) in part.map(|at| &pairs[at]) {
                 let pair = split::PoolPair { known, ..*pair };
-                if watch.tick(shapes.len() + pairs.len()) {
+                if watch.tick(done + pairs.len()) {
                     pair.explore_all(&mut survey);
                 } else if let Some(best) = pair.best_point() {
                     left.point(problem, &best);

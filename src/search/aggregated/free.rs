@@ -80,7 +80,7 @@ impl LoadSearch for FreeLoads<'_, '_> {
             return Err(point);
         }
         self.survey.census.evaluated += 1;
-        visit(self.problem, self.laid.shape, (self.known, self.survey), point, key);
+        visit(self.problem, &self.laid.shape, (self.known, self.survey), point, key);
         for &count in &self.ends {
             self.survey.lead(self.problem, replicated(&point, count));
         }
@@ -124,7 +124,7 @@ pub(super) fn explore(
     index: usize,
     (known, survey): (&Incumbents, &mut Incumbents),
 ) {
-    let shape = laid.shape;
+    let shape = &laid.shape;
     survey.census.candidates += shape.fits;
     let replicas = shown_replicas(problem, shape);
     let idle = problem.idle(shape.plan.devices());

@@ -1,0 +1,117 @@
+//! What a search knows after it examined instance configurations: the best of them in each role.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::aggregated;
+use super::decode_options::{DecodeOptions, Depth};
+use super::family::StrategyFamily;
+use super::outcome::Census;
+use super::prefill_options::PrefillOptions;
+use super::problem::{Problem, Traffic};
+use super::shape::{InstanceConfig, PreparedShape, Refused, refuse};
+use super::shapes::Shapes;
+use crate::plan::infeasible::Infeasible;
+
+/// Results of instance configurations.
+pub struct ShapeResults<'q> {
+    /// Aggregated replicas.
+    pub aggregated: aggregated::Incumbents,
+    /// Decode workers.
+    pub decode: DecodeOptions,
+    /// Prefill workers.
+    pub prefill: PrefillOptions<'q>,
+    /// The configurations that these refer to.
+    pub shapes: Shapes,
+    /// Whether any configuration holds a request.
+    pub fits: bool,
+    /// Stages that a stopped search did not finish, with the number of instances that it examined.
+    pub unexplored: Vec<(usize, usize)>,
+    refused: Refused,
+}
+
+/// Whether workers of different configurations may share given traffic: then every configuration is needed.
+pub fn mixes_given_traffic(problem: &Problem) -> bool {
+    let plain = !matches!(problem.family, StrategyFamily::Split | StrategyFamily::Offload);
+    problem.custom_router && problem.traffic != Traffic::Free && plain
+}
+
+impl<'q> ShapeResults<'q> {
+    /// Nothing was examined.
+    pub fn new(problem: &Problem) -> ShapeResults<'q> {
+        ShapeResults {
+            aggregated: aggregated::Incumbents::new(problem),
+            decode: DecodeOptions::new(problem),
+            prefill: PrefillOptions::default(),
+            shapes: Shapes::new(mixes_given_traffic(problem)),
+            fits: false,
+            unexplored: vec![],
+            refused: Refused::new(),
+        }
+    }
+
+    /// Examines the configuration with this number. What cannot improve on `known` is left out.
+    pub fn explore(
+        &mut self,
+        problem: &'q Problem,
+        (number, shape): (usize, InstanceConfig),
+        known: &ShapeResults<'q>,
+    ) {
+        let shape = Arc::new(shape);
+        self.fits |= shape.fits > 0;
+        self.shapes.insert(number, shape.clone());
+        let laid = PreparedShape::of(problem, shape);
+        if problem.family != StrategyFamily::Split {
+            aggregated::explore(problem, &laid, number, &known.aggregated, &mut self.aggregated);
+        }
+        if problem.split {
+            self.decode.explore(problem, &laid, number, Some(&known.decode), Depth::Loads);
+            self.prefill.explore(problem, laid, number);
+        }
+    }
+
+    /// Bounds the workers of a configuration without a search of its loads.
+    pub fn outline(&mut self, problem: &'q Problem, number: usize, laid: PreparedShape<'q>) {
+        self.shapes.insert(number, laid.shape.clone());
+        if problem.split {
+            self.decode.explore(problem, &laid, number, None, Depth::Outline);
+            self.prefill.explore(problem, laid, number);
+        }
+    }
+
+    /// Counts a configuration that holds nothing.
+    pub fn refuse(&mut self, reason: &Infeasible) {
+        refuse(&mut self.refused, reason);
+    }
+
+    /// Adds results of other configurations.
+    pub fn merged(mut self, problem: &Problem, other: ShapeResults<'q>) -> ShapeResults<'q> {
+        self.decode.merge(other.decode);
+        self.prefill.merge(other.prefill);
+        self.unexplored.extend(other.unexplored);
+        self.aggregated = self.aggregated.merged(problem, other.aggregated);
+        self.shapes.merge(other.shapes);
+        self.fits |= other.fits;
+        for (kind, (count, example)) in other.refused {
+            self.refused.entry(kind).or_insert((0, example)).0 += count;
+        }
+        self
+    }
+
+    /// Drops configurations that nothing refers to.
+    pub fn drop_beaten(&mut self) {
+        let (aggregated, decode, prefill) = (&self.aggregated, &self.decode, &self.prefill);
+        self.shapes.drop_beaten(|| {
+            let workers = decode.shapes().chain(prefill.iter().map(|front| front.index));
+            aggregated.shapes().chain(workers).collect::<BTreeSet<usize>>()
+        });
+    }
+
+    /// Adds the counts of configurations to those of the search.
+    pub fn count(&mut self, census: &mut Census) {
+        census.shapes = self.shapes.total;
+        for (kind, (count, example)) in std::mem::take(&mut self.refused) {
+            census.refuse(&kind, count, &example);
+        }
+    }
+}
