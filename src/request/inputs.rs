@@ -3,11 +3,13 @@
 use crate::report::inputs::{ReportImages, ReportInputs, ReportedTier, Speculation};
 use crate::report::result::LowerFormat;
 use crate::report::why::{Why, why as why_report};
+use crate::search::candidate::Candidate;
 use crate::search::family::StrategyFamily;
+use crate::search::hint::run_with_hint;
 use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::{before, place};
 use crate::search::problem::Problem;
-use crate::search::run::{Control, run};
+use crate::search::run::Control;
 use crate::search::why::{change_results, duel, families, stands};
 use crate::serving::economy::Bill;
 use crate::spec::cluster::Tier;
@@ -77,7 +79,7 @@ fn tier(of: &Tier) -> ReportedTier {
 /// The problem in that format cannot be built.
 pub fn lower_format(
     resolved: &ResolvedScenario,
-    outcome: &Outcome,
+    (now, outcome): (&Problem, &Outcome),
     control: &Control,
 ) -> Result<Option<LowerFormat>, Error> {
     let Some(lower) = resolved.lower_formats.first() else { return Ok(None) };
@@ -89,7 +91,12 @@ pub fn lower_format(
     // Only the optimum is needed: without axes the search keeps no front.
     let mut problem = with.problem()?;
     problem.axes.clear();
-    let then = run(&problem, control);
+    let known = outcome.best.as_ref().and_then(|best| {
+        let kv = &now.formats[best.candidate.formats].kv;
+        let formats = problem.formats.iter().position(|pair| pair.kv == *kv)?;
+        Some(Candidate { formats, ..best.candidate.clone() })
+    });
+    let then = run_with_hint(&problem, known.as_ref(), control);
     if matches!(then.status, Status::Feasible | Status::Unknown) {
         return Ok(None);
     }

@@ -120,7 +120,7 @@ fn on_runtime(
             "send the request again",
         ));
     }
-    let lower = lower_format(resolved, &outcome, &control.search)?;
+    let lower = lower_format(resolved, (problem, &outcome), &control.search)?;
     let most = request.max_front_points.unwrap_or(FrontPoints::AtMost(DEFAULT_FRONT_POINTS));
     let report = optimize_result(problem, report_inputs(resolved, problem), &outcome, lower, most);
     let best_found = outcome.best.as_ref();

@@ -67,8 +67,13 @@ pub struct Incumbents {
 impl Incumbents {
     /// Empty results.
     pub fn new(problem: &Problem) -> Incumbents {
+        Incumbents::over(problem, &problem.distinct_axes())
+    }
+
+    /// Empty results, with a front over `axes`.
+    fn over(problem: &Problem, axes: &[Metric]) -> Incumbents {
         Incumbents {
-            front: ParetoFront::new(&problem.distinct_axes()),
+            front: ParetoFront::new(axes),
             instances: InstanceFronts::new(problem),
             leader: None,
             best: BTreeMap::new(),
@@ -280,6 +285,24 @@ pub fn finish(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Vec<Ev
         }
     }
     deployments
+}
+
+/// The strategies of an answer with the best load of each, which a search may have left out for those of others.
+pub fn strategies(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Vec<EvaluatedCandidate> {
+    let best = |(point, key): (&Point, &AggregatedKey)| {
+        let (mut point, mut key) = (*point, *key);
+        if problem.traffic == Traffic::Free && !problem.only_best() {
+            let laid = PreparedShape::of(problem, shapes.shared(key.shape).clone());
+            // Without axes no load is on a front, so that only the best is searched.
+            let [none, mut alone] = [(); 2].map(|()| Incumbents::over(problem, &[]));
+            free::explore(problem, &laid, key.shape, (&none, &mut alone));
+            if let Some((_, best)) = alone.best.pop_first() {
+                (point, key) = best;
+            }
+        }
+        EvaluatedCandidate { candidate: key.candidate(shapes), point }
+    };
+    survey.strategies.iter().map(best).collect()
 }
 
 /// The metrics of a candidate, by the common evaluation function.

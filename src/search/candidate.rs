@@ -218,7 +218,7 @@ pub fn evaluate<R: Reading>(
             PoolRole::Decode => &mut backs,
             PoolRole::Aggregated => &mut both,
         };
-        of_its_duty.push(Pool { instance, replicas: pool.replicas, prompt, load });
+        of_its_duty.push(Pool { instance, replicas: pool.replicas, prompt, load, memory: None });
     }
     if fronts.is_empty() || backs.is_empty() {
         let pools: Vec<_> = [fronts, backs, both].concat();

@@ -129,16 +129,37 @@ impl DeviceCapacity {
         self.is_one_unit() || (flat && nested && even(one) && even(two))
     }
 
+    /// Where the room for instances of two sizes is a straight line: a number of units, and the units of one instance of
+    /// each. `count` instances of `one` leave room for the whole part of `(units - count * first) / second` of `two`.
+    pub fn line(&self, one: u64, two: u64) -> Option<(u64, (u64, u64))> {
+        if self.is_plain(one, two) {
+            return Some((self.devices(), (one, two)));
+        }
+        match (self.takes(one), self.takes(two)) {
+            (InstanceFootprint::Blocks(one), InstanceFootprint::Blocks(two)) => {
+                Some((self.blocks, (one, two)))
+            }
+            (InstanceFootprint::Blocks(one), _) => {
+                let each = self.per_block(two);
+                Some((self.blocks * each, (one * each, 1)))
+            }
+            (_, InstanceFootprint::Blocks(two)) => {
+                let each = self.per_block(one);
+                Some((self.blocks * each, (1, two * each)))
+            }
+            _ => None,
+        }
+    }
+
     /// Maximum number of instances of `other` devices that fit in addition to `count` instances of `devices` devices;
     /// `None` if these do not fit.
     pub fn beside(&self, devices: u64, count: u64, other: u64) -> Option<u64> {
-        if self.is_plain(devices, other) {
-            return Some(self.devices().checked_sub(count.checked_mul(devices)?)? / other);
+        if let Some((units, (one, two))) = self.line(devices, other) {
+            return Some(units.checked_sub(count.checked_mul(one)?)? / two);
         }
         if count > self.most(devices) {
             return None;
         }
-        let freed = |blocks: u64| DeviceCapacity { blocks, ..self.clone() };
         match (self.takes(devices), self.takes(other)) {
             (InstanceFootprint::Devices(one), InstanceFootprint::Devices(two)) => {
                 // Place as many instances of the first size as possible in the partial units.
@@ -166,10 +187,8 @@ impl DeviceCapacity {
             (InstanceFootprint::Units(units), InstanceFootprint::Devices(size)) => {
                 Some(self.most(other) - count * units * (self.unit / size))
             }
-            (InstanceFootprint::Blocks(blocks), _) => Some(freed(self.blocks - count * blocks).most(other)),
-            (_, InstanceFootprint::Blocks(_)) => {
-                Some(freed(self.blocks - count.div_ceil(self.per_block(devices))).most(other))
-            }
+            // These are lines.
+            (InstanceFootprint::Blocks(_), _) | (_, InstanceFootprint::Blocks(_)) => None,
         }
     }
 

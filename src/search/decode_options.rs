@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use super::decode_loads::DecodeLoads;
 use super::load_gap::LoadGap;
-use super::load_search::{self, LoadRange, LoadSearch};
+use super::load_search;
 use super::outcome::Census;
+use super::point::Point;
 use super::problem::{Problem, Traffic};
 use super::region::Span;
 use super::required_metrics::RequiredMetrics;
@@ -78,7 +80,7 @@ impl DecodeOptionList {
     }
 
     /// Whether a known option is at least as good in every required metric.
-    fn outruns(&self, other: &DecodeOption, looks: RequiredMetrics) -> bool {
+    pub(super) fn outruns(&self, other: &DecodeOption, looks: RequiredMetrics) -> bool {
         let slower = self.options.partition_point(|known| known.tpot <= other.tpot);
         let as_good = |known: &DecodeOption| {
             known.rate >= other.rate
@@ -89,7 +91,7 @@ impl DecodeOptionList {
         self.options[..slower].iter().rev().any(as_good)
     }
 
-    fn offer(&mut self, answer: DecodeOption, looks: RequiredMetrics) {
+    pub(super) fn offer(&mut self, answer: DecodeOption, looks: RequiredMetrics) {
         // Of equals the plainest, which has the lowest index.
         let first = self.options.partition_point(|known| known.tpot < answer.tpot);
         let mut alike = self.options[first..].iter_mut().take_while(|known| known.tpot == answer.tpot);
@@ -260,7 +262,7 @@ impl DecodeOptions {
         problem: &Problem,
         laid: &PreparedShape,
         index: usize,
-        known: Option<&DecodeOptions>,
+        (known, leader): (Option<&DecodeOptions>, Option<&Point>),
         depth: Depth,
     ) {
         let shape = &laid.shape;
@@ -293,7 +295,7 @@ impl DecodeOptions {
                 match depth {
                     Depth::Loads => {
                         let rivals = known.and_then(|known| known.lists.get(&kind(0)));
-                        self.free(problem, (laid, slots), (kind(0), rivals), &at);
+                        self.free((problem, leader), (laid, slots), (kind(0), rivals), &at);
                     }
                     Depth::Outline => self.outline((problem, slots), laid, kind(0), &at),
                 }
@@ -334,7 +336,7 @@ impl DecodeOptions {
     /// Every load from one request to the most `slots` that meets the TPOT SLO.
     fn free(
         &mut self,
-        problem: &Problem,
+        (problem, leader): (&Problem, Option<&Point>),
         (laid, slots): (&PreparedShape, u64),
         (kind, rivals): (OptionClass, Option<&DecodeOptionList>),
         at: &dyn Fn(u64) -> DecodeOption,
@@ -342,6 +344,8 @@ impl DecodeOptions {
         let mut loads = DecodeLoads {
             at,
             dp: laid.shape.plan.dp,
+            problem,
+            leader: leader.filter(|_| problem.only_best()),
             limit: problem.limits.tpot.unwrap_or(f64::INFINITY),
             idle: problem.idle(laid.shape.plan.devices()).watts,
             looks: self.looks,
@@ -353,65 +357,5 @@ impl DecodeOptions {
         if loads.list.options.is_empty() {
             self.lists.remove(&kind);
         }
-    }
-}
-
-/// The loads of a decode worker. A range of loads is skipped if an option is at least as good as its ideal.
-struct DecodeLoads<'a> {
-    at: &'a dyn Fn(u64) -> DecodeOption,
-    /// Concurrency step between two loads.
-    dp: u64,
-    /// SLO of the TPOT, in seconds.
-    limit: f64,
-    /// Power of an idle worker, in W.
-    idle: f64,
-    looks: RequiredMetrics,
-    /// Options of other configurations.
-    rivals: Option<&'a DecodeOptionList>,
-    list: &'a mut DecodeOptionList,
-    census: &'a mut Census,
-}
-
-impl DecodeLoads<'_> {
-    fn gap(&self, range: &LoadRange<DecodeOption>) -> LoadGap {
-        // At a higher load no request decodes in less time.
-        let above = range.above.map(|above| above.unwrap_or_else(|missed| missed));
-        LoadGap {
-            bound: range.low.1,
-            loads: ((range.low.0 + 1) * self.dp, range.high * self.dp),
-            step: self.dp,
-            slowest: above.map_or(f64::INFINITY, |above| above.decoding()),
-        }
-    }
-}
-
-impl LoadSearch for DecodeLoads<'_> {
-    type Figures = DecodeOption;
-
-    fn see(&mut self, load: u64) -> Result<DecodeOption, DecodeOption> {
-        let option = (self.at)(load);
-        if option.tpot > self.limit {
-            self.discard("latency_limit", 1);
-            return Err(option);
-        }
-        self.list.offer(option, self.looks);
-        Ok(option)
-    }
-
-    fn beaten(&self, range: &LoadRange<DecodeOption>, _: bool) -> Option<&'static str> {
-        let most = self.gap(range).ideal(self.idle);
-        // Rounding may hide that the ideal is reached.
-        let most = DecodeOption { rate: most.rate * (1.0 + 1e-12), ..most };
-        let lists = self.rivals.into_iter().chain([&*self.list]);
-        lists.into_iter().any(|list| list.outruns(&most, self.looks)).then_some("outrun")
-    }
-
-    fn discard(&mut self, reason: &'static str, loads: u64) {
-        self.census.discard(reason, loads);
-    }
-
-    fn take_between(&mut self, range: &LoadRange<DecodeOption>) -> bool {
-        self.list.gaps.push(self.gap(range));
-        true
     }
 }

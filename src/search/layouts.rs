@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::shape::{cuts, same_plans};
 use crate::plan::enumerate::{Plans, enumerate};
 use crate::plan::parallel::ParallelPlan;
-use crate::serving::instance::Instance;
+use crate::serving::instance::{Instance, PipelineCut};
 
 /// Plans of one stage, in every number of stages and format pair.
 struct StagePlans {
@@ -26,7 +26,7 @@ pub struct Layouts<'p> {
     problem: &'p Problem,
     stages: Vec<StagePlans>,
     /// The cuts of a pipeline, which depend only on its number of stages.
-    cuts: BTreeMap<u64, Vec<Vec<u32>>>,
+    cuts: BTreeMap<u64, Vec<PipelineCut>>,
     plans: usize,
 }
 
@@ -45,7 +45,8 @@ impl<'p> Layouts<'p> {
         let mut stages: Vec<StagePlans> = Vec::new();
         let plans = legal.len();
         for (place, (formats, plan)) in legal.into_iter().enumerate() {
-            cuts_of.entry(plan.pp).or_insert_with(|| cuts(problem, plan));
+            let laid = |stages| PipelineCut::new(&problem.graph, stages);
+            cuts_of.entry(plan.pp).or_insert_with(|| cuts(problem, plan).into_iter().map(laid).collect());
             let stage = ParallelPlan { pp: 1, ..plan };
             let number = *numbers.entry(stage).or_insert(stages.len());
             if number == stages.len() {
@@ -85,7 +86,7 @@ impl<'p> Layouts<'p> {
         let mut taken = 0;
         for (place, formats, plan) in plans {
             for (at, cut) in self.cuts[&plan.pp].iter().enumerate() {
-                let instance = one.piped(graph, plan.pp, cut.clone(), tiers);
+                let instance = one.piped(graph, cut, tiers);
                 if !each(place * CUTS + at, *formats, instance) {
                     return taken;
                 }

@@ -85,11 +85,13 @@ pub struct Idle {
 }
 
 /// Upper bound for any load between two loads of one instance configuration: latencies of the lower load, throughput
-/// of the higher concurrency at the latency of the lower load, minimum power.
+/// of the higher concurrency at the latency of the lower load, energy of the lower load. A request takes at most
+/// `longest` seconds.
 ///
-/// Requires that latencies never decrease with load; tests check this property of `serving`.
+/// Requires that neither latencies nor the energy of a token step beyond idle power decrease with load; tests check this
+/// property of `serving`.
 #[inline(always)]
-pub fn ideal(low: &Point, concurrency: (u64, u64), idle: Idle) -> Point {
+pub fn ideal(low: &Point, concurrency: (u64, u64), idle: f64, longest: f64) -> Point {
     let gain = concurrency.1 as f64 / concurrency.0 as f64;
     let mut best = *low;
     best[place(Metric::OutputTokS)] *= gain;
@@ -97,11 +99,12 @@ pub fn ideal(low: &Point, concurrency: (u64, u64), idle: Idle) -> Point {
     best[place(Metric::UsdPerMtok)] /= gain;
     let watts = best[place(Metric::Watts)];
     if !watts.is_nan() {
-        if idle.owned {
-            best[place(Metric::UsdPerMtok)] *= idle.watts / watts;
-        }
-        best[place(Metric::Watts)] = idle.watts;
-        best[place(Metric::TokPerJoule)] = best[place(Metric::OutputTokS)] / idle.watts;
+        let busy = (watts - idle).max(0.0) * low[place(Metric::E2e)] / longest;
+        best[place(Metric::Watts)] = (idle + busy) * (1.0 - HAIR);
+        best[place(Metric::TokPerJoule)] *= gain * (1.0 + HAIR);
     }
     best
 }
+
+/// Relative rounding margin of bounds on energy.
+const HAIR: f64 = 1e-12;

@@ -42,6 +42,13 @@ impl PrefillOption<'_> {
         })
     }
 
+    /// Whether it is at least as good as another in every figure, with the same formats and partners.
+    fn replaces(&self, other: &PrefillOption) -> bool {
+        self.figures.iter().zip(&other.figures).all(|(x, y)| x <= y)
+            && self.prepared.shape.formats == other.prepared.shape.formats
+            && self.key == other.key
+    }
+
     /// Upper bound of requests per second per device with the options of `list`, pools in proportion.
     pub fn best_rate(&self, list: &DecodeOptionList) -> f64 {
         let DecodeOption { devices, rate, .. } = list.span.expect("the options have settled").best;
@@ -64,20 +71,19 @@ impl<'q> PrefillOptions<'q> {
         self.options.iter()
     }
 
-    fn offer(&mut self, front: PrefillOption<'q>) {
-        let same = |other: &PrefillOption| {
-            other.prepared.shape.formats == front.prepared.shape.formats && other.key == front.key
+    /// Whether one of these is at least as good. Of equals the plainest is better, which has the lowest index.
+    fn outdo(&self, front: &PrefillOption) -> bool {
+        let covers = |other: &PrefillOption| {
+            other.replaces(front) && (!front.replaces(other) || other.index < front.index)
         };
-        let beats =
-            |a: &PrefillOption, b: &PrefillOption| a.figures.iter().zip(&b.figures).all(|(x, y)| x <= y);
-        // Of equals the plainest, which has the lowest index.
-        let covers =
-            |a: &PrefillOption, b: &PrefillOption| beats(a, b) && (!beats(b, a) || a.index < b.index);
-        if self.options.iter().any(|other| same(other) && covers(other, &front)) {
-            return;
+        self.options.iter().any(covers)
+    }
+
+    fn offer(&mut self, front: PrefillOption<'q>) {
+        if !self.outdo(&front) {
+            self.options.retain(|other| !front.replaces(other));
+            self.options.push(front);
         }
-        self.options.retain(|other| !(same(other) && beats(&front, other)));
-        self.options.push(front);
     }
 
     /// Merges other options.
@@ -85,10 +91,19 @@ impl<'q> PrefillOptions<'q> {
         other.options.into_iter().for_each(|front| self.offer(front));
     }
 
-    /// Examines one instance configuration.
-    pub fn explore(&mut self, problem: &'q Problem, laid: PreparedShape<'q>, index: usize) {
+    /// Examines one instance configuration. What one of `known` replaces is left out.
+    pub fn explore(
+        &mut self,
+        problem: &'q Problem,
+        laid: PreparedShape<'q>,
+        index: usize,
+        known: Option<&PrefillOptions<'q>>,
+    ) {
         if laid.shape.prefills && problem.capacity().most(laid.shape.plan.devices()) > 0 {
-            self.offer(front(problem, laid, index));
+            let front = front(problem, laid, index);
+            if !known.is_some_and(|known| known.outdo(&front)) {
+                self.offer(front);
+            }
         }
     }
 }

@@ -93,8 +93,8 @@ impl Region {
 
     /// Number of pairs of pool sizes in it that fit.
     pub fn pools(&self, room: &DeviceCapacity, (front, back): (u64, u64)) -> u64 {
-        if room.is_plain(front, back) {
-            return self.pairs(room.devices(), (front, back));
+        if let Some((units, each)) = room.line(front, back) {
+            return self.pairs(units, each);
         }
         let of = |fronts: u64| room.beside(front, fronts, back).unwrap_or(0).min(self.decode_instances.1);
         (self.prefill_instances.0..=self.prefill_instances.1)
@@ -102,7 +102,7 @@ impl Region {
             .sum()
     }
 
-    /// The same for a system where only the number of devices counts.
+    /// The same where the room for both is a straight line of units.
     fn pairs(&self, all: u64, (front, back): (u64, u64)) -> u64 {
         let Some(room) = all.checked_sub(self.prefill_instances.0 * front) else { return 0 };
         let last = self.decode_instances.1.min(room / back);

@@ -61,7 +61,7 @@ impl RemainingBound {
             return;
         }
         let alone = laid.free(1, laid.concurrency(1));
-        let mut best = ideal(&alone, (1, shape.fits), problem.idle(devices));
+        let mut best = ideal(&alone, (1, shape.fits), problem.idle(devices).watts, f64::INFINITY);
         // The throughput of any configurations on all devices is at most that of the best of them per device.
         let all = problem.cluster.devices() as f64;
         best[place(Metric::OutputTokS)] = best[place(Metric::OutputTokSPerDevice)] * all;

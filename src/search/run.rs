@@ -10,6 +10,7 @@ use super::family::StrategyFamily;
 use super::layouts::Layouts;
 use super::mixed::{MixResult, goal, mixed};
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
+use super::point::Point;
 use super::problem::{OffloadPolicy, Problem};
 use super::remaining_bound::{MOST_BOUNDED, RemainingBound};
 use super::repeated::{Repeated, repeated};
@@ -38,6 +39,11 @@ const ALTERNATIVES: usize = 8;
 
 /// Solves a problem.
 pub fn run(problem: &Problem, control: &Control) -> Outcome {
+    run_above(problem, None, control)
+}
+
+/// Solves a problem whose optimum is better than `floor`, where only the optimum is needed.
+pub(super) fn run_above(problem: &Problem, floor: Option<&Point>, control: &Control) -> Outcome {
     let mut census = Census::default();
     if let Err(reason) = problem.context_fits() {
         census.refuse(reason.kind(), 1, &reason.to_string());
@@ -55,6 +61,7 @@ pub fn run(problem: &Problem, control: &Control) -> Outcome {
     let watch = Progress { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
     let layouts = Layouts::new(problem, &mut census);
     let mut found = ShapeResults::new(problem);
+    found.aggregated.leader = floor.copied();
     let held = Pass { layouts: &layouts, offloads: &|_, _| vec![OffloadTarget::Nothing], first: 0, each: 1 };
     if problem.family != StrategyFamily::Offload {
         found = evaluate_shapes(problem, &held, found, &watch);
@@ -159,12 +166,7 @@ fn answer(
     // Pairs of uniform pools were examined already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.disaggregated]).flatten();
     deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
-    deployments.extend(
-        together
-            .strategies
-            .iter()
-            .map(|(point, key)| EvaluatedCandidate { candidate: key.candidate(shapes), point: *point }),
-    );
+    deployments.extend(aggregated::strategies(problem, shapes, &together));
     deployments.sort_by(|a, b| order(problem, a, b));
     deployments.dedup_by(|a, b| a.candidate == b.candidate);
     let mut alternatives: Vec<EvaluatedCandidate> = Vec::new();

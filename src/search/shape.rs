@@ -13,10 +13,11 @@ use crate::plan::rules::WorkerRoles;
 use crate::plan::stages::balance;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::admission::residency;
+use crate::serving::admission::{prepared, residency, residency_of};
 use crate::serving::evaluate::{Pool, aggregated};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::prefill;
+use crate::serving::residency::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::{InstanceLoad, OffloadTarget};
 use crate::spec::objective::Metric;
@@ -68,6 +69,8 @@ pub struct PreparedShape<'q> {
     pub instance: Arc<Instance>,
     /// Prefill time of one prompt.
     pub prompt: StepTime<Qty<f64>>,
+    /// Its memory, in decode.
+    memory: InstanceMemory<Qty<f64>>,
 }
 
 impl<'q> PreparedShape<'q> {
@@ -81,14 +84,15 @@ impl<'q> PreparedShape<'q> {
         let instance = shape.placed(problem);
         let machine = problem.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
-        PreparedShape { problem, shape, instance, prompt }
+        let memory = prepared(&Plain, &instance, Phase::Decode, machine, problem.terms());
+        PreparedShape { problem, shape, instance, prompt, memory }
     }
 
     /// A pool of `replicas` with a concurrency of `concurrency` each.
     #[inline(always)]
     pub fn pool(&self, replicas: u64, concurrency: u64) -> Pool<'_, Qty<f64>> {
         let load = InstanceLoad { concurrency, offload: self.shape.offload };
-        Pool { instance: &self.instance, replicas, prompt: self.prompt, load }
+        Pool { instance: &self.instance, replicas, prompt: self.prompt, load, memory: Some(&self.memory) }
     }
 
     /// Metrics of `replicas` at a concurrency of `concurrency` each, by the common evaluation function.
@@ -303,25 +307,28 @@ pub fn shape(
         let shape = InstanceConfig { formats, plan, stages, instance, offload, fits, roles, prefills: false };
         return if fits == 0 { Err(short(&held())) } else { Ok(shape) };
     }
-    let held = |phase, requests: u64| {
-        residency(&Plain, instance, phase, machine, problem.terms(), requests * plan.dp)
+    let memory = prepared(&Plain, instance, Phase::Decode, machine, problem.terms());
+    let held = |requests: u64| {
+        let load = (problem.terms(), requests * plan.dp);
+        residency_of(&Plain, &memory, (instance, Phase::Decode), machine, load)
     };
     let fits = if offload == OffloadTarget::Nothing {
         filled_up(MOST_REQUESTS_PER_RANK, |requests| {
-            let held = held(Phase::Decode, requests);
+            let held = held(requests);
             let (total, usable) = (held.total.value(), held.usable.value());
             if usable > 0.0 { total / usable } else { f64::INFINITY }
         })
     } else {
         largest(MOST_REQUESTS_PER_RANK, |requests| {
-            let held = held(Phase::Decode, requests);
+            let held = held(requests);
             holds(&held) || spills(problem, &held, offload, &plan)
         })
     };
     let fits = fits.min(most);
-    let prefills = roles.prefill && offload == OffloadTarget::Nothing && holds(&held(Phase::Prefill, 1));
+    let prompt = || residency(&Plain, instance, Phase::Prefill, machine, problem.terms(), plan.dp);
+    let prefills = roles.prefill && offload == OffloadTarget::Nothing && holds(&prompt());
     if fits == 0 && !prefills {
-        return Err(short(&held(Phase::Decode, 1)));
+        return Err(short(&held(1)));
     }
     let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));
     Ok(InstanceConfig { formats, plan, stages, instance, offload, fits, roles, prefills })

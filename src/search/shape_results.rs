@@ -65,8 +65,9 @@ impl<'q> ShapeResults<'q> {
             aggregated::explore(problem, &laid, number, &known.aggregated, &mut self.aggregated);
         }
         if problem.split {
-            self.decode.explore(problem, &laid, number, Some(&known.decode), Depth::Loads);
-            self.prefill.explore(problem, laid, number);
+            let leader = known.aggregated.leader.as_ref();
+            self.decode.explore(problem, &laid, number, (Some(&known.decode), leader), Depth::Loads);
+            self.prefill.explore(problem, laid, number, Some(&known.prefill));
         }
     }
 
@@ -74,8 +75,8 @@ impl<'q> ShapeResults<'q> {
     pub fn outline(&mut self, problem: &'q Problem, number: usize, laid: PreparedShape<'q>) {
         self.shapes.insert(number, laid.shape.clone());
         if problem.split {
-            self.decode.explore(problem, &laid, number, None, Depth::Outline);
-            self.prefill.explore(problem, laid, number);
+            self.decode.explore(problem, &laid, number, (None, None), Depth::Outline);
+            self.prefill.explore(problem, laid, number, None);
         }
     }
 

@@ -140,7 +140,7 @@ pub fn pair_up<'q>(
 ) -> (split::SplitIncumbents, RemainingBound) {
     let (problem, shapes) = (bench.problem, bench.shapes);
     let alone = finish(problem, shapes, together);
-    let points = alone.iter().map(|found| &found.point);
+    let points = alone.iter().map(|found| &found.point).chain(&together.leader);
     let leader = points.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
     let (by_pace, rivals) = (answers.by_pace(), &together.front);
     let fronts: Vec<_> = fronts.iter().collect();

@@ -1,7 +1,7 @@
 //! The requests that a runtime admits, and the memory that they take on the fullest device.
 
 use super::instance::Instance;
-use super::residency::{CachedSequences, fullest, occupied};
+use super::residency::{CachedSequences, InstanceMemory, fullest, occupied};
 use super::terms::WorkloadTerms;
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
@@ -21,6 +21,31 @@ pub fn residency<R: Reading>(
 ) -> Footprint<Qty<R::N>> {
     let held = admitted(read, instance, phase, machine, (terms, concurrency));
     fullest(read, instance, phase, held, machine)
+}
+
+/// The same for an instance whose memory was prepared: see [`prepared`].
+pub fn residency_of<R: Reading>(
+    read: &R,
+    memory: &InstanceMemory<Qty<R::N>>,
+    (instance, phase): (&Instance, Phase),
+    machine: &Machine<Qty<R::N>>,
+    (terms, concurrency): (&WorkloadTerms<Qty<R::N>>, u64),
+) -> Footprint<Qty<R::N>> {
+    let held = admitted(read, instance, phase, machine, (terms, concurrency));
+    memory.fullest(read, (instance, phase), held, machine)
+}
+
+/// The memory of an instance for requests of the workload, in any number.
+pub fn prepared<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    machine: &Machine<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+) -> InstanceMemory<Qty<R::N>> {
+    // The lengths do not depend on the number.
+    let one = admitted(read, instance, phase, machine, (terms, 1));
+    InstanceMemory::of(read, instance, phase, one, machine)
 }
 
 /// Sequences of a rank at `concurrency`, and the tokens that they hold.

@@ -5,7 +5,8 @@
 use super::admission::residency;
 use super::economy::{PowerDraw, busy, watts};
 use super::evaluate::{
-    Evaluation, Pool, PoolMetrics, Slowest, aggregated, all_pool_metrics, carried, judge, portion,
+    Evaluation, Pool, PoolMetrics, Slowest, aggregated, all_pool_metrics, carried, decode_memory, judge,
+    portion,
 };
 use super::instance::Instance;
 use super::iteration::{DecodeLoad, DecodeStep, decode};
@@ -189,7 +190,7 @@ fn disaggregated<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> (PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>) {
     let (front, back) = (&fronts[0], &backs[0]);
-    let memory = residency(read, back.instance, Phase::Decode, machine, terms, back.load.concurrency);
+    let memory = decode_memory(read, back, machine, terms);
     let context = read.within(format_args!("max_context"), || {
         max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context).result()
     });

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::admission::{admitted, residency};
+use super::admission::{admitted, residency, residency_of};
 use super::economy::{tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total};
 use super::instance::Instance;
 use super::iteration::{DecodeLoad, decode, observe_host_reads, offloaded, spill};
@@ -14,7 +14,7 @@ use super::metrics::{
     request_rate, watts_of_pools,
 };
 use super::pool_state::PoolState;
-use super::residency::{in_host_memory, max_context};
+use super::residency::{InstanceMemory, in_host_memory, max_context};
 use super::step::{CostObserver, StepTime};
 use super::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 use crate::cost::machine::Machine;
@@ -104,6 +104,8 @@ pub struct Pool<'a, T> {
     pub prompt: StepTime<T>,
     /// Load of one replica.
     pub load: InstanceLoad,
+    /// Memory of one replica, where it was prepared.
+    pub memory: Option<&'a InstanceMemory<T>>,
 }
 
 impl<T> Pool<'_, T> {
@@ -159,6 +161,20 @@ impl<N: Num> PoolMetrics<Qty<N>> {
     }
 }
 
+/// Memory of the fullest device of a pool that decodes.
+pub(super) fn decode_memory<R: Reading>(
+    read: &R,
+    pool: &Pool<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+) -> Footprint<Qty<R::N>> {
+    let (instance, phase, concurrency) = (pool.instance, Phase::Decode, pool.load.concurrency);
+    match pool.memory {
+        Some(memory) => residency_of(read, memory, (instance, phase), machine, (terms, concurrency)),
+        None => residency(read, instance, phase, machine, terms, concurrency),
+    }
+}
+
 /// Contribution and evaluation of one aggregated pool.
 pub fn pool_metrics<R: Reading>(
     read: &R,
@@ -169,7 +185,7 @@ pub fn pool_metrics<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> (PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>) {
     let Pool { instance, replicas, load, .. } = *pool;
-    let memory = residency(read, instance, Phase::Decode, machine, terms, load.concurrency);
+    let memory = decode_memory(read, pool, machine, terms);
     let spilled = read.within(format_args!("decode/memory/host"), || spill(&memory, load.offload));
     let hosted = instance.hosted.and_then(|_| {
         let held = admitted(read, instance, Phase::Decode, machine, (terms, load.concurrency));

@@ -26,6 +26,15 @@ pub struct StageKind {
     pub times: u64,
 }
 
+impl StageKind {
+    /// Whether both are the same but for their number.
+    fn is_like(&self, other: &StageKind) -> bool {
+        (self.first, self.last) == (other.first, other.last)
+            && self.layers == other.layers
+            && self.hosted == other.hosted
+    }
+}
+
 /// A replica (aggregated) or a prefill or decode worker (disaggregated).
 #[derive(Clone, Debug)]
 pub struct Instance {
@@ -34,7 +43,7 @@ pub struct Instance {
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
     /// The distinct stages, each listed once.
-    pub kinds: Vec<StageKind>,
+    pub kinds: Arc<[StageKind]>,
     /// The model sharded for prefill.
     pub prefill: ShardedModel,
     /// The model sharded for decode.
@@ -62,7 +71,7 @@ impl Instance {
         let decode = shard(graph, plan, Phase::Decode, tiers);
         Instance {
             plan,
-            kinds: kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages), vec![]),
+            kinds: stage_kinds(graph, &stages),
             stages,
             prefill: shard(graph, plan, Phase::Prefill, tiers),
             decode,
@@ -76,13 +85,13 @@ impl Instance {
         }
     }
 
-    /// The same sharding with `pp` pipeline stages given by `stages`. The work of one stage's devices is shared with
-    /// this instance.
-    pub fn piped(&self, graph: &ModelGraph, pp: u64, stages: Vec<u32>, tiers: &[TierShape]) -> Instance {
+    /// The same sharding with pipeline stages of `cut`. The work of one stage's devices is shared with this instance.
+    pub fn piped(&self, graph: &ModelGraph, cut: &PipelineCut, tiers: &[TierShape]) -> Instance {
+        let pp = cut.stages.len() as u64;
         Instance {
             plan: ParallelPlan { pp, ..self.plan },
-            kinds: kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages), vec![]),
-            stages,
+            kinds: cut.kinds.clone(),
+            stages: cut.stages.clone(),
             prefill: self.prefill.piped(graph, pp, tiers),
             decode: self.decode.piped(graph, pp, tiers),
             max_context: self.max_context,
@@ -122,6 +131,25 @@ impl Instance {
     }
 }
 
+/// The stages of a pipeline: their layers, and the distinct ones.
+#[derive(Clone, Debug)]
+pub struct PipelineCut {
+    stages: Vec<u32>,
+    kinds: Arc<[StageKind]>,
+}
+
+impl PipelineCut {
+    /// A pipeline of `graph` with these layers in each stage.
+    pub fn new(graph: &ModelGraph, stages: Vec<u32>) -> PipelineCut {
+        PipelineCut { kinds: stage_kinds(graph, &stages), stages }
+    }
+}
+
+/// The distinct stages with these layers.
+fn stage_kinds(graph: &ModelGraph, stages: &[u32]) -> Arc<[StageKind]> {
+    kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), stages), vec![])
+}
+
 /// The plan of the draft for a model with `plan`: on the devices of one stage, with the same tensor parallelism.
 pub fn draft_plan(draft: &ModelGraph, plan: ParallelPlan) -> ParallelPlan {
     let one = ParallelPlan { pp: 1, ..plan };
@@ -129,17 +157,17 @@ pub fn draft_plan(draft: &ModelGraph, plan: ParallelPlan) -> ParallelPlan {
 }
 
 /// Equal stages, each listed once. `hosted` holds the hosted layers of each stage, or nothing.
-fn kinds(stages: Vec<Vec<u64>>, hosted: Vec<Vec<u64>>) -> Vec<StageKind> {
+fn kinds(stages: Vec<Vec<u64>>, hosted: Vec<Vec<u64>>) -> Arc<[StageKind]> {
     let last = stages.len() - 1;
     let mut kinds: Vec<StageKind> = Vec::new();
     let mut hosted = hosted.into_iter();
     for (number, layers) in stages.into_iter().enumerate() {
         let hosted = hosted.next().unwrap_or_default();
         let kind = StageKind { layers, hosted, first: number == 0, last: number == last, times: 1 };
-        match kinds.iter_mut().find(|known| StageKind { times: 1, ..(*known).clone() } == kind) {
+        match kinds.iter_mut().find(|known| known.is_like(&kind)) {
             Some(known) => known.times += 1,
             None => kinds.push(kind),
         }
     }
-    kinds
+    kinds.into()
 }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::instance::{Instance, StageKind};
-use super::speculative::checked;
+use super::stage_memory::StageMemory;
 use crate::cost::host::hosted_bytes;
 use crate::cost::machine::Machine;
-use crate::cost::memory::{Footprint, activations, encoding, footprint, kv_per_sequence, weights};
+use crate::cost::memory::{Footprint, encoding, kv_per_sequence};
 use crate::graph::cache::Cache;
 use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
@@ -18,7 +18,7 @@ use crate::quantity::unit::{BYTE, COUNT, TOKEN};
 use crate::spec::host_part::{HostedTensors, PromptWay};
 
 /// Weights of one stage: elements in the weight format and in the model dtype.
-fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; ROLES]) -> (u64, u64) {
+pub(super) fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; ROLES]) -> (u64, u64) {
     let mut sums = [0; 2];
     let mut add = |elements: &Elements, times: u64| {
         for (role, &count) in elements.iter().enumerate() {
@@ -67,7 +67,7 @@ pub fn cache_per_sequence<R: Reading>(
 }
 
 /// The sharded draft, where it is on `stage`.
-fn draft<'i>(instance: &'i Instance, stage: &StageKind) -> Option<(&'i Instance, &'i StageKind)> {
+pub(super) fn draft<'i>(instance: &'i Instance, stage: &StageKind) -> Option<(&'i Instance, &'i StageKind)> {
     let ahead = instance.draft.as_deref().filter(|_| stage.last)?;
     Some((&ahead.instance, ahead.instance.kinds.first()?))
 }
@@ -88,7 +88,7 @@ fn stage_cache<R: Reading>(
 }
 
 /// The caches of one stage that `of` selects.
-fn stage_caches<R: Reading>(
+pub(super) fn stage_caches<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
@@ -115,7 +115,7 @@ fn stage_caches<R: Reading>(
 }
 
 /// State of a sequence on a stage, independent of its length, if any.
-fn stage_state<R: Reading>(
+pub(super) fn stage_state<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
@@ -134,7 +134,7 @@ fn stays(instance: &Instance, phase: Phase, stage: &StageKind) -> bool {
     kept.any(|cache| !grows(cache)) || draft(instance, stage).is_some_and(|(d, alone)| stays(d, phase, alone))
 }
 
-fn grows(cache: &Cache) -> bool {
+pub(super) fn grows(cache: &Cache) -> bool {
     !matches!(cache, Cache::State { .. })
 }
 
@@ -147,39 +147,12 @@ pub fn stage_footprint<R: Reading>(
     held: CachedSequences<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
-    let sequences = held.sequences;
-    let model = instance.sharded(phase);
-    let chip = &machine.chip;
-    let (mut quantised, mut native) = stage_elements(model, stage, &machine.quantised);
-    if let Some((draft, alone)) = draft(instance, stage) {
-        let more = stage_elements(draft.sharded(phase), alone, &machine.quantised);
-        (quantised, native) = (quantised + more.0, native + more.1);
-    }
-    let count = |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
-    let weights = weights(count("quantised_elements", quantised), count("native_elements", native), chip);
-    let cached = |tokens| stage_caches(read, instance, phase, stage, tokens, machine, grows);
-    // Interpolated between whole pages of both lengths, so that more sequences never take less memory.
-    let least = cached(held.least);
-    let cache = least + held.part * (cached(held.most) - least);
-    let state = stage_state(read, instance, phase, stage, machine).map(|state| sequences * state);
-    let sampled = machine.max_sequences.unwrap_or(sequences) * checked(read, instance);
-    let (hidden, widest) = (read.count(model.hidden), read.count(model.widest));
-    let vocab = read.count(model.vocab);
-    let budget = chip.max_batched_tokens;
-    let peak = activations(budget, hidden, widest, sampled, vocab, chip);
-    let peak = match model.encoder.as_ref().filter(|_| stage.first) {
-        Some(encoder) => peak.max(images(read, encoder, machine)),
-        None => peak,
-    };
-    let peak = match copied(read, model, stage, machine) {
-        Some(matrix) => peak + matrix,
-        None => peak,
-    };
-    footprint(weights, sequences * cache, state, peak, chip)
+    let memory = StageMemory::of(read, instance, phase, stage, (held.least, held.most), machine);
+    memory.footprint(read, instance, phase, held, machine)
 }
 
 /// Room for the copy of one expert matrix of the layers in host memory, where the runtime copies.
-fn copied<R: Reading>(
+pub(super) fn copied<R: Reading>(
     read: &R,
     model: &ShardedModel,
     stage: &StageKind,
@@ -195,7 +168,7 @@ fn copied<R: Reading>(
 }
 
 /// Activations of a request's images in the encoder, at its widest part.
-fn images<R: Reading>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
+pub(super) fn images<R: Reading>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
     let pieces = read.count(encoder.images) * read.count(encoder.crops);
     let parts = encoder.parts.iter().map(|(_, positions)| read.count(*positions));
     let most = parts.reduce(|a, b| a.max(b)).expect("an encoder has parts");
@@ -212,17 +185,60 @@ pub fn fullest<R: Reading>(
     load: CachedSequences<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
-    let on_device = |stage| match instance.hosted {
+    read.within(format_args!("{}/memory", phase.name()), || {
+        let each = |stage: Cow<StageKind>| stage_footprint(read, instance, phase, &stage, load, machine);
+        fuller(instance.kinds.iter().map(|stage| each(on_device(instance, stage))))
+    })
+}
+
+/// The fullest of the stages.
+fn fuller<N: Num>(stages: impl Iterator<Item = Footprint<Qty<N>>>) -> Footprint<Qty<N>> {
+    let fullest = stages.reduce(|most, next| if most.total.exceeds(next.total) { most } else { next });
+    let fullest = fullest.expect("a stage at least");
+    Footprint { total: fullest.total.result(), ..fullest }
+}
+
+/// The part of a stage that is on the device.
+fn on_device<'s>(instance: &Instance, stage: &'s StageKind) -> Cow<'s, StageKind> {
+    match instance.hosted {
         Some(HostedTensors::Layers) => Cow::Owned(rest(stage)),
         Some(HostedTensors::Experts) | None => Cow::Borrowed(stage),
-    };
-    read.within(format_args!("{}/memory", phase.name()), || {
-        let all = instance.kinds.iter().map(on_device);
-        let all = all.map(|stage| stage_footprint(read, instance, phase, &stage, load, machine));
-        let fullest = all.reduce(|most, next| if most.total.exceeds(next.total) { most } else { next });
-        let fullest = fullest.expect("a stage at least");
-        Footprint { total: fullest.total.result(), ..fullest }
-    })
+    }
+}
+
+/// Memory of an instance that holds sequences of one range of lengths: what does not depend on their number is computed
+/// once.
+#[derive(Clone, Debug)]
+pub struct InstanceMemory<T> {
+    stages: Vec<StageMemory<T>>,
+}
+
+impl<N: Num> InstanceMemory<Qty<N>> {
+    /// The memory of `instance` for sequences that hold the tokens of `load`, in any number.
+    pub fn of<R: Reading<N = N>>(
+        read: &R,
+        instance: &Instance,
+        phase: Phase,
+        load: CachedSequences<Qty<N>>,
+        machine: &Machine<Qty<N>>,
+    ) -> InstanceMemory<Qty<N>> {
+        let of = |stage: &StageKind| {
+            let stage = on_device(instance, stage);
+            StageMemory::of(read, instance, phase, &stage, (load.least, load.most), machine)
+        };
+        InstanceMemory { stages: instance.kinds.iter().map(of).collect() }
+    }
+
+    /// [`fullest`] for sequences of these lengths.
+    pub fn fullest<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        (instance, phase): (&Instance, Phase),
+        load: CachedSequences<Qty<N>>,
+        machine: &Machine<Qty<N>>,
+    ) -> Footprint<Qty<N>> {
+        fuller(self.stages.iter().map(|stage| stage.footprint(read, instance, phase, load, machine)))
+    }
 }
 
 /// The layers of a stage that stay on the device.
@@ -243,7 +259,7 @@ pub fn in_host_memory<R: Reading>(
     let tensors = instance.hosted?;
     Some(read.within(format_args!("{}/host_memory", phase.name()), || {
         let mut sum = Qty::literal(0.0 * BYTE);
-        for kind in &instance.kinds {
+        for kind in instance.kinds.iter() {
             let layers = kind.hosted.clone();
             let there = StageKind { layers, hosted: vec![], first: false, last: false, times: kind.times };
             let held = match tensors {

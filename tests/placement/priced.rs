@@ -53,7 +53,7 @@ fn alone(problem: &PlacementProblem, offer: &DeviceGroup, stage: &Stage) -> (f64
     let each = Qty::from(problem.concurrency as f64);
     let load = CachedSequences::whole(each, terms.isl + terms.osl);
     let held = stage_footprint(&Plain, &instance, Phase::Decode, &kind, load, &machine);
-    instance.kinds = vec![kind];
+    instance.kinds = [kind].into();
     let batch = decode_batch(&Plain, &instance, &terms, each);
     let time = step(&Plain, &instance, Phase::Decode, &batch, &machine, &mut ());
     (time.total.value(), held.total.value(), held.usable.value())

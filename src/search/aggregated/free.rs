@@ -3,7 +3,7 @@
 use super::replicas::{replica_ends, replicated, shown_replicas};
 use super::{AggregatedKey, Incumbents, record_miss, visit};
 use crate::search::load_search::{self, LoadRange, LoadSearch};
-use crate::search::point::{Idle, Point, ideal, place};
+use crate::search::point::{Point, ideal, place};
 use crate::search::problem::Problem;
 use crate::search::shape::PreparedShape;
 use crate::serving::terms::OffloadTarget;
@@ -24,8 +24,8 @@ struct FreeLoads<'a, 'q> {
     ends: Vec<u64>,
     /// Devices of instances that may replace this one.
     divisors: Vec<u64>,
-    /// Minimum power of a replica.
-    idle: Idle,
+    /// Minimum power of a replica, in W.
+    idle: f64,
 }
 
 impl FreeLoads<'_, '_> {
@@ -94,7 +94,9 @@ impl LoadSearch for FreeLoads<'_, '_> {
     }
 
     fn beaten(&self, range: &LoadRange<Point>, listed: bool) -> Option<&'static str> {
-        let bound = ideal(&range.low.1, (range.low.0, range.high), self.idle);
+        let above = range.above.map(|above| above.unwrap_or_else(|missed| missed));
+        let longest = above.map_or(f64::INFINITY, |above| above[place(Metric::E2e)]);
+        let bound = ideal(&range.low.1, (range.low.0, range.high), self.idle, longest);
         if !self.behind(&bound) {
             return None;
         }
@@ -127,7 +129,7 @@ pub(super) fn explore(
     let shape = &laid.shape;
     survey.census.candidates += shape.fits;
     let replicas = shown_replicas(problem, shape);
-    let idle = problem.idle(shape.plan.devices());
+    let idle = problem.idle(shape.plan.devices()).watts;
     let ends = replica_ends(problem, shape).collect();
     let own = shape.plan.devices();
     let mut divisors: Vec<u64> =

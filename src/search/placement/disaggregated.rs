@@ -152,7 +152,7 @@ fn caches(prices: &MemberPrices<'_>) -> Vec<Vec<Vec<Option<f64>>>> {
             let mut kind = stand.instance.kinds[0].clone();
             kind.layers = vec![0; problem.graph.blocks.len()];
             kind.layers[block] = 1;
-            let layer = crate::serving::instance::Instance { kinds: vec![kind], ..stand.instance.clone() };
+            let layer = crate::serving::instance::Instance { kinds: [kind].into(), ..stand.instance.clone() };
             let tokens = stand.terms.isl;
             let bytes = cache_per_sequence(
                 &crate::quantity::read::Plain,

@@ -210,7 +210,7 @@ impl<N: Num> PreparedMember<N> {
         kind: StageKind,
         sequences: u64,
     ) -> StepTime<Qty<N>> {
-        let instance = Instance { kinds: vec![kind], ..self.instance.clone() };
+        let instance = Instance { kinds: [kind].into(), ..self.instance.clone() };
         match phase {
             Phase::Prefill => prefill(read, &instance, &self.machine, &self.terms, &mut ()),
             Phase::Decode => {

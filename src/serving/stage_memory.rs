@@ -1,0 +1,89 @@
+//! Memory of a device of one stage: what does not depend on the number of sequences, and with a number of them.
+
+use super::instance::{Instance, StageKind};
+use super::residency::{
+    CachedSequences, copied, draft, grows, images, stage_caches, stage_elements, stage_state,
+};
+use super::speculative::checked;
+use crate::cost::machine::Machine;
+use crate::cost::memory::{Footprint, activations, footprint, weights};
+use crate::plan::parallel::Phase;
+use crate::quantity::count::Count;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::Reading;
+
+/// Memory of one stage apart from the number of sequences.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StageMemory<T> {
+    /// Weights.
+    weights: T,
+    /// Cache of a sequence that holds the fewest tokens, and the most.
+    least: T,
+    most: T,
+    /// State of a sequence, if any.
+    state: Option<T>,
+    /// Activations of the images of a request, if any.
+    images: Option<T>,
+    /// Room for copied weights, if any.
+    copied: Option<T>,
+}
+
+impl<N: Num> StageMemory<Qty<N>> {
+    /// The memory of `stage` for sequences of `least` to `most` tokens.
+    pub(super) fn of<R: Reading<N = N>>(
+        read: &R,
+        instance: &Instance,
+        phase: Phase,
+        stage: &StageKind,
+        (least, most): (Qty<N>, Qty<N>),
+        machine: &Machine<Qty<N>>,
+    ) -> StageMemory<Qty<N>> {
+        let model = instance.sharded(phase);
+        let (mut quantised, mut native) = stage_elements(model, stage, &machine.quantised);
+        if let Some((draft, alone)) = draft(instance, stage) {
+            let more = stage_elements(draft.sharded(phase), alone, &machine.quantised);
+            (quantised, native) = (quantised + more.0, native + more.1);
+        }
+        let count =
+            |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
+        let chip = &machine.chip;
+        let cached = |tokens| stage_caches(read, instance, phase, stage, tokens, machine, grows);
+        StageMemory {
+            weights: weights(
+                count("quantised_elements", quantised),
+                count("native_elements", native),
+                chip,
+            ),
+            least: cached(least),
+            most: cached(most),
+            state: stage_state(read, instance, phase, stage, machine),
+            images: model
+                .encoder
+                .as_ref()
+                .filter(|_| stage.first)
+                .map(|encoder| images(read, encoder, machine)),
+            copied: copied(read, model, stage, machine),
+        }
+    }
+
+    /// The memory with sequences of these lengths.
+    pub(super) fn footprint<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        instance: &Instance,
+        phase: Phase,
+        held: CachedSequences<Qty<N>>,
+        machine: &Machine<Qty<N>>,
+    ) -> Footprint<Qty<N>> {
+        let (model, chip, sequences) = (instance.sharded(phase), &machine.chip, held.sequences);
+        // Interpolated between whole pages of both lengths, so that more sequences never take less memory.
+        let cache = self.least + held.part * (self.most - self.least);
+        let sampled = machine.max_sequences.unwrap_or(sequences) * checked(read, instance);
+        let (hidden, widest, vocab) =
+            (read.count(model.hidden), read.count(model.widest), read.count(model.vocab));
+        let peak = activations(chip.max_batched_tokens, hidden, widest, sampled, vocab, chip);
+        let peak = self.images.map_or(peak, |images| peak.max(images));
+        let peak = self.copied.map_or(peak, |matrix| peak + matrix);
+        footprint(self.weights, sequences * cache, self.state.map(|state| sequences * state), peak, chip)
+    }
+}
