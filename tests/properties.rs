@@ -1,6 +1,8 @@
 //! What must hold of every deployment, whatever the figures: tried on random ones.
 
 use crate::ask;
+#[path = "properties/bounds.rs"]
+mod bounds;
 #[path = "properties/brute.rs"]
 mod brute;
 #[path = "properties/cache_ranks.rs"]

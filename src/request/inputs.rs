@@ -6,6 +6,7 @@ use crate::report::why::{Why, why as why_report};
 use crate::search::candidate::Candidate;
 use crate::search::family::StrategyFamily;
 use crate::search::hint::run_with_hint;
+use crate::search::layouts::Layouts;
 use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::{before, place};
 use crate::search::problem::Problem;
@@ -96,7 +97,7 @@ pub fn lower_format(
         let formats = problem.formats.iter().position(|pair| pair.kv == *kv)?;
         Some(Candidate { formats, ..best.candidate.clone() })
     });
-    let then = run_with_hint(&problem, known.as_ref(), control);
+    let then = run_with_hint(&problem, known.as_ref(), &Layouts::new(&problem), control);
     if matches!(then.status, Status::Feasible | Status::Unknown) {
         return Ok(None);
     }
@@ -124,20 +125,24 @@ pub fn why(
 ) -> Option<Why> {
     // The progress of each would go back to its start.
     let control = &Control { progress: &|_, _| {}, ..*control };
-    let tried = families(problem, control);
+    let layouts = &Layouts::shared(problem);
+    let tried = families(problem, (best, layouts), control);
     let winner = StrategyFamily::of(&best.candidate);
     // The best of the other families, in the same order as everywhere.
     let others = tried.iter().filter(|one| one.family != winner);
     let runner = others.filter_map(|one| Some((one.family, one.best.as_ref()?)));
     let runner = runner.reduce(|a, b| if before(&b.1.point, &a.1.point, &problem.aims) { b } else { a });
     let duels: Vec<_> = match runner {
-        Some((other, _)) => stands(problem, best)
+        Some((other, lost)) => stands(problem, best)
             .into_iter()
-            .filter_map(|(along, now)| Some((now, duel(problem, (along, now), (winner, other), control)?)))
+            .filter_map(|(along, now)| {
+                let both = [(winner, best), (other, lost)];
+                Some((now, duel(problem, (along, now), both, layouts, control)?))
+            })
             .collect(),
         None => vec![],
     };
-    let changes = change_results(problem, control);
+    let changes = change_results(problem, (best, layouts), control);
     if (control.stop)() {
         return None;
     }

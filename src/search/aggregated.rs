@@ -184,7 +184,7 @@ pub fn explore(
                     Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, (known, survey)),
                     Err(reason) => {
                         survey.census.candidates += 1;
-                        survey.census.refuse(reason.kind(), 1, &reason.to_string());
+                        survey.census.reject(&reason);
                     }
                 }
             }
@@ -230,7 +230,7 @@ fn explore_load(
 }
 
 fn record_miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason: Infeasible) {
-    survey.census.refuse(reason.kind(), 1, &reason.to_string());
+    survey.census.reject(&reason);
     if let Infeasible::LimitMissed { value, limit, .. } = reason {
         survey.near((value / limit, point, key, reason));
     }

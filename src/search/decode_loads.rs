@@ -36,6 +36,7 @@ impl DecodeLoads<'_> {
             loads: ((range.low.0 + 1) * self.dp, range.high * self.dp),
             step: self.dp,
             slowest: above.map_or(f64::INFINITY, |above| above.decoding()),
+            most_tpot: above.map_or(f64::INFINITY, |above| above.tpot),
         }
     }
 }

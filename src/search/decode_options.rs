@@ -149,7 +149,7 @@ pub fn receipt(problem: &Problem, laid: &PreparedShape) -> (Qty<f64>, f64) {
 }
 
 /// `laid` at a load, with the metrics in `looks`. Its links can receive `most` requests per second.
-fn at(
+pub(super) fn at(
     problem: &Problem,
     laid: &PreparedShape,
     (index, concurrency): (usize, u64),
@@ -329,7 +329,9 @@ impl DecodeOptions {
         if slots > 1 {
             let loads = (laid.concurrency(2), laid.concurrency(slots));
             let step = laid.shape.plan.dp;
-            list.gaps.push(LoadGap { bound: floor, loads, step, slowest: at(slots).decoding() });
+            let last = at(slots);
+            let (slowest, most_tpot) = (last.decoding(), last.tpot);
+            list.gaps.push(LoadGap { bound: floor, loads, step, slowest, most_tpot });
         }
     }
 

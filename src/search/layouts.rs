@@ -4,6 +4,7 @@
 //! Independent of load: [`super::shape`] checks whether an instance holds any requests.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
@@ -21,13 +22,16 @@ struct StagePlans {
     plans: Vec<(usize, usize, ParallelPlan)>,
 }
 
-/// Instances that are yet to be laid out, stage by stage.
-pub struct Layouts<'p> {
-    problem: &'p Problem,
+/// The legal instances of a problem, laid out stage by stage as they are needed. They depend on the model, the devices, the
+/// block sizes of the formats and the rules of the runtime, so that searches that differ in nothing else share them.
+pub struct Layouts {
     stages: Vec<StagePlans>,
     /// The cuts of a pipeline, which depend only on its number of stages.
     cuts: BTreeMap<u64, Vec<PipelineCut>>,
     plans: usize,
+    illegal: Census,
+    /// The instances of each stage, where they are kept for other searches.
+    kept: Option<Vec<OnceLock<Vec<Arc<Instance>>>>>,
 }
 
 /// The place of an instance in the order of all: plans, plainest first, formats and cuts.
@@ -35,11 +39,14 @@ pub type InstancePlace = usize;
 
 /// More than the cuts of a pipeline.
 const CUTS: usize = 4;
+/// Instances that are kept for other searches at most.
+const MOST_KEPT: usize = 8192;
 
-impl<'p> Layouts<'p> {
-    /// Every legal plan. Illegal ones are counted.
-    pub fn new(problem: &'p Problem, census: &mut Census) -> Layouts<'p> {
-        let legal = legal(problem, census);
+impl Layouts {
+    /// Every legal plan.
+    pub fn new(problem: &Problem) -> Layouts {
+        let mut illegal = Census::default();
+        let legal = legal(problem, &mut illegal);
         let mut cuts_of = BTreeMap::new();
         let mut numbers: BTreeMap<ParallelPlan, usize> = BTreeMap::new();
         let mut stages: Vec<StagePlans> = Vec::new();
@@ -54,7 +61,20 @@ impl<'p> Layouts<'p> {
             }
             stages[number].plans.push((place, formats, plan));
         }
-        Layouts { problem, stages, cuts: cuts_of, plans }
+        Layouts { stages, cuts: cuts_of, plans, illegal, kept: None }
+    }
+
+    /// The same; instances that were laid out are kept for other searches, if they are not too many.
+    pub fn shared(problem: &Problem) -> Layouts {
+        let layouts = Layouts::new(problem);
+        let stages = 0..layouts.stages();
+        let few = stages.clone().map(|stage| layouts.count(stage)).sum::<usize>() <= MOST_KEPT;
+        Layouts { kept: few.then(|| stages.map(|_| OnceLock::new()).collect()), ..layouts }
+    }
+
+    /// Adds the counts of illegal plans.
+    pub fn count_illegal(&self, census: &mut Census) {
+        census.add(self.illegal.clone());
     }
 
     /// Number of stages.
@@ -72,28 +92,44 @@ impl<'p> Layouts<'p> {
         self.stages[stage].plans.iter().map(|(.., plan)| self.cuts[&plan.pp].len()).sum()
     }
 
-    /// Lays out the instances of a stage, one after the other, with the index of their formats. Returns how many
-    /// `each` took: it returns whether to go on.
+    /// Lays out the instances of a stage that the family of the problem admits, one after the other, with the index of
+    /// their formats. `each` returns whether to go on; where it did not, the number of those before is returned.
     pub fn each(
         &self,
+        problem: &Problem,
         stage: usize,
-        mut each: impl FnMut(InstancePlace, usize, Instance) -> bool,
-    ) -> usize {
-        let (graph, tiers) = (&self.problem.graph, self.problem.tiers());
-        let StagePlans { stage, plans } = &self.stages[stage];
-        let whole = vec![graph.layer_block.len() as u32];
-        let one = Instance::new(graph, *stage, whole, tiers);
+        mut each: impl FnMut(InstancePlace, usize, Arc<Instance>) -> bool,
+    ) -> Option<usize> {
+        let (graph, tiers) = (&problem.graph, problem.tiers());
+        let StagePlans { stage: plan, plans } = &self.stages[stage];
+        let cuts = plans.iter().flat_map(|(place, formats, plan)| {
+            let cuts = self.cuts[&plan.pp].iter().enumerate();
+            cuts.map(move |(at, cut)| (place * CUTS + at, *formats, plan, cut))
+        });
+        let whole = || Instance::new(graph, *plan, vec![graph.layer_block.len() as u32], tiers);
+        let kept = self.kept.as_ref().map(|kept| {
+            kept[stage].get_or_init(|| {
+                let one = whole();
+                cuts.clone().map(|(.., cut)| Arc::new(one.piped(graph, cut, tiers))).collect()
+            })
+        });
+        let one = if kept.is_none() { Some(whole()) } else { None };
         let mut taken = 0;
-        for (place, formats, plan) in plans {
-            for (at, cut) in self.cuts[&plan.pp].iter().enumerate() {
-                let instance = one.piped(graph, cut, tiers);
-                if !each(place * CUTS + at, *formats, instance) {
-                    return taken;
-                }
-                taken += 1;
+        for (at, (place, formats, plan, cut)) in cuts.clone().enumerate() {
+            if !problem.family.admits(plan) {
+                continue;
             }
+            let instance = match (kept, &one) {
+                (Some(kept), _) => kept[at].clone(),
+                (None, Some(one)) => Arc::new(one.piped(graph, cut, tiers)),
+                (None, None) => break,
+            };
+            if !each(place, formats, instance) {
+                return Some(taken);
+            }
+            taken += 1;
         }
-        taken
+        None
     }
 }
 
@@ -104,11 +140,12 @@ pub fn each<T: Send>(
     census: &mut Census,
     make: impl Fn(usize, Instance) -> T + Sync,
 ) -> Vec<T> {
-    let layouts = Layouts::new(problem, census);
+    let layouts = Layouts::new(problem);
+    layouts.count_illegal(census);
     let made = (0..layouts.stages()).into_par_iter().flat_map_iter(|stage| {
         let mut made = Vec::new();
-        layouts.each(stage, |place, formats, instance| {
-            made.push((place, make(formats, instance)));
+        layouts.each(problem, stage, |place, formats, instance| {
+            made.push((place, make(formats, Arc::unwrap_or_clone(instance))));
             true
         });
         made
@@ -134,8 +171,7 @@ fn legal(problem: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
             known.push((index, plans));
             known.len() - 1
         });
-        let admitted = known[at].1.legal.iter().filter(|plan| problem.family.admits(plan));
-        legal.extend(admitted.map(|plan| (index, *plan)));
+        legal.extend(known[at].1.legal.iter().map(|plan| (index, *plan)));
     }
     legal.sort_by_cached_key(|(formats, plan)| (plan.plainness(), *formats));
     legal

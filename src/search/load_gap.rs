@@ -13,6 +13,8 @@ pub struct LoadGap {
     pub step: u64,
     /// Maximum mean time in which a request decodes, in seconds.
     pub slowest: f64,
+    /// Maximum TPOT, in seconds.
+    pub most_tpot: f64,
 }
 
 impl LoadGap {
@@ -28,7 +30,12 @@ impl LoadGap {
         let middle = self.loads.0 + steps / 2 * self.step;
         let floor = reload(&self.bound, middle);
         [
-            LoadGap { loads: (self.loads.0, middle), slowest: floor.decoding(), ..self },
+            LoadGap {
+                loads: (self.loads.0, middle),
+                slowest: floor.decoding(),
+                most_tpot: floor.tpot,
+                ..self
+            },
             LoadGap { bound: floor, loads: (middle + self.step, self.loads.1), ..self },
         ]
     }

@@ -93,6 +93,14 @@ impl Census {
         }
     }
 
+    /// Counts a rejection; the first of its kind is the example.
+    pub fn reject(&mut self, reason: &Infeasible) {
+        match self.illegal.get_mut(reason.kind()) {
+            Some(known) => known.count += 1,
+            None => self.refuse(reason.kind(), 1, &reason.to_string()),
+        }
+    }
+
     /// Adds another census to this one.
     pub fn add(&mut self, other: Census) {
         self.shapes += other.shapes;

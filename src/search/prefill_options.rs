@@ -1,6 +1,6 @@
 //! Prefill workers worth pairing with decode workers: the nondominated ones.
 
-use super::decode_options::{DecodeOption, DecodeOptionList};
+use super::decode_options::DecodeOption;
 use super::problem::Problem;
 use super::required_metrics::RequiredMetrics;
 use super::shape::PreparedShape;
@@ -49,11 +49,6 @@ impl PrefillOption<'_> {
             && self.key == other.key
     }
 
-    /// Upper bound of requests per second per device with the options of `list`, pools in proportion.
-    pub fn best_rate(&self, list: &DecodeOptionList) -> f64 {
-        let DecodeOption { devices, rate, .. } = list.span.expect("the options have settled").best;
-        1.0 / (self.prepared.shape.plan.devices() as f64 / self.rate + devices as f64 / rate)
-    }
 }
 
 /// Utilisation so low that no component of a device is at its limit.

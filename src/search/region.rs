@@ -34,6 +34,8 @@ pub struct Span {
     pub best: DecodeOption,
     /// Minimum requests per second of any load.
     pub least_rate: f64,
+    /// Maximum TPOT of any load, in seconds.
+    pub most_tpot: f64,
 }
 
 impl Span {
@@ -42,15 +44,21 @@ impl Span {
     pub fn listed(answers: &[DecodeOption], by_pace: bool) -> Span {
         let (first, last) = (answers[0], answers[answers.len() - 1]);
         if by_pace {
-            return Span { best: DecodeOption { rate: last.rate, ..first }, least_rate: first.rate };
+            let best = DecodeOption { rate: last.rate, ..first };
+            return Span { best, least_rate: first.rate, most_tpot: last.tpot };
         }
-        let spans = answers.iter().map(|answer| Span { best: *answer, least_rate: answer.rate });
+        let spans = answers.iter().map(|answer| Span {
+            best: *answer,
+            least_rate: answer.rate,
+            most_tpot: answer.tpot,
+        });
         spans.reduce(Span::union).expect("a list of options has one")
     }
 
     /// Bounds of loads that are not listed.
     pub fn between(gap: &LoadGap, problem: &Problem) -> Span {
-        Span { best: gap.ideal(problem.idle(gap.bound.devices).watts), least_rate: 0.0 }
+        let best = gap.ideal(problem.idle(gap.bound.devices).watts);
+        Span { best, least_rate: 0.0, most_tpot: gap.most_tpot }
     }
 
     /// Bounds of both sets of loads.
@@ -66,6 +74,7 @@ impl Span {
                 ..a
             },
             least_rate: self.least_rate.min(other.least_rate),
+            most_tpot: self.most_tpot.max(other.most_tpot),
         }
     }
 }
@@ -230,7 +239,7 @@ mod tests {
 
     #[test]
     fn halves_cover_a_region_once() {
-        let gap = LoadGap { bound: NONE, loads: (34, 42), step: 2, slowest: 1.0 };
+        let gap = LoadGap { bound: NONE, loads: (34, 42), step: 2, slowest: 1.0, most_tpot: 1.0 };
         for (loads, expected) in
             [(Loads::Listed(2, 6), vec![2, 3, 4, 5, 6]), (Loads::Between(gap), vec![34, 36, 38, 40, 42])]
         {

@@ -39,11 +39,16 @@ const ALTERNATIVES: usize = 8;
 
 /// Solves a problem.
 pub fn run(problem: &Problem, control: &Control) -> Outcome {
-    run_above(problem, None, control)
+    run_above(problem, (None, &Layouts::new(problem)), control)
 }
 
-/// Solves a problem whose optimum is better than `floor`, where only the optimum is needed.
-pub(super) fn run_above(problem: &Problem, floor: Option<&Point>, control: &Control) -> Outcome {
+/// Solves a problem whose optimum is better than `floor`, where only the optimum is needed, with the layouts of a problem
+/// that has the same instances.
+pub(super) fn run_above(
+    problem: &Problem,
+    (floor, layouts): (Option<&Point>, &Layouts),
+    control: &Control,
+) -> Outcome {
     let mut census = Census::default();
     if let Err(reason) = problem.context_fits() {
         census.refuse(reason.kind(), 1, &reason.to_string());
@@ -59,10 +64,10 @@ pub(super) fn run_above(problem: &Problem, floor: Option<&Point>, control: &Cont
         };
     }
     let watch = Progress { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
-    let layouts = Layouts::new(problem, &mut census);
+    layouts.count_illegal(&mut census);
     let mut found = ShapeResults::new(problem);
     found.aggregated.leader = floor.copied();
-    let held = Pass { layouts: &layouts, offloads: &|_, _| vec![OffloadTarget::Nothing], first: 0, each: 1 };
+    let held = Pass { layouts, offloads: &|_, _| vec![OffloadTarget::Nothing], first: 0, each: 1 };
     if problem.family != StrategyFamily::Offload {
         found = evaluate_shapes(problem, &held, found, &watch);
     }
@@ -70,7 +75,7 @@ pub(super) fn run_above(problem: &Problem, floor: Option<&Point>, control: &Cont
     if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && !found.fits) {
         let offloads = |formats: usize, instance: &Instance| problem.offloads(formats, instance);
         let first = layouts.places();
-        let pass = Pass { layouts: &layouts, offloads: &offloads, first, each: MOST_OFFLOADS };
+        let pass = Pass { layouts, offloads: &offloads, first, each: MOST_OFFLOADS };
         found = evaluate_shapes(problem, &pass, found, &watch);
         if !found.unexplored.is_empty() {
             promise = RemainingBound::UNKNOWN;
@@ -127,9 +132,9 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
     let mut promise = RemainingBound::default();
     for (stage, taken) in left {
         let mut seen = 0;
-        pass.layouts.each(stage, |place, formats, instance| {
+        pass.layouts.each(problem, stage, |place, formats, instance| {
             seen += 1;
-            if let Ok(shape) = shape(problem, formats, &Arc::new(instance), OffloadTarget::Nothing)
+            if let Ok(shape) = shape(problem, formats, &instance, OffloadTarget::Nothing)
                 && seen > taken
             {
                 let laid = PreparedShape::of(problem, Arc::new(shape));

@@ -157,13 +157,14 @@ impl PoolPair<'_, '_> {
             .ok_or(("too_many_devices", "two pools need more devices than available"))
     }
 
-    /// Whether the pair may improve on the rest of the search. Most pairs are pruned as a whole.
-    pub fn may_matter(&self, survey: &mut SplitIncumbents) -> bool {
+    /// Upper bound over its deployments where they may improve on the rest of the search. Most pairs are pruned as a
+    /// whole.
+    pub fn may_matter(&self, survey: &mut SplitIncumbents) -> Option<Point> {
         let whole = match self.whole() {
             Ok(whole) => whole,
             Err((kind, reason)) => {
                 survey.census.refuse(kind, 1, reason);
-                return false;
+                return None;
             }
         };
         let span = self.decode.span.expect("the options have settled");
@@ -173,7 +174,7 @@ impl PoolPair<'_, '_> {
             let pools = whole.pools(self.problem.capacity(), self.sizes());
             survey.census.discard(reason, pools * self.decode.loads);
         }
-        beaten.is_none()
+        beaten.is_none().then_some(ideal)
     }
 
     /// Upper bound over its deployments; `None` where none fits.
@@ -296,7 +297,7 @@ impl PoolPair<'_, '_> {
         survey.census.evaluated += 1;
         let point = self.cache.at(self.prefill, fronts, &answer, backs);
         if let Some(reason) = self.problem.missed(&point) {
-            survey.census.refuse(reason.kind(), 1, &reason.to_string());
+            survey.census.reject(&reason);
             return;
         }
         let concurrency = answer.concurrency;

@@ -76,7 +76,7 @@ impl Progress<'_> {
 /// Instances to examine, with what may be offloaded of each.
 pub struct Pass<'a> {
     /// The instances.
-    pub layouts: &'a Layouts<'a>,
+    pub layouts: &'a Layouts,
     /// What is tried in host memory, by index of the format pair.
     pub offloads: &'a (dyn Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync),
     /// Number of the first configuration.
@@ -100,11 +100,10 @@ pub fn evaluate_shapes<'q>(
         let parts = parts(wave).map(|part| {
             let mut seen = ShapeResults::new(problem);
             for stage in part {
-                let mut one = |place: usize, formats: usize, instance: Instance| {
+                let mut one = |place: usize, formats: usize, instance: Arc<Instance>| {
                     if !watch.tick(total) {
                         return false;
                     }
-                    let instance = Arc::new(instance);
                     let offloads = (pass.offloads)(formats, &instance).into_iter().enumerate();
                     for (number, offload) in offloads {
                         let number = pass.first + place * pass.each + number;
@@ -115,10 +114,8 @@ pub fn evaluate_shapes<'q>(
                     }
                     true
                 };
-                let taken = if watch.stops() { 0 } else { layouts.each(stage, &mut one) };
-                if taken < layouts.count(stage) {
-                    seen.unexplored.push((stage, taken));
-                }
+                let stopped = if watch.stops() { Some(0) } else { layouts.each(problem, stage, &mut one) };
+                seen.unexplored.extend(stopped.map(|taken| (stage, taken)));
                 seen.drop_beaten();
             }
             seen
@@ -172,8 +169,8 @@ pub fn pair_up<'q>(
                 leader,
                 known: nothing,
             };
-            if pair.may_matter(&mut survey) {
-                open.push((front.best_rate(list), pair));
+            if let Some(best) = pair.may_matter(&mut survey) {
+                open.push((best, pair));
             }
         }
         (open, survey.census)
@@ -181,7 +178,7 @@ pub fn pair_up<'q>(
     let (pairs, censuses): (Vec<_>, Vec<_>) = open.unzip();
     // The pair with the best bound first, so that its deployments prune the rest.
     let mut pairs: Vec<_> = pairs.into_iter().flatten().collect();
-    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    pairs.sort_by(|a, b| problem.compare(&a.0, &b.0));
     let (mut found, mut left) = (split::SplitIncumbents::new(problem), RemainingBound::default());
     for wave in waves(pairs.len()) {
         let known = &found;

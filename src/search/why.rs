@@ -5,6 +5,8 @@ use rayon::prelude::*;
 
 use super::change::Change;
 use super::family::StrategyFamily;
+use super::hint::run_with_hint;
+use super::layouts::Layouts;
 use super::outcome::{EvaluatedCandidate, Outcome};
 use super::point::{before, place};
 use super::problem::{OffloadPolicy, Problem, Traffic};
@@ -87,13 +89,18 @@ pub fn restricted_to(problem: &Problem, family: StrategyFamily) -> Problem {
 }
 
 /// The best result of every family.
-pub fn families(problem: &Problem, control: &Control) -> Vec<FamilyResult> {
+pub fn families(
+    problem: &Problem,
+    (best, layouts): (&EvaluatedCandidate, &Layouts),
+    control: &Control,
+) -> Vec<FamilyResult> {
     let each =
         StrategyFamily::EACH.into_iter().filter(|family| *family != StrategyFamily::Split || problem.split);
     each.collect::<Vec<_>>()
         .into_par_iter()
         .map(|family| {
-            let outcome = run(&restricted_to(problem, family), control);
+            let known = Some(&best.candidate).filter(|known| family == StrategyFamily::of(known));
+            let outcome = run_with_hint(&restricted_to(problem, family), known, layouts, control);
             // Where everything fits in device memory, nothing is offloaded.
             let spills =
                 |found: &EvaluatedCandidate| family != StrategyFamily::Offload || spilled(problem, found);
@@ -141,13 +148,18 @@ fn leads(problem: &Problem, a: &Option<EvaluatedCandidate>, b: &Option<Evaluated
 /// Powers of two that are tried below and above the current value.
 const REACH: u32 = 4;
 
-/// Crossovers between `winner` and `other` along a parameter with the current value `now`.
+/// The best of both families.
+type FamilyBests = [Option<EvaluatedCandidate>; 2];
+
+/// Crossovers between `winner` and `other`, with their best deployments, along a parameter with the current value `now`.
 pub fn duel(
     problem: &Problem,
     (along, now): (Along, u64),
-    (winner, other): (StrategyFamily, StrategyFamily),
+    [(winner, won), (other, lost)]: [(StrategyFamily, &EvaluatedCandidate); 2],
+    layouts: &Layouts,
     control: &Control,
 ) -> Option<Duel> {
+    let known: FamilyBests = [Some(won.clone()), Some(lost.clone())];
     let at = |value: u64| -> Option<Problem> {
         problem.with_change(match along {
             Along::Concurrency => Change::InFlight(value),
@@ -155,34 +167,56 @@ pub fn duel(
             Along::Purchase => Change::Purchase(value as f64 / now as f64),
         })
     };
-    let leader = |value: u64| -> Option<StrategyFamily> {
-        let problem = at(value)?;
-        let best = |family| run(&restricted_to(&problem, family), control).best;
-        let (a, b) = rayon::join(|| best(winner), || best(other));
-        leads(&problem, &a, &b).map(|first| if first { winner } else { other })
+    let solve = |value: u64, hints: &FamilyBests| -> FamilyBests {
+        let Some(problem) = at(value) else { return [None, None] };
+        let best = |family, hint: &Option<EvaluatedCandidate>| {
+            let hint = hint.as_ref().map(|hint| &hint.candidate);
+            run_with_hint(&restricted_to(&problem, family), hint, layouts, control).best
+        };
+        let (a, b) = rayon::join(|| best(winner, &hints[0]), || best(other, &hints[1]));
+        [a, b]
+    };
+    let leader = |value: u64, [a, b]: &FamilyBests| -> Option<StrategyFamily> {
+        leads(&at(value)?, a, b).map(|first| if first { winner } else { other })
     };
     let powers = (0..=2 * REACH).map(|power| (now << power) >> REACH);
     let mut values: Vec<u64> = powers.filter(|value| *value > 0 && at(*value).is_some()).collect();
     values.dedup();
     let (first, last) = (*values.first()?, *values.last()?);
-    let known: Vec<(u64, Option<StrategyFamily>)> =
-        values.into_par_iter().map(|value| (value, leader(value))).collect();
-    let serving: Vec<(u64, StrategyFamily)> =
-        known.iter().filter_map(|(value, leader)| Some((*value, (*leader)?))).collect();
+    // From the current value outwards: each value starts from what the one before it found.
+    let outwards = |values: Vec<u64>| {
+        let mut hints: FamilyBests = known.clone();
+        let next = |value: u64| {
+            let found = solve(value, &hints);
+            hints = found.clone();
+            (value, found)
+        };
+        values.into_iter().map(next).collect::<Vec<_>>()
+    };
+    let (above, below): (Vec<u64>, Vec<u64>) = values.into_iter().partition(|value| *value >= now);
+    let (below, above) = rayon::join(
+        || outwards(below.into_iter().rev().collect()),
+        || outwards(above),
+    );
+    let known = below.into_iter().rev().chain(above);
+    let serving: Vec<(u64, StrategyFamily, FamilyBests)> = known
+        .filter_map(|(value, bests)| Some((value, leader(value, &bests)?, bests)))
+        .collect();
     let mut crossovers = Vec::new();
     for pair in serving.windows(2) {
-        let ((mut below, from), (mut above, to)) = (pair[0], pair[1]);
+        let ((mut below, from, hints), (mut above, to, _)) = (pair[0].clone(), pair[1].clone());
         if from == to {
             continue;
         }
         // To within 1 %: a finer crossover has no practical effect. A stopped search has no leader: the caller drops it.
         while !(control.stop)() && above - below > (above / 100).max(1) {
             let middle = below + (above - below) / 2;
-            if leader(middle) == Some(from) { below = middle } else { above = middle }
+            let found = solve(middle, &hints);
+            if leader(middle, &found) == Some(from) { below = middle } else { above = middle }
         }
         crossovers.push(Crossover { below, at: above, from, to });
     }
-    let leader = serving.first().map(|(_, family)| *family);
+    let leader = serving.first().map(|(_, family, _)| *family);
     Some(Duel { along, tried: (first, last), crossovers, leader })
 }
 
@@ -208,7 +242,11 @@ fn changes(problem: &Problem) -> Vec<Change> {
 }
 
 /// The sensitivity to a small increase of everything, each by its own search.
-pub fn change_results(problem: &Problem, control: &Control) -> Vec<ChangeResult> {
+pub fn change_results(
+    problem: &Problem,
+    (best, layouts): (&EvaluatedCandidate, &Layouts),
+    control: &Control,
+) -> Vec<ChangeResult> {
     let changed = changes(problem).into_iter().filter_map(|change| {
         let mut problem = problem.with_change(change)?;
         problem.axes.clear();
@@ -218,7 +256,11 @@ pub fn change_results(problem: &Problem, control: &Control) -> Vec<ChangeResult>
         .collect::<Vec<_>>()
         .into_par_iter()
         .map(|(change, problem)| {
-            let best = run(&problem, control).best;
+            let best = match change {
+                Change::Device => run(&problem, control),
+                _ => run_with_hint(&problem, Some(&best.candidate), layouts, control),
+            };
+            let best = best.best;
             ChangeResult { change, best, problem }
         })
         .collect()

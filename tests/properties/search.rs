@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use mantile::plan::locality::gcd;
 use mantile::search::aggregated::mixes;
+use mantile::search::aggregated::replicas::copies_stand;
 use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::front_sampling::FrontSampling;
 use mantile::search::outcome::Outcome;
@@ -262,7 +264,12 @@ fn same_front(problem: &Problem, outcome: &Outcome, known: &[Known]) -> Result<(
 /// Whether the front lists a deployment, where nothing beats it: of like instances one or as many as there is room for,
 /// unless output in all was named as an axis.
 fn listed(problem: &Problem, candidate: &Candidate) -> bool {
-    let [only] = &candidate.pools[..] else { return true };
+    let only = match &candidate.pools[..] {
+        [only] => only,
+        // Several copies of a smaller deployment, which stands for them.
+        [prefill, decode] if copies_stand(problem) => return gcd(prefill.replicas, decode.replicas) == 1,
+        _ => return true,
+    };
     let most = problem.capacity().most(only.plan.devices());
     problem.counts || problem.traffic != Traffic::Free || only.replicas == 1 || only.replicas == most
 }

@@ -145,7 +145,16 @@ impl PoolPair<'_, '_> {
                 + (least(backs.0, best.rate, flow) * best.watts).max(best.joules);
             Qty::literal(energy * flow * (1.0 - HAIR) * WATT)
         });
-        let (ttft, tpot) = (Qty::literal(self.ttft.0 * SECOND), Qty::literal(best.tpot * SECOND));
+        // In a closed loop, requests that do not decode wait for their first token.
+        let waiting = match self.problem.traffic {
+            Traffic::InFlight(requests) => {
+                let decoding = (self.problem.workload.lengths.osl - 1) as f64 * span.most_tpot;
+                requests as f64 / flow * (1.0 - HAIR) - decoding
+            }
+            _ => 0.0,
+        };
+        let ttft = Qty::literal(self.ttft.0.max(waiting) * SECOND);
+        let tpot = Qty::literal(best.tpot * SECOND);
         let whole = e2e(ttft, tpot, terms.osl);
         let whole = match self.problem.traffic {
             // Little's law: concurrency divided by the maximum rate.
