@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod answer_diff;
 pub mod audit;
+pub mod bottleneck;
 pub mod bounds;
 pub mod breakdown;
 pub mod catalog;
@@ -40,6 +41,7 @@ pub mod ratio;
 pub mod recommend;
 pub mod relax;
 pub mod rendered;
+pub mod reporter;
 pub mod residuals;
 pub mod result;
 pub mod robustness;

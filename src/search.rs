@@ -31,6 +31,7 @@ pub mod physical_bound;
 pub mod placement;
 pub mod point;
 pub mod prefill_options;
+pub mod prepared;
 pub mod problem;
 pub mod ranking;
 pub mod ratio;

@@ -23,6 +23,7 @@ pub mod model;
 mod overrides;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+mod parsed;
 #[cfg(feature = "png")]
 pub mod png;
 pub mod prediction_intervals;

@@ -1,5 +1,7 @@
 //! Parallel degrees of one instance of the model over `tp × cp × dp × pp` devices.
 
+use std::fmt::Write;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -114,24 +116,27 @@ impl ParallelPlan {
 
     /// `tp4 pp2`, without degrees of 1.
     pub fn label(&self) -> String {
+        let above_one = |degree: u64| (degree > 1).then_some(degree);
         let degrees = [
-            ("tp", self.tp),
-            ("pp", self.pp),
-            ("dp", self.dp),
-            ("cp", self.cp),
-            ("dcp", self.dcp),
-            ("ep", self.ep),
+            ("tp", above_one(self.tp)),
+            ("pp", above_one(self.pp)),
+            ("dp", above_one(self.dp)),
+            ("cp", above_one(self.cp)),
+            ("dcp", above_one(self.dcp)),
+            ("ep", above_one(self.ep)),
+            ("moe_tp", above_one(self.moe_tp).filter(|degree| *degree != self.tp)),
+            ("ffn_tp", self.ffn_tp),
+            ("vocab_tp", self.vocab_tp),
         ];
-        let mut parts: Vec<String> =
-            degrees.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name}{n}")).collect();
-        if self.moe_tp > 1 && self.moe_tp != self.tp {
-            parts.push(format!("moe_tp{}", self.moe_tp));
+        let mut label = String::new();
+        for (name, degree) in degrees {
+            let Some(degree) = degree else { continue };
+            let space = if label.is_empty() { "" } else { " " };
+            let _ = write!(label, "{space}{name}{degree}");
         }
-        let own = [("ffn_tp", self.ffn_tp), ("vocab_tp", self.vocab_tp)];
-        parts.extend(own.iter().filter_map(|(name, n)| n.map(|n| format!("{name}{n}"))));
         if self.sp {
-            parts.push("sp".into());
+            label.push_str(if label.is_empty() { "sp" } else { " sp" });
         }
-        if parts.is_empty() { "tp1".into() } else { parts.join(" ") }
+        if label.is_empty() { "tp1".into() } else { label }
     }
 }

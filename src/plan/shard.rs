@@ -1,5 +1,6 @@
 //! The sharded graph: each device's share of every operator, and the required collectives, in execution order.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::collective::{Collective, CollectiveOp, Tokens};
@@ -82,24 +83,39 @@ pub struct ShardedEncoder {
 /// A model sharded for one phase.
 #[derive(Clone, Debug)]
 pub struct ShardedModel {
-    /// The phase.
-    pub phase: Phase,
     /// The plan.
     pub plan: ParallelPlan,
+    /// Transfer from one pipeline stage to the next.
+    pub handover: Option<Collective>,
+    /// The rest does not depend on the number of pipeline stages.
+    device: Arc<DeviceShare>,
+}
+
+impl Deref for ShardedModel {
+    type Target = DeviceShare;
+
+    fn deref(&self) -> &DeviceShare {
+        &self.device
+    }
+}
+
+/// A device's share of every layer in one phase, of which its stage has some.
+#[derive(Clone, Debug)]
+pub struct DeviceShare {
+    /// The phase.
+    pub phase: Phase,
     /// Embedding lookup, on the first pipeline stage.
-    pub embedding: Arc<ShardedBlock>,
+    pub embedding: ShardedBlock,
     /// The layers.
-    pub blocks: Arc<[ShardedBlock]>,
+    pub blocks: Vec<ShardedBlock>,
     /// Final norm, vocabulary projection and sampling, on the last pipeline stage.
-    pub head: Arc<ShardedBlock>,
+    pub head: ShardedBlock,
     /// Weights of vision and audio encoders on one device of the first pipeline stage.
     ///
     /// Engines shard encoders over tensor-parallel ranks as they shard layers (vLLM `--mm-encoder-tp-mode weights`).
     pub towers: Elements,
     /// The encoder of the images of each request, if any.
     pub encoder: Option<ShardedEncoder>,
-    /// Transfer from one pipeline stage to the next.
-    pub handover: Option<Collective>,
     /// The head reads the embedding's weights.
     pub tied: bool,
     /// Width of the residual stream.
@@ -113,22 +129,21 @@ pub struct ShardedModel {
 /// Shards `graph` by `plan`. The plan must have passed [`super::legal::check`].
 pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[TierShape]) -> ShardedModel {
     let lay = |block| BlockSharder::new(plan, phase, tiers, block).run();
-    let blocks: Arc<[_]> = graph.blocks.iter().map(lay).collect();
+    let blocks: Vec<_> = graph.blocks.iter().map(lay).collect();
     let widest = widest(blocks.iter()).unwrap_or(graph.hidden);
-    ShardedModel {
+    let device = Arc::new(DeviceShare {
         phase,
-        plan,
-        embedding: Arc::new(lay(&graph.embedding)),
+        embedding: lay(&graph.embedding),
         blocks,
-        head: Arc::new(lay(&graph.head)),
+        head: lay(&graph.head),
         towers: towers(graph, lay),
         encoder: encoder(graph, plan, tiers),
-        handover: handover(graph, plan, tiers),
         tied: graph.tied,
         hidden: stream(graph),
         vocab: graph.vocab,
         widest,
-    }
+    });
+    ShardedModel { plan, handover: handover(graph, plan, tiers), device }
 }
 
 impl ShardedModel {
@@ -136,7 +151,7 @@ impl ShardedModel {
     /// stages.
     pub fn piped(&self, graph: &ModelGraph, pp: u64, tiers: &[TierShape]) -> ShardedModel {
         let plan = ParallelPlan { pp, ..self.plan };
-        ShardedModel { plan, handover: handover(graph, plan, tiers), ..self.clone() }
+        ShardedModel { plan, handover: handover(graph, plan, tiers), device: Arc::clone(&self.device) }
     }
 }
 

@@ -4,14 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::inputs::ReportInputs;
+use super::reporter::Reporter;
 use super::sheet;
 use crate::quantity::datum::{Datum, Grade};
 use crate::quantity::dual::{Scaled, Slope};
 use crate::quantity::ledger::{Ledger, Op};
-use crate::quantity::read::Plain;
+use crate::quantity::num::Qty;
+use crate::quantity::read::{Plain, Reading};
 use crate::quantity::unit::humanize;
 use crate::search::candidate::Candidate;
+use crate::search::prepared::PreparedInstance;
 use crate::search::problem::Problem;
+use crate::serving::metrics::Metrics;
 use crate::spec::objective::{METRICS, Metric};
 use crate::spec::scenario::Scenario;
 
@@ -152,76 +156,85 @@ pub struct AuditReport {
 
 /// Every input datum of an evaluation, each once.
 pub fn inputs(problem: &Problem, candidate: &Candidate) -> Vec<Datum> {
-    used_inputs(problem, candidate).into_iter().map(|(datum, _)| datum).collect()
-}
-
-/// Every input datum of an evaluation, with the symbol of the first formula that it enters.
-fn used_inputs(problem: &Problem, candidate: &Candidate) -> Vec<(Datum, &'static str)> {
-    let ledger = Ledger::new();
-    candidate.evaluate(&&ledger, problem, &mut ());
-    let entries = ledger.entries();
-    // For each entry without a formula, the first formula that it enters: entries refer only to earlier ones.
-    let mut enters: Vec<&'static str> = vec![""; entries.len()];
-    for (at, entry) in entries.iter().enumerate().rev() {
-        let symbol = entry.formula.map_or(enters[at], |formula| formula.symbol);
-        entry.op.operands().into_iter().for_each(|id| enters[id as usize] = symbol);
-    }
-    let mut found: Vec<(Datum, &'static str)> = Vec::new();
-    for (entry, symbol) in entries.iter().zip(enters) {
-        if let Op::Input(datum) = &entry.op
-            && !found.iter().any(|(known, _)| known == &**datum)
-        {
-            found.push(((**datum).clone(), symbol));
-        }
-    }
-    found
+    let reporter = Reporter::new(problem);
+    AuditCase::of(&reporter, candidate).inputs().into_iter().map(|(datum, _)| datum).collect()
 }
 
 /// Relative changes below this are rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// The effects of an input on those of `metrics` that it changes.
-pub fn effects(
-    problem: &Problem,
-    candidate: &Candidate,
-    input: &Datum,
-    metrics: &[Metric],
-) -> Vec<InputEffect> {
-    let before = candidate.evaluate(&Plain, problem, &mut ()).metrics;
-    let after = candidate.evaluate(&Scaled { input, factor: 1.0 + CHANGE }, problem, &mut ()).metrics;
-    let slopes = candidate.evaluate(&Slope(input), problem, &mut ()).metrics;
-    let each = metrics.iter().filter_map(|metric| {
-        let (before, after) = (before.get(*metric)?.value(), after.get(*metric)?.value());
-        let elasticity = slopes.get(*metric)?.0.elasticity();
-        let change = if before == 0.0 { 0.0 } else { after / before - 1.0 };
-        let acts = elasticity.abs() > ROUNDING || change.abs() > ROUNDING;
-        let finite = elasticity.is_finite() && change.is_finite();
-        (acts && finite).then(|| InputEffect {
-            metric: metric.entry().name.to_owned(),
-            elasticity,
-            at_10_percent_more: change,
-        })
-    });
-    each.collect()
+/// A candidate under audit.
+struct AuditCase<'a> {
+    problem: &'a Problem,
+    candidate: &'a Candidate,
+    instances: Vec<PreparedInstance>,
 }
 
-/// The inputs of a candidate that act on any of `metrics`, largest effect first.
-fn audited_inputs(
-    (problem, candidate): (&Problem, &Candidate),
-    inputs: Vec<(Datum, &'static str)>,
-    metrics: &[Metric],
-) -> Vec<AuditedInput> {
-    let audited = inputs.iter().map(|(input, enters)| AuditedInput {
-        symbol: input.symbol.to_string(),
-        enters: (*enters).to_owned(),
-        value: humanize(input.value, input.unit),
-        grade: input.source.grade,
-        source: input.source.text.to_string(),
-        effects: effects(problem, candidate, input, metrics),
-    });
-    let mut audited: Vec<AuditedInput> = audited.filter(|input| !input.effects.is_empty()).collect();
-    audited.sort_by(|a, b| b.largest().total_cmp(&a.largest()).then(a.symbol.cmp(&b.symbol)));
-    audited
+impl<'a> AuditCase<'a> {
+    fn of(reporter: &Reporter<'a>, candidate: &'a Candidate) -> Self {
+        AuditCase { problem: reporter.problem(), candidate, instances: reporter.instances(candidate) }
+    }
+
+    fn metrics<R: Reading>(&self, read: &R) -> Metrics<Qty<R::N>> {
+        self.candidate.evaluate_on(read, self.problem, &self.instances, &mut ()).metrics
+    }
+
+    /// Every input datum, with the symbol of the first formula that it enters.
+    fn inputs(&self) -> Vec<(Datum, &'static str)> {
+        let ledger = Ledger::new();
+        self.metrics(&&ledger);
+        let entries = ledger.entries();
+        // For each entry without a formula, the first formula that it enters: entries refer only to earlier ones.
+        let mut enters: Vec<&'static str> = vec![""; entries.len()];
+        for (at, entry) in entries.iter().enumerate().rev() {
+            let symbol = entry.formula.map_or(enters[at], |formula| formula.symbol);
+            entry.op.operands().into_iter().for_each(|id| enters[id as usize] = symbol);
+        }
+        let mut found: Vec<(Datum, &'static str)> = Vec::new();
+        for (entry, symbol) in entries.iter().zip(enters) {
+            if let Op::Input(datum) = &entry.op
+                && !found.iter().any(|(known, _)| known == &**datum)
+            {
+                found.push(((**datum).clone(), symbol));
+            }
+        }
+        found
+    }
+
+    /// The effects of an input on those of `metrics` that it changes; `before` has their values.
+    fn effects(&self, before: &Metrics<Qty<f64>>, input: &Datum, metrics: &[Metric]) -> Vec<InputEffect> {
+        let after = self.metrics(&Scaled { input, factor: 1.0 + CHANGE });
+        let slopes = self.metrics(&Slope(input));
+        let each = metrics.iter().filter_map(|metric| {
+            let (before, after) = (before.get(*metric)?.value(), after.get(*metric)?.value());
+            let elasticity = slopes.get(*metric)?.0.elasticity();
+            let change = if before == 0.0 { 0.0 } else { after / before - 1.0 };
+            let acts = elasticity.abs() > ROUNDING || change.abs() > ROUNDING;
+            let finite = elasticity.is_finite() && change.is_finite();
+            (acts && finite).then(|| InputEffect {
+                metric: metric.entry().name.to_owned(),
+                elasticity,
+                at_10_percent_more: change,
+            })
+        });
+        each.collect()
+    }
+
+    /// The inputs that act on any of `metrics`, largest effect first.
+    fn audited(&self, inputs: Vec<(Datum, &'static str)>, metrics: &[Metric]) -> Vec<AuditedInput> {
+        let before = self.metrics(&Plain);
+        let audited = inputs.iter().map(|(input, enters)| AuditedInput {
+            symbol: input.symbol.to_string(),
+            enters: (*enters).to_owned(),
+            value: humanize(input.value, input.unit),
+            grade: input.source.grade,
+            source: input.source.text.to_string(),
+            effects: self.effects(&before, input, metrics),
+        });
+        let mut audited: Vec<AuditedInput> = audited.filter(|input| !input.effects.is_empty()).collect();
+        audited.sort_by(|a, b| b.largest().total_cmp(&a.largest()).then(a.symbol.cmp(&b.symbol)));
+        audited
+    }
 }
 
 /// Whether an input is neither on a data sheet nor in the configuration nor read from a device.
@@ -242,11 +255,12 @@ fn section_of(grade: Grade, assumptions: Vec<AuditedInput>) -> AuditSection {
 }
 
 /// The assumptions of a candidate, with their effects on the metrics of [`ORDERING`]; the caller adds the overrides.
-pub fn section(problem: &Problem, candidate: &Candidate) -> AuditSection {
-    let mut inputs = used_inputs(problem, candidate);
+pub fn section(reporter: &Reporter, candidate: &Candidate) -> AuditSection {
+    let case = AuditCase::of(reporter, candidate);
+    let mut inputs = case.inputs();
     let grade = weakest(&inputs);
     inputs.retain(|(input, _)| is_assumption(input.source.grade));
-    section_of(grade, audited_inputs((problem, candidate), inputs, &ORDERING))
+    section_of(grade, case.audited(inputs, &ORDERING))
 }
 
 /// The audit of a candidate, with the effects on every metric; the caller adds the overrides.
@@ -255,11 +269,13 @@ pub fn audit(
     candidate: &Candidate,
     (scenario, question, notation): (Scenario, ReportInputs, String),
 ) -> AuditReport {
-    let mut inputs = used_inputs(problem, candidate);
+    let reporter = Reporter::new(problem);
+    let case = AuditCase::of(&reporter, candidate);
+    let mut inputs = case.inputs();
     let grade = weakest(&inputs);
     inputs.retain(|(input, _)| input.source.grade != Grade::Stated);
     let all: Vec<Metric> = METRICS.iter().map(|entry| entry.metric).collect();
-    let audited = audited_inputs((problem, candidate), inputs, &all);
+    let audited = case.audited(inputs, &all);
     let (assumptions, known) = audited.into_iter().partition(|input| is_assumption(input.grade));
     AuditReport { scenario, question, notation, section: section_of(grade, assumptions), known }
 }

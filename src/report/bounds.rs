@@ -32,9 +32,15 @@ pub struct PriceBound {
     pub usd_per_mtok: f64,
 }
 
+/// One end of a problem's price range, as every deployment pays it.
+pub struct PriceEnd {
+    price: String,
+    source: String,
+    bill: Bill<Qty<f64>>,
+}
+
 /// Both ends, if the price used by the problem has bounds.
-pub fn price_bounds(problem: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Option<PriceBounds> {
-    let metrics = &evaluation.metrics;
+pub fn price_ends(problem: &Problem) -> Option<[PriceEnd; 2]> {
     let end = |bill: &Bill<Datum>| {
         let (price, usd) = match bill {
             Bill::Rented(rent) => (rent, rent.value),
@@ -42,14 +48,26 @@ pub fn price_bounds(problem: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Opt
                 (&owned.purchase, owned.purchase.value + owned.host.value + owned.network.value)
             }
         };
-        let spent = usd_per_second(metrics.devices, metrics.watts, &bill.read(&Plain));
-        let per_token = usd_per_token(spent, metrics.output_tok_s).value();
-        PriceBound {
+        PriceEnd {
             price: format!("{} {}", price.symbol, humanize(usd, price.unit)),
             source: price.source.text.to_string(),
-            usd_per_mtok: per_token / Metric::UsdPerMtok.entry().scale,
+            bill: bill.read(&Plain),
         }
     };
-    let [low, high] = problem.bill_bounds.as_ref()?;
-    Some(PriceBounds { low: end(low), high: end(high) })
+    Some(problem.bill_bounds.as_ref()?.each_ref().map(end))
+}
+
+/// The cost of a deployment at both ends.
+pub fn price_bounds(ends: &[PriceEnd; 2], evaluation: &Evaluation<Qty<f64>>) -> PriceBounds {
+    let metrics = &evaluation.metrics;
+    let [low, high] = ends.each_ref().map(|end| {
+        let spent = usd_per_second(metrics.devices, metrics.watts, &end.bill);
+        let per_token = usd_per_token(spent, metrics.output_tok_s).value();
+        PriceBound {
+            price: end.price.clone(),
+            source: end.source.clone(),
+            usd_per_mtok: per_token / Metric::UsdPerMtok.entry().scale,
+        }
+    });
+    PriceBounds { low, high }
 }

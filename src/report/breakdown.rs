@@ -1,5 +1,7 @@
 //! Latency breakdown: every operator of a deployment's steps, with its bottleneck.
 
+use std::borrow::Borrow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +17,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
+use crate::serving::instance::Instance;
 use crate::serving::step::CostObserver;
 use crate::serving::step_part::{StepPart, Wait};
 
@@ -33,6 +36,15 @@ pub enum Class {
 }
 
 impl Class {
+    /// The bottleneck of a task with this cost.
+    pub fn of(task: &Task, cost: &Cost<Qty<f64>>) -> Class {
+        match task {
+            Task::Communicate(_) => Class::Communication,
+            Task::Compute { .. } if cost.compute_time.value() > cost.memory_time.value() => Class::Compute,
+            Task::Compute { .. } => Class::Memory,
+        }
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -162,6 +174,11 @@ impl ByClass {
         most.expect("there are four")
     }
 
+    /// Adds time of a class.
+    pub fn add(&mut self, class: Class, milliseconds: f64) {
+        self.seconds[class as usize] += milliseconds / 1e3;
+    }
+
     /// Seconds of a class.
     pub fn of(&self, class: Class) -> f64 {
         self.seconds[class as usize]
@@ -171,6 +188,11 @@ impl ByClass {
     pub fn total(&self) -> f64 {
         self.seconds.iter().sum()
     }
+}
+
+/// `times` times a time, in milliseconds.
+pub fn milliseconds(times: u64, time: Qty<f64>) -> f64 {
+    time.value() * times as f64 * 1e3
 }
 
 /// An operator and its place in the step.
@@ -213,11 +235,6 @@ impl CostObserver<f64> for BreakdownCollector {
     }
 
     fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
-        let class = match &step.task {
-            Task::Communicate(_) => Class::Communication,
-            Task::Compute { .. } if cost.compute_time.value() > cost.memory_time.value() => Class::Compute,
-            Task::Compute { .. } => Class::Memory,
-        };
         let overlaps = matches!(&step.task, Task::Communicate(Collective { overlaps: true, .. }));
         let layers = block.layers.value;
         let all = |number: Qty<f64>| number.value() * layers as f64;
@@ -228,8 +245,8 @@ impl CostObserver<f64> for BreakdownCollector {
             module: step.name.to_string(),
             part_of: Module::of(block, &step.task),
             layers,
-            class,
-            time_ms: all(cost.time) * 1e3,
+            class: Class::of(&step.task, cost),
+            time_ms: milliseconds(layers, cost.time),
             speed_of_light_ms: all(cost.roofline_time) * 1e3,
             efficiency: if time > 0.0 { floor / time } else { 0.0 },
             flops: all(cost.flops),
@@ -248,7 +265,7 @@ impl CostObserver<f64> for BreakdownCollector {
             part_of: Module::Overhead,
             layers: times,
             class: Class::Overhead,
-            time_ms: time.value() * times as f64 * 1e3,
+            time_ms: milliseconds(times, time),
             speed_of_light_ms: 0.0,
             efficiency: 0.0,
             flops: 0.0,
@@ -277,16 +294,27 @@ pub fn shown(candidate: &Candidate) -> [&PoolPlan; 2] {
     }
 }
 
+/// The candidate with only the pools whose steps a breakdown shows.
+pub fn alone(candidate: &Candidate) -> Candidate {
+    let [prefill, decode] = shown(candidate);
+    let mut pools = vec![prefill.clone()];
+    if !std::ptr::eq(prefill, decode) {
+        pools.push(decode.clone());
+    }
+    Candidate { pools, ..*candidate }
+}
+
 impl Breakdown {
     /// Evaluates the candidate and records its operators; of several pools of a role, the first.
     pub fn of(problem: &Problem, candidate: &Candidate) -> Breakdown {
-        let [prefill, decode] = shown(candidate);
-        let mut pools = vec![prefill.clone()];
-        if !std::ptr::eq(prefill, decode) {
-            pools.push(decode.clone());
-        }
-        Breakdown::collected([prefill.plan, decode.plan], |collect| {
-            Candidate { pools, ..candidate.clone() }.evaluate(&Plain, problem, collect);
+        let alone = alone(candidate);
+        Breakdown::on(problem, &alone, &alone.instances(problem))
+    }
+
+    /// The same for a candidate that is [`alone`], where the instances of its pools are prepared.
+    pub fn on(problem: &Problem, alone: &Candidate, instances: &[impl Borrow<Instance>]) -> Breakdown {
+        Breakdown::collected(shown(alone).map(|pool| pool.plan), |collect| {
+            alone.evaluate_on(&Plain, problem, instances, collect);
         })
     }
 
@@ -314,7 +342,7 @@ impl Breakdown {
     pub fn by_class(&self, phase: Phase) -> ByClass {
         let mut by = ByClass::default();
         for line in self.lines(phase) {
-            by.seconds[line.class as usize] += line.time_ms / 1e3;
+            by.add(line.class, line.time_ms);
         }
         by
     }

@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{fits, holdings};
+use super::answer::fits;
 use super::breakdown::CLASSES;
 use super::detail::PhaseTime;
 use super::number::{
     count, digits, format_metric, gib, limit as spell, percent, plain, requests, time, word,
 };
+use super::reporter::Reporter;
 use super::table::grouped;
 use crate::plan::parallel::Phase;
-use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole, in_flight};
 use crate::search::point::{Point, before, place, point};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::objective::Metric;
@@ -59,6 +59,8 @@ pub struct Constraint {
 /// A deployment under test.
 struct Probe {
     candidate: Candidate,
+    /// Mean number of requests in it.
+    in_flight: f64,
     point: Point,
     /// Memory of the fullest device over all pools, bytes: held, usable.
     memory: (f64, f64),
@@ -66,13 +68,20 @@ struct Probe {
 }
 
 impl Probe {
-    fn of(problem: &Problem, candidate: Candidate) -> Probe {
-        let evaluation = candidate.evaluate(&Plain, problem, &mut ());
-        let all = holdings(problem, &candidate);
+    fn of(reporter: &Reporter, candidate: Candidate) -> Probe {
+        let instances = reporter.instances(&candidate);
+        let evaluation = reporter.evaluate(&candidate, &instances, &mut ());
+        let all = reporter.held(&candidate, &instances, &evaluation);
         let held = all.iter().map(|held| (held.total.value(), held.usable.value()));
         let held = held.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1))).unwrap_or((0.0, f64::INFINITY));
         let fits = evaluation.spilled.is_some() || all.iter().all(fits);
-        Probe { point: point(&evaluation.metrics), candidate, memory: held, fits }
+        Probe {
+            in_flight: in_flight(reporter.problem(), &evaluation),
+            point: point(&evaluation.metrics),
+            candidate,
+            memory: held,
+            fits,
+        }
     }
 
     fn output(&self) -> f64 {
@@ -95,15 +104,16 @@ fn with_pool_change(problem: &Problem, candidate: &Candidate, change: impl Fn(&m
 }
 
 /// Every constraint of `candidate`, and whether it binds.
-pub fn constraints(problem: &Problem, candidate: &Candidate, phases: &[PhaseTime]) -> Vec<Constraint> {
-    let now = Probe::of(problem, candidate.clone());
+pub fn constraints(reporter: &Reporter, candidate: &Candidate, phases: &[PhaseTime]) -> Vec<Constraint> {
+    let problem = reporter.problem();
+    let now = Probe::of(reporter, candidate.clone());
     let more = (problem.traffic == Traffic::Free).then(|| {
         let grow = |pool: &mut PoolPlan| {
             if pool.role != PoolRole::Prefill {
                 pool.concurrency += pool.plan.dp;
             }
         };
-        Probe::of(problem, with_pool_change(problem, candidate, grow))
+        Probe::of(reporter, with_pool_change(problem, candidate, grow))
     });
     let mut found: Vec<Constraint> = [Metric::Ttft, Metric::Tpot, Metric::E2e]
         .into_iter()
@@ -111,9 +121,9 @@ pub fn constraints(problem: &Problem, candidate: &Candidate, phases: &[PhaseTime
         .collect();
     found.push(memory(problem, &now, more.as_ref()));
     if candidate.pools[0].role == PoolRole::Prefill && !matches!(problem.traffic, Traffic::Rate(_)) {
-        found.extend([PoolRole::Prefill, PoolRole::Decode].map(|duty| pool(problem, &now, duty)));
+        found.extend([PoolRole::Prefill, PoolRole::Decode].map(|duty| pool(reporter, &now, duty)));
     }
-    found.push(devices(problem, &now));
+    found.push(devices(reporter, &now));
     found.extend(traffic(problem, &now));
     found.extend(context(problem, &now));
     let alone = !found.iter().any(|constraint| constraint.binds);
@@ -121,8 +131,8 @@ pub fn constraints(problem: &Problem, candidate: &Candidate, phases: &[PhaseTime
     found
 }
 
-fn at(problem: &Problem, probe: &Probe) -> String {
-    format!("at concurrency {}", requests(probe.candidate.in_flight(problem)))
+fn at(probe: &Probe) -> String {
+    format!("at concurrency {}", requests(probe.in_flight))
 }
 
 fn latency(problem: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>) -> Option<Constraint> {
@@ -134,9 +144,8 @@ fn latency(problem: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>)
     };
     let value = now.point[place(metric)];
     let breaks = more.filter(|more| more.point[place(metric)] > limit);
-    let further = breaks.map_or_else(String::new, |more| {
-        format!("; {} {}", time(more.point[place(metric)] * 1e3), at(problem, more))
-    });
+    let further = breaks
+        .map_or_else(String::new, |more| format!("; {} {}", time(more.point[place(metric)] * 1e3), at(more)));
     Some(Constraint {
         resource,
         binds: breaks.is_some() || value > limit,
@@ -148,8 +157,7 @@ fn latency(problem: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>)
 fn memory(problem: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
     let breaks = more.filter(|more| !more.fits);
     let (held, usable) = now.memory;
-    let further =
-        breaks.map_or_else(String::new, |more| format!("; {} {}", gib(more.memory.0), at(problem, more)));
+    let further = breaks.map_or_else(String::new, |more| format!("; {} {}", gib(more.memory.0), at(more)));
     let longest = problem.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
     let context = longest && !at_models_limit(problem, now);
     Constraint {
@@ -163,7 +171,8 @@ fn memory(problem: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
 /// Relative throughput gain below which a change has no effect.
 const GAIN: f64 = 0.01;
 
-fn pool(problem: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
+fn pool(reporter: &Reporter, now: &Probe, duty: PoolRole) -> Constraint {
+    let problem = reporter.problem();
     let (resource, name) = match duty {
         PoolRole::Prefill => (Resource::PrefillPool, "prefill"),
         _ => (Resource::DecodePool, "decode"),
@@ -181,7 +190,7 @@ fn pool(problem: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
                 pool.concurrency = ranks * pool.plan.dp;
             }
         };
-        Probe::of(problem, with_pool_change(problem, &now.candidate, grow))
+        Probe::of(reporter, with_pool_change(problem, &now.candidate, grow))
     };
     let keeps = |probe: &Probe| probe.fits && problem.missed(&probe.point).is_none();
     let tries = [one_more(false), one_more(true)].into_iter().filter(keeps);
@@ -192,7 +201,7 @@ fn pool(problem: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
             "one more {name} worker gives {} instead of {}, {}",
             format_metric(Metric::OutputTokS, then.output()),
             digits(now.output()),
-            at(problem, then)
+            at(then)
         ),
         _ => format!("one more {name} worker alone gives no gain"),
     };
@@ -200,7 +209,8 @@ fn pool(problem: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
     Constraint { resource, binds: better && gain >= GAIN, used: None, why }
 }
 
-fn devices(problem: &Problem, now: &Probe) -> Constraint {
+fn devices(reporter: &Reporter, now: &Probe) -> Constraint {
+    let problem = reporter.problem();
     let pools = &now.candidate.pools;
     let (used, all) = (now.candidate.devices(), problem.cluster.devices());
     let least = pools.iter().map(|pool| pool.plan.devices()).min().unwrap_or(1);
@@ -208,7 +218,7 @@ fn devices(problem: &Problem, now: &Probe) -> Constraint {
     let alike = pools.len() == 1;
     let placed = !alike || pools[0].replicas < problem.capacity().most(pools[0].plan.devices());
     let fits_one_more = idle >= least && placed;
-    let doubled = Probe::of(problem, with_pool_change(problem, &now.candidate, |pool| pool.replicas *= 2));
+    let doubled = Probe::of(reporter, with_pool_change(problem, &now.candidate, |pool| pool.replicas *= 2));
     let wanted = before(&doubled.point, &now.point, &problem.aims);
     let why = match idle {
         0 if all == 1 => "the only device is in use".to_string(),
@@ -216,7 +226,7 @@ fn devices(problem: &Problem, now: &Probe) -> Constraint {
         _ if fits_one_more => {
             let better = pools.iter().enumerate().any(|(index, pool)| {
                 let one = |other: &mut PoolPlan| other.replicas += u64::from(other == pool);
-                let more = Probe::of(problem, with_pool_change(problem, &now.candidate, one));
+                let more = Probe::of(reporter, with_pool_change(problem, &now.candidate, one));
                 pools[index].plan.devices() <= idle && before(&more.point, &now.point, &problem.aims)
             });
             let verdict = if better { "improves the objective" } else { "does not improve the objective" };
@@ -251,7 +261,7 @@ fn traffic(problem: &Problem, now: &Probe) -> Option<Constraint> {
     };
     let mut busier = problem.clone();
     busier.traffic = more;
-    let then = Probe::of(&busier, with_pool_change(&busier, &now.candidate, |_| {}));
+    let then = Probe::of(&Reporter::new(&busier), with_pool_change(&busier, &now.candidate, |_| {}));
     let binds = then.fits && busier.missed(&then.point).is_none();
     let binds = binds && before(&then.point, &now.point, &problem.aims);
     Some(Constraint { resource: Resource::Traffic, binds, used: None, why })

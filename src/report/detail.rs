@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{holdings, memory};
+use super::answer::memory;
 use super::breakdown::{Breakdown, Class, OperatorLine, shown};
 use super::constraint::{Constraint, constraints};
 use super::prefill_flops::prefill_flops;
+use super::reporter::Reporter;
 use super::result::MemoryReport;
 use crate::plan::parallel::Phase;
 use crate::quantity::datum::Grade;
@@ -16,6 +17,7 @@ use crate::quantity::ledger::Leaf;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolRole};
+use crate::search::prepared::PreparedInstance;
 use crate::search::problem::{Problem, Traffic};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::{cycle, micro_batches};
@@ -120,10 +122,10 @@ pub struct PoolMemory {
     pub memory: MemoryReport,
 }
 
-fn latencies(problem: &Problem, candidate: &Candidate) -> Vec<Latencies> {
+fn latencies(problem: &Problem, candidate: &Candidate, instances: &[PreparedInstance]) -> Vec<Latencies> {
     let at = |percentile| {
         let problem = problem.with_tail(percentile);
-        let metrics = candidate.evaluate(&Plain, &problem, &mut ()).metrics;
+        let metrics = candidate.evaluate_on(&Plain, &problem, instances, &mut ()).metrics;
         Latencies {
             percentile,
             ttft_ms: metrics.ttft.value() * 1e3,
@@ -188,13 +190,14 @@ fn input_rate(problem: &Problem, candidate: &Candidate, requests_per_s: Qty<f64>
 }
 
 /// Details of a valid candidate; `leaves` are the input data of its metrics.
-pub fn detail(problem: &Problem, candidate: &Candidate, leaves: &[Leaf]) -> DeploymentDetail {
-    let evaluation = candidate.evaluate(&Plain, problem, &mut ());
-    let breakdown = Breakdown::of(problem, candidate);
+pub fn detail(reporter: &Reporter, candidate: &Candidate, leaves: &[Leaf]) -> DeploymentDetail {
+    let (problem, instances) = (reporter.problem(), reporter.instances(candidate));
+    let evaluation = reporter.evaluate(candidate, &instances, &mut ());
+    let breakdown = reporter.breakdown(candidate);
     let phases = [(Phase::Prefill, evaluation.prefill), (Phase::Decode, evaluation.decode)];
     let phases: Vec<PhaseTime> =
         phases.into_iter().map(|phase| phase_time(problem, candidate, &breakdown, phase)).collect();
-    let pools = candidate.pools.iter().zip(holdings(problem, candidate));
+    let pools = candidate.pools.iter().zip(reporter.held(candidate, &instances, &evaluation));
     let mut evidence = BTreeMap::new();
     leaves.iter().for_each(|leaf| *evidence.entry(leaf.grade).or_default() += 1);
     let prompt = prefill_flops(problem);
@@ -207,8 +210,8 @@ pub fn detail(problem: &Problem, candidate: &Candidate, leaves: &[Leaf]) -> Depl
                 memory: memory(&held, evaluation.spilled, problem, candidate),
             })
             .collect(),
-        constraints: constraints(problem, candidate, &phases),
-        percentiles: latencies(problem, candidate),
+        constraints: constraints(reporter, candidate, &phases),
+        percentiles: latencies(problem, candidate, &instances),
         phases,
         prefill_tok_s: input_rate(problem, candidate, evaluation.metrics.requests_per_s),
         prefill_flops: prompt.flops,

@@ -1,6 +1,7 @@
 //! A candidate as a plan that can be typed: everything that determines what it yields, and nothing that follows
 //! from the rest.
 
+use crate::plan::parallel::ParallelPlan;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
 use crate::search::shape::cuts;
@@ -10,9 +11,18 @@ use crate::spec::notation::{NotationRole, PlanText, PoolText};
 
 /// The plan of `candidate`, with the formats by name.
 pub fn notation(problem: &Problem, candidate: &Candidate) -> PlanText {
+    notation_by(problem, candidate, |plan| cuts(problem, *plan).swap_remove(0))
+}
+
+/// The same where `first_cut` has the pipeline cut of a plan where none is given.
+pub fn notation_by(
+    problem: &Problem,
+    candidate: &Candidate,
+    first_cut: impl Fn(&ParallelPlan) -> Vec<u32>,
+) -> PlanText {
     let formats = &problem.formats[candidate.formats];
     PlanText {
-        pools: candidate.pools.iter().map(|one| pool(problem, one)).collect(),
+        pools: candidate.pools.iter().map(|one| pool(one, &first_cut)).collect(),
         weights: Some(formats.weights.clone()),
         kv: Some(formats.kv.clone()),
         offload: candidate.offload.streamed(),
@@ -25,11 +35,10 @@ pub fn notation(problem: &Problem, candidate: &Candidate) -> PlanText {
     }
 }
 
-fn pool(problem: &Problem, pool: &PoolPlan) -> PoolText {
+fn pool(pool: &PoolPlan, first_cut: impl Fn(&ParallelPlan) -> Vec<u32>) -> PoolText {
     let plan = &pool.plan;
     let above_one = |degree: u64| (degree > 1).then_some(degree);
-    let default = |stages: &[u32]| cuts(problem, *plan).first().is_some_and(|cut| cut == stages);
-    let cut = plan.pp > 1 && !pool.stages.is_empty() && !default(&pool.stages);
+    let cut = plan.pp > 1 && !pool.stages.is_empty() && first_cut(plan) != pool.stages;
     // `moe_tp` follows from the other degrees.
     let degrees = Degrees {
         tp: above_one(plan.tp),

@@ -172,7 +172,7 @@ fn pool_graph(pool: &PoolPlan, instance: &Instance) -> ParallelPool {
 fn phase_graph(model: &ShardedModel) -> ParallelPhase {
     let encoder = model.encoder.as_ref().filter(|_| model.phase == Phase::Prefill);
     let images = encoder.into_iter().flat_map(|encoder| encoder.parts.iter().map(|(block, _)| block));
-    let blocks = images.chain([&*model.embedding]).chain(model.blocks.iter()).chain([&*model.head]);
+    let blocks = images.chain([&model.embedding]).chain(model.blocks.iter()).chain([&model.head]);
     ParallelPhase {
         phase: model.phase,
         blocks: blocks.map(|block| block_graph(block, model)).collect(),

@@ -10,11 +10,10 @@ pub const OUT_OF_MEMORY: &str = "out_of_memory";
 /// The whole model in each weight format, against the usable memory of one device.
 pub fn weights_need(problem: &Problem) -> Vec<WeightsNeed> {
     let mut needs: Vec<WeightsNeed> = Vec::new();
-    for (index, formats) in problem.formats.iter().enumerate() {
+    for (formats, (weights, usable)) in problem.formats.iter().zip(weights(problem)) {
         if needs.iter().any(|need| need.weight_format == formats.weights) {
             continue;
         }
-        let (weights, usable) = weights(problem, index);
         needs.push(WeightsNeed {
             weight_format: formats.weights.clone(),
             weights_bytes: weights,

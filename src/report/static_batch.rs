@@ -237,7 +237,7 @@ fn weights(
     bytes_of: impl Fn(&ShardedBlock, &Task) -> f64,
 ) -> Vec<(Module, f64)> {
     let model = instance.sharded(phase);
-    let ends = [&*model.embedding, &*model.head];
+    let ends = [&model.embedding, &model.head];
     let blocks = ends.into_iter().chain(model.blocks.iter());
     let steps = blocks.flat_map(|block| block.steps.iter().map(move |step| (block, &step.task)));
     steps

@@ -20,9 +20,9 @@ use rust_xlsxwriter::{DocProperties, ExcelDateTime, Workbook, XlsxError};
 use self::cells::WorkbookCells;
 use self::page::{SheetPage, WorkbookSheet, WorkbookStyles};
 use self::trace::WorkbookTrace;
-use super::answer::report_deployment;
 use super::audit::{AuditSection, AuditedOverride, section};
 use super::inputs::ReportInputs;
+use super::reporter::Reporter;
 use super::result::ReportedDeployment;
 use crate::quantity::ledger::Ledger;
 use crate::search::candidate::Candidate;
@@ -51,8 +51,9 @@ pub fn workbook(
     let ledger = Ledger::new();
     let trace = WorkbookTrace::of(&ledger, problem, candidate);
     let cells = WorkbookCells::of(&trace);
-    let deployment = report_deployment(problem, candidate);
-    let audit = AuditSection { overrides, ..section(problem, candidate) };
+    let reporter = Reporter::new(problem);
+    let deployment = reporter.deployment(candidate);
+    let audit = AuditSection { overrides, ..section(&reporter, candidate) };
     let content =
         WorkbookContent { question, deployment: &deployment, trace: &trace, cells: &cells, audit: &audit };
     let styles = WorkbookStyles::new();

@@ -101,7 +101,7 @@ fn inspected(catalog: &Catalog, name: &str, overrides: &[String]) -> Result<Insp
         };
         // Values that are not JSON are texts.
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-        config = config.with(key, value).map_err(in_file)?;
+        config = config.with(key, value).map_err(in_file)?.into();
         keys.push(key.to_owned());
     }
     let graph = ModelGraph::build(&config).map_err(in_file)?;

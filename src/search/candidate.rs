@@ -14,7 +14,7 @@ use crate::serving::disaggregated::split;
 use crate::serving::evaluate::{Evaluation, Pool, PoolScope, aggregated};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::prefill;
-use crate::serving::step::CostObserver;
+use crate::serving::step::{CostObserver, StepTime};
 use crate::serving::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 use crate::spec::rule::WorkerRole;
 
@@ -115,8 +115,7 @@ impl Candidate {
 
     /// Mean number of requests in the deployment: in prefill, in KV transfer, queued and in decode.
     pub fn in_flight(&self, problem: &Problem) -> f64 {
-        let known = || whole(self.evaluate(&Plain, problem, &mut ()).metrics.in_flight.value());
-        if let Traffic::InFlight(requests) = problem.traffic { requests as f64 } else { known() }
+        in_flight(problem, &self.evaluate(&Plain, problem, &mut ()))
     }
 
     /// The instances of each pool, in order.
@@ -135,11 +134,21 @@ impl Candidate {
         problem: &Problem,
         watch: &mut impl CostObserver<R::N>,
     ) -> Evaluation<Qty<R::N>> {
+        self.evaluate_on(read, problem, &self.instances(problem), watch)
+    }
+
+    /// The same where the instances of each pool are prepared.
+    pub fn evaluate_on<R: Reading>(
+        &self,
+        read: &R,
+        problem: &Problem,
+        instances: &[impl std::borrow::Borrow<Instance>],
+        watch: &mut impl CostObserver<R::N>,
+    ) -> Evaluation<Qty<R::N>> {
         let machine = problem.formats[self.formats].machine.read(read);
         let terms = problem.workload.read(read);
         let demand = problem.traffic.demand(read);
-        let instances = self.instances(problem);
-        evaluate(read, &self.pools, &instances, self.offload, (&machine, &terms, &demand), watch)
+        evaluate(read, &self.pools, instances, self.offload, (&machine, &terms, &demand), watch)
     }
 
     /// The metrics as plain numbers, where the instances of each pool are prepared.
@@ -147,6 +156,14 @@ impl Candidate {
         let machine = problem.formats[self.formats].plain();
         let figures = (machine, problem.terms(), &problem.traffic.demand(&Plain));
         point(&evaluate(&Plain, &self.pools, instances, self.offload, figures, &mut ()).metrics)
+    }
+}
+
+/// Mean number of requests in a deployment with this evaluation.
+pub fn in_flight(problem: &Problem, evaluation: &Evaluation<Qty<f64>>) -> f64 {
+    match problem.traffic {
+        Traffic::InFlight(requests) => requests as f64,
+        Traffic::Free | Traffic::Rate(_) => whole(evaluation.metrics.in_flight.value()),
     }
 }
 
@@ -192,32 +209,51 @@ pub fn evaluate<R: Reading>(
     (machine, terms, demand): (&Machine<Qty<R::N>>, &WorkloadTerms<Qty<R::N>>, &Demand<Qty<R::N>>),
     watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let (mut fronts, mut backs, mut both) = (vec![], vec![], vec![]);
     let split_roles = plans.iter().any(|pool| pool.role != PoolRole::Aggregated);
-    let (mut known, mut computed) = (None, 0);
-    for (pool, instance) in plans.iter().zip(instances) {
-        let instance = instance.borrow();
-        // A decode-only pool receives its requests from the prefill pools.
-        let prompt = match known {
-            Some(prompt) if pool.role == PoolRole::Decode => prompt,
-            _ => {
-                let at = computed;
-                computed += 1;
-                let scope = if split_roles || plans.len() == 1 {
-                    PoolScope::after_first(at)
-                } else {
-                    PoolScope::numbered(at)
-                };
-                read.within(format_args!("{scope}"), || prefill(read, instance, machine, terms, watch))
-            }
+    let mut computed = 0;
+    let prompts = prompts(plans, |pool| {
+        let at = computed;
+        computed += 1;
+        let scope = if split_roles || plans.len() == 1 {
+            PoolScope::after_first(at)
+        } else {
+            PoolScope::numbered(at)
         };
+        let instance = instances[pool].borrow();
+        read.within(format_args!("{scope}"), || prefill(read, instance, machine, terms, watch))
+    });
+    with_prompts(read, (plans, instances, &prompts), offload, (machine, terms, demand), watch)
+}
+
+/// The prefill time of a prompt of each pool; `of` computes that of the pool with this index.
+pub fn prompts<T: Copy>(plans: &[PoolPlan], mut of: impl FnMut(usize) -> StepTime<T>) -> Vec<StepTime<T>> {
+    let mut known = None;
+    let each = plans.iter().enumerate().map(|(at, pool)| {
+        // A decode-only pool receives its requests from the prefill pools.
+        let prompt = known.filter(|_| pool.role == PoolRole::Decode).unwrap_or_else(|| of(at));
         known = Some(prompt);
+        prompt
+    });
+    each.collect()
+}
+
+/// Evaluates pools whose instances are prepared, and whose prompts take this long.
+pub fn with_prompts<R: Reading>(
+    read: &R,
+    (plans, instances, prompts): (&[PoolPlan], &[impl std::borrow::Borrow<Instance>], &[StepTime<Qty<R::N>>]),
+    offload: OffloadTarget,
+    (machine, terms, demand): (&Machine<Qty<R::N>>, &WorkloadTerms<Qty<R::N>>, &Demand<Qty<R::N>>),
+    watch: &mut impl CostObserver<R::N>,
+) -> Evaluation<Qty<R::N>> {
+    let (mut fronts, mut backs, mut both) = (vec![], vec![], vec![]);
+    for ((pool, instance), prompt) in plans.iter().zip(instances).zip(prompts) {
         let load = InstanceLoad { concurrency: pool.concurrency, offload };
         let of_its_duty = match pool.role {
             PoolRole::Prefill => &mut fronts,
             PoolRole::Decode => &mut backs,
             PoolRole::Aggregated => &mut both,
         };
+        let (instance, prompt) = (instance.borrow(), *prompt);
         of_its_duty.push(Pool { instance, replicas: pool.replicas, prompt, load, memory: None });
     }
     if fronts.is_empty() || backs.is_empty() {

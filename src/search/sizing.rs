@@ -6,9 +6,11 @@
 
 pub mod candidates;
 
+use std::borrow::Cow;
+
 use super::outcome::{Census, EvaluatedCandidate};
 use super::point::place;
-use super::problem::{Problem, Traffic};
+use super::problem::{Formats, Problem, Traffic};
 use super::run::{UNWATCHED, run};
 use super::shape::largest;
 use crate::plan::infeasible::Infeasible;
@@ -66,21 +68,22 @@ pub struct Totals {
     pub devices: u64,
 }
 
-/// Model bytes in the format pair with index `formats`, and usable bytes per device.
-pub fn weights(problem: &Problem, formats: usize) -> (f64, f64) {
+/// Model bytes in each format pair, in order, and usable bytes per device.
+pub fn weights(problem: &Problem) -> Vec<(f64, f64)> {
     let layers = vec![problem.graph.layer_block.len() as u32];
     let whole = Instance::new(&problem.graph, ParallelPlan::SINGLE, layers, problem.tiers());
-    let machine = problem.formats[formats].plain();
-    let held = residency(&Plain, &whole, Phase::Decode, machine, problem.terms(), 1);
-    (held.weights.value(), held.usable.value())
+    let of = |formats: &Formats| {
+        let held = residency(&Plain, &whole, Phase::Decode, formats.plain(), problem.terms(), 1);
+        (held.weights.value(), held.usable.value())
+    };
+    problem.formats.iter().map(of).collect()
 }
 
 /// The error if even the smallest weights exceed the memory of all devices.
 fn too_large(problem: &Problem) -> Option<Infeasible> {
     let devices = problem.cluster.devices() as f64;
     let mut least: Option<(f64, f64)> = None;
-    for formats in 0..problem.formats.len() {
-        let (needed, usable) = weights(problem, formats);
+    for (needed, usable) in weights(problem) {
         if needed <= usable * devices {
             return None;
         }
@@ -106,11 +109,14 @@ fn unfit(nearest: Option<NearestCandidate>, census: Census) -> Unfit {
     Unfit { kind, reason, nearest: None, census }
 }
 
-/// The problem with other traffic.
-fn with_traffic(problem: &Problem, traffic: Traffic) -> Problem {
+/// The problem with this traffic.
+fn with_traffic(problem: &Problem, traffic: Traffic) -> Cow<'_, Problem> {
+    if problem.traffic == traffic {
+        return Cow::Borrowed(problem);
+    }
     let mut asked = problem.clone();
     asked.traffic = traffic;
-    asked
+    Cow::Owned(asked)
 }
 
 /// The optimum of the full search under `aim`, disaggregated and mixed deployments included.
@@ -120,7 +126,7 @@ fn searched(
     aim: ObjectiveTerm,
     census: &mut Census,
 ) -> Option<EvaluatedCandidate> {
-    let mut asked = with_traffic(problem, traffic);
+    let mut asked = with_traffic(problem, traffic).into_owned();
     asked.axes.clear();
     asked.aims = vec![aim];
     let outcome = run(&asked, &UNWATCHED);
@@ -161,7 +167,7 @@ pub fn size(problem: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     if let Some(reason) = too_large(problem) {
         return Err(refused(reason));
     }
-    let free = &with_traffic(problem, Traffic::Free);
+    let free = &*with_traffic(problem, Traffic::Free);
     let mut census = Census::default();
     let layouts = layouts(free, &mut census);
     let shapes = shapes(free, &layouts, &mut census);
@@ -197,7 +203,8 @@ pub fn longest_context(problem: &Problem, users: u64) -> u64 {
     let serves = |tokens: u64| {
         let Some(isl) = tokens.checked_sub(lengths.osl).filter(|isl| *isl > 0) else { return true };
         let longer = Lengths { isl, prefix: isl.saturating_sub(fresh), ..lengths };
-        let problem = with_traffic(&problem.with_lengths(longer), Traffic::Free);
+        let mut problem = problem.with_lengths(longer);
+        problem.traffic = Traffic::Free;
         if problem.context_fits().is_err() {
             return false;
         }

@@ -81,22 +81,23 @@ impl fmt::Display for PoolText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut degrees = self.degrees.clone();
         let stages = degrees.stages.take();
-        let mut parts = Vec::new();
+        write!(f, "{} x", degrees.replicas.unwrap_or(1))?;
+        let mut any = degrees.sp == Some(true);
         for (name, degree) in named(&mut degrees) {
             let Some(degree) = degree else { continue };
-            let cut = stages.as_ref().filter(|_| name == "pp").map_or_else(String::new, |stages| {
+            any = true;
+            write!(f, " {name}{degree}")?;
+            if let Some(stages) = stages.as_ref().filter(|_| name == "pp") {
                 let stages: Vec<String> = stages.iter().map(u32::to_string).collect();
-                format!("[{}]", stages.join(","))
-            });
-            parts.push(format!("{name}{degree}{cut}"));
+                write!(f, "[{}]", stages.join(","))?;
+            }
         }
         if degrees.sp == Some(true) {
-            parts.push("sp".to_string());
+            f.write_str(" sp")?;
         }
-        if parts.is_empty() {
-            parts.push("tp1".to_string());
+        if !any {
+            f.write_str(" tp1")?;
         }
-        write!(f, "{} x {}", degrees.replicas.unwrap_or(1), parts.join(" "))?;
         self.concurrency.map_or(Ok(()), |requests| write!(f, " @{requests}"))
     }
 }
@@ -104,22 +105,29 @@ impl fmt::Display for PoolText {
 impl fmt::Display for PlanText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let apart = self.pools.iter().any(|pool| pool.role != NotationRole::Aggregated);
-        let mut parts = Vec::new();
+        let mut comma = "";
         for (name, work) in WORKS {
-            let of = self.pools.iter().filter(|pool| pool.role == work).map(PoolText::to_string);
-            let of = of.collect::<Vec<_>>().join(" + ");
-            match apart {
-                _ if of.is_empty() => {}
-                true => parts.push(format!("{name} {of}")),
-                false => parts.push(of),
+            for (at, pool) in self.pools.iter().filter(|pool| pool.role == work).enumerate() {
+                match (at, apart) {
+                    (0, true) => write!(f, "{comma}{name} {pool}")?,
+                    (0, false) => write!(f, "{comma}{pool}")?,
+                    _ => write!(f, " + {pool}")?,
+                }
+                comma = ", ";
             }
         }
-        parts.extend(self.weights.iter().map(|id| format!("weights {id}")));
-        parts.extend(self.kv.iter().map(|id| format!("kv {id}")));
         let offload = OFFLOADED.iter().find(|(_, part)| Some(*part) == self.offload);
-        parts.extend(offload.map(|(name, _)| format!("offload {name}")));
-        parts.extend(self.host.map(|part| format!("host {part}")));
-        f.write_str(&parts.join(", "))
+        let named = [
+            ("weights", self.weights.as_deref()),
+            ("kv", self.kv.as_deref()),
+            ("offload", offload.map(|(name, _)| *name)),
+        ];
+        for (name, value) in named {
+            let Some(value) = value else { continue };
+            write!(f, "{comma}{name} {value}")?;
+            comma = ", ";
+        }
+        self.host.map_or(Ok(()), |part| write!(f, "{comma}host {part}"))
     }
 }
 

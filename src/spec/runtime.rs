@@ -1,5 +1,7 @@
 //! Serving runtimes: supported features, reserved memory, measured efficiencies.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -182,7 +184,7 @@ impl Runtime {
     }
 
     /// The runtime as started with the settings of a scenario, in place of its defaults on `device`.
-    pub fn started(self, device: &Device, scenario: &Scenario) -> Runtime {
+    pub fn started(self: Arc<Self>, device: &Device, scenario: &Scenario) -> Arc<Runtime> {
         let Scenario { max_num_batched_tokens, max_num_seqs, gpu_memory_utilization, .. } = scenario;
         if max_num_batched_tokens.is_none() && max_num_seqs.is_none() && gpu_memory_utilization.is_none() {
             return self;
@@ -199,8 +201,9 @@ impl Runtime {
             sequences.or_else(|| usual.max_sequences.cloned()),
             share.unwrap_or_else(|| usual.utilization.clone()),
         );
-        let memory = Reserve { utilization, ..self.memory };
-        Runtime { max_batched_tokens, max_sequences, memory, defaults_on: vec![], ..self }
+        let runtime = Arc::unwrap_or_clone(self);
+        let memory = Reserve { utilization, ..runtime.memory };
+        Arc::new(Runtime { max_batched_tokens, max_sequences, memory, defaults_on: vec![], ..runtime })
     }
 
     /// Whether it does not support `format` on the device.

@@ -1,9 +1,9 @@
 //! The catalogues: built-in files and the user's own, which take precedence. Files are parsed on demand.
 
-use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::{fs, io};
 
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use super::foreign_hardware::ENTRY;
 use super::gguf::ENDING;
 use super::hub::{named_folder, user_folder};
 use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
+use super::parsed::Parsed;
 use super::unknown_keys::UnknownKeys;
 use super::used_files::{DEFAULTS, FileKey, UsedFiles};
 use crate::spec::defaults::Defaults;
@@ -44,7 +45,7 @@ pub struct Catalog {
     pub(super) used: Option<UsedFiles>,
     /// Overrides of configurations, by the id of the model, or its name where the catalogue has none.
     pub(super) changed_models: BTreeMap<String, Vec<Override>>,
-    parsed: Parsed,
+    pub(super) parsed: Parsed,
 }
 
 /// The sources beyond its own files that a catalogue may read.
@@ -57,31 +58,6 @@ pub(super) enum OutsideAccess {
     Hub,
     /// Nothing.
     Nothing,
-}
-
-/// Cache of parsed built-in files, by type: a search over the catalogue needs the same few many times.
-#[derive(Clone, Debug, Default)]
-struct Parsed(Arc<Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>>);
-
-impl Parsed {
-    fn get<T: Clone + Send + Sync + 'static>(
-        &self,
-        file: &CatalogEntry,
-        parse: impl FnOnce(&CatalogEntry) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        if file.user {
-            return parse(file);
-        }
-        let key = (TypeId::of::<T>(), file.file.clone());
-        let memo = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = memo().get(&key).cloned();
-        if let Some(known) = known.and_then(|known| known.downcast::<T>().ok()) {
-            return Ok((*known).clone());
-        }
-        let fresh = parse(file)?;
-        memo().insert(key, Arc::new(fresh.clone()));
-        Ok(fresh)
-    }
 }
 
 /// A file of a catalogue, not yet parsed.
@@ -265,13 +241,18 @@ impl Catalog {
 
     /// The built-in file with exactly this id, where no other file can replace it: without a list of all.
     pub(super) fn shipped_entry(&self, kind: CatalogKind, id: &str) -> Option<CatalogEntry> {
-        if self.sealed || !self.given.is_empty() {
+        if !self.is_shipped(kind) {
             return None;
         }
         let files = kind.shipped();
         let (_, text) = files[files.binary_search_by_key(&id, |(id, _)| id).ok()?];
         let file = format!("{}/{id}.json", kind.folder());
-        self.own_folder(kind).is_none().then(|| self.entry(kind, id, file, Text::Shipped(text)))
+        Some(self.entry(kind, id, file, Text::Shipped(text)))
+    }
+
+    /// Whether no other file than the built-in ones can be of this kind.
+    pub(super) fn is_shipped(&self, kind: CatalogKind) -> bool {
+        !self.sealed && self.given.is_empty() && self.own_folder(kind).is_none()
     }
 
     /// All files of a kind by id; the user's files replace built-in ones.
@@ -300,17 +281,31 @@ impl Catalog {
     /// # Errors
     /// It does not exist, or its file is faulty.
     pub fn load<T: Entry>(&self, name: &str) -> Result<T, Error> {
+        self.shared(name).map(Arc::unwrap_or_clone)
+    }
+
+    /// The same, without a copy.
+    pub(super) fn shared<T: Entry>(&self, name: &str) -> Result<Arc<T>, Error> {
         let entry = self.find(T::KIND, name)?;
         entry.note_use();
-        self.parsed.get(&entry, read_entry)
+        self.once(&entry, read_entry)
+    }
+
+    /// What `parse` makes of a file: once, if it is built in.
+    fn once<T: Send + Sync + 'static>(
+        &self,
+        file: &CatalogEntry,
+        parse: impl FnOnce(&CatalogEntry) -> Result<T, Error>,
+    ) -> Result<Arc<T>, Error> {
+        if file.user { parse(file).map(Arc::new) } else { self.parsed.once(&file.file, || parse(file)) }
     }
 
     /// The identifying keys of a file.
     ///
     /// # Errors
     /// It is not JSON, or its names are not texts.
-    pub fn label(&self, file: &CatalogEntry) -> Result<EntryLabel, Error> {
-        self.parsed.get(file, label)
+    pub fn label(&self, file: &CatalogEntry) -> Result<Arc<EntryLabel>, Error> {
+        self.once(file, label)
     }
 
     /// The entry that `text` refers to: the path of a file, or a name.
@@ -333,19 +328,25 @@ impl Catalog {
     pub fn defaults(&self) -> Result<Defaults, Error> {
         let (text, name) = self.defaults_text()?;
         self.note(DEFAULTS, &text);
-        let defaults: Defaults = from_json(&text, "defaults").map_err(|fault| fault.in_file(&name))?;
-        ranges::defaults(&defaults).map_err(|fault| fault.in_file(name))?;
-        Ok(defaults)
+        let read = || {
+            let defaults: Defaults = from_json(&text, "defaults").map_err(|fault| fault.in_file(&name))?;
+            ranges::defaults(&defaults).map_err(|fault| fault.in_file(&name))?;
+            Ok(defaults)
+        };
+        match &text {
+            Cow::Borrowed(_) => self.parsed.once(&name, read).map(Arc::unwrap_or_clone),
+            Cow::Owned(_) => read(),
+        }
     }
 
     /// The text of the defaults and the name of their file.
-    pub(super) fn defaults_text(&self) -> Result<(String, String), Error> {
+    pub(super) fn defaults_text(&self) -> Result<(Cow<'static, str>, String), Error> {
         let own =
             self.home.as_ref().map(|home| home.join("hardware/defaults.json")).filter(|path| path.exists());
         Ok(match (self.given(DEFAULTS.0, DEFAULTS.1), own) {
-            (Some(text), _) => (text, "hardware/defaults.json".to_owned()),
-            (None, Some(path)) => (file::read_plain(&path)?, file::shown(&path)),
-            (None, None) => (shipped_defaults().to_owned(), "hardware/defaults.json".to_owned()),
+            (Some(text), _) => (text.into(), "hardware/defaults.json".to_owned()),
+            (None, Some(path)) => (file::read_plain(&path)?.into(), file::shown(&path)),
+            (None, None) => (shipped_defaults().into(), "hardware/defaults.json".to_owned()),
         })
     }
 }

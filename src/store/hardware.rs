@@ -233,7 +233,7 @@ impl Catalog {
         let mut known: Vec<String> = Vec::new();
         for kind in [CatalogKind::Systems, CatalogKind::Devices] {
             for file in self.entries(kind).into_values() {
-                known.extend(self.label(&file).map(|label| label.aliases).unwrap_or_default());
+                known.extend(self.label(&file).map(|label| label.aliases.clone()).unwrap_or_default());
                 known.push(file.id);
             }
         }

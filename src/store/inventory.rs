@@ -215,15 +215,17 @@ pub fn qualities(
     built: (&ResolvedModel, &ModelGraph),
     cluster: &Cluster,
 ) -> Result<Vec<(ResolvedScenario, bool)>, Error> {
+    // No runtime and no format changes the host.
+    let hosted = &catalog.with_host(cluster.clone(), scenario);
     if scenario.runtime.as_deref().is_some_and(|name| name != ANY) {
-        return on_runtime(catalog, scenario, built, cluster);
+        return on_runtime(catalog, scenario, built, hosted);
     }
     let unnamed = Scenario { runtime: None, ..scenario.clone() };
-    let mut problems = on_runtime(catalog, &unnamed, built, cluster);
-    let usual = catalog.chosen_runtime(&unnamed, cluster)?.id;
-    for id in catalog.compared_runtimes(cluster)?.into_iter().filter(|id| *id != usual) {
+    let mut problems = on_runtime(catalog, &unnamed, built, hosted);
+    let usual = &catalog.chosen_runtime(&unnamed, cluster)?.id;
+    for id in catalog.compared_runtimes(cluster)?.into_iter().filter(|id| id != usual) {
         let named = Scenario { runtime: Some(id), ..scenario.clone() };
-        match (&mut problems, on_runtime(catalog, &named, built, cluster)) {
+        match (&mut problems, on_runtime(catalog, &named, built, hosted)) {
             (Ok(known), Ok(others)) => known.extend(others),
             (Err(_), Ok(others)) => problems = Ok(others),
             // The fault of the default runtime is the one to report.
@@ -239,15 +241,16 @@ fn on_runtime(
     catalog: &Catalog,
     scenario: &Scenario,
     (model, graph): (&ResolvedModel, &ModelGraph),
-    cluster: &Cluster,
+    hosted: &Result<Cluster, Error>,
 ) -> Result<Vec<(ResolvedScenario, bool)>, Error> {
+    let cluster = hosted.as_ref().map_err(Clone::clone)?;
     let found = || (model.clone(), graph.clone());
-    let first = ResolvedScenario::placed(catalog, scenario, found(), cluster.clone());
+    let first = ResolvedScenario::on_host(catalog, scenario, found(), cluster.clone());
     let problem = match first {
         // The checkpoint's own format does not run here; a conversion may.
         Err(fault) if scenario.weight_format.is_none() && fault.key == "weight-format" => {
             let any = Scenario { weight_format: Some("any".into()), ..scenario.clone() };
-            let any = ResolvedScenario::placed(catalog, &any, found(), cluster.clone())?;
+            let any = ResolvedScenario::on_host(catalog, &any, found(), cluster.clone())?;
             let (kept, lower): (Vec<FormatOption>, Vec<FormatOption>) =
                 any.weight_formats.iter().cloned().partition(|choice| keeps_quality(choice, f64::INFINITY));
             if any.weight_formats.is_empty() {
@@ -258,7 +261,7 @@ fn on_runtime(
         other => other?,
     };
     let mut problems = Vec::new();
-    let ResolvedScenario { mut weight_formats, lower_formats, .. } = problem.clone();
+    let (mut weight_formats, lower_formats) = (problem.weight_formats.clone(), &problem.lower_formats);
     let own = weight_formats.first().map_or(f64::INFINITY, bits);
     let keeps = weight_formats.iter().all(|choice| keeps_quality(choice, own));
     if scenario.weight_format.is_none() {

@@ -76,7 +76,7 @@ impl Catalog {
                 let mut known = Vec::new();
                 for file in self.entries(kind).into_values() {
                     if let Ok(label) = self.label(&file) {
-                        known.extend([file.id].into_iter().chain([label.name]).chain(label.aliases));
+                        known.extend([file.id, label.name.clone()].into_iter().chain(label.aliases.clone()));
                     }
                 }
                 let list = format!("mantile-opt catalog {}", kind.plural());

@@ -1,6 +1,7 @@
 //! From `--model` to a configuration: a catalogue name, a file or folder, or a repository to download.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -11,10 +12,12 @@ use super::gguf::ENDING;
 use super::hub::Repository;
 use super::kind::CatalogKind;
 use super::used_files::{DOWNLOADS, PATHS, closed_path};
+use crate::graph::checkpoint::Checkpoint;
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal, Release};
+use crate::spec::precision::CheckpointLayout;
 use crate::spec::text::{folded, from_json};
 
 /// A resolved model.
@@ -23,7 +26,7 @@ pub struct ResolvedModel {
     /// Hugging Face id, or its path.
     pub name: String,
     /// Its configuration.
-    pub config: ModelConfig,
+    pub config: Arc<ModelConfig>,
     /// Its checkpoints in other formats.
     pub published: Vec<Published>,
     /// The published checkpoint that was named instead of the model.
@@ -34,6 +37,17 @@ pub struct ResolvedModel {
     pub release: Option<Release>,
     /// Source of the configuration.
     pub source: String,
+    /// Sizes of its checkpoint, computed when first asked for.
+    layout: Arc<OnceLock<Option<CheckpointLayout>>>,
+}
+
+impl ResolvedModel {
+    /// Weight bytes by role in the formats of the checkpoint; `graph` is its own.
+    pub(super) fn layout(&self, graph: &ModelGraph) -> Option<CheckpointLayout> {
+        let of = || Checkpoint::layout(graph, &self.config);
+        // Images may change blocks.
+        if graph.image_inputs.is_some() { of() } else { self.layout.get_or_init(of).clone() }
+    }
 }
 
 const QUANT: &str = "hf_quant_config.json";
@@ -137,7 +151,8 @@ impl Catalog {
         Ok(ResolvedModel {
             name: repository.id.clone(),
             published_total: known.as_ref().and_then(|known| known.published_total.clone()),
-            config,
+            config: config.into(),
+            layout: Arc::default(),
             release: known.as_ref().and_then(|known| known.release.clone()),
             published: known.map(|known| known.published).unwrap_or_default(),
             named: None,
@@ -166,7 +181,8 @@ impl Catalog {
             let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
             return Ok(ResolvedModel {
                 name: file.name,
-                config,
+                config: config.into(),
+                layout: Arc::default(),
                 // A GGUF file is its own checkpoint.
                 named: file.published.first().filter(|_| source.ends_with(ENDING)).cloned(),
                 published: file.published,
@@ -189,7 +205,8 @@ impl Catalog {
         };
         let name = name.unwrap_or_else(|| source.clone());
         let (published, published_total, release) = (Vec::new(), None, None);
-        Ok(ResolvedModel { name, config, published, named: None, published_total, release, source })
+        let (config, layout) = (config.into(), Arc::default());
+        Ok(ResolvedModel { name, config, published, named: None, published_total, release, source, layout })
     }
 
     /// The files of a download: given, or fetched.
@@ -226,7 +243,8 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
         return Ok(ResolvedModel {
             name,
             source,
-            config,
+            config: config.into(),
+            layout: Arc::default(),
             published: vec![],
             named: None,
             published_total: None,
@@ -236,7 +254,8 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
     let file = ModelFile::parse(&content).map_err(|fault| fault.in_file(&shelved.file))?;
     let named = file.published.iter().find(|published| published.id.eq_ignore_ascii_case(text)).cloned();
     Ok(ResolvedModel {
-        config: file.model_config().map_err(|fault| fault.in_file(&shelved.file))?,
+        config: file.model_config().map_err(|fault| fault.in_file(&shelved.file))?.into(),
+        layout: Arc::default(),
         name: named.as_ref().map_or(file.name, |published| published.id.clone()),
         source: format!("{} ({})", shelved.file, file.source),
         published_total: file.published_total.filter(|_| named.is_none()),

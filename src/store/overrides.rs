@@ -86,7 +86,7 @@ impl Catalog {
                         return Ok(catalog.load::<Runtime>(name)?.id);
                     }
                     let cluster = catalog.hardware(&problem.hardware(one)?)?;
-                    Ok(catalog.chosen_runtime(scenario, &cluster)?.id)
+                    Ok(catalog.chosen_runtime(scenario, &cluster)?.id.clone())
                 }),
             }?;
         }
@@ -115,7 +115,7 @@ impl Catalog {
         }
         for one in self.changed_models.get(&self.model_key(text)).into_iter().flatten() {
             let renamed = |fault: Error| Error { key: "set".into(), ..fault };
-            model.config = model.config.with(&one.keys.join("."), one.json()).map_err(renamed)?;
+            model.config = model.config.with(&one.keys.join("."), one.json()).map_err(renamed)?.into();
             model.published_total = None;
             model.source = format!("{}; --set {one}", model.source);
         }

@@ -1,6 +1,9 @@
 //! The host of a cluster: from the scenario's `--host` and `--host-memory`, else from the system's file.
 
+use std::convert::Infallible;
+
 use super::catalog::{Catalog, LookupError};
+use super::kind::CatalogKind;
 use crate::quantity::datum::{Grade, Source};
 use crate::spec::cluster::{Cluster, Host};
 use crate::spec::defaults::Defaults;
@@ -19,6 +22,9 @@ struct NamedHost {
     memory: Option<Figure<ByteRate>>,
     processor: Option<(Box<Device>, u64)>,
 }
+
+/// Id of the device that the text of a system's file means, if it means one.
+struct ListedProcessor(Option<String>);
 
 fn stated<D: Dimension>(value: f64, text: String) -> Figure<D> {
     Figure::new(value, Source { grade: Grade::Stated, text: text.into() })
@@ -66,8 +72,19 @@ impl Catalog {
     /// The device that a system's file names as its processor, if the catalogue has one of that name.
     fn listed_processor(&self, text: &str) -> Option<(Device, u64)> {
         let (count, name) = sockets(text);
-        let [file] = &self.devices_named(&dashed(name)).ok()?[..] else { return None };
-        Some((self.load(&file.id).ok()?, count))
+        let name = dashed(name);
+        let find = || match &self.devices_named(&name).ok()?[..] {
+            [file] => Some(file.id.clone()),
+            _ => None,
+        };
+        // Many systems name the same few, and few of them as a device is named.
+        let id = if self.is_shipped(CatalogKind::Devices) {
+            let Ok(known) = self.parsed.once(&name, || Ok::<_, Infallible>(ListedProcessor(find())));
+            known.0.clone()
+        } else {
+            find()
+        };
+        Some((self.load(&id?).ok()?, count))
     }
 
     fn named_host(&self, text: &str) -> Result<NamedHost, Error> {

@@ -1,8 +1,9 @@
 //! From a scenario to a problem: every name resolved, every default filled in, no costs yet.
 
+use std::sync::Arc;
+
 use super::catalog::Catalog;
 use super::model::ResolvedModel;
-use crate::graph::checkpoint::Checkpoint;
 use crate::graph::image_inputs::ImageInputs;
 use crate::graph::model::ModelGraph;
 use crate::plan::rules::RuntimeRules;
@@ -40,7 +41,7 @@ pub struct ResolvedScenario {
     /// The devices.
     pub cluster: Cluster,
     /// The serving runtime.
-    pub runtime: Runtime,
+    pub runtime: Arc<Runtime>,
     /// Its version, if given.
     pub runtime_version: Option<String>,
     /// Maximum number of sequences of a scheduler, where the scenario limits it.
@@ -102,10 +103,20 @@ impl ResolvedScenario {
     pub fn placed(
         catalog: &Catalog,
         scenario: &Scenario,
-        (model, mut graph): (ResolvedModel, ModelGraph),
+        found: (ResolvedModel, ModelGraph),
         cluster: Cluster,
     ) -> Result<ResolvedScenario, Error> {
         let cluster = catalog.with_host(cluster, scenario)?;
+        ResolvedScenario::on_host(catalog, scenario, found, cluster)
+    }
+
+    /// The same on a cluster whose host is that of the scenario.
+    pub(super) fn on_host(
+        catalog: &Catalog,
+        scenario: &Scenario,
+        (model, mut graph): (ResolvedModel, ModelGraph),
+        cluster: Cluster,
+    ) -> Result<ResolvedScenario, Error> {
         let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.chosen_runtime(scenario, &cluster)?.started(&cluster.device, scenario);
         let (objective, workload) = catalog.aim(scenario, cluster.device.is_home())?;
@@ -117,7 +128,7 @@ impl ResolvedScenario {
         let graph = graph.with_images(workload.images, workload.image_size)?;
         let load = |id: &str| catalog.load::<NumberFormat>(id);
         let precision = Precision {
-            layout: Checkpoint::layout(&graph, &model.config),
+            layout: model.layout(&graph),
             config: &model.config,
             published: &model.published,
             named: model.named.as_ref(),

@@ -116,7 +116,7 @@ impl ResolvedRig {
         let always = policy == OffloadMode::Always && !offloaded.is_empty();
         let problems = if always { offloaded.clone() } else { all(false)? };
         let devices = seats.iter().map(|seat| seat.device.clone()).collect();
-        let runtimes = single.iter().map(|member| member.runtime.clone()).collect();
+        let runtimes = single.iter().map(|member| (*member.runtime).clone()).collect();
         let model = builder.model.0;
         Ok(ResolvedRig {
             rig,
@@ -330,7 +330,7 @@ impl Catalog {
         let free: Vec<usize> = (0..seats.len()).filter(|&at| seats[at].runtime.is_none()).collect();
         let same = free.windows(2).all(|pair| defaults[pair[0]].id == defaults[pair[1]].id);
         let good = free.iter().all(|&at| runs(&defaults[at]));
-        let mut chosen: Vec<String> = defaults.into_iter().map(|runtime| runtime.id).collect();
+        let mut chosen: Vec<String> = defaults.into_iter().map(|runtime| runtime.id.clone()).collect();
         if same && good {
             return Ok(chosen);
         }

@@ -1,6 +1,8 @@
 //! The runtime of a scenario: by name, or the default of the devices.
 
-use super::catalog::Catalog;
+use std::sync::Arc;
+
+use super::catalog::{Catalog, is_path};
 use super::kind::CatalogKind;
 use crate::spec::cluster::Cluster;
 use crate::spec::error::Error;
@@ -12,12 +14,16 @@ use crate::spec::scenario::Scenario;
 impl Catalog {
     /// The runtime of a scenario: by name; else the default of the devices, or where this does not run the given weight
     /// format, the first runtime that does.
-    pub(super) fn chosen_runtime(&self, scenario: &Scenario, cluster: &Cluster) -> Result<Runtime, Error> {
+    pub(super) fn chosen_runtime(
+        &self,
+        scenario: &Scenario,
+        cluster: &Cluster,
+    ) -> Result<Arc<Runtime>, Error> {
         let home = if scenario.runtime.is_none() { self.home_runtime(cluster)? } else { None };
         let usual = home.map_or_else(|| self.runtime(scenario.runtime.as_deref(), cluster), Ok)?;
         let format = scenario.weight_format.as_deref().filter(|name| *name != ANY);
         let Some(format) = format.filter(|_| scenario.runtime.is_none()) else { return Ok(usual) };
-        let format: NumberFormat = self.load(format)?;
+        let format: Arc<NumberFormat> = self.shared(format)?;
         let runs = |runtime: &Runtime| {
             let listed = runtime.weight_formats.contains(&format.id) || format.runtimes.contains(&runtime.id);
             listed && runtime.runs_on(&cluster.device) && !runtime.excludes(&cluster.device, &format.id)
@@ -26,7 +32,7 @@ impl Catalog {
             return Ok(usual);
         }
         for id in &format.runtimes {
-            let other: Runtime = self.load(id)?;
+            let other: Arc<Runtime> = self.shared(id)?;
             if runs(&other) {
                 return Ok(other);
             }
@@ -43,7 +49,7 @@ impl Catalog {
     pub fn compared_runtimes(&self, cluster: &Cluster) -> Result<Vec<String>, Error> {
         let device = &cluster.device;
         let ids = self.entries(CatalogKind::Runtimes).into_keys();
-        let runtimes = ids.map(|id| self.load::<Runtime>(&id)).collect::<Result<Vec<_>, Error>>()?;
+        let runtimes = ids.map(|id| self.shared::<Runtime>(&id)).collect::<Result<Vec<_>, Error>>()?;
         let known = |runtime: &Runtime| {
             let mut constants = runtime.constants.iter();
             runtime.runs_on(device)
@@ -52,38 +58,40 @@ impl Catalog {
         };
         let measured =
             |runtime: &Runtime| runtime.serving_fit.as_ref().is_some_and(|fit| !fit.measured_on.is_empty());
-        let (measured, unmeasured): (Vec<Runtime>, Vec<Runtime>) =
-            runtimes.into_iter().filter(known).partition(measured);
+        let runtimes = runtimes.iter().map(|runtime| &**runtime);
+        let (measured, unmeasured): (Vec<&Runtime>, Vec<&Runtime>) =
+            runtimes.filter(|runtime| known(runtime)).partition(|runtime| measured(runtime));
         let usable = if measured.is_empty() { unmeasured } else { measured };
         let home = device.is_home();
-        let of_class = |runtime: &&Runtime| {
+        let of_class = |runtime: &&&Runtime| {
             let usual = !runtime.default_for.is_empty() || !runtime.default_at_home.is_empty();
             if home { usual } else { runtime.weights_at_home.is_empty() }
         };
-        let compared: Vec<&Runtime> = usable.iter().filter(of_class).collect();
-        let compared = if compared.is_empty() { usable.iter().collect() } else { compared };
+        let compared: Vec<&Runtime> = usable.iter().filter(of_class).copied().collect();
+        let compared = if compared.is_empty() { usable } else { compared };
         Ok(compared.into_iter().map(|runtime| runtime.id.clone()).collect())
     }
 
     /// The default runtime of home and edge devices of this vendor; `None` for other devices.
-    fn home_runtime(&self, cluster: &Cluster) -> Result<Option<Runtime>, Error> {
+    fn home_runtime(&self, cluster: &Cluster) -> Result<Option<Arc<Runtime>>, Error> {
         let vendor = cluster.device.vendor.name();
         if !cluster.device.is_home() {
             return Ok(None);
         }
         for file in self.entries(CatalogKind::Runtimes).into_values() {
             if self.label(&file)?.default_at_home.iter().any(|home| home == vendor) {
-                return self.load(&file.id).map(Some);
+                return self.shared(&file.id).map(Some);
             }
         }
         Ok(None)
     }
 
     /// The runtime by name, or the default of the devices' generation or vendor.
-    pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
+    pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Arc<Runtime>, Error> {
         let vendor = cluster.device.vendor.name();
         if let Some(name) = name {
-            let runtime: Runtime = self.load_or_read(name)?;
+            let runtime: Arc<Runtime> =
+                if is_path(name) { self.load_or_read(name).map(Arc::new) } else { self.shared(name) }?;
             if !runtime.runs_on(&cluster.device) {
                 let found = format!("{}, which does not run on devices of {vendor}", runtime.name);
                 let fix = "choose another --runtime, or omit it for the default";
@@ -96,7 +104,7 @@ impl Catalog {
         for name in [cluster.device.family.as_str(), vendor] {
             for file in self.entries(CatalogKind::Runtimes).into_values() {
                 if self.label(&file)?.default_for.iter().any(|known| known == name) {
-                    return self.load(&file.id);
+                    return self.shared(&file.id);
                 }
             }
         }

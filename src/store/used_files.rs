@@ -73,7 +73,7 @@ impl Catalog {
     /// The text of a file of the catalogue.
     pub fn text_of(&self, folder: &str, name: &str) -> Option<String> {
         if (folder, name) == DEFAULTS {
-            return Some(self.defaults_text().ok()?.0);
+            return Some(self.defaults_text().ok()?.0.into_owned());
         }
         let kind = KINDS.into_iter().find(|kind| kind.folder() == folder)?;
         self.entries(kind).get(name)?.text().ok()

@@ -253,7 +253,7 @@ fn problem_of(
         _ => Err(fault),
     })?;
     if fit == ProfileFit::KernelsOnly {
-        resolved.runtime.serving_fit = None;
+        Arc::make_mut(&mut resolved.runtime).serving_fit = None;
     }
     resolved.workload.equal_lengths = *equal_lengths;
     Ok((resolved.problem()?, (resolved.runtime.id.clone(), resolved.calibration_key())))

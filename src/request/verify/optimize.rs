@@ -11,6 +11,7 @@ use crate::report::answer::{leaves, plan};
 use crate::report::audit::{AuditSection, section};
 use crate::report::detail::detail;
 use crate::report::number::requests;
+use crate::report::reporter::Reporter;
 use crate::report::result::OptimizeResult;
 use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;
@@ -178,9 +179,10 @@ fn detailed(
     (saved, fresh): (&OptimizeResult, &OptimizeResult),
     best: &EvaluatedCandidate,
 ) -> Vec<String> {
-    let leaves = leaves(problem, &best.candidate);
-    let mut found = differences("detail", &saved.detail, &detail(problem, &best.candidate, &leaves));
-    let audit = section(problem, &best.candidate);
+    let reporter = Reporter::new(problem);
+    let leaves = leaves(&reporter, &best.candidate);
+    let mut found = differences("detail", &saved.detail, &detail(&reporter, &best.candidate, &leaves));
+    let audit = section(&reporter, &best.candidate);
     // Effects of overrides need another problem: the new search has them.
     let overrides = fresh.audit.as_ref().map_or_else(Vec::new, |audit| audit.overrides.clone());
     found.extend(differences("audit", &saved.audit, &Some(AuditSection { overrides, ..audit })));

@@ -9,6 +9,7 @@ use crate::report::answer::plan;
 use crate::report::recommend::models::{ServedModels, serves};
 use crate::report::recommend::report::RecommendReport;
 use crate::report::recommend::{Build, Recommendation, RejectedBuild, Requirements, SizedSystem, recommend};
+use crate::report::reporter::Reporter;
 use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;
 use crate::request::recommend::explore::{TIERS, for_hardware, for_model, market, on_system, serving};
@@ -228,7 +229,7 @@ impl<'a> RecommendRerun<'a> {
 fn of_sized(saved: &Build, serving: &SizedSystem, sought: &Requirements) -> Vec<String> {
     let mut shared = serving.problem.clone();
     shared.traffic = Traffic::InFlight(serving.sized.share);
-    let at_share = match row::again(&shared, &saved.each) {
+    let at_share = match row::again(&Reporter::new(&shared), &saved.each) {
         Ok(found) => found,
         Err(faults) => return faults.into_iter().map(|fault| format!("each.{fault}")).collect(),
     };

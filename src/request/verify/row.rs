@@ -2,26 +2,29 @@
 
 use super::laws::laws;
 use super::{CheckResult, differences, faults};
-use crate::report::answer::report_deployment;
+use crate::report::reporter::Reporter;
 use crate::report::result::ReportedDeployment;
 use crate::request::build_candidate::candidate;
-use crate::search::aggregated::measure;
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::problem::Problem;
 
 /// The deployment of a row, or its differences from the saved values.
-pub(super) fn again(problem: &Problem, row: &ReportedDeployment) -> Result<EvaluatedCandidate, Vec<String>> {
+pub(super) fn again(
+    reporter: &Reporter,
+    row: &ReportedDeployment,
+) -> Result<EvaluatedCandidate, Vec<String>> {
+    let problem = reporter.problem();
     let read = row.notation.parse().and_then(|plan| candidate(problem, &plan));
     let candidate =
         read.map_err(|fault| vec![format!("notation: saved {}; {} expected", fault.found, fault.expected)])?;
-    let fresh = report_deployment(problem, &candidate);
+    let fresh = reporter.deployment(&candidate);
     let mut all = laws(problem, row);
     all.extend(faults(differences("", row, &fresh)));
     all.extend(fresh.violations);
     if !all.is_empty() {
         return Err(all);
     }
-    let point = measure(problem, &candidate);
+    let point = candidate.measure(problem, &reporter.instances(&candidate));
     Ok(EvaluatedCandidate { candidate, point })
 }
 
@@ -31,9 +34,10 @@ pub(super) fn evaluated<'a>(
     what: &str,
     rows: impl IntoIterator<Item = &'a ReportedDeployment>,
 ) -> (Vec<EvaluatedCandidate>, CheckResult) {
+    let reporter = Reporter::new(problem);
     let (mut count, mut found, mut faults) = (0, Vec::new(), Vec::new());
     for row in rows {
-        match again(problem, row) {
+        match again(&reporter, row) {
             Ok(one) => found.push(one),
             Err(why) => faults.extend(why.into_iter().map(|why| format!("{what} {count}: {why}"))),
         }
