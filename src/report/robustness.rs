@@ -60,45 +60,80 @@ impl PlanErrors {
     }
 }
 
-/// A plan with its interval.
+/// A plan with the errors of its interval.
 struct RatedPlan<'a> {
     found: &'a EvaluatedCandidate,
-    interval: &'a Interval,
+    /// Index of its interval among the distinct ones.
+    interval: usize,
 }
 
-/// Measured over predicted at `error` standard deviations: log-normal on both sides of the median, with the p10 and the
-/// p90 of the interval.
-fn ratio([low, middle, high]: [f64; 3], error: f64) -> f64 {
-    let end = if error > 0.0 { high / middle } else { middle / low };
-    middle * (end.ln() * error / Percentile::P90.deviations()).exp()
+/// Measured over predicted: log-normal on both sides of the median, with the p10 and the p90 of an interval.
+#[derive(Clone, Copy)]
+struct ErrorCurve {
+    /// The median, over what the prediction includes already.
+    middle: f64,
+    /// Logarithms per standard deviation, below and above the median.
+    slopes: [f64; 2],
 }
 
-impl<'a> RatedPlan<'a> {
-    /// The plan with the interval of its load; `None` without one.
-    fn of(problem: &'a Problem, found: &'a EvaluatedCandidate) -> Option<RatedPlan<'a>> {
-        let candidate = &found.candidate;
-        let formats = &problem.formats[candidate.formats];
-        let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank())?;
-        Some(RatedPlan { found, interval })
+impl ErrorCurve {
+    /// The errors of an interval, over the end that a prediction includes.
+    fn new([low, middle, high]: [f64; 3], included: f64) -> ErrorCurve {
+        let slope = |end: f64| end.ln() / Percentile::P90.deviations();
+        ErrorCurve { middle: middle / included, slopes: [slope(middle / low), slope(high / middle)] }
     }
 
-    /// The metrics with these errors. A slower decode is a lower output rate, and a higher cost per token.
-    fn at(&self, errors: PlanErrors, problem: &Problem) -> Point {
-        let mut point = self.found.point;
+    /// The ratio at `error` standard deviations.
+    fn at(&self, error: f64) -> f64 {
+        self.middle * (self.slopes[usize::from(error > 0.0)] * error).exp()
+    }
+}
+
+/// The errors of a plan in one interval.
+#[derive(Clone, Copy)]
+struct PlanRatios {
+    ttft: f64,
+    tpot: f64,
+    output: f64,
+}
+
+/// The errors of an interval.
+struct ErrorCurves {
+    ttft: ErrorCurve,
+    tpot: ErrorCurve,
+    /// Of the throughput; none where traffic gives it.
+    output: Option<ErrorCurve>,
+}
+
+impl ErrorCurves {
+    fn of(interval: &Interval, problem: &Problem) -> ErrorCurves {
         // At p90 confidence, predictions are the unfavourable ends of their intervals already.
-        let included = |ends: [f64; 3], worse: usize| match problem.confidence {
-            Confidence::P50 => 1.0,
-            Confidence::P90 => ends[worse],
+        let curve = |ends: [f64; 3], worse: usize| match problem.confidence {
+            Confidence::P50 => ErrorCurve::new(ends, 1.0),
+            Confidence::P90 => ErrorCurve::new(ends, ends[worse]),
         };
-        let interval = self.interval;
-        let slower = ratio(interval.tpot, errors.decode) / included(interval.tpot, 2);
-        let first = ratio(interval.ttft, errors.ttft) / included(interval.ttft, 2);
-        let output = match problem.traffic {
-            Traffic::Rate(_) => 1.0,
-            Traffic::Free | Traffic::InFlight(_) => {
-                ratio(interval.throughput, -errors.decode) / included(interval.throughput, 0)
-            }
-        };
+        let given = matches!(problem.traffic, Traffic::Rate(_));
+        ErrorCurves {
+            ttft: curve(interval.ttft, 2),
+            tpot: curve(interval.tpot, 2),
+            output: (!given).then(|| curve(interval.throughput, 0)),
+        }
+    }
+
+    fn at(&self, errors: PlanErrors) -> PlanRatios {
+        PlanRatios {
+            ttft: self.ttft.at(errors.ttft),
+            tpot: self.tpot.at(errors.decode),
+            output: self.output.map_or(1.0, |curve| curve.at(-errors.decode)),
+        }
+    }
+}
+
+impl RatedPlan<'_> {
+    /// The metrics with these errors. A slower decode is a lower output rate, and a higher cost per token.
+    fn at(&self, ratios: PlanRatios) -> Point {
+        let mut point = self.found.point;
+        let PlanRatios { ttft: first, tpot: slower, output } = ratios;
         let (ttft, e2e) = (point[place(Metric::Ttft)], point[place(Metric::E2e)]);
         point[place(Metric::E2e)] = ttft * first + (e2e - ttft) * slower;
         point[place(Metric::Ttft)] *= first;
@@ -112,34 +147,59 @@ impl<'a> RatedPlan<'a> {
     }
 }
 
-/// The index of the best point that meets the SLOs.
-fn winner(points: &[Point], problem: &Problem) -> Option<usize> {
-    let meets = (0..points.len()).filter(|at| problem.missed(&points[*at]).is_none());
-    meets.reduce(|a, b| if compare(&points[b], &points[a], &problem.aims).is_lt() { b } else { a })
+/// The best point that meets the SLOs, and its index.
+fn winner(problem: &Problem, points: impl Iterator<Item = Point>) -> Option<usize> {
+    let mut best: Option<(usize, Point)> = None;
+    for (at, point) in points.enumerate() {
+        let ahead = best.as_ref().is_none_or(|(_, best)| compare(&point, best, &problem.aims).is_lt());
+        if ahead && problem.missed(&point).is_none() {
+            best = Some((at, point));
+        }
+    }
+    best.map(|(at, _)| at)
 }
 
 /// The robustness of `best` against the plans of `front`; `None` without intervals.
-pub fn robustness(
-    problem: &Problem,
-    best: &EvaluatedCandidate,
-    front: &[EvaluatedCandidate],
+pub fn robustness<'q>(
+    problem: &'q Problem,
+    best: &'q EvaluatedCandidate,
+    front: &'q [EvaluatedCandidate],
 ) -> Option<Robustness> {
     let others = front.iter().filter(|one| one.candidate != best.candidate);
     let all = [best].into_iter().chain(others);
-    let plans: Vec<RatedPlan> = all.map(|found| RatedPlan::of(problem, found)).collect::<Option<_>>()?;
+    let mut intervals: Vec<&Interval> = Vec::new();
+    let mut rate = |found: &'q EvaluatedCandidate| {
+        let candidate = &found.candidate;
+        let formats = &problem.formats[candidate.formats];
+        let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank())?;
+        let known = intervals.iter().position(|known| std::ptr::eq(*known, interval));
+        let interval = known.unwrap_or_else(|| {
+            intervals.push(interval);
+            intervals.len() - 1
+        });
+        Some(RatedPlan { found, interval })
+    };
+    let plans: Vec<RatedPlan> = all.map(&mut rate).collect::<Option<_>>()?;
+    let curves: Vec<ErrorCurves> =
+        intervals.into_iter().map(|interval| ErrorCurves::of(interval, problem)).collect();
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut common, mut met) = (0u32, 0u32);
     let mut wins = vec![0u32; plans.len()];
     for _ in 0..DRAWS {
-        let own: Vec<Point> =
-            plans.iter().map(|plan| plan.at(PlanErrors::drawn(&mut random), problem)).collect();
-        met += u32::from(problem.missed(&own[0]).is_none());
-        if let Some(at) = winner(&own, problem) {
+        let mut first = None;
+        let own = plans.iter().map(|plan| {
+            let point = plan.at(curves[plan.interval].at(PlanErrors::drawn(&mut random)));
+            first.get_or_insert(point);
+            point
+        });
+        if let Some(at) = winner(problem, own) {
             wins[at] += 1;
         }
+        met += u32::from(first.is_some_and(|first| problem.missed(&first).is_none()));
         let errors = PlanErrors::drawn(&mut random);
-        let shared: Vec<Point> = plans.iter().map(|plan| plan.at(errors, problem)).collect();
-        common += u32::from(winner(&shared, problem) == Some(0));
+        let ratios: Vec<PlanRatios> = curves.iter().map(|curves| curves.at(errors)).collect();
+        let shared = plans.iter().map(|plan| plan.at(ratios[plan.interval]));
+        common += u32::from(winner(problem, shared) == Some(0));
     }
     let share = |number: u32| f64::from(number) / f64::from(DRAWS);
     let rival = (1..plans.len()).max_by_key(|at| (wins[*at], std::cmp::Reverse(*at)));
@@ -163,7 +223,7 @@ mod tests {
         let ends = [0.7, 0.95, 1.6];
         let z = Percentile::P90.deviations();
         for (error, expected) in [(-z, 0.7), (0.0, 0.95), (z, 1.6)] {
-            assert!((ratio(ends, error) - expected).abs() < 1e-12);
+            assert!((ErrorCurve::new(ends, 1.0).at(error) - expected).abs() < 1e-12);
         }
         let mut random = fastrand::Rng::with_seed(7);
         let drawn: Vec<PlanErrors> = (0..40_000).map(|_| PlanErrors::drawn(&mut random)).collect();

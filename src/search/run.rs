@@ -91,9 +91,11 @@ pub(super) fn run_above(
         let (found, left) = pair_up(&bench, (&fronts, &answers), &together, &watch);
         apart = found;
         promise = promise.with(problem, left);
-        if !watch.stopped.load(Relaxed) {
+        // Pairs of like workers were all searched: only a front shows more than the best of them.
+        let mixes = !problem.only_best();
+        if mixes && !watch.stopped.load(Relaxed) {
             ratio = mixed(&bench, (&fronts, &answers), &together);
-        } else if goal(problem).is_some() {
+        } else if mixes && goal(problem).is_some() {
             // The throughput of any mix of workers is at most that of the best of them on all devices.
             promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
         }
