@@ -28,7 +28,8 @@ fn full<R: Reading>(
     let machine = problem.formats[0].machine.read(read);
     let terms = problem.workload.read(read);
     let prompt = prefill(read, instance, &machine, &terms, &mut ());
-    let pool = Pool { instance, replicas: 1, prompt, load: InstanceLoad { concurrency, ..LOAD }, memory: None };
+    let pool =
+        Pool { instance, replicas: 1, prompt, load: InstanceLoad { concurrency, ..LOAD }, memory: None };
     aggregated(read, &[pool], &machine, &terms, &Demand::Free, &mut ())
 }
 

@@ -4,6 +4,7 @@
 
 pub mod aggregated;
 pub mod best_mix;
+mod bins;
 pub mod candidate;
 pub mod capacity;
 pub mod change;

@@ -68,8 +68,7 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
         for (&tp, &split) in divided.flat_map(|tp| splits.iter().map(move |split| (tp, split))) {
             for dp in divisors(stage / tp).filter(|&dp| experts || dp == 1) {
                 let (ep, moe_tp) = split.unwrap_or((1, tp));
-                let plan =
-                    ParallelPlan { tp, dp, cp: stage / tp / dp, ep, moe_tp, ..ParallelPlan::SINGLE };
+                let plan = ParallelPlan { tp, dp, cp: stage / tp / dp, ep, moe_tp, ..ParallelPlan::SINGLE };
                 plans.pipelines(graph, plan, limits);
             }
         }

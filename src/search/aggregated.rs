@@ -16,9 +16,9 @@ use super::problem::{Problem, Traffic};
 use super::shape::{InstanceConfig, PreparedShape, least};
 use super::shapes::Shapes;
 use crate::plan::infeasible::Infeasible;
+use crate::spec::objective::Metric;
 use replicas::{InstanceFronts, replica_ends, replicated};
 use strategies::Strategies;
-use crate::spec::objective::Metric;
 
 /// Compact key of a deployment of one instance configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,20 +174,32 @@ pub fn explore(
     match problem.traffic {
         Traffic::Free => free::explore(problem, laid, index, (known, survey)),
         Traffic::InFlight(requests) => {
-            for replicas in 1..=most_replicas(problem, shape.plan.devices(), shape.offload).min(requests) {
-                explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), (known, survey));
-            }
+            let most = most_replicas(problem, shape.plan.devices(), shape.offload).min(requests);
+            fewer_and_fewer(most, survey, |replicas, survey| {
+                explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), (known, survey))
+            });
         }
         Traffic::Rate(rate) => {
-            for replicas in 1..=most_replicas(problem, shape.plan.devices(), shape.offload) {
-                match carrying(laid, rate / replicas as f64) {
-                    Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, (known, survey)),
-                    Err(reason) => {
-                        survey.census.candidates += 1;
-                        survey.census.reject(&reason);
-                    }
+            let most = most_replicas(problem, shape.plan.devices(), shape.offload);
+            fewer_and_fewer(most, survey, |replicas, survey| match carrying(laid, rate / replicas as f64) {
+                Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, (known, survey)),
+                Err(reason) => {
+                    survey.census.candidates += 1;
+                    survey.census.reject(&reason);
+                    false
                 }
-            }
+            });
+        }
+    }
+}
+
+/// Evaluates replica counts from `most` down, as long as `serves` says that they serve the traffic: each of fewer replicas
+/// has a higher load, and so no lower latency.
+fn fewer_and_fewer(most: u64, survey: &mut Incumbents, mut serves: impl FnMut(u64, &mut Incumbents) -> bool) {
+    for replicas in (1..=most).rev() {
+        if !serves(replicas, survey) {
+            survey.census.discard("latency_limit", replicas - 1);
+            return;
         }
     }
 }
@@ -205,7 +217,7 @@ fn carrying(laid: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
     Ok(laid.concurrency(enough))
 }
 
-/// Evaluates one replica count at one load.
+/// Evaluates one replica count at one load. Returns whether it serves the traffic within the SLOs.
 fn explore_load(
     problem: &Problem,
     laid: &PreparedShape,
@@ -213,20 +225,23 @@ fn explore_load(
     replicas: u64,
     concurrency: u64,
     (known, survey): (&Incumbents, &mut Incumbents),
-) {
+) -> bool {
     survey.census.candidates += 1;
     if concurrency > laid.concurrency(laid.shape.fits) {
         let reason = "concurrency exceeds the KV cache capacity";
         survey.census.refuse("out_of_memory", 1, reason);
-        return;
+        return false;
     }
     survey.census.evaluated += 1;
     let point = laid.at(replicas, concurrency);
     let key = AggregatedKey { shape: index, replicas, concurrency };
-    match problem.missed(&point) {
+    let missed = problem.missed(&point);
+    let serves = missed.is_none();
+    match missed {
         Some(reason) => record_miss(survey, point, key, reason),
         None => visit(problem, &laid.shape, (known, survey), point, key),
     }
+    serves
 }
 
 fn record_miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason: Infeasible) {

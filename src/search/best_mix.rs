@@ -199,12 +199,7 @@ impl ShareTable {
 }
 
 /// Mixes on the fewest devices that sustain a rate.
-fn at_rate(
-    problem: &Problem,
-    shapes: &Shapes,
-    formats: usize,
-    rate: f64,
-) -> Vec<EvaluatedCandidate> {
+fn at_rate(problem: &Problem, shapes: &Shapes, formats: usize, rate: f64) -> Vec<EvaluatedCandidate> {
     let mut choices: BTreeMap<u64, SizeOption> = BTreeMap::new();
     for (shape, laid) in of_formats(problem, shapes, formats) {
         let flow = |requests: u64| {

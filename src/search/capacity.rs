@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use super::bins::{many_bins, one_bin};
 use super::packing::{Item, Table};
 use crate::spec::cluster::Cluster;
 
@@ -252,35 +253,6 @@ impl DeviceCapacity {
         }
         counts
     }
-}
-
-/// For each count of the first size in one bin: the maximum count of the second size.
-fn one_bin(capacity: u64, size: u64, other: u64) -> Vec<u64> {
-    (0..=capacity / size).map(|count| (capacity - count * size) / other).collect()
-}
-
-/// The same for several identical bins.
-fn many_bins(bins: u64, one: &[u64]) -> Vec<u64> {
-    let both = |a: &[u64], b: &[u64]| {
-        let mut sum = vec![0; a.len() + b.len() - 1];
-        for (i, x) in a.iter().enumerate() {
-            for (j, y) in b.iter().enumerate() {
-                sum[i + j] = sum[i + j].max(x + y);
-            }
-        }
-        sum
-    };
-    let (mut all, mut power, mut left) = (vec![0], one.to_vec(), bins);
-    while left > 0 {
-        if left % 2 == 1 {
-            all = both(&all, &power);
-        }
-        left /= 2;
-        if left > 0 {
-            power = both(&power, &power);
-        }
-    }
-    all
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use crate::spec::objective::Metric;
 
 /// The bound of a configuration's decode workers at a load.
 pub fn split_bound(problem: &Problem, laid: &PreparedShape, concurrency: u64) -> Point {
-    at(problem, laid, (0, concurrency), receipt(problem, laid).1, RequiredMetrics::of(problem)).deployed(problem)
+    at(problem, laid, (0, concurrency), receipt(problem, laid).1, RequiredMetrics::of(problem))
+        .deployed(problem)
 }
 
 impl DecodeOption {

@@ -48,7 +48,6 @@ impl PrefillOption<'_> {
             && self.prepared.shape.formats == other.prepared.shape.formats
             && self.key == other.key
     }
-
 }
 
 /// Utilisation so low that no component of a device is at its limit.

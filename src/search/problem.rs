@@ -85,7 +85,6 @@ impl Formats {
     }
 }
 
-/// The feature of a runtime to serve with prefill and decode workers.
 const DISAGGREGATION: &str = "disagg";
 
 /// When tensors may be offloaded to host memory.
@@ -173,6 +172,8 @@ pub struct Problem {
     pub split: bool,
     /// The strategies that are searched.
     pub family: StrategyFamily,
+    /// Any deployment will do: the search ends with the first.
+    pub any: bool,
     /// Which disaggregated deployments the front lists.
     pub front_sampling: FrontSampling,
     shapes: Vec<TierShape>,
@@ -238,6 +239,7 @@ impl Problem {
             aims,
             split,
             family: StrategyFamily::Any,
+            any: false,
             confidence: Confidence::default(),
             terms,
         }
@@ -324,13 +326,12 @@ impl Problem {
         }
     }
 
-    /// Whether nothing but the optimum is needed: neither a front, nor the best of each size, which mixes need.
+    /// Whether only the optimum is needed: neither a front, nor the best of each size for mixes.
     pub fn only_best(&self) -> bool {
         self.axes.is_empty() && !self.custom_router
     }
 
-    /// The axes without redundant ones. The hourly cost of rented devices is constant, so cost per token and tokens
-    /// per device are one axis; E2E follows from TTFT and TPOT.
+    /// The axes without redundant ones: rented devices have a constant hourly cost, and E2E follows from TTFT and TPOT.
     pub fn distinct_axes(&self) -> Vec<Metric> {
         let rented = matches!(self.workload.bill, Some(Bill::Rented(_)));
         let has = |metric| self.axes.contains(&metric);
@@ -343,7 +344,7 @@ impl Problem {
         self.axes.iter().copied().filter(|axis| !follows(axis)).collect()
     }
 
-    /// Orders two points, better first: by the objective, then by the axes of the front.
+    /// Orders two points, better first: by the objective, then by the axes.
     #[inline(always)]
     pub fn compare(&self, a: &Point, b: &Point) -> Ordering {
         compare(a, b, &self.aims).then_with(|| compare(a, b, &self.ties))

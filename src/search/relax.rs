@@ -49,7 +49,9 @@ fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidat
 /// # Errors
 /// The search was stopped before it found a deployment.
 pub fn answered(problem: &Problem, control: &Control) -> Result<bool, Stopped> {
-    Ok(best(problem, control)?.is_some())
+    let mut any = problem.clone();
+    any.any = true;
+    Ok(best(&any, control)?.is_some())
 }
 
 /// The conditions of a problem.

@@ -84,7 +84,8 @@ pub(super) fn run_above(
     found.count(&mut census);
     let ShapeResults { aggregated: mut together, decode: mut answers, prefill: fronts, shapes, .. } = found;
     let (mut apart, mut ratio) = (split::SplitIncumbents::new(problem), None);
-    if problem.split {
+    let enough = problem.any && !together.best.is_empty();
+    if problem.split && !enough {
         answers.settle(problem);
         census.add(std::mem::take(&mut answers.census));
         let bench = ShapeCache::new(problem, &shapes);
@@ -100,7 +101,8 @@ pub(super) fn run_above(
             promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
         }
     }
-    let inside = if problem.split { repeated(problem, control) } else { Repeated::default() };
+    let enough = enough || problem.any && apart.best.is_some();
+    let inside = if problem.split && !enough { repeated(problem, control) } else { Repeated::default() };
     census.add(inside.census);
     if inside.stopped {
         // No deployment inside units is better than one request alone or the maximum concurrency.

@@ -80,6 +80,11 @@ impl<'q> ShapeResults<'q> {
         }
     }
 
+    /// Whether no further configuration is needed: one was found where any will do.
+    pub fn suffice(&self, problem: &Problem) -> bool {
+        problem.any && !self.aggregated.best.is_empty()
+    }
+
     /// Counts a configuration that holds nothing.
     pub fn refuse(&mut self, reason: &Infeasible) {
         refuse(&mut self.refused, reason);

@@ -16,8 +16,8 @@ use super::point::Point;
 use super::prefill_options::PrefillOption;
 use super::problem::{Problem, Traffic};
 use super::region::{Loads, Region};
-use super::shapes::Shapes;
 use super::shape_cache::ShapeCache;
+use super::shapes::Shapes;
 use crate::plan::locality::gcd;
 use crate::serving::terms::OffloadTarget;
 

@@ -96,6 +96,9 @@ pub fn evaluate_shapes<'q>(
     let total = (0..layouts.stages()).map(|stage| layouts.count(stage)).sum();
     let mut all = known;
     for wave in waves(layouts.stages()) {
+        if all.suffice(problem) {
+            break;
+        }
         let known = &all;
         let parts = parts(wave).map(|part| {
             let mut seen = ShapeResults::new(problem);
@@ -181,6 +184,9 @@ pub fn pair_up<'q>(
     pairs.sort_by(|a, b| problem.compare(&a.0, &b.0));
     let (mut found, mut left) = (split::SplitIncumbents::new(problem), RemainingBound::default());
     for wave in waves(pairs.len()) {
+        if problem.any && found.best.is_some() {
+            break;
+        }
         let known = &found;
         let parts = parts(wave).map(|part| {
             let (mut survey, mut left) = (split::SplitIncumbents::new(problem), RemainingBound::default());

@@ -194,14 +194,10 @@ pub fn duel(
         values.into_iter().map(next).collect::<Vec<_>>()
     };
     let (above, below): (Vec<u64>, Vec<u64>) = values.into_iter().partition(|value| *value >= now);
-    let (below, above) = rayon::join(
-        || outwards(below.into_iter().rev().collect()),
-        || outwards(above),
-    );
+    let (below, above) = rayon::join(|| outwards(below.into_iter().rev().collect()), || outwards(above));
     let known = below.into_iter().rev().chain(above);
-    let serving: Vec<(u64, StrategyFamily, FamilyBests)> = known
-        .filter_map(|(value, bests)| Some((value, leader(value, &bests)?, bests)))
-        .collect();
+    let serving: Vec<(u64, StrategyFamily, FamilyBests)> =
+        known.filter_map(|(value, bests)| Some((value, leader(value, &bests)?, bests))).collect();
     let mut crossovers = Vec::new();
     for pair in serving.windows(2) {
         let ((mut below, from, hints), (mut above, to, _)) = (pair[0].clone(), pair[1].clone());

@@ -18,7 +18,11 @@ use crate::quantity::unit::{BYTE, COUNT, TOKEN};
 use crate::spec::host_part::{HostedTensors, PromptWay};
 
 /// Weights of one stage: elements in the weight format and in the model dtype.
-pub(super) fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; ROLES]) -> (u64, u64) {
+pub(super) fn stage_elements(
+    model: &ShardedModel,
+    stage: &StageKind,
+    quantised: &[bool; ROLES],
+) -> (u64, u64) {
     let mut sums = [0; 2];
     let mut add = |elements: &Elements, times: u64| {
         for (role, &count) in elements.iter().enumerate() {
@@ -168,7 +172,11 @@ pub(super) fn copied<R: Reading>(
 }
 
 /// Activations of a request's images in the encoder, at its widest part.
-pub(super) fn images<R: Reading>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
+pub(super) fn images<R: Reading>(
+    read: &R,
+    encoder: &ShardedEncoder,
+    machine: &Machine<Qty<R::N>>,
+) -> Qty<R::N> {
     let pieces = read.count(encoder.images) * read.count(encoder.crops);
     let parts = encoder.parts.iter().map(|(_, positions)| read.count(*positions));
     let most = parts.reduce(|a, b| a.max(b)).expect("an encoder has parts");

@@ -49,11 +49,7 @@ impl<N: Num> StageMemory<Qty<N>> {
         let chip = &machine.chip;
         let cached = |tokens| stage_caches(read, instance, phase, stage, tokens, machine, grows);
         StageMemory {
-            weights: weights(
-                count("quantised_elements", quantised),
-                count("native_elements", native),
-                chip,
-            ),
+            weights: weights(count("quantised_elements", quantised), count("native_elements", native), chip),
             least: cached(least),
             most: cached(most),
             state: stage_state(read, instance, phase, stage, machine),
