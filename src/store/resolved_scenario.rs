@@ -292,7 +292,7 @@ mod tests {
         let of = |scenario: &Scenario| {
             let resolved = resolve(scenario);
             let format = resolved.weight_formats[0].format.id.clone();
-            (resolved.runtime.id, format, resolved.objective.id, resolved.workload.concurrency)
+            (resolved.runtime.id.clone(), format, resolved.objective.id, resolved.workload.concurrency)
         };
         let expected = |runtime: &str, format: &str, objective: &str, concurrency: Option<u64>| {
             (runtime.to_owned(), format.to_owned(), objective.to_owned(), concurrency)
