@@ -20,6 +20,7 @@ pub mod kind;
 pub mod launches;
 mod lookup;
 pub mod model;
+mod objective_choice;
 mod overrides;
 #[cfg(feature = "parquet")]
 pub mod parquet;

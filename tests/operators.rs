@@ -6,6 +6,7 @@ use mantile::report::breakdown::{Breakdown, shown};
 use mantile::report::detail::{DeploymentDetail, detail};
 use mantile::report::parallel::parallel_graph;
 use mantile::report::prefill_flops::prefill_flops;
+use mantile::report::reporter::Reporter;
 use mantile::report::timeline::{Lane, StepTimeline, timeline};
 use mantile::report::trace::trace;
 use mantile::request::build_candidate::candidate;
@@ -26,7 +27,7 @@ fn near(found: f64, expected: f64) -> bool {
 
 /// Operators add up to their phase; utilisations are shares.
 fn adds_up(case: &Case) -> Result<(), TestCaseError> {
-    let found = detail(&case.problem, &case.candidate, &[]);
+    let found = detail(&Reporter::new(&case.problem), &case.candidate, &[]);
     for phase in &found.phases {
         let name = phase.phase.name();
         let sum: f64 = phase.operators.iter().map(|line| line.time_ms).sum();
@@ -118,7 +119,7 @@ fn covered(step: &StepTimeline, stage: usize) -> f64 {
 /// Every stage of a timeline is busy or waits for exactly the reported time, and does what is reported.
 fn lasts(case: &Case) -> Result<(), TestCaseError> {
     let found = timeline(&case.problem, &case.candidate);
-    let told = detail(&case.problem, &case.candidate, &[]);
+    let told = detail(&Reporter::new(&case.problem), &case.candidate, &[]);
     for (step, phase) in found.steps.iter().zip(&told.phases) {
         prop_assert!(near(step.time_us, phase.time_ms * 1e3));
         for stage in 0..step.stages.len() {
@@ -182,7 +183,7 @@ fn known(scenario: &Scenario, plan: &str) -> (Problem, DeploymentDetail) {
     let problem = ask(scenario).unwrap();
     let candidate = candidate(&problem, &plan.parse().unwrap()).unwrap();
     assert_eq!(forbidden(&problem, &candidate).len(), 0);
-    let found = detail(&problem, &candidate, &[]);
+    let found = detail(&Reporter::new(&problem), &candidate, &[]);
     (problem, found)
 }
 

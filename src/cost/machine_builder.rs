@@ -118,6 +118,10 @@ fn default(symbol: &'static str, value: f64, unit: Unit, text: &'static str) -> 
     Datum::stated(symbol, value, unit, text)
 }
 
+fn kv_bytes(kv: &NumberFormat) -> Datum {
+    kv.bits_per_element.datum("bytes_per_kv_element")
+}
+
 macro_rules! chip_of_table {
     ($($Name:ident $key:ident $Kind:ident $Section:ident,)*) => {
         impl MachineBuilder<'_> {
@@ -138,7 +142,7 @@ macro_rules! chip_of_table {
                     quantised_bytes: self.weights.bits_per_element.datum("bytes_per_weight"),
                     native_bytes: self.native.bits_per_element.datum("bytes_per_native_weight"),
                     activation_bytes: self.native.bits_per_element.datum("bytes_per_activation"),
-                    kv_bytes: self.kv.bits_per_element.datum("bytes_per_kv_element"),
+                    kv_bytes: kv_bytes(self.kv),
                     $($key: constant(CalibratedConstant::$Name),)*
                     prefill_utilization: default(
                         "prefill_utilization",
@@ -221,6 +225,24 @@ impl MachineBuilder<'_> {
     /// # Errors
     /// The device supports neither format, or the runtime has no constants.
     pub fn machine(&self) -> Result<Machine<Datum>, Error> {
+        Ok(self.with_host(self.without_host()?))
+    }
+
+    /// The machines of several KV formats in place of the builder's, in order. They differ in nothing else.
+    ///
+    /// # Errors
+    /// As [`MachineBuilder::machine`].
+    pub fn machines(&self, each: &[&NumberFormat]) -> Result<Vec<Machine<Datum>>, Error> {
+        let plain = self.without_host()?;
+        let of = |kv: &&NumberFormat| {
+            let mut machine = plain.clone();
+            machine.chip.kv_bytes = kv_bytes(kv);
+            self.with_host(machine)
+        };
+        Ok(each.iter().map(of).collect())
+    }
+
+    fn without_host(&self) -> Result<Machine<Datum>, Error> {
         let device = &self.cluster.device;
         let (constants, borrowed) = constants(self.runtime, device, &self.weights.id).ok_or_else(|| {
             let fix = "add at least one entry of `constants` to the runtime's file";
@@ -237,7 +259,7 @@ impl MachineBuilder<'_> {
             bandwidth: tier.bandwidth.datum(format!("{}_bandwidth", tier.link)),
             latency: tier.latency.datum(format!("{}_latency", tier.link)),
         };
-        Ok(self.with_host(Machine {
+        Ok(Machine {
             chip,
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
@@ -246,6 +268,6 @@ impl MachineBuilder<'_> {
             margin: None,
             calibration,
             host: None,
-        }))
+        })
     }
 }

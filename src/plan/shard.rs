@@ -86,7 +86,7 @@ pub struct ShardedModel {
     /// The plan.
     pub plan: ParallelPlan,
     /// Transfer from one pipeline stage to the next.
-    pub handover: Option<Collective>,
+    pub handover: Option<Box<Collective>>,
     /// The rest does not depend on the number of pipeline stages.
     device: Arc<DeviceShare>,
 }
@@ -156,16 +156,16 @@ impl ShardedModel {
 }
 
 /// Transfer from one pipeline stage to the next, if there are several.
-fn handover(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<Collective> {
+fn handover(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<Box<Collective>> {
     let whole = RankGroup::place(plan.pp, plan.stage_devices(), tiers)?;
     let pair = RankGroup { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
-    Some(Collective::new(
+    Some(Box::new(Collective::new(
         CollectiveOp::SendRecv,
         pair,
         stream(graph).split(plan.tp),
         Tokens::Rank(TokenShare::Own),
         tiers,
-    ))
+    )))
 }
 
 /// Data from one layer to the next: the residual stream, or all streams if there are several.

@@ -176,7 +176,7 @@ fn phase_graph(model: &ShardedModel) -> ParallelPhase {
     ParallelPhase {
         phase: model.phase,
         blocks: blocks.map(|block| block_graph(block, model)).collect(),
-        handover: model.handover.as_ref().map(collective),
+        handover: model.handover.as_deref().map(collective),
     }
 }
 

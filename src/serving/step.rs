@@ -103,23 +103,19 @@ pub(super) fn layer<R: Reading>(
 
 /// Total wait between the kernels of a layer.
 fn launches<R: Reading>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
-    let computed = || {
-        block.steps.iter().filter_map(|step| match &step.task {
-            Task::Compute { operator, role, .. } => {
-                Some((launch_kind(operator), machine.quantised[*role as usize]))
-            }
-            Task::Communicate(_) => None,
-        })
-    };
-    let number = |symbol, of: &dyn Fn(LaunchKind, bool) -> bool| {
-        let value = computed().filter(|(kind, quantised)| of(*kind, *quantised)).count() as u64;
-        read.count(Count::derived(symbol, value, "operators of this layer"))
-    };
-    let kernels = number("kernels", &|kind, _| kind != LaunchKind::Fused);
-    let quantised = number("quantised_products", &|kind, quantised| {
-        quantised && matches!(kind, LaunchKind::Product | LaunchKind::Experts)
-    });
-    let experts = number("expert_groups", &|kind, _| kind == LaunchKind::Experts);
+    let (mut kernels, mut products, mut groups) = (0, 0, 0);
+    for step in &block.steps {
+        let Task::Compute { operator, role, .. } = &step.task else { continue };
+        let kind = launch_kind(operator);
+        let product = matches!(kind, LaunchKind::Product | LaunchKind::Experts);
+        kernels += u64::from(kind != LaunchKind::Fused);
+        products += u64::from(product && machine.quantised[*role as usize]);
+        groups += u64::from(kind == LaunchKind::Experts);
+    }
+    let number = |symbol, value| read.count(Count::derived(symbol, value, "operators of this layer"));
+    let kernels = number("kernels", kernels);
+    let quantised = number("quantised_products", products);
+    let experts = number("expert_groups", groups);
     let chip = &machine.chip;
     let gaps = chip.launch_per_layer + kernels * chip.kernel_launch + quantised * chip.quantised_launch;
     (gaps + experts * chip.experts_launch).is(&LAUNCHES)
@@ -248,7 +244,7 @@ fn handover<R: Reading>(
     machine: &Machine<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> Option<Qty<R::N>> {
-    let collective = model.handover.as_ref()?;
+    let collective = model.handover.as_deref()?;
     let cost = read.within(format_args!("handover"), || {
         let cost = crate::cost::collective::cost(read, collective, batch, machine);
         CollectiveCost { time: cost.time.result(), ..cost }

@@ -17,6 +17,7 @@ use crate::spec::constant::{AttentionKind, CalibrationKey};
 use crate::spec::device::PriceRange;
 use crate::spec::error::Error;
 use crate::spec::figure::{Dollars, Figure};
+use crate::spec::format::NumberFormat;
 use crate::spec::nearness::Interval;
 use crate::spec::percentile::Confidence as RiskAsked;
 use crate::spec::precision::FormatOption;
@@ -29,7 +30,11 @@ impl ResolvedScenario {
     /// # Errors
     /// The runtime has no constants, or the device computes none of the formats.
     pub fn problem(&self) -> Result<Problem, Error> {
-        self.problem_on(|weights, kv| self.machine(weights, kv))
+        self.problem_on(|weights| {
+            let Some(kv) = self.kv_formats.first() else { return Ok(vec![]) };
+            let each: Vec<&NumberFormat> = self.kv_formats.iter().map(|kv| &kv.format).collect();
+            self.builder(weights, kv).machines(&each)
+        })
     }
 
     /// The same with the lengths, load and SLOs of `scenario`, which differs from this one in nothing else.
@@ -48,24 +53,26 @@ impl ResolvedScenario {
     /// # Errors
     /// As [`ResolvedScenario::problem`].
     pub fn problem_as(&self, other: &Problem) -> Result<Problem, Error> {
-        self.problem_on(|weights, kv| {
-            let same = |pair: &&Formats| pair.weights == weights.format.id && pair.kv == kv.format.id;
-            match other.formats.iter().find(same) {
-                Some(pair) => Ok(pair.machine.clone()),
-                None => self.machine(weights, kv),
-            }
+        self.problem_on(|weights| {
+            let of = |kv: &FormatOption| {
+                let same = |pair: &&Formats| pair.weights == weights.format.id && pair.kv == kv.format.id;
+                match other.formats.iter().find(same) {
+                    Some(pair) => Ok(pair.machine.clone()),
+                    None => self.machine(weights, kv),
+                }
+            };
+            self.kv_formats.iter().map(of).collect()
         })
     }
 
     fn problem_on(
         &self,
-        machine: impl Fn(&FormatOption, &FormatOption) -> Result<Machine<Datum>, Error>,
+        machines: impl Fn(&FormatOption) -> Result<Vec<Machine<Datum>>, Error>,
     ) -> Result<Problem, Error> {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
-            for kv in &self.kv_formats {
+            for (kv, mut machine) in self.kv_formats.iter().zip(machines(weights)?) {
                 let sure = self.prediction_intervals(&weights.format.id);
-                let mut machine = machine(weights, kv)?;
                 machine.margin = match self.confidence {
                     RiskAsked::P50 => None,
                     RiskAsked::P90 => Some(margin(&sure.aggregated, &sure.disaggregated)),
@@ -180,15 +187,18 @@ impl ResolvedScenario {
     /// # Errors
     /// The runtime has no constants, or the device computes neither format.
     pub fn machine(&self, weights: &FormatOption, kv: &FormatOption) -> Result<Machine<Datum>, Error> {
-        let drive = MachineBuilder {
+        self.builder(weights, kv).machine()
+    }
+
+    fn builder<'a>(&'a self, weights: &'a FormatOption, kv: &'a FormatOption) -> MachineBuilder<'a> {
+        MachineBuilder {
             cluster: &self.cluster,
             runtime: &self.runtime,
             weights: &weights.format,
             kv: &kv.format,
             native: &self.native.format,
             calibration_key: self.calibration_key(),
-        };
-        drive.machine()
+        }
     }
 
     /// The traffic of the problem.

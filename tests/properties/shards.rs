@@ -47,7 +47,7 @@ fn blocks<'a>(
     graph: &'a ModelGraph,
     sharded: &'a ShardedModel,
 ) -> impl Iterator<Item = (&'a Block, &'a ShardedBlock)> {
-    let ends = [(&graph.embedding, &*sharded.embedding), (&graph.head, &*sharded.head)];
+    let ends = [(&graph.embedding, &sharded.embedding), (&graph.head, &sharded.head)];
     ends.into_iter().chain(graph.blocks.iter().zip(sharded.blocks.iter()))
 }
 
@@ -164,7 +164,7 @@ fn memory_is_never_below_the_weights() {
 }
 
 fn exchanges(model: &ShardedModel) -> usize {
-    let ends = [&*model.embedding, &*model.head];
+    let ends = [&model.embedding, &model.head];
     let steps = ends.into_iter().chain(model.blocks.iter()).flat_map(|block| &block.steps);
     steps.filter(|step| matches!(step.task, Task::Communicate(_))).count()
         + usize::from(model.handover.is_some())
