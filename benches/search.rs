@@ -6,6 +6,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use mantile::request::UNCONTROLLED;
 use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::request::recommend::{RecommendRequest, recommend};
+use mantile::search::fleet::{Bucket, Fleet, FleetBounds, FleetObjective, SystemKind, SystemSupply, mix};
+use mantile::search::mip::solve::SolveBudget;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -35,7 +37,41 @@ fn searches() -> Vec<(&'static str, Scenario)> {
         ("1024 H100", llama("128x8xh100")),
         ("16384 H100", llama("2048x8xh100")),
         ("100000 H100", llama("12500x8xh100")),
+        ("DeepSeek-V3 on 1024 H100", ask::on("DeepSeek-V3", "128x8xh100")),
+        ("DeepSeek-V3 on 16384 H100", ask::on("DeepSeek-V3", "2048x8xh100")),
+        ("DeepSeek-V3 on 100000 H100", ask::on("DeepSeek-V3", "12500x8xh100")),
+        (
+            "DeepSeek-V3 on 16384 H100 at 5000 requests/s",
+            Scenario { rate: Some(5000.0), ..ask::on("DeepSeek-V3", "2048x8xh100") },
+        ),
     ]
+}
+
+/// `kinds` kinds of system for `buckets` buckets of traffic; each kind serves most buckets, at rates of its own.
+fn fleet(kinds: usize, buckets: usize) -> Fleet {
+    let mut random = fastrand::Rng::with_seed(1);
+    let bucket =
+        |at: usize| Bucket { name: format!("b{at}"), model: 0, rate: 1.0 + at as f64 % 37.0, osl: 100 };
+    let mut kind = |index: usize| {
+        let usd_per_hour = 1.0 + random.f64() * 50.0;
+        let rate = usd_per_hour * (0.5 + random.f64());
+        SystemKind {
+            name: format!("k{index}"),
+            supply_index: index,
+            model: 0,
+            usd_per_hour,
+            usd_per_hour_most: usd_per_hour,
+            devices: 1 + index as u64 % 8,
+            rates: (0..buckets)
+                .map(|_| (random.f64() < 0.9).then_some(rate * (0.5 + random.f64())))
+                .collect(),
+        }
+    };
+    Fleet {
+        kinds: (0..kinds).map(&mut kind).collect(),
+        buckets: (0..buckets).map(bucket).collect(),
+        supplies: (0..kinds).map(|at| SystemSupply { name: format!("s{at}"), available: None }).collect(),
+    }
 }
 
 fn benches(criterion: &mut Criterion) {
@@ -49,17 +85,33 @@ fn benches(criterion: &mut Criterion) {
     let catalog = Catalog::default();
     let infeasible =
         Scenario { hardware: Some("1xh100".into()), ttft: Some("1ms".into()), ..Scenario::default() };
+    let crowded = Scenario { concurrency: Some(4096), ..ask::on("DeepSeek-V3", "4x8xh200") };
+    let of = |scenario: Scenario, why: bool| OptimizeRequest { scenario, why, ..OptimizeRequest::default() };
     let reasons = [
-        ("--why", OptimizeRequest { why: true, ..OptimizeRequest::default() }),
-        ("infeasible", OptimizeRequest { scenario: infeasible, ..OptimizeRequest::default() }),
+        ("--why", of(Scenario::default(), true)),
+        ("--why, DeepSeek-V3 on 32 H200", of(ask::on("DeepSeek-V3", "4x8xh200"), true)),
+        ("infeasible", of(infeasible, false)),
+        ("infeasible, 4096 requests at once", of(crowded, false)),
     ];
     for (name, request) in reasons {
         group.bench_function(name, |bencher| bencher.iter(|| optimize(&catalog, &request, &UNCONTROLLED)));
     }
-    let scenario = Scenario { model: Some("gpt-oss-20b".into()), ..Scenario::default() };
-    let request = RecommendRequest { scenario, ..RecommendRequest::default() };
-    group
-        .bench_function("recommend", |bencher| bencher.iter(|| recommend(&catalog, &request, &UNCONTROLLED)));
+    let any = || Some("any".to_owned());
+    let small = Scenario { model: Some("gpt-oss-20b".into()), ..Scenario::default() };
+    let large = Scenario { model: Some("Llama-3.3-70B".into()), ..Scenario::default() };
+    let formats = Scenario { weight_format: any(), kv_format: any(), ..large.clone() };
+    for (name, scenario) in
+        [("recommend", small), ("recommend, 70B", large), ("recommend, 70B in any formats", formats)]
+    {
+        let request = RecommendRequest { scenario, ..RecommendRequest::default() };
+        group.bench_function(name, |bencher| bencher.iter(|| recommend(&catalog, &request, &UNCONTROLLED)));
+    }
+    let fleet = fleet(30, 1000);
+    group.bench_function("fleet, 30 kinds for 1000 buckets", |bencher| {
+        let solve =
+            || mix(&fleet, FleetObjective::Cost, &FleetBounds::default(), &SolveBudget::default()).counts;
+        bencher.iter(solve);
+    });
     group.finish();
 }
 

@@ -271,8 +271,7 @@ impl Problem {
 
     /// The same problem on another number of the same devices.
     pub fn with_cluster(&self, cluster: Cluster) -> Problem {
-        let shapes = tiers(&cluster);
-        let room = DeviceCapacity::of(&cluster);
+        let (shapes, room) = (tiers(&cluster), DeviceCapacity::of(&cluster));
         let runtime = self.runtime.clone().on(&cluster);
         let mut problem =
             Problem { cluster, capacity: room, runtime, shapes: shapes.clone(), ..self.clone() };
@@ -317,7 +316,7 @@ impl Problem {
     /// Checks the context length.
     ///
     /// # Errors
-    /// Prompt and output exceed the maximum context length of the model.
+    /// Prompt and output exceed that of the model.
     pub fn context_fits(&self) -> Result<(), Infeasible> {
         let tokens = self.workload.lengths.isl + self.workload.lengths.osl;
         match self.graph.max_context {
@@ -326,7 +325,7 @@ impl Problem {
         }
     }
 
-    /// Whether only the optimum is needed: neither a front, nor the best of each size for mixes.
+    /// Whether only the optimum is needed.
     pub fn only_best(&self) -> bool {
         self.axes.is_empty() && !self.custom_router
     }
