@@ -99,7 +99,7 @@ pub fn hardware(text: &str) {
     if let Some(runtime) = entry::<Runtime>(text)
         && let Ok(resolved) = problem(catalog().hardware("1xh100").unwrap(), &Scenario::default())
     {
-        deployed(&ResolvedScenario { runtime, ..resolved });
+        deployed(&ResolvedScenario { runtime: runtime.into(), ..resolved });
     }
     if let Some(device) = entry::<Device>(text)
         && let Ok(cluster) = Cluster::build(&alone(&device), device.clone(), 1, 1)
