@@ -37,7 +37,7 @@ fn pose(scenario: &Scenario) -> (ResolvedScenario, Problem) {
 fn optimize(scenario: &Scenario) -> OptimizeResult {
     let (resolved, problem) = pose(scenario);
     let outcome = run(&problem, &UNWATCHED);
-    let lower = inputs::lower_format(&resolved, &outcome, &UNWATCHED).unwrap();
+    let lower = inputs::lower_format(&resolved, (&problem, &outcome), &UNWATCHED).unwrap();
     optimize_result(&problem, inputs::report_inputs(&resolved, &problem), &outcome, lower, usize::MAX.into())
 }
 

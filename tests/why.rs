@@ -7,6 +7,7 @@ use mantile::request::inputs;
 use mantile::request::verify::optimize::OptimizeRerun;
 use mantile::request::verify::{RandomSample, Rerun};
 use mantile::search::family::StrategyFamily;
+use mantile::search::layouts::Layouts;
 use mantile::search::point::before;
 use mantile::search::problem::{Problem, Traffic};
 use mantile::search::relax::{Condition, conditions, conflicts, least, with, without};
@@ -48,7 +49,7 @@ fn the_best_of_all_families_is_the_best() {
         let name = format!("{model} on {hardware} for {objective}");
         // Unlike instances side by side may be of no one family.
         let mixed = StrategyFamily::of(&best.candidate) == StrategyFamily::Mixed;
-        let tried = families(&problem, &UNWATCHED);
+        let tried = families(&problem, (&best, &Layouts::shared(&problem)), &UNWATCHED);
         let found: Vec<_> = tried.iter().filter_map(|one| one.best.as_ref()).collect();
         assert!(!found.iter().any(|one| before(&one.point, &best.point, &problem.aims)), "{name}");
         let as_good = found.iter().any(|one| !before(&best.point, &one.point, &problem.aims));
@@ -66,8 +67,11 @@ fn the_best_of_all_families_is_the_best() {
 #[test]
 fn families_change_places_where_it_is_told() {
     let (_, problem) = posed(&scenario("Llama-3.1-8B", "4xh100", "throughput"));
-    let pair = (StrategyFamily::Tensor, StrategyFamily::Single);
-    let found = duel(&problem, (Along::Concurrency, 64), pair, &UNWATCHED).unwrap();
+    let families = [StrategyFamily::Tensor, StrategyFamily::Single];
+    let bests = families.map(|family| run(&restricted_to(&problem, family), &UNWATCHED).best.unwrap());
+    let pair = [(families[0], &bests[0]), (families[1], &bests[1])];
+    let layouts = Layouts::shared(&problem);
+    let found = duel(&problem, (Along::Concurrency, 64), pair, &layouts, &UNWATCHED).unwrap();
     assert!(!found.crossovers.is_empty(), "few requests are quicker split, many are not: {found:?}");
     for change in &found.crossovers {
         for (requests, leads, trails) in
@@ -88,7 +92,7 @@ fn a_little_more_is_never_worse() {
     let (_, mut problem) = posed(&scenario("Llama-3.3-70B", "4xh100", "throughput"));
     problem.axes.clear();
     let best = run(&problem, &UNWATCHED).best.unwrap();
-    let worths = change_results(&problem, &UNWATCHED);
+    let worths = change_results(&problem, (&best, &Layouts::shared(&problem)), &UNWATCHED);
     assert!(worths.len() >= 6);
     for worth in &worths {
         let then = worth.best.as_ref().unwrap();
@@ -134,7 +138,7 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
 fn saved(scenario: &Scenario) -> (Problem, OptimizeResult, Value) {
     let (resolved, problem) = posed(scenario);
     let outcome = run(&problem, &UNWATCHED);
-    let lower = inputs::lower_format(&resolved, &outcome, &UNWATCHED).unwrap();
+    let lower = inputs::lower_format(&resolved, (&problem, &outcome), &UNWATCHED).unwrap();
     let told = optimize_result(
         &problem,
         inputs::report_inputs(&resolved, &problem),

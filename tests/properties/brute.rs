@@ -106,7 +106,7 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
 }
 
 fn pool(laid: &PreparedShape, duty: PoolRole, replicas: u64, concurrency: u64) -> PoolPlan {
-    let InstanceConfig { plan, stages, .. } = laid.shape;
+    let InstanceConfig { plan, stages, .. } = &*laid.shape;
     PoolPlan { role: duty, plan: *plan, stages: stages.clone(), replicas, concurrency }
 }
 

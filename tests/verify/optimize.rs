@@ -40,7 +40,7 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
     let problem = resolved.problem().unwrap();
     let answered = |control: &Control| {
         let outcome = run(&problem, control);
-        let lower = inputs::lower_format(&resolved, &outcome, &UNWATCHED).unwrap();
+        let lower = inputs::lower_format(&resolved, (&problem, &outcome), &UNWATCHED).unwrap();
         optimize_result(
             &problem,
             inputs::report_inputs(&resolved, &problem),
