@@ -15,7 +15,7 @@ mod pool_capacity;
 mod pool_state;
 pub mod residency;
 pub mod speculative;
-mod stage_memory;
+pub mod stage_memory;
 pub mod static_batch;
 pub mod step;
 pub mod step_part;

@@ -50,7 +50,7 @@ impl AggregatedKey {
 pub struct Incumbents {
     /// Pareto front found so far.
     pub front: ParetoFront<AggregatedKey>,
-    /// Single replicas, where several of one may stand for one of another.
+    /// Single replicas that several of another may replace.
     pub instances: InstanceFronts,
     /// The best of all, as often as is best; with unlimited traffic.
     pub leader: Option<Point>,

@@ -21,11 +21,14 @@ pub(super) fn many_bins(bins: u64, one: &[u64]) -> Vec<u64> {
     let room = |count: u64| {
         let edge = hull.windows(2).find(|edge| count <= edge[1] * bins);
         let (few, many) = edge.map_or((hull[0], hull[0]), |edge| (edge[0], edge[1]));
-        // As many of the further bins hold the larger count as bring the tried ones to the mean.
-        let over = further * count / bins - further * few.min(count / bins);
-        let filled = over.checked_div(many - few).unwrap_or(0).min(further);
-        let rest = count - (further - filled) * few - filled * many;
-        (further - filled) * one[few as usize] + filled * one[many as usize] + tried[rest as usize]
+        // As many of the further bins hold the larger count as leave the mean to the tried ones.
+        let (step, over) = (many - few, count - few * bins);
+        let left = |filled: u64| count - further * few - filled * step;
+        let mut filled = (over * further).checked_div(bins * step).unwrap_or(0);
+        if left(filled) as usize >= tried.len() {
+            filled += 1;
+        }
+        (further - filled) * one[few as usize] + filled * one[many as usize] + tried[left(filled) as usize]
     };
     (0..=most).map(room).collect()
 }

@@ -1,4 +1,4 @@
-//! What is known before a search: a deployment, so that what cannot be better is left out from the start, and layouts.
+//! A search that starts from a known deployment, so that worse ones are left out from the start, and from known layouts.
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ struct StagePlans {
     plans: Vec<(usize, usize, ParallelPlan)>,
 }
 
-/// The legal instances of a problem, laid out stage by stage as they are needed. They depend on the model, the devices, the
+/// The legal instances of a problem, sharded stage by stage as they are needed. They depend on the model, the devices, the
 /// block sizes of the formats and the rules of the runtime, so that searches that differ in nothing else share them.
 pub struct Layouts {
     stages: Vec<StagePlans>,
@@ -64,7 +64,7 @@ impl Layouts {
         Layouts { stages, cuts: cuts_of, plans, illegal, kept: None }
     }
 
-    /// The same; instances that were laid out are kept for other searches, if they are not too many.
+    /// The same; instances are kept for other searches, if they are not too many.
     pub fn shared(problem: &Problem) -> Layouts {
         let layouts = Layouts::new(problem);
         let stages = 0..layouts.stages();

@@ -1,4 +1,4 @@
-//! What the deployments of one problem have in common: their instances and the time of their prompts, made once each.
+//! The instances of the deployments of one problem and the time of their prompts, made once each.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::serving::iteration::prefill;
 use crate::serving::step::{CostObserver, StepTime};
 use crate::serving::terms::OffloadTarget;
 
-/// Values by key, each made once, by whichever thread asks first.
+/// Values by key, each made once, by the first thread that needs it.
 pub struct MadeOnce<K, V>(Mutex<HashMap<K, Arc<OnceLock<V>>>>);
 
 impl<K, V> Default for MadeOnce<K, V> {

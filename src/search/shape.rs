@@ -17,7 +17,7 @@ use crate::serving::admission::{prepared, residency, residency_of};
 use crate::serving::evaluate::{Pool, aggregated};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::prefill;
-use crate::serving::residency::InstanceMemory;
+use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::{InstanceLoad, OffloadTarget};
 use crate::spec::objective::Metric;

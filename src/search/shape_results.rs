@@ -1,4 +1,4 @@
-//! What a search knows after it examined instance configurations: the best of them in each role.
+//! The best instance configurations of a search in each role.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

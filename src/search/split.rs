@@ -55,7 +55,7 @@ impl SplitKey {
 pub struct SplitIncumbents {
     /// Pareto front found so far.
     pub front: ParetoFront<SplitKey>,
-    /// Deployments on the front that stand for their copies.
+    /// Deployments on the front that are listed instead of their copies.
     pub copied: CopiedFront,
     /// Best deployment found so far.
     pub best: Option<(Point, SplitKey)>,
@@ -265,7 +265,7 @@ impl PoolPair<'_, '_> {
         (!wins && !shows()).then_some("dominated")
     }
 
-    /// Whether a region is several copies of a deployment that stands for them.
+    /// Whether a region is several copies of a deployment that is listed instead.
     fn is_copies(&self, survey: &SplitIncumbents, region: &Region) -> bool {
         let (front, back) = self.sizes();
         survey.copied.stands()

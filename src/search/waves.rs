@@ -77,7 +77,7 @@ impl Progress<'_> {
 pub struct Pass<'a> {
     /// The instances.
     pub layouts: &'a Layouts,
-    /// What is tried in host memory, by index of the format pair.
+    /// The parts that are tried in host memory, by index of the format pair.
     pub offloads: &'a (dyn Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync),
     /// Number of the first configuration.
     pub first: usize,

@@ -1,7 +1,8 @@
 //! The requests that a runtime admits, and the memory that they take on the fullest device.
 
 use super::instance::Instance;
-use super::residency::{CachedSequences, InstanceMemory, fullest, occupied};
+use super::residency::{CachedSequences, fullest, occupied};
+use super::stage_memory::InstanceMemory;
 use super::terms::WorkloadTerms;
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;

@@ -14,7 +14,8 @@ use super::metrics::{
     request_rate, watts_of_pools,
 };
 use super::pool_state::PoolState;
-use super::residency::{InstanceMemory, in_host_memory, max_context};
+use super::residency::{in_host_memory, max_context};
+use super::stage_memory::InstanceMemory;
 use super::step::{CostObserver, StepTime};
 use super::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 use crate::cost::machine::Machine;

@@ -200,52 +200,17 @@ pub fn fullest<R: Reading>(
 }
 
 /// The fullest of the stages.
-fn fuller<N: Num>(stages: impl Iterator<Item = Footprint<Qty<N>>>) -> Footprint<Qty<N>> {
+pub(super) fn fuller<N: Num>(stages: impl Iterator<Item = Footprint<Qty<N>>>) -> Footprint<Qty<N>> {
     let fullest = stages.reduce(|most, next| if most.total.exceeds(next.total) { most } else { next });
     let fullest = fullest.expect("a stage at least");
     Footprint { total: fullest.total.result(), ..fullest }
 }
 
 /// The part of a stage that is on the device.
-fn on_device<'s>(instance: &Instance, stage: &'s StageKind) -> Cow<'s, StageKind> {
+pub(super) fn on_device<'s>(instance: &Instance, stage: &'s StageKind) -> Cow<'s, StageKind> {
     match instance.hosted {
         Some(HostedTensors::Layers) => Cow::Owned(rest(stage)),
         Some(HostedTensors::Experts) | None => Cow::Borrowed(stage),
-    }
-}
-
-/// Memory of an instance that holds sequences of one range of lengths: what does not depend on their number is computed
-/// once.
-#[derive(Clone, Debug)]
-pub struct InstanceMemory<T> {
-    stages: Vec<StageMemory<T>>,
-}
-
-impl<N: Num> InstanceMemory<Qty<N>> {
-    /// The memory of `instance` for sequences that hold the tokens of `load`, in any number.
-    pub fn of<R: Reading<N = N>>(
-        read: &R,
-        instance: &Instance,
-        phase: Phase,
-        load: CachedSequences<Qty<N>>,
-        machine: &Machine<Qty<N>>,
-    ) -> InstanceMemory<Qty<N>> {
-        let of = |stage: &StageKind| {
-            let stage = on_device(instance, stage);
-            StageMemory::of(read, instance, phase, &stage, (load.least, load.most), machine)
-        };
-        InstanceMemory { stages: instance.kinds.iter().map(of).collect() }
-    }
-
-    /// [`fullest`] for sequences of these lengths.
-    pub fn fullest<R: Reading<N = N>>(
-        &self,
-        read: &R,
-        (instance, phase): (&Instance, Phase),
-        load: CachedSequences<Qty<N>>,
-        machine: &Machine<Qty<N>>,
-    ) -> Footprint<Qty<N>> {
-        fuller(self.stages.iter().map(|stage| stage.footprint(read, instance, phase, load, machine)))
     }
 }
 

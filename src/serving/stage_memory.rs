@@ -2,7 +2,8 @@
 
 use super::instance::{Instance, StageKind};
 use super::residency::{
-    CachedSequences, copied, draft, grows, images, stage_caches, stage_elements, stage_state,
+    CachedSequences, copied, draft, fuller, grows, images, on_device, stage_caches, stage_elements,
+    stage_state,
 };
 use super::speculative::checked;
 use crate::cost::machine::Machine;
@@ -12,7 +13,7 @@ use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 
-/// Memory of one stage apart from the number of sequences.
+/// Memory of one stage for any number of sequences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StageMemory<T> {
     /// Weights.
@@ -81,5 +82,40 @@ impl<N: Num> StageMemory<Qty<N>> {
         let peak = self.images.map_or(peak, |images| peak.max(images));
         let peak = self.copied.map_or(peak, |matrix| peak + matrix);
         footprint(self.weights, sequences * cache, self.state.map(|state| sequences * state), peak, chip)
+    }
+}
+
+/// Memory of an instance that holds sequences of one range of lengths: what does not depend on their number is computed
+/// once.
+#[derive(Clone, Debug)]
+pub struct InstanceMemory<T> {
+    stages: Vec<StageMemory<T>>,
+}
+
+impl<N: Num> InstanceMemory<Qty<N>> {
+    /// The memory of `instance` for sequences that hold the tokens of `load`, in any number.
+    pub fn of<R: Reading<N = N>>(
+        read: &R,
+        instance: &Instance,
+        phase: Phase,
+        load: CachedSequences<Qty<N>>,
+        machine: &Machine<Qty<N>>,
+    ) -> InstanceMemory<Qty<N>> {
+        let of = |stage: &StageKind| {
+            let stage = on_device(instance, stage);
+            StageMemory::of(read, instance, phase, &stage, (load.least, load.most), machine)
+        };
+        InstanceMemory { stages: instance.kinds.iter().map(of).collect() }
+    }
+
+    /// [`super::residency::fullest`] for sequences of these lengths.
+    pub fn fullest<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        (instance, phase): (&Instance, Phase),
+        load: CachedSequences<Qty<N>>,
+        machine: &Machine<Qty<N>>,
+    ) -> Footprint<Qty<N>> {
+        fuller(self.stages.iter().map(|stage| stage.footprint(read, instance, phase, load, machine)))
     }
 }

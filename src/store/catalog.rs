@@ -291,7 +291,7 @@ impl Catalog {
         self.once(&entry, read_entry)
     }
 
-    /// What `parse` makes of a file: once, if it is built in.
+    /// The result of `parse` for a file: made once, if it is built in.
     fn once<T: Send + Sync + 'static>(
         &self,
         file: &CatalogEntry,

@@ -37,7 +37,7 @@ pub struct ResolvedModel {
     pub release: Option<Release>,
     /// Source of the configuration.
     pub source: String,
-    /// Sizes of its checkpoint, computed when first asked for.
+    /// Sizes of its checkpoint, computed when first needed.
     layout: Arc<OnceLock<Option<CheckpointLayout>>>,
 }
 

@@ -79,7 +79,7 @@ pub(super) fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> Vec<u
     shown.filter(|&count| count == 1 || fewer_count || count == most).collect()
 }
 
-/// Whether a deployment stands for several copies of it: the front does not list every number.
+/// Whether the front lists one deployment instead of every number of its copies.
 pub fn copies_stand(problem: &Problem) -> bool {
     problem.traffic == Traffic::Free
         && !problem.counts
@@ -112,7 +112,7 @@ pub struct InstanceFronts {
 }
 
 impl InstanceFronts {
-    /// No instances. Stays so where replicas of one do not stand for another.
+    /// No instances. Stays empty where replicas of one do not replace another.
     pub fn new(problem: &Problem) -> InstanceFronts {
         if !copies_stand(problem) {
             return InstanceFronts { axes: vec![], by_devices: BTreeMap::new() };
@@ -154,9 +154,9 @@ impl InstanceFronts {
     }
 }
 
-/// Deployments that stand for any number of copies, which fit wherever there are devices for them.
+/// Deployments listed instead of any number of copies, which fit wherever there are devices for them.
 pub struct CopiedFront {
-    /// Absent where a deployment does not stand for its copies.
+    /// Absent where the front lists copies too.
     front: Option<ParetoFront<()>>,
 }
 
@@ -167,7 +167,7 @@ impl CopiedFront {
         CopiedFront { front: copies_stand(problem).then(|| ParetoFront::new(&axes())) }
     }
 
-    /// Whether a deployment stands for its copies.
+    /// Whether the front lists a deployment instead of its copies.
     pub fn stands(&self) -> bool {
         self.front.is_some()
     }
