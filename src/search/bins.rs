@@ -25,7 +25,7 @@ pub(super) fn many_bins(bins: u64, one: &[u64]) -> Vec<u64> {
         let (step, over) = (many - few, count - few * bins);
         let left = |filled: u64| count - further * few - filled * step;
         let mut filled = (over * further).checked_div(bins * step).unwrap_or(0);
-        if left(filled) as usize >= tried.len() {
+        if left(filled) > many * TRIED_BINS {
             filled += 1;
         }
         (further - filled) * one[few as usize] + filled * one[many as usize] + tried[left(filled) as usize]

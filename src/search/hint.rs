@@ -38,13 +38,12 @@ fn floor(problem: &Problem, known: &Candidate) -> Option<Point> {
     let within = |pool: &PoolPlan| {
         let instance = Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
         shape(problem, known.formats, &Arc::new(instance), OffloadTarget::Nothing).is_ok_and(|shape| {
+            let carried = pool.concurrency <= shape.fits * pool.plan.dp;
             match pool.role {
-                PoolRole::Aggregated => shape.roles.aggregated,
-                PoolRole::Decode => shape.roles.decode,
-                PoolRole::Prefill => return shape.prefills,
+                PoolRole::Aggregated => shape.roles.aggregated && carried,
+                PoolRole::Decode => shape.roles.decode && carried,
+                PoolRole::Prefill => shape.prefills,
             }
-            .then(|| pool.concurrency <= shape.fits * pool.plan.dp)
-            .unwrap_or(false)
         })
     };
     let aim = problem.aims.first()?;

@@ -37,16 +37,16 @@ impl FreeLoads<'_, '_> {
     /// Whether no load within `bound` is better than the best so far: of its size, or of all where only one is needed.
     fn behind(&self, bound: &Point) -> bool {
         let (rivals, size) = ([self.known, &*self.survey], self.size());
-        let of_size = |rivals: &&Incumbents| {
+        let of_size = |rivals: &Incumbents| {
             rivals.best.get(&size).is_some_and(|(best, _)| !self.problem.is_better(bound, best))
         };
-        let of_all = |rivals: &&Incumbents| {
+        let of_all = |rivals: &Incumbents| {
             let leads = |leader: &Point| {
                 self.ends.iter().any(|&count| self.problem.is_better(&replicated(bound, count), leader))
             };
             self.problem.only_best() && rivals.leader.as_ref().is_some_and(|leader| !leads(leader))
         };
-        rivals.iter().any(|rivals| of_size(&rivals) || of_all(&rivals))
+        rivals.iter().any(|rivals| of_size(rivals) || of_all(rivals))
     }
 
     /// Whether the front, or replicas of another instance, are as good as `bound` in any of `counts` replicas.

@@ -137,7 +137,10 @@ impl InstanceFronts {
 
     /// Sizes that divide `devices`.
     pub fn divisors(&self, devices: u64) -> impl Iterator<Item = u64> {
-        self.by_devices.range(..=devices).map(|(size, _)| *size).filter(move |size| devices % size == 0)
+        self.by_devices
+            .range(..=devices)
+            .map(|(size, _)| *size)
+            .filter(move |size| devices.is_multiple_of(*size))
     }
 
     /// Whether replicas of an instance of `size` devices are as good as `times` instances of `devices` devices that are
