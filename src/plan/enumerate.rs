@@ -1,8 +1,6 @@
 //! Enumerates every plan that model, system and runtime allow, and counts the reasons against the others.
 
-use std::collections::BTreeMap;
-
-use super::infeasible::Infeasible;
+use super::infeasible::{Infeasible, Refused, refuse};
 use super::legal::{
     LegalLimits, caches, expert_parallel, fits_topology, has_experts, ranks_per_cache, supported,
     tensor_parallel,
@@ -17,18 +15,7 @@ pub struct Plans {
     /// Legal plans, smallest first.
     pub legal: Vec<ParallelPlan>,
     /// Rejections by reason, with the first one as an example.
-    pub illegal: BTreeMap<String, (u64, String)>,
-}
-
-impl Plans {
-    fn refuse(&mut self, reason: &Infeasible) {
-        match self.illegal.get_mut(reason.kind()) {
-            Some((count, _)) => *count += 1,
-            None => {
-                self.illegal.insert(reason.kind().to_owned(), (1, reason.to_string()));
-            }
-        }
-    }
+    pub illegal: Refused,
 }
 
 /// The divisors of `n`, smallest first.
@@ -54,12 +41,12 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
         }
         match tensor_parallel(graph, &ParallelPlan { tp, ..ParallelPlan::SINGLE }, limits) {
             Ok(()) => tps.push(tp),
-            Err(reason) => plans.refuse(&reason),
+            Err(reason) => refuse(&mut plans.illegal, &reason),
         }
     }
     for devices in 1..=limits.devices {
         if let Err(reason) = fits_topology(devices, limits) {
-            plans.refuse(&reason);
+            refuse(&mut plans.illegal, &reason);
         }
     }
     for stage in 1..=limits.devices {
@@ -88,7 +75,7 @@ fn expert_splits(
     for ep in divisors(stage) {
         match expert_parallel(graph, ep, stage / ep, limits) {
             Ok(()) => splits.push(Some((ep, stage / ep))),
-            Err(reason) => plans.refuse(&reason),
+            Err(reason) => refuse(&mut plans.illegal, &reason),
         }
     }
     splits
@@ -99,7 +86,7 @@ impl Plans {
     fn pipelines(&mut self, graph: &ModelGraph, one: ParallelPlan, limits: &LegalLimits) {
         let most = limits.devices / one.stage_devices();
         if most > graph.layers.value {
-            self.refuse(&Infeasible::TooManyStages { layers: graph.layers.value, pp: most });
+            refuse(&mut self.illegal, &Infeasible::TooManyStages { layers: graph.layers.value, pp: most });
         }
         for pp in 1..=most.min(graph.layers.value) {
             let plan = ParallelPlan { pp, ..one };
@@ -108,7 +95,7 @@ impl Plans {
             }
             match supported(&plan, limits).and_then(|()| caches(graph, &plan)) {
                 Ok(()) => self.legal.extend(variants(graph, plan, limits)),
-                Err(reason) => self.refuse(&reason),
+                Err(reason) => refuse(&mut self.illegal, &reason),
             }
         }
     }

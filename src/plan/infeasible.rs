@@ -1,5 +1,6 @@
 //! Reasons why a candidate is infeasible, with the numbers. These are results, not errors.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -261,6 +262,19 @@ impl Infeasible {
             Infeasible::TooMuchTraffic { carried, asked } => {
                 format!("capacity is {carried:.2} requests/s, {asked:.2} required")
             }
+        }
+    }
+}
+
+/// Rejection counts by reason, each with the first as an example.
+pub type Refused = BTreeMap<String, (u64, String)>;
+
+/// Counts a rejection. Only the first of its kind is written out.
+pub fn refuse(refused: &mut Refused, reason: &Infeasible) {
+    match refused.get_mut(reason.kind()) {
+        Some((count, _)) => *count += 1,
+        None => {
+            refused.insert(reason.kind().to_owned(), (1, reason.to_string()));
         }
     }
 }

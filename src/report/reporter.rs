@@ -215,7 +215,7 @@ impl<'q> Reporter<'q> {
 
     /// The memory shortage of every pool that does not fit.
     fn shortages(&self, candidate: &Candidate, held: &[Footprint<Qty<f64>>]) -> Vec<String> {
-        let told = |(pool, held): (&PoolPlan, &Footprint<Qty<f64>>)| {
+        let shortage = |(pool, held): (&PoolPlan, &Footprint<Qty<f64>>)| {
             let whose = match pool.role {
                 PoolRole::Aggregated => "",
                 PoolRole::Prefill => "prefill pool: ",
@@ -238,7 +238,7 @@ impl<'q> Reporter<'q> {
                 )
             })
         };
-        candidate.pools.iter().zip(held).filter_map(told).collect()
+        candidate.pools.iter().zip(held).filter_map(shortage).collect()
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Incumbents {
     pub front: ParetoFront<AggregatedKey>,
     /// Single replicas that several of another may replace.
     pub instances: InstanceFronts,
-    /// The best of all, as often as is best; with unlimited traffic.
+    /// The best deployment, in its best number of replicas; with unlimited traffic.
     pub leader: Option<Point>,
     /// Best result per (format pair, devices per replica). Replicas of equal size can replace each other.
     pub best: BTreeMap<(usize, u64), (Point, AggregatedKey)>,

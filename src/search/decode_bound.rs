@@ -1,22 +1,14 @@
 //! A bound on every deployment that a decode worker is part of.
 
-use super::decode_options::{DecodeOption, at, receipt};
+use super::decode_options::DecodeOption;
 use super::point::{Point, place, point};
 use super::problem::Problem;
-use super::required_metrics::RequiredMetrics;
-use super::shape::PreparedShape;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
 use crate::serving::evaluate::{PoolMetrics, Slowest, judge};
 use crate::serving::metrics::{e2e, open_flow};
 use crate::spec::objective::Metric;
-
-/// The bound of a configuration's decode workers at a load.
-pub fn split_bound(problem: &Problem, laid: &PreparedShape, concurrency: u64) -> Point {
-    at(problem, laid, (0, concurrency), receipt(problem, laid).1, RequiredMetrics::of(problem))
-        .deployed(problem)
-}
 
 impl DecodeOption {
     /// Upper bound in every metric of a deployment with such workers, as if prompts took neither time nor devices.

@@ -149,7 +149,7 @@ pub fn receipt(problem: &Problem, laid: &PreparedShape) -> (Qty<f64>, f64) {
 }
 
 /// `laid` at a load, with the metrics in `looks`. Its links can receive `most` requests per second.
-pub(super) fn at(
+fn at(
     problem: &Problem,
     laid: &PreparedShape,
     (index, concurrency): (usize, u64),

@@ -1,15 +1,13 @@
 //! A search that starts from a known deployment, so that worse ones are left out from the start, and from known layouts.
 
-use std::sync::Arc;
-
 use super::candidate::{Candidate, PoolPlan, PoolRole};
 use super::layouts::Layouts;
 use super::outcome::Outcome;
 use super::point::{Point, place};
+use super::prepared::PreparedInstances;
 use super::problem::{Problem, Traffic};
 use super::run::{Control, run_above};
 use super::shape::shape;
-use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Direction;
 
@@ -35,9 +33,9 @@ pub fn run_with_hint(
 /// A point that the known deployment is better than; `None` where it is none of the search space.
 fn floor(problem: &Problem, known: &Candidate) -> Option<Point> {
     let known = at_traffic(problem, known)?;
+    let instances = PreparedInstances::new(problem);
     let within = |pool: &PoolPlan| {
-        let instance = Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
-        shape(problem, known.formats, &Arc::new(instance), OffloadTarget::Nothing).is_ok_and(|shape| {
+        shape(problem, known.formats, &instances.bare(pool), OffloadTarget::Nothing).is_ok_and(|shape| {
             let carried = pool.concurrency <= shape.fits * pool.plan.dp;
             match pool.role {
                 PoolRole::Aggregated => shape.roles.aggregated && carried,
@@ -50,7 +48,7 @@ fn floor(problem: &Problem, known: &Candidate) -> Option<Point> {
     if known.pools.len() > 2 || known.offload != OffloadTarget::Nothing || !known.pools.iter().all(within) {
         return None;
     }
-    let mut point = known.measure(problem, &known.instances(problem));
+    let mut point = known.measure(problem, &instances.of(&known));
     if problem.missed(&point).is_some() {
         return None;
     }

@@ -30,8 +30,8 @@ pub struct Layouts {
     cuts: BTreeMap<u64, Vec<PipelineCut>>,
     plans: usize,
     illegal: Census,
-    /// The instances of each stage, where they are kept for other searches.
-    kept: Option<Vec<OnceLock<Vec<Arc<Instance>>>>>,
+    /// The instance of each stage alone, where it is kept for other searches.
+    kept: Option<Vec<OnceLock<Arc<Instance>>>>,
 }
 
 /// The place of an instance in the order of all: plans, plainest first, formats and cuts.
@@ -39,8 +39,8 @@ pub type InstancePlace = usize;
 
 /// More than the cuts of a pipeline.
 const CUTS: usize = 4;
-/// Instances that are kept for other searches at most.
-const MOST_KEPT: usize = 8192;
+/// Maximum number of stages that are kept for other searches: some 40 kB each.
+const MOST_KEPT: usize = 512;
 
 impl Layouts {
     /// Every legal plan.
@@ -64,12 +64,12 @@ impl Layouts {
         Layouts { stages, cuts: cuts_of, plans, illegal, kept: None }
     }
 
-    /// The same; instances are kept for other searches, if they are not too many.
+    /// The same; sharded stages are kept for other searches, if they are not too many.
     pub fn shared(problem: &Problem) -> Layouts {
         let layouts = Layouts::new(problem);
-        let stages = 0..layouts.stages();
-        let few = stages.clone().map(|stage| layouts.count(stage)).sum::<usize>() <= MOST_KEPT;
-        Layouts { kept: few.then(|| stages.map(|_| OnceLock::new()).collect()), ..layouts }
+        let few = layouts.stages() <= MOST_KEPT;
+        let kept = few.then(|| layouts.stages.iter().map(|_| OnceLock::new()).collect());
+        Layouts { kept, ..layouts }
     }
 
     /// Adds the counts of illegal plans.
@@ -102,32 +102,27 @@ impl Layouts {
     ) -> Option<usize> {
         let (graph, tiers) = (&problem.graph, problem.tiers());
         let StagePlans { stage: plan, plans } = &self.stages[stage];
-        let cuts = plans.iter().flat_map(|(place, formats, plan)| {
-            let cuts = self.cuts[&plan.pp].iter().enumerate();
-            cuts.map(move |(at, cut)| (place * CUTS + at, *formats, plan, cut))
-        });
-        let whole = || Instance::new(graph, *plan, vec![graph.layer_block.len() as u32], tiers);
-        let kept = self.kept.as_ref().map(|kept| {
-            kept[stage].get_or_init(|| {
-                let one = whole();
-                cuts.clone().map(|(.., cut)| Arc::new(one.piped(graph, cut, tiers))).collect()
-            })
-        });
-        let one = if kept.is_none() { Some(whole()) } else { None };
+        let whole = || Arc::new(Instance::new(graph, *plan, vec![graph.layer_block.len() as u32], tiers));
+        let one = match &self.kept {
+            Some(kept) => kept[stage].get_or_init(whole).clone(),
+            None => whole(),
+        };
+        let piped = |pp: u64| {
+            self.cuts[&pp].iter().map(|cut| Arc::new(one.piped(graph, cut, tiers))).collect::<Vec<_>>()
+        };
+        // Plans of one stage differ in the number of stages; all formats share the instances.
+        let mut laid: (u64, Vec<Arc<Instance>>) = (0, vec![]);
         let mut taken = 0;
-        for (at, (place, formats, plan, cut)) in cuts.clone().enumerate() {
-            if !problem.family.admits(plan) {
-                continue;
+        for (place, formats, plan) in plans.iter().filter(|(.., plan)| problem.family.admits(plan)) {
+            if laid.0 != plan.pp {
+                laid = (plan.pp, piped(plan.pp));
             }
-            let instance = match (kept, &one) {
-                (Some(kept), _) => kept[at].clone(),
-                (None, Some(one)) => Arc::new(one.piped(graph, cut, tiers)),
-                (None, None) => break,
-            };
-            if !each(place, formats, instance) {
-                return Some(taken);
+            for (at, instance) in laid.1.iter().enumerate() {
+                if !each(place * CUTS + at, *formats, instance.clone()) {
+                    return Some(taken);
+                }
+                taken += 1;
             }
-            taken += 1;
         }
         None
     }
@@ -138,14 +133,14 @@ impl Layouts {
 pub fn each<T: Send>(
     problem: &Problem,
     census: &mut Census,
-    make: impl Fn(usize, Instance) -> T + Sync,
+    make: impl Fn(usize, Arc<Instance>) -> T + Sync,
 ) -> Vec<T> {
     let layouts = Layouts::new(problem);
     layouts.count_illegal(census);
     let made = (0..layouts.stages()).into_par_iter().flat_map_iter(|stage| {
         let mut made = Vec::new();
         layouts.each(problem, stage, |place, formats, instance| {
-            made.push((place, make(formats, Arc::unwrap_or_clone(instance))));
+            made.push((place, make(formats, instance)));
             true
         });
         made

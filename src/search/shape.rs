@@ -1,6 +1,5 @@
 //! Instance configurations: one plan in one format pair, and the loads that fit.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::hosting;
@@ -193,19 +192,6 @@ pub fn least(most: u64, stages: u64, mut holds: impl FnMut(u64) -> bool) -> Opti
     let end = (too_few + stages).min(most);
     let beyond = largest(end - too_few, |more| !holds(too_few + more));
     (too_few + beyond < end).then_some(too_few + beyond + 1)
-}
-
-/// Rejection counts of instance configurations by reason.
-pub type Refused = BTreeMap<String, (u64, String)>;
-
-/// Counts a rejection, with the first as an example.
-pub fn refuse(refused: &mut Refused, reason: &Infeasible) {
-    match refused.get_mut(reason.kind()) {
-        Some((count, _)) => *count += 1,
-        None => {
-            refused.insert(reason.kind().to_owned(), (1, reason.to_string()));
-        }
-    }
 }
 
 /// The pipeline cuts that are searched: balanced by memory, by decode reads, and by prefill compute.

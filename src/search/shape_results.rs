@@ -9,9 +9,9 @@ use super::family::StrategyFamily;
 use super::outcome::Census;
 use super::prefill_options::PrefillOptions;
 use super::problem::{Problem, Traffic};
-use super::shape::{InstanceConfig, PreparedShape, Refused, refuse};
+use super::shape::{InstanceConfig, PreparedShape};
 use super::shapes::Shapes;
-use crate::plan::infeasible::Infeasible;
+use crate::plan::infeasible::{Infeasible, Refused, refuse};
 
 /// Results of instance configurations.
 pub struct ShapeResults<'q> {

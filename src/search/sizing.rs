@@ -114,9 +114,9 @@ fn with_traffic(problem: &Problem, traffic: Traffic) -> Cow<'_, Problem> {
     if problem.traffic == traffic {
         return Cow::Borrowed(problem);
     }
-    let mut asked = problem.clone();
-    asked.traffic = traffic;
-    Cow::Owned(asked)
+    let mut changed = problem.clone();
+    changed.traffic = traffic;
+    Cow::Owned(changed)
 }
 
 /// The optimum of the full search under `aim`, disaggregated and mixed deployments included.
@@ -126,10 +126,10 @@ fn searched(
     aim: ObjectiveTerm,
     census: &mut Census,
 ) -> Option<EvaluatedCandidate> {
-    let mut asked = with_traffic(problem, traffic).into_owned();
-    asked.axes.clear();
-    asked.aims = vec![aim];
-    let outcome = run(&asked, &UNWATCHED);
+    let mut changed = with_traffic(problem, traffic).into_owned();
+    changed.axes.clear();
+    changed.aims = vec![aim];
+    let outcome = run(&changed, &UNWATCHED);
     census.add(outcome.census);
     outcome.best
 }

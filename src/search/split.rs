@@ -268,7 +268,7 @@ impl PoolPair<'_, '_> {
     /// Whether a region is several copies of a deployment that is listed instead.
     fn is_copies(&self, survey: &SplitIncumbents, region: &Region) -> bool {
         let (front, back) = self.sizes();
-        survey.copied.stands()
+        survey.copied.is_used()
             && region.is_single()
             && gcd(region.prefill_instances.0, region.decode_instances.0) > 1
             && self.problem.capacity().is_plain(front, back)

@@ -1,8 +1,6 @@
 //! What lies outside the search, and what it is worth: measured by evaluating what the search does not try, on twenty
 //! questions. `MANTILE_OUTSIDE=all` measures all of them and prints the figures of docs/optimality.md; without it two are.
 
-use std::sync::Arc;
-
 use mantile::quantity::read::Plain;
 use mantile::report::space::OUTSIDE;
 use mantile::search::aggregated::measure;
@@ -82,7 +80,6 @@ fn capped(problem: &Problem, best: &Candidate) -> f64 {
 fn phases(problem: &Problem) -> Vec<(f64, f64)> {
     let mut best = vec![(0.0, 0.0); problem.formats.len()];
     let rates = each(problem, &mut Census::default(), |formats, instance| {
-        let instance = Arc::new(instance);
         let Ok(shape) = shape(problem, formats, &instance, OffloadTarget::Nothing) else {
             return (formats, 0.0, 0.0);
         };

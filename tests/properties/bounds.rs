@@ -2,14 +2,14 @@
 //! known before a search.
 
 use mantile::quantity::read::Plain;
-use mantile::search::aggregated::replicas::{CopiedFront, copies_stand};
-use mantile::search::decode_bound::split_bound;
+use mantile::search::aggregated::replicas::{CopiedFront, omits_copies};
+use mantile::search::decode_options::{DecodeOptions, Depth};
 use mantile::search::hint::run_with_hint;
 use mantile::search::layouts::Layouts;
-use mantile::search::point::{Point, WIDTH, cost, ideal, place};
+use mantile::search::point::{Point, WIDTH, cost, ideal, place, point};
 use mantile::search::problem::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
-use mantile::search::shape::PreparedShape;
+use mantile::search::shape::{InstanceConfig, PreparedShape};
 use mantile::spec::objective::{METRICS, Metric};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -58,6 +58,37 @@ fn no_load_of_a_range_is_beyond_its_ideal() {
     each_case(150, of_ranges);
 }
 
+fn of_replicas(case: &Case) -> Result<(), TestCaseError> {
+    let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
+    let requests = match case.problem.traffic {
+        Traffic::InFlight(requests) => requests,
+        Traffic::Free | Traffic::Rate(_) => return Ok(()),
+    };
+    for pool in &case.candidate.pools {
+        let shape = shape(&case.problem, &case.candidate, pool);
+        let laid = PreparedShape::new(&case.problem, &shape);
+        let mut before = [0.0; 3];
+        for replicas in (1..=requests.min(64)).rev() {
+            let now = laid.at(replicas, requests.div_ceil(replicas));
+            for (metric, before) in metrics.iter().zip(&mut before) {
+                let value = now[place(*metric)];
+                let name = metric.entry().name;
+                prop_assert!(
+                    value >= *before,
+                    "{name} falls from {before} to {value} on {replicas} replicas"
+                );
+                *before = value;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn fewer_replicas_of_the_same_traffic_are_never_quicker() {
+    each_case(300, of_replicas);
+}
+
 fn of_workers(case: &Case) -> Result<(), TestCaseError> {
     let mut problem = case.problem.clone();
     problem.traffic = Traffic::Free;
@@ -65,15 +96,22 @@ fn of_workers(case: &Case) -> Result<(), TestCaseError> {
     if !split || case.candidate.devices() > problem.cluster.devices() {
         return Ok(());
     }
-    let decode = &case.candidate.pools[1];
-    let laid = PreparedShape::new(&problem, &shape(&problem, &case.candidate, decode));
-    let bound = split_bound(&problem, &laid, decode.concurrency);
-    let point = mantile::search::point::point(&case.candidate.evaluate(&Plain, &problem, &mut ()).metrics);
-    let known = [Metric::Tpot, Metric::OutputTokS, Metric::OutputTokSPerDevice, Metric::UsdPerMtok];
-    for metric in known.into_iter().filter(|metric| !point[place(*metric)].is_nan()) {
-        let direction = metric.entry().direction;
-        let [best, found] = [&bound, &point].map(|of| cost(of, metric, direction));
-        prop_assert!(best <= found + 1e-9 * found.abs(), "{}: {found} is beyond {best}", metric.entry().name);
+    let mut candidate = case.candidate.clone();
+    let decode = candidate.pools[1].clone();
+    let fits = decode.concurrency.div_ceil(decode.plan.dp);
+    let shape = InstanceConfig { fits, ..shape(&problem, &candidate, &decode) };
+    let mut options = DecodeOptions::new(&problem);
+    options.explore(&problem, &PreparedShape::new(&problem, &shape), 0, (None, None), Depth::Loads);
+    for option in options.lists().flat_map(|list| &list.options) {
+        candidate.pools[1].concurrency = option.concurrency;
+        let bound = option.deployed(&problem);
+        let point = point(&candidate.evaluate(&Plain, &problem, &mut ()).metrics);
+        let known = [Metric::Tpot, Metric::OutputTokS, Metric::OutputTokSPerDevice, Metric::UsdPerMtok];
+        for metric in known.into_iter().filter(|metric| !point[place(*metric)].is_nan()) {
+            let [best, found] = [&bound, &point].map(|of| cost(of, metric, metric.entry().direction));
+            let name = metric.entry().name;
+            prop_assert!(best <= found + 1e-9 * found.abs(), "{name}: {found} is beyond {best}");
+        }
     }
     Ok(())
 }
@@ -86,7 +124,7 @@ fn no_pair_is_beyond_the_bound_of_its_decode_workers() {
 /// A question whose front leaves out copies.
 fn copied() -> Problem {
     let problem = ask(&on("Llama-3.1-8B", "8xh100")).unwrap_or_else(|fault| panic!("{fault}"));
-    assert!(copies_stand(&problem));
+    assert!(omits_copies(&problem));
     problem
 }
 

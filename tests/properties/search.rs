@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mantile::plan::locality::gcd;
 use mantile::search::aggregated::mixes;
-use mantile::search::aggregated::replicas::copies_stand;
+use mantile::search::aggregated::replicas::omits_copies;
 use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::front_sampling::FrontSampling;
 use mantile::search::outcome::Outcome;
@@ -267,7 +267,7 @@ fn listed(problem: &Problem, candidate: &Candidate) -> bool {
     let only = match &candidate.pools[..] {
         [only] => only,
         // Several copies of a smaller deployment, which stands for them.
-        [prefill, decode] if copies_stand(problem) => return gcd(prefill.replicas, decode.replicas) == 1,
+        [prefill, decode] if omits_copies(problem) => return gcd(prefill.replicas, decode.replicas) == 1,
         _ => return true,
     };
     let most = problem.capacity().most(only.plan.devices());

@@ -79,8 +79,8 @@ pub(super) fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> Vec<u
     shown.filter(|&count| count == 1 || fewer_count || count == most).collect()
 }
 
-/// Whether the front lists one deployment instead of every number of its copies.
-pub fn copies_stand(problem: &Problem) -> bool {
+/// Whether the front lists one deployment instead of any number of its copies.
+pub fn omits_copies(problem: &Problem) -> bool {
     problem.traffic == Traffic::Free
         && !problem.counts
         && problem.distinct_axes().contains(&Metric::OutputTokS)
@@ -114,7 +114,7 @@ pub struct InstanceFronts {
 impl InstanceFronts {
     /// No instances. Stays empty where replicas of one do not replace another.
     pub fn new(problem: &Problem) -> InstanceFronts {
-        if !copies_stand(problem) {
+        if !omits_copies(problem) {
             return InstanceFronts { axes: vec![], by_devices: BTreeMap::new() };
         }
         InstanceFronts { axes: axes_of_copies(problem), by_devices: BTreeMap::new() }
@@ -167,11 +167,11 @@ impl CopiedFront {
     /// No deployments.
     pub fn new(problem: &Problem) -> CopiedFront {
         let axes = || axes_of_copies(problem).into_iter().chain([Metric::Devices]).collect::<Vec<_>>();
-        CopiedFront { front: copies_stand(problem).then(|| ParetoFront::new(&axes())) }
+        CopiedFront { front: omits_copies(problem).then(|| ParetoFront::new(&axes())) }
     }
 
     /// Whether the front lists a deployment instead of its copies.
-    pub fn stands(&self) -> bool {
+    pub fn is_used(&self) -> bool {
         self.front.is_some()
     }
 

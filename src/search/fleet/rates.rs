@@ -96,7 +96,6 @@ fn worth_having(all: Vec<ShapeRates>, rate: impl Fn(&ShapeRates, usize) -> f64) 
 /// closed-loop traffic.
 fn alike(problem: &Problem, asked: &[Problem]) -> Vec<Candidate> {
     let found = each(problem, &mut Census::default(), |formats, instance| {
-        let instance = Arc::new(instance);
         let carried: Vec<Option<f64>> =
             asked.iter().map(|problem| carries(problem, formats, &instance)).collect();
         carried.iter().any(Option::is_some).then(|| {

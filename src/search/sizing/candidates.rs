@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::plan::infeasible::Infeasible;
+use crate::plan::infeasible::{Infeasible, Refused, refuse};
 use crate::search::aggregated::measure;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::hosting::most_replicas;
@@ -16,7 +16,7 @@ use crate::search::layouts::each;
 use crate::search::outcome::{Census, EvaluatedCandidate};
 use crate::search::point::place;
 use crate::search::problem::{OffloadPolicy, Problem};
-use crate::search::shape::{InstanceConfig, PreparedShape, Refused, refuse, shape};
+use crate::search::shape::{InstanceConfig, PreparedShape, shape};
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
@@ -29,7 +29,7 @@ pub struct InstanceLayout {
 
 /// Every legal instance of the problem, independent of lengths.
 pub fn layouts(problem: &Problem, census: &mut Census) -> Vec<InstanceLayout> {
-    each(problem, census, |formats, instance| InstanceLayout { formats, instance: Arc::new(instance) })
+    each(problem, census, |formats, instance| InstanceLayout { formats, instance })
 }
 
 /// Those that hold the model and one request: with offloading where it is allowed, or where nothing fits without.
