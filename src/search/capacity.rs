@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use super::bins::{many_bins, one_bin};
 use super::packing::{Item, Table};
+use super::pair_room::{PairRoom, RoomTable};
 use crate::spec::cluster::Cluster;
 
 /// Units and blocks of a system.
@@ -24,6 +25,8 @@ pub struct DeviceCapacity {
     blocks: u64,
     /// Cached counts of two sizes that share bins, by (bins, capacity, first size, second size).
     shared: Arc<Mutex<HashMap<[u64; 4], Arc<Vec<u64>>>>>,
+    /// Cached room for one size next to another.
+    rooms: Arc<Mutex<HashMap<(u64, u64), Arc<RoomTable>>>>,
 }
 
 /// A part of a system.
@@ -58,7 +61,7 @@ impl DeviceCapacity {
 
     /// `blocks` blocks, each with `units` whole units of `unit` devices and a partial unit of `rest` devices.
     pub fn new(unit: u64, units: u64, rest: u64, blocks: u64) -> DeviceCapacity {
-        DeviceCapacity { unit, units, rest, blocks, shared: Arc::default() }
+        DeviceCapacity { unit, units, rest, blocks, shared: Arc::default(), rooms: Arc::default() }
     }
 
     /// Devices per block.
@@ -130,33 +133,50 @@ impl DeviceCapacity {
         self.is_one_unit() || (flat && nested && even(one) && even(two))
     }
 
-    /// Where the room for instances of two sizes is a straight line: a number of units, and the units of one instance of
-    /// each. `count` instances of `one` leave room for the whole part of `(units - count * first) / second` of `two`.
-    pub fn line(&self, one: u64, two: u64) -> Option<(u64, (u64, u64))> {
+    /// The room for instances of two sizes.
+    pub fn pair(&self, one: u64, two: u64) -> PairRoom {
+        self.line(one, two).unwrap_or_else(|| PairRoom::Tables(self.room(one, two), self.room(two, one)))
+    }
+
+    /// The same where it is a straight line of units.
+    fn line(&self, one: u64, two: u64) -> Option<PairRoom> {
         if self.is_plain(one, two) {
-            return Some((self.devices(), (one, two)));
+            return Some(PairRoom::Line(self.devices(), (one, two)));
         }
         match (self.takes(one), self.takes(two)) {
             (InstanceFootprint::Blocks(one), InstanceFootprint::Blocks(two)) => {
-                Some((self.blocks, (one, two)))
+                Some(PairRoom::Line(self.blocks, (one, two)))
             }
             (InstanceFootprint::Blocks(one), _) => {
                 let each = self.per_block(two);
-                Some((self.blocks * each, (one * each, 1)))
+                Some(PairRoom::Line(self.blocks * each, (one * each, 1)))
             }
             (_, InstanceFootprint::Blocks(two)) => {
                 let each = self.per_block(one);
-                Some((self.blocks * each, (1, two * each)))
+                Some(PairRoom::Line(self.blocks * each, (1, two * each)))
             }
             _ => None,
         }
     }
 
+    /// The room for `other` next to every count of `size`, computed once.
+    fn room(&self, size: u64, other: u64) -> Arc<RoomTable> {
+        let known = self.rooms.lock().ok().and_then(|rooms| rooms.get(&(size, other)).cloned());
+        known.unwrap_or_else(|| {
+            let all = (0..=self.most(size)).map_while(|count| self.beside(size, count, other));
+            let table = Arc::new(RoomTable::new(all.collect()));
+            if let Ok(mut rooms) = self.rooms.lock() {
+                rooms.insert((size, other), table.clone());
+            }
+            table
+        })
+    }
+
     /// Maximum number of instances of `other` devices that fit in addition to `count` instances of `devices` devices;
     /// `None` if these do not fit.
     pub fn beside(&self, devices: u64, count: u64, other: u64) -> Option<u64> {
-        if let Some((units, (one, two))) = self.line(devices, other) {
-            return Some(units.checked_sub(count.checked_mul(one)?)? / two);
+        if let Some(line) = self.line(devices, other) {
+            return line.next_to_first(count);
         }
         if count > self.most(devices) {
             return None;

@@ -2,9 +2,9 @@
 //!
 //! Works on counts and rates only.
 
-use super::capacity::DeviceCapacity;
 use super::decode_options::DecodeOption;
 use super::load_gap::LoadGap;
+use super::pair_room::PairRoom;
 use super::problem::Problem;
 
 /// Loads of decode workers.
@@ -80,57 +80,28 @@ impl Span {
 }
 
 impl Region {
-    /// Shrinks the ranges to the capacity, with `front` and `back` devices per worker; `None` if the region is empty.
-    pub fn within(mut self, room: &DeviceCapacity, (front, back): (u64, u64)) -> Option<Region> {
+    /// Shrinks the ranges to the room for both workers; `None` if the region is empty.
+    pub fn within(mut self, room: &PairRoom) -> Option<Region> {
         self.prefill_instances.1 =
-            self.prefill_instances.1.min(room.beside(back, self.decode_instances.0, front)?);
-        self.decode_instances.1 =
-            self.decode_instances.1.min(room.beside(front, self.prefill_instances.0, back)?);
+            self.prefill_instances.1.min(room.next_to_second(self.decode_instances.0)?);
+        self.decode_instances.1 = self.decode_instances.1.min(room.next_to_first(self.prefill_instances.0)?);
         (self.prefill_instances.0 <= self.prefill_instances.1
             && self.decode_instances.0 <= self.decode_instances.1)
             .then_some(self)
     }
 
     /// Number of deployments in it that fit.
-    pub fn count(&self, room: &DeviceCapacity, sizes: (u64, u64)) -> u64 {
+    pub fn count(&self, room: &PairRoom) -> u64 {
         let loads = match self.loads {
             Loads::Listed(from, to) => (to - from) as u64 + 1,
             Loads::Between(gap) => gap.count(),
         };
-        loads * self.pools(room, sizes)
+        loads * self.pools(room)
     }
 
     /// Number of pairs of pool sizes in it that fit.
-    pub fn pools(&self, room: &DeviceCapacity, (front, back): (u64, u64)) -> u64 {
-        if let Some((units, each)) = room.line(front, back) {
-            return self.pairs(units, each);
-        }
-        let of = |fronts: u64| room.beside(front, fronts, back).unwrap_or(0).min(self.decode_instances.1);
-        (self.prefill_instances.0..=self.prefill_instances.1)
-            .map(|fronts| (of(fronts) + 1).saturating_sub(self.decode_instances.0))
-            .sum()
-    }
-
-    /// The same where the room for both is a straight line of units.
-    fn pairs(&self, all: u64, (front, back): (u64, u64)) -> u64 {
-        let Some(room) = all.checked_sub(self.prefill_instances.0 * front) else { return 0 };
-        let last = self.decode_instances.1.min(room / back);
-        if last < self.decode_instances.0 {
-            return 0;
-        }
-        // With at most this many prefill workers, every number of decode workers fits.
-        let ample = (all.saturating_sub(self.prefill_instances.1 * front) / back).min(last);
-        let full = (ample + 1).saturating_sub(self.decode_instances.0)
-            * (self.prefill_instances.1 - self.prefill_instances.0 + 1);
-        let from = self.decode_instances.0.max(ample + 1);
-        let rest = (last + 1).saturating_sub(from);
-        let left = all - last * back;
-        let scarce = if rest > 0 {
-            floors(rest, front, back, left) - rest * (self.prefill_instances.0 - 1)
-        } else {
-            0
-        };
-        full + scarce
+    pub fn pools(&self, room: &PairRoom) -> u64 {
+        room.pairs(self.prefill_instances, self.decode_instances)
     }
 
     /// Whether it holds exactly one deployment.
@@ -176,25 +147,10 @@ impl Region {
     }
 }
 
-/// Sum of `⌊(step·i + start) / by⌋` over `i` below `n`, by the Euclidean algorithm.
-fn floors(mut n: u64, mut by: u64, mut step: u64, mut start: u64) -> u64 {
-    let mut sum = 0;
-    loop {
-        sum += n * (n - 1) / 2 * (step / by) + n * (start / by);
-        (step, start) = (step % by, start % by);
-        let top = step * n + start;
-        if top < by {
-            return sum;
-        }
-        // The rest are lattice points under a line: count them by rows instead of columns.
-        (n, start) = (top / by, top % by);
-        (by, step) = (step, by);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::capacity::DeviceCapacity;
     use proptest::prelude::*;
 
     proptest! {
@@ -205,7 +161,8 @@ mod tests {
             let region = Region { prefill_instances: (f0, f0 + f1), decode_instances: (b0, b0 + b1), loads: Loads::Listed(3, 3) };
             let pairs = (f0..=f0 + f1).flat_map(|f| (b0..=b0 + b1).map(move |b| (f, b)));
             let fits = pairs.filter(|(f, b)| f * front + b * back <= all).count();
-            prop_assert_eq!(region.count(&DeviceCapacity::new(all, 1, 0, 1), (front, back)), fits as u64);
+            let room = DeviceCapacity::new(all, 1, 0, 1).pair(front, back);
+            prop_assert_eq!(region.count(&room), fits as u64);
         }
     }
 
@@ -223,8 +180,8 @@ mod tests {
     };
 
     /// Every deployment of a region, by halving it until every part is single.
-    fn members(region: Region, all: &DeviceCapacity, sizes: (u64, u64)) -> Vec<(u64, u64, u64)> {
-        let Some(region) = region.within(all, sizes) else { return vec![] };
+    fn members(region: Region, all: &PairRoom) -> Vec<(u64, u64, u64)> {
+        let Some(region) = region.within(all) else { return vec![] };
         if region.is_single() {
             let load = match region.loads {
                 Loads::Listed(place, _) => place as u64,
@@ -234,7 +191,7 @@ mod tests {
         }
         let reload = |answer: &DecodeOption, concurrency| DecodeOption { concurrency, ..*answer };
         let halves = region.halves(2.0, reload);
-        halves.into_iter().flat_map(|half| members(half, all, sizes)).collect()
+        halves.into_iter().flat_map(|half| members(half, all)).collect()
     }
 
     #[test]
@@ -244,15 +201,15 @@ mod tests {
             [(Loads::Listed(2, 6), vec![2, 3, 4, 5, 6]), (Loads::Between(gap), vec![34, 36, 38, 40, 42])]
         {
             let region = Region { prefill_instances: (1, 9), decode_instances: (2, 7), loads };
-            let room = DeviceCapacity::new(24, 1, 0, 1);
-            let mut found = members(region, &room, (2, 3));
+            let room = DeviceCapacity::new(24, 1, 0, 1).pair(2, 3);
+            let mut found = members(region, &room);
             found.sort_unstable();
             let all = (1..=9).flat_map(|f| (2..=7).map(move |b| (f, b))).filter(|(f, b)| 2 * f + 3 * b <= 24);
             let mut wanted: Vec<_> =
                 all.flat_map(|(f, b)| expected.iter().map(move |load| (f, b, *load))).collect();
             wanted.sort_unstable();
             assert_eq!(found, wanted);
-            assert_eq!(region.count(&room, (2, 3)), wanted.len() as u64);
+            assert_eq!(region.count(&room), wanted.len() as u64);
         }
     }
 }

@@ -11,6 +11,7 @@ use super::aggregated::replicas::CopiedFront;
 use super::candidate::{Candidate, PoolPlan, PoolRole};
 use super::decode_options::{DecodeOption, DecodeOptionList, reload};
 use super::outcome::Census;
+use super::pair_room::PairRoom;
 use super::pareto::ParetoFront;
 use super::point::Point;
 use super::prefill_options::PrefillOption;
@@ -106,6 +107,8 @@ pub struct PoolPair<'a, 'q> {
     pub prefill: &'a PrefillOption<'q>,
     /// The decode options.
     pub decode: &'a DecodeOptionList,
+    /// The room of the system for workers of both.
+    pub room: PairRoom,
     /// TTFT of any of the deployments, in seconds: without queueing, and with the planned queue.
     pub ttft: (f64, f64),
     /// Cache of prepared configurations.
@@ -130,8 +133,6 @@ struct OpenRegion {
 impl PoolPair<'_, '_> {
     /// The region of all deployments of the pair that fit, at the listed loads; otherwise the reason.
     fn whole(&self) -> Result<Region, (&'static str, &'static str)> {
-        let (front, back) = self.sizes();
-        let room = self.problem.capacity();
         let all = self.problem.cluster.devices();
         let answers = &self.decode.options;
         let instances = answers[0].instances;
@@ -140,8 +141,8 @@ impl PoolPair<'_, '_> {
             Traffic::InFlight(requests) => ((1, all), (1, all.min(requests))),
             Traffic::Rate(rate) => {
                 let enough = (rate / self.prefill.rate).ceil().max(1.0) as u64;
-                let one_each = room.beside(front, 1, back).is_some_and(|backs| backs > 0);
-                if one_each && room.beside(front, enough, back).is_none_or(|backs| backs < instances) {
+                let one_each = self.room.next_to_first(1).is_some_and(|backs| backs > 0);
+                if one_each && self.room.next_to_first(enough).is_none_or(|backs| backs < instances) {
                     return Err(("too_much_traffic", "the prefill pool cannot sustain the request rate"));
                 }
                 ((enough, enough), (instances, instances))
@@ -152,9 +153,7 @@ impl PoolPair<'_, '_> {
             decode_instances: backs,
             loads: Loads::Listed(0, answers.len() - 1),
         };
-        whole
-            .within(room, self.sizes())
-            .ok_or(("too_many_devices", "two pools need more devices than available"))
+        whole.within(&self.room).ok_or(("too_many_devices", "two pools need more devices than available"))
     }
 
     /// Upper bound over its deployments where they may improve on the rest of the search. Most pairs are pruned as a
@@ -171,7 +170,7 @@ impl PoolPair<'_, '_> {
         let ideal = self.ideal(&span, &whole, self.passing_any(&span, &whole));
         let beaten = self.beaten(survey, &ideal, &whole);
         if let Some(reason) = beaten {
-            let pools = whole.pools(self.problem.capacity(), self.sizes());
+            let pools = whole.pools(&self.room);
             survey.census.discard(reason, pools * self.decode.loads);
         }
         beaten.is_none().then_some(ideal)
@@ -203,7 +202,6 @@ impl PoolPair<'_, '_> {
 
     /// Branches on a region until every part is pruned.
     fn explore(&self, survey: &mut SplitIncumbents, region: Region) {
-        let room = self.problem.capacity();
         let mut open: Vec<OpenRegion> = Vec::new();
         self.consider(survey, region, &mut open);
         while let Some(OpenRegion { bound, region, evaluated }) = open.pop() {
@@ -211,7 +209,7 @@ impl PoolPair<'_, '_> {
             let news = survey.census.evaluated > evaluated;
             let beaten = if news { self.beaten(survey, &bound, &region) } else { None };
             if let Some(reason) = beaten {
-                survey.census.discard(reason, region.count(room, self.sizes()));
+                survey.census.discard(reason, region.count(&self.room));
                 continue;
             }
             if region.is_single() {
@@ -234,8 +232,7 @@ impl PoolPair<'_, '_> {
 
     /// Queues a region unless it is pruned.
     fn consider(&self, survey: &mut SplitIncumbents, region: Region, open: &mut Vec<OpenRegion>) {
-        let room = self.problem.capacity();
-        let Some(region) = region.within(room, self.sizes()) else { return };
+        let Some(region) = region.within(&self.room) else { return };
         let span = self.span(&region);
         let bound = self.ideal(&span, &region, self.passing(&span, &region));
         let reason = if self.lopsided(&span, &region) {
@@ -244,7 +241,7 @@ impl PoolPair<'_, '_> {
             self.beaten(survey, &bound, &region)
         };
         match reason {
-            Some(reason) => survey.census.discard(reason, region.count(room, self.sizes())),
+            Some(reason) => survey.census.discard(reason, region.count(&self.room)),
             None => open.push(OpenRegion { bound, region, evaluated: survey.census.evaluated }),
         }
     }

@@ -165,6 +165,7 @@ pub fn pair_up<'q>(
                 problem,
                 prefill: front,
                 decode: list,
+                room: problem.capacity().pair(front.prepared.shape.plan.devices(), list.options[0].devices),
                 ttft,
                 cache: bench,
                 by_pace,
@@ -191,7 +192,7 @@ pub fn pair_up<'q>(
         let parts = parts(wave).map(|part| {
             let (mut survey, mut left) = (split::SplitIncumbents::new(problem), RemainingBound::default());
             for (_, pair) in part.map(|at| &pairs[at]) {
-                let pair = split::PoolPair { known, ..*pair };
+                let pair = split::PoolPair { known, room: pair.room.clone(), ..*pair };
                 if watch.tick(done + pairs.len()) {
                     pair.explore_all(&mut survey);
                 } else if let Some(best) = pair.best_point() {
