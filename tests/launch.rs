@@ -5,6 +5,7 @@ mod back;
 mod files;
 mod golden;
 mod placed;
+mod scale;
 mod settings;
 
 use std::sync::LazyLock;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::command::{LaunchCommand, Word};
 use super::deployment::{Deployed, PoolLaunch, Surroundings};
 use super::settings::Variable;
-use super::slots::{ReplicaSlot, first_port, first_transfer_port, slots};
+use super::slots::{ReplicaSlot, first_port, first_transfer_port, ports, slots};
 use crate::search::candidate::PoolRole;
 
 /// Folder of a model in a container.
@@ -165,6 +165,8 @@ pub struct WorkerText {
     pub label: String,
     /// Port of its first replica in scripts.
     pub port: u64,
+    /// Number of ports of its replicas.
+    pub ports: u64,
     /// Port for transfers of its first replica.
     pub transfer_port: u64,
     /// Its command in a script.
@@ -177,7 +179,7 @@ pub struct WorkerText {
     pub container_follower: Option<CommandText>,
     /// Data-parallel ranks of a host, where they are counted by host.
     pub local_dp: u64,
-    /// Its replicas in their places.
+    /// Its replicas in their places, those that are listed.
     pub slots: Vec<SlotText>,
 }
 
@@ -200,9 +202,9 @@ fn role(role: PoolRole) -> &'static str {
     }
 }
 
-/// The pools of a deployment; `model` is the path of a model of the user in a container.
-pub fn workers(deployed: &Deployed, model: &str) -> Vec<WorkerText> {
-    let slots = slots(deployed);
+/// The pools of a deployment, and its number of hosts; `model` is the path of a model of the user in a container.
+pub fn workers(deployed: &Deployed, model: &str) -> (Vec<WorkerText>, u64) {
+    let (slots, hosts) = slots(deployed);
     let pool = |(at, worker): (usize, &PoolLaunch)| {
         let yaml_name = format!("{}.yaml", worker.name);
         let text = |command: &LaunchCommand, inside| CommandText::new(command, &yaml_name, model, inside);
@@ -223,6 +225,7 @@ pub fn workers(deployed: &Deployed, model: &str) -> Vec<WorkerText> {
             hosts: worker.hosts,
             label: worker.label.clone(),
             port: first_port(deployed, at),
+            ports: ports(deployed, worker),
             transfer_port: first_transfer_port(deployed, at),
             script: of(Surroundings::Script),
             script_follower: follower(Surroundings::Script),
@@ -234,5 +237,5 @@ pub fn workers(deployed: &Deployed, model: &str) -> Vec<WorkerText> {
                 .collect(),
         }
     };
-    deployed.workers.iter().enumerate().map(pool).collect()
+    (deployed.workers.iter().enumerate().map(pool).collect(), hosts)
 }

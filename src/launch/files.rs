@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::context::{CommandText, MODEL_FOLDER, SETTINGS_FOLDER, WorkerText, nested, workers};
 use super::deployment::{Deployed, Surroundings};
 use super::router::{Routers, fault, resource_name};
-use super::slots::TRANSFER_PORTS;
+use super::slots::{TRANSFER_PORTS, lists_replicas};
 use crate::report::launch::LaunchFile;
 use crate::spec::error::Error;
 use crate::spec::launch::Benchmark;
@@ -97,12 +97,15 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
     }
     let model_path =
         if case.one_file { format!("{MODEL_FOLDER}/model.gguf") } else { MODEL_FOLDER.to_owned() };
-    let workers = workers(deployed, &model_path);
+    let (workers, hosts) = workers(deployed, &model_path);
+    let lists_all = lists_replicas(deployed);
     let routers = Routers { environment: &environment, deployed, workers: &workers, model: &case.model };
-    let router = routers.text()?;
+    let router = if lists_all { routers.text()? } else { None };
+    // Behind a router that knows each worker, Kubernetes has a service for each.
+    let kubernetes = lists_all || workers.len() == 1;
     let image = deployed.image;
-    let hosts = workers.iter().flat_map(|worker| &worker.slots).flat_map(|slot| &slot.slot.hosts);
-    let hosts = hosts.copied().max().unwrap_or(0) + 1;
+    let hub = case.model_id.is_some() && workers.iter().all(|worker| worker.hosts == 1);
+    let llm_d = deployed.launch.llm_d_sidecar.is_some() && hub;
     let long = case.rate.map_or(case.concurrency * ROUNDS, |rate| (rate * MEASURED_SECONDS).ceil() as u64);
     let base = context! {
         written_by => env!("CARGO_PKG_VERSION"),
@@ -120,6 +123,9 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         one_host => deployed.is_on_one_host(),
         devices_on_host => deployed.devices_per_host,
         hosts => hosts,
+        lists_all => lists_all,
+        kubernetes => kubernetes,
+        llm_d => llm_d,
         sidecar => &deployed.launch.llm_d_sidecar,
         devices_used => deployed.devices(),
         transfer_ports => TRANSFER_PORTS,
@@ -181,16 +187,19 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         if deployed.is_on_one_host() {
             add("compose.yaml", render("compose", context! {})?);
         }
-        add("kubernetes.yaml", render("kubernetes", context! {})?);
+        if kubernetes {
+            add("kubernetes.yaml", render("kubernetes", context! {})?);
+        }
         if deployed.launch.dynamo.is_some() && image.is_some_and(|image| image.resource == "nvidia.com/gpu") {
             add("dynamo.yaml", render("dynamo", context! {})?);
         }
-        let hub = case.model_id.is_some() && workers.iter().all(|worker| worker.hosts == 1);
-        if deployed.launch.llm_d_sidecar.is_some() && hub {
+        if llm_d {
             add("llm-d-values.yaml", render("llm-d", context! {})?);
             add("inference-pool.yaml", render("inference-pool", context! {})?);
         }
-        add("slurm.sh", render("slurm", context! {})?);
+        if lists_all {
+            add("slurm.sh", render("slurm", context! {})?);
+        }
     }
     for benchmark in benchmarks {
         let command = routers.command(benchmark, &base)?;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::deployment::{Deployed, WorkerProgram};
+use super::deployment::{Deployed, PoolLaunch, WorkerProgram};
 
 /// A replica in its place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,32 +51,56 @@ pub fn first_port(deployed: &Deployed, pool: usize) -> u64 {
 
 /// The first port for transfers of a pool.
 pub fn first_transfer_port(deployed: &Deployed, pool: usize) -> u64 {
-    let before: u64 = deployed.workers[..pool].iter().map(|worker| worker.replicas).sum();
+    let before = deployed.workers[..pool].iter().map(|worker| ports(deployed, worker)).sum::<u64>();
     u64::from(deployed.launch.transfer_port.unwrap_or_default()) + before * TRANSFER_PORTS
 }
 
-/// Every replica in its place: whole hosts for replicas that need several, the next free devices for the others.
-pub fn slots(deployed: &Deployed) -> Vec<ReplicaSlot> {
+/// Number of ports that the replicas of a pool take. Those of a host follow each other, so that they differ in the
+/// remainder of their numbers.
+pub fn ports(deployed: &Deployed, worker: &PoolLaunch) -> u64 {
+    let on_a_host = match (worker.program, worker.hosts) {
+        (WorkerProgram::Remote, _) => worker.replicas,
+        (WorkerProgram::Server, 1) => deployed.devices_per_host / worker.devices.max(1),
+        (WorkerProgram::Server, _) => 1,
+    };
+    on_a_host.clamp(1, worker.replicas.max(1))
+}
+
+/// Maximum number of replicas that are listed one by one.
+pub const MOST_LISTED: u64 = 512;
+
+/// Whether files list every replica.
+pub fn lists_replicas(deployed: &Deployed) -> bool {
+    deployed.workers.iter().map(|worker| worker.replicas).sum::<u64>() <= MOST_LISTED
+}
+
+/// The replicas that files list, and the number of hosts of all: whole hosts for replicas that need several, the next
+/// free devices for the others. Of pools with too many replicas the first ones.
+pub fn slots(deployed: &Deployed) -> (Vec<ReplicaSlot>, u64) {
     let each = deployed.devices_per_host;
+    let lists_all = lists_replicas(deployed);
     let mut slots = Vec::new();
     let (mut host, mut used) = (0, 0);
     for (pool, worker) in deployed.workers.iter().enumerate() {
+        let ports = ports(deployed, worker);
         for replica in 0..worker.replicas {
             let own_host = worker.hosts > 1 || worker.program == WorkerProgram::Remote;
             if used > 0 && (own_host || used + worker.devices > each) {
                 (host, used) = (host + 1, 0);
             }
-            let devices = worker.devices.div_ceil(worker.hosts);
-            slots.push(ReplicaSlot {
-                worker: worker.name.clone(),
-                replica,
-                hosts: (host..host + worker.hosts).collect(),
-                first_device: used,
-                devices,
-                port: first_port(deployed, pool)
-                    + if deployed.launch.request.is_some() { 0 } else { replica },
-                transfer_port: first_transfer_port(deployed, pool) + replica * TRANSFER_PORTS,
-            });
+            if lists_all || replica == 0 {
+                let number = replica % ports;
+                slots.push(ReplicaSlot {
+                    worker: worker.name.clone(),
+                    replica,
+                    hosts: (host..host + worker.hosts).collect(),
+                    first_device: used,
+                    devices: worker.devices.div_ceil(worker.hosts),
+                    port: first_port(deployed, pool)
+                        + if deployed.launch.request.is_some() { 0 } else { number },
+                    transfer_port: first_transfer_port(deployed, pool) + number * TRANSFER_PORTS,
+                });
+            }
             if worker.hosts > 1 {
                 host += worker.hosts;
             } else {
@@ -84,5 +108,5 @@ pub fn slots(deployed: &Deployed) -> Vec<ReplicaSlot> {
             }
         }
     }
-    slots
+    (slots, host + u64::from(used > 0))
 }

@@ -5,6 +5,7 @@ use crate::launch::context::{CommandText, nested};
 use crate::launch::deployment::{Deployed, PoolLaunch, Surroundings};
 use crate::launch::files::{Case, files};
 use crate::launch::settings::LaunchModel;
+use crate::launch::slots::{MOST_LISTED, lists_replicas};
 use crate::report::launch::{LaunchFlag, LaunchReport, LaunchWorker};
 use crate::report::number::digits;
 use crate::report::result::{Quantiles, ReportedDeployment};
@@ -185,6 +186,10 @@ fn notes(runtime: &str, deployed: &Deployed) -> Vec<String> {
     }
     if deployed.workers.iter().any(|worker| worker.hosts > 1) {
         notes.push("replicas run on several hosts: the scripts need HOST_RANK and FIRST_HOST".to_owned());
+    }
+    if !lists_replicas(deployed) {
+        let operators = "without the files that list them; an operator or a router discovers them";
+        notes.push(format!("more than {MOST_LISTED} workers, {operators}"));
     }
     if deployed.remote.is_some() {
         notes.push("the rpc processes on further hosts start first: RPC_SERVERS lists them".to_owned());

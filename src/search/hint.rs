@@ -40,7 +40,7 @@ fn floor(problem: &Problem, known: &Candidate) -> Option<Point> {
             match pool.role {
                 PoolRole::Aggregated => shape.roles.aggregated && carried,
                 PoolRole::Decode => shape.roles.decode && carried,
-                PoolRole::Prefill => shape.prefills,
+                PoolRole::Prefill => shape.prefills(problem),
             }
         })
     };

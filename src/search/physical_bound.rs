@@ -1,19 +1,64 @@
-//! A bound on every deployment of a model on a cluster, without laying any out: the matrix multiplications of a request
-//! take their FLOPs at the highest dense peak of the devices. What a stopped search did not reach is within it.
+//! A bound on every deployment of a model on a cluster, without laying any out. What a stopped search did not reach is
+//! within it.
+//!
+//! It takes the work of a request on one device that holds the whole model. A share of an operator is never less than
+//! its part of the work, a larger batch never makes a token cheaper than the limit of large batches, and every plan
+//! waits for the same launches and for the host. Where the host computes too, the bound is that of the FLOPs at the
+//! highest dense peaks.
 
-use super::point::{Point, place, point};
+use super::point::{Point, WIDTH, cost, place, point};
 use super::problem::{Problem, Traffic};
 use crate::cost::machine::{Chip, Machine};
+use crate::cost::roofline::Cost;
 use crate::graph::model::ModelGraph;
+use crate::plan::parallel::{ParallelPlan, Phase};
+use crate::plan::shard::{ShardedBlock, TaskStep};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
+use crate::serving::economy::watts;
 use crate::serving::evaluate::{PoolMetrics, Slowest, judge};
+use crate::serving::instance::Instance;
+use crate::serving::iteration::decode_batch;
 use crate::serving::metrics::{e2e, open_flow};
-use crate::spec::objective::Metric;
+use crate::serving::speculative::accepted;
+use crate::serving::step::{CostObserver, batch, step};
+use crate::spec::objective::{METRICS, Metric};
 
 /// Share of the parameters that multiply activations, at least: norms and biases add to them.
 const MULTIPLIED: f64 = 0.95;
+/// Sequences of a batch whose next sequence costs what it does in the limit of large batches.
+const MANY: f64 = (1u64 << 20) as f64;
+/// Rounding margin of the difference of two large batches.
+const HAIR: f64 = 1e-6;
+
+/// The least work of a prompt, or of an output token.
+#[derive(Clone, Copy)]
+struct LeastWork {
+    /// Device-seconds in a large batch, and of these with busy arithmetic and busy memory.
+    devices: f64,
+    computing: f64,
+    moving: f64,
+    /// Seconds of a batch of one on any number of devices, and the device-seconds that they can share.
+    alone: (f64, f64),
+}
+
+/// Work of a prompt and of an output token in one format pair.
+struct RequestWork {
+    prefill: LeastWork,
+    decode: LeastWork,
+}
+
+/// Seconds of a step in which no device works.
+#[derive(Default)]
+struct IdleSeconds(f64);
+
+impl CostObserver<f64> for IdleSeconds {
+    fn on_operator(&mut self, _: Phase, _: &ShardedBlock, _: &TaskStep, _: &Cost<Qty<f64>>) {}
+    fn on_idle(&mut self, _: Phase, _: &'static str, times: u64, time: Qty<f64>) {
+        self.0 += times as f64 * time.value();
+    }
+}
 
 /// FLOPs per token of the layers, and of the LM head: two per active parameter.
 fn flops_per_token(graph: &ModelGraph) -> (f64, f64) {
@@ -31,43 +76,126 @@ fn peak(machine: &Machine<Qty<f64>>) -> f64 {
     of(&machine.chip) + machine.host.as_ref().map_or(0.0, |host| of(&host.processor.chip))
 }
 
-/// No deployment of the problem is better in any metric; the longest context is unknown.
-pub fn physical_bound(problem: &Problem) -> Point {
+/// The work of a request at the highest dense peak.
+fn by_flops(problem: &Problem, machine: &Machine<Qty<f64>>) -> RequestWork {
     let (layers, head) = flops_per_token(&problem.graph);
     let lengths = problem.workload.lengths;
-    let peak = problem.formats.iter().map(|formats| peak(formats.plain())).fold(0.0, f64::max);
+    let of = |flops: f64| {
+        let devices = flops / peak(machine);
+        LeastWork { devices, computing: 0.0, moving: 0.0, alone: (0.0, devices) }
+    };
+    RequestWork {
+        prefill: of((lengths.isl - lengths.prefix) as f64 * layers + head),
+        decode: of(layers + head),
+    }
+}
+
+/// The work of a request on a device that holds the whole model.
+fn on_one_device(problem: &Problem, machine: &Machine<Qty<f64>>, whole: &Instance) -> RequestWork {
+    let terms = problem.terms();
+    let of = |phase: Phase, sequences: f64, idle: &mut IdleSeconds| {
+        let load = match phase {
+            Phase::Prefill => {
+                let new = terms.isl - terms.prefix;
+                batch(&Plain, whole, phase, Qty::from(sequences), new, terms.prefix)
+            }
+            Phase::Decode => decode_batch(&Plain, whole, terms, Qty::from(sequences)),
+        };
+        step(&Plain, whole, phase, &load, machine, idle)
+    };
+    let yields = match (&whole.draft, terms.acceptance) {
+        (Some(ahead), Some(acceptance)) => accepted(acceptance, ahead.tokens).value(),
+        _ => 1.0,
+    };
+    let least = |phase: Phase, yields: f64| {
+        let mut idle = IdleSeconds::default();
+        let one = of(phase, 1.0, &mut idle);
+        let [few, many] = [MANY, 2.0 * MANY].map(|number| of(phase, number, &mut IdleSeconds::default()));
+        let next = |few: Qty<f64>, many: Qty<f64>| {
+            ((many - few).value() / MANY - HAIR * few.value() / MANY).max(0.0) / yields
+        };
+        LeastWork {
+            devices: next(few.total, many.total),
+            computing: next(few.compute_time, many.compute_time),
+            moving: next(few.memory_time, many.memory_time),
+            alone: (idle.0 / yields, (one.total.value() - idle.0) / yields),
+        }
+    };
+    RequestWork { prefill: least(Phase::Prefill, 1.0), decode: least(Phase::Decode, yields) }
+}
+
+/// No deployment of the problem is better in any metric; the longest context is unknown.
+pub fn physical_bound(problem: &Problem) -> Point {
+    let layers = vec![problem.graph.layer_block.len() as u32];
+    let whole = Instance::new(&problem.graph, ParallelPlan::SINGLE, layers, problem.tiers());
+    let bounds = problem.formats.iter().map(|formats| {
+        let machine = formats.plain();
+        let work = match machine.host {
+            Some(_) => by_flops(problem, machine),
+            None => on_one_device(problem, machine, &whole),
+        };
+        bound(problem, machine, &work)
+    });
+    let best = |mut best: Point, other: Point| {
+        for entry in METRICS.iter().filter(|entry| place(entry.metric) < WIDTH) {
+            let at = place(entry.metric);
+            let [known, new] = [&best, &other].map(|of| cost(of, entry.metric, entry.direction));
+            if new < known {
+                best[at] = other[at];
+            }
+        }
+        best
+    };
+    bounds.reduce(best).expect("a format pair at least")
+}
+
+/// The bound in one format pair.
+fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> Point {
+    let RequestWork { prefill, decode } = work;
+    let seconds = |value: f64| Qty::literal(value * SECOND);
     let all = problem.cluster.devices() as f64;
-    let (prompt, output) = ((lengths.isl - lengths.prefix) as f64, lengths.osl as f64);
-    let prefill = prompt * layers + head;
-    let decode = layers + head;
-    let request = prefill + (output - 1.0) * decode;
-    let (ttft, tpot) = (prefill / (all * peak), decode / (all * peak));
-    let alone = ttft + (output - 1.0) * tpot;
-    let most = all * peak / request;
+    let alone = |(waits, shared): (f64, f64)| seconds(waits + shared / all);
+    let either = |at_risk: fn(&Machine<Qty<f64>>, Qty<f64>, bool) -> Qty<f64>, time: Qty<f64>| {
+        at_risk(machine, time, false).min(at_risk(machine, time, true))
+    };
+    let ttft = either(Machine::ttft_with_margin, alone(prefill.alone));
+    let tpot = either(Machine::tpot_with_margin, alone(decode.alone));
+    let terms = problem.terms();
+    let whole = e2e(ttft, tpot, terms.osl);
+    let later = problem.workload.lengths.osl as f64 - 1.0;
+    // A prefill delays decode by a part of its time.
+    let delays = machine.chip.prefill_interference.value().min(1.0);
+    let pace = either(Machine::tpot_with_margin, seconds(1.0)).value();
+    let phases = [(delays * prefill.devices, prefill), (later * decode.devices * pace.min(1.0), decode)];
+    let each: f64 = phases.iter().map(|(devices, _)| devices).sum();
+    let most = all / each;
     let rate = match problem.traffic {
         Traffic::Free => most,
-        Traffic::InFlight(requests) => most.min(requests as f64 / alone),
+        Traffic::InFlight(requests) => most.min(requests as f64 / whole.value()),
         Traffic::Rate(rate) => rate,
     };
-    let devices = rate * request / peak;
-    let seconds = |value: f64| Qty::literal(value * SECOND);
-    let terms = problem.terms();
-    let whole = e2e(seconds(ttft), seconds(tpot), terms.osl);
-    let watts = problem.idle(1).watts;
+    let idle = problem.idle(1).watts;
+    let power = terms.power_draw.as_ref().map(|draw| {
+        phases.iter().fold(Qty::literal(0.0 * WATT), |sum, (devices, work)| {
+            // The busy time of the phase in its device-seconds.
+            let busy = |time: f64| Qty::from(if work.devices > 0.0 { time / work.devices } else { 0.0 });
+            sum + watts(Qty::from(rate * devices), busy(work.computing), busy(work.moving), draw)
+        })
+    });
     let share = PoolMetrics {
-        ttft: seconds(ttft),
-        tpot: seconds(tpot),
+        ttft,
+        tpot,
         e2e: whole,
-        slowest: Slowest { ttft: seconds(ttft), tpot: seconds(tpot), e2e: whole },
+        slowest: Slowest { ttft, tpot, e2e: whole },
         output: open_flow(Qty::from(rate) / seconds(1.0), terms.osl),
-        devices: Qty::from(devices),
-        power: terms.power_draw.as_ref().map(|_| Qty::literal(devices * watts * WATT)),
+        devices: Qty::from(rate * each),
+        power,
         context: Qty::literal(f64::NAN * TOKEN),
     };
     let mut bound = point(&judge(&Plain, terms, &share));
     bound[place(Metric::Devices)] = 1.0;
-    if !watts.is_nan() {
-        bound[place(Metric::Watts)] = watts;
+    if !idle.is_nan() {
+        bound[place(Metric::Watts)] = idle;
     }
     bound
 }

@@ -93,7 +93,7 @@ impl<'q> PrefillOptions<'q> {
         index: usize,
         known: Option<&PrefillOptions<'q>>,
     ) {
-        if laid.shape.prefills && problem.capacity().most(laid.shape.plan.devices()) > 0 {
+        if problem.capacity().most(laid.shape.plan.devices()) > 0 && laid.shape.prefills(problem) {
             let front = front(problem, laid, index);
             if !known.is_some_and(|known| known.outdo(&front)) {
                 self.offer(front);

@@ -1,6 +1,5 @@
 //! The search: instance configurations, then all deployments of them, then the result.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use super::aggregated::replicas::non_dominated;
@@ -14,7 +13,7 @@ use super::point::Point;
 use super::problem::{OffloadPolicy, Problem};
 use super::remaining_bound::{MOST_BOUNDED, RemainingBound};
 use super::repeated::{Repeated, repeated};
-use super::shape::{PreparedShape, shape};
+use super::shape::PreparedShape;
 use super::shape_cache::ShapeCache;
 use super::shape_results::{ShapeResults, mixes_given_traffic};
 use super::shapes::Shapes;
@@ -138,10 +137,9 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
         let mut seen = 0;
         pass.layouts.each(problem, stage, |place, formats, instance| {
             seen += 1;
-            if let Ok(shape) = shape(problem, formats, &instance, OffloadTarget::Nothing)
-                && seen > taken
+            if seen > taken
+                && let Ok(laid) = PreparedShape::fitting(problem, formats, &instance, OffloadTarget::Nothing)
             {
-                let laid = PreparedShape::of(problem, Arc::new(shape));
                 if problem.family != StrategyFamily::Split {
                     promise.shape(problem, &laid);
                 }

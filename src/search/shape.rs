@@ -38,11 +38,17 @@ pub struct InstanceConfig {
     pub fits: u64,
     /// The roles in which the runtime runs it.
     pub roles: WorkerRoles,
-    /// A prompt fits, so that it can serve as a prefill worker.
-    pub prefills: bool,
 }
 
 impl InstanceConfig {
+    /// Whether a prompt fits, so that it can serve as a prefill worker.
+    pub fn prefills(&self, problem: &Problem) -> bool {
+        let machine = problem.formats[self.formats].plain();
+        let prompt =
+            || residency(&Plain, &self.instance, Phase::Prefill, machine, problem.terms(), self.plan.dp);
+        self.roles.prefill && self.offload == OffloadTarget::Nothing && holds(&prompt())
+    }
+
     /// The instance, with its offloaded tensors in host memory.
     pub fn placed(&self, problem: &Problem) -> Arc<Instance> {
         match self.offload {
@@ -82,8 +88,36 @@ impl<'q> PreparedShape<'q> {
     pub fn of(problem: &'q Problem, shape: Arc<InstanceConfig>) -> PreparedShape<'q> {
         let instance = shape.placed(problem);
         let machine = problem.formats[shape.formats].plain();
-        let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
         let memory = prepared(&Plain, &instance, Phase::Decode, machine, problem.terms());
+        PreparedShape::with(problem, shape, instance, memory)
+    }
+
+    /// The configuration of a plan, cut and formats, prepared.
+    ///
+    /// # Errors
+    /// Not even one request fits.
+    pub fn fitting(
+        problem: &'q Problem,
+        formats: usize,
+        instance: &Arc<Instance>,
+        offload: OffloadTarget,
+    ) -> Result<PreparedShape<'q>, Infeasible> {
+        let (shape, memory) = shape_and_memory(problem, formats, instance, offload)?;
+        let shape = Arc::new(shape);
+        Ok(match memory {
+            Some(memory) => PreparedShape::with(problem, shape, Arc::clone(instance), memory),
+            None => PreparedShape::of(problem, shape),
+        })
+    }
+
+    fn with(
+        problem: &'q Problem,
+        shape: Arc<InstanceConfig>,
+        instance: Arc<Instance>,
+        memory: InstanceMemory<Qty<f64>>,
+    ) -> PreparedShape<'q> {
+        let machine = problem.formats[shape.formats].plain();
+        let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
         PreparedShape { problem, shape, instance, prompt, memory }
     }
 
@@ -281,17 +315,29 @@ pub fn shape(
     instance: &Arc<Instance>,
     offload: OffloadTarget,
 ) -> Result<InstanceConfig, Infeasible> {
+    shape_and_memory(problem, formats, instance, offload).map(|(shape, _)| shape)
+}
+
+/// The same with its memory in decode, if no part of it is in host memory.
+fn shape_and_memory(
+    problem: &Problem,
+    formats: usize,
+    instance: &Arc<Instance>,
+    offload: OffloadTarget,
+) -> Result<(InstanceConfig, Option<InstanceMemory<Qty<f64>>>), Infeasible> {
     let plan = instance.plan;
     let machine = problem.formats[formats].plain();
     let roles = problem.runtime.roles(&problem.formats[formats].kv, &plan);
     let most = problem.most_sequences.unwrap_or(u64::MAX);
+    let with = |fits: u64| {
+        let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));
+        InstanceConfig { formats, plan, stages, instance, offload, fits, roles }
+    };
     if let OffloadTarget::Host(part) = offload {
         let hosted = (**instance).clone().hosting(&problem.graph, part);
         let fits = hosting::fits(problem, &hosted, machine).min(most);
-        let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));
         let held = || residency(&Plain, &hosted, Phase::Decode, machine, problem.terms(), plan.dp);
-        let shape = InstanceConfig { formats, plan, stages, instance, offload, fits, roles, prefills: false };
-        return if fits == 0 { Err(short(&held())) } else { Ok(shape) };
+        return if fits == 0 { Err(short(&held())) } else { Ok((with(fits), None)) };
     }
     let memory = prepared(&Plain, instance, Phase::Decode, machine, problem.terms());
     let held = |requests: u64| {
@@ -310,14 +356,11 @@ pub fn shape(
             holds(&held) || spills(problem, &held, offload, &plan)
         })
     };
-    let fits = fits.min(most);
-    let prompt = || residency(&Plain, instance, Phase::Prefill, machine, problem.terms(), plan.dp);
-    let prefills = roles.prefill && offload == OffloadTarget::Nothing && holds(&prompt());
-    if fits == 0 && !prefills {
+    let shape = with(fits.min(most));
+    if shape.fits == 0 && !shape.prefills(problem) {
         return Err(short(&held(1)));
     }
-    let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));
-    Ok(InstanceConfig { formats, plan, stages, instance, offload, fits, roles, prefills })
+    Ok((shape, Some(memory)))
 }
 
 /// Whether two format pairs allow the same plans: their scales have the same block size.

@@ -1,7 +1,6 @@
 //! The best instance configurations of a search in each role.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::aggregated;
 use super::decode_options::{DecodeOptions, Depth};
@@ -9,7 +8,7 @@ use super::family::StrategyFamily;
 use super::outcome::Census;
 use super::prefill_options::PrefillOptions;
 use super::problem::{Problem, Traffic};
-use super::shape::{InstanceConfig, PreparedShape};
+use super::shape::PreparedShape;
 use super::shapes::Shapes;
 use crate::plan::infeasible::{Infeasible, Refused, refuse};
 
@@ -54,13 +53,11 @@ impl<'q> ShapeResults<'q> {
     pub fn explore(
         &mut self,
         problem: &'q Problem,
-        (number, shape): (usize, InstanceConfig),
+        (number, laid): (usize, PreparedShape<'q>),
         known: &ShapeResults<'q>,
     ) {
-        let shape = Arc::new(shape);
-        self.fits |= shape.fits > 0;
-        self.shapes.insert(number, shape.clone());
-        let laid = PreparedShape::of(problem, shape);
+        self.fits |= laid.shape.fits > 0;
+        self.shapes.insert(number, laid.shape.clone());
         if problem.family != StrategyFamily::Split {
             aggregated::explore(problem, &laid, number, &known.aggregated, &mut self.aggregated);
         }

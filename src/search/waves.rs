@@ -16,7 +16,7 @@ use super::prefill_options::PrefillOptions;
 use super::problem::Problem;
 use super::remaining_bound::RemainingBound;
 use super::run::Control;
-use super::shape::shape;
+use super::shape::PreparedShape;
 use super::shape_cache::ShapeCache;
 use super::shape_results::ShapeResults;
 use super::split;
@@ -110,8 +110,8 @@ pub fn evaluate_shapes<'q>(
                     let offloads = (pass.offloads)(formats, &instance).into_iter().enumerate();
                     for (number, offload) in offloads {
                         let number = pass.first + place * pass.each + number;
-                        match shape(problem, formats, &instance, offload) {
-                            Ok(shape) => seen.explore(problem, (number, shape), known),
+                        match PreparedShape::fitting(problem, formats, &instance, offload) {
+                            Ok(laid) => seen.explore(problem, (number, laid), known),
                             Err(reason) => seen.refuse(&reason),
                         }
                     }

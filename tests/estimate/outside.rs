@@ -97,7 +97,7 @@ fn phases(problem: &Problem) -> Vec<(f64, f64)> {
             problem.limits.tpot.is_none_or(|limit| at(requests).tpot.value() <= limit)
         });
         let answers = if kept == 0 { 0.0 } else { at(kept).rate.value() / devices };
-        (formats, if late || !shape.prefills { 0.0 } else { prompts }, answers)
+        (formats, if late || !shape.prefills(problem) { 0.0 } else { prompts }, answers)
     });
     for (formats, prompts, answers) in rates {
         let (known, decoded) = &mut best[formats];

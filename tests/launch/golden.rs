@@ -8,7 +8,7 @@ use mantile::spec::scenario::Scenario;
 
 use super::CATALOG;
 
-fn launch(model: &str, hardware: &str, runtime: &str, plan: &str) -> LaunchReport {
+pub fn launch(model: &str, hardware: &str, runtime: &str, plan: &str) -> LaunchReport {
     let deployment = Deployment { plan: Some(plan.to_owned()), ..Deployment::default() };
     let scenario = Scenario {
         runtime: Some(runtime.to_owned()),

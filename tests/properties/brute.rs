@@ -72,6 +72,11 @@ fn holds(problem: &Problem, laid: &PreparedShape, phase: Phase, load: u64) -> bo
     held.total.value() <= held.usable.value()
 }
 
+/// Whether it may serve as a prefill worker.
+fn prefills(problem: &Problem, laid: &PreparedShape) -> bool {
+    laid.shape.roles.prefill && holds(problem, laid, Phase::Prefill, laid.shape.plan.dp)
+}
+
 /// The most requests of an instance that fit, found by trying one after another.
 pub fn fits(problem: &Problem, laid: &PreparedShape) -> u64 {
     let most = (1..).find(|&load| !holds(problem, laid, Phase::Decode, load));
@@ -93,11 +98,9 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
                     offload: OffloadTarget::Nothing,
                     fits: 0,
                     roles: problem.runtime.roles(&problem.formats[formats].kv, &plan),
-                    prefills: false,
                 };
                 let laid = PreparedShape::new(problem, &shape);
-                let (fits, prefills) = (fits(problem, &laid), holds(problem, &laid, Phase::Prefill, plan.dp));
-                (shape.fits, shape.prefills) = (fits, prefills && shape.roles.prefill);
+                shape.fits = fits(problem, &laid);
                 shapes.push(shape);
             }
         }
@@ -168,7 +171,7 @@ pub fn apart(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
         return known;
     }
     let all = problem.cluster.devices();
-    for front in laid.iter().filter(|laid| laid.shape.prefills) {
+    for front in laid.iter().filter(|laid| prefills(problem, laid)) {
         let decodes =
             |laid: &&PreparedShape| laid.shape.roles.decode && !laid.shape.plan.sp && laid.shape.fits > 0;
         for back in laid.iter().filter(decodes) {
@@ -267,7 +270,7 @@ pub fn unlike(problem: &Problem, laid: &[PreparedShape], singles: &[Known]) -> V
     for formats in 0..problem.formats.len() {
         let of: Vec<&PreparedShape> =
             laid.iter().filter(|laid| laid.shape.formats == formats && even(problem, size(laid))).collect();
-        let fronts = of.iter().filter(|laid| laid.shape.prefills);
+        let fronts = of.iter().filter(|laid| prefills(problem, laid));
         let mut kinds: Vec<PoolPlan> =
             fronts.map(|laid| pool(laid, PoolRole::Prefill, 0, laid.shape.plan.dp)).collect();
         let machine = problem.formats[formats].plain();

@@ -37,7 +37,6 @@ pub fn shape(problem: &Problem, candidate: &Candidate, pool: &PoolPlan) -> Insta
         offload: candidate.offload,
         fits: 1,
         roles: WorkerRoles::ALL,
-        prefills: true,
     }
 }
 

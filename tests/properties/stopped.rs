@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use mantile::report::proof::proof;
 use mantile::search::outcome::Status;
+use mantile::search::physical_bound::physical_bound;
 use mantile::search::point::{before, place};
 use mantile::search::problem::Problem;
 use mantile::search::run::{Control, UNWATCHED, run};
@@ -81,6 +82,30 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
         feasible > 25 && told > 10,
         "{feasible} with a best, {told} of them with a gap that says something"
     );
+}
+
+/// A bound that says something: within a few times the optimum, without laying anything out.
+#[test]
+fn the_bound_that_needs_no_layout_is_near_the_optimum() {
+    for (model, hardware, objective, times) in [
+        ("Llama-3.1-8B", "2xl40s", "throughput", 2.0),
+        ("Llama-3.3-70B", "dgx-h100", "throughput", 3.0),
+        ("Qwen3-30B-A3B", "4xl40s", "perf-per-dollar", 3.0),
+        ("Qwen3-235B-A22B", "8xh200", "throughput", 4.0),
+        ("Llama-3.1-8B", "4xh100", "perf-per-watt", 2.0),
+        ("gpt-oss-120b", "4xh100", "latency", 2.0),
+        ("Llama-3.3-70B", "dgx-h100", "latency", 2.0),
+    ] {
+        let problem = question(model, hardware, objective, None);
+        let best = run(&problem, &UNWATCHED).best.unwrap();
+        let aim = problem.aims[0];
+        let [bound, found] = [physical_bound(&problem), best.point].map(|point| point[place(aim.metric)]);
+        let ratio = match aim.direction {
+            Direction::Minimize => found / bound,
+            Direction::Maximize => bound / found,
+        };
+        assert!((1.0..=times).contains(&ratio), "{model} on {hardware} for {objective}: {ratio:.2}");
+    }
 }
 
 #[test]

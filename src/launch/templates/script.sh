@@ -1,3 +1,5 @@
+{#- Its number among the replicas of a host. -#}
+{%- set number = " % " ~ worker.ports if worker.ports < worker.replicas else "" -%}
 #!/usr/bin/env bash
 # {{ title }}: {{ worker.name }}, {{ worker.label }} on {{ worker.devices }} device{{ "s" if worker.devices > 1 }}.
 # Written by mantile-opt {{ written_by }} for {{ runtime }} {{ runtime_version }}. Plan: {{ plan }}
@@ -13,7 +15,7 @@
 set -euo pipefail
 export HOST="${HOST:-127.0.0.1}"
 REPLICA="${REPLICA:-0}"
-export PORT="${PORT:-{% if request %}{{ worker.port }}{% else %}$(({{ worker.port }} + REPLICA)){% endif %}}"
+export PORT="${PORT:-{% if request %}{{ worker.port }}{% else %}$(({{ worker.port }} + REPLICA{{ number }})){% endif %}}"
 {%- if "MODEL" in worker.script.variables %}
 MODEL="${MODEL:?{{ model_hint }}}"
 {%- endif %}
@@ -33,7 +35,7 @@ RPC_SERVERS="${RPC_SERVERS:?$servers}"
 ADDRESS="${ADDRESS:-$HOST}"
 {%- endif %}
 {%- if "TRANSFER_PORT" in worker.script.variables %}
-TRANSFER_PORT="${TRANSFER_PORT:-$(({{ worker.transfer_port }} + REPLICA * {{ transfer_ports }}))}"
+TRANSFER_PORT="${TRANSFER_PORT:-$(({{ worker.transfer_port }} + REPLICA{{ number }} * {{ transfer_ports }}))}"
 {%- endif %}
 {%- if worker.hosts > 1 %}
 HOST_RANK="${HOST_RANK:?rank of this host, 0 to {{ worker.hosts - 1 }}}"

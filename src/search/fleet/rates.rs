@@ -14,7 +14,7 @@ use crate::search::layouts::each;
 use crate::search::outcome::Census;
 use crate::search::point::{Point, place};
 use crate::search::problem::Problem;
-use crate::search::shape::{PreparedShape, filled_up, shape};
+use crate::search::shape::{PreparedShape, filled_up};
 use crate::serving::instance::Instance;
 use crate::serving::terms::{Lengths, OffloadTarget};
 use crate::spec::objective::Metric;
@@ -122,8 +122,8 @@ fn alike(problem: &Problem, asked: &[Problem]) -> Vec<Candidate> {
 /// or the next lower one with equal micro-batches.
 fn carries(problem: &Problem, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
     problem.context_fits().ok()?;
-    let shape = shape(problem, formats, instance, OffloadTarget::Nothing).ok()?;
-    let laid = PreparedShape::new(problem, &shape);
+    let laid = PreparedShape::fitting(problem, formats, instance, OffloadTarget::Nothing).ok()?;
+    let shape = &laid.shape;
     let replicas = problem.capacity().most(shape.plan.devices());
     let at = |requests: u64| laid.at(replicas, laid.concurrency(requests));
     let most = filled_up(shape.fits, |requests| problem.filled(&at(requests)));

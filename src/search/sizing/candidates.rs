@@ -14,9 +14,9 @@ use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::hosting::most_replicas;
 use crate::search::layouts::each;
 use crate::search::outcome::{Census, EvaluatedCandidate};
-use crate::search::point::place;
+use crate::search::point::{Point, place};
 use crate::search::problem::{OffloadPolicy, Problem};
-use crate::search::shape::{InstanceConfig, PreparedShape, shape};
+use crate::search::shape::{InstanceConfig, PreparedShape};
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
@@ -33,7 +33,11 @@ pub fn layouts(problem: &Problem, census: &mut Census) -> Vec<InstanceLayout> {
 }
 
 /// Those that hold the model and one request: with offloading where it is allowed, or where nothing fits without.
-pub fn shapes(problem: &Problem, layouts: &[InstanceLayout], census: &mut Census) -> Vec<InstanceConfig> {
+pub fn shapes<'q>(
+    problem: &'q Problem,
+    layouts: &[InstanceLayout],
+    census: &mut Census,
+) -> Vec<PreparedShape<'q>> {
     let mut all = holding(problem, layouts, |_, _| vec![OffloadTarget::Nothing], census);
     if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && all.is_empty())
     {
@@ -48,18 +52,18 @@ pub fn shapes(problem: &Problem, layouts: &[InstanceLayout], census: &mut Census
     all
 }
 
-fn holding(
-    problem: &Problem,
+fn holding<'q>(
+    problem: &'q Problem,
     layouts: &[InstanceLayout],
     offloads: impl Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync,
     census: &mut Census,
-) -> Vec<InstanceConfig> {
+) -> Vec<PreparedShape<'q>> {
     let parts = layouts.par_chunks(CHUNK).map(|chunk| {
         let (mut shapes, mut refused) = (Vec::new(), Refused::new());
         for InstanceLayout { formats, instance } in chunk {
             for offload in offloads(*formats, instance) {
-                match shape(problem, *formats, instance, offload) {
-                    Ok(shape) if shape.fits > 0 && shape.roles.aggregated => shapes.push(shape),
+                match PreparedShape::fitting(problem, *formats, instance, offload) {
+                    Ok(laid) if laid.shape.fits > 0 && laid.shape.roles.aggregated => shapes.push(laid),
                     Ok(_) => {}
                     Err(reason) => refuse(&mut refused, &reason),
                 }
@@ -77,8 +81,10 @@ fn holding(
 
 /// Layouts per chunk.
 const CHUNK: usize = 64;
-/// Number of parts of the work. Fixed, so that the census does not depend on the number of threads.
+/// Maximum number of parts of the work, and configurations per part. They do not depend on the number of threads, so
+/// that the census does not either.
 const PARTS: usize = 4;
+const ENTRIES_PER_PART: usize = 1024;
 
 /// A deployment: index of its configuration, replicas, concurrency of each.
 type DeploymentKey = (usize, u64, u64);
@@ -94,6 +100,11 @@ pub struct MaxServed {
 
 impl MaxServed {
     const NONE: MaxServed = MaxServed { users: 0, output: (0.0, (usize::MAX, 0, 0)) };
+
+    /// With the throughput of one more deployment.
+    fn with_output(self, point: &Point, deployment: DeploymentKey) -> MaxServed {
+        self.with(MaxServed { users: 0, output: (point[place(Metric::OutputTokS)], deployment) })
+    }
 
     fn with(self, other: MaxServed) -> MaxServed {
         // Of equals the first.
@@ -118,7 +129,7 @@ struct FeasibleLoad {
 
 /// A configuration that meets the SLOs with one request.
 struct FeasibleShape<'q> {
-    prepared: PreparedShape<'q>,
+    prepared: &'q PreparedShape<'q>,
     /// Number of replicas that fit.
     capacity: u64,
     /// Maximum concurrency of a replica by memory.
@@ -132,8 +143,15 @@ impl FeasibleShape<'_> {
     fn output_at_most(&self, osl: f64, concurrency: u64, low: &FeasibleLoad) -> f64 {
         (self.capacity * concurrency) as f64 * osl / low.e2e * (1.0 + HAIR)
     }
+
+    /// The lowest concurrency at which the same bound may reach `output`.
+    fn output_from(&self, osl: f64, low: &FeasibleLoad, output: f64) -> u64 {
+        (output * low.e2e / (osl * self.capacity as f64) * (1.0 - HAIR)).ceil() as u64
+    }
 }
 
+/// Steps to the lowest concurrency that may improve the best throughput, before the SLOs are followed.
+const LEAPS: u64 = 4;
 /// Rounding margin.
 const HAIR: f64 = 1e-12;
 
@@ -143,7 +161,7 @@ pub type NearestCandidate = (f64, EvaluatedCandidate, Infeasible);
 /// All configurations that meet the SLOs, those with the highest throughput bound first.
 pub struct SizingCandidates<'q> {
     problem: &'q Problem,
-    shapes: &'q [InstanceConfig],
+    shapes: &'q [PreparedShape<'q>],
     entries: Vec<(usize, FeasibleShape<'q>)>,
     nearest: Option<(f64, usize, Infeasible)>,
     paced: bool,
@@ -151,9 +169,9 @@ pub struct SizingCandidates<'q> {
 
 impl<'q> SizingCandidates<'q> {
     /// Evaluates every configuration with one request.
-    pub fn new(problem: &'q Problem, shapes: &'q [InstanceConfig]) -> SizingCandidates<'q> {
-        let tried = shapes.par_iter().map(|shape| {
-            let laid = PreparedShape::new(problem, shape);
+    pub fn new(problem: &'q Problem, shapes: &'q [PreparedShape<'q>]) -> SizingCandidates<'q> {
+        let tried = shapes.par_iter().map(|laid| {
+            let shape = &laid.shape;
             let point = laid.at(1, 1);
             match problem.missed(&point) {
                 None => {
@@ -213,9 +231,10 @@ impl<'q> SizingCandidates<'q> {
 
     /// Maximum concurrency and throughput; `None` where no candidate meets the SLOs.
     pub fn most(&self, census: &mut Census) -> Option<MaxServed> {
-        let parts = (0..PARTS).into_par_iter().map(|part| {
+        let count = self.entries.len().div_ceil(ENTRIES_PER_PART).clamp(1, PARTS);
+        let parts = (0..count).into_par_iter().map(|part| {
             let (mut most, mut probes) = (MaxServed::NONE, 0);
-            for (at, entry) in self.entries.iter().skip(part).step_by(PARTS) {
+            for (at, entry) in self.entries.iter().skip(part).step_by(count) {
                 probes += self.raise(*at, entry, &mut most);
             }
             (most, probes)
@@ -225,7 +244,7 @@ impl<'q> SizingCandidates<'q> {
             .collect::<Vec<_>>()
             .into_iter()
             .fold(start, |(most, probes), (other, more)| (most.with(other), probes + more));
-        let loads: u64 = self.shapes.iter().map(|shape| shape.fits).sum();
+        let loads: u64 = self.shapes.iter().map(|laid| laid.shape.fits).sum();
         let missing = (self.shapes.len() - self.entries.len()) as u64;
         let evaluated = probes.min(loads);
         census.candidates += loads;
@@ -240,20 +259,26 @@ impl<'q> SizingCandidates<'q> {
     /// Examines one configuration as far as it may improve `most`. Returns the number of evaluations.
     fn raise(&self, at: usize, entry: &FeasibleShape, most: &mut MaxServed) -> u64 {
         let osl = self.problem.workload.lengths.osl as f64;
-        let mut probes = 0;
         // The SLOs are met at `low` and missed beyond `highest`.
         let (mut low, mut highest, mut above) = (entry.single_request, entry.fits, None::<(u64, f64)>);
-        let (mut raised, mut halve) = (false, false);
+        let (mut steps, mut halve) = (0, false);
+        // Whether no concurrency below `low` has a higher throughput than the best so far.
+        let mut all_leaps = true;
         while low.concurrency < highest {
             let more_users = entry.capacity * highest > most.users.max(entry.capacity * low.concurrency);
-            if !more_users && entry.output_at_most(osl, highest, &low) < most.output.0 {
+            let more_output = entry.output_at_most(osl, highest, &low) >= most.output.0;
+            if !more_users && !more_output {
                 break;
             }
-            let raising = most.users / entry.capacity + 1;
             let from = low.concurrency + 1;
+            // The lowest concurrency that may improve on the users or the throughput so far.
+            let raising = if more_users { most.users / entry.capacity + 1 } else { u64::MAX };
+            let leap = if more_output { entry.output_from(osl, &low, most.output.0) } else { u64::MAX };
+            let next = raising.min(leap);
+            let leaping = steps < LEAPS && (from..highest).contains(&next);
+            all_leaps &= leaping;
             let probe = match above {
-                // First the concurrency that would exceed the best total so far.
-                None if !raised && (from..highest).contains(&raising) => raising,
+                _ if leaping => next,
                 None => highest,
                 Some(_) if halve => from + (highest - from) / 2,
                 // Secant step to the SLO.
@@ -263,18 +288,21 @@ impl<'q> SizingCandidates<'q> {
                     straight.clamp(from, highest)
                 }
             };
-            raised = true;
-            probes += 1;
+            steps += 1;
             let point = entry.prepared.at(entry.capacity, probe);
             let (filled, before) = (self.problem.filled(&point), highest - low.concurrency);
             if filled <= 1.0 {
                 low = FeasibleLoad { concurrency: probe, filled, e2e: point[place(Metric::E2e)] };
+                *most = most.with_output(&point, (at, entry.capacity, probe));
             } else {
                 (highest, above) = (probe - 1, Some((probe, filled)));
             }
             halve = !halve && highest - low.concurrency > before / 2;
         }
         most.users = most.users.max(entry.capacity * low.concurrency);
+        if all_leaps && low.concurrency > 1 {
+            return steps;
+        }
         // Throughput increases among loads that fill every rank and micro-batch equally, and after the last of them.
         let plan = &entry.prepared.shape.plan;
         let ranks = low.concurrency / plan.dp;
@@ -285,11 +313,11 @@ impl<'q> SizingCandidates<'q> {
             {
                 continue;
             }
-            probes += 1;
-            let output = entry.prepared.at(entry.capacity, concurrency)[place(Metric::OutputTokS)];
-            *most = most.with(MaxServed { users: 0, output: (output, (at, entry.capacity, concurrency)) });
+            steps += 1;
+            let point = entry.prepared.at(entry.capacity, concurrency);
+            *most = most.with_output(&point, (at, entry.capacity, concurrency));
         }
-        probes
+        steps
     }
 
     /// The deployment of `share` concurrent requests with the lowest latency within the SLOs. Uses as many replicas
@@ -330,7 +358,7 @@ impl<'q> SizingCandidates<'q> {
 
     /// A deployment with its metrics under the traffic of `question`.
     pub fn found(&self, problem: &Problem, (at, replicas, concurrency): DeploymentKey) -> EvaluatedCandidate {
-        let InstanceConfig { formats, plan, stages, offload, .. } = &self.shapes[at];
+        let InstanceConfig { formats, plan, stages, offload, .. } = &*self.shapes[at].shape;
         let pool = PoolPlan {
             role: PoolRole::Aggregated,
             plan: *plan,
