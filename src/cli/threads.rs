@@ -7,6 +7,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 /// Stack size of a worker in bytes: that of the main thread on Linux.
 const STACK: usize = 8 << 20;
 
+/// Address space of a worker in bytes: its stack, the pages that guard it, and a stack for signals.
+const RESERVED: usize = STACK + (1 << 20);
+
 /// Numbers of workers to try, if one per core is not possible.
 const FEWER: [usize; 5] = [16, 8, 4, 2, 1];
 
@@ -28,7 +31,21 @@ pub fn on_workers<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 /// A pool with this number of workers; 0 is one per core, or `RAYON_NUM_THREADS`.
 fn workers(count: usize) -> Option<ThreadPool> {
-    ThreadPoolBuilder::new().num_threads(count).stack_size(STACK).build().ok()
+    let fits = has_room(if count == 0 { own_number() } else { count });
+    fits.then(|| ThreadPoolBuilder::new().num_threads(count).stack_size(STACK).build().ok()).flatten()
+}
+
+/// The default number of workers.
+fn own_number() -> usize {
+    let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse().ok());
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    set.filter(|number| *number > 0).unwrap_or_else(cores)
+}
+
+/// Whether the address space holds the workers. A thread that starts and then finds no room for its signals ends the
+/// process.
+fn has_room(workers: usize) -> bool {
+    workers.checked_mul(RESERVED).is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
 }
 
 /// The current thread as the only worker.

@@ -8,7 +8,7 @@ use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{Point, compare, place};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::nearness::Interval;
-use crate::spec::objective::Metric;
+use crate::spec::objective::{Metric, ObjectiveTerm};
 use crate::spec::percentile::{Confidence, Percentile};
 
 /// Number of draws: a share is known to two percentage points.
@@ -121,13 +121,44 @@ impl ErrorCurves {
     }
 
     fn at(&self, errors: PlanErrors) -> PlanRatios {
+        self.used(errors, RatioUses::ALL)
+    }
+
+    /// The same, of those that are in use; 1 for the others.
+    fn used(&self, errors: PlanErrors, uses: RatioUses) -> PlanRatios {
+        let output = || self.output.map_or(1.0, |curve| curve.at(-errors.decode));
         PlanRatios {
-            ttft: self.ttft.at(errors.ttft),
-            tpot: self.tpot.at(errors.decode),
-            output: self.output.map_or(1.0, |curve| curve.at(-errors.decode)),
+            ttft: if uses.ttft { self.ttft.at(errors.ttft) } else { 1.0 },
+            tpot: if uses.tpot { self.tpot.at(errors.decode) } else { 1.0 },
+            output: if uses.output { output() } else { 1.0 },
         }
     }
 }
+
+/// The errors that some metrics depend on.
+#[derive(Clone, Copy)]
+struct RatioUses {
+    ttft: bool,
+    tpot: bool,
+    output: bool,
+}
+
+impl RatioUses {
+    const ALL: RatioUses = RatioUses { ttft: true, tpot: true, output: true };
+
+    /// Those that an order by `aims` depends on.
+    fn of(aims: &[ObjectiveTerm]) -> RatioUses {
+        let any = |metrics: &[Metric]| aims.iter().any(|aim| metrics.contains(&aim.metric));
+        RatioUses {
+            ttft: any(&[Metric::Ttft, Metric::E2e]),
+            tpot: any(&[Metric::Tpot, Metric::E2e, Metric::OutputTokSPerUser]),
+            output: any(&RATES) || any(&[Metric::UsdPerMtok]),
+        }
+    }
+}
+
+/// Metrics that are proportional to the output rate.
+const RATES: [Metric; 3] = [Metric::OutputTokS, Metric::OutputTokSPerDevice, Metric::TokPerJoule];
 
 impl RatedPlan<'_> {
     /// The metrics with these errors. A slower decode is a lower output rate, and a higher cost per token.
@@ -139,7 +170,7 @@ impl RatedPlan<'_> {
         point[place(Metric::Ttft)] *= first;
         point[place(Metric::Tpot)] *= slower;
         point[place(Metric::OutputTokSPerUser)] /= slower;
-        for metric in [Metric::OutputTokS, Metric::OutputTokSPerDevice, Metric::TokPerJoule] {
+        for metric in RATES {
             point[place(metric)] *= output;
         }
         point[place(Metric::UsdPerMtok)] /= output;
@@ -147,12 +178,15 @@ impl RatedPlan<'_> {
     }
 }
 
-/// The best point that meets the SLOs, and its index.
-fn winner(problem: &Problem, points: impl Iterator<Item = Point>) -> Option<usize> {
+/// The index of the best point that meets the SLOs. Each comes as far as the objective depends on it, and whole.
+fn winner<F: FnOnce() -> Point>(
+    problem: &Problem,
+    points: impl Iterator<Item = (Point, F)>,
+) -> Option<usize> {
     let mut best: Option<(usize, Point)> = None;
-    for (at, point) in points.enumerate() {
+    for (at, (point, whole)) in points.enumerate() {
         let ahead = best.as_ref().is_none_or(|(_, best)| compare(&point, best, &problem.aims).is_lt());
-        if ahead && problem.missed(&point).is_none() {
+        if ahead && problem.missed(&whole()).is_none() {
             best = Some((at, point));
         }
     }
@@ -182,15 +216,17 @@ pub fn robustness<'q>(
     let plans: Vec<RatedPlan> = all.map(&mut rate).collect::<Option<_>>()?;
     let curves: Vec<ErrorCurves> =
         intervals.into_iter().map(|interval| ErrorCurves::of(interval, problem)).collect();
+    let uses = RatioUses::of(&problem.aims);
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut common, mut met) = (0u32, 0u32);
     let mut wins = vec![0u32; plans.len()];
     for _ in 0..DRAWS {
         let mut first = None;
         let own = plans.iter().map(|plan| {
-            let point = plan.at(curves[plan.interval].at(PlanErrors::drawn(&mut random)));
-            first.get_or_insert(point);
-            point
+            let (curves, errors) = (&curves[plan.interval], PlanErrors::drawn(&mut random));
+            let whole = move || plan.at(curves.at(errors));
+            first.get_or_insert_with(whole);
+            (plan.at(curves.used(errors, uses)), whole)
         });
         if let Some(at) = winner(problem, own) {
             wins[at] += 1;
@@ -198,7 +234,10 @@ pub fn robustness<'q>(
         met += u32::from(first.is_some_and(|first| problem.missed(&first).is_none()));
         let errors = PlanErrors::drawn(&mut random);
         let ratios: Vec<PlanRatios> = curves.iter().map(|curves| curves.at(errors)).collect();
-        let shared = plans.iter().map(|plan| plan.at(ratios[plan.interval]));
+        let shared = plans.iter().map(|plan| {
+            let point = plan.at(ratios[plan.interval]);
+            (point, move || point)
+        });
         common += u32::from(winner(problem, shared) == Some(0));
     }
     let share = |number: u32| f64::from(number) / f64::from(DRAWS);

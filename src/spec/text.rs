@@ -177,8 +177,17 @@ pub fn shell_word(word: &str) -> String {
 /// A name without case and separators: `Llama_3.3-70b` and `llama-3.3-70B` are one name. A sign before it remains:
 /// `-8xh100` is no name.
 pub fn folded(name: &str) -> String {
+    folded_letters(name).collect()
+}
+
+/// Whether two names are one, whatever their case and separators.
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    folded_letters(one).eq(folded_letters(other))
+}
+
+fn folded_letters(name: &str) -> impl Iterator<Item = char> {
     let kept = |(place, c): &(usize, char)| *place == 0 || c.is_alphanumeric();
-    name.char_indices().filter(kept).flat_map(|(_, c)| c.to_lowercase()).collect()
+    name.char_indices().filter(kept).flat_map(|(_, c)| c.to_lowercase())
 }
 
 /// Words of a name: runs of letters and digits, or with `apart` runs of either.

@@ -3,7 +3,7 @@
 use super::catalog::{Catalog, CatalogEntry, EntryLabel, LookupError};
 use super::kind::CatalogKind;
 use crate::spec::error::Error;
-use crate::spec::text::{folded, suggest};
+use crate::spec::text::{is_same_name, suggest};
 
 impl Catalog {
     /// The file with this id, name or alias, whatever its case and separators.
@@ -40,7 +40,7 @@ impl Catalog {
         }
         let mut shelf = self.entries(kind);
         let exact = |id: &&String| id.eq_ignore_ascii_case(wanted);
-        let alike = |id: &&String| folded(id) == folded(wanted);
+        let alike = |id: &&String| is_same_name(id, wanted);
         let id = shelf.keys().find(exact).or_else(|| shelf.keys().find(alike)).cloned();
         if let Some(file) = id.and_then(|id| shelf.remove(&id)) {
             return Ok(vec![file]);
@@ -97,5 +97,5 @@ impl Catalog {
 /// Whether a label has this name or alias, whatever its case and separators.
 pub(super) fn is_labelled(label: &EntryLabel, wanted: &str) -> bool {
     let mut names = [&label.name].into_iter().chain(&label.aliases);
-    names.any(|known| folded(known) == folded(wanted))
+    names.any(|known| is_same_name(known, wanted))
 }

@@ -18,7 +18,7 @@ use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal, Release};
 use crate::spec::precision::CheckpointLayout;
-use crate::spec::text::{folded, from_json};
+use crate::spec::text::{from_json, is_same_name};
 
 /// A resolved model.
 #[derive(Clone, Debug)]
@@ -116,7 +116,7 @@ impl Catalog {
     /// No or several models match; the fix suggests near names.
     pub fn known_model(&self, text: &str) -> Result<CatalogEntry, LookupError> {
         let short = |name: &str| name.rsplit('/').next().unwrap_or(name).to_lowercase();
-        let same = |name: &str| folded(name) == folded(text);
+        let same = |name: &str| is_same_name(name, text);
         let exact = self.find_by(CatalogKind::Models, text, |label, _| {
             let mut names = [&label.name].into_iter().chain(&label.aliases);
             names.any(|name| same(name) || same(&short(name)))

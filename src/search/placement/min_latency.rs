@@ -50,14 +50,26 @@ impl SegmentTimes {
     }
 }
 
+/// The times of one row, from its first layer to its last one with a time.
+#[derive(Clone, Copy, Default)]
+struct Row {
+    /// Place of the first time among all.
+    start: usize,
+    /// Layer of the first time.
+    from: usize,
+    /// Number of times; 0 if the row has none.
+    len: usize,
+}
+
 /// Tables of the dynamic program.
 pub struct MinLatencySearch<'a> {
     chain: &'a Chain,
     groups: &'a DeviceClasses,
     times: Vec<SegmentTimes>,
     links: Vec<Vec<f64>>,
+    /// Times of all rows.
     best: Vec<f64>,
-    alive: Vec<bool>,
+    rows: Vec<Row>,
     /// States expanded: segments of one kind in front of a state.
     pub states: u64,
     /// The search was not stopped: a placement that is not in the tables does not exist.
@@ -83,19 +95,17 @@ impl<'a> MinLatencySearch<'a> {
         let times = groups.kinds().map(|kind| SegmentTimes::new(chain, groups.face(kind))).collect();
         let link = |from, to| groups.link(chain, from, to).map_or(NEVER, |ticks| ticks as f64);
         let links = groups.kinds().map(|from| groups.kinds().map(|to| link(from, to)).collect()).collect();
-        let side = chain.layers + 1;
-        let rows = groups.rows();
-        let best = vec![0.0; rows * side];
-        let alive = vec![false; rows];
-        let mut sum =
-            MinLatencySearch { chain, groups, times, links, best, alive, states: 0, complete: true };
+        let (best, rows) = (vec![], vec![Row::default(); groups.rows()]);
+        let mut sum = MinLatencySearch { chain, groups, times, links, best, rows, states: 0, complete: true };
         sum.fill(bound as f64, control);
         sum
     }
 
     fn fill(&mut self, bound: f64, control: &Control) {
         let side = self.chain.layers + 1;
-        let front: Vec<f64> = bound::before(self.chain).into_iter().map(|ticks| ticks as f64).collect();
+        let before = bound::Before::new(self.chain, self.groups);
+        let front: Vec<f64> = before.all.iter().map(|ticks| *ticks as f64).collect();
+        let mut unused = front.clone();
         let (mut ahead, mut out) = (vec![NEVER; side], vec![NEVER; side]);
         let room = |kind| bound::room(self.chain, self.groups.face(kind), u64::MAX);
         let room: Vec<usize> = self.groups.kinds().map(room).collect();
@@ -116,6 +126,7 @@ impl<'a> MinLatencySearch<'a> {
                 return;
             }
             let (_, most) = window(state);
+            before.without(state, &mut unused);
             let rows: Vec<(usize, usize)> = self.groups.present(state).collect();
             for (kind, row) in rows {
                 let rest = self.groups.without(state, kind);
@@ -144,10 +155,11 @@ impl<'a> MinLatencySearch<'a> {
                     continue;
                 }
                 self.states += 1;
-                let worth = out.iter().zip(&front).any(|(time, front)| time + front <= bound);
-                if worth {
-                    self.alive[row] = true;
-                    self.best[row * side..(row + 1) * side].copy_from_slice(&out);
+                let worth = |from: &usize| out[*from] < NEVER && out[*from] + unused[*from] <= bound;
+                if let Some(from) = (0..side).find(worth) {
+                    let end = 1 + (from..side).rfind(worth).unwrap_or(from);
+                    self.rows[row] = Row { start: self.best.len(), from, len: end - from };
+                    self.best.extend_from_slice(&out[from..end]);
                 }
             }
         }
@@ -155,18 +167,17 @@ impl<'a> MinLatencySearch<'a> {
 
     /// `ahead[to]`: the minimum time from a member of `kind` whose segment ends at `to`, on through `rest`.
     fn onward(&self, rest: usize, kind: usize, window: Range<usize>, ahead: &mut [f64]) -> bool {
-        let side = self.chain.layers + 1;
         ahead.fill(NEVER);
-        let ahead = &mut ahead[window.clone()];
         let mut any = false;
         for (next, row) in self.groups.present(rest) {
-            let link = self.links[kind][next];
-            if !self.alive[row] || link == NEVER {
+            let (link, Row { start, from, len }) = (self.links[kind][next], self.rows[row]);
+            let (low, high) = (window.start.max(from), window.end.min(from + len));
+            if link == NEVER || low >= high {
                 continue;
             }
             any = true;
-            let best = &self.best[row * side..(row + 1) * side];
-            for (ahead, best) in ahead.iter_mut().zip(&best[window.clone()]) {
+            let best = &self.best[start + low - from..start + high - from];
+            for (ahead, best) in ahead[low..high].iter_mut().zip(best) {
                 let through = best + link;
                 *ahead = if through < *ahead { through } else { *ahead };
             }
@@ -174,11 +185,15 @@ impl<'a> MinLatencySearch<'a> {
         any
     }
 
+    /// The time of a row from a layer on.
+    fn best(&self, row: usize, layer: usize) -> f64 {
+        let Row { start, from, len } = self.rows[row];
+        layer.checked_sub(from).filter(|at| *at < len).map_or(NEVER, |at| self.best[start + at])
+    }
+
     /// The minimum time of all layers on `state`, with its front kind, if feasible.
     pub fn whole(&self, state: usize) -> Option<(u64, usize)> {
-        let side = self.chain.layers + 1;
-        let rows = self.groups.present(state).filter(|(_, row)| self.alive[*row]);
-        let whole = rows.map(|(kind, row)| (self.best[row * side], kind));
+        let whole = self.groups.present(state).map(|(kind, row)| (self.best(row, 0), kind));
         let least = whole.min_by(|a, b| a.0.total_cmp(&b.0))?;
         (least.0 < NEVER).then_some((least.0 as u64, least.1))
     }
@@ -191,7 +206,6 @@ impl<'a> MinLatencySearch<'a> {
 
     /// The stages of the best placement on `state`.
     pub fn stages(&self, state: usize) -> Vec<Stage> {
-        let side = self.chain.layers + 1;
         let Some((_, front)) = self.whole(state) else { return vec![] };
         let (mut state, mut kind, mut from) = (state, front, 0);
         let (mut kinds, mut cuts) = (Vec::new(), vec![0]);
@@ -203,15 +217,14 @@ impl<'a> MinLatencySearch<'a> {
                 break;
             }
             let row = self.groups.present(state).find(|(k, _)| *k == kind).map(|(_, row)| row);
-            let target = self.best[row.expect("the front kind is in its state") * side + from];
-            let found =
-                self.groups.present(rest).filter(|(_, row)| self.alive[*row]).find_map(|(next, row)| {
-                    let fits = |&to: &usize| {
-                        let time = self.times[kind].to(to)[from];
-                        time + self.links[kind][next] + self.best[row * side + to] == target
-                    };
-                    (from + 1..self.chain.layers).find(fits).map(|to| (next, to))
-                });
+            let target = self.best(row.expect("the front kind is in its state"), from);
+            let found = self.groups.present(rest).find_map(|(next, row)| {
+                let fits = |&to: &usize| {
+                    let time = self.times[kind].to(to)[from];
+                    time + self.links[kind][next] + self.best(row, to) == target
+                };
+                (from + 1..self.chain.layers).find(fits).map(|to| (next, to))
+            });
             let (next, to) = found.expect("a sum has a predecessor: integers are exact");
             cuts.push(to);
             (state, kind, from) = (rest, next, to);
