@@ -7,7 +7,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 /// Stack size of a worker in bytes: that of the main thread on Linux.
 const STACK: usize = 8 << 20;
 
-/// Address space of a worker in bytes: its stack, the pages that guard it, and a stack for signals.
+/// Address space of a worker in bytes: its stack, and ample room for the pages that guard it, a stack for signals and its
+/// own variables, which take less than 100 kB.
 const RESERVED: usize = STACK + (1 << 20);
 
 /// Numbers of workers to try, if one per core is not possible.
@@ -16,7 +17,7 @@ const FEWER: [usize; 5] = [16, 8, 4, 2, 1];
 /// Runs `work` on a pool of workers. If the system starts no further thread (limits on processes or memory), the
 /// current thread runs it, with a note on standard error.
 pub fn on_workers<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    if let Some(pool) = workers(0) {
+    if let Some(pool) = workers(own_number()) {
         return pool.install(work);
     }
     let fewer = FEWER.into_iter().find_map(workers);
@@ -29,13 +30,13 @@ pub fn on_workers<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// A pool with this number of workers; 0 is one per core, or `RAYON_NUM_THREADS`.
+/// A pool with this number of workers.
 fn workers(count: usize) -> Option<ThreadPool> {
-    let fits = has_room(if count == 0 { own_number() } else { count });
-    fits.then(|| ThreadPoolBuilder::new().num_threads(count).stack_size(STACK).build().ok()).flatten()
+    let pool = || ThreadPoolBuilder::new().num_threads(count).stack_size(STACK).build().ok();
+    has_room(count).then(pool).flatten()
 }
 
-/// The default number of workers.
+/// The default number of workers: one per core, or `RAYON_NUM_THREADS`.
 fn own_number() -> usize {
     let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse().ok());
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);

@@ -59,6 +59,8 @@ pub fn first_transfer_port(deployed: &Deployed, pool: usize) -> u64 {
 /// remainder of their numbers.
 pub fn ports(deployed: &Deployed, worker: &PoolLaunch) -> u64 {
     let on_a_host = match (worker.program, worker.hosts) {
+        // Nodes that find each other: one on every host.
+        _ if deployed.launch.request.is_some() => 1,
         (WorkerProgram::Remote, _) => worker.replicas,
         (WorkerProgram::Server, 1) => deployed.devices_per_host / worker.devices.max(1),
         (WorkerProgram::Server, _) => 1,
@@ -66,7 +68,8 @@ pub fn ports(deployed: &Deployed, worker: &PoolLaunch) -> u64 {
     on_a_host.clamp(1, worker.replicas.max(1))
 }
 
-/// Maximum number of replicas that are listed one by one.
+/// Maximum number of replicas that are listed one by one. The command of a router, which names each of them in some 100
+/// bytes, is one argument of a shell in a container: at most 128 KiB, see execve(2).
 pub const MOST_LISTED: u64 = 512;
 
 /// Whether files list every replica.
@@ -96,8 +99,7 @@ pub fn slots(deployed: &Deployed) -> (Vec<ReplicaSlot>, u64) {
                     hosts: (host..host + worker.hosts).collect(),
                     first_device: used,
                     devices: worker.devices.div_ceil(worker.hosts),
-                    port: first_port(deployed, pool)
-                        + if deployed.launch.request.is_some() { 0 } else { number },
+                    port: first_port(deployed, pool) + number,
                     transfer_port: first_transfer_port(deployed, pool) + number * TRANSFER_PORTS,
                 });
             }

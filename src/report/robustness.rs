@@ -146,19 +146,19 @@ struct RatioUses {
 impl RatioUses {
     const ALL: RatioUses = RatioUses { ttft: true, tpot: true, output: true };
 
-    /// Those that an order by `aims` depends on.
-    fn of(aims: &[ObjectiveTerm]) -> RatioUses {
-        let any = |metrics: &[Metric]| aims.iter().any(|aim| metrics.contains(&aim.metric));
+    /// Those that an order of `plans` by `aims` depends on: a changed error changes a metric of some plan.
+    fn of(plans: &[RatedPlan], aims: &[ObjectiveTerm]) -> RatioUses {
+        let none = PlanRatios { ttft: 1.0, tpot: 1.0, output: 1.0 };
+        let changes = |ratios: PlanRatios| {
+            plans.iter().any(|plan| compare(&plan.at(ratios), &plan.at(none), aims).is_ne())
+        };
         RatioUses {
-            ttft: any(&[Metric::Ttft, Metric::E2e]),
-            tpot: any(&[Metric::Tpot, Metric::E2e, Metric::OutputTokSPerUser]),
-            output: any(&RATES) || any(&[Metric::UsdPerMtok]),
+            ttft: changes(PlanRatios { ttft: 2.0, ..none }),
+            tpot: changes(PlanRatios { tpot: 2.0, ..none }),
+            output: changes(PlanRatios { output: 2.0, ..none }),
         }
     }
 }
-
-/// Metrics that are proportional to the output rate.
-const RATES: [Metric; 3] = [Metric::OutputTokS, Metric::OutputTokSPerDevice, Metric::TokPerJoule];
 
 impl RatedPlan<'_> {
     /// The metrics with these errors. A slower decode is a lower output rate, and a higher cost per token.
@@ -170,7 +170,7 @@ impl RatedPlan<'_> {
         point[place(Metric::Ttft)] *= first;
         point[place(Metric::Tpot)] *= slower;
         point[place(Metric::OutputTokSPerUser)] /= slower;
-        for metric in RATES {
+        for metric in [Metric::OutputTokS, Metric::OutputTokSPerDevice, Metric::TokPerJoule] {
             point[place(metric)] *= output;
         }
         point[place(Metric::UsdPerMtok)] /= output;
@@ -216,7 +216,7 @@ pub fn robustness<'q>(
     let plans: Vec<RatedPlan> = all.map(&mut rate).collect::<Option<_>>()?;
     let curves: Vec<ErrorCurves> =
         intervals.into_iter().map(|interval| ErrorCurves::of(interval, problem)).collect();
-    let uses = RatioUses::of(&problem.aims);
+    let uses = RatioUses::of(&plans, &problem.aims);
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut common, mut met) = (0u32, 0u32);
     let mut wins = vec![0u32; plans.len()];

@@ -33,7 +33,6 @@ const MANY: f64 = (1u64 << 20) as f64;
 const HAIR: f64 = 1e-6;
 
 /// The least work of a prompt, or of an output token.
-#[derive(Clone, Copy)]
 struct LeastWork {
     /// Device-seconds in a large batch, and of these with busy arithmetic and busy memory.
     devices: f64,
@@ -163,10 +162,10 @@ fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> 
     let terms = problem.terms();
     let whole = e2e(ttft, tpot, terms.osl);
     let later = problem.workload.lengths.osl as f64 - 1.0;
-    // A prefill delays decode by a part of its time.
+    // A prefill may delay decode by only a part of its time, and a margin may be below 1.
     let delays = machine.chip.prefill_interference.value().min(1.0);
-    let pace = either(Machine::tpot_with_margin, seconds(1.0)).value();
-    let phases = [(delays * prefill.devices, prefill), (later * decode.devices * pace.min(1.0), decode)];
+    let margin = either(Machine::tpot_with_margin, seconds(1.0)).value().min(1.0);
+    let phases = [(delays * prefill.devices, prefill), (later * margin * decode.devices, decode)];
     let each: f64 = phases.iter().map(|(devices, _)| devices).sum();
     let most = all / each;
     let rate = match problem.traffic {

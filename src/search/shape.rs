@@ -80,11 +80,6 @@ pub struct PreparedShape<'q> {
 
 impl<'q> PreparedShape<'q> {
     /// Prepares a configuration.
-    pub fn new(problem: &'q Problem, shape: &InstanceConfig) -> PreparedShape<'q> {
-        PreparedShape::of(problem, Arc::new(shape.clone()))
-    }
-
-    /// The same, for one that is shared.
     pub fn of(problem: &'q Problem, shape: Arc<InstanceConfig>) -> PreparedShape<'q> {
         let instance = shape.placed(problem);
         let machine = problem.formats[shape.formats].plain();

@@ -9,6 +9,8 @@ use super::golden::launch;
 
 /// Bytes of all files of a launch, at most.
 const LARGEST: usize = 4 << 20;
+/// Bytes of an argument of a command on Linux, at most: execve(2).
+const LONGEST_ARGUMENT: usize = 128 << 10;
 
 /// The value of `NAME=` in a line.
 fn value<'a>(line: &'a str, name: &str) -> &'a str {
@@ -52,6 +54,7 @@ fn every_worker_of_many_has_ports_of_its_own() {
             let script = line.rsplit("./").next().unwrap();
             let replica = value(line, "REPLICA");
             let of_script = &launch.file(script).unwrap().text;
+            // Some of them: each starts a shell.
             if found.insert((script, replica)) && found.len() % 37 == 1 {
                 let own = own_ports(of_script, replica);
                 let (port, transfer) = own.split_once(' ').unwrap();
@@ -63,6 +66,22 @@ fn every_worker_of_many_has_ports_of_its_own() {
         assert_eq!(found.len(), workers, "{plan}");
         let bytes: usize = launch.files.iter().map(|file| file.text.len()).sum();
         assert!(bytes < LARGEST, "{plan}: {bytes}");
+    }
+}
+
+/// The command of a router is one argument in a container, however many workers it names.
+#[test]
+fn the_most_workers_that_are_listed_fit_in_a_command() {
+    for runtime in ["vllm", "sglang", "trtllm"] {
+        let workers = MOST_LISTED / 2;
+        let plan = format!("prefill {workers} x tp2 @1, decode {workers} x tp2 @8");
+        let launch = launch("Llama-3.3-70B", "128x8xh200", runtime, &plan);
+        assert!(launch.runs(), "{runtime}: {:?}", launch.unsupported);
+        for name in ["router.sh", "kubernetes.yaml"] {
+            let file = launch.file(name).unwrap_or_else(|| panic!("{runtime}: no {name}"));
+            let longest = file.text.lines().map(str::len).max().unwrap();
+            assert!(longest < LONGEST_ARGUMENT, "{runtime}: {longest} bytes in {name}");
+        }
     }
 }
 

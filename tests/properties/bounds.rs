@@ -1,6 +1,8 @@
 //! What the search leaves out by a bound is no better than the bound: ranges of loads, copies of a deployment, and what is
 //! known before a search.
 
+use std::sync::Arc;
+
 use mantile::quantity::read::Plain;
 use mantile::search::aggregated::replicas::{CopiedFront, omits_copies};
 use mantile::search::decode_options::{DecodeOptions, Depth};
@@ -37,7 +39,7 @@ fn bounds(what: &str, bound: &Point, point: &Point) -> Result<(), TestCaseError>
 fn of_ranges(case: &Case) -> Result<(), TestCaseError> {
     for pool in &case.candidate.pools {
         let shape = shape(&case.problem, &case.candidate, pool);
-        let laid = PreparedShape::new(&case.problem, &shape);
+        let laid = PreparedShape::of(&case.problem, Arc::new(shape));
         let idle = case.problem.idle(pool.plan.devices()).watts;
         let at = |load: u64| laid.free(1, load * pool.plan.dp);
         for (low, high) in [(1, 2), (1, 9), (3, 7), (10, 160), (64, 72), (200, 3_000)] {
@@ -66,7 +68,7 @@ fn of_replicas(case: &Case) -> Result<(), TestCaseError> {
     };
     for pool in &case.candidate.pools {
         let shape = shape(&case.problem, &case.candidate, pool);
-        let laid = PreparedShape::new(&case.problem, &shape);
+        let laid = PreparedShape::of(&case.problem, Arc::new(shape));
         let mut before = [0.0; 3];
         for replicas in (1..=requests.min(64)).rev() {
             let now = laid.at(replicas, requests.div_ceil(replicas));
@@ -101,7 +103,7 @@ fn of_workers(case: &Case) -> Result<(), TestCaseError> {
     let fits = decode.concurrency.div_ceil(decode.plan.dp);
     let shape = InstanceConfig { fits, ..shape(&problem, &candidate, &decode) };
     let mut options = DecodeOptions::new(&problem);
-    options.explore(&problem, &PreparedShape::new(&problem, &shape), 0, (None, None), Depth::Loads);
+    options.explore(&problem, &PreparedShape::of(&problem, Arc::new(shape)), 0, (None, None), Depth::Loads);
     for option in options.lists().flat_map(|list| &list.options) {
         candidate.pools[1].concurrency = option.concurrency;
         let bound = option.deployed(&problem);

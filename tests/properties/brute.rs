@@ -99,7 +99,7 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
                     fits: 0,
                     roles: problem.runtime.roles(&problem.formats[formats].kv, &plan),
                 };
-                let laid = PreparedShape::new(problem, &shape);
+                let laid = PreparedShape::of(problem, Arc::new(shape.clone()));
                 shape.fits = fits(problem, &laid);
                 shapes.push(shape);
             }

@@ -50,7 +50,7 @@ fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
     let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     for pool in &case.candidate.pools {
         let shape = shape(&case.problem, &case.candidate, pool);
-        let laid = PreparedShape::new(&case.problem, &shape);
+        let laid = PreparedShape::of(&case.problem, Arc::new(shape));
         let mut known = [0.0; 3];
         for load in loads() {
             let point = laid.at(1, load);

@@ -314,7 +314,8 @@ fn adds_up(Outcome { census, .. }: &Outcome) -> Result<(), TestCaseError> {
 
 fn everything(problem: &Problem) -> Vec<Known> {
     let shapes = brute::shapes(problem);
-    let laid: Vec<_> = shapes.iter().map(|shape| PreparedShape::new(problem, shape)).collect();
+    let laid: Vec<_> =
+        shapes.iter().map(|shape| PreparedShape::of(problem, Arc::new(shape.clone()))).collect();
     let mut known = brute::together(problem, &laid);
     let unlike = brute::unlike(problem, &laid, &known);
     if mixes(problem) {

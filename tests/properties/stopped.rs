@@ -108,6 +108,25 @@ fn the_bound_that_needs_no_layout_is_near_the_optimum() {
     }
 }
 
+/// Where the host computes a part, its peak counts too.
+#[test]
+fn nothing_is_beyond_the_bound_where_the_host_computes() {
+    for objective in ["throughput", "latency", "perf-per-watt"] {
+        let scenario = Scenario {
+            runtime: Some("llama.cpp".into()),
+            objective: Some(objective.into()),
+            ttft: Some("none".into()),
+            tpot: Some("none".into()),
+            ..Scenario::of("Llama-3.3-70B", "1xrtx-4090")
+        };
+        let resolved = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
+        let problem = resolved.problem().unwrap();
+        assert!(problem.formats.iter().all(|formats| formats.plain().host.is_some()));
+        let best = run(&problem, &UNWATCHED).best.unwrap();
+        assert!(!before(&best.point, &physical_bound(&problem), &problem.aims), "{objective}");
+    }
+}
+
 #[test]
 fn of_requests_at_a_rate_nobody_tells_what_was_not_looked_at() {
     let mut problem = question("Llama-3.1-8B", "2xl40s", "throughput", None);

@@ -22,44 +22,56 @@ pub fn room(chain: &Chain, member: usize, most: u64) -> usize {
 }
 
 /// Minimum ticks of the first layers on the members that a state leaves.
-pub struct Before<'a> {
+pub struct PrefixBound<'a> {
     groups: &'a DeviceClasses,
     /// On any members, for each number of layers.
     pub all: Vec<u64>,
-    /// Minimum ticks of a layer, and maximum number of layers, of each kind, the fastest first.
-    fastest: Vec<(u64, usize, usize)>,
+    /// Maximum number of layers of a member of each kind.
+    pub rooms: Vec<usize>,
+    /// Minimum ticks of a layer, and the kind, the fastest first.
+    fastest: Vec<(u64, usize)>,
     /// Minimum ticks of the embedding and the host overhead.
     begun: u64,
 }
 
-impl<'a> Before<'a> {
+impl<'a> PrefixBound<'a> {
     /// For the states of `groups`.
-    pub fn new(chain: &Chain, groups: &'a DeviceClasses) -> Before<'a> {
-        let kind = |kind: usize| {
-            let face = groups.face(kind);
-            (cheapest(chain, face), room(chain, face, u64::MAX), kind)
-        };
-        let mut fastest: Vec<(u64, usize, usize)> = groups.kinds().map(kind).collect();
+    pub fn new(chain: &Chain, groups: &'a DeviceClasses) -> PrefixBound<'a> {
+        let rooms = groups.kinds().map(|kind| room(chain, groups.face(kind), u64::MAX)).collect();
+        let mut fastest: Vec<(u64, usize)> =
+            groups.kinds().map(|kind| (cheapest(chain, groups.face(kind)), kind)).collect();
         fastest.sort_unstable();
-        Before { groups, all: before(chain), fastest, begun: begun(chain) }
+        PrefixBound { groups, all: before(chain), rooms, fastest, begun: begun(chain) }
     }
 
     /// The same on the members that `state` does not use, into `ticks`; infinite where they hold fewer layers.
     pub fn without(&self, state: usize, ticks: &mut [f64]) {
         let left = |kind: usize| self.groups.members[kind].len() - self.groups.count(state, kind);
-        let mut layers = 1;
-        let mut sum = self.begun;
+        let kinds = self.fastest.iter().map(|&(ticks, kind)| (ticks, self.rooms[kind] * left(kind)));
+        let most = ticks.len() - 1;
         ticks[0] = 0.0;
-        for (each, room, kind) in &self.fastest {
-            let end = ticks.len().min(layers + room * left(*kind));
-            for (ticks, all) in ticks[layers..end].iter_mut().zip(&self.all[layers..]) {
-                sum += each;
-                *ticks = sum.max(*all) as f64;
-            }
-            layers = end;
-        }
-        ticks[layers..].fill(f64::INFINITY);
+        let held =
+            fill(self.begun, kinds, most, |layers, sum| ticks[layers] = sum.max(self.all[layers]) as f64);
+        ticks[held + 1..].fill(f64::INFINITY);
     }
+}
+
+/// Shows `each` the ticks of the first layers, for each number of layers up to `most`, on kinds with these ticks per
+/// layer and room. Returns the number of layers that have room.
+fn fill(
+    begun: u64,
+    fastest: impl Iterator<Item = (u64, usize)>,
+    most: usize,
+    mut each: impl FnMut(usize, u64),
+) -> usize {
+    let (mut layers, mut sum) = (0, begun);
+    for (ticks, room) in fastest {
+        for _ in 0..room.min(most - layers) {
+            (layers, sum) = (layers + 1, sum + ticks);
+            each(layers, sum);
+        }
+    }
+    layers
 }
 
 /// Minimum ticks of a layer on a member.
@@ -74,22 +86,25 @@ fn begun(chain: &Chain) -> u64 {
 
 /// Minimum ticks of the first layers, with the embedding and the host overhead, for each number of layers.
 pub fn before(chain: &Chain) -> Vec<u64> {
-    let members = &chain.members;
-    let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
+    let members = 0..chain.members.len();
     let mut fastest: Vec<(u64, usize)> =
-        (0..members.len()).map(|member| (cheapest(chain, member), room(chain, member, u64::MAX))).collect();
+        members.clone().map(|member| (cheapest(chain, member), room(chain, member, u64::MAX))).collect();
     fastest.sort_unstable();
-    let mut slots = fastest.into_iter().flat_map(|(ticks, room)| std::iter::repeat_n(ticks, room));
     let begun = begun(chain);
-    let (mut handed, mut each) = (begun, begun);
     // A segment that begins with the first layer includes its embedding.
-    let mut before = vec![0];
-    for layer in 0..chain.layers {
-        // The fastest member has no capacity for all layers; and layers differ, each goes to the member fastest at
-        // it.
-        handed += slots.next().unwrap_or_default();
-        each += least(&|k| members[k].layers[layer].ticks);
-        before.push(handed.max(each));
+    let mut before = vec![0; chain.layers + 1];
+    let mut handed = begun;
+    let held = fill(begun, fastest.into_iter(), chain.layers, |layers, sum| {
+        before[layers] = sum;
+        handed = sum;
+    });
+    before[held + 1..].fill(handed);
+    // The fastest member has no capacity for all layers; and layers differ, each goes to the member fastest at it.
+    let mut each = begun;
+    for (layer, before) in before[1..].iter_mut().enumerate() {
+        let least = members.clone().map(|member| chain.members[member].layers[layer].ticks).min();
+        each += least.unwrap_or_default();
+        *before = each.max(*before);
     }
     before
 }

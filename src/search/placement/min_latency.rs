@@ -103,13 +103,11 @@ impl<'a> MinLatencySearch<'a> {
 
     fn fill(&mut self, bound: f64, control: &Control) {
         let side = self.chain.layers + 1;
-        let before = bound::Before::new(self.chain, self.groups);
+        let before = bound::PrefixBound::new(self.chain, self.groups);
         let front: Vec<f64> = before.all.iter().map(|ticks| *ticks as f64).collect();
         let mut unused = front.clone();
         let (mut ahead, mut out) = (vec![NEVER; side], vec![NEVER; side]);
-        let room = |kind| bound::room(self.chain, self.groups.face(kind), u64::MAX);
-        let room: Vec<usize> = self.groups.kinds().map(room).collect();
-        let left = self.groups.left(&room);
+        let left = self.groups.left(&before.rooms);
         // The segments of a state begin no earlier than its capacity allows, and the layers before must fit on the
         // remaining members.
         let layers = self.chain.layers;
