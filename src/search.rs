@@ -12,6 +12,7 @@ pub mod conflict;
 pub mod decode_bound;
 mod decode_loads;
 pub mod decode_options;
+pub mod duel;
 pub mod family;
 pub mod fills;
 pub mod fleet;

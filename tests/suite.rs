@@ -18,6 +18,7 @@ mod calibrate;
 mod cli;
 mod defaults;
 mod detect;
+mod duel;
 mod estimate;
 mod examples;
 mod files;

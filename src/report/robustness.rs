@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::plan;
 use crate::search::outcome::EvaluatedCandidate;
-use crate::search::point::{Point, compare, place};
+use crate::search::point::{Point, before, compare, cost, cost_of, place};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::nearness::Interval;
 use crate::spec::objective::{Metric, ObjectiveTerm};
@@ -44,19 +44,27 @@ pub struct Rival {
     pub wins: f64,
 }
 
-/// Standard normal errors of TTFT and of the decode speed.
+/// Independent standard normal errors of TTFT and of the decode speed, by the method of Box and Muller (1958).
 #[derive(Clone, Copy)]
 struct PlanErrors {
-    ttft: f64,
-    decode: f64,
+    radius: f64,
+    angle: f64,
 }
 
 impl PlanErrors {
-    /// Independent errors, by the method of Box and Muller (1958).
     fn drawn(random: &mut fastrand::Rng) -> PlanErrors {
-        let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
-        let angle = std::f64::consts::TAU * random.f64();
-        PlanErrors { ttft: radius * angle.cos(), decode: radius * angle.sin() }
+        PlanErrors {
+            radius: (-2.0 * (1.0 - random.f64()).ln()).sqrt(),
+            angle: std::f64::consts::TAU * random.f64(),
+        }
+    }
+
+    fn ttft(self) -> f64 {
+        self.radius * self.angle.cos()
+    }
+
+    fn decode(self) -> f64 {
+        self.radius * self.angle.sin()
     }
 }
 
@@ -126,10 +134,10 @@ impl ErrorCurves {
 
     /// The same, of those that are in use; 1 for the others.
     fn used(&self, errors: PlanErrors, uses: RatioUses) -> PlanRatios {
-        let output = || self.output.map_or(1.0, |curve| curve.at(-errors.decode));
+        let output = || self.output.map_or(1.0, |curve| curve.at(-errors.decode()));
         PlanRatios {
-            ttft: if uses.ttft { self.ttft.at(errors.ttft) } else { 1.0 },
-            tpot: if uses.tpot { self.tpot.at(errors.decode) } else { 1.0 },
+            ttft: if uses.ttft { self.ttft.at(errors.ttft()) } else { 1.0 },
+            tpot: if uses.tpot { self.tpot.at(errors.decode()) } else { 1.0 },
             output: if uses.output { output() } else { 1.0 },
         }
     }
@@ -160,34 +168,64 @@ impl RatioUses {
     }
 }
 
+/// The metrics that errors change.
+const WITH_ERRORS: [Metric; 8] = [
+    Metric::Ttft,
+    Metric::Tpot,
+    Metric::E2e,
+    Metric::OutputTokSPerUser,
+    Metric::OutputTokS,
+    Metric::OutputTokSPerDevice,
+    Metric::TokPerJoule,
+    Metric::UsdPerMtok,
+];
+
 impl RatedPlan<'_> {
-    /// The metrics with these errors. A slower decode is a lower output rate, and a higher cost per token.
+    /// A metric with these errors. A slower decode is a lower output rate, and a higher cost per token.
+    fn metric(&self, metric: Metric, ratios: PlanRatios) -> f64 {
+        let of = |metric: Metric| self.found.point[place(metric)];
+        let value = of(metric);
+        match metric {
+            Metric::Ttft => value * ratios.ttft,
+            Metric::Tpot => value * ratios.tpot,
+            Metric::E2e => of(Metric::Ttft) * ratios.ttft + (value - of(Metric::Ttft)) * ratios.tpot,
+            Metric::OutputTokSPerUser => value / ratios.tpot,
+            Metric::OutputTokS | Metric::OutputTokSPerDevice | Metric::TokPerJoule => value * ratios.output,
+            Metric::UsdPerMtok => value / ratios.output,
+            _ => value,
+        }
+    }
+
+    /// The metrics with these errors.
     fn at(&self, ratios: PlanRatios) -> Point {
         let mut point = self.found.point;
-        let PlanRatios { ttft: first, tpot: slower, output } = ratios;
-        let (ttft, e2e) = (point[place(Metric::Ttft)], point[place(Metric::E2e)]);
-        point[place(Metric::E2e)] = ttft * first + (e2e - ttft) * slower;
-        point[place(Metric::Ttft)] *= first;
-        point[place(Metric::Tpot)] *= slower;
-        point[place(Metric::OutputTokSPerUser)] /= slower;
-        for metric in [Metric::OutputTokS, Metric::OutputTokSPerDevice, Metric::TokPerJoule] {
-            point[place(metric)] *= output;
+        for metric in WITH_ERRORS {
+            point[place(metric)] = self.metric(metric, ratios);
         }
-        point[place(Metric::UsdPerMtok)] /= output;
         point
+    }
+
+    /// Whether it is better than a point. Most plans are not in the first term already.
+    fn is_before(&self, ratios: PlanRatios, other: &Point, aims: &[ObjectiveTerm]) -> bool {
+        let behind = aims.first().is_some_and(|aim| {
+            let own = cost_of(self.metric(aim.metric, ratios), aim.direction);
+            own > cost(other, aim.metric, aim.direction)
+        });
+        !behind && before(&self.at(ratios), other, aims)
     }
 }
 
-/// The index of the best point that meets the SLOs. Each comes as far as the objective depends on it, and whole.
-fn winner<F: FnOnce() -> Point>(
+/// The index of the best plan that meets the SLOs. Each comes with its errors as far as the objective depends on them, and
+/// with all of them.
+fn winner<'p, W: FnOnce() -> PlanRatios>(
     problem: &Problem,
-    points: impl Iterator<Item = (Point, F)>,
+    plans: impl Iterator<Item = (&'p RatedPlan<'p>, PlanRatios, W)>,
 ) -> Option<usize> {
     let mut best: Option<(usize, Point)> = None;
-    for (at, (point, whole)) in points.enumerate() {
-        let ahead = best.as_ref().is_none_or(|(_, best)| compare(&point, best, &problem.aims).is_lt());
-        if ahead && problem.missed(&whole()).is_none() {
-            best = Some((at, point));
+    for (at, (plan, ratios, all)) in plans.enumerate() {
+        let ahead = best.as_ref().is_none_or(|(_, best)| plan.is_before(ratios, best, &problem.aims));
+        if ahead && problem.missed(&plan.at(all())).is_none() {
+            best = Some((at, plan.at(ratios)));
         }
     }
     best.map(|(at, _)| at)
@@ -224,19 +262,19 @@ pub fn robustness<'q>(
         let mut first = None;
         let own = plans.iter().map(|plan| {
             let (curves, errors) = (&curves[plan.interval], PlanErrors::drawn(&mut random));
-            let whole = move || plan.at(curves.at(errors));
-            first.get_or_insert_with(whole);
-            (plan.at(curves.used(errors, uses)), whole)
+            first.get_or_insert((curves, errors));
+            (plan, curves.used(errors, uses), move || curves.at(errors))
         });
         if let Some(at) = winner(problem, own) {
             wins[at] += 1;
         }
-        met += u32::from(first.is_some_and(|first| problem.missed(&first).is_none()));
+        let met_by = |(curves, errors): (&ErrorCurves, _)| problem.missed(&plans[0].at(curves.at(errors)));
+        met += u32::from(first.is_some_and(|first| met_by(first).is_none()));
         let errors = PlanErrors::drawn(&mut random);
         let ratios: Vec<PlanRatios> = curves.iter().map(|curves| curves.at(errors)).collect();
         let shared = plans.iter().map(|plan| {
-            let point = plan.at(ratios[plan.interval]);
-            (point, move || point)
+            let ratios = ratios[plan.interval];
+            (plan, ratios, move || ratios)
         });
         common += u32::from(winner(problem, shared) == Some(0));
     }
@@ -266,7 +304,7 @@ mod tests {
         }
         let mut random = fastrand::Rng::with_seed(7);
         let drawn: Vec<PlanErrors> = (0..40_000).map(|_| PlanErrors::drawn(&mut random)).collect();
-        let share = |below: f64| drawn.iter().filter(|one| one.decode < below).count() as f64 / 40_000.0;
+        let share = |below: f64| drawn.iter().filter(|one| one.decode() < below).count() as f64 / 40_000.0;
         assert!(
             (share(-z) - 0.1).abs() < 0.01
                 && (share(0.0) - 0.5).abs() < 0.01

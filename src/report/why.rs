@@ -12,11 +12,12 @@ use super::robustness::{Robustness, robustness};
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::search::change::Change;
+use crate::search::duel::{Along, Crossover, Duel};
 use crate::search::family::StrategyFamily;
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{before, place};
 use crate::search::problem::Problem;
-use crate::search::why::{Along, ChangeResult, Duel, FamilyResult, aimed};
+use crate::search::why::{ChangeResult, FamilyResult, aimed};
 use crate::spec::objective::{Direction, Metric};
 
 /// Why the best is the best.
@@ -149,12 +150,7 @@ pub fn why(
 }
 
 fn crossing(now: u64, duel: &Duel) -> Crossing {
-    let handover = |one: &crate::search::why::Crossover| Handover {
-        below: one.below,
-        at: one.at,
-        from: one.from,
-        to: one.to,
-    };
+    let handover = |one: &Crossover| Handover { below: one.below, at: one.at, from: one.from, to: one.to };
     Crossing {
         along: duel.along,
         now,

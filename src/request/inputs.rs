@@ -4,6 +4,7 @@ use crate::report::inputs::{ReportImages, ReportInputs, ReportedTier, Speculatio
 use crate::report::result::LowerFormat;
 use crate::report::why::{Why, why as why_report};
 use crate::search::candidate::Candidate;
+use crate::search::duel::{duel, parameters};
 use crate::search::family::StrategyFamily;
 use crate::search::hint::run_with_hint;
 use crate::search::layouts::Layouts;
@@ -11,7 +12,7 @@ use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::{before, place};
 use crate::search::problem::Problem;
 use crate::search::run::Control;
-use crate::search::why::{change_results, duel, families, stands};
+use crate::search::why::{change_results, families};
 use crate::serving::economy::Bill;
 use crate::spec::cluster::Tier;
 use crate::spec::defaults::MONTH;
@@ -119,13 +120,12 @@ pub fn lower_format(
 /// Explains why `best` is the best, by further searches; none if they are stopped.
 pub fn why(
     problem: &Problem,
-    best: &EvaluatedCandidate,
-    front: &[EvaluatedCandidate],
+    (best, front): (&EvaluatedCandidate, &[EvaluatedCandidate]),
+    layouts: &Layouts,
     control: &Control,
 ) -> Option<Why> {
     // The progress of each would go back to its start.
     let control = &Control { progress: &|_, _| {}, ..*control };
-    let layouts = &Layouts::shared(problem);
     let tried = families(problem, (best, layouts), control);
     let winner = StrategyFamily::of(&best.candidate);
     // The best of the other families, in the same order as everywhere.
@@ -133,7 +133,7 @@ pub fn why(
     let runner = others.filter_map(|one| Some((one.family, one.best.as_ref()?)));
     let runner = runner.reduce(|a, b| if before(&b.1.point, &a.1.point, &problem.aims) { b } else { a });
     let duels: Vec<_> = match runner {
-        Some((other, lost)) => stands(problem, best)
+        Some((other, lost)) => parameters(problem, best)
             .into_iter()
             .filter_map(|(along, now)| {
                 let both = [(winner, best), (other, lost)];

@@ -13,10 +13,11 @@ use crate::report::audit::AuditSection;
 use crate::report::compared::{PlainPlan, RuntimeTrial};
 use crate::report::proof::Proof;
 use crate::report::result::{OptimizeResult, ReportedDeployment};
+use crate::search::layouts::Layouts;
 use crate::search::outcome::{EvaluatedCandidate, Status};
 use crate::search::point::place;
 use crate::search::problem::Problem;
-use crate::search::run::{Control, run};
+use crate::search::run::{Control, run, run_with};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::front_points::{DEFAULT_FRONT_POINTS, FrontPoints};
@@ -110,7 +111,9 @@ fn on_runtime(
     let scenario = &request.scenario;
     let resolved = &ResolvedScenario::resolve(catalog, scenario)?;
     let problem = &resolved.problem()?;
-    let outcome = run(problem, &control.search);
+    // Further searches share the plans that the first has sharded.
+    let layouts = if request.why { Layouts::shared(problem) } else { Layouts::new(problem) };
+    let outcome = run_with(problem, &layouts, &control.search);
     let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
     if stopped && (control.stopped_by)().is_none() {
         return Err(Error::new(
@@ -143,7 +146,7 @@ fn on_runtime(
         launch,
         proof: Proof { stopped_by: (control.stopped_by)().filter(|_| stopped), ..report.proof },
         scenario: Some(scenario.clone()),
-        why: best.and_then(|best| why(problem, best, &outcome.front, &control.search)),
+        why: best.and_then(|best| why(problem, (best, &outcome.front), &layouts, &control.search)),
         conflict,
         plain: best_found.filter(|_| !stopped).and_then(|best| plain(problem, best, &control.search)),
         ..report

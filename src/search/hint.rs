@@ -6,7 +6,7 @@ use super::outcome::Outcome;
 use super::point::{Point, place};
 use super::prepared::PreparedInstances;
 use super::problem::{Problem, Traffic};
-use super::run::{Control, run_above};
+use super::run::{Control, run_above, run_with};
 use super::shape::shape;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Direction;
@@ -22,16 +22,40 @@ pub fn run_with_hint(
     layouts: &Layouts,
     control: &Control,
 ) -> Outcome {
-    let point = known.filter(|_| problem.only_best()).and_then(|known| floor(problem, known));
-    let found = run_above(problem, (point.as_ref(), layouts), control);
+    let point = known.filter(|_| problem.only_best()).and_then(|known| known_point(problem, known));
+    let found = above(problem, point.as_ref(), layouts, control);
     let Some(point) = point else { return found };
     // A floor that the space does not reach would have left out what is best.
-    let reached = found.best.as_ref().is_some_and(|best| problem.is_better(&best.point, &point));
-    if reached || (control.stop)() { found } else { run_above(problem, (None, layouts), control) }
+    let reached = found.best.as_ref().is_some_and(|best| reaches(problem, &best.point, &point));
+    if reached || (control.stop)() { found } else { run_with(problem, layouts, control) }
 }
 
-/// A point that the known deployment is better than; `None` where it is none of the search space.
-fn floor(problem: &Problem, known: &Candidate) -> Option<Point> {
+/// Solves a problem of which only results as good as `floor` are needed: the optimum, if it is as good.
+pub fn above(problem: &Problem, floor: Option<&Point>, layouts: &Layouts, control: &Control) -> Outcome {
+    let floor = floor.filter(|_| problem.only_best()).map(|point| a_little_worse(problem, point));
+    run_above(problem, (floor.as_ref(), layouts), control)
+}
+
+/// Whether a point is as good as `floor`.
+fn reaches(problem: &Problem, point: &Point, floor: &Point) -> bool {
+    problem.is_better(point, &a_little_worse(problem, floor))
+}
+
+/// A point that is worse by the slack in the objective's first term.
+fn a_little_worse(problem: &Problem, point: &Point) -> Point {
+    let mut worse = *point;
+    if let Some(aim) = problem.aims.first() {
+        worse[place(aim.metric)] *= match aim.direction {
+            Direction::Minimize => 1.0 + SLACK,
+            Direction::Maximize => 1.0 - SLACK,
+        };
+    }
+    worse
+}
+
+/// The metrics of the known deployment with the loads of the traffic; `None` where it is none of the search space or misses
+/// an SLO.
+pub fn known_point(problem: &Problem, known: &Candidate) -> Option<Point> {
     let known = at_traffic(problem, known)?;
     let instances = PreparedInstances::new(problem);
     let within = |pool: &PoolPlan| {
@@ -44,19 +68,11 @@ fn floor(problem: &Problem, known: &Candidate) -> Option<Point> {
             }
         })
     };
-    let aim = problem.aims.first()?;
     if known.pools.len() > 2 || known.offload != OffloadTarget::Nothing || !known.pools.iter().all(within) {
         return None;
     }
-    let mut point = known.measure(problem, &instances.of(&known));
-    if problem.missed(&point).is_some() {
-        return None;
-    }
-    point[place(aim.metric)] *= match aim.direction {
-        Direction::Minimize => 1.0 + SLACK,
-        Direction::Maximize => 1.0 - SLACK,
-    };
-    Some(point)
+    let point = known.measure(problem, &instances.of(&known));
+    problem.missed(&point).is_none().then_some(point)
 }
 
 /// The deployment with the loads of the traffic.

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use super::outcome::Census;
-use super::problem::Problem;
+use super::problem::{Problem, Traffic};
 use super::shape::{cuts, same_plans};
 use crate::plan::enumerate::{Plans, enumerate};
 use crate::plan::parallel::ParallelPlan;
@@ -32,6 +32,10 @@ pub struct Layouts {
     illegal: Census,
     /// The instance of each stage alone, where it is kept for other searches.
     kept: Option<Vec<OnceLock<Arc<Instance>>>>,
+    /// Whether they serve several searches.
+    shared: bool,
+    /// The layouts of one unit of each tier below the outermost.
+    units: Vec<OnceLock<Layouts>>,
 }
 
 /// The place of an instance in the order of all: plans, plainest first, formats and cuts.
@@ -61,7 +65,8 @@ impl Layouts {
             }
             stages[number].plans.push((place, formats, plan));
         }
-        Layouts { stages, cuts: cuts_of, plans, illegal, kept: None }
+        let units = problem.cluster.tiers.iter().skip(1).map(|_| OnceLock::new()).collect();
+        Layouts { stages, cuts: cuts_of, plans, illegal, kept: None, shared: false, units }
     }
 
     /// The same; sharded stages are kept for other searches, if they are not too many.
@@ -69,7 +74,14 @@ impl Layouts {
         let layouts = Layouts::new(problem);
         let few = layouts.stages() <= MOST_KEPT;
         let kept = few.then(|| layouts.stages.iter().map(|_| OnceLock::new()).collect());
-        Layouts { kept, ..layouts }
+        Layouts { kept, shared: true, ..layouts }
+    }
+
+    /// The layouts of one unit of a tier, of which `problem` is the problem. Each share of given traffic is a search.
+    pub fn unit(&self, tier: usize, problem: &Problem) -> &Layouts {
+        let shared = self.shared || problem.traffic != Traffic::Free;
+        let lay = || if shared { Layouts::shared(problem) } else { Layouts::new(problem) };
+        self.units[tier].get_or_init(lay)
     }
 
     /// Adds the counts of illegal plans.

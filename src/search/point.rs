@@ -42,7 +42,12 @@ metric_table!(points);
 /// digits, so that rounding errors do not break ties.
 #[inline(always)]
 pub fn cost(point: &Point, metric: Metric, direction: Direction) -> f64 {
-    let value = point[place(metric)];
+    cost_of(point[place(metric)], direction)
+}
+
+/// The same of one value.
+#[inline(always)]
+pub fn cost_of(value: f64, direction: Direction) -> f64 {
     match direction {
         _ if value.is_nan() => f64::INFINITY,
         Direction::Minimize => eleven_digits(value),

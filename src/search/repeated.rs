@@ -10,12 +10,16 @@ use std::collections::BTreeSet;
 use super::candidate::Candidate;
 use super::family::StrategyFamily;
 use super::front_sampling::sampled;
+use super::hint::above;
+use super::layouts::Layouts;
 use super::mixed::MixResult;
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
+use super::point::{Point, place};
 use super::problem::{OffloadPolicy, Problem, Traffic};
-use super::run::{Control, run};
+use super::run::Control;
 use crate::serving::instance::Instance;
 use crate::spec::cluster::Cluster;
+use crate::spec::objective::Metric;
 
 /// The best deployment that repeats.
 #[derive(Default)]
@@ -32,8 +36,9 @@ pub struct Repeated {
     pub stopped: bool,
 }
 
-/// Searches every tier below the outermost.
-pub fn repeated(problem: &Problem, control: &Control) -> Repeated {
+/// Searches every tier below the outermost. The `layouts` are those of the problem. Where only the optimum is needed, results
+/// worse than `known` may be left out.
+pub fn repeated(problem: &Problem, layouts: &Layouts, known: Option<&Point>, control: &Control) -> Repeated {
     let mut found = Repeated::default();
     let cluster = &problem.cluster;
     for tier in 0..cluster.tiers.len().saturating_sub(1) {
@@ -47,10 +52,11 @@ pub fn repeated(problem: &Problem, control: &Control) -> Repeated {
             (1..=most).map_while(|times| Some((times, share(problem.traffic, times)?))).collect();
         for alike in shares.chunk_by(|(_, one), (_, next)| one == next) {
             one.traffic = alike[0].1;
-            let mut outcome = run(&one, &unwatched);
+            let times = (alike[0].0, alike[alike.len() - 1].0);
+            let floor = known.and_then(|known| floor_of_unit(problem, known, times.1));
+            let mut outcome = above(&one, floor.as_ref(), layouts.unit(tier, &one), &unwatched);
             found.census.add(std::mem::take(&mut outcome.census));
             found.stopped |= matches!(outcome.status, Status::Feasible | Status::Unknown);
-            let times = (alike[0].0, alike[alike.len() - 1].0);
             found.offer(problem, &outcome, times, shown.range(times.0..=times.1));
         }
     }
@@ -95,6 +101,18 @@ impl Repeated {
             }
         }
     }
+}
+
+/// The least that a unit has to reach for at most `times` units to be as good as `known`; `None` where that is open.
+fn floor_of_unit(problem: &Problem, known: &Point, times: u64) -> Option<Point> {
+    let mut floor = *known;
+    match problem.aims.first()?.metric {
+        Metric::OutputTokS => floor[place(Metric::OutputTokS)] /= times as f64,
+        Metric::OutputTokSPerDevice | Metric::OutputTokSPerUser => {}
+        Metric::Ttft | Metric::Tpot | Metric::E2e => {}
+        _ => return None,
+    }
+    Some(floor)
 }
 
 /// One unit of a tier.

@@ -38,7 +38,12 @@ const ALTERNATIVES: usize = 8;
 
 /// Solves a problem.
 pub fn run(problem: &Problem, control: &Control) -> Outcome {
-    run_above(problem, (None, &Layouts::new(problem)), control)
+    run_with(problem, &Layouts::new(problem), control)
+}
+
+/// Solves a problem with the layouts of a problem that has the same instances.
+pub fn run_with(problem: &Problem, layouts: &Layouts, control: &Control) -> Outcome {
+    run_above(problem, (None, layouts), control)
 }
 
 /// Solves a problem whose optimum is better than `floor`, where only the optimum is needed, with the layouts of a problem
@@ -101,7 +106,13 @@ pub(super) fn run_above(
         }
     }
     let enough = enough || problem.any && apart.best.is_some();
-    let inside = if problem.split && !enough { repeated(problem, control) } else { Repeated::default() };
+    let inside = if problem.split && !enough {
+        let known = apart.best.iter().map(|(point, _)| point).chain(&together.leader);
+        let known = known.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
+        repeated(problem, layouts, known, control)
+    } else {
+        Repeated::default()
+    };
     census.add(inside.census);
     if inside.stopped {
         // No deployment inside units is better than one request alone or the maximum concurrency.

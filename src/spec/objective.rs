@@ -231,6 +231,11 @@ fn spell<S: serde::Serializer>(limit: &Option<f64>, serializer: S) -> Result<S::
 }
 
 impl LatencyLimits {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        *self == LatencyLimits::default()
+    }
+
     /// These SLOs; unset ones come from `other`.
     pub fn or(self, other: LatencyLimits) -> LatencyLimits {
         LatencyLimits {

@@ -6,7 +6,7 @@ use crate::report::result::OptimizeResult;
 use crate::report::robustness::Robustness;
 use crate::report::table::{grouped, table};
 use crate::report::why::{Crossing, Gain, Strategy, Why, moved};
-use crate::search::why::Along;
+use crate::search::duel::Along;
 
 /// Width of the plan column, in characters.
 const PLAN: usize = 36;
