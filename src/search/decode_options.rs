@@ -281,9 +281,6 @@ impl DecodeOptions {
             instances,
             ..at(problem, laid, (index, concurrency), taken, looks)
         };
-        let mut offer = |answer: DecodeOption| {
-            DecodeOptionList::of(&mut self.lists, kind(answer.instances)).offer(answer, looks);
-        };
         match problem.traffic {
             Traffic::Free | Traffic::InFlight(_) => {
                 let at = |requests| at(laid.concurrency(requests), 0);
@@ -301,14 +298,43 @@ impl DecodeOptions {
                 }
             }
             Traffic::Rate(rate) => {
-                for instances in 1..=most {
-                    let each = rate / instances as f64;
-                    let carries = |requests| at(laid.concurrency(requests), 0).rate >= each;
-                    if let Some(enough) = least(shape.fits, shape.plan.pp, carries) {
-                        offer(at(laid.concurrency(enough), instances));
+                let at = |requests, instances| at(laid.concurrency(requests), instances);
+                self.given((problem, rate), (laid, most), &kind, &at);
+            }
+        }
+    }
+
+    /// The least load of 1 to `most` workers that sustains `rate`. Of workers under the same load, the fewest: more of them
+    /// only take more devices.
+    fn given(
+        &mut self,
+        (problem, rate): (&Problem, f64),
+        (laid, most): (&PreparedShape, u64),
+        kind: &dyn Fn(u64) -> OptionClass,
+        at: &dyn Fn(u64, u64) -> DecodeOption,
+    ) {
+        let (fits, stages) = (laid.shape.fits, laid.shape.plan.pp);
+        let sustained = |requests: u64| at(requests, 0).rate;
+        let (mut instances, mut load) = (1, fits + 1);
+        while instances <= most && load > 1 {
+            let each = rate / instances as f64;
+            match least(fits, stages, |requests| sustained(requests) >= each) {
+                Some(enough) if enough < load => {
+                    load = enough;
+                    let option = at(enough, instances);
+                    if problem.limits.tpot.is_some_and(|limit| option.tpot > limit) {
+                        self.census.discard("latency_limit", 1);
+                    } else {
+                        DecodeOptionList::of(&mut self.lists, kind(instances)).offer(option, self.looks);
                     }
                 }
+                _ => {}
             }
+            // The workers that a lower load takes, which may be one more by rounding.
+            let lower = [load - 1, (load - 1) / stages * stages];
+            let rates = lower.into_iter().filter(|requests| *requests > 0).map(sustained);
+            let fewest = (rate / rates.fold(0.0, f64::max)) as u64;
+            instances = fewest.max(instances + 1);
         }
     }
 
