@@ -1,7 +1,7 @@
 //! Prefill workers worth pairing with decode workers: the nondominated ones.
 
 use super::decode_options::DecodeOption;
-use super::problem::Problem;
+use super::problem::{Problem, Traffic};
 use super::required_metrics::RequiredMetrics;
 use super::shape::PreparedShape;
 use super::shapes::Shapes;
@@ -102,6 +102,11 @@ impl<'q> PrefillOptions<'q> {
     }
 }
 
+/// Prefill workers that sustain `given` requests per second, where each sustains `rate`.
+pub fn workers_for(given: f64, rate: f64) -> u64 {
+    (given / rate).ceil().max(1.0) as u64
+}
+
 fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> PrefillOption<'q> {
     let (shape, prompt) = (&laid.shape, &laid.prompt);
     let machine = problem.formats[shape.formats].plain();
@@ -122,11 +127,16 @@ fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pre
     let energy = (busy - idle) / planned;
     let slope = (drawn(LITTLE) - idle) / (planned * LITTLE);
     let looks = RequiredMetrics::of(problem);
+    // Of a given rate only the number of workers counts; their utilisation changes energy and power.
+    let taken = match problem.traffic {
+        Traffic::Rate(given) if !looks.energy && !looks.power => workers_for(given, rate) as f64,
+        _ => 1.0 / rate,
+    };
     let figures = [
         shape.plan.devices() as f64,
         prompt.total.value(),
         prompt.slowest.value(),
-        1.0 / rate,
+        taken,
         sent.value(),
         idle,
         if looks.energy { slope } else { 0.0 },

@@ -14,7 +14,7 @@ use super::outcome::Census;
 use super::pair_room::PairRoom;
 use super::pareto::ParetoFront;
 use super::point::Point;
-use super::prefill_options::PrefillOption;
+use super::prefill_options::{PrefillOption, workers_for};
 use super::problem::{Problem, Traffic};
 use super::region::{Loads, Region};
 use super::shape_cache::ShapeCache;
@@ -140,7 +140,7 @@ impl PoolPair<'_, '_> {
             Traffic::Free => ((1, all), (1, all)),
             Traffic::InFlight(requests) => ((1, all), (1, all.min(requests))),
             Traffic::Rate(rate) => {
-                let enough = (rate / self.prefill.rate).ceil().max(1.0) as u64;
+                let enough = workers_for(rate, self.prefill.rate);
                 let one_each = self.room.next_to_first(1).is_some_and(|backs| backs > 0);
                 if one_each && self.room.next_to_first(enough).is_none_or(|backs| backs < instances) {
                     return Err(("too_much_traffic", "the prefill pool cannot sustain the request rate"));
