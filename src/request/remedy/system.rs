@@ -29,6 +29,11 @@ impl InfeasibleProblem<'_> {
             (0..).map(|power| (1usize << power) - 1).take_while(|at| *at < systems.len()).collect();
         steps.extend(systems.len().checked_sub(1));
         steps.dedup();
+        // What a number of nodes serves, more of them serve too.
+        let last = steps.pop_if(|last| self.resolved.cluster.nodes > 1 && *last > 0);
+        if let Some(last) = last {
+            if self.works(&flag(last))? { steps.push(last) } else { steps.clear() }
+        }
         let mut below = None;
         for at in steps {
             if !self.works(&flag(at))? {
