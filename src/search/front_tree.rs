@@ -74,22 +74,24 @@ impl FrontNode {
         }
     }
 
-    /// Drops the members that the figures dominate; none equals them.
-    pub(super) fn drop_dominated(&mut self, ranks: &Ranks, width: usize) {
+    /// Drops the members that the figures dominate or equal. `dropped` receives their places.
+    pub(super) fn drop_dominated(&mut self, ranks: &Ranks, width: usize, dropped: &mut impl FnMut(usize)) {
         if self.size == 0 || !no_worse(ranks, &self.greatest, width) {
-            return;
-        }
-        if no_worse(ranks, &self.least, width) {
-            *self = FrontNode::EMPTY;
             return;
         }
         self.size = match &mut self.parts {
             FrontParts::Leaf(members) => {
-                members.retain(|(one, _)| !no_worse(ranks, one, width));
+                members.retain(|(one, place)| {
+                    let kept = !no_worse(ranks, one, width);
+                    if !kept {
+                        dropped(*place);
+                    }
+                    kept
+                });
                 members.len()
             }
             FrontParts::Halves(.., halves) => {
-                halves.iter_mut().for_each(|half| half.drop_dominated(ranks, width));
+                halves.iter_mut().for_each(|half| half.drop_dominated(ranks, width, dropped));
                 halves.iter().map(|half| half.size).sum()
             }
         };

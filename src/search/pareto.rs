@@ -76,7 +76,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
             }
             None => {}
         }
-        self.tree.drop_dominated(&ranks, width);
+        self.tree.drop_dominated(&ranks, width, &mut |_| {});
         self.tree.add((ranks, self.belongings.len()), width);
         self.belongings.push((point, key));
         self.forget_dropped();

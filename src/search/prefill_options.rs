@@ -1,6 +1,10 @@
 //! Prefill workers worth pairing with decode workers: the nondominated ones.
 
+use std::collections::BTreeMap;
+
 use super::decode_options::DecodeOption;
+use super::front_tree::{FrontNode, FrontRival, Ranks};
+use super::point::WIDTH;
 use super::problem::{Problem, Traffic};
 use super::required_metrics::RequiredMetrics;
 use super::shape::PreparedShape;
@@ -30,10 +34,14 @@ pub struct PrefillOption<'q> {
     pub idle: f64,
     /// Lower bound of the energy per prompt in addition to idle energy, in J; 0 where unknown.
     pub energy: f64,
-    figures: [f64; 8],
+    figures: Ranks,
 }
 
 impl PrefillOption<'_> {
+    fn class(&self) -> PrefillClass {
+        (self.prepared.shape.formats, self.key)
+    }
+
     /// Whether `answers` use the same formats, and the runtime pairs them with this worker.
     pub fn suits(&self, problem: &Problem, shapes: &Shapes, answers: &[DecodeOption]) -> bool {
         let front = &self.prepared.shape;
@@ -41,48 +49,56 @@ impl PrefillOption<'_> {
             answer.formats == front.formats && problem.runtime.pairs(&front.plan, &shapes[answer.shape].plan)
         })
     }
-
-    /// Whether it is at least as good as another in every figure, with the same formats and partners.
-    fn replaces(&self, other: &PrefillOption) -> bool {
-        self.figures.iter().zip(&other.figures).all(|(x, y)| x <= y)
-            && self.prepared.shape.formats == other.prepared.shape.formats
-            && self.key == other.key
-    }
 }
 
 /// Utilisation so low that no component of a device is at its limit.
 const LITTLE: f64 = 1.0 / 1024.0;
 
-/// The prefill workers worth considering: nondominated among those of the same formats.
+/// Number of figures in which prefill workers are compared.
+const FIGURES: usize = 8;
+
+/// Key of the workers that are compared: their formats, and the decode workers that they pair with.
+type PrefillClass = (usize, PairKey);
+
+/// The prefill workers worth considering: nondominated among those of the same class.
 #[derive(Default)]
 pub struct PrefillOptions<'q> {
-    options: Vec<PrefillOption<'q>>,
+    /// By index of the configuration.
+    options: BTreeMap<usize, PrefillOption<'q>>,
+    /// The figures of these.
+    fronts: BTreeMap<PrefillClass, FrontNode>,
 }
 
 impl<'q> PrefillOptions<'q> {
     /// The nondominated prefill workers.
     pub fn iter(&self) -> impl Iterator<Item = &PrefillOption<'q>> {
-        self.options.iter()
+        self.options.values()
     }
 
     /// Whether one of these is at least as good. Of equals the plainest is better, which has the lowest index.
     fn outdo(&self, front: &PrefillOption) -> bool {
-        let covers = |other: &PrefillOption| {
-            other.replaces(front) && (!front.replaces(other) || other.index < front.index)
-        };
-        self.options.iter().any(covers)
+        let rival = self.fronts.get(&front.class()).and_then(|known| known.rival(&front.figures, FIGURES));
+        rival.is_some_and(|rival| match rival {
+            FrontRival::Better(_) => true,
+            FrontRival::Equal(index) => index < front.index,
+        })
     }
 
     fn offer(&mut self, front: PrefillOption<'q>) {
-        if !self.outdo(&front) {
-            self.options.retain(|other| !front.replaces(other));
-            self.options.push(front);
+        if self.outdo(&front) {
+            return;
         }
+        let known = self.fronts.entry(front.class()).or_insert(FrontNode::EMPTY);
+        known.drop_dominated(&front.figures, FIGURES, &mut |index| {
+            self.options.remove(&index);
+        });
+        known.add((front.figures, front.index), FIGURES);
+        self.options.insert(front.index, front);
     }
 
     /// Merges other options.
     pub fn merge(&mut self, other: PrefillOptions<'q>) {
-        other.options.into_iter().for_each(|front| self.offer(front));
+        other.options.into_values().for_each(|front| self.offer(front));
     }
 
     /// Examines one instance configuration. What one of `known` replaces is left out.
@@ -132,7 +148,7 @@ fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pre
         Traffic::Rate(given) if !looks.energy && !looks.power => workers_for(given, rate) as f64,
         _ => 1.0 / rate,
     };
-    let figures = [
+    let compared: [f64; FIGURES] = [
         shape.plan.devices() as f64,
         prompt.total.value(),
         prompt.slowest.value(),
@@ -143,6 +159,8 @@ fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pre
         // More prompts per second draw more power.
         if looks.power { rate } else { 0.0 },
     ];
+    let mut figures = [0.0; WIDTH];
+    figures[..FIGURES].copy_from_slice(&compared);
     let key = problem.runtime.pair_key(&shape.plan);
     PrefillOption { index, key, rate, planned, links, idle, energy, figures, prepared: laid }
 }

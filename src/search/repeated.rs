@@ -16,7 +16,7 @@ use super::mixed::MixResult;
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
 use super::point::{Point, place};
 use super::problem::{OffloadPolicy, Problem, Traffic};
-use super::run::Control;
+use super::run::{Control, run_with};
 use crate::serving::instance::Instance;
 use crate::spec::cluster::Cluster;
 use crate::spec::objective::Metric;
@@ -50,6 +50,10 @@ pub fn repeated(problem: &Problem, layouts: &Layouts, known: Option<&Point>, con
         let shown: BTreeSet<u64> = sampled(most, problem.front_sampling.count_steps).collect();
         let shares: Vec<(u64, Traffic)> =
             (1..=most).map_while(|times| Some((times, share(problem.traffic, times)?))).collect();
+        // What serves a share serves smaller ones too.
+        if shares.len() > 1 && !serves(&one, shares[shares.len() - 1].1, layouts.unit(tier, &one), &unwatched) {
+            continue;
+        }
         for alike in shares.chunk_by(|(_, one), (_, next)| one == next) {
             one.traffic = alike[0].1;
             let times = (alike[0].0, alike[alike.len() - 1].0);
@@ -101,6 +105,14 @@ impl Repeated {
             }
         }
     }
+}
+
+/// Whether a unit serves a share of the traffic; true where that is open.
+fn serves(unit: &Problem, share: Traffic, layouts: &Layouts, control: &Control) -> bool {
+    let mut any = unit.clone();
+    (any.traffic, any.any) = (share, true);
+    any.axes.clear();
+    run_with(&any, layouts, control).status != Status::Infeasible
 }
 
 /// The least that a unit has to reach for at most `times` units to be as good as `known`; `None` where that is open.
