@@ -38,6 +38,7 @@ mod metrics;
 mod models;
 mod names;
 mod nearest;
+mod objectives;
 mod operators;
 mod oracle;
 mod overrides;

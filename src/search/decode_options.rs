@@ -85,6 +85,7 @@ impl DecodeOptionList {
         let as_good = |known: &DecodeOption| {
             known.rate >= other.rate
                 && (!looks.power || known.rate == other.rate)
+                && (!looks.queue || known.tpot == other.tpot)
                 && known.watts <= other.watts
                 && known.context >= other.context
         };
@@ -106,6 +107,7 @@ impl DecodeOptionList {
         let beaten = |known: &DecodeOption| {
             known.rate <= answer.rate
                 && (!looks.power || known.rate == answer.rate)
+                && (!looks.queue || known.tpot == answer.tpot)
                 && known.watts >= answer.watts
                 && known.context <= answer.context
         };

@@ -50,8 +50,12 @@ pub fn repeated(problem: &Problem, layouts: &Layouts, known: Option<&Point>, con
         let shown: BTreeSet<u64> = sampled(most, problem.front_sampling.count_steps).collect();
         let shares: Vec<(u64, Traffic)> =
             (1..=most).map_while(|times| Some((times, share(problem.traffic, times)?))).collect();
-        // What serves a share serves smaller ones too.
-        if shares.len() > 1 && !serves(&one, shares[shares.len() - 1].1, layouts.unit(tier, &one), &unwatched) {
+        // A unit that does not serve the smallest share serves none.
+        if let (Some((_, greatest)), Some((_, least))) = (shares.first(), shares.last())
+            && greatest != least
+            && let Some(census) = unserved(&one, *least, layouts.unit(tier, &one), &unwatched)
+        {
+            found.census.add(census);
             continue;
         }
         for alike in shares.chunk_by(|(_, one), (_, next)| one == next) {
@@ -107,12 +111,13 @@ impl Repeated {
     }
 }
 
-/// Whether a unit serves a share of the traffic; true where that is open.
-fn serves(unit: &Problem, share: Traffic, layouts: &Layouts, control: &Control) -> bool {
+/// The counts of a unit that does not serve a share of the traffic; `None` where it does, and where that is open.
+fn unserved(unit: &Problem, share: Traffic, layouts: &Layouts, control: &Control) -> Option<Census> {
     let mut any = unit.clone();
     (any.traffic, any.any) = (share, true);
     any.axes.clear();
-    run_with(&any, layouts, control).status != Status::Infeasible
+    let outcome = run_with(&any, layouts, control);
+    (outcome.status == Status::Infeasible).then_some(outcome.census)
 }
 
 /// The least that a unit has to reach for at most `times` units to be as good as `known`; `None` where that is open.

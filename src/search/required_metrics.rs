@@ -1,6 +1,6 @@
 //! The metrics that a problem requires in addition to latency and throughput. Only these are computed and compared.
 
-use super::problem::Problem;
+use super::problem::{Problem, Traffic};
 use crate::spec::objective::{Metric, MetricInput};
 
 /// Required metrics in addition to latency and throughput.
@@ -12,6 +12,8 @@ pub struct RequiredMetrics {
     pub power: bool,
     /// Longest context that fits.
     pub context: bool,
+    /// TTFT in a closed loop: requests that do not decode wait for their first token, so that a slower decode shortens it.
+    pub queue: bool,
 }
 
 impl RequiredMetrics {
@@ -27,11 +29,13 @@ impl RequiredMetrics {
             energy: problem.workload.power_draw.is_some() && energy,
             power: at(Metric::Watts),
             context: at(Metric::MaxContext),
+            queue: matches!(problem.traffic, Traffic::InFlight(_))
+                && (problem.limits.ttft.is_some() || at(Metric::Ttft)),
         }
     }
 
     /// No metric in addition to latency and throughput.
     pub fn rate_only(&self) -> bool {
-        !self.energy && !self.power && !self.context
+        !self.energy && !self.power && !self.context && !self.queue
     }
 }

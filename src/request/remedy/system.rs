@@ -29,7 +29,7 @@ impl InfeasibleProblem<'_> {
             (0..).map(|power| (1usize << power) - 1).take_while(|at| *at < systems.len()).collect();
         steps.extend(systems.len().checked_sub(1));
         steps.dedup();
-        // What a number of nodes serves, more of them serve too.
+        // More nodes serve the requests that fewer serve.
         let last = steps.pop_if(|last| self.resolved.cluster.nodes > 1 && *last > 0);
         if let Some(last) = last {
             if self.works(&flag(last))? { steps.push(last) } else { steps.clear() }
