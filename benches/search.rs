@@ -86,12 +86,15 @@ fn benches(criterion: &mut Criterion) {
     let infeasible =
         Scenario { hardware: Some("1xh100".into()), ttft: Some("1ms".into()), ..Scenario::default() };
     let crowded = Scenario { concurrency: Some(4096), ..ask::on("DeepSeek-V3", "4x8xh200") };
+    let tight = Some("3.4ms".into());
+    let many = Scenario { rate: Some(1.4), tpot: tight, ..ask::on("DeepSeek-V3", "128x8xh100") };
     let of = |scenario: Scenario, why: bool| OptimizeRequest { scenario, why, ..OptimizeRequest::default() };
     let reasons = [
         ("--why", of(Scenario::default(), true)),
         ("--why, DeepSeek-V3 on 32 H200", of(ask::on("DeepSeek-V3", "4x8xh200"), true)),
         ("infeasible", of(infeasible, false)),
         ("infeasible, 4096 requests at once", of(crowded, false)),
+        ("infeasible, 1.4 requests/s on 1,024 H100", of(many, false)),
     ];
     for (name, request) in reasons {
         group.bench_function(name, |bencher| bencher.iter(|| optimize(&catalog, &request, &UNCONTROLLED)));
