@@ -1,6 +1,5 @@
 //! Crossovers between two families: on random questions, the leader at each value is that of two complete searches.
 
-use mantile::search::change::Change;
 use mantile::search::duel::{Along, Duel, duel, parameters};
 use mantile::search::family::StrategyFamily;
 use mantile::search::layouts::Layouts;
@@ -13,6 +12,8 @@ use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
 
+use super::draw::{between, cases, name};
+
 /// Questions that are tried; `PROPTEST_CASES` sets another number.
 const CASES: u64 = 24;
 
@@ -20,22 +21,16 @@ const MODELS: [&str; 3] = ["TinyLlama-1.1B-Chat-v1.0", "gpt-oss-20b", "Qwen3-30B
 const HARDWARE: [&str; 6] = ["2xl40s", "3xrtx-4090", "2xh100", "4xh100", "2x2xh100", "2x2xl40s"];
 const OBJECTIVES: [&str; 5] = ["throughput", "latency", "interactive", "perf-per-dollar", "perf-per-watt"];
 
-/// A number of any size between two.
-fn between(random: &mut fastrand::Rng, low: f64, high: f64) -> f64 {
-    low * (high / low).powf(random.f64())
-}
-
 fn drawn(random: &mut fastrand::Rng) -> Scenario {
-    let of = |random: &mut fastrand::Rng, names: &[&str]| Some(random.choice(names).unwrap().to_string());
     let limit = |random: &mut fastrand::Rng, low: f64, high: f64| {
         let limited = random.u8(0..3) == 0;
         limited.then(|| format!("{:.3}ms", between(random, low, high)))
     };
     let traffic = random.u8(0..3);
     Scenario {
-        model: of(random, &MODELS),
-        hardware: of(random, &HARDWARE),
-        objective: of(random, &OBJECTIVES),
+        model: name(random, &MODELS),
+        hardware: name(random, &HARDWARE),
+        objective: name(random, &OBJECTIVES),
         isl: Some(between(random, 64.0, 8000.0) as u64),
         osl: Some(between(random, 16.0, 1000.0) as u64),
         ttft: limit(random, 20.0, 5000.0),
@@ -60,14 +55,6 @@ fn two_families(scenario: &Scenario) -> Option<(Problem, [(StrategyFamily, Evalu
     Some((problem, [tried.next()?, tried.next()?]))
 }
 
-fn at(problem: &Problem, (along, now): (Along, u64), value: u64) -> Option<Problem> {
-    problem.with_change(match along {
-        Along::Concurrency => Change::InFlight(value),
-        Along::Prompt => Change::Prompt(value),
-        Along::Purchase => Change::Purchase(value as f64 / now as f64),
-    })
-}
-
 /// The family with the better optimum, the first of equals.
 fn leader(problem: &Problem, families: [StrategyFamily; 2]) -> Option<StrategyFamily> {
     let [first, second] = families.map(|family| run(&restricted_to(problem, family), &UNWATCHED).best);
@@ -86,7 +73,7 @@ fn check(
     (along, now): (Along, u64),
     found: &Duel,
 ) -> usize {
-    let at = |value: u64| at(problem, (along, now), value);
+    let at = |value: u64| problem.with_change(along.change(now, value));
     let mut powers: Vec<u64> = (0..9).map(|power| (now << power) >> 4).collect();
     powers.dedup();
     let led = powers
@@ -109,7 +96,7 @@ fn check(
 
 #[test]
 fn the_leader_at_each_value_is_that_of_two_complete_searches() {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let cases = cases(CASES);
     let (mut tried, mut compared, mut crossed) = (0, 0, 0);
     let mut random = fastrand::Rng::with_seed(5);
     while tried < cases {

@@ -10,6 +10,8 @@ use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
 
+use super::draw::{between, cases, name};
+
 /// Questions that are tried; `PROPTEST_CASES` sets another number.
 const CASES: u64 = 60;
 
@@ -26,17 +28,11 @@ const AIMS: [(Metric, Direction); 7] = [
     (Metric::Devices, Direction::Minimize),
 ];
 
-/// A number of any size between two.
-fn between(random: &mut fastrand::Rng, low: f64, high: f64) -> f64 {
-    low * (high / low).powf(random.f64())
-}
-
 fn drawn(random: &mut fastrand::Rng) -> Scenario {
-    let of = |random: &mut fastrand::Rng, names: &[&str]| random.choice(names).map(|name| name.to_string());
     let traffic = random.u8(0..6);
     Scenario {
-        model: of(random, &MODELS),
-        hardware: of(random, &HARDWARE),
+        model: name(random, &MODELS),
+        hardware: name(random, &HARDWARE),
         isl: Some(between(random, 16.0, 8000.0) as u64),
         osl: Some(between(random, 2.0, 1000.0) as u64),
         ttft: Some(format!("{:.3}ms", between(random, 50.0, 20_000.0))),
@@ -77,7 +73,7 @@ fn check(optima: &[(Problem, Option<EvaluatedCandidate>)], text: &str) {
 
 #[test]
 fn what_one_objective_finds_another_does_not_overlook() {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let cases = cases(CASES);
     let mut random = fastrand::Rng::with_seed(11);
     let mut tightened = 0;
     for _ in 0..cases {

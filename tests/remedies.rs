@@ -14,6 +14,8 @@ use mantile::spec::scenario::{OffloadMode, Scenario};
 use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
 
+use super::draw::{between, cases, name};
+
 /// Questions without an answer that are tried; `PROPTEST_CASES` sets another number.
 const CASES: u64 = 16;
 
@@ -23,14 +25,7 @@ const HARDWARE: [&str; 8] =
     ["1xl40s", "2xl40s", "3xl40s", "1xrtx-4090", "2xrtx-4090", "1xh100", "2xh100", "1xa100-sxm-80gb"];
 const OBJECTIVES: [&str; 5] = ["throughput", "latency", "interactive", "perf-per-dollar", "min-chips"];
 
-/// A number of any size between two.
-fn between(random: &mut fastrand::Rng, low: f64, high: f64) -> f64 {
-    low * (high / low).powf(random.f64())
-}
-
 fn drawn(random: &mut fastrand::Rng) -> Scenario {
-    let of =
-        |random: &mut fastrand::Rng, names: &[&str]| Some(names[random.usize(0..names.len())].to_string());
     let limit = |random: &mut fastrand::Rng, low: f64, high: f64| {
         let tight = random.u8(0..3) == 0;
         tight.then(|| format!("{:.3}ms", between(random, low, high)))
@@ -38,9 +33,9 @@ fn drawn(random: &mut fastrand::Rng) -> Scenario {
     let long = random.u8(0..6) == 0;
     let traffic = random.u8(0..3);
     Scenario {
-        model: of(random, &MODELS),
-        hardware: of(random, &HARDWARE),
-        objective: of(random, &OBJECTIVES),
+        model: name(random, &MODELS),
+        hardware: name(random, &HARDWARE),
+        objective: name(random, &OBJECTIVES),
         isl: Some(between(random, 16.0, if long { 500_000.0 } else { 8000.0 }) as u64),
         osl: Some(between(random, 2.0, 1000.0) as u64),
         ttft: limit(random, 0.5, 2000.0),
@@ -97,7 +92,7 @@ fn tighter(remedy: &Remedy, tighter: &str) -> String {
 
 #[test]
 fn every_remedy_works_as_typed_and_one_unit_tighter_it_does_not() {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let cases = cases(CASES);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut random = fastrand::Rng::with_seed(12);
     let mut tried = 0;
@@ -179,4 +174,26 @@ fn a_context_that_is_too_long_is_named_with_the_length_that_works() {
     assert!(found.conflicts[0].why.as_ref().unwrap().contains("memory"), "{found:?}");
     assert!(found.remedies.iter().any(|remedy| remedy.flags.starts_with("--isl ")), "{found:?}");
     assert!(found.remedies.iter().any(|remedy| remedy.flags.starts_with("--hardware ")), "{found:?}");
+}
+
+#[test]
+fn more_nodes_serve_what_fewer_serve() {
+    const NODES: [u64; 4] = [2, 3, 5, 8];
+    let cases = 4 * cases(CASES);
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut bounds = 0;
+    for _ in 0..cases {
+        let drawn = drawn(&mut random);
+        let node = random.choice(["1xl40s", "2xl40s", "2xh100", "4xh100"]).unwrap();
+        let on = |nodes: u64| Scenario { hardware: Some(format!("{nodes}x{node}")), ..drawn.clone() };
+        let served: Vec<bool> =
+            NODES.into_iter().filter_map(|nodes| Some(answered(&posed(&on(nodes))?.1))).collect();
+        assert!(
+            served.is_sorted(),
+            "{served:?} of {NODES:?} nodes: {}",
+            serde_json::to_string(&on(2)).unwrap()
+        );
+        bounds += u64::from(served.first() != served.last());
+    }
+    assert!(bounds > 0, "in none of {cases} questions do the nodes decide");
 }

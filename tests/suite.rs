@@ -8,6 +8,8 @@ mod ask;
 mod cases;
 #[path = "support/hostile.rs"]
 mod doors;
+#[path = "support/draw.rs"]
+mod draw;
 #[path = "support/source.rs"]
 mod source;
 #[path = "support/spoil.rs"]

@@ -6,7 +6,7 @@ use super::problem::{Formats, Problem, Traffic};
 use crate::quantity::datum::Datum;
 use crate::serving::economy::{Bill, Owned};
 use crate::serving::terms::Lengths;
-use crate::spec::objective::Metric;
+use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
 
 /// One change of a problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,6 +84,16 @@ impl Problem {
                 _ => None,
             },
         }
+    }
+
+    /// The question whether any deployment meets the conditions. No objective matters: the quickest is the likeliest to meet
+    /// the SLOs, and takes neither energy nor cost.
+    pub fn feasibility(&self) -> Problem {
+        let mut problem = self.clone();
+        problem.any = true;
+        problem.axes.clear();
+        problem.aims = vec![ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize }];
+        problem
     }
 
     /// Alters the figures of every format pair.

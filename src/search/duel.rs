@@ -26,6 +26,17 @@ pub enum Along {
     Purchase,
 }
 
+impl Along {
+    /// The change of a problem with the current value `now` to another value.
+    pub fn change(self, now: u64, value: u64) -> Change {
+        match self {
+            Along::Concurrency => Change::InFlight(value),
+            Along::Prompt => Change::Prompt(value),
+            Along::Purchase => Change::Purchase(value as f64 / now as f64),
+        }
+    }
+}
+
 /// A crossover from one family to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossover {
@@ -107,13 +118,7 @@ pub fn duel(
 ) -> Option<Duel> {
     let families = bests.map(|(family, _)| family);
     let contest = Contest { families, layouts, control };
-    let at = |value: u64| -> Option<Problem> {
-        problem.with_change(match along {
-            Along::Concurrency => Change::InFlight(value),
-            Along::Prompt => Change::Prompt(value),
-            Along::Purchase => Change::Purchase(value as f64 / now as f64),
-        })
-    };
+    let at = |value: u64| problem.with_change(along.change(now, value));
     let powers = (0..=2 * REACH).map(|power| (now << power) >> REACH);
     let mut values: Vec<u64> = powers.filter(|value| *value > 0 && at(*value).is_some()).collect();
     values.dedup();

@@ -79,6 +79,11 @@ impl FrontNode {
         if self.size == 0 || !no_worse(ranks, &self.greatest, width) {
             return;
         }
+        if no_worse(ranks, &self.least, width) {
+            self.each(&mut |(_, place)| dropped(*place));
+            *self = FrontNode::EMPTY;
+            return;
+        }
         self.size = match &mut self.parts {
             FrontParts::Leaf(members) => {
                 members.retain(|(one, place)| {
@@ -105,7 +110,7 @@ impl FrontNode {
         let depth = self.push(member, width);
         if depth > 2 * self.size.ilog2() + SHALLOW {
             let mut all = Vec::with_capacity(self.size);
-            self.members(&mut all);
+            self.each(&mut |member| all.push(*member));
             *self = FrontNode::built(all, width);
         }
     }
@@ -169,11 +174,11 @@ impl FrontNode {
         }
     }
 
-    /// All members.
-    pub(super) fn members(&self, all: &mut Vec<FrontMember>) {
+    /// Shows every member.
+    pub(super) fn each(&self, see: &mut impl FnMut(&FrontMember)) {
         match &self.parts {
-            FrontParts::Leaf(members) => all.extend(members),
-            FrontParts::Halves(.., halves) => halves.iter().for_each(|half| half.members(all)),
+            FrontParts::Leaf(members) => members.iter().for_each(see),
+            FrontParts::Halves(.., halves) => halves.iter().for_each(|half| half.each(see)),
         }
     }
 }

@@ -26,7 +26,8 @@ pub fn run_with_hint(
     let found = above(problem, point.as_ref(), layouts, control);
     let Some(point) = point else { return found };
     // A floor that the space does not reach would have left out what is best.
-    let reached = found.best.as_ref().is_some_and(|best| reaches(problem, &best.point, &point));
+    let floor = a_little_worse(problem, &point);
+    let reached = found.best.as_ref().is_some_and(|best| problem.is_better(&best.point, &floor));
     if reached || (control.stop)() { found } else { run_with(problem, layouts, control) }
 }
 
@@ -34,11 +35,6 @@ pub fn run_with_hint(
 pub fn above(problem: &Problem, floor: Option<&Point>, layouts: &Layouts, control: &Control) -> Outcome {
     let floor = floor.filter(|_| problem.only_best()).map(|point| a_little_worse(problem, point));
     run_above(problem, (floor.as_ref(), layouts), control)
-}
-
-/// Whether a point is as good as `floor`.
-fn reaches(problem: &Problem, point: &Point, floor: &Point) -> bool {
-    problem.is_better(point, &a_little_worse(problem, floor))
 }
 
 /// A point that is worse by the slack in the objective's first term.

@@ -85,7 +85,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
     /// Adds all members of another front.
     pub fn merge(&mut self, other: ParetoFront<K>) {
         let mut members = Vec::with_capacity(other.len());
-        other.tree.members(&mut members);
+        other.tree.each(&mut |member| members.push(*member));
         for (_, place) in members {
             let (point, key) = other.belongings[place].clone();
             self.insert(point, key);
@@ -95,7 +95,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
     /// The keys of the members.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         let mut members = Vec::with_capacity(self.len());
-        self.tree.members(&mut members);
+        self.tree.each(&mut |member| members.push(*member));
         members.into_iter().map(|(_, place)| &self.belongings[place].1)
     }
 
@@ -123,7 +123,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
     pub fn into_sorted(self) -> Vec<(Point, K)> {
         let (width, belongings) = (self.axes.len(), self.belongings);
         let mut members = Vec::with_capacity(self.tree.size);
-        self.tree.members(&mut members);
+        self.tree.each(&mut |member| members.push(*member));
         members.sort_by(|a, b| {
             let order = a.0[..width].iter().zip(&b.0[..width]).map(|(x, y)| x.total_cmp(y));
             let key = |place: usize| &belongings[place].1;

@@ -49,11 +49,7 @@ fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidat
 /// # Errors
 /// The search was stopped before it found a deployment.
 pub fn answered(problem: &Problem, control: &Control) -> Result<bool, Stopped> {
-    let mut any = problem.clone();
-    any.any = true;
-    // No objective matters: the quickest deployment is the likeliest to meet the SLOs, and takes neither energy nor cost.
-    any.aims = vec![ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize }];
-    Ok(best(&any, control)?.is_some())
+    Ok(best(&problem.feasibility(), control)?.is_some())
 }
 
 /// The conditions of a problem.

@@ -113,9 +113,8 @@ impl Repeated {
 
 /// The counts of a unit that does not serve a share of the traffic; `None` where it does, and where that is open.
 fn unserved(unit: &Problem, share: Traffic, layouts: &Layouts, control: &Control) -> Option<Census> {
-    let mut any = unit.clone();
-    (any.traffic, any.any) = (share, true);
-    any.axes.clear();
+    let mut any = unit.feasibility();
+    any.traffic = share;
     let outcome = run_with(&any, layouts, control);
     (outcome.status == Status::Infeasible).then_some(outcome.census)
 }

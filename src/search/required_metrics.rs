@@ -34,7 +34,7 @@ impl RequiredMetrics {
         }
     }
 
-    /// No metric in addition to latency and throughput.
+    /// Whether a lower TPOT and a higher rate are never worse, and nothing else counts.
     pub fn rate_only(&self) -> bool {
         !self.energy && !self.power && !self.context && !self.queue
     }

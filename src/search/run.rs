@@ -87,14 +87,14 @@ pub(super) fn run_above(
     }
     found.count(&mut census);
     let ShapeResults { aggregated: mut together, decode: mut answers, prefill: fronts, shapes, .. } = found;
-    let (mut apart, mut ratio) = (split::SplitIncumbents::new(problem), None);
+    let (mut disaggregated, mut ratio) = (split::SplitIncumbents::new(problem), None);
     let enough = problem.any && !together.best.is_empty();
     if problem.split && !enough {
         answers.settle(problem);
         census.add(std::mem::take(&mut answers.census));
         let bench = ShapeCache::new(problem, &shapes);
         let (found, left) = pair_up(&bench, (&fronts, &answers), &together, &watch);
-        apart = found;
+        disaggregated = found;
         promise = promise.with(problem, left);
         // Pairs of like workers were all searched: only a front shows more than the best of them.
         let mixes = !problem.only_best();
@@ -105,9 +105,9 @@ pub(super) fn run_above(
             promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
         }
     }
-    let enough = enough || problem.any && apart.best.is_some();
+    let enough = enough || problem.any && disaggregated.best.is_some();
     let inside = if problem.split && !enough {
-        let known = apart.best.iter().map(|(point, _)| point).chain(&together.leader);
+        let known = disaggregated.best.iter().map(|(point, _)| point).chain(&together.leader);
         let known = known.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
         repeated(problem, layouts, known, control)
     } else {
@@ -119,13 +119,13 @@ pub(super) fn run_above(
         promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
     }
     census.add(std::mem::take(&mut together.census));
-    census.add(std::mem::take(&mut apart.census));
+    census.add(std::mem::take(&mut disaggregated.census));
     let interrupted = watch.stopped.into_inner() || inside.stopped;
     let mixes = mixes_given_traffic(problem) && !interrupted;
-    let found = !together.best.is_empty() || apart.best.is_some();
+    let found = !together.best.is_empty() || disaggregated.best.is_some();
     let mix = if mixes { best_mix(problem, &shapes, found) } else { None };
     let extra = mix.into_iter().chain(inside.best.clone()).collect();
-    let parts = (together, apart, &ratio, (extra, &inside.front[..]));
+    let parts = (together, disaggregated, &ratio, (extra, &inside.front[..]));
     let found = answer(problem, &shapes, parts, census, interrupted.then_some(promise));
     // By plan: a figure that is unknown equals nothing.
     let plan = |best: &Option<EvaluatedCandidate>| best.as_ref().map(|best| best.candidate.clone());
@@ -165,7 +165,7 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
 fn answer(
     problem: &Problem,
     shapes: &Shapes,
-    (together, apart, ratio, (extra, inside)): (
+    (together, disaggregated, ratio, (extra, inside)): (
         aggregated::Incumbents,
         split::SplitIncumbents,
         &Option<MixResult>,
@@ -179,7 +179,7 @@ fn answer(
         let point = aggregated::measure(problem, &candidate);
         EvaluatedCandidate { candidate, point }
     };
-    deployments.extend(apart.best.map(|(_, key)| whole(key.candidate(shapes))));
+    deployments.extend(disaggregated.best.map(|(_, key)| whole(key.candidate(shapes))));
     deployments.extend(extra);
     // Pairs of uniform pools were examined already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.disaggregated]).flatten();
@@ -197,12 +197,12 @@ fn answer(
         }
     }
     let mut front = together.front.map(FrontKey::Aggregated);
-    for (point, key) in apart.front.into_sorted() {
+    for (point, key) in disaggregated.front.into_sorted() {
         // Pools that turn out to divide into groups transfer inside them.
         let known = problem.tiers().len() == 1;
         let laid = || [key.prefill.0, key.decode.0].map(|shape| &*shapes[shape].instance);
         let point = if known { point } else { key.candidate(shapes).measure(problem, &laid()) };
-        if !apart.copied.dominate(&point) {
+        if !disaggregated.copied.dominate(&point) {
             front.insert(point, FrontKey::Disaggregated(key));
         }
     }

@@ -132,12 +132,10 @@ pub fn change_results(
         .collect::<Vec<_>>()
         .into_par_iter()
         .map(|(change, problem)| {
-            let known = Some(&best.candidate);
-            let best = match change {
-                Change::Device => run_with_hint(&problem, known, &Layouts::new(&problem), control),
-                _ => run_with_hint(&problem, known, layouts, control),
-            };
-            let best = best.best;
+            // More devices have other plans.
+            let own = (change == Change::Device).then(|| Layouts::new(&problem));
+            let layouts = own.as_ref().unwrap_or(layouts);
+            let best = run_with_hint(&problem, Some(&best.candidate), layouts, control).best;
             ChangeResult { change, best, problem }
         })
         .collect()

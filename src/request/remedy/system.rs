@@ -29,10 +29,11 @@ impl InfeasibleProblem<'_> {
             (0..).map(|power| (1usize << power) - 1).take_while(|at| *at < systems.len()).collect();
         steps.extend(systems.len().checked_sub(1));
         steps.dedup();
-        // More nodes serve the requests that fewer serve.
-        let last = steps.pop_if(|last| self.resolved.cluster.nodes > 1 && *last > 0);
-        if let Some(last) = last {
-            if self.works(&flag(last))? { steps.push(last) } else { steps.clear() }
+        // More nodes serve what fewer serve: the last step fails first where all fail.
+        if let Some(last) = steps.last().filter(|_| self.resolved.cluster.nodes > 1)
+            && !self.works(&flag(*last))?
+        {
+            steps.clear();
         }
         let mut below = None;
         for at in steps {
