@@ -33,6 +33,7 @@ mod home;
 mod hostile;
 mod http;
 mod images;
+mod laws;
 mod launch;
 mod limits;
 mod machine;

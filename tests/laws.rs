@@ -1,0 +1,11 @@
+//! Laws of the answers over random questions. Each runs a few dozen cases by default; `PROPTEST_CASES` sets the number
+//! of cases of all, which the nightly lane does.
+
+mod answers;
+mod flags;
+mod optimality;
+mod physics;
+mod placement;
+mod purchase;
+mod servers;
+mod text;

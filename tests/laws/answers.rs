@@ -1,0 +1,1 @@
+//! Laws of one plan per answer: headline, launch files, formats and context agree.

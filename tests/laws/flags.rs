@@ -1,0 +1,1 @@
+//! Laws of the command line: every set of flags ends in an answer or an error.

@@ -1,0 +1,1 @@
+//! Laws of optimality and infeasibility: a larger space is never worse.

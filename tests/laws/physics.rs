@@ -1,0 +1,1 @@
+//! Laws of the work, the links and the load that are priced.

@@ -1,0 +1,1 @@
+//! Laws of placements and of the local machine.

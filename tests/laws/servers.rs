@@ -1,0 +1,1 @@
+//! Laws of the HTTP server and of the MCP server.

@@ -1,0 +1,1 @@
+//! Laws of the text that leaves: nothing that others wrote is executed.
