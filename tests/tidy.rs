@@ -19,7 +19,7 @@ use crate::source;
 use source::{Source, files};
 
 /// No file is longer.
-const MOST_LINES: usize = 400;
+const MOST_LINES: usize = 800;
 
 /// Fails with every fault on a line of its own.
 fn none(faults: &[String]) {
