@@ -3,6 +3,7 @@
 //! This module contains no transformer model: `serving` evaluates an instance configuration at a concurrency.
 
 pub mod aggregated;
+pub mod best_load;
 pub mod best_mix;
 mod bins;
 pub mod candidate;
@@ -49,6 +50,7 @@ pub mod shape;
 pub mod shape_cache;
 pub mod shape_results;
 pub mod shapes;
+pub mod shortage;
 pub mod sides;
 pub mod sizing;
 pub mod split;

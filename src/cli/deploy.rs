@@ -72,6 +72,12 @@ impl Deploy {
 
     fn text(&self, launch: &LaunchReport) -> Result<String, CliError> {
         if let Some(path) = &self.print {
+            if !launch.infeasible.is_empty() {
+                let found =
+                    format!("`{path}` of a deployment that cannot run: {}", launch.infeasible.join("; "));
+                let fix = "run it without --print for the reasons, and change the plan or the limits";
+                return Err(Error::new("print", found, "a deployment that runs", fix).into());
+            }
             let known: Vec<&str> = launch.files.iter().map(|file| file.path.as_str()).collect();
             let file = launch.file(path).ok_or_else(|| {
                 let found = format!("`{path}`, which this launch does not have");

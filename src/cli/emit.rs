@@ -43,6 +43,10 @@ impl EmitArgs {
         let Some(folder) = &self.emit else { return Ok(()) };
         let mut files = Vec::new();
         for (below, launch) in launches {
+            if let Some(first) = launch.infeasible.first() {
+                let fix = "change the plan or the limits, or omit --emit";
+                return Err(Error::new("emit", first.as_str(), "a deployment that runs", fix).into());
+            }
             if let Some(first) = launch.unsupported.first() {
                 let fix = "choose another plan, --runtime or --weight-format, or omit --emit";
                 let expected = "a plan that the runtime's options express";

@@ -102,12 +102,13 @@ impl Estimate {
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
         self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
         let scenario = report.command.as_ref().map_or(&request.scenario, |command| &command.scenario);
-        let drawn = report.detail.is_some() && self.plot.plot.is_some();
+        let timed = report.candidate.metrics.is_some();
+        let drawn = timed && self.plot.plot.is_some();
         let timeline = drawn.then(|| given_timeline(catalog, scenario)).transpose()?;
         self.plot.write(|| estimate_picture(&report, timeline.as_ref()))?;
-        self.trace.write(|| report.detail.is_some().then(|| given_timeline(catalog, scenario)))?;
+        self.trace.write(|| timed.then(|| given_timeline(catalog, scenario)))?;
         let kept = report.candidate.violations.is_empty();
-        let runs = report.candidate.metrics.is_some() && (kept || !self.slo);
+        let runs = timed && (kept || !self.slo);
         let status = if runs { ExitStatus::Success } else { ExitStatus::Infeasible };
         if in_workbook {
             workbook::write(&self.output, catalog, scenario, &report.candidate.notation)?;

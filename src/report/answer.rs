@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::audit::section;
-use super::detail::detail;
+use super::detail::{detail, memory_detail};
 use super::inputs::ReportInputs;
 use super::number::{limit as spell, time, word};
 use super::pool::PoolReport;
@@ -45,7 +45,9 @@ pub fn optimize_result(
     let best = outcome.best.as_ref().map(|found| &found.candidate);
     let front = thinned(&outcome.front, &problem.distinct_axes(), outcome.best.as_ref(), most.most());
     let leaves = best.map_or_else(Vec::new, |best| leaves(reporter, best));
-    let full = best.is_none() && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
+    // Where a configuration holds a request, memory is not what is short.
+    let full =
+        best.is_none() && outcome.census.shapes == 0 && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
     OptimizeResult {
         theoretical: asked.theoretical,
         plain: None,
@@ -82,12 +84,20 @@ pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candi
     let reporter = &Reporter::new(problem);
     let reported = within_capacity(reporter, candidate);
     let legal = reported.feasibility != Feasibility::Illegal;
-    let leaves = if legal { leaves(reporter, candidate) } else { vec![] };
+    let runs = reported.metrics.is_some();
     EstimateResult {
         theoretical: asked.theoretical,
         scenario: None,
-        detail: legal.then(|| detail(reporter, candidate, &leaves)),
-        audit: legal.then(|| section(reporter, candidate)),
+        detail: match (legal, runs) {
+            (false, _) => None,
+            (true, false) => {
+                let fits = reported.feasibility != Feasibility::InsufficientMemory;
+                Some(memory_detail(reporter, candidate, fits))
+            }
+            (true, true) => Some(detail(reporter, candidate, &leaves(reporter, candidate))),
+        },
+        audit: runs.then(|| section(reporter, candidate)),
+        chosen_load: None,
         candidate: reported,
         question: asked,
         launch: None,
@@ -106,7 +116,15 @@ fn within_capacity(reporter: &Reporter, candidate: &Candidate) -> ReportedDeploy
     let reason = || overload(reporter.problem(), candidate);
     if let Some(reason) = reported.metrics.as_ref().and_then(|_| reason()) {
         // The queue would grow without bound: no mean latency exists.
-        (reported.metrics, reported.bottleneck) = (None, None);
+        let concurrency = candidate.concurrency(&reporter.problem().traffic) as f64;
+        reported = ReportedDeployment {
+            concurrency,
+            bottleneck: None,
+            metrics: None,
+            intervals: None,
+            price_bounds: None,
+            ..reported
+        };
         reported.violations.insert(0, reason.to_string());
     }
     reported

@@ -19,6 +19,7 @@ use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolRole};
 use crate::search::prepared::PreparedInstance;
 use crate::search::problem::{Problem, Traffic};
+use crate::serving::evaluate::Evaluation;
 use crate::serving::instance::Instance;
 use crate::serving::iteration::{cycle, micro_batches};
 use crate::serving::step::StepTime;
@@ -28,16 +29,17 @@ use crate::spec::percentile::Percentile;
 /// Details of a deployment.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeploymentDetail {
-    /// Latency breakdown of a prefill and of a decode step; of several pools of a role, the first.
+    /// Latency breakdown of a prefill and of a decode step; of several pools of a role, the first. Empty if it cannot run.
     pub phases: Vec<PhaseTime>,
     /// Memory of the fullest device of each pool.
     pub pools: Vec<PoolMemory>,
-    /// Latency percentiles; empty for closed-loop traffic, which has only mean latency.
+    /// Latency percentiles; empty for closed-loop traffic, which has only mean latency, and if it cannot run.
     pub percentiles: Vec<Latencies>,
-    /// Constraints, and whether each binds.
+    /// Constraints, and whether each binds; empty if it cannot run.
     pub constraints: Vec<Constraint>,
-    /// Input tokens per second of one replica or prefill worker at its load, less those in the prefix cache.
-    pub prefill_tok_s: f64,
+    /// Input tokens per second of one replica or prefill worker at its load, less those in the prefix cache; null if it
+    /// cannot run.
+    pub prefill_tok_s: Option<f64>,
     /// FLOPs of the prefill of one prompt by the unsharded model: causal attention, LM head for the last token.
     pub prefill_flops: f64,
     /// The same in the convention of older tools: matrix products, attention in which every query sees every key, and
@@ -189,7 +191,7 @@ fn input_rate(problem: &Problem, candidate: &Candidate, requests_per_s: Qty<f64>
     prefill_tok_s(requests_per_s, terms.isl - terms.prefix, Qty(replicas)).value()
 }
 
-/// Details of a valid candidate; `leaves` are the input data of its metrics.
+/// Details of a candidate that runs; `leaves` are the input data of its metrics.
 pub fn detail(reporter: &Reporter, candidate: &Candidate, leaves: &[Leaf]) -> DeploymentDetail {
     let (problem, instances) = (reporter.problem(), reporter.instances(candidate));
     let evaluation = reporter.evaluate(candidate, &instances, &mut ());
@@ -197,9 +199,36 @@ pub fn detail(reporter: &Reporter, candidate: &Candidate, leaves: &[Leaf]) -> De
     let phases = [(Phase::Prefill, evaluation.prefill), (Phase::Decode, evaluation.decode)];
     let phases: Vec<PhaseTime> =
         phases.into_iter().map(|phase| phase_time(problem, candidate, &breakdown, phase)).collect();
-    let pools = candidate.pools.iter().zip(reporter.held(candidate, &instances, &evaluation));
     let mut evidence = BTreeMap::new();
     leaves.iter().for_each(|leaf| *evidence.entry(leaf.grade).or_default() += 1);
+    DeploymentDetail {
+        constraints: constraints(reporter, candidate, &phases),
+        percentiles: latencies(problem, candidate, &instances),
+        phases,
+        prefill_tok_s: Some(input_rate(problem, candidate, evaluation.metrics.requests_per_s)),
+        evidence,
+        ..held(reporter, candidate, &instances, &evaluation)
+    }
+}
+
+/// Details of a legal candidate that cannot run: its memory, and nothing that takes time. Where memory does not hold it,
+/// nothing is streamed from the host.
+pub fn memory_detail(reporter: &Reporter, candidate: &Candidate, fits: bool) -> DeploymentDetail {
+    let instances = reporter.instances(candidate);
+    let evaluation = reporter.evaluate(candidate, &instances, &mut ());
+    let spilled = evaluation.spilled.filter(|_| fits || candidate.offload.streamed().is_none());
+    held(reporter, candidate, &instances, &Evaluation { spilled, ..evaluation })
+}
+
+/// The part of the details that does not depend on time.
+fn held(
+    reporter: &Reporter,
+    candidate: &Candidate,
+    instances: &[PreparedInstance],
+    evaluation: &Evaluation<Qty<f64>>,
+) -> DeploymentDetail {
+    let problem = reporter.problem();
+    let pools = candidate.pools.iter().zip(reporter.held(candidate, instances, evaluation));
     let prompt = prefill_flops(problem);
     let on_host = candidate.devices().min(problem.cluster.devices_per_node);
     DeploymentDetail {
@@ -210,13 +239,13 @@ pub fn detail(reporter: &Reporter, candidate: &Candidate, leaves: &[Leaf]) -> De
                 memory: memory(&held, evaluation.spilled, problem, candidate),
             })
             .collect(),
-        constraints: constraints(reporter, candidate, &phases),
-        percentiles: latencies(problem, candidate, &instances),
-        phases,
-        prefill_tok_s: input_rate(problem, candidate, evaluation.metrics.requests_per_s),
+        constraints: vec![],
+        percentiles: vec![],
+        phases: vec![],
+        prefill_tok_s: None,
         prefill_flops: prompt.flops,
         prefill_flops_noncausal_without_head: prompt.noncausal_without_head,
         host_memory_peak_bytes: evaluation.spilled.map_or(0.0, Qty::value) * on_host as f64,
-        evidence,
+        evidence: BTreeMap::new(),
     }
 }

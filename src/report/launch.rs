@@ -22,6 +22,9 @@ pub struct LaunchReport {
     pub workers: Vec<LaunchWorker>,
     /// The command of the router in front of several workers.
     pub router: Option<String>,
+    /// Why nothing is launched: what the deployment misses, so that it cannot run. Empty if it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub infeasible: Vec<String>,
     /// Settings that the runtime cannot express, with the nearest that it can; there are no files then.
     pub unsupported: Vec<String>,
     /// Remarks for the person who launches.
@@ -119,9 +122,14 @@ pub struct FlagChange {
 }
 
 impl LaunchReport {
+    /// No launch, since a deployment on `runtime` cannot run.
+    pub fn refused(runtime: &str, infeasible: Vec<String>) -> LaunchReport {
+        LaunchReport { runtime: runtime.to_owned(), infeasible, ..LaunchReport::default() }
+    }
+
     /// Whether the deployment can be launched as reported.
     pub fn runs(&self) -> bool {
-        self.unsupported.is_empty() && !self.workers.is_empty()
+        self.infeasible.is_empty() && self.unsupported.is_empty() && !self.workers.is_empty()
     }
 
     /// A file by its path.

@@ -17,10 +17,10 @@ use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole, in_flight};
-use crate::search::hosting::{most_replicas, refused};
+use crate::search::hosting::{host_room, most_replicas, refused};
 use crate::search::prepared::{MadeOnce, PreparedInstance, PreparedInstances};
 use crate::search::problem::{Problem, Traffic};
-use crate::search::shape::{cuts, largest_part, shape};
+use crate::search::shape::{SpillFault, cuts, largest_part, shape, spill_fault};
 use crate::serving::admission::residency;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::step::CostObserver;
@@ -106,13 +106,16 @@ impl<'q> Reporter<'q> {
         let prepared = self.instances(candidate);
         let mut classes = DecodeClasses::default();
         let evaluation = self.evaluate(candidate, &prepared, &mut classes);
-        let short = self.shortages(candidate, &self.held(candidate, &prepared, &evaluation));
+        let held = self.held(candidate, &prepared, &evaluation);
+        let short = self.shortages(candidate, &held, evaluation.spilled);
         let feasibility = match evaluation.spilled {
             _ if !short.is_empty() => Feasibility::InsufficientMemory,
             Some(_) => Feasibility::WithOffload,
             None => Feasibility::InVram,
         };
         let runs = short.is_empty();
+        // A plan that memory does not hold streams nothing from the host.
+        let spilled = evaluation.spilled.filter(|_| runs || candidate.offload.streamed().is_none());
         let metrics = runs.then(|| MetricsReport::of(&evaluation.metrics));
         let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank());
         let at_rate = matches!(problem.traffic, Traffic::Rate(_));
@@ -120,9 +123,9 @@ impl<'q> Reporter<'q> {
         let prices = self.prices.get_or_init(|| price_ends(problem));
         ReportedDeployment {
             feasibility,
-            concurrency: in_flight(problem, &evaluation),
+            concurrency: if runs { in_flight(problem, &evaluation) } else { bare.concurrency },
             violations: if runs { missed(problem, &evaluation) } else { short },
-            memory: Some(memory(&evaluation.memory, evaluation.spilled, problem, candidate)),
+            memory: Some(memory(&evaluation.memory, spilled, problem, candidate)),
             bottleneck: runs.then(|| self.bottleneck(candidate, classes)),
             intervals: intervals
                 .map(|(interval, metrics)| Intervals::of(interval, metrics, problem.confidence, at_rate)),
@@ -213,8 +216,35 @@ impl<'q> Reporter<'q> {
         fits.is_some_and(|fits| pool.concurrency.div_ceil(pool.plan.dp) <= fits)
     }
 
-    /// The memory shortage of every pool that does not fit.
-    fn shortages(&self, candidate: &Candidate, held: &[Footprint<Qty<f64>>]) -> Vec<String> {
+    /// Host memory that the part of a deployment in it exceeds.
+    fn host_shortage(&self, there: Option<Qty<f64>>) -> String {
+        let needed = gib(there.map_or(0.0, Qty::value));
+        format!("{needed} needed in host memory, {} usable", gib(host_room(self.problem)))
+    }
+
+    /// Why host memory does not take what exceeds the devices of a pool; empty where nothing is streamed from it.
+    fn not_spilled(&self, candidate: &Candidate, pool: &PoolPlan, held: &Footprint<Qty<f64>>) -> String {
+        let streamed = candidate.offload.streamed().is_some();
+        let fault = spill_fault(self.problem, held, candidate.offload, &pool.plan).filter(|_| streamed);
+        match fault {
+            None => String::new(),
+            Some(SpillFault::UnknownHost) => "; host memory or the link to it is unknown".to_owned(),
+            Some(SpillFault::TooFewMovable(bytes)) => {
+                format!("; at most {} of it may lie in host memory", gib(bytes))
+            }
+            Some(SpillFault::HostMemory { needed, room }) => {
+                format!("; {} in host memory for all devices of a host, which has {}", gib(needed), gib(room))
+            }
+        }
+    }
+
+    /// The memory shortage of every pool that does not fit; `there` are the bytes in host memory.
+    fn shortages(
+        &self,
+        candidate: &Candidate,
+        held: &[Footprint<Qty<f64>>],
+        there: Option<Qty<f64>>,
+    ) -> Vec<String> {
         let shortage = |(pool, held): (&PoolPlan, &Footprint<Qty<f64>>)| {
             let whose = match pool.role {
                 PoolRole::Aggregated => "",
@@ -222,19 +252,18 @@ impl<'q> Reporter<'q> {
                 PoolRole::Decode => "decode pool: ",
             };
             let (needed, usable) = (held.total.value(), held.usable.value());
-            let beyond =
-                if candidate.offload == OffloadTarget::Nothing { "" } else { ", beyond the host memory" };
             if matches!(candidate.offload, OffloadTarget::Host(_)) && fits(held) {
-                let short = "the part in host memory exceeds it".to_string();
-                return (!self.spills(candidate, pool)).then_some(short);
+                let words = || self.host_shortage(there);
+                return (!self.spills(candidate, pool)).then(words);
             }
             (!fits(held) && !self.spills(candidate, pool)).then(|| {
                 format!(
-                    "{whose}{} needed on the fullest device, {} usable: {} short (mostly {}){beyond}",
+                    "{whose}{} needed on the fullest device, {} usable: {} short (mostly {}){}",
                     gib(needed),
                     gib(usable),
                     gib(needed - usable),
-                    largest_part(held)
+                    largest_part(held),
+                    self.not_spilled(candidate, pool, held)
                 )
             })
         };

@@ -105,13 +105,16 @@ pub struct EstimateResult {
     pub question: ReportInputs,
     /// Details of the deployment; null if a rule forbids it.
     pub detail: Option<DeploymentDetail>,
-    /// Commands and files that launch the deployment.
+    /// How the load was chosen; null where it is given, or the deployment cannot run.
+    #[serde(default)]
+    pub chosen_load: Option<String>,
+    /// Commands and files that launch the deployment; null if it cannot run.
     #[serde(default)]
     pub launch: Option<LaunchReport>,
     /// The launch command that the deployment was read from. Absent if it was given otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandReport>,
-    /// Assumptions by their effect, overrides, and what is left out; null if a rule forbids the deployment.
+    /// Assumptions by their effect, overrides, and what is left out; null if the deployment cannot run.
     pub audit: Option<AuditSection>,
 }
 
@@ -262,6 +265,13 @@ pub struct MemoryReport {
     /// Weights and KV cache in host memory that its processor computes with; not in the total.
     #[serde(default, skip_serializing_if = "super::number::is_zero")]
     pub host_bytes: f64,
+}
+
+impl MemoryReport {
+    /// Bytes that lie on the device: the total without the part in host memory.
+    pub fn on_device(&self) -> f64 {
+        self.total_bytes - self.offloaded_bytes
+    }
 }
 
 /// Makes [`MetricsReport`] from the rows of the table.

@@ -67,7 +67,8 @@ pub fn table(answer: &OptimizeResult) -> String {
 /// The estimate of a given deployment.
 pub fn estimate(estimated: &EstimateResult) -> String {
     let EstimateResult { candidate, question: inputs, detail, audit, .. } = estimated;
-    let head = head::estimate(candidate, inputs, page::WIDTH);
+    let load = estimated.chosen_load.iter().map(|text| page::paragraph(&format!("Load: {text}.")));
+    let head = head::estimate(candidate, inputs, page::WIDTH) + &load.collect::<String>();
     let Some(detail) = detail else { return head };
     let memory = memory::memory(&detail.pools);
     if candidate.metrics.is_none() {

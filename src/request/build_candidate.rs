@@ -5,10 +5,14 @@ use std::sync::Arc;
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::has_experts;
 use crate::plan::parallel::ParallelPlan;
+use crate::quantity::read::Plain;
 use crate::report::answer::{carried, forbidden, unbound};
+use crate::search::best_load::{OpenPool, put, set_best_load};
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
-use crate::search::problem::{Problem, Traffic};
+use crate::search::point::point;
+use crate::search::problem::{OffloadPolicy, Problem, Traffic};
 use crate::search::shape::{cuts, largest, shape};
+use crate::search::shortage::shortage;
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::deployment::Degrees;
@@ -16,7 +20,8 @@ use crate::spec::error::Error;
 use crate::spec::notation::{NotationRole, PlanText, PoolText};
 
 /// The candidate of a plan. Pipelines are cut into balanced stages unless the plan gives the cut. Concurrency per
-/// replica: the plan's, else a share of the total concurrency, the least that sustains the rate, or the most that fits.
+/// replica: the plan's, else a share of the total concurrency, the least that sustains the rate, or the best within the
+/// SLOs. Where a plan holds nothing in device memory and does not state everything, a part of it may lie in host memory.
 ///
 /// # Errors
 /// Its degrees contradict each other or the model, or it needs more devices than available.
@@ -60,9 +65,46 @@ pub fn candidate(problem: &Problem, text: &PlanText) -> Result<Candidate, Error>
     // A plan that no rule allows cannot be sharded.
     if forbidden(problem, &candidate).is_empty() {
         load(problem, &mut candidate, &open);
+        if !text.states_all() && holds_none(problem, &candidate) {
+            candidate = with_host_memory(problem, &candidate, &open).unwrap_or(candidate);
+        }
         enough(problem, &candidate)?;
     }
     Ok(candidate)
+}
+
+/// Whether a pool holds no request in device memory.
+fn holds_none(problem: &Problem, candidate: &Candidate) -> bool {
+    candidate.offload == OffloadTarget::Nothing
+        && (0..candidate.pools.len()).any(|at| fits(problem, candidate, at) == 0)
+}
+
+/// The same plan with the best part of it in host memory, as the search chooses it where nothing fits without; none where no
+/// part makes it fit, or the scenario rules it out.
+fn with_host_memory(problem: &Problem, candidate: &Candidate, open: &[bool]) -> Option<Candidate> {
+    let allowed = match problem.offload {
+        OffloadPolicy::Never => false,
+        OffloadPolicy::Always => true,
+        OffloadPolicy::Auto => shortage(problem).is_some(),
+    };
+    if !allowed || candidate.is_disaggregated() {
+        return None;
+    }
+    let first = candidate.pools.first()?;
+    let whole = Instance::new(&problem.graph, first.plan, first.stages.clone(), problem.tiers());
+    let parts = problem.offloads(candidate.formats, &whole).into_iter().filter_map(|offload| {
+        let mut hosted = Candidate { offload, ..candidate.clone() };
+        let legal = forbidden(problem, &hosted).is_empty();
+        if !legal || (0..hosted.pools.len()).any(|at| fits(problem, &hosted, at) == 0) {
+            return None;
+        }
+        load(problem, &mut hosted, open);
+        let evaluation = hosted.evaluate(&Plain, problem, &mut ());
+        let misses = problem.missed_in_pools(&evaluation).count();
+        Some((misses, point(&evaluation.metrics), hosted))
+    });
+    let best = parts.min_by(|a, b| a.0.cmp(&b.0).then_with(|| problem.compare(&a.1, &b.1)));
+    best.map(|(.., hosted)| hosted)
 }
 
 /// Index of the formats that the plan names.
@@ -185,27 +227,16 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
         open.iter().for_each(|at| candidate.pools[*at].concurrency = each);
         return;
     }
-    let most: Vec<u64> = open.iter().map(|at| fits(problem, candidate, *at)).collect();
-    let put = |candidate: &mut Candidate, requests: u64| {
-        for (at, most) in open.iter().zip(&most) {
-            let pool = &mut candidate.pools[*at];
-            pool.concurrency = requests.min(*most).max(1) * pool.plan.dp;
-        }
-    };
-    let full = most.iter().copied().max().unwrap_or(1);
-    let enough = match problem.traffic {
-        // For a required rate: the smallest concurrency that sustains it.
-        Traffic::Rate(rate) => {
-            let (unbound, mut probe) = (unbound(problem), candidate.clone());
-            let too_few = largest(full, |requests| {
-                put(&mut probe, requests);
-                carried(&unbound, &probe) < rate
-            });
-            (too_few + 1).min(full)
-        }
-        _ => full,
-    };
-    put(candidate, enough);
+    let open: Vec<OpenPool> = open.into_iter().map(|at| (at, fits(problem, candidate, at))).collect();
+    let Traffic::Rate(rate) = problem.traffic else { return set_best_load(problem, candidate, &open) };
+    // For a required rate: the smallest concurrency that sustains it.
+    let full = open.iter().map(|(_, most)| *most).max().unwrap_or(1);
+    let (unbound, mut probe) = (unbound(problem), candidate.clone());
+    let too_few = largest(full, |requests| {
+        put(&mut probe.pools, &open, requests);
+        carried(&unbound, &probe) < rate
+    });
+    put(&mut candidate.pools, &open, (too_few + 1).min(full));
 }
 
 /// Requests per rank that fit in a replica of a pool; 0 where not even one fits.

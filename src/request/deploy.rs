@@ -7,6 +7,8 @@ use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
 use crate::report::launch::LaunchReport;
+use crate::report::result::OptimizeResult;
+use crate::report::text::infeasible::{conflict_words, verdict};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -20,25 +22,30 @@ pub struct DeployRequest {
     pub scenario: Scenario,
 }
 
-/// The launch of a deployment.
+/// The launch of a deployment; the reasons where it cannot run, or where nothing meets the limits.
 ///
 /// # Errors
-/// The problem is faulty, or nothing meets its limits.
+/// The problem is faulty.
 pub fn deploy(
     catalog: &Catalog,
     request: &DeployRequest,
     control: &RequestControl,
 ) -> Result<LaunchReport, Error> {
     let scenario = request.scenario.clone();
-    let launch = if scenario.deployment.as_ref().is_some_and(Deployment::is_stated) {
-        estimate(catalog, &EstimateRequest::of(scenario), control)?.launch
-    } else {
-        let request =
-            OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
-        optimize(catalog, &request, control)?.launch
-    };
-    launch.ok_or_else(|| {
-        let fix = "pose it without `deploy` to see why, and what would change it";
-        Error::new("deploy", "no deployment that meets the limits", "a feasible problem", fix)
-    })
+    if scenario.deployment.as_ref().is_some_and(Deployment::is_stated) {
+        let given = estimate(catalog, &EstimateRequest::of(scenario), control)?;
+        let refused = || LaunchReport::refused(&given.question.runtime, given.candidate.violations);
+        return Ok(given.launch.unwrap_or_else(refused));
+    }
+    let request =
+        OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
+    let best = optimize(catalog, &request, control)?;
+    let refused = || LaunchReport::refused(&best.question.runtime, reasons(&best));
+    Ok(best.launch.clone().unwrap_or_else(refused))
+}
+
+/// Why nothing is launched: the verdict, and the conditions that conflict.
+fn reasons(none: &OptimizeResult) -> Vec<String> {
+    let conflicts = none.conflict.iter().flat_map(|conflict| &conflict.conflicts).map(conflict_words);
+    std::iter::once(verdict(none).to_owned()).chain(conflicts).collect()
 }

@@ -10,12 +10,16 @@ use super::command::of_command;
 use super::given_plan::with_plan;
 use super::inputs::report_inputs;
 use super::launch::launch;
+use super::optimize::at;
 use super::overrides::override_effects;
 use crate::launch::settings_file::NamedFiles;
 use crate::report::answer::estimate_result;
 use crate::report::audit::AuditSection;
-use crate::report::result::EstimateResult;
+use crate::report::number::requests;
+use crate::report::result::{EstimateResult, ReportedDeployment};
+use crate::search::problem::{Problem, Traffic};
 use crate::spec::error::Error;
+use crate::spec::objective::LatencyLimits;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
@@ -58,10 +62,26 @@ pub fn estimate(
     let result = estimate_result(&problem, report_inputs(&resolved, &problem), &candidate);
     let result = EstimateResult { scenario: Some(request.scenario.clone()), ..result };
     let written = (&candidate, &result.candidate);
-    let launch = launch(catalog, (&resolved, &problem), written, &request.scenario)?;
-    let overrides = override_effects(catalog, &request.scenario, &result.candidate);
+    let launch = match result.candidate.metrics {
+        Some(_) => Some(launch(catalog, (&resolved, &problem), written, &request.scenario)?),
+        None => None,
+    };
+    let overrides = override_effects(catalog, &at(&request.scenario, &result.candidate), &result.candidate);
     let audit = result.audit.map(|audit| AuditSection { overrides, ..audit });
-    Ok(EstimateResult { launch: Some(launch), audit, ..result })
+    let open = problem.traffic == Traffic::Free && plan.leaves_load_open();
+    let chosen_load = (open && result.candidate.metrics.is_some())
+        .then(|| chosen_load(&result.candidate, &problem, &resolved.objective.id));
+    Ok(EstimateResult { launch, audit, chosen_load, ..result })
+}
+
+/// How the load of a deployment was chosen.
+fn chosen_load(chosen: &ReportedDeployment, problem: &Problem, objective: &str) -> String {
+    let load = format!("{} concurrent", requests(chosen.concurrency));
+    if !chosen.violations.is_empty() {
+        return format!("{load}, one request per attention rank: no load of this plan meets the SLOs");
+    }
+    let within = if problem.limits == LatencyLimits::default() { "" } else { " within the SLOs" };
+    format!("{load}, chosen as the best load of this plan for {objective}{within}")
 }
 
 /// Whether the text is a saved result, not a deployment.

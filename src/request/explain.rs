@@ -8,10 +8,9 @@ use super::RequestControl;
 use super::build_candidate::candidate;
 use super::explained_placement::{ExplainedPlacement, explained_placement};
 use super::given_plan::with_plan;
-use super::inputs::report_inputs;
 use crate::quantity::ledger::{Leaf, Ledger, Traced};
 use crate::quantity::num::Qty;
-use crate::report::answer::{estimate_result, forbidden};
+use crate::report::answer::estimate_deployment;
 use crate::report::explain::{ExplainedInterval, ExplainedNumber, candidate_words, interval_of};
 use crate::search::run::run;
 use crate::serving::evaluate::Evaluation;
@@ -190,17 +189,16 @@ pub fn explained(
         let reason = "no feasible deployment, so no number to explain; `optimize` reports the reasons";
         return Ok(Err(reason.to_owned()));
     };
-    let broken = forbidden(&problem, &candidate);
-    if !broken.is_empty() {
-        let broken: Vec<String> = broken.iter().map(ToString::to_string).collect();
-        let broken = broken.join("; ");
+    let estimated = estimate_deployment(&problem, &candidate);
+    let needs_no_run = request.number == Number::Memory && estimated.memory.is_some();
+    if estimated.metrics.is_none() && !needs_no_run {
+        let broken = estimated.violations.join("; ");
         return Ok(Err(format!("the deployment cannot run, so no number to explain: {broken}")));
     }
     let ledger = Ledger::new();
     let evaluation = candidate.evaluate(&&ledger, &problem, &mut ());
     let number = request.number.of(&evaluation).ok_or_else(|| request.number.unknown())?;
     let number = request.term(&ledger, number)?;
-    let estimated = estimate_result(&problem, report_inputs(&resolved, &problem), &candidate).candidate;
     let interval = match &request.path {
         None => request.number.metric().and_then(|metric| {
             let measured = resolved.nearest_measured(&estimated.weight_format);

@@ -19,7 +19,7 @@ use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
-/// The launch of a candidate, which is reported as `reported`.
+/// The launch of a candidate that runs, which is reported as `reported`.
 ///
 /// # Errors
 /// A file of the catalogue is faulty.
@@ -33,11 +33,9 @@ pub fn launch(
     let Some((launch, table)) = catalog.launch_of(&runtime.id)? else { return Ok(unlisted(runtime)) };
     let model = model(resolved, problem, candidate, &launch);
     let deployed = Deployed::new((&launch, &table), problem, candidate, &model);
-    let case = reported.metrics.is_some().then(|| {
-        let case = case((resolved, problem), (candidate, reported), (scenario, &deployed));
-        Case { model_id: model.id.clone(), ..case }
-    });
-    let mut report = launch_report(&runtime.id, &deployed, case.as_ref())?;
+    let case = case((resolved, problem), (candidate, reported), (scenario, &deployed));
+    let case = Case { model_id: model.id.clone(), ..case };
+    let mut report = launch_report(&runtime.id, &deployed, Some(&case))?;
     if scenario.set.is_some() {
         let note = "--set changes the prediction, not the model or the machine that is launched";
         report.notes.push(note.to_owned());
@@ -70,6 +68,7 @@ pub(super) fn launch_report(
     let router = router.and_then(|file| file.text.lines().last());
     Ok(LaunchReport {
         runtime: runtime.to_owned(),
+        infeasible: vec![],
         runtime_version: deployed.table.version.clone(),
         image: deployed.image.map(|image| image.image.clone()),
         workers,

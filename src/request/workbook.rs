@@ -6,7 +6,7 @@ use super::build_candidate::candidate;
 use super::given_plan::with_plan;
 use super::inputs::report_inputs;
 use super::overrides::override_effects;
-use crate::report::answer::{estimate_deployment, forbidden};
+use crate::report::answer::estimate_deployment;
 use crate::report::workbook::workbook as written;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -17,19 +17,20 @@ use crate::store::catalog::Catalog;
 /// The workbook of the plan in one line `notation`, as the bytes of an `.xlsx` file.
 ///
 /// # Errors
-/// The problem or the plan is faulty, or a rule forbids the plan.
+/// The problem or the plan is faulty, or the plan cannot run.
 pub fn workbook(catalog: &Catalog, scenario: &Scenario, notation: &str) -> Result<Vec<u8>, Error> {
     let plan = Deployment { plan: Some(notation.to_owned()), ..Deployment::default() };
     let scenario = Scenario { deployment: Some(plan), ..scenario.clone() };
     let (resolved, plan) = with_plan(catalog, &scenario)?;
     let problem = resolved.problem()?;
     let candidate = candidate(&problem, &plan)?;
-    if let Some(reason) = forbidden(&problem, &candidate).first() {
-        let fix = "run it without --format xlsx to see every reason";
-        return Err(Error::new("plan", reason.to_string(), "a plan that can run", fix));
-    }
     let question = report_inputs(&resolved, &problem);
     let with = estimate_deployment(&problem, &candidate);
+    if with.metrics.is_none() {
+        let found = with.violations.first().map_or("a plan that cannot run", String::as_str);
+        let fix = "run it without --format xlsx to see every reason";
+        return Err(Error::new("plan", found, "a plan that can run", fix));
+    }
     let overrides = override_effects(catalog, &scenario, &with);
     written(&problem, &question, &candidate, overrides).map_err(|fault| {
         let fix = "use --format json, and report this";

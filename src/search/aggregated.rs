@@ -302,17 +302,25 @@ pub fn finish(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Vec<Ev
     deployments
 }
 
+/// The best load of one replica with unlimited traffic; none where no load meets the SLOs.
+pub fn best_load(problem: &Problem, laid: &PreparedShape) -> Option<(Point, AggregatedKey)> {
+    if laid.shape.fits == 0 {
+        return None;
+    }
+    // Without axes no load is on a front, so that only the best is searched.
+    let [none, mut alone] = [(); 2].map(|()| Incumbents::over(problem, &[]));
+    free::explore(problem, laid, 0, (&none, &mut alone));
+    alone.best.pop_first().map(|(_, best)| best)
+}
+
 /// The strategies of an answer with the best load of each, which a search may have left out for those of others.
 pub fn strategies(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Vec<EvaluatedCandidate> {
     let best = |(point, key): (&Point, &AggregatedKey)| {
         let (mut point, mut key) = (*point, *key);
         if problem.traffic == Traffic::Free && !problem.only_best() {
             let laid = PreparedShape::of(problem, shapes.shared(key.shape).clone());
-            // Without axes no load is on a front, so that only the best is searched.
-            let [none, mut alone] = [(); 2].map(|()| Incumbents::over(problem, &[]));
-            free::explore(problem, &laid, key.shape, (&none, &mut alone));
-            if let Some((_, best)) = alone.best.pop_first() {
-                (point, key) = best;
+            if let Some((best, load)) = best_load(problem, &laid) {
+                (point, key) = (best, AggregatedKey { shape: key.shape, ..load });
             }
         }
         EvaluatedCandidate { candidate: key.candidate(shapes), point }

@@ -64,9 +64,14 @@ pub fn parts(problem: &Problem, formats: usize, instance: &Instance) -> Vec<Offl
     legal.map(OffloadTarget::Host).collect()
 }
 
+/// Host memory of a node that a part of the model may take, in bytes; 0 where it is unknown.
+pub fn host_room(problem: &Problem) -> f64 {
+    (problem.host_memory.unwrap_or(0.0) - RESERVED).max(0.0)
+}
+
 /// The requests per rank of a hosted `instance` that fit in device and host memory; 0 if none.
 pub fn fits(problem: &Problem, instance: &Instance, machine: &Machine<Qty<f64>>) -> u64 {
-    let room = problem.host_memory.unwrap_or(0.0) - RESERVED;
+    let room = host_room(problem);
     if room <= 0.0 {
         return 0;
     }

@@ -280,24 +280,45 @@ pub fn short(held: &Footprint<Qty<f64>>) -> Infeasible {
     }
 }
 
-/// Whether offloading makes the model fit, and host memory is large enough.
-fn spills(
+/// Why host memory does not take what exceeds the devices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SpillFault {
+    /// Host memory, or the link between host and devices, is unknown.
+    UnknownHost,
+    /// Only this many bytes of a device may lie in host memory.
+    TooFewMovable(f64),
+    /// The devices of a host exceed its memory.
+    HostMemory {
+        /// Bytes in host memory.
+        needed: f64,
+        /// Host memory of a node.
+        room: f64,
+    },
+}
+
+/// Why offloading does not make the model fit; none where it does.
+pub fn spill_fault(
     problem: &Problem,
     held: &Footprint<Qty<f64>>,
     offload: OffloadTarget,
     plan: &ParallelPlan,
-) -> bool {
+) -> Option<SpillFault> {
     let over = held.total.value() - held.usable.value();
     let movable = match offload {
-        OffloadTarget::Nothing | OffloadTarget::Host(_) => return false,
         OffloadTarget::Layers => held.weights.value(),
         OffloadTarget::Experts if crate::plan::legal::has_experts(&problem.graph) => held.weights.value(),
-        OffloadTarget::Experts => return false,
+        OffloadTarget::Nothing | OffloadTarget::Host(_) | OffloadTarget::Experts => 0.0,
         OffloadTarget::Kv => held.kv.value(),
     };
-    let sharing = plan.devices().min(problem.cluster.devices_per_node) as f64;
-    let room = problem.host_memory.unwrap_or(0.0);
-    problem.terms().host_link.is_some() && over <= movable && over * sharing <= room
+    let needed = over * plan.devices().min(problem.cluster.devices_per_node) as f64;
+    let Some(room) = problem.host_memory.filter(|_| problem.terms().host_link.is_some()) else {
+        return Some(SpillFault::UnknownHost);
+    };
+    match () {
+        () if over > movable => Some(SpillFault::TooFewMovable(movable)),
+        () if needed > room => Some(SpillFault::HostMemory { needed, room }),
+        () => None,
+    }
 }
 
 /// The configuration of a plan, cut and formats, with the maximum requests that fit in memory.
@@ -348,7 +369,7 @@ fn shape_and_memory(
     } else {
         largest(MOST_REQUESTS_PER_RANK, |requests| {
             let held = held(requests);
-            holds(&held) || spills(problem, &held, offload, &plan)
+            holds(&held) || spill_fault(problem, &held, offload, &plan).is_none()
         })
     };
     let shape = with(fits.min(most));

@@ -50,6 +50,19 @@ pub struct PlanText {
     pub host: Option<HostPart>,
 }
 
+impl PlanText {
+    /// Whether everything that determines the metrics is stated: formats, and the load of each pool that decodes. Then
+    /// what is not named, such as a part in host memory, is not there.
+    pub fn states_all(&self) -> bool {
+        self.weights.is_some() && self.kv.is_some() && !self.leaves_load_open()
+    }
+
+    /// Whether a pool that decodes has no stated load.
+    pub fn leaves_load_open(&self) -> bool {
+        self.pools.iter().any(|pool| pool.concurrency.is_none() && pool.role != NotationRole::Prefill)
+    }
+}
+
 /// Maximum length of the text, in characters.
 const MOST_TEXT: usize = 1 << 16;
 

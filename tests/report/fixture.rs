@@ -235,7 +235,7 @@ fn answer() -> OptimizeResult {
         question: asked,
         detail: Some(DeploymentDetail {
             percentiles: vec![],
-            prefill_tok_s: 12_000.0,
+            prefill_tok_s: Some(12_000.0),
             prefill_flops: 20e12,
             prefill_flops_noncausal_without_head: 24e12,
             host_memory_peak_bytes: 0.0,

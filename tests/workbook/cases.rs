@@ -40,8 +40,9 @@ pub fn cases() -> Vec<WorkbookCase> {
     };
     cases.push(WorkbookCase { scenario: of_llama_cpp("Qwen3-30B-A3B"), plan: "1 x tp1 @1, host experts 20" });
     cases.push(WorkbookCase { scenario: of_llama_cpp("Llama-3.1-8B"), plan: "1 x tp1 @1, host layers 9" });
-    cases.push(WorkbookCase { scenario: on("Llama-3.1-8B", "1xl4"), plan: "1 x tp1 @40, offload layers" });
-    let unruled = Scenario { theoretical: Some(true), ..on("Llama-3.1-8B", "1xl4") };
+    let hosted = Scenario { host_memory: Some("64GB".into()), ..on("Llama-3.1-8B", "1xl4") };
+    let unruled = Scenario { theoretical: Some(true), ..hosted.clone() };
+    cases.push(WorkbookCase { scenario: hosted, plan: "1 x tp1 @40, offload layers" });
     cases.push(WorkbookCase { scenario: unruled, plan: "1 x tp1 @40, offload kv" });
     let busy = Scenario {
         rate: Some(3.0),

@@ -233,8 +233,12 @@ impl Found {
         let others = self.alternatives.iter().map(|one| config(one, None));
         let runs = self.deployment.metrics.is_some() && self.deployment.violations.is_empty();
         let best = runs.then(|| config(&self.deployment, self.launch.as_ref()));
-        let mut reason_codes =
-            vec![format!("bound_by_{}", self.deployment.bottleneck.as_deref().unwrap_or("nothing"))];
+        let mut reason_codes = vec![match (&self.deployment.bottleneck, self.deployment.feasibility) {
+            (Some(part), _) => format!("bound_by_{part}"),
+            (None, Feasibility::InsufficientMemory) => "out_of_memory".to_owned(),
+            (None, Feasibility::Illegal) => "illegal".to_owned(),
+            (None, Feasibility::InVram | Feasibility::WithOffload) => "too_much_traffic".to_owned(),
+        }];
         if offloaded.is_some() {
             reason_codes.push("offload".to_owned());
         }
@@ -255,8 +259,9 @@ impl Found {
         let intervals = self.deployment.intervals.as_ref();
         let ttft = intervals.map(|all| all.ttft_ms);
         // A prefill is as much faster as the first token comes earlier.
+        let prefill_tok_s = detail.prefill_tok_s?;
         let prefill = ttft.map(|ttft| {
-            let at = |quantile: f64| detail.prefill_tok_s * metrics.ttft_ms / quantile;
+            let at = |quantile: f64| prefill_tok_s * metrics.ttft_ms / quantile;
             Quantiles { p10: at(ttft.p90), p50: at(ttft.p50), p90: at(ttft.p10) }
         });
         let request_percentiles = self.percentiles(known, control, metrics.requests_per_s);
@@ -264,7 +269,7 @@ impl Found {
         let ttft_ms = EstimatedMetric::of(metrics.ttft_ms, ttft);
         Some(Estimates {
             decode_toks_sec: EstimatedMetric::of(metrics.output_tok_s, intervals.map(|all| all.output_tok_s)),
-            prefill_toks_sec: EstimatedMetric::of(detail.prefill_tok_s, prefill),
+            prefill_toks_sec: EstimatedMetric::of(prefill_tok_s, prefill),
             ttft_ms: EstimatedMetric { p95: p95.map(|one| one.ttft_ms), ..ttft_ms },
             tpot_ms: EstimatedMetric::of(metrics.tpot_ms, intervals.map(|all| all.tpot_ms)),
             latency_ms: EstimatedMetric::of(metrics.e2e_ms, None),

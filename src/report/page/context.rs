@@ -30,7 +30,7 @@ use crate::report::svg::tornado::audit_picture;
 use crate::report::svg::why::why_panels;
 use crate::report::sweep::SweepReport;
 use crate::report::text::front::axes;
-use crate::report::text::screen::{SLO_HEADINGS, facts, optimum_facts, slo_rows};
+use crate::report::text::screen::{SLO_HEADINGS, estimate_facts, optimum_facts, slo_rows};
 use crate::report::text::{head, infeasible};
 use crate::spec::error::Error;
 use crate::spec::objective::{LatencyLimits, Metric};
@@ -106,14 +106,13 @@ fn optimize(answer: &OptimizeResult) -> TemplateValue {
 
 fn estimate(answer: &EstimateResult) -> TemplateValue {
     let EstimateResult { candidate, question: inputs, detail, .. } = answer;
-    let constraints = detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
     context! {
         sentence => head::sentence(candidate, inputs),
         verdict => head::verdict(candidate),
         problem => head::problem(inputs),
         flags => answer.scenario.as_ref().map(Scenario::flags),
         warnings => head::lifted(inputs).into_iter().collect::<Vec<_>>(),
-        facts => facts(candidate, inputs, constraints),
+        facts => estimate_facts(answer),
         ..deployment(candidate, inputs, detail.as_ref())
     }
 }

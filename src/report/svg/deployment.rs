@@ -55,9 +55,13 @@ fn picture(inputs: &ReportInputs, best: Option<&ReportedDeployment>, panels: Vec
     SvgPicture { title, subtitle: subtitle.unwrap_or_default(), panels }
 }
 
-/// Latency and memory of a deployment.
+/// Latency, where it runs, and memory of a deployment.
 pub fn detail_panels(detail: &DeploymentDetail) -> Vec<SvgPanel> {
-    vec![by_bottleneck(&detail.phases), by_module(&detail.phases), memory(detail)]
+    let times = match detail.phases.is_empty() {
+        true => vec![],
+        false => vec![by_bottleneck(&detail.phases), by_module(&detail.phases)],
+    };
+    times.into_iter().chain([memory(detail)]).collect()
 }
 
 pub(super) fn phase_name(phase: Phase) -> &'static str {
@@ -129,9 +133,9 @@ pub(super) fn memory_bar(label: String, held: &MemoryReport) -> LabelledBar {
     let part = |(at, (name, read)): (usize, &(&str, fn(&MemoryReport) -> f64))| {
         (at, read(held), format!("{name}: {}", gib(read(held))))
     };
-    let free = (held.usable_bytes - held.total_bytes).max(0.0);
+    let free = (held.usable_bytes - held.on_device()).max(0.0);
     let parts = MEMORY.iter().enumerate().map(part).chain([(FREE, free, format!("free: {}", gib(free)))]);
-    let note = format!("{} of {} usable", gib(held.total_bytes), gib(held.usable_bytes));
+    let note = format!("{} of {} usable", gib(held.on_device()), gib(held.usable_bytes));
     LabelledBar { label, parts: parts.collect(), note }
 }
 

@@ -169,9 +169,9 @@ fn memory_of<'a>(detail: &'a DeploymentDetail, pool: &PoolReport) -> Option<&'a 
 fn drawn(device: &DrawnDevice, [x, y]: [f64; 2]) -> String {
     let [name, parts] = &device.lines;
     let share =
-        device.memory.map_or(0.0, |held| (held.total_bytes / held.usable_bytes.max(1.0)).clamp(0.0, 1.0));
+        device.memory.map_or(0.0, |held| (held.on_device() / held.usable_bytes.max(1.0)).clamp(0.0, 1.0));
     let memory =
-        device.memory.map(|held| format!("{} of {} usable", gib(held.total_bytes), gib(held.usable_bytes)));
+        device.memory.map(|held| format!("{} of {} usable", gib(held.on_device()), gib(held.usable_bytes)));
     let title = format!("{name} {parts}: {}", memory.as_deref().unwrap_or("memory unknown"));
     let room = DEVICE[0] - 10.0;
     framed("box", [x, y], DEVICE, &title)

@@ -3,7 +3,7 @@
 use super::head;
 use super::page::{BAD, bullet, bullet_within, heading, styled, wrap};
 use crate::report::number::{count as times, format_metric, gib, requests};
-use crate::report::relax::{Remedy, RemedyClaim};
+use crate::report::relax::{ConflictSet, Remedy, RemedyClaim};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::outcome::{Census, RejectionCount, Status};
@@ -76,14 +76,7 @@ pub fn conflict(answer: &OptimizeResult, width: usize) -> String {
     let mut text = String::new();
     if !conflict.conflicts.is_empty() {
         text.push_str(&heading("Conflicting conditions", ""));
-        text.extend(conflict.conflicts.iter().map(|clash| {
-            let set = clash.conditions.join(" and ");
-            match (&clash.why, clash.conditions.len()) {
-                (Some(why), _) => bullet(&format!("{set}: {why}")),
-                (None, 1) => bullet(&format!("{set}: unattainable whatever the other conditions are")),
-                (None, _) => bullet(&format!("{set}: dropping any one makes the rest feasible")),
-            }
-        }));
+        text.extend(conflict.conflicts.iter().map(|clash| bullet(&conflict_words(clash))));
     }
     if !conflict.remedies.is_empty() {
         text.push_str(if text.is_empty() { "" } else { "\n" });
@@ -100,6 +93,16 @@ pub fn conflict(answer: &OptimizeResult, width: usize) -> String {
         text.push_str(&bullet("stopped before every change was tried"));
     }
     text
+}
+
+/// Conflicting conditions with their reason.
+pub fn conflict_words(clash: &ConflictSet) -> String {
+    let set = clash.conditions.join(" and ");
+    match (&clash.why, clash.conditions.len()) {
+        (Some(why), _) => format!("{set}: {why}"),
+        (None, 1) => format!("{set}: unattainable whatever the other conditions are"),
+        (None, _) => format!("{set}: dropping any one makes the rest feasible"),
+    }
 }
 
 /// The new flags, the flags they replace, and how close the change is to the smallest.
@@ -126,7 +129,8 @@ pub fn weights(answer: &OptimizeResult, width: usize) -> String {
             text.push_str(&bullet(&format!("{line}: at least {least} needed, {} available", grouped(there))));
         } else {
             text.push_str(&bullet(&format!(
-                "{line}: the weights fit, but KV cache, activations and buffers do not"
+                "{line}: {} hold the weights in all, but no plan holds them with activations, buffers and a request",
+                times(there, "device")
             )));
         }
     }

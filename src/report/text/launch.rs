@@ -29,8 +29,9 @@ fn unsupported(launch: &LaunchReport, what: &str) -> String {
 
 /// Every command with its reasons, and the files.
 pub fn table(launch: &LaunchReport) -> String {
-    let refused =
-        launch.unsupported.iter().map(|what| format!("Not launched: {}\n", unsupported(launch, what)));
+    let infeasible = launch.infeasible.iter().map(|why| paragraph(&format!("Not launched: {why}")));
+    let unsupported = launch.unsupported.iter().map(|what| unsupported(launch, what));
+    let refused = infeasible.chain(unsupported.map(|what| format!("Not launched: {what}\n")));
     let notes = launch.notes.iter().map(|note| paragraph(&format!("Note: {note}.")));
     let names: Vec<&str> = launch.files.iter().map(|file| file.path.as_str()).collect();
     let files = match names.is_empty() {

@@ -99,12 +99,14 @@ pub fn operators(detail: &DeploymentDetail) -> String {
     let mut text = heading("Operators", note);
     detail.phases.iter().for_each(|times| text.push_str(&phase(times)));
     let (own, older) = (detail.prefill_flops, detail.prefill_flops_noncausal_without_head);
+    let rate = detail.prefill_tok_s.map_or_else(String::new, |rate| {
+        format!(" Each replica prefills {} tok/s at its load.", grouped(rate.round() as u64))
+    });
     text.push_str(&paragraph(&format!(
         "A prompt takes {} on the whole model; {} if every query sees every key, without LM head, as older \
-         tools count. Each replica prefills {} tok/s at its load.",
+         tools count.{rate}",
         humanize(own, FLOP),
         humanize(older, FLOP),
-        grouped(detail.prefill_tok_s.round() as u64),
     )));
     if detail.host_memory_peak_bytes > 0.0 {
         let peak = gib(detail.host_memory_peak_bytes);

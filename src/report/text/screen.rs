@@ -67,10 +67,9 @@ pub fn optimum_facts(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<
 
 /// The estimate of a given deployment in lines of at most `width` characters; `scenario` contains it.
 pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> String {
-    let EstimateResult { candidate, question: inputs, detail, .. } = report;
+    let EstimateResult { candidate, question: inputs, .. } = report;
     let flags = Scenario { deployment: None, ..scenario.clone() }.flags();
     let plan = format!("--plan '{}'", candidate.notation);
-    let constraints = detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
     let mut commands = vec![(line(&["estimate", &flags, &plan, "--detail"]), "memory, breakdown, sources")];
     if candidate.metrics.is_some() {
         commands.push((line(&["explain", &flags, &plan, "--number ttft"]), "formulas and sources"));
@@ -79,10 +78,17 @@ pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> S
     join([
         head::estimate(candidate, inputs, width),
         slo_table(candidate, inputs, width),
-        lines(&facts(candidate, inputs, constraints), width),
+        lines(&estimate_facts(report), width),
         report.command.as_ref().map_or_else(String::new, |command| read_back(command, candidate, width)),
         next(&commands, width) + &first_command(report.launch.as_ref(), width),
     ])
+}
+
+/// Facts of a given deployment, its chosen load first.
+pub fn estimate_facts(report: &EstimateResult) -> Vec<Fact> {
+    let constraints = report.detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
+    let load = report.chosen_load.iter().map(|text| ("load", text.clone()));
+    load.chain(facts(&report.candidate, &report.question, constraints)).collect()
 }
 
 /// Headings of [`slo_rows`].
@@ -177,7 +183,7 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
         lines.push((label, cost + &range + &power));
     }
     if let Some(memory) = &best.memory {
-        let free = memory.usable_bytes - memory.total_bytes;
+        let free = memory.usable_bytes - memory.on_device();
         let (room, usable) = (gib_number(free.abs()), gib_number(memory.usable_bytes));
         let room = match free < 0.0 {
             true => format!("{room} GiB short of the {usable} GiB usable on the fullest device"),

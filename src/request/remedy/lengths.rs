@@ -4,8 +4,10 @@ use super::InfeasibleProblem;
 use crate::plan::infeasible::Infeasible;
 use crate::report::flag::Flag;
 use crate::report::relax::{ConflictReport, ConflictSet};
+use crate::report::shortage::shortage_words;
 use crate::report::table::grouped;
 use crate::search::relax::{Stopped, answered, conflicts, largest_below};
+use crate::search::shortage::{HeldPart, shortage};
 
 impl InfeasibleProblem<'_> {
     /// Reports the lengths as the conflict, with the lengths that fit.
@@ -34,15 +36,14 @@ impl InfeasibleProblem<'_> {
         // them.
         let longest = self.longest(isl, Flag::Isl, |flags| held(flags))?;
         if context.is_none() {
-            let why = match longest {
+            found.conflicts.push(match longest {
                 Some(most) => {
-                    format!("{request}; device memory holds at most {}", grouped(most + images + osl))
+                    let holds = grouped(most + images + osl);
+                    let why = format!("{request}; device memory holds at most {holds}");
+                    ConflictSet { conditions: stated, why: Some(why) }
                 }
-                None => {
-                    format!("{request}; device memory holds the model but not one prompt token")
-                }
-            };
-            found.conflicts.push(ConflictSet { conditions: stated, why: Some(why) });
+                None => self.no_prompt(stated),
+            });
         }
         if let Some(longest) = longest {
             let all = |flags: &[Flag]| {
@@ -61,6 +62,25 @@ impl InfeasibleProblem<'_> {
             found.remedies.extend(self.confirmed(flags)?);
         }
         Ok(())
+    }
+
+    /// The conflict where not even a prompt of one token fits: the first condition on memory that fails.
+    fn no_prompt(&self, lengths: Vec<String>) -> ConflictSet {
+        let shortest = self.with_flags(&self.prompt(Flag::Isl(1)));
+        let found = shortest.as_ref().and_then(|problem| Some((shortage(problem)?, problem)));
+        let Some((short, problem)) = found else {
+            let why = "no plan is legal on these devices".to_owned();
+            return ConflictSet { conditions: lengths, why: Some(why) };
+        };
+        let mut conditions = vec![format!("--hardware {}", self.resolved.cluster.id)];
+        match short.part {
+            HeldPart::Request => conditions.extend(lengths),
+            HeldPart::AllWeights | HeldPart::Weights | HeldPart::WithoutCache => {
+                let stated = self.scenario.weight_format.as_ref();
+                conditions.extend(stated.map(|id| format!("--weight-format {id}")));
+            }
+        }
+        ConflictSet { conditions, why: Some(shortage_words(&short, problem)) }
     }
 
     /// The longest length below `beyond` for which `holds`.

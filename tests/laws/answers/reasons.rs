@@ -1,0 +1,158 @@
+//! What cannot run has no launch and no time at any door, and a reason whose numbers imply it.
+
+use clap::Parser;
+use fastrand::Rng;
+
+use mantile::cli::{Cli, Command, ExitStatus};
+use mantile::report::page::section;
+use mantile::report::result::EstimateResult;
+use mantile::report::text::{self, screen};
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use serde_json::{Value, json};
+
+use super::{answer, plan, problem, with_plan};
+use crate::draw::cases;
+
+/// Times and rates anywhere in an answer, by their keys; what was asked has its own.
+fn times(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, field) in
+                fields.iter().filter(|(key, _)| !["question", "scenario"].contains(&key.as_str()))
+            {
+                times(field, &format!("{at}/{key}"), found);
+            }
+        }
+        Value::Array(rows) => rows.iter().for_each(|row| times(row, at, found)),
+        Value::Number(_) if at.ends_with("_ms") || at.contains("tok_s") => found.push(at.to_owned()),
+        _ => {}
+    }
+}
+
+/// The bytes after `before` in a sentence, in GiB.
+fn gib_after(text: &str, before: &str) -> Option<f64> {
+    let number = text.split_once(before)?.1.split_whitespace().next()?;
+    number.replace(',', "").parse().ok()
+}
+
+/// The bytes before `after` in a sentence, in GiB.
+fn gib_before(text: &str, after: &str) -> Option<f64> {
+    let mut words = text.split_once(after)?.0.rsplit(' ');
+    assert_eq!(words.next(), Some("GiB"), "{text}");
+    words.next()?.replace(',', "").parse().ok()
+}
+
+/// The numbers of a memory shortage imply it.
+fn implied(why: &str) {
+    let Some(usable) = gib_before(why, " usable") else { return };
+    let needed = gib_before(why, " needed").or_else(|| gib_after(why, " take "));
+    let needed = needed.unwrap_or_else(|| panic!("{why}"));
+    assert!(needed >= usable, "{why}");
+    if let Some(short) = gib_before(why, " short") {
+        assert!((needed - usable - short).abs() < 0.011 + needed * 1e-3, "{why}");
+    }
+}
+
+/// What every door says of a deployment that cannot run.
+fn nothing_runs(asked: &Value, found: &Value) {
+    let said = |what: &str| format!("{what}: {asked} {found}");
+    let violations = found["violations"].as_array().unwrap();
+    assert!(!violations.is_empty(), "{}", said("no reason"));
+    for key in ["launch", "bottleneck", "intervals", "price_bounds", "audit", "chosen_load"] {
+        assert!(found[key].is_null(), "{}", said(key));
+    }
+    let mut timed = Vec::new();
+    times(found, "", &mut timed);
+    assert!(timed.is_empty(), "{timed:?} {}", said("times"));
+    violations.iter().filter_map(Value::as_str).for_each(implied);
+    let report: EstimateResult = serde_json::from_value(found.clone()).unwrap();
+    let scenario: Scenario = serde_json::from_value(asked.clone()).unwrap();
+    for shown in [screen::estimate(&report, &scenario, 100), text::estimate(&report)] {
+        assert!(shown.contains("CANNOT RUN") && !shown.contains("Launch:"), "{shown}");
+    }
+    let html = section("estimate", found).unwrap().unwrap();
+    assert!(html.contains("CANNOT RUN") && !html.contains("Copy launch command"), "{}", said("page"));
+    let request = json!({ "scenario": asked });
+    let deployed = answer("deploy", &request).unwrap();
+    assert!(deployed["workers"] == json!([]) && deployed["files"] == json!([]), "{}", said("deploy"));
+    assert_eq!(deployed["infeasible"], found["violations"], "{}", said("deploy"));
+    let explained = answer("explain", &request).unwrap();
+    assert!(explained["infeasible"].is_string(), "{}", said("explain"));
+}
+
+#[test]
+fn what_cannot_run_has_no_launch_and_no_time() {
+    let mut random = Rng::with_seed(341);
+    let (mut checked, mut runs, mut tried) = (0, 0, 0);
+    while checked < cases(40) {
+        tried += 1;
+        assert!(tried < 100 * cases(40), "most questions are refused");
+        let asked = with_plan(&problem(&mut random), &plan(&mut random));
+        let Some(found) = answer("estimate", &json!({ "scenario": asked })) else { continue };
+        if found["metrics"].is_null() {
+            nothing_runs(&asked, &found);
+            checked += 1;
+        } else {
+            assert!(found["launch"].is_object(), "{asked}");
+            let report: EstimateResult = serde_json::from_value(found).unwrap();
+            let shown = screen::estimate(&report, &Scenario::default(), 100);
+            assert!(!shown.contains(" short of "), "{shown}");
+            runs += 1;
+        }
+    }
+    assert!(runs > 0, "some plans run");
+}
+
+#[test]
+fn a_command_that_launches_nothing_exits_so_and_writes_nothing() {
+    let line = "--model Llama-3.3-70B --hardware 1xh100 --plan";
+    let plan = "1 x tp1 @1, weights bf16, kv bf16";
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("launch");
+    let run = |emits: bool, name: &str| {
+        let out = folder.path().join("out");
+        let mut words = vec!["mantile-opt", name];
+        words.extend(line.split(' '));
+        words.extend([plan, "--out", out.to_str().unwrap()]);
+        if emits {
+            words.extend(["--emit", files.to_str().unwrap()]);
+        }
+        let cli = Cli::try_parse_from(words).unwrap();
+        let catalog = Catalog::default();
+        match cli.command {
+            Some(Command::Deploy(command)) => command.run(&catalog),
+            Some(Command::Estimate(command)) => command.run(&catalog),
+            _ => panic!("{name}"),
+        }
+    };
+    for name in ["deploy", "estimate"] {
+        assert!(matches!(run(false, name), Ok(ExitStatus::Infeasible)), "{name}");
+        assert!(run(true, name).is_err() && !files.exists(), "{name}");
+    }
+}
+
+#[test]
+fn the_numbers_of_a_reason_imply_it() {
+    let mut random = Rng::with_seed(342);
+    let (mut checked, mut tried) = (0, 0);
+    while checked < cases(16) {
+        tried += 1;
+        assert!(tried < 100 * cases(16), "too few are infeasible");
+        let mut asked = problem(&mut random);
+        asked.as_object_mut().unwrap().remove("rate");
+        let request = json!({ "scenario": asked, "max_front_points": 0 });
+        let Some(found) = answer("optimize", &request) else { continue };
+        if found["status"] != "infeasible" {
+            continue;
+        }
+        checked += 1;
+        let conflicts = found["conflict"]["conflicts"].as_array().unwrap();
+        for why in conflicts.iter().filter_map(|one| one["why"].as_str()) {
+            implied(why);
+            assert!(!why.contains("holds the model"), "{why}");
+        }
+        // Where a deployment was evaluated, memory is not what is short.
+        assert!(found["nearest"].is_null() || found["weights_need"] == json!([]), "{asked}");
+    }
+}
