@@ -25,6 +25,7 @@ mod overrides;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 mod parsed;
+mod peer_to_peer;
 #[cfg(feature = "png")]
 pub mod png;
 pub mod prediction_intervals;

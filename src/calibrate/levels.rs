@@ -81,6 +81,9 @@ impl CalibrationUnknown {
                 equal_lengths: when(&[Lengths, RuntimeLengths])
                     .then_some(sample.calibration_key.equal_lengths),
                 version: sample.calibration_key.version.clone().filter(|_| level == Version),
+                // A server's collectives carry over to links of the same kind. Single streams have few, on any link.
+                link: (is_collective(of) && !sample.deployment.timed_separately)
+                    .then_some(sample.calibration_key.link),
                 times: 1.0,
             },
             spread,
@@ -96,6 +99,10 @@ impl CalibrationUnknown {
                 &sample.calibration_key,
             )
     }
+}
+
+fn is_collective(of: CalibratedConstant) -> bool {
+    matches!(of, CalibratedConstant::CollectiveLatency | CalibratedConstant::CollectiveBandwidth)
 }
 
 /// Every unknown that affects some sample, for all constants in `order`.

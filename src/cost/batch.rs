@@ -19,6 +19,8 @@ pub struct Batch<T> {
     pub context_parts: T,
     /// Tokens in the matrix products of this rank.
     pub tokens: T,
+    /// Sequences of all ranks of the stage.
+    pub all_sequences: T,
     /// Tokens of all ranks of the stage, which share the experts.
     pub ep_tokens: T,
 }
@@ -40,14 +42,29 @@ impl<N: Num> Batch<Qty<N>> {
             token_parts,
             context_parts,
             tokens,
+            all_sequences: sequences * token_groups / token_parts,
             ep_tokens: pooled,
         }
+    }
+
+    /// The same batch where the `ranks` attention ranks of the stage have `all` sequences in total: the others have no
+    /// more than this one.
+    #[inline(always)]
+    pub fn among(&self, all: Qty<N>, ranks: Qty<N>) -> Self {
+        let idle = (ranks - all).max(Qty::from(0.0));
+        Batch { all_sequences: all, ep_tokens: (all * self.new_tokens + idle).is(&PRESENT), ..*self }
+    }
+
+    /// Tokens of this rank and of others next to it, `ranks` in total, as far as there are any.
+    #[inline(always)]
+    pub fn pooled(&self, ranks: Qty<N>) -> Qty<N> {
+        (self.tokens * ranks).min(self.ep_tokens)
     }
 
     /// The last token of each sequence: the only ones that the head processes.
     #[inline(always)]
     pub fn last_token(&self) -> Self {
-        Batch { tokens: self.sequences, ep_tokens: self.sequences, ..*self }
+        Batch { tokens: self.sequences, ep_tokens: self.all_sequences, ..*self }
     }
 
     /// Query–key pairs of one sequence on this rank under the causal mask and `reach`.
@@ -119,6 +136,12 @@ crate::formulas! {
         unit: COUNT,
         why: "all ranks of a stage share its expert layers, which process the tokens of all of them",
         cite: "Rajbhandari et al. 2022 (DeepSpeed-MoE)",
+    }
+    PRESENT {
+        symbol: "tokens_present",
+        unit: COUNT,
+        why: "expert layers process the tokens that the ranks of a stage have; a rank without a request joins the collectives with a dummy of one token",
+        cite: "vLLM, execute_dummy_batch of data-parallel ranks, https://github.com/vllm-project/vllm/blob/main/vllm/v1/engine/core.py",
     }
     PAIRS {
         symbol: "pairs",

@@ -17,6 +17,8 @@ pub struct Footprint<T> {
     pub kv: T,
     /// The part of the KV cache that is independent of sequence length, if any.
     pub state: Option<T>,
+    /// The part of the KV cache that all sequences share, if any.
+    pub shared: Option<SharedPages<T>>,
     /// Activations of the largest step.
     pub activations: T,
     /// Runtime buffers.
@@ -25,6 +27,30 @@ pub struct Footprint<T> {
     pub total: T,
     /// Usable memory: the share of the device that the runtime may use.
     pub usable: T,
+}
+
+/// Prompt prefixes whose pages the sequences of a device share.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedPages<T> {
+    /// Tokens of a prefix.
+    pub tokens: T,
+    /// Bytes of all prefixes.
+    pub bytes: T,
+}
+
+/// Tokens of a prefix of `tokens` that sequences share: whole pages. The last page of a prefix that ends inside it is each
+/// sequence's own.
+#[inline(always)]
+pub fn shared_tokens<N: Num>(tokens: Qty<N>, parts: Qty<N>, chip: &Chip<Qty<N>>) -> Qty<N> {
+    let (none, page) = (Qty::from(0.0), parts * chip.block_tokens);
+    let pages = none - (none - tokens / page).ceil();
+    (pages * page).is(&SHARED_TOKENS)
+}
+
+/// Bytes of `groups` prefixes of `each` bytes, as far as there are sequences that have one.
+#[inline(always)]
+pub fn prefix_pages<N: Num>(sequences: Qty<N>, groups: Qty<N>, each: Qty<N>) -> Qty<N> {
+    (groups.min(sequences) * each).is(&SHARED_PAGES)
 }
 
 /// Bytes of weights: `quantised` elements in the weight format, `native` in the model dtype.
@@ -111,16 +137,18 @@ pub fn activations<N: Num>(
 #[inline(always)]
 pub fn footprint<N: Num>(
     weights: Qty<N>,
-    kv: Qty<N>,
+    (kv, shared): (Qty<N>, Option<SharedPages<Qty<N>>>),
     state: Option<Qty<N>>,
     activations: Qty<N>,
     chip: &Chip<Qty<N>>,
 ) -> Footprint<Qty<N>> {
     let pages = kv * (1.0 + chip.fragmentation);
+    let shared =
+        shared.map(|prefix| SharedPages { bytes: prefix.bytes * (1.0 + chip.fragmentation), ..prefix });
     let kv = state.map_or(pages, |state| pages + state).is(&CACHE);
     let total = (weights + kv + activations + chip.buffers).is(&TOTAL);
     let usable = (chip.capacity * chip.utilization).is(&USABLE);
-    Footprint { weights, kv, state, activations, buffers: chip.buffers, total, usable }
+    Footprint { weights, kv, state, shared, activations, buffers: chip.buffers, total, usable }
 }
 
 crate::formulas! {
@@ -135,6 +163,18 @@ crate::formulas! {
         unit: COUNT,
         why: "the KV cache is allocated in pages; a sliding layer keeps its window, context-parallel ranks share a sequence",
         cite: "Kwon et al. 2023 (PagedAttention), 4.1",
+    }
+    SHARED_TOKENS {
+        symbol: "shared_tokens",
+        unit: COUNT,
+        why: "requests with the same beginning share its full pages; a page that is not full is each request's own",
+        cite: "Kwon et al. 2023 (PagedAttention), 4.4 (shared prefix); Zheng et al. 2024 (SGLang, RadixAttention), 3",
+    }
+    SHARED_PAGES {
+        symbol: "shared_pages",
+        unit: BYTE,
+        why: "the pages of a shared prefix lie once on each attention rank, the other pages are every request's own; a sliding window moves beyond the prefix and a state is rewritten, so both are always a request's own",
+        cite: "Kwon et al. 2023 (PagedAttention), 4.4 (shared prefix)",
     }
     KV {
         symbol: "kv_per_sequence",

@@ -77,7 +77,7 @@ pub(super) fn tokens_here<R: Reading>(read: &R, share: TokenShare, batch: &Batch
     match share {
         TokenShare::Own => batch.tokens,
         TokenShare::Divided(ranks) => batch.tokens / read.count(Count::plan("tp", ranks)),
-        TokenShare::Pooled(ranks) => batch.tokens * read.count(Count::plan("attention_ranks", ranks)),
+        TokenShare::Pooled(ranks) => batch.pooled(read.count(Count::plan("attention_ranks", ranks))),
     }
 }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::spec::cluster::PeerToPeer;
 use crate::spec::image::ImageSize;
 use crate::spec::objective::{LatencyLimits, ObjectiveTerm};
 use crate::spec::percentile::{Confidence, Percentile};
@@ -97,6 +98,9 @@ pub struct ReportedTier {
     pub link: String,
     /// Bandwidth per direction and device, bytes/s.
     pub bandwidth_bytes_per_s: f64,
+    /// Whether devices on PCIe read each other's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p2p: Option<PeerToPeer>,
 }
 
 /// Speculative decoding.

@@ -20,8 +20,9 @@ use crate::spec::error::Error;
 use crate::spec::notation::{NotationRole, PlanText, PoolText};
 
 /// The candidate of a plan. Pipelines are cut into balanced stages unless the plan gives the cut. Concurrency per
-/// replica: the plan's, else a share of the total concurrency, the least that sustains the rate, or the best within the
-/// SLOs. Where a plan holds nothing in device memory and does not state everything, a part of it may lie in host memory.
+/// replica: the plan's, else a share of the total concurrency, or the best within the SLOs. Under a request rate it follows
+/// from that (Little's law): the least that sustains it, up to that of the plan. Where a plan holds nothing in device memory
+/// and does not state everything, a part of it may lie in host memory.
 ///
 /// # Errors
 /// Its degrees contradict each other or the model, or it needs more devices than available.
@@ -212,7 +213,12 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
         pool.stages = cuts(problem, pool.plan).swap_remove(0);
     }
     let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
+    let capped: Vec<usize> =
+        (0..open.len()).filter(|at| !open[*at] && answers(&candidate.pools[*at])).collect();
     let open: Vec<usize> = (0..open.len()).filter(|at| open[*at] && answers(&candidate.pools[*at])).collect();
+    if let Traffic::Rate(rate) = problem.traffic {
+        return at_rate(problem, candidate, rate, (&open, &capped));
+    }
     if open.is_empty() {
         return;
     }
@@ -228,15 +234,30 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
         return;
     }
     let open: Vec<OpenPool> = open.into_iter().map(|at| (at, fits(problem, candidate, at))).collect();
-    let Traffic::Rate(rate) = problem.traffic else { return set_best_load(problem, candidate, &open) };
-    // For a required rate: the smallest concurrency that sustains it.
-    let full = open.iter().map(|(_, most)| *most).max().unwrap_or(1);
+    set_best_load(problem, candidate, &open);
+}
+
+/// Sets the smallest concurrency that sustains a request rate: up to what fits in the pools that are `open`, and up to
+/// that of the plan in the others.
+fn at_rate(problem: &Problem, candidate: &mut Candidate, rate: f64, (open, capped): (&[usize], &[usize])) {
+    let caps: Vec<(usize, u64)> = capped.iter().map(|at| (*at, candidate.pools[*at].concurrency)).collect();
+    let room = open.iter().map(|at| (*at, fits(problem, candidate, *at)));
+    let ranks = caps.iter().map(|(at, most)| (*at, most.div_ceil(candidate.pools[*at].plan.dp)));
+    let most: Vec<OpenPool> = room.chain(ranks).collect();
+    let set = |candidate: &mut Candidate, requests: u64| {
+        put(&mut candidate.pools, &most, requests);
+        for (at, most) in &caps {
+            let pool = &mut candidate.pools[*at];
+            pool.concurrency = pool.concurrency.min(*most);
+        }
+    };
+    let full = most.iter().map(|(_, most)| *most).max().unwrap_or(1);
     let (unbound, mut probe) = (unbound(problem), candidate.clone());
     let too_few = largest(full, |requests| {
-        put(&mut probe.pools, &open, requests);
+        set(&mut probe, requests);
         carried(&unbound, &probe) < rate
     });
-    put(&mut candidate.pools, &open, (too_few + 1).min(full));
+    set(candidate, (too_few + 1).min(full));
 }
 
 /// Requests per rank that fit in a replica of a pool; 0 where not even one fits.

@@ -31,11 +31,12 @@ pub struct DiffRequest {
 /// Most differences for which every mixture is evaluated: 2⁶ evaluations.
 const MOST_MIXED: usize = 6;
 /// Keys that decide together whether a plan runs.
-const TOGETHER: [&str; 12] = [
+const TOGETHER: [&str; 13] = [
     "model",
     "hardware",
     "host",
     "host_memory",
+    "p2p",
     "runtime",
     "runtime_version",
     "weight_format",

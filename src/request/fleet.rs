@@ -15,7 +15,7 @@ use crate::search::fleet::FleetObjective;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricedOffer, TracedRequest, TrafficBucket, buckets};
-use crate::spec::limits::BUDGET_HOUR;
+use crate::spec::limits::{BUDGET_HOUR, PREFIX_GROUPS};
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Workload;
 use crate::spec::price::PriceBasis;
@@ -129,10 +129,16 @@ pub fn route_scenario(result: &FleetResult, at: usize) -> Result<Scenario, Error
         isl: Some(route.isl),
         osl: Some(route.osl),
         prefix: prefix.filter(|prefix| *prefix > 0),
+        prefix_groups: own_prefixes(prefix.into_iter()),
         rate: Some(route.requests_per_s / systems.count.max(1) as f64),
         deployment: Some(Deployment { plan: Some(plan.to_string()), ..Deployment::default() }),
         ..system_scenario(result, system)
     })
+}
+
+/// The cached tokens of traffic are those of each request's own history: as many prefixes as there may be requests.
+fn own_prefixes(mut prefixes: impl Iterator<Item = u64>) -> Option<u64> {
+    prefixes.any(|prefix| prefix > 0).then(|| PREFIX_GROUPS.most_whole())
 }
 
 impl FleetRequest {
@@ -152,6 +158,7 @@ impl FleetRequest {
             price_basis: self.price_basis,
             electricity_usd_per_kwh: self.electricity_usd_per_kwh,
             set: self.set.clone(),
+            prefix_groups: own_prefixes(filed.buckets.iter().map(|bucket| bucket.prefix)),
             ..Scenario::default()
         };
         let (objective, workload) =

@@ -72,6 +72,7 @@ fn tier(of: &Tier) -> ReportedTier {
         devices: of.devices,
         link: of.link.clone(),
         bandwidth_bytes_per_s: of.bandwidth.value,
+        p2p: of.peer_to_peer,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::quantity::read::{Plain, Reading};
 use crate::serving::disaggregated::split;
 use crate::serving::evaluate::{Evaluation, Pool, PoolScope, aggregated};
 use crate::serving::instance::Instance;
-use crate::serving::iteration::prefill;
+use crate::serving::iteration::prefill_among;
 use crate::serving::step::{CostObserver, StepTime};
 use crate::serving::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 use crate::spec::rule::WorkerRole;
@@ -55,6 +55,17 @@ pub struct PoolPlan {
     pub replicas: u64,
     /// Concurrency of each replica.
     pub concurrency: u64,
+}
+
+impl PoolPlan {
+    /// Prompts that the attention ranks of a replica compute at the same time: those of a pool with fewer requests than
+    /// ranks are not all busy.
+    pub fn prompts_at_once(&self) -> u64 {
+        match self.role {
+            PoolRole::Prefill => self.plan.dp,
+            PoolRole::Aggregated | PoolRole::Decode => self.concurrency.min(self.plan.dp),
+        }
+    }
 }
 
 /// A candidate deployment.
@@ -219,8 +230,8 @@ pub fn evaluate<R: Reading>(
         } else {
             PoolScope::numbered(at)
         };
-        let instance = instances[pool].borrow();
-        read.within(format_args!("{scope}"), || prefill(read, instance, machine, terms, watch))
+        let replica = (instances[pool].borrow(), plans[pool].prompts_at_once());
+        read.within(format_args!("{scope}"), || prefill_among(read, replica, machine, terms, watch))
     });
     with_prompts(read, (plans, instances, &prompts), offload, (machine, terms, demand), watch)
 }

@@ -25,6 +25,7 @@ impl DecodeOption {
             ttft,
             tpot,
             e2e: whole,
+            life: whole,
             slowest: Slowest { ttft, tpot, e2e: whole },
             output: open_flow(Qty::from(self.rate) / seconds(1.0), terms.osl),
             devices: Qty::from(self.devices as f64),

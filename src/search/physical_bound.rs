@@ -185,6 +185,7 @@ fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> 
         ttft,
         tpot,
         e2e: whole,
+        life: whole,
         slowest: Slowest { ttft, tpot, e2e: whole },
         output: open_flow(Qty::from(rate) / seconds(1.0), terms.osl),
         devices: Qty::from(rate * each),

@@ -13,7 +13,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::instance::{Instance, PipelineCut};
-use crate::serving::iteration::prefill;
+use crate::serving::iteration::prefill_among;
 use crate::serving::step::{CostObserver, StepTime};
 use crate::serving::terms::OffloadTarget;
 
@@ -61,8 +61,8 @@ pub struct PreparedInstances<'q> {
     /// The sharded model of one pipeline stage: all stage counts and cuts share its work.
     stages: MadeOnce<ParallelPlan, Arc<Instance>>,
     bare: MadeOnce<Layout, Arc<Instance>>,
-    /// By format pair and offload target.
-    prepared: MadeOnce<(usize, OffloadTarget, Layout), PreparedInstance>,
+    /// By format pair, offload target and prompts at once.
+    prepared: MadeOnce<(usize, OffloadTarget, u64, Layout), PreparedInstance>,
 }
 
 impl<'q> PreparedInstances<'q> {
@@ -101,7 +101,8 @@ impl<'q> PreparedInstances<'q> {
     }
 
     fn pool(&self, formats: usize, offload: OffloadTarget, pool: &PoolPlan) -> PreparedInstance {
-        self.prepared.get((formats, offload, (pool.plan, pool.stages.clone())), || {
+        let together = pool.prompts_at_once();
+        self.prepared.get((formats, offload, together, (pool.plan, pool.stages.clone())), || {
             let bare = self.bare(pool);
             let instance = match offload {
                 OffloadTarget::Host(_) => Arc::new(placed(self.problem, (*bare).clone(), offload)),
@@ -111,7 +112,8 @@ impl<'q> PreparedInstances<'q> {
                 | OffloadTarget::Kv => bare,
             };
             let machine = self.problem.formats[formats].plain();
-            let prompt = prefill(&Plain, &instance, machine, self.problem.terms(), &mut ());
+            let terms = self.problem.terms();
+            let prompt = prefill_among(&Plain, (&instance, together), machine, terms, &mut ());
             PreparedInstance { instance, prompt }
         })
     }

@@ -15,7 +15,7 @@ use crate::quantity::read::Plain;
 use crate::serving::admission::{prepared, residency, residency_of};
 use crate::serving::evaluate::{Pool, aggregated};
 use crate::serving::instance::Instance;
-use crate::serving::iteration::prefill;
+use crate::serving::iteration::{prefill, prefill_among};
 use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::{InstanceLoad, OffloadTarget};
@@ -116,11 +116,20 @@ impl<'q> PreparedShape<'q> {
         PreparedShape { problem, shape, instance, prompt, memory }
     }
 
+    /// Prefill time of a prompt, where a replica has fewer requests than attention ranks.
+    fn prompt_among(&self, requests: u64) -> StepTime<Qty<f64>> {
+        let machine = self.problem.formats[self.shape.formats].plain();
+        prefill_among(&Plain, (&self.instance, requests), machine, self.problem.terms(), &mut ())
+    }
+
     /// A pool of `replicas` with a concurrency of `concurrency` each.
     #[inline(always)]
     pub fn pool(&self, replicas: u64, concurrency: u64) -> Pool<'_, Qty<f64>> {
         let load = InstanceLoad { concurrency, offload: self.shape.offload };
-        Pool { instance: &self.instance, replicas, prompt: self.prompt, load, memory: Some(&self.memory) }
+        let instance: &Instance = &self.instance;
+        let prompt =
+            if concurrency < instance.plan.dp { self.prompt_among(concurrency) } else { self.prompt };
+        Pool { instance, replicas, prompt, load, memory: Some(&self.memory) }
     }
 
     /// Metrics of `replicas` at a concurrency of `concurrency` each, by the common evaluation function.

@@ -64,12 +64,13 @@ pub fn admitted<R: Reading>(
         origin: Origin::Plan("concurrency / dp"),
     });
     match phase {
-        Phase::Prefill => CachedSequences::whole(rank, terms.isl),
+        Phase::Prefill => CachedSequences::whole(rank, terms.isl).sharing(terms.shared),
         Phase::Decode => CachedSequences {
             sequences: rank,
             least: terms.isl,
             most: terms.isl + terms.osl,
             part: occupied(rank, machine.chip.answer_reserved),
+            shared: terms.shared,
         },
     }
 }

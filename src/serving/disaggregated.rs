@@ -31,7 +31,7 @@ pub struct DecodePerformance<T> {
     /// Maximum request rate of one decode worker, in requests per second.
     pub rate: T,
     /// Mean time per output token, independent of the requested percentile.
-    pace: T,
+    pub(super) pace: T,
     step: DecodeStep<T>,
 }
 
@@ -218,6 +218,12 @@ fn disaggregated<R: Reading>(
     let (whole, longest) = read.within(format_args!("e2e"), || {
         (e2e(ttft, tpot, terms.osl).result(), e2e(slowest_ttft, decoding.slowest, terms.osl))
     });
+    let life = match demand {
+        Demand::Rate(_) => {
+            read.within(format_args!("concurrency"), || e2e(prefilling.mean, decoding.mean, terms.osl))
+        }
+        Demand::Free | Demand::InFlight(_) => whole,
+    };
     let slowest = Slowest { ttft: slowest_ttft, tpot: decoding.slowest, e2e: longest };
     let utilised = read.within(format_args!("watts"), || (rate / able).is(&UTILISED));
     let parts = PoolParts { fronts, backs, away: &prefilling.away, answers: &decoding.answers };
@@ -230,6 +236,7 @@ fn disaggregated<R: Reading>(
         ttft,
         tpot,
         e2e: whole,
+        life,
         output,
         devices,
         power,

@@ -125,6 +125,8 @@ pub struct PoolMetrics<T> {
     pub tpot: T,
     /// End-to-end time of a request.
     pub e2e: T,
+    /// Its mean, whatever the percentile of the latencies.
+    pub life: T,
     /// Output tokens per second.
     pub output: T,
     /// Number of devices.
@@ -153,6 +155,7 @@ impl<N: Num> PoolMetrics<Qty<N>> {
             ttft: at("ttft", &|| mean(self.ttft, one.ttft).is(&MEAN_TTFT)),
             tpot: at("tpot", &|| mean(self.tpot, one.tpot).is(&MEAN_TPOT)),
             e2e: at("e2e", &|| mean(self.e2e, one.e2e).is(&MEAN_E2E)),
+            life: at("concurrency", &|| mean(self.life, one.life).is(&MEAN_E2E)),
             slowest: self.slowest.max(&one.slowest),
             output,
             devices: at("devices", &|| devices_of_pools(self.devices, one.devices)),
@@ -211,12 +214,16 @@ pub fn pool_metrics<R: Reading>(
         let each = read.count(Count::plan("devices_per_replica", instance.plan.devices()));
         devices_of(replicas, each).result()
     });
-    let power = read.within(format_args!("watts"), || state.power(read, devices, whole));
+    let power = read.within(format_args!("watts"), || state.power(read, devices, (demand, whole)));
+    let life = match demand {
+        Demand::Rate(rate) => read.within(format_args!("concurrency"), || state.mean_life(read, *rate)),
+        Demand::Free | Demand::InFlight(_) => whole,
+    };
     let context = read.within(format_args!("max_context"), || {
         max_context(read, &memory, terms.isl + terms.osl, instance.max_context).result()
     });
     let slowest = Slowest { ttft, tpot, e2e: whole };
-    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, power, context, slowest };
+    let share = PoolMetrics { ttft, tpot, e2e: whole, life, output, devices, power, context, slowest };
     let metrics = judge(read, terms, &share);
     let (decode, spilled) = (state.round.step, spilled.or(hosted));
     (share, Evaluation { metrics, memory, decode, prefill: prompt, spilled, slowest })
@@ -243,7 +250,7 @@ pub(super) fn carried<N: Num>(
     terms: &WorkloadTerms<Qty<N>>,
     share: &PoolMetrics<Qty<N>>,
 ) -> (Qty<N>, Qty<N>) {
-    (share.output, in_flight(share.output, share.e2e, terms.osl))
+    (share.output, in_flight(share.output, share.life, terms.osl))
 }
 
 /// Shares of aggregated pools, each under its part of the demand.
@@ -305,7 +312,7 @@ pub fn judge<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
     share: &PoolMetrics<Qty<R::N>>,
 ) -> Metrics<Qty<R::N>> {
-    let PoolMetrics { ttft, tpot, e2e, output, devices, power: drawn, context, .. } = *share;
+    let PoolMetrics { ttft, tpot, e2e, life, output, devices, power: drawn, context, .. } = *share;
     let bill = terms.bill.as_ref().map(|bill| {
         read.within(format_args!("usd_per_hour"), || usd_per_second(devices, drawn, bill).result())
     });
@@ -335,7 +342,7 @@ pub fn judge<R: Reading>(
         }),
         max_context: context,
         devices,
-        in_flight: read.within(format_args!("concurrency"), || in_flight(output, e2e, terms.osl).result()),
+        in_flight: read.within(format_args!("concurrency"), || in_flight(output, life, terms.osl).result()),
     }
 }
 

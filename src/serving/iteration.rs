@@ -25,8 +25,20 @@ pub fn prefill<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
+    prefill_among(read, (instance, instance.plan.dp), machine, terms, watch)
+}
+
+/// The prefill of one prompt on an attention rank, where a replica has this many requests: with fewer than attention
+/// ranks, only as many of these have a prompt.
+pub fn prefill_among<R: Reading>(
+    read: &R,
+    (instance, requests): (&Instance, u64),
+    machine: &Machine<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    watch: &mut impl CostObserver<R::N>,
+) -> StepTime<Qty<R::N>> {
     read.within(format_args!("{}", Phase::Prefill.name()), || {
-        let load = prompt_batch(read, instance, terms);
+        let load = prompt_batch(read, (instance, requests), terms);
         let one = step(read, instance, Phase::Prefill, &load, machine, watch);
         let chunks = (load.new_tokens / machine.chip.max_batched_tokens).ceil();
         let waits = ((chunks - 1.0) * machine.chip.host_per_step).is(&CHUNKS);
@@ -38,7 +50,7 @@ pub fn prefill<R: Reading>(
             ..one
         };
         let prompt = match &instance.draft {
-            Some(ahead) => reading(read, prompt, ahead, machine, terms, watch),
+            Some(ahead) => reading(read, prompt, (ahead, requests), machine, terms, watch),
             None => prompt,
         };
         StepTime { total: prompt.total.result(), ..prompt }
@@ -48,11 +60,17 @@ pub fn prefill<R: Reading>(
 /// The batch of that prefill.
 pub(super) fn prompt_batch<R: Reading>(
     read: &R,
-    instance: &Instance,
+    (instance, requests): (&Instance, u64),
     terms: &WorkloadTerms<Qty<R::N>>,
 ) -> Batch<Qty<R::N>> {
     let new = terms.isl - terms.prefix;
-    batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix)
+    let load = batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix);
+    let ranks = instance.plan.dp;
+    if requests >= ranks {
+        return load;
+    }
+    let count = |symbol, value| read.count(Count::plan(symbol, value));
+    load.among(count("concurrency_per_replica", requests.max(1)), count("dp", ranks))
 }
 
 /// Requests of one attention rank at `concurrency`: micro-batches, and sequences per micro-batch.
@@ -112,6 +130,8 @@ pub(super) fn decode<R: Reading>(
     read.within(format_args!("{}", Phase::Decode.name()), || {
         let (flying, each) = micro_batches(read, instance, load.concurrency);
         let batch = decode_batch(read, instance, terms, each);
+        let ranks = read.count(Count::plan("dp", instance.plan.dp));
+        let batch = batch.among((each * ranks).min(load.concurrency), ranks);
         let one = step(read, instance, Phase::Decode, &batch, machine, watch);
         let streamed = match (spilled, load.offload) {
             (Some(spilled), OffloadTarget::Experts) => Some(spilled * touched(read, instance, &batch)),
@@ -121,7 +141,7 @@ pub(super) fn decode<R: Reading>(
         observe_host_reads((Phase::Decode, instance), terms, streamed, watch);
         let (one, yields) = match (&instance.draft, terms.acceptance) {
             (Some(ahead), Some(acceptance)) => {
-                let one = guessing(read, one, ahead, machine, terms, each, watch);
+                let one = guessing(read, one, ahead, machine, terms, &batch, watch);
                 (one, Some(accepted(acceptance, ahead.tokens)))
             }
             _ => (one, None),
@@ -235,7 +255,7 @@ crate::formulas! {
     PER_RANK {
         symbol: "requests_per_rank",
         unit: COUNT,
-        why: "requests are spread evenly over the attention ranks, which are never without one",
+        why: "requests are spread evenly over the attention ranks; the fullest sets the time of a step",
         cite: "definition",
     }
     MICRO_BATCHES {

@@ -86,7 +86,7 @@ pub fn request_rate<N: Num>(output_tok_s: Qty<N>, osl: Qty<N>) -> Qty<N> {
     (output_tok_s / (osl * Qty::literal(1.0 * TOKEN))).is(&REQUESTS_PER_S)
 }
 
-/// Concurrency of a deployment at `output_tok_s`, with `osl` output tokens and `e2e` seconds per request.
+/// Concurrency of a deployment at `output_tok_s`, with `osl` output tokens and a mean of `e2e` seconds per request.
 #[inline(always)]
 pub fn in_flight<N: Num>(output_tok_s: Qty<N>, e2e: Qty<N>, osl: Qty<N>) -> Qty<N> {
     (output_tok_s * e2e / (osl * Qty::literal(1.0 * TOKEN))).is(&IN_FLIGHT)
@@ -150,7 +150,7 @@ crate::formulas! {
     IN_FLIGHT {
         symbol: "concurrency",
         unit: COUNT,
-        why: "concurrency equals request rate times E2E (Little's law)",
+        why: "concurrency equals request rate times mean E2E (Little's law)",
         cite: "Little 1961",
     }
     DEVICES {

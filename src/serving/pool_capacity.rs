@@ -21,8 +21,10 @@ pub(super) struct PrefillCapacity<T> {
     pub(super) rate: T,
     /// Per pool: prompt rate after the link limit, as a fraction of the planned rate.
     pub(super) away: Vec<T>,
-    /// Mean TTFT over all prompts.
+    /// TTFT over all prompts, at the percentile of the workload.
     pub(super) ttft: T,
+    /// Their mean TTFT, whatever the percentile.
+    pub(super) mean: T,
     /// TTFT of the slowest pool.
     pub(super) slowest: T,
 }
@@ -36,27 +38,29 @@ pub(super) fn prompts<R: Reading>(
     demand: &Demand<Qty<R::N>>,
 ) -> PrefillCapacity<Qty<R::N>> {
     let mut away = Vec::with_capacity(fronts.len());
-    let mut known: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
+    let mut known: Option<(Qty<R::N>, [Qty<R::N>; 2], Qty<R::N>)> = None;
     for (at, front) in fronts.iter().enumerate() {
-        let (able, part, ttft) = read.within(format_args!("{}", PoolScope::after_first(at)), || {
+        let (able, part, [ttft, mean]) = read.within(format_args!("{}", PoolScope::after_first(at)), || {
             prefill_performance(read, front, received, (machine, kv_tier), terms, demand)
         });
         away.push(part);
         known = Some(match known {
-            Some((sum, mean, slowest)) => {
+            Some((sum, before, slowest)) => {
                 let both = sum + able;
-                let mean =
-                    read.within(format_args!("ttft"), || ((mean * sum + ttft * able) / both).is(&TTFT_POOLS));
-                (both, mean, slowest.max(ttft))
+                let all = |before: Qty<R::N>, one: Qty<R::N>| {
+                    read.within(format_args!("ttft"), || ((before * sum + one * able) / both).is(&TTFT_POOLS))
+                };
+                (both, [all(before[0], ttft), all(before[1], mean)], slowest.max(ttft))
             }
-            None => (able, ttft, ttft),
+            None => (able, [ttft, mean], ttft),
         });
     }
-    let (able, ttft, slowest) = known.expect("at least one prefill pool");
-    PrefillCapacity { rate: able, away, ttft, slowest }
+    let (able, [ttft, mean], slowest) = known.expect("at least one prefill pool");
+    PrefillCapacity { rate: able, away, ttft, mean, slowest }
 }
 
-/// Prompt rate of a prefill pool, this rate as a fraction of the planned one, and its TTFT.
+/// Prompt rate of a prefill pool, this rate as a fraction of the planned one, and its TTFT: at the percentile of the
+/// workload, and on average.
 fn prefill_performance<R: Reading>(
     read: &R,
     front: &Pool<Qty<R::N>>,
@@ -64,7 +68,7 @@ fn prefill_performance<R: Reading>(
     (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
-) -> (Qty<R::N>, Qty<R::N>, Qty<R::N>) {
+) -> (Qty<R::N>, Qty<R::N>, [Qty<R::N>; 2]) {
     let prompt = front.prompt;
     let replicas = read.count(Count::plan("prefill_replicas", front.replicas));
     let (sent, way) = read.within(format_args!("kv_transfer"), || {
@@ -75,23 +79,23 @@ fn prefill_performance<R: Reading>(
         let planned = prefill_rate(read, front.instance, machine, &prompt);
         (planned, planned.min(link_rate(read, front.instance, (machine, kv_tier), sent)))
     });
-    let ttft = read.within(format_args!("ttft"), || {
-        let load = machine.chip.prefill_utilization;
-        let queue = match &terms.tail {
-            Some(tail) => wait(prompt.slowest, load, tail.part),
-            None => queue(prompt.slowest, load),
-        };
+    let load = machine.chip.prefill_utilization;
+    let after = |queue: Qty<R::N>| {
         let queue = match demand {
             Demand::InFlight(requests) => {
                 let ranks = replicas * read.count(Count::plan("dp", front.instance.plan.dp));
                 queue.min(((*requests - 1.0) * prompt.slowest / ranks).is(&OTHERS))
             }
-            _ => queue,
+            Demand::Free | Demand::Rate(_) => queue,
         };
         let waiting = machine.chip.request_overhead + queue;
         machine.ttft_with_margin((waiting + prompt.total + way).is(&TTFT_SPLIT), true).result()
+    };
+    let (ttft, mean) = read.within(format_args!("ttft"), || {
+        let mean = after(queue(prompt.slowest, load));
+        (terms.tail.as_ref().map_or(mean, |tail| after(wait(prompt.slowest, load, tail.part))), mean)
     });
-    (replicas * each, each / planned, ttft)
+    (replicas * each, each / planned, [ttft, mean])
 }
 
 /// All decode pools.
@@ -99,8 +103,10 @@ pub(super) struct DecodeCapacity<T> {
     pub(super) answers: Vec<DecodePerformance<T>>,
     /// Requests per second, within the links' transfer rate.
     pub(super) rate: T,
-    /// Mean TPOT over all requests.
+    /// TPOT over all requests, at the percentile of the workload.
     pub(super) tpot: T,
+    /// Their mean TPOT, whatever the percentile.
+    pub(super) mean: T,
     /// TPOT of the slowest pool.
     pub(super) slowest: T,
     /// Longest context that fits every pool.
@@ -129,8 +135,8 @@ pub(super) fn answers<R: Reading>(
         }
     }
     let mut widest: Option<Qty<R::N>> = None;
-    // Request rate, mean TPOT and slowest TPOT of the decode pools so far.
-    let mut decoding: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
+    // Request rate, TPOT at the percentile and on average, and slowest TPOT of the decode pools so far.
+    let mut decoding: Option<(Qty<R::N>, [Qty<R::N>; 2], Qty<R::N>)> = None;
     for (at, (back, one)) in backs.iter().zip(&answers).enumerate() {
         let (received, makes) = read.within(format_args!("{}", PoolScope::after_first(at)), || {
             let received = read.within(format_args!("kv_transfer"), || {
@@ -144,19 +150,21 @@ pub(super) fn answers<R: Reading>(
         });
         widest = Some(widest.map_or(received, |widest| widest.max(received)));
         decoding = Some(match decoding {
-            Some((sum, mean, slowest)) => {
+            Some((sum, before, slowest)) => {
                 let both = sum + makes;
-                let mean = read.within(format_args!("tpot"), || {
-                    ((mean * sum + one.tpot * makes) / both).is(&TPOT_POOLS).result()
-                });
-                (both, mean, slowest.max(one.tpot))
+                let all = |before: Qty<R::N>, one: Qty<R::N>| {
+                    read.within(format_args!("tpot"), || {
+                        ((before * sum + one * makes) / both).is(&TPOT_POOLS).result()
+                    })
+                };
+                (both, [all(before[0], one.tpot), all(before[1], one.pace)], slowest.max(one.tpot))
             }
-            None => (makes, one.tpot, one.tpot),
+            None => (makes, [one.tpot, one.pace], one.tpot),
         });
     }
     let pool = "at least one decode pool";
-    let (received, (rate, tpot, slowest)) = (widest.expect(pool), decoding.expect(pool));
-    DecodeCapacity { answers, rate, tpot, slowest, context: longest, received }
+    let (received, (rate, [tpot, mean], slowest)) = (widest.expect(pool), decoding.expect(pool));
+    DecodeCapacity { answers, rate, tpot, mean, slowest, context: longest, received }
 }
 
 crate::formulas! {

@@ -3,9 +3,9 @@
 use super::economy::{busy, watts};
 use super::evaluate::Pool;
 use super::iteration::{DecodeLoad, DecodeStep, decode};
-use super::metrics::{closed_loop, open_flow};
+use super::metrics::{closed_loop, e2e, open_flow};
 use super::step::StepTime;
-use super::tail::wait;
+use super::tail::{mean_wait, wait};
 use super::terms::{Demand, WorkloadTerms};
 use super::utilization::prompt_load;
 use crate::cost::machine::Machine;
@@ -42,6 +42,12 @@ impl<N: Num> PoolState<'_, Qty<N>> {
         self.machine.tpot_with_margin(time.is(&TPOT), false)
     }
 
+    /// Mean time of a request under random arrivals, whatever the percentile of its latencies.
+    pub(super) fn mean_life<R: Reading<N = N>>(&self, read: &R, rate: Qty<N>) -> Qty<N> {
+        let wait = mean_wait(self.prompt.slowest, self.prompt_load(read, rate));
+        e2e(self.first_token(wait), self.pace(&self.round), self.terms.osl)
+    }
+
     /// TPOT, at the percentile of the workload under random arrivals.
     pub(super) fn tpot<R: Reading<N = N>>(&self, read: &R, demand: &Demand<Qty<N>>) -> Qty<N> {
         let (Demand::Rate(_), Some(tail)) = (demand, &self.terms.tail) else { return self.pace(&self.round) };
@@ -53,24 +59,38 @@ impl<N: Num> PoolState<'_, Qty<N>> {
         self.pace(&decode(read, instance, self.machine, self.terms, &crowd, self.spilled, &mut ()))
     }
 
-    /// TTFT: the server's own work, the queue, and the prefill.
+    /// Other requests that a new one sees on its rank. At concurrency 1 it finds no running step and no prompt ahead.
+    fn others(&self) -> Qty<N> {
+        (self.round.sequences - 1.0).is(&OTHERS)
+    }
+
+    /// Fraction of time that an attention rank spends on prefill at this rate.
+    fn prompt_load<R: Reading<N = N>>(&self, read: &R, rate: Qty<N>) -> Qty<N> {
+        let ranks = read.count(Count::plan("dp", self.pool.instance.plan.dp));
+        prompt_load(rate, self.prompt.slowest, self.replicas * ranks)
+    }
+
+    /// TTFT, at the percentile of the workload under random arrivals.
     pub(super) fn ttft<R: Reading<N = N>>(&self, read: &R, demand: &Demand<Qty<N>>) -> Qty<N> {
-        let (chip, prompt, round) = (&self.machine.chip, &self.prompt, &self.round);
-        // At concurrency 1 a request finds no running step and no prompt ahead of it.
-        let others = (round.sequences - 1.0).is(&OTHERS);
-        let steps = chip.step_wait * (others / round.sequences) * round.cycle;
-        let waiting = chip.request_overhead + steps + (self.flying - 1.0) * chip.request_work;
+        let (chip, prompt) = (&self.machine.chip, &self.prompt);
         let queued = match (demand, &self.terms.tail) {
             (Demand::Rate(rate), Some(tail)) => {
-                let ranks = read.count(Count::plan("dp", self.pool.instance.plan.dp));
-                let busy = prompt_load(*rate, prompt.slowest, self.replicas * ranks);
-                wait(prompt.slowest, busy, tail.part)
+                wait(prompt.slowest, self.prompt_load(read, *rate), tail.part)
             }
             _ => {
+                let others = self.others();
                 let ahead = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
                 ahead.is(&AHEAD).max(self.turns(others)).is(&AHEAD_AT_LEAST) * prompt.slowest
             }
         };
+        self.first_token(queued)
+    }
+
+    /// TTFT: the server's own work, the wait of `queued`, and the prefill.
+    fn first_token(&self, queued: Qty<N>) -> Qty<N> {
+        let (chip, prompt, round) = (&self.machine.chip, &self.prompt, &self.round);
+        let steps = chip.step_wait * (self.others() / round.sequences) * round.cycle;
+        let waiting = chip.request_overhead + steps + (self.flying - 1.0) * chip.request_work;
         self.machine.ttft_with_margin((waiting + prompt.total + queued).is(&TTFT), false)
     }
 
@@ -83,14 +103,18 @@ impl<N: Num> PoolState<'_, Qty<N>> {
         }
     }
 
-    /// Power of `devices` devices, where a request takes `whole` seconds.
+    /// Power of `devices` devices, where a request takes `whole` seconds in a closed loop.
     pub(super) fn power<R: Reading<N = N>>(
         &self,
         read: &R,
         devices: Qty<N>,
-        whole: Qty<N>,
+        (demand, whole): (&Demand<Qty<N>>, Qty<N>),
     ) -> Option<Qty<N>> {
         let draw = self.terms.power_draw.as_ref()?;
+        let whole = match demand {
+            Demand::Rate(rate) => (self.replicas * self.flying / *rate).is(&HELD),
+            Demand::Free | Demand::InFlight(_) => whole,
+        };
         let stages = read.count(Count::plan("pp", self.pool.instance.plan.pp));
         let (round, osl) = (&self.round, self.terms.osl);
         let prompts = round.sequences / osl;
@@ -121,6 +145,12 @@ crate::formulas! {
         unit: COUNT,
         why: "a request in a closed loop sees the system without itself: at concurrency 1 it waits for no other request",
         cite: "arrival theorem: Reiser, Lavenberg 1980 (mean-value analysis)",
+    }
+    HELD {
+        symbol: "time_in_flight",
+        unit: SECOND,
+        why: "at a request rate, a device does the work of a request once for each that arrives: requests in flight over their rate, whatever the percentile of the latencies",
+        cite: "Little 1961; utilisation law",
     }
     AHEAD {
         symbol: "prompts_ahead",

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::instance::{Instance, StageKind};
 use super::stage_memory::StageMemory;
+use super::terms::SharedPrefixes;
 use crate::cost::host::hosted_bytes;
 use crate::cost::machine::Machine;
 use crate::cost::memory::{Footprint, encoding, kv_per_sequence};
@@ -142,6 +143,15 @@ pub(super) fn grows(cache: &Cache) -> bool {
     !matches!(cache, Cache::State { .. })
 }
 
+/// Whether it keeps every token: a window moves on beyond a prefix.
+pub(super) fn keeps_all(cache: &Cache) -> bool {
+    match cache {
+        Cache::Heads { reach, .. } | Cache::Entries { reach, .. } => reach.limit().is_none(),
+        Cache::Latent { .. } | Cache::IndexKeys { .. } => true,
+        Cache::State { .. } => false,
+    }
+}
+
 /// Memory of one stage with `sequences` of `tokens` tokens per attention rank.
 pub fn stage_footprint<R: Reading>(
     read: &R,
@@ -151,7 +161,7 @@ pub fn stage_footprint<R: Reading>(
     held: CachedSequences<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
-    let memory = StageMemory::of(read, instance, phase, stage, (held.least, held.most), machine);
+    let memory = StageMemory::of(read, instance, phase, stage, &held, machine);
     memory.footprint(read, instance, phase, held, machine)
 }
 
@@ -273,12 +283,19 @@ pub struct CachedSequences<T> {
     pub most: T,
     /// Mean position between both bounds, as a fraction.
     pub part: T,
+    /// Their common prefixes that are stored once, if any.
+    pub shared: Option<SharedPrefixes<T>>,
 }
 
 impl<N: Num> CachedSequences<Qty<N>> {
     /// `sequences` sequences that hold all of `tokens` tokens each.
     pub fn whole(sequences: Qty<N>, tokens: Qty<N>) -> CachedSequences<Qty<N>> {
-        CachedSequences { sequences, least: tokens, most: tokens, part: Qty::from(1.0) }
+        CachedSequences { sequences, least: tokens, most: tokens, part: Qty::from(1.0), shared: None }
+    }
+
+    /// The same, with prefixes that are stored once.
+    pub fn sharing(self, shared: Option<SharedPrefixes<Qty<N>>>) -> CachedSequences<Qty<N>> {
+        CachedSequences { shared, ..self }
     }
 }
 
@@ -303,11 +320,16 @@ pub fn max_context<R: Reading>(
         Some(state) => (room - state, held.kv - state),
         None => (room, held.kv),
     };
+    let (room, grown, tokens) = match held.shared {
+        Some(prefix) => (room - prefix.bytes, grown - prefix.bytes, tokens - prefix.tokens),
+        None => (room, grown, tokens),
+    };
     // If the weights alone do not fit, no context does.
     let room = room.max(Qty::literal(0.0 * BYTE));
     // With no cache that grows, one byte per token is assumed, so that zero memory still gives zero context.
     let grown = grown.max(Qty::literal(1.0 * BYTE));
-    let fits = (room / grown * tokens).min(match limit {
+    let fits = room / grown * tokens;
+    let fits = held.shared.map_or(fits, |prefix| fits + prefix.tokens).min(match limit {
         Some(limit) => read.count(Count::config("max_position_embeddings", limit)),
         None => Qty::from(crate::spec::objective::MOST_TOKENS as f64),
     });
@@ -336,7 +358,7 @@ crate::formulas! {
     MAX_CONTEXT {
         symbol: "max_context",
         unit: TOKEN,
-        why: "free cache memory over bytes per token (states are subtracted first), up to the context that the model supports; windows and page ends are taken at the given length",
+        why: "free cache memory over bytes per token (states and the shared prefix are subtracted first), up to the context that the model supports; windows and page ends are taken at the given length",
         cite: "proportion",
     }
 }
@@ -373,6 +395,7 @@ mod tests {
                 weights: bytes(weights),
                 kv: bytes(kv + state.unwrap_or(0.0)),
                 state: state.map(bytes),
+                shared: None,
                 activations: bytes(1e9),
                 buffers: bytes(1e9),
                 total: bytes(weights + kv + state.unwrap_or(0.0) + 2e9),

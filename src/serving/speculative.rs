@@ -7,6 +7,7 @@ use super::iteration::{decode_batch, prompt_batch};
 use super::step::{CostObserver, StepTime, pass};
 use super::step_part::StepPart;
 use super::terms::WorkloadTerms;
+use crate::cost::batch::Batch;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
@@ -37,10 +38,11 @@ pub(super) fn guessing<R: Reading>(
     ahead: &DraftInstance,
     machine: &Machine<Qty<R::N>>,
     terms: &WorkloadTerms<Qty<R::N>>,
-    each: Qty<R::N>,
+    batch: &Batch<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let load = decode_batch(read, &ahead.instance, terms, each);
+    let ranks = read.count(Count::plan("dp", ahead.instance.plan.dp));
+    let load = decode_batch(read, &ahead.instance, terms, batch.sequences).among(batch.all_sequences, ranks);
     let one = read.within(format_args!("draft"), || {
         pass(read, &ahead.instance, Phase::Decode, &load, machine, &mut ())
     });
@@ -60,12 +62,12 @@ pub(super) fn guessing<R: Reading>(
 pub(super) fn reading<R: Reading>(
     read: &R,
     prompt: StepTime<Qty<R::N>>,
-    ahead: &DraftInstance,
+    (ahead, requests): (&DraftInstance, u64),
     machine: &Machine<Qty<R::N>>,
     terms: &WorkloadTerms<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let load = prompt_batch(read, &ahead.instance, terms);
+    let load = prompt_batch(read, (&ahead.instance, requests), terms);
     let one = read.within(format_args!("draft"), || {
         pass(read, &ahead.instance, Phase::Prefill, &load, machine, &mut ())
     });

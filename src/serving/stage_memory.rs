@@ -2,12 +2,15 @@
 
 use super::instance::{Instance, StageKind};
 use super::residency::{
-    CachedSequences, copied, draft, fuller, grows, images, on_device, stage_caches, stage_elements,
-    stage_state,
+    CachedSequences, copied, draft, fuller, grows, images, keeps_all, on_device, stage_caches,
+    stage_elements, stage_state,
 };
 use super::speculative::checked;
+use super::terms::SharedPrefixes;
 use crate::cost::machine::Machine;
-use crate::cost::memory::{Footprint, activations, footprint, weights};
+use crate::cost::memory::{
+    Footprint, SharedPages, activations, footprint, prefix_pages, shared_tokens, weights,
+};
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
@@ -21,6 +24,8 @@ pub(super) struct StageMemory<T> {
     /// Cache of a sequence that holds the fewest tokens, and the most.
     least: T,
     most: T,
+    /// One of the prefixes that sequences share, and the number of them, if any.
+    shared: Option<(SharedPages<T>, T)>,
     /// State of a sequence, if any.
     state: Option<T>,
     /// Activations of the images of a request, if any.
@@ -30,13 +35,13 @@ pub(super) struct StageMemory<T> {
 }
 
 impl<N: Num> StageMemory<Qty<N>> {
-    /// The memory of `stage` for sequences of `least` to `most` tokens.
+    /// The memory of `stage` for sequences with the tokens of `held`.
     pub(super) fn of<R: Reading<N = N>>(
         read: &R,
         instance: &Instance,
         phase: Phase,
         stage: &StageKind,
-        (least, most): (Qty<N>, Qty<N>),
+        held: &CachedSequences<Qty<N>>,
         machine: &Machine<Qty<N>>,
     ) -> StageMemory<Qty<N>> {
         let model = instance.sharded(phase);
@@ -49,10 +54,16 @@ impl<N: Num> StageMemory<Qty<N>> {
             |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
         let chip = &machine.chip;
         let cached = |tokens| stage_caches(read, instance, phase, stage, tokens, machine, grows);
+        let prefix = |SharedPrefixes { tokens, groups }| {
+            let tokens = shared_tokens(tokens, read.count(instance.plan.cache_ranks()), chip);
+            let bytes = stage_caches(read, instance, phase, stage, tokens, machine, keeps_all);
+            (SharedPages { tokens, bytes }, groups)
+        };
         StageMemory {
             weights: weights(count("quantised_elements", quantised), count("native_elements", native), chip),
-            least: cached(least),
-            most: cached(most),
+            least: cached(held.least),
+            most: cached(held.most),
+            shared: held.shared.map(prefix),
             state: stage_state(read, instance, phase, stage, machine),
             images: model
                 .encoder
@@ -81,7 +92,16 @@ impl<N: Num> StageMemory<Qty<N>> {
         let peak = activations(chip.max_batched_tokens, hidden, widest, sampled, vocab, chip);
         let peak = self.images.map_or(peak, |images| peak.max(images));
         let peak = self.copied.map_or(peak, |matrix| peak + matrix);
-        footprint(self.weights, sequences * cache, self.state.map(|state| sequences * state), peak, chip)
+        let (pages, shared) = match self.shared {
+            Some((prefix, groups)) => {
+                let bytes = prefix_pages(sequences, groups, prefix.bytes);
+                let pages = bytes + sequences * (cache - prefix.bytes);
+                (pages, Some(SharedPages { bytes, ..prefix }))
+            }
+            None => (sequences * cache, None),
+        };
+        let state = self.state.map(|state| sequences * state);
+        footprint(self.weights, (pages, shared), state, peak, chip)
     }
 }
 
@@ -103,7 +123,7 @@ impl<N: Num> InstanceMemory<Qty<N>> {
     ) -> InstanceMemory<Qty<N>> {
         let of = |stage: &StageKind| {
             let stage = on_device(instance, stage);
-            StageMemory::of(read, instance, phase, &stage, (load.least, load.most), machine)
+            StageMemory::of(read, instance, phase, &stage, &load, machine)
         };
         InstanceMemory { stages: instance.kinds.iter().map(of).collect() }
     }

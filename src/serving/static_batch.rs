@@ -49,6 +49,7 @@ pub fn static_step<R: Reading>(
             }
             Phase::Decode => decode_batch(read, instance, terms, sequences),
         };
+        let load = load.among(all, ranks);
         let one = step(read, instance, phase, &load, machine, watch);
         let (length, served) = match phase {
             Phase::Prefill => (terms.isl, all * (terms.isl - terms.prefix)),
@@ -57,7 +58,7 @@ pub fn static_step<R: Reading>(
         // The step is as large as its batch: no scheduler cuts it, and nothing waits for admission.
         let chip = Chip { max_batched_tokens: load.tokens, ..machine.chip };
         let machine = Machine { chip, max_sequences: None, ..machine.clone() };
-        let held = CachedSequences::whole(sequences, length);
+        let held = CachedSequences::whole(sequences, length).sharing(terms.shared);
         StaticStep {
             step: one,
             memory: fullest(read, instance, phase, held, &machine),

@@ -25,6 +25,11 @@ pub fn queue<N: Num>(service: Qty<N>, load: Qty<N>) -> Qty<N> {
     (service * load / (2.0 * (Qty::from(1.0) - load))).is(&QUEUE)
 }
 
+/// The mean wait under random arrivals at any utilisation.
+pub fn mean_wait<N: Num>(service: Qty<N>, load: Qty<N>) -> Qty<N> {
+    queue(service, load.min(Qty::from(FULL)))
+}
+
 /// The wait at percentile `part` under random arrivals. Conservative by up to 20 % at light loads, as waits with
 /// constant service times fall off faster than exponentially.
 pub fn wait<N: Num>(service: Qty<N>, load: Qty<N>, part: Qty<N>) -> Qty<N> {

@@ -20,6 +20,8 @@ pub struct WorkloadTerms<T> {
     pub osl: T,
     /// Prompt tokens that are in the prefix cache.
     pub prefix: T,
+    /// The prefixes that the runtime stores once for all their requests, if it does.
+    pub shared: Option<SharedPrefixes<T>>,
     /// Power of a device, where known.
     pub power_draw: Option<PowerDraw<T>>,
     /// Payment model of a device, where known.
@@ -30,6 +32,15 @@ pub struct WorkloadTerms<T> {
     pub acceptance: Option<T>,
     /// Percentile of the latencies, under random arrivals.
     pub tail: Option<Tail<T>>,
+}
+
+/// Prompt prefixes that several requests have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedPrefixes<T> {
+    /// Tokens of each.
+    pub tokens: T,
+    /// Different ones.
+    pub groups: T,
 }
 
 /// The lengths of a request, as integers.
@@ -48,6 +59,8 @@ pub struct Lengths {
 pub struct WorkloadInputs {
     /// The lengths.
     pub lengths: Lengths,
+    /// Different prefixes, where the runtime stores each once for all its requests.
+    pub shared_prefixes: Option<u64>,
     /// Power of a device.
     pub power_draw: Option<PowerDraw<Datum>>,
     /// Payment model of a device.
@@ -67,6 +80,7 @@ impl WorkloadInputs {
     pub fn of(lengths: Lengths) -> WorkloadInputs {
         WorkloadInputs {
             lengths,
+            shared_prefixes: None,
             power_draw: None,
             bill: None,
             host_link: None,
@@ -90,10 +104,15 @@ impl WorkloadInputs {
     /// The terms in a reading.
     pub fn read<R: Reading>(&self, read: &R) -> WorkloadTerms<Qty<R::N>> {
         let count = |symbol, value| read.count(Count { value, symbol, origin: Origin::Workload(symbol) });
+        let prefix = count("prefix", self.lengths.prefix);
         WorkloadTerms {
             isl: self.prompt(read),
             osl: count("osl", self.lengths.osl),
-            prefix: count("prefix", self.lengths.prefix),
+            prefix,
+            shared: self
+                .shared_prefixes
+                .filter(|_| self.lengths.prefix > 0)
+                .map(|groups| SharedPrefixes { tokens: prefix, groups: count("prefix_groups", groups) }),
             power_draw: self.power_draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
             bill: self.bill.as_ref().map(|bill| bill.read(read)),
             host_link: self.host_link.as_ref().map(|datum| read.datum(datum)),

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::constant::LinkKind;
 use super::device::{Device, Price, PriceRange};
 use super::error::Error;
 use super::figure::{ByteRate, Bytes, Dimension, Figure, Seconds, Watts};
@@ -15,12 +16,36 @@ use crate::quantity::datum::{Grade, Source};
 pub enum Topology {
     /// Through switches: any device to any other at full rate.
     Switch,
-    /// A link between every two devices: the rate is divided over the peers.
+    /// A link between every two devices: a group has the links between its own members.
     Mesh,
     /// A ring: each device to its two neighbours.
     Ring,
     /// Over the host's PCIe.
     Pcie,
+}
+
+/// Whether devices on PCIe read each other's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
+pub enum PeerToPeer {
+    /// Yes, through the processors' PCIe ports.
+    Yes,
+    /// No: data is staged through the host's memory.
+    No,
+    /// Yes, through PCIe switches.
+    Switch,
+}
+
+impl PeerToPeer {
+    /// Its name in files and flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            PeerToPeer::Yes => "yes",
+            PeerToPeer::No => "no",
+            PeerToPeer::Switch => "switch",
+        }
+    }
 }
 
 /// One level of the interconnect.
@@ -34,7 +59,7 @@ pub struct Tier {
     /// Number of devices in one unit of this tier.
     #[serde(default)]
     pub devices: u64,
-    /// Bandwidth per direction and device.
+    /// Bandwidth per direction and device: over all its links in a mesh of `devices`, over one link without a number.
     pub bandwidth: Figure<ByteRate>,
     /// Latency of a small message.
     pub latency: Figure<Seconds>,
@@ -43,6 +68,26 @@ pub struct Tier {
     pub in_switch_reduction: bool,
     /// Topology.
     pub topology: Topology,
+    /// Whether devices on PCIe read each other's memory, where its figures assume that.
+    #[serde(default, rename = "p2p", skip_serializing_if = "Option::is_none")]
+    pub peer_to_peer: Option<PeerToPeer>,
+}
+
+impl Tier {
+    /// The tier where it joins this number of devices. In a mesh each has one link to every other, so that the rate of a
+    /// device follows from its peers; without a number of its own, the rate is that of one link.
+    pub fn joining(&self, devices: u64) -> Tier {
+        let (links, of) = (devices.saturating_sub(1), self.devices.saturating_sub(1).max(1));
+        let whole = Tier { devices, ..self.clone() };
+        if self.topology != Topology::Mesh || links == of {
+            return whole;
+        }
+        let text = match self.devices {
+            0..=2 => format!("{links} links, one to every other"),
+            all => format!("{links} of the {of} links of a mesh of {all}"),
+        };
+        Tier { bandwidth: share(&self.bandwidth, links, of, &text), ..whole }
+    }
 }
 
 /// The host of a node.
@@ -165,6 +210,17 @@ impl Cluster {
         self.domain().max(self.devices_per_node)
     }
 
+    /// Whether some of its devices meet over PCIe.
+    pub fn has_bus(&self) -> bool {
+        self.tiers.iter().any(|tier| tier.topology == Topology::Pcie)
+    }
+
+    /// The kind of the links between neighbouring devices.
+    pub fn link_kind(&self) -> LinkKind {
+        let on_bus = self.tiers.first().is_some_and(|tier| tier.topology == Topology::Pcie);
+        if on_bus { LinkKind::Bus } else { LinkKind::Fabric }
+    }
+
     /// Whether its rent is known.
     pub fn rents(&self) -> bool {
         self.price.rent.is_some() || self.device.price.rent.is_some()
@@ -195,7 +251,7 @@ impl Cluster {
                     "add `network` (link, bandwidth, latency) to a copy of the system file",
                 )
             })?;
-            tiers.push(Tier { devices: whole, ..network.clone() });
+            tiers.push(network.joining(whole));
         }
         check_tiers(&tiers, if partial { per_node } else { 0 })?;
         let unsold = partial && (device.is_module() || system.price.purchase.is_some());
@@ -265,7 +321,7 @@ impl System {
             let inside = tier.devices <= self.devices_per_node;
             let devices = if inside { tier.devices.min(per_node) } else { tier.devices.min(whole) };
             if devices > 1 && tiers.last().is_none_or(|last| devices > last.devices) {
-                tiers.push(Tier { devices, ..tier.clone() });
+                tiers.push(tier.joining(devices));
             }
         }
         tiers
@@ -316,7 +372,7 @@ fn parts<D: Dimension + Clone>(both: &PriceRange<D>, devices: u64, of: &str) -> 
     PriceRange { low: share(&both.low, 1, devices, of), high: share(&both.high, 1, devices, of) }
 }
 
-/// `part` of `whole` of a figure; the source names the whole.
+/// `part` over `whole` of a figure; the source names the whole.
 fn share<D: Dimension + Clone>(figure: &Figure<D>, part: u64, whole: u64, of: &str) -> Figure<D> {
     if part == whole {
         return figure.clone();

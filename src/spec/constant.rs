@@ -164,8 +164,31 @@ pub struct CalibrationFactor {
     /// Runtime version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// Kind of link between devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkKind>,
     /// The multiplier.
     pub times: f64,
+}
+
+/// Kinds of links between devices, whose collectives have software of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkKind {
+    /// The host's bus: PCIe.
+    Bus,
+    /// Links of the devices' own, with or without switches.
+    Fabric,
+}
+
+impl LinkKind {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkKind::Bus => "bus",
+            LinkKind::Fabric => "fabric",
+        }
+    }
 }
 
 /// Kinds of attention with kernels of their own.
@@ -202,6 +225,8 @@ pub struct CalibrationKey {
     pub equal_lengths: bool,
     /// The runtime's version, if given.
     pub version: Option<String>,
+    /// The links between neighbouring devices.
+    pub link: LinkKind,
 }
 
 impl CalibrationFactor {
@@ -215,6 +240,7 @@ impl CalibrationFactor {
             attention: None,
             equal_lengths: None,
             version: None,
+            link: None,
             times: 1.0,
         }
     }
@@ -228,6 +254,7 @@ impl CalibrationFactor {
             && self.attention.is_none_or(|kind| kind == key.attention)
             && self.equal_lengths.is_none_or(|equal| equal == key.equal_lengths)
             && (self.version.is_none() || self.version == key.version)
+            && self.link.is_none_or(|link| link == key.link)
     }
 
     /// Its conditions: `class: datacenter, weight_format: fp8`; `always` without any.
@@ -240,6 +267,7 @@ impl CalibrationFactor {
             attention,
             equal_lengths,
             version,
+            link,
             times: _,
         } = self;
         let conditions = [
@@ -249,6 +277,7 @@ impl CalibrationFactor {
             ("attention", attention.map(|kind| kind.name().to_owned())),
             ("equal_lengths", equal_lengths.map(|equal| equal.to_string())),
             ("version", version.clone()),
+            ("link", link.map(|link| link.name().to_owned())),
         ];
         let known = conditions.into_iter().filter_map(|(key, value)| Some(format!("{key}: {}", value?)));
         let known: Vec<String> = known.collect();
@@ -288,6 +317,9 @@ mod tests {
         let mut factor = CalibrationFactor::of(CalibratedConstant::StepWait);
         assert_eq!(factor.condition(), "always");
         for kind in [AttentionKind::Full, AttentionKind::Sliding, AttentionKind::Latent] {
+            assert_eq!(serde_json::json!(kind), kind.name());
+        }
+        for kind in [LinkKind::Bus, LinkKind::Fabric] {
             assert_eq!(serde_json::json!(kind), kind.name());
         }
         factor.equal_lengths = Some(true);

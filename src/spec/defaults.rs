@@ -37,6 +37,8 @@ pub struct Defaults {
     pub idle_power: Figure<Ratio>,
     /// Devices in the PCIe slots of a host, where no system defines it.
     pub pcie_devices: Figure<Ratio>,
+    /// Rates of a bus whose devices do not read each other's memory, by their number.
+    pub staged: Vec<StagedRate>,
     /// Host of cards at home, where no system states one.
     pub host_home: Host,
     /// Bandwidth of host memory, where only its size is known.
@@ -55,6 +57,16 @@ pub struct Defaults {
     pub network_price_home: NetworkPrice,
     /// Prediction interval for borrowed constants: the widest of all held-out groups.
     pub unmeasured: Interval,
+}
+
+/// Rate of a bus without peer-to-peer: data is staged through the host's memory.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StagedRate {
+    /// Number of devices, at most.
+    pub devices: u64,
+    /// Fraction of the link's rate.
+    pub rate: Figure<Ratio>,
 }
 
 impl Defaults {

@@ -52,6 +52,7 @@ limits! {
     ISL = "isl": whole from 1e0 to 1e8, "tokens", "the longest published context is 10 million tokens";
     OSL = "osl": whole from 1e0 to 1e8, "tokens", "as for the prompt";
     PREFIX = "prefix": whole from 0e0 to 1e8, "tokens", "part of the prompt";
+    PREFIX_GROUPS = "prefix-groups": whole from 1e0 to 1e7, "groups", "as for concurrency: every request may have a prefix of its own";
     CONTEXT = "context": whole from 2e0 to 1e8, "tokens", "prompt and output";
     CONCURRENCY = "concurrency": whole from 1e0 to 1e7, "requests", "ten per device on a million devices";
     RATE = "rate": number from 1e-9 to 1e9, "requests/s", "one request in 30 years, up to 100 per concurrent request";

@@ -271,6 +271,9 @@ pub struct Workload {
     /// Prompt tokens that every request shares and that are already cached.
     #[serde(default)]
     pub prefix: u64,
+    /// Different prefixes among the requests; absent means one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix_groups: Option<u64>,
     /// Images per request; their tokens are added to the prompt's.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub images: u64,

@@ -72,6 +72,10 @@ pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
     of(&EFFICIENCY, "compute_bound_power", &defaults.compute_bound_power)?;
     of(&EFFICIENCY, "memory_bound_power", &defaults.memory_bound_power)?;
     of(&SLOTS, "pcie_devices", &defaults.pcie_devices)?;
+    for (at, staged) in defaults.staged.iter().enumerate() {
+        DEVICES.check_whole(&format!("staged[{at}].devices"), staged.devices)?;
+        of(&EFFICIENCY, &format!("staged[{at}].rate"), &staged.rate)?;
+    }
     let Interval { ttft, tpot, throughput, .. } = &defaults.unmeasured;
     factors("unmeasured", &[*ttft, *tpot, *throughput].concat())?;
     for (at, host) in defaults.hosts.iter().enumerate() {

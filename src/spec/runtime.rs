@@ -241,8 +241,18 @@ pub struct Reserve {
     /// Fraction of the remaining output that is reserved when a request is admitted: 1 without preemption, 0 where
     /// blocks are allocated token by token; absent counts as 1.
     pub answer_reserved: Option<Figure<Ratio>>,
+    /// It stores the common prefix of requests once, by default; absent where every request has its own.
+    pub shared_prefixes: Option<SharedPrefixes>,
     /// Measured / predicted memory; absent without measurements.
     pub measured: Option<MemoryQuantiles>,
+}
+
+/// A runtime that stores the common prefix of requests once by default.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SharedPrefixes {
+    /// Where that is stated.
+    pub source: String,
 }
 
 /// Quantiles of measured / predicted memory of a device except the KV cache: p10, p50, p90.

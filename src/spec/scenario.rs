@@ -3,12 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cluster::PeerToPeer;
 use super::error::Error;
 use super::figure::{Seconds, read};
 use super::image::ImageSize;
 use super::limits::{
     ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, IMAGES, ISL, Limit, MEMORY_SHARE,
-    OSL, PREFIX, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT, USD_PER_DEVICE_HOUR, UTILIZATION,
+    OSL, PREFIX, PREFIX_GROUPS, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT, USD_PER_DEVICE_HOUR,
+    UTILIZATION,
 };
 #[cfg(feature = "cli")]
 use super::limits::{number, whole};
@@ -52,6 +54,10 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_memory: Option<String>,
+    /// Peer-to-peer between devices on PCIe: yes, no (staged through host memory) or switch (PCIe switches) [default: the system's]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "yes|no|switch", hide_possible_values = true, help_heading = QUESTION))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p2p: Option<PeerToPeer>,
     /// Objective: its id, or path of an objective file
     #[cfg_attr(feature = "cli", arg(long, value_name = "O", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,6 +94,10 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&PREFIX), allow_negative_numbers = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<u64>,
+    /// Different prefixes among the requests: each is stored once, by runtimes that share them [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&PREFIX_GROUPS), allow_negative_numbers = true, help_heading = TRAFFIC))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_groups: Option<u64>,
     /// Images per request, for models with a vision encoder; their tokens are added to --isl
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&IMAGES), allow_negative_numbers = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,7 +256,7 @@ impl Scenario {
         let set: Vec<String> = set.collect();
         let set = (!set.is_empty()).then_some(set);
         let this = Scenario { set, ..self };
-        or!(this, other: model, hardware, host, host_memory, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
+        or!(this, other: model, hardware, host, host_memory, p2p, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, prefix_groups, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
             runtime, runtime_version, max_num_batched_tokens, max_num_seqs, gpu_memory_utilization, weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, set, deployment)
@@ -294,6 +304,7 @@ impl Scenario {
             ("isl", self.isl, &ISL),
             ("osl", self.osl, &OSL),
             ("prefix", self.prefix, &PREFIX),
+            ("prefix-groups", self.prefix_groups, &PREFIX_GROUPS),
             ("concurrency", self.concurrency, &CONCURRENCY),
             ("images", self.images, &IMAGES),
             ("draft-tokens", self.draft_tokens, &DRAFT_TOKENS),

@@ -179,6 +179,7 @@ impl ResolvedScenario {
             experts: has_experts(&self.graph),
             equal_lengths: self.workload.equal_lengths,
             version: self.runtime_version.clone(),
+            link: self.cluster.link_kind(),
         }
     }
 
@@ -213,8 +214,10 @@ impl ResolvedScenario {
     fn workload_inputs(&self) -> WorkloadInputs {
         let device = &self.cluster.device;
         let economics = &self.economics;
+        let shares = self.runtime.memory.shared_prefixes.is_some();
         WorkloadInputs {
             lengths: self.lengths(),
+            shared_prefixes: shares.then_some(self.workload.prefix_groups.unwrap_or(1)),
             images: self.graph.image_inputs.as_ref().map(|seen| (seen.images, seen.tokens)),
             power_draw: device.power.as_ref().map(|power| PowerDraw {
                 tdp: power.tdp.datum("tdp"),

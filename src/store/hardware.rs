@@ -307,9 +307,9 @@ mod tests {
 
     #[test]
     fn part_of_a_node_keeps_its_tiers_though_one_may_not_be_whole() {
-        assert_eq!(shape("8xl40s").2, [2, 4, 8]);
-        assert_eq!(shape("6xl40s").2, [2, 4, 6]);
-        assert_eq!(shape("3xl40s").2, [2, 3]);
+        assert_eq!(shape("8xh200-nvl").2, [4, 8]);
+        assert_eq!(shape("6xh200-nvl").2, [4, 6]);
+        assert_eq!(shape("3xh200-nvl").2, [3]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::catalog::{Catalog, read_entry};
 use super::hardware::Shorthand;
 use super::kind::CatalogKind;
 use crate::quantity::datum::Source;
-use crate::spec::cluster::{System, Tier, Topology};
+use crate::spec::cluster::{PeerToPeer, System, Tier, Topology};
 use crate::spec::defaults::Defaults;
 use crate::spec::device::{Device, Price};
 use crate::spec::error::Error;
@@ -122,6 +122,7 @@ impl Catalog {
             latency,
             in_switch_reduction: false,
             topology: link.topology.unwrap_or(Topology::Ring),
+            peer_to_peer: (link.topology == Some(Topology::Pcie)).then_some(PeerToPeer::Yes),
         })
     }
 }

@@ -32,6 +32,7 @@ impl Catalog {
             isl: scenario.isl.unwrap_or(workload.isl),
             osl: scenario.osl.unwrap_or(workload.osl),
             prefix: scenario.prefix.unwrap_or(workload.prefix),
+            prefix_groups: scenario.prefix_groups.or(workload.prefix_groups),
             images: scenario.images.unwrap_or(workload.images),
             image_size: scenario.image_size.or(workload.image_size),
             concurrency: match either {

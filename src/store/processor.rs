@@ -116,11 +116,12 @@ impl Catalog {
         Ok((Box::new(found), count))
     }
 
-    /// `cluster` with the host that `scenario` states, and with its processor.
+    /// `cluster` with the host and the bus that `scenario` states, and with its processor.
     ///
     /// # Errors
     /// The host is neither memory nor a processor, or the size is no size.
-    pub fn with_host(&self, mut cluster: Cluster, scenario: &Scenario) -> Result<Cluster, Error> {
+    pub fn with_host(&self, cluster: Cluster, scenario: &Scenario) -> Result<Cluster, Error> {
+        let mut cluster = self.with_peer_to_peer(cluster, scenario.p2p)?;
         let size = |text: &String| {
             let fault = |why| Error::new("host-memory", why, "a memory size", "write e.g. `64GB`");
             let text = text.trim();

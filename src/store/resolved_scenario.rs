@@ -106,6 +106,10 @@ impl ResolvedScenario {
         found: (ResolvedModel, ModelGraph),
         cluster: Cluster,
     ) -> Result<ResolvedScenario, Error> {
+        if let Some(stated) = scenario.p2p.filter(|_| !cluster.has_bus()) {
+            let found = format!("{}, and {} without links over PCIe", stated.name(), cluster.name);
+            return Err(Error::new("p2p", found, "devices that meet over PCIe", "omit it"));
+        }
         let cluster = catalog.with_host(cluster, scenario)?;
         ResolvedScenario::on_host(catalog, scenario, found, cluster)
     }

@@ -18,12 +18,11 @@ use crate::cost::machine::PricedLink;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::{LegalLimits, caches, check, has_experts};
 use crate::plan::parallel::ParallelPlan;
-use crate::quantity::datum::{Datum, Source};
+use crate::quantity::datum::Datum;
 use crate::search::placement::price::PlacementProblem;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
 use crate::spec::device::{Device, Price};
 use crate::spec::error::Error;
-use crate::spec::figure::Figure;
 use crate::spec::format::NumberFormat;
 use crate::spec::link::Link;
 use crate::spec::precision::FormatOption;
@@ -196,22 +195,10 @@ fn priced(tier: &Tier) -> PricedLink<Datum> {
     }
 }
 
-/// The tier that joins this number of devices: in a mesh, each has a link of that rate to every other.
-fn among(tier: &Tier, devices: u64) -> Tier {
-    let links = devices - 1;
-    if tier.topology != Topology::Mesh || links == 1 {
-        return Tier { devices, ..tier.clone() };
-    }
-    let rate = &tier.bandwidth;
-    let text = format!("{links} links, one to every other: {}", rate.source.text);
-    let source = Source { grade: rate.source.grade, text: text.into() };
-    Tier { devices, bandwidth: Figure::new(rate.value * links as f64, source), ..tier.clone() }
-}
-
 impl PlacedMember {
     /// This number of its devices, without the others.
     fn cluster(&self, rig: &Rig, devices: u64) -> Result<Cluster, Error> {
-        let tier = self.joined.as_ref().filter(|_| devices > 1).map(|tier| among(tier, devices));
+        let tier = self.joined.as_ref().filter(|_| devices > 1).map(|tier| tier.joining(devices));
         let system = System {
             id: self.device.id.clone(),
             name: self.device.name.clone(),
@@ -301,6 +288,7 @@ impl Catalog {
             latency,
             in_switch_reduction: false,
             topology: link.topology.unwrap_or(Topology::Switch),
+            peer_to_peer: None,
         })
     }
 

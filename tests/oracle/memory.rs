@@ -70,7 +70,7 @@ fn the_cache_takes_what_the_parts_leave() {
             buffers: gib(row.non_torch_gib.unwrap_or(0.0)),
             ..known
         };
-        let held = footprint(gib(weights), Qty(0.0), None, gib(activations), &chip);
+        let held = footprint(gib(weights), (Qty(0.0), None), None, gib(activations), &chip);
         let left = (held.usable.value() - held.total.value()) / GIB;
         // Every part is rounded to a hundredth.
         assert!(

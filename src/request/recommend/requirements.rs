@@ -26,6 +26,9 @@ impl RecommendRequest {
         let (isl, prefix) = self.prompt(&workload, &mut assumed)?;
         if self.context.is_some() {
             (scenario.isl, scenario.prefix) = (Some(isl), Some(prefix));
+            // Earlier turns are those of one user.
+            let own = Some(self.users).filter(|_| prefix > 0 && given.prefix.is_none());
+            scenario.prefix_groups = given.prefix_groups.or(own);
         }
         if given.model.is_none() && given.hardware.is_none() {
             assumed.push(format!("model: {DEFAULT_MODEL}"));

@@ -167,6 +167,7 @@ impl PoolPair<'_, '_> {
             ttft,
             tpot,
             e2e: whole,
+            life: whole,
             slowest: Slowest { ttft, tpot, e2e: whole },
             output: open_flow(Qty::from(flow) / Qty::literal(1.0 * SECOND), terms.osl),
             devices: Qty::from(per_flow(front as f64, back as f64) * flow * (1.0 - HAIR)),
