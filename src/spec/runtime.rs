@@ -242,7 +242,7 @@ pub struct Reserve {
     /// blocks are allocated token by token; absent counts as 1.
     pub answer_reserved: Option<Figure<Ratio>>,
     /// It stores the common prefix of requests once, by default; absent where every request has its own.
-    pub shared_prefixes: Option<SharedPrefixes>,
+    pub shared_prefixes: Option<PrefixSharing>,
     /// Measured / predicted memory; absent without measurements.
     pub measured: Option<MemoryQuantiles>,
 }
@@ -250,7 +250,7 @@ pub struct Reserve {
 /// A runtime that stores the common prefix of requests once by default.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SharedPrefixes {
+pub struct PrefixSharing {
     /// Where that is stated.
     pub source: String,
 }

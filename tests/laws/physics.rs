@@ -99,7 +99,7 @@ fn staging_through_the_host_is_never_faster_than_peer_to_peer() {
         "l40s",
         "a100-pcie-80gb",
         "rtx-4090",
-        "rtx-3090",
+        "rtx-4070",
         "rtx-5090",
         "nvidia-rtx-pro-6000-blackwell-server",
     ];

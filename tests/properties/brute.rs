@@ -133,6 +133,8 @@ pub fn together(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
                     Traffic::InFlight(requests) => {
                         load == requests.div_ceil(replicas) && replicas <= requests
                     }
+                    // As many on every attention rank.
+                    Traffic::Rate(_) if !load.is_multiple_of(laid.shape.plan.dp) => false,
                     Traffic::Rate(rate) => {
                         let before = carried;
                         carried |= replicas as f64 * load as f64 / point[place(Metric::E2e)] >= rate;
