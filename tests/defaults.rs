@@ -69,7 +69,7 @@ fn the_command_shows_defaults_and_their_sources() {
     let source = |key: &str| found.iter().find(|row| row.0 == key).map(|row| (row.1.clone(), row.2.as_str()));
     let path = file.to_str().unwrap();
     assert_eq!(source("hardware"), Some(("1xl40s".into(), path)));
-    assert_eq!(source("utilization"), Some((0.5.into(), path)));
+    assert_eq!(source("hours_per_day"), Some((12.0.into(), path)));
     assert_eq!(source("objective"), Some(("latency".into(), "MANTILE_OBJECTIVE")));
     assert_eq!(source("model").map(|row| row.1), Some("program"));
     let without = config(&mut mantile(home.path(), &["config", "--json", "--no-config"]));

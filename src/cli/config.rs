@@ -16,7 +16,7 @@ Order: flag, scenario file, environment variable, defaults file, program.
 
 The defaults file is $MANTILE_CONFIG, else defaults.toml or defaults.json in $MANTILE_HOME or ~/.config/mantile \
 ($XDG_CONFIG_HOME/mantile; on Windows %APPDATA%\\mantile). Its keys are those of a scenario file (mantile-opt schema \
-scenario), and hours_per_day. Each key is also a variable: MANTILE_HARDWARE, MANTILE_MODEL, MANTILE_TTFT …
+scenario). Each key is also a variable: MANTILE_HARDWARE, MANTILE_MODEL, MANTILE_TTFT …
 
 Example of ~/.config/mantile/defaults.toml:
   hardware = \"8xh100-sxm\"

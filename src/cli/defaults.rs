@@ -26,6 +26,7 @@ type Values = Map<String, Value>;
 const OWNING: &[&str] = &["electricity_usd_per_kwh", "pue", "amortization_months", "utilization"];
 const RENT: &str = "usd_per_device_hour";
 const BASIS: &str = "price_basis";
+const HOURS: &str = "hours_per_day";
 
 /// A key set by a stronger source, and the weaker keys that it replaces: they exclude it or depend on it.
 const REPLACED_BY: &[(&str, &[&str])] = &[
@@ -40,7 +41,8 @@ const REPLACED_BY: &[(&str, &[&str])] = &[
     ("electricity_usd_per_kwh", &[RENT, BASIS]),
     ("pue", &[RENT, BASIS]),
     ("amortization_months", &[RENT, BASIS]),
-    ("utilization", &[RENT, BASIS]),
+    ("utilization", &[RENT, BASIS, HOURS]),
+    (HOURS, &["utilization"]),
 ];
 
 /// The weaker keys that a price basis replaces: the costs of the other one.
@@ -198,12 +200,6 @@ fn environment() -> Result<Vec<UserDefault>, Error> {
         file::checked(&parsed).map_err(|fault| fault.in_file(&source))?;
         let of_flag = values(&parsed).into_iter();
         found.extend(of_flag.map(|(key, value)| UserDefault { key, value, source: source.clone() }));
-    }
-    let source = variable(file::HOURS);
-    if let Some(text) = set(&source) {
-        let value = file::utilization(&text.trim().parse::<f64>().map_or(Value::String(text), Value::from));
-        let value = value.map_err(|fault| fault.in_file(&source))?;
-        found.push(UserDefault { key: "utilization".into(), value, source });
     }
     Ok(found)
 }

@@ -136,6 +136,10 @@ pub struct FleetArgs {
     pub defaults: UserDefaults,
 }
 
+/// Keys that the user's defaults may set, other than those that a fleet file may.
+const FROM_DEFAULTS: [&str; 5] =
+    ["weight_format", "price_basis", "electricity_usd_per_kwh", "utilization", "hours_per_day"];
+
 impl FleetArgs {
     /// Resolves the fleet problem and solves it.
     ///
@@ -180,6 +184,7 @@ impl FleetArgs {
             weight_format,
             price_basis,
             electricity_usd_per_kwh,
+            hours_per_day,
             utilization,
             set,
             ..
@@ -193,7 +198,7 @@ impl FleetArgs {
             max_devices: self.max_devices,
             spare: self.spare,
             headroom: self.headroom,
-            hours_per_day: self.hours_per_day.or(utilization.map(|share| share * HOURS_OF_A_DAY)),
+            hours_per_day: hours_per_day.or(utilization.map(|share| share * HOURS_OF_A_DAY)),
             model,
             ttft,
             tpot,
@@ -213,6 +218,7 @@ impl FleetArgs {
             weight_format: self.weight_format.clone(),
             price_basis: self.price_basis,
             electricity_usd_per_kwh: self.electricity_usd_per_kwh,
+            hours_per_day: self.hours_per_day,
             set: self.set.clone(),
             ..Scenario::default()
         };
@@ -220,7 +226,7 @@ impl FleetArgs {
             "model" => fleet.model.is_none(),
             "ttft" => fleet.limits.ttft.is_none(),
             "tpot" => fleet.limits.tpot.is_none(),
-            key => ["weight_format", "price_basis", "electricity_usd_per_kwh", "utilization"].contains(&key),
+            key => FROM_DEFAULTS.contains(&key),
         })
     }
 }

@@ -168,5 +168,13 @@ impl ComparisonReport {
 }
 
 /// Metrics of the table and the picture.
-pub const SHOWN: [Metric; 6] =
-    [Metric::Ttft, Metric::Tpot, Metric::OutputTokS, Metric::UsdPerHour, Metric::UsdPerMtok, Metric::Watts];
+pub const SHOWN: [Metric; 8] = [
+    Metric::Ttft,
+    Metric::Tpot,
+    Metric::OutputTokS,
+    Metric::UsdPerHour,
+    Metric::UsdPerMonth,
+    Metric::UsdPerMtok,
+    Metric::TokPerUsd,
+    Metric::Watts,
+];

@@ -82,6 +82,9 @@ pub struct ReportInputs {
     /// Fraction of that period in which owned devices serve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
+    /// Hours of a day in which the hardware serves, of which the costs of a day and a month are; null without a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours_per_day: Option<f64>,
     /// Warnings, e.g. about ignored keys of the model's configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -15,7 +15,7 @@ use crate::search::run::Control;
 use crate::search::why::{change_results, families};
 use crate::serving::economy::Bill;
 use crate::spec::cluster::Tier;
-use crate::spec::defaults::MONTH;
+use crate::spec::defaults::{HOUR, MONTH};
 use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
 use crate::store::resolved_scenario::ResolvedScenario;
@@ -62,6 +62,7 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         price_basis: bill.map(|_| resolved.economics.basis),
         amortization_months: owned.map(|owned| owned.amortization.value / MONTH),
         utilization: owned.map(|owned| owned.utilization.value),
+        hours_per_day: bill.map(|_| resolved.economics.serving_time.value / HOUR),
         warnings: warning(&resolved.model.source, &resolved.graph.ignored_keys).into_iter().collect(),
     }
 }

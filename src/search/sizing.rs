@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use super::outcome::{Census, EvaluatedCandidate};
 use super::point::place;
-use super::problem::{Formats, Problem, Traffic};
+use super::problem::{Formats, OffloadPolicy, Problem, Traffic};
 use super::run::{UNWATCHED, run};
 use super::shape::largest;
 use crate::plan::infeasible::Infeasible;
@@ -79,12 +79,19 @@ pub fn weights(problem: &Problem) -> Vec<(f64, f64)> {
     problem.formats.iter().map(of).collect()
 }
 
-/// The error if even the smallest weights exceed the memory of all devices.
+/// The error if even the smallest weights exceed the memory of all devices, and of their hosts where a part of the
+/// model may be in host memory.
 fn too_large(problem: &Problem) -> Option<Infeasible> {
     let devices = problem.cluster.devices() as f64;
+    let hosts = match problem.offload {
+        OffloadPolicy::Never => 0.0,
+        OffloadPolicy::Auto | OffloadPolicy::Always => {
+            problem.host_memory.unwrap_or(0.0) * problem.cluster.nodes as f64
+        }
+    };
     let mut least: Option<(f64, f64)> = None;
     for (needed, usable) in weights(problem) {
-        if needed <= usable * devices {
+        if needed <= usable * devices + hosts {
             return None;
         }
         if least.is_none_or(|(known, _)| needed < known) {

@@ -5,6 +5,8 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, JOULE, SECOND, TOKEN, USD, WATT};
+use crate::spec::defaults::{HOUR, MONTH};
+use crate::spec::price::HOURS_OF_A_DAY;
 
 figures! {
     /// Power of a device.
@@ -93,6 +95,39 @@ pub fn tok_per_joule<N: Num>(output_tok_s: Qty<N>, watts: Qty<N>) -> Qty<N> {
     (output_tok_s / watts).is(&TOK_PER_JOULE)
 }
 
+/// Power that the electricity bill of `devices` owned devices counts: devices, the rest of their nodes, and the facility.
+/// Devices of unknown power count as none.
+#[inline(always)]
+pub fn facility_watts<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, owned: &Owned<Qty<N>>) -> Qty<N> {
+    let rest = devices * owned.node_power;
+    let drawn = match watts {
+        Some(watts) => watts + rest,
+        None => rest,
+    };
+    (drawn * owned.pue).is(&FACILITY_WATTS)
+}
+
+/// Cost in USD of a day with `serving_time` seconds of service.
+#[inline(always)]
+pub fn usd_per_day<N: Num>(usd_per_second: Qty<N>, serving_time: Qty<N>) -> Qty<N> {
+    (usd_per_second * serving_time).is(&USD_PER_DAY)
+}
+
+/// Cost in USD of a month.
+#[inline(always)]
+pub fn usd_per_month<N: Num>(usd_per_day: Qty<N>) -> Qty<N> {
+    (usd_per_day * Qty::from(DAYS_OF_A_MONTH)).is(&USD_PER_MONTH)
+}
+
+/// Days of a month, a twelfth of the mean Gregorian year.
+const DAYS_OF_A_MONTH: f64 = MONTH / (HOURS_OF_A_DAY * HOUR);
+
+/// Output tokens per USD.
+#[inline(always)]
+pub fn tok_per_usd<N: Num>(output_tok_s: Qty<N>, usd_per_second: Qty<N>) -> Qty<N> {
+    (output_tok_s / usd_per_second).is(&TOK_PER_USD)
+}
+
 /// Cost of `devices` devices, in USD per second.
 #[inline(always)]
 pub fn usd_per_second<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, bill: &Bill<Qty<N>>) -> Qty<N> {
@@ -100,13 +135,8 @@ pub fn usd_per_second<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, bill: &Bil
         Bill::Rented(price) => (devices * *price).is(&RENTED),
         Bill::Owned(owned) => {
             let bought = devices * (owned.purchase + owned.host + owned.network);
-            let rest = devices * owned.node_power;
-            let drawn = match watts {
-                Some(watts) => watts + rest,
-                None => rest,
-            };
             let capital = bought / (owned.amortization * owned.utilization);
-            (capital + drawn * owned.pue * owned.electricity).is(&OWNED)
+            (capital + facility_watts(devices, watts, owned) * owned.electricity).is(&OWNED)
         }
     }
 }
@@ -149,6 +179,30 @@ crate::formulas! {
         unit: WATT,
         why: "idle power, plus the power of arithmetic and memory while they are busy, up to the limit",
         cite: "power logged with kernels on H200, B200, GB200: GEMM 98 %, decode attention 38 % of the limit",
+    }
+    FACILITY_WATTS {
+        symbol: "facility_watts",
+        unit: WATT,
+        why: "devices and the rest of their nodes, times the facility's power over theirs (PUE)",
+        cite: "Barroso, Hoelzle, Ranganathan 2018 (The Datacenter as a Computer), 5",
+    }
+    USD_PER_DAY {
+        symbol: "usd_per_day",
+        unit: USD,
+        why: "the cost of the time of a day in which the hardware serves",
+        cite: "definition",
+    }
+    USD_PER_MONTH {
+        symbol: "usd_per_month",
+        unit: USD,
+        why: "a month has 30.436875 days: a twelfth of the mean Gregorian year",
+        cite: "definition",
+    }
+    TOK_PER_USD {
+        symbol: "tok_per_usd",
+        unit: TOKEN.per(USD),
+        why: "output tokens per second over the cost of a second",
+        cite: "definition",
     }
     TOK_PER_JOULE {
         symbol: "tok_per_joule",

@@ -6,7 +6,10 @@
 use std::fmt;
 
 use super::admission::{admitted, residency, residency_of};
-use super::economy::{tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total};
+use super::economy::{
+    Bill, facility_watts, tok_per_joule, tok_per_usd, usd_per_day, usd_per_month, usd_per_second,
+    usd_per_token, usd_per_token_total,
+};
 use super::instance::Instance;
 use super::iteration::{DecodeLoad, decode, observe_host_reads, offloaded, spill};
 use super::metrics::{
@@ -323,6 +326,12 @@ pub fn judge<R: Reading>(
             usd_per_token_total(usd, terms.isl, terms.osl).result()
         })
     };
+    let a_day = bill
+        .zip(terms.serving_time)
+        .map(|(usd, time)| read.within(format_args!("usd_per_day"), || usd_per_day(usd, time).result()));
+    let of_facility = drawn.zip(terms.bill.as_ref().and_then(Bill::as_owned)).map(|(watts, owned)| {
+        read.within(format_args!("facility_watts"), || facility_watts(devices, Some(watts), owned).result())
+    });
     Metrics {
         ttft,
         tpot,
@@ -336,7 +345,13 @@ pub fn judge<R: Reading>(
         usd_per_second: bill,
         usd_per_token: usd,
         usd_per_token_total: usd.map(all_tokens),
+        usd_per_day: a_day,
+        usd_per_month: a_day
+            .map(|usd| read.within(format_args!("usd_per_month"), || usd_per_month(usd).result())),
+        tok_per_usd: bill
+            .map(|usd| read.within(format_args!("tok_per_usd"), || tok_per_usd(output, usd).result())),
         watts: drawn,
+        facility_watts: of_facility,
         tok_per_joule: drawn.map(|watts| {
             read.within(format_args!("tok_per_joule"), || tok_per_joule(output, watts).result())
         }),

@@ -27,8 +27,16 @@ pub struct Metrics<T> {
     pub usd_per_token: Option<T>,
     /// USD per token of prompt or output.
     pub usd_per_token_total: Option<T>,
+    /// USD per day, and per month.
+    pub usd_per_day: Option<T>,
+    /// See [`Metrics::usd_per_day`].
+    pub usd_per_month: Option<T>,
+    /// Output tokens per USD.
+    pub tok_per_usd: Option<T>,
     /// Power of all devices; `None` where unknown.
     pub watts: Option<T>,
+    /// Power of devices, nodes and facility, if they are owned.
+    pub facility_watts: Option<T>,
     /// Output tokens per joule.
     pub tok_per_joule: Option<T>,
     /// Longest context that fits.
@@ -54,7 +62,11 @@ impl<T: Copy> Metrics<T> {
             Metric::UsdPerHour => self.usd_per_second,
             Metric::UsdPerMtok => self.usd_per_token,
             Metric::UsdPerMtokTotal => self.usd_per_token_total,
+            Metric::UsdPerDay => self.usd_per_day,
+            Metric::UsdPerMonth => self.usd_per_month,
+            Metric::TokPerUsd => self.tok_per_usd,
             Metric::Watts => self.watts,
+            Metric::FacilityWatts => self.facility_watts,
             Metric::TokPerJoule => self.tok_per_joule,
             Metric::Devices => Some(self.devices),
             Metric::MaxContext => Some(self.max_context),

@@ -26,6 +26,8 @@ pub struct WorkloadTerms<T> {
     pub power_draw: Option<PowerDraw<T>>,
     /// Payment model of a device, where known.
     pub bill: Option<Bill<T>>,
+    /// Time of a day in which the hardware serves, where known.
+    pub serving_time: Option<T>,
     /// Bandwidth of the link to host memory, where there is one.
     pub host_link: Option<T>,
     /// Acceptance rate of a draft token, given that all earlier ones were accepted.
@@ -65,6 +67,8 @@ pub struct WorkloadInputs {
     pub power_draw: Option<PowerDraw<Datum>>,
     /// Payment model of a device.
     pub bill: Option<Bill<Datum>>,
+    /// Time of a day in which the hardware serves.
+    pub serving_time: Option<Datum>,
     /// Bandwidth of the link to host memory.
     pub host_link: Option<Datum>,
     /// Images per request, and tokens per image; the tokens are part of the prompt.
@@ -83,6 +87,7 @@ impl WorkloadInputs {
             shared_prefixes: None,
             power_draw: None,
             bill: None,
+            serving_time: None,
             host_link: None,
             images: None,
             acceptance: None,
@@ -115,6 +120,7 @@ impl WorkloadInputs {
                 .map(|groups| SharedPrefixes { tokens: prefix, groups: count("prefix_groups", groups) }),
             power_draw: self.power_draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
             bill: self.bill.as_ref().map(|bill| bill.read(read)),
+            serving_time: self.serving_time.as_ref().map(|datum| read.datum(datum)),
             host_link: self.host_link.as_ref().map(|datum| read.datum(datum)),
             acceptance: self.acceptance.as_ref().map(|datum| read.datum(datum)),
             tail: self.tail.map(|percentile| {

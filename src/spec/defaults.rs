@@ -7,9 +7,9 @@ use super::cluster::{Cluster, Host, Tier};
 use super::device::{Device, PriceRange};
 use super::error::Error;
 use super::figure::{ByteRate, Dimension, DollarRate, DollarsPerEnergy, Figure, Ratio, Seconds};
-use super::limits::{AMORTIZATION, ELECTRICITY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
+use super::limits::{AMORTIZATION, ELECTRICITY, HOURS_PER_DAY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
 use super::nearness::Interval;
-use super::price::{HostPrice, NetworkPrice, PriceBasis, Purchase};
+use super::price::{HOURS_OF_A_DAY, HostPrice, NetworkPrice, PriceBasis, Purchase};
 use super::scenario::Scenario;
 use crate::quantity::datum::{Grade, Source};
 
@@ -115,6 +115,8 @@ pub struct Economics {
     pub amortization: Figure<Seconds>,
     /// Fraction of the amortization period in which the hardware serves.
     pub utilization: Figure<Ratio>,
+    /// Time of a day in which the hardware serves: the day's share of [`Economics::utilization`] if it is owned.
+    pub serving_time: Figure<Seconds>,
     /// Fraction of the power limit drawn by compute-bound kernels.
     pub compute_bound_power: Figure<Ratio>,
     /// Fraction of the power limit drawn by memory-bound kernels.
@@ -149,12 +151,25 @@ impl Economics {
             stated(scenario.electricity_usd_per_kwh, "electricity_usd_per_kwh", 1.0 / KWH, &ELECTRICITY)?;
         let pue = stated(scenario.pue, "pue", 1.0, &PUE)?;
         let amortization = stated(scenario.amortization_months, "amortization_months", MONTH, &AMORTIZATION)?;
-        let utilization = stated(scenario.utilization, "utilization", 1.0, &UTILIZATION)?;
+        let hours = stated::<Ratio>(scenario.hours_per_day, "hours_per_day", 1.0, &HOURS_PER_DAY)?;
         let fraction = |own: Option<&Figure<Ratio>>, general: &Figure<Ratio>| own.unwrap_or(general).clone();
         let purchase = Purchase::of(defaults, cluster);
         let known_rent = cluster.price.rent.clone().or_else(|| device.price.rent.clone());
         let known = (purchase.is_some(), rent.is_some() || known_rent.is_some());
         let basis = basis(scenario, device, known)?;
+        let owned = basis == PriceBasis::Owned;
+        let used = match hours.clone().filter(|_| owned) {
+            Some(hours) => Some(times(&hours, 1.0 / HOURS_OF_A_DAY)),
+            None => stated(scenario.utilization, "utilization", 1.0, &UTILIZATION)?,
+        };
+        let utilization = used.unwrap_or_else(|| defaults.utilization.clone());
+        let serving_time = match &hours {
+            Some(hours) => times(hours, HOUR),
+            None if owned => times(&utilization, HOURS_OF_A_DAY * HOUR),
+            None => {
+                Figure::new(HOURS_OF_A_DAY * HOUR, Source { grade: Grade::Assumed, text: ALL_DAY.into() })
+            }
+        };
         let rent_bounds = known_rent
             .as_ref()
             .filter(|_| rent.is_none())
@@ -167,7 +182,8 @@ impl Economics {
             electricity: electricity.unwrap_or_else(|| energy.clone()),
             pue: pue.unwrap_or_else(|| overhead.clone()),
             amortization: amortization.unwrap_or_else(|| defaults.amortization.clone()),
-            utilization: utilization.unwrap_or_else(|| defaults.utilization.clone()),
+            utilization,
+            serving_time,
             compute_bound_power: fraction(
                 power.and_then(|power| power.compute_bound.as_ref()),
                 &defaults.compute_bound_power,
@@ -195,6 +211,14 @@ impl Economics {
         dates.dedup();
         dates
     }
+}
+
+/// Source of the serving time of rented hardware.
+const ALL_DAY: &str = "hours_per_day: 24 assumed";
+
+/// A figure times a number, of the same source.
+fn times<D: Dimension>(figure: &Figure<Ratio>, factor: f64) -> Figure<D> {
+    Figure::new(figure.value * factor, figure.source.clone())
 }
 
 /// Idle power as a fraction of TDP, where the device has one.

@@ -83,11 +83,43 @@ macro_rules! metric_table {
                 reported_only: "it orders deployments as `usd_per_mtok` does",
                 json: Option<f64>,
             }
+            UsdPerDay {
+                name: "usd_per_day", column: usd_per_day, scale: 1.0,
+                direction: Minimize, format: Number, needs: Price,
+                word: "USD/day", heading: "USD/day", formula: Some("usd_per_day"),
+                meaning: "USD per day of the whole deployment, over the hours of a day in which it serves",
+                reported_only: "it orders deployments as `usd_per_hour` does",
+                json: Option<f64>,
+            }
+            UsdPerMonth {
+                name: "usd_per_month", column: usd_per_month, scale: 1.0,
+                direction: Minimize, format: Number, needs: Price,
+                word: "USD/month", heading: "USD/month", formula: Some("usd_per_month"),
+                meaning: "USD per month of 30.4 days of the whole deployment",
+                reported_only: "it orders deployments as `usd_per_hour` does",
+                json: Option<f64>,
+            }
+            TokPerUsd {
+                name: "tok_per_usd", column: tok_per_usd, scale: 1.0,
+                direction: Maximize, format: Number, needs: Price,
+                word: "output tok/USD", heading: "tok/USD", formula: Some("tok_per_usd"),
+                meaning: "output tokens per USD",
+                reported_only: "it orders deployments as `usd_per_mtok` does",
+                json: Option<f64>,
+            }
             Watts {
                 name: "watts", column: watts, scale: 1.0,
                 direction: Minimize, format: Number, needs: Power,
                 word: "W", heading: "W", formula: Some("watts"),
-                meaning: "power drawn by the devices in use",
+                meaning: "power drawn by the devices in use, without their hosts and the facility",
+                json: Option<f64>,
+            }
+            FacilityWatts {
+                name: "facility_watts", column: facility_watts, scale: 1.0,
+                direction: Minimize, format: Number, needs: Power,
+                word: "W of the facility", heading: "facility W", formula: Some("facility_watts"),
+                meaning: "power of owned devices in use with their hosts, times the facility's PUE",
+                reported_only: "the bounds of the search do not cover it; `watts` does",
                 json: Option<f64>,
             }
             TokPerJoule {

@@ -8,8 +8,8 @@ use super::error::Error;
 use super::figure::{Seconds, read};
 use super::image::ImageSize;
 use super::limits::{
-    ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, IMAGES, ISL, Limit, MEMORY_SHARE,
-    OSL, PREFIX, PREFIX_GROUPS, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT, USD_PER_DEVICE_HOUR,
+    ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, HOURS_PER_DAY, IMAGES, ISL, Limit,
+    MEMORY_SHARE, OSL, PREFIX, PREFIX_GROUPS, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT, USD_PER_DEVICE_HOUR,
     UTILIZATION,
 };
 #[cfg(feature = "cli")]
@@ -199,6 +199,10 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&UTILIZATION), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
+    /// Hours per day in which the hardware serves: rented hardware costs only these, the price of owned hardware is spread over them [default: 24]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = number(&HOURS_PER_DAY), allow_negative_numbers = true, help_heading = MONEY))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hours_per_day: Option<f64>,
     /// Override a value of the model's config.json, or of the file of a device, system or runtime (repeatable)
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE.KEY=VALUE", allow_hyphen_values = true, help_heading = CHANGED))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -259,7 +263,7 @@ impl Scenario {
         or!(this, other: model, hardware, host, host_memory, p2p, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, prefix_groups, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
             runtime, runtime_version, max_num_batched_tokens, max_num_seqs, gpu_memory_utilization, weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
-            amortization_months, utilization, set, deployment)
+            amortization_months, utilization, hours_per_day, set, deployment)
     }
 
     /// The SLOs of this scenario over `others`; `none` removes one of `others`.
@@ -323,9 +327,15 @@ impl Scenario {
             ("pue", self.pue, &PUE),
             ("amortization_months", self.amortization_months, &AMORTIZATION),
             ("utilization", self.utilization, &UTILIZATION),
+            ("hours_per_day", self.hours_per_day, &HOURS_PER_DAY),
         ];
         for (key, value, limit) in numbers {
             value.map_or(Ok(()), |value| limit.check(key, value))?;
+        }
+        if self.hours_per_day.is_some() && self.utilization.is_some() {
+            let found = "both hours_per_day and utilization";
+            let fix = "remove one: utilization is hours_per_day / 24";
+            return Err(Error::new("hours_per_day", found, "one of them", fix));
         }
         Ok(())
     }

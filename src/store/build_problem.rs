@@ -226,6 +226,7 @@ impl ResolvedScenario {
                 memory_bound: economics.memory_bound_power.datum("memory_bound_power"),
             }),
             bill: self.bill(),
+            serving_time: Some(economics.serving_time.datum("serving_time")),
             host_link: device.host_link.as_ref().map(|link| link.bandwidth.datum("host_bandwidth")),
             acceptance: self.acceptance.map(|stated| {
                 Datum::stated(

@@ -252,7 +252,7 @@ fn on_runtime(
             let any = Scenario { weight_format: Some("any".into()), ..scenario.clone() };
             let any = ResolvedScenario::on_host(catalog, &any, found(), cluster.clone())?;
             let (kept, lower): (Vec<FormatOption>, Vec<FormatOption>) =
-                any.weight_formats.iter().cloned().partition(|choice| keeps_quality(choice, f64::INFINITY));
+                any.weight_formats.iter().cloned().partition(|choice| bits(choice) >= KEPT);
             if any.weight_formats.is_empty() {
                 return Err(fault);
             }
@@ -263,7 +263,8 @@ fn on_runtime(
     let mut problems = Vec::new();
     let (mut weight_formats, lower_formats) = (problem.weight_formats.clone(), &problem.lower_formats);
     let own = weight_formats.first().map_or(f64::INFINITY, bits);
-    let keeps = weight_formats.iter().all(|choice| keeps_quality(choice, own));
+    let least = if problem.cluster.device.is_home() { FOUR_BITS.0 } else { KEPT.min(own) };
+    let keeps = weight_formats.iter().all(|choice| bits(choice) >= least);
     if scenario.weight_format.is_none() {
         let within =
             |choice: &FormatOption, (least, below): (f64, f64)| (least..below).contains(&bits(choice));
@@ -281,7 +282,8 @@ fn on_runtime(
         }
         let known = weight_formats.iter().any(|choice| within(choice, FOUR_BITS));
         if let Some(choice) = best_of(FOUR_BITS).filter(|_| !known) {
-            problems.push((ResolvedScenario { weight_formats: vec![choice], ..problem.clone() }, false));
+            let keeps = bits(&choice) >= least;
+            problems.push((ResolvedScenario { weight_formats: vec![choice], ..problem.clone() }, keeps));
         }
     }
     if !weight_formats.is_empty() {
@@ -294,16 +296,12 @@ fn bits(choice: &FormatOption) -> f64 {
     choice.format.bits_per_element.value * 8.0
 }
 
-/// Bits per weight from which on quality counts as preserved, as in the default choice of formats.
+/// Bits per weight from which on quality counts as preserved, as in the default choice of formats; at home
+/// [`FOUR_BITS`], whatever the runtime.
 const KEPT: f64 = 8.0;
 
-/// Whether a format preserves the quality of weights that have `own` bits in the checkpoint.
-fn keeps_quality(choice: &FormatOption, own: f64) -> bool {
-    bits(choice) >= KEPT.min(own)
-}
-
 /// Bits per weight, scales included, that count as 8 bits.
-const EIGHT_BITS: (f64, f64) = (KEPT, 9.5);
+pub const EIGHT_BITS: (f64, f64) = (KEPT, 9.5);
 /// Bits per weight, scales included, that count as 4 bits.
 const FOUR_BITS: (f64, f64) = (4.0, 5.5);
 

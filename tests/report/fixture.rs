@@ -98,7 +98,11 @@ fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
             usd_per_hour: Some(0.75 * 6000.0 * 3600.0 / 1e6),
             usd_per_mtok: Some(0.75 / speed),
             usd_per_mtok_total: Some(0.15 / speed),
+            usd_per_day: Some(0.75 * 6000.0 * 3600.0 / 1e6 * 24.0),
+            usd_per_month: Some(0.75 * 6000.0 * 3600.0 / 1e6 * 24.0 * 30.436875),
+            tok_per_usd: Some(1e6 / 0.75 * speed),
             watts: Some(3000.0),
+            facility_watts: None,
             tok_per_joule: Some(2.0 * speed),
             max_context_tokens: 12_345.0,
         }),
@@ -190,6 +194,7 @@ fn answer() -> OptimizeResult {
         price_basis: Some(PriceBasis::Rented),
         amortization_months: None,
         utilization: None,
+        hours_per_day: Some(24.0),
         warnings: vec![],
     };
     let constraint = |resource, binds, used, why: &str| Constraint { resource, binds, used, why: why.into() };

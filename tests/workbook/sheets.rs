@@ -32,13 +32,14 @@ const SHEETS: [&str; 10] = [
     "assumptions",
 ];
 /// Names that formulas of the user's own may use.
-const NAMES: [&str; 26] = [
+const NAMES: [&str; 30] = [
     "concurrency",
     "decode",
     "decode.memory",
     "devices",
     "e2e",
     "e2e_ms",
+    "facility_watts",
     "max_context",
     "max_context_tokens",
     "output_tok_s",
@@ -47,12 +48,15 @@ const NAMES: [&str; 26] = [
     "prefill",
     "requests_per_s",
     "tok_per_joule",
+    "tok_per_usd",
     "tpot",
     "tpot_ms",
     "ttft",
     "ttft_ms",
     "usable_memory",
+    "usd_per_day",
     "usd_per_hour",
+    "usd_per_month",
     "usd_per_mtok",
     "usd_per_mtok_total",
     "usd_per_second",

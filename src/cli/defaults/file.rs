@@ -1,4 +1,4 @@
-//! The defaults file: TOML or JSON with the keys of a scenario, and the hours per day in use.
+//! The defaults file: TOML or JSON with the keys of a scenario.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,10 @@ use serde_json::Value;
 use super::{OWNING, RENT, Values, values};
 use crate::spec::error::Error;
 use crate::spec::objective::LatencyLimits;
-use crate::spec::price::HOURS_OF_A_DAY;
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::file;
 use crate::store::hub::user_folder;
-
-/// Hours per day in which owned hardware serves: another spelling of `utilization`.
-pub const HOURS: &str = "hours_per_day";
 
 /// The defaults file: `$MANTILE_CONFIG`, else `defaults.toml` or `defaults.json` in the user's folder, where it exists.
 ///
@@ -63,21 +59,9 @@ fn of_toml(text: &str) -> Result<Value, Error> {
 
 /// The keys of a scenario, checked.
 fn of_file(content: Value) -> Result<Values, Error> {
-    let Value::Object(mut content) = content else {
+    let Value::Object(content) = content else {
         return Err(Error::new("", content.to_string(), "keys with values", "write e.g. {\"isl\": 4096}"));
     };
-    if let Some(hours) = content.remove(HOURS) {
-        if content.contains_key("utilization") {
-            let found = format!("both {HOURS} and utilization");
-            return Err(Error::new(
-                HOURS,
-                found,
-                "one of them",
-                format!("remove one: utilization is {HOURS} / 24"),
-            ));
-        }
-        content.insert("utilization".into(), utilization(&hours)?);
-    }
     let scenario: Scenario = from_json(&Value::Object(content).to_string(), "a scenario")?;
     if scenario.deployment.is_some() {
         let fix = "remove it; `estimate --plan-from FILE` reads a deployment";
@@ -106,19 +90,6 @@ pub fn checked(scenario: &Scenario) -> Result<(), Error> {
     scenario.axes().map(|_| ())
 }
 
-/// Fraction of the day of a number of hours.
-///
-/// # Errors
-/// It is not above 0 and at most 24.
-pub fn utilization(hours: &Value) -> Result<Value, Error> {
-    let known = hours.as_f64().filter(|hours| *hours > 0.0 && *hours <= HOURS_OF_A_DAY);
-    let share = known.map(|hours| Value::from(hours / HOURS_OF_A_DAY));
-    share.ok_or_else(|| {
-        let expected = "a number of hours above 0, at most 24";
-        Error::new(HOURS, hours.to_string(), expected, format!("write e.g. {HOURS} = 12"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,7 +101,7 @@ mod tests {
     #[test]
     fn toml_and_json_of_the_same_keys_are_the_same() {
         let toml = of("hardware = \"8xh100\"\nttft = \"500 ms\"\nhours_per_day = 6\nisl = 4096").unwrap();
-        let json = r#"{"hardware": "8xh100", "ttft": "500 ms", "utilization": 0.25, "isl": 4096}"#;
+        let json = r#"{"hardware": "8xh100", "ttft": "500 ms", "hours_per_day": 6, "isl": 4096}"#;
         assert_eq!(toml, of_file(from_json(json, "a defaults file").unwrap()).unwrap());
     }
 

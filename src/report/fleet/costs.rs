@@ -8,15 +8,13 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::PoolRole;
 use crate::search::fleet::carried::{Carried, at_rate};
-use crate::serving::economy::usd_per_phase_token;
+use crate::serving::economy::{usd_per_day, usd_per_month, usd_per_phase_token};
 use crate::serving::terms::Lengths;
 use crate::serving::utilization::prompt_load;
+use crate::spec::defaults::HOUR;
 use crate::spec::price::HOURS_OF_A_DAY;
 
-/// Days of a year, without leap days: 730 hours a month, as cloud providers bill.
-const DAYS_OF_A_YEAR: f64 = 365.0;
 const MONTHS_OF_A_YEAR: f64 = 12.0;
-const SECONDS_OF_AN_HOUR: f64 = 3600.0;
 const MILLION: f64 = 1e6;
 
 /// The costs of a fleet.
@@ -30,8 +28,11 @@ pub struct FleetCosts {
     pub usd_per_day: f64,
     /// US dollars per month, a twelfth of a year.
     pub usd_per_month: f64,
-    /// US dollars per year of 365 days.
+    /// US dollars per year.
     pub usd_per_year: f64,
+    /// Output tokens per US dollar.
+    #[serde(default)]
+    pub tok_per_usd: f64,
     /// US dollars per million tokens of prompt and output.
     pub usd_per_mtok: f64,
     /// US dollars per million prompt tokens: the time that prefill takes.
@@ -82,6 +83,8 @@ pub fn costs(
 ) -> FleetCosts {
     let hours_per_day = problem.asked.hours_per_day.unwrap_or(HOURS_OF_A_DAY);
     let usd_per_hour: f64 = systems.iter().map(|one| one.usd_per_hour).sum();
+    let a_day = usd_per_day(Qty(usd_per_hour / HOUR), Qty(hours_per_day * HOUR));
+    let a_month = usd_per_month(a_day).value();
     let routed: Vec<RoutedCost> = routes
         .iter()
         .zip(parts)
@@ -102,23 +105,24 @@ pub fn costs(
             model: problem.asked.models[problem.fleet.buckets[at].model].clone(),
             requests_per_s,
             usd_per_hour: usd,
-            usd_per_1k_requests: each(usd * 1e3, requests_per_s * SECONDS_OF_AN_HOUR),
+            usd_per_1k_requests: each(usd * 1e3, requests_per_s * HOUR),
             usd_per_mtok_in: per_token.0,
             usd_per_mtok_out: per_token.1,
         }
     });
     let buckets: Vec<BucketCosts> = of_buckets.collect();
     let tokens = |of: fn(&Routed) -> u64| -> f64 {
-        routes.iter().map(|route| route.requests_per_s * of(route) as f64).sum::<f64>() * SECONDS_OF_AN_HOUR
+        routes.iter().map(|route| route.requests_per_s * of(route) as f64).sum::<f64>() * HOUR
     };
     let (inputs, outputs) = (tokens(|route| route.isl), tokens(|route| route.osl));
     let prefill: f64 = routed.iter().map(|one| one.prefill).sum();
     FleetCosts {
         hours_per_day,
         usd_per_hour,
-        usd_per_day: usd_per_hour * hours_per_day,
-        usd_per_month: usd_per_hour * hours_per_day * DAYS_OF_A_YEAR / MONTHS_OF_A_YEAR,
-        usd_per_year: usd_per_hour * hours_per_day * DAYS_OF_A_YEAR,
+        usd_per_day: a_day.value(),
+        usd_per_month: a_month,
+        usd_per_year: a_month * MONTHS_OF_A_YEAR,
+        tok_per_usd: each(outputs, usd_per_hour),
         usd_per_mtok: each(usd_per_hour * MILLION, inputs + outputs),
         usd_per_mtok_in: each(prefill * MILLION, inputs),
         usd_per_mtok_out: each((usd_per_hour - prefill) * MILLION, outputs),
@@ -137,12 +141,8 @@ fn mtok((usd, prefill): (f64, f64), requests_per_s: f64, (isl, osl): (f64, f64))
         return (0.0, 0.0);
     }
     let one = |number: f64| Qty(number);
-    let (prompts, outputs) = usd_per_phase_token(
-        one(usd / SECONDS_OF_AN_HOUR),
-        one(prefill / usd),
-        one(requests_per_s),
-        (one(isl), one(osl)),
-    );
+    let (prompts, outputs) =
+        usd_per_phase_token(one(usd / HOUR), one(prefill / usd), one(requests_per_s), (one(isl), one(osl)));
     (prompts.value() * MILLION, outputs.value() * MILLION)
 }
 

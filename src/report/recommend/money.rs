@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Build, Requirements};
 use crate::quantity::datum::Datum;
+use crate::quantity::num::Qty;
 use crate::report::number::digits;
 use crate::search::sizing::Totals;
-use crate::serving::economy::{Bill, Owned};
+use crate::serving::economy::{Bill, Owned, tok_per_usd, usd_per_day, usd_per_month};
 use crate::spec::defaults::{HOUR, MONTH};
 use crate::spec::price::PriceBasis;
 
@@ -38,10 +39,12 @@ pub struct Money {
     pub usd_per_hour: Option<f64>,
     /// The lowest and highest cost per hour; a budget holds at the highest.
     pub usd_per_hour_range: Option<[f64; 2]>,
-    /// Cost per day.
+    /// Cost per day, over the hours of a day in which the hardware serves.
     pub usd_per_day: Option<f64>,
     /// Cost per month.
     pub usd_per_month: Option<f64>,
+    /// Output tokens per US dollar with the given users.
+    pub tok_per_usd: Option<f64>,
     /// Cost per million output tokens with the given users.
     pub usd_per_mtok: Option<f64>,
     /// Cost per million output tokens at full load.
@@ -57,6 +60,8 @@ pub struct SystemPrices {
     pub bill: Option<Bill<Datum>>,
     /// The lowest and highest cost of a device, where a range is known.
     pub bounds: Option<[Bill<Datum>; 2]>,
+    /// Seconds of a day in which it serves.
+    pub serving_time: f64,
     /// Price class of its host, where it is sold separately.
     pub host: Option<String>,
     /// Dates of the prices, the oldest first.
@@ -94,7 +99,7 @@ impl SystemPrices {
         };
         let total = |bill: &Bill<Datum>| Some(parts(bill, now.devices)?.iter().sum());
         let per_second = bill.map(|bill| now.usd_per_second(bill));
-        let span = |seconds: f64| per_second.map(|usd| usd * seconds);
+        let a_day = per_second.map(|usd| usd_per_day(Qty(usd), Qty(self.serving_time)));
         let mtok = |totals: &Totals| bill.map(|bill| totals.usd_per_token(totals.usd_per_second(bill)) * 1e6);
         Money {
             basis: bill.map(|_| owned.map_or(PriceBasis::Rented, |_| PriceBasis::Owned)),
@@ -109,10 +114,11 @@ impl SystemPrices {
             electricity_usd_per_hour: owned
                 .filter(|_| now.watts.is_some())
                 .map(|owned| hourly(&unpaid(owned))),
-            usd_per_hour: span(HOUR),
+            usd_per_hour: per_second.map(|usd| usd * HOUR),
             usd_per_hour_range: ends(&|bill| Some(hourly(bill))),
-            usd_per_day: span(24.0 * HOUR),
-            usd_per_month: span(MONTH),
+            usd_per_day: a_day.map(Qty::value),
+            usd_per_month: a_day.map(|usd| usd_per_month(usd).value()),
+            tok_per_usd: per_second.map(|usd| tok_per_usd(Qty(now.output_tok_s), Qty(usd)).value()),
             usd_per_mtok: mtok(now),
             usd_per_mtok_full: mtok(full),
             dated: if bill.is_some() { self.dated.clone() } else { vec![] },

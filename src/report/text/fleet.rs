@@ -140,13 +140,14 @@ pub(super) fn costs(answer: &FleetResult) -> Option<String> {
         false => format!(" of {} hours", plain(costs.hours_per_day)),
     };
     Some(format!(
-        "{} USD a day{hours}, {} a month, {} a year; {} USD/Mtok in, {} out, {} overall",
+        "{} USD a day{hours}, {} a month, {} a year; {} USD/Mtok in, {} out, {} overall; {} output tok/USD",
         digits(costs.usd_per_day),
         digits(costs.usd_per_month),
         digits(costs.usd_per_year),
         digits(costs.usd_per_mtok_in),
         digits(costs.usd_per_mtok_out),
-        digits(costs.usd_per_mtok)
+        digits(costs.usd_per_mtok),
+        digits(costs.tok_per_usd)
     ))
 }
 

@@ -37,9 +37,18 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
         let total = m.usd_per_mtok_total.map_or_else(|| "unknown".to_string(), digits);
         (format!("{} USD/Mtok", digits(usd)), format!("of output; {total} USD/Mtok of input and output"))
     });
+    let running = m.usd_per_day.zip(m.usd_per_month);
+    let running =
+        running.map(|(day, month)| format!("; {} USD/day, {} USD/month", digits(day), digits(month)));
+    let running = running.unwrap_or_default();
+    let per_usd =
+        m.tok_per_usd.map_or_else(String::new, |tokens| format!("; {} output tok/USD", digits(tokens)));
     let (power, power_note) = m.watts.map_or_else(unknown, |watts| {
         let joule = m.tok_per_joule.map_or_else(|| "unknown".to_string(), digits);
-        (format!("{} W", digits(watts)), format!("{joule} output tok/J"))
+        let whole = m
+            .facility_watts
+            .map_or_else(String::new, |watts| format!("; {} W with hosts and facility", digits(watts)));
+        (format!("{} W", digits(watts)), format!("of devices; {joule} output tok/J{whole}"))
     });
     let tpot_note = if asked.osl == 1 {
         "OSL is 1: time of a further token".to_string()
@@ -59,7 +68,7 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
                 digits(m.output_tok_s_per_user)
             ) + &between(|i| i.output_tok_s, digits),
         ),
-        ("cost", cost, cost_note),
+        ("cost", cost, cost_note + &per_usd + &running),
         ("power", power, power_note),
         (
             "concurrency",

@@ -167,20 +167,17 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
                 requests(best.concurrency)
             ),
         ));
-        let money = m.usd_per_mtok.zip(m.usd_per_hour);
-        let cost = money.map_or_else(
-            || "unknown: no price on this basis; set --usd-per-device-hour".into(),
-            |(token, hour)| format!("{} USD/h, {} USD/Mtok of output", digits(hour), digits(token)),
-        );
         let range = best.price_bounds.as_ref().map_or_else(String::new, |PriceBounds { low, high }| {
             format!(" ({} to {})", digits(low.usd_per_mtok), digits(high.usd_per_mtok))
         });
+        let cost = cost_row(best, &range)
+            .unwrap_or_else(|| "unknown: no price on this basis; set --usd-per-device-hour".into());
         let label = inputs.price_basis.map_or("cost", |basis| match basis {
             PriceBasis::Owned => "cost, owned",
             PriceBasis::Rented => "cost, rented",
         });
-        let power = m.watts.map_or_else(String::new, |watts| format!("; {} W", digits(watts)));
-        lines.push((label, cost + &range + &power));
+        let power = power_row(best).map_or_else(String::new, |power| format!("; {power}"));
+        lines.push((label, cost + &power));
     }
     if let Some(memory) = &best.memory {
         let free = memory.usable_bytes - memory.on_device();
@@ -198,6 +195,22 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
         lines.push(("bottleneck", limit.join("; ")));
     }
     lines
+}
+
+/// The cost by time and by token, with the `range` of the latter; none without a price.
+fn cost_row(best: &ReportedDeployment, range: &str) -> Option<String> {
+    let known = |metric: Metric| Some(format!("{} {}", digits(best.figure(metric)?), metric.entry().word));
+    let time = [Metric::UsdPerHour, Metric::UsdPerDay, Metric::UsdPerMonth].into_iter().filter_map(known);
+    let token = format!("{} of output{range}", known(Metric::UsdPerMtok)?);
+    Some(time.chain([token]).chain(known(Metric::TokPerUsd)).collect::<Vec<_>>().join(", "))
+}
+
+/// The power, with the parts that it counts; none where it is unknown.
+fn power_row(best: &ReportedDeployment) -> Option<String> {
+    let whole = best
+        .figure(Metric::FacilityWatts)
+        .map_or_else(String::new, |watts| format!(", {} W with hosts and facility", digits(watts)));
+    Some(format!("{} W of devices{whole}", digits(best.figure(Metric::Watts)?)))
 }
 
 /// A label and its text.
@@ -298,7 +311,7 @@ pub fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeplo
 fn money(scenario: &Scenario, inputs: &ReportInputs) -> Vec<String> {
     let basis = inputs.price_basis.filter(|_| scenario.price_basis.is_none());
     let months = inputs.amortization_months.filter(|_| scenario.amortization_months.is_none());
-    let used = inputs.utilization.filter(|_| scenario.utilization.is_none());
+    let used = inputs.utilization.filter(|_| scenario.utilization.or(scenario.hours_per_day).is_none());
     let flags = [
         basis.map(|basis| format!("--price-basis {}", basis.name())),
         months.map(|months| format!("--amortization-months {}", digits(months))),

@@ -44,7 +44,20 @@ const SCOPES: [(WorkbookSheet, &[&str]); 6] = [
     (WorkbookSheet::Inputs, &["constants", "workload"]),
     (WorkbookSheet::Communication, &["handover", "kv_transfer"]),
     (WorkbookSheet::Memory, &["memory", "host_memory", "max_context"]),
-    (WorkbookSheet::Cost, &["usd_per_hour", "usd_per_mtok", "usd_per_mtok_total", "watts", "tok_per_joule"]),
+    (
+        WorkbookSheet::Cost,
+        &[
+            "usd_per_hour",
+            "usd_per_day",
+            "usd_per_month",
+            "usd_per_mtok",
+            "usd_per_mtok_total",
+            "tok_per_usd",
+            "watts",
+            "facility_watts",
+            "tok_per_joule",
+        ],
+    ),
     (WorkbookSheet::Prefill, &["prefill"]),
     (WorkbookSheet::Decode, &["decode"]),
 ];

@@ -16,7 +16,7 @@ use crate::spec::defaults::stated_basis;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricingTerms};
 use crate::spec::limits::{BUDGET_HOUR, HEADROOM, HOURS_PER_DAY, MAX_DEVICES};
-use crate::spec::price::{HOURS_OF_A_DAY, PriceBasis};
+use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::model::ResolvedModel;
@@ -138,11 +138,8 @@ fn on_one_basis(
     inputs.price_basis = Some(basis);
     // A rent includes its electricity.
     let electricity_usd_per_kwh = scenario.electricity_usd_per_kwh.filter(|_| basis == PriceBasis::Owned);
-    // An owned machine is paid for all day: its price is spread over the hours that it runs.
-    let owned = basis == PriceBasis::Owned;
-    let running = inputs.hours_per_day.filter(|_| owned).map(|hours| hours / HOURS_OF_A_DAY);
-    let utilization = running.or(scenario.utilization);
-    Ok(Scenario { price_basis: Some(basis), electricity_usd_per_kwh, utilization, ..scenario })
+    let hours_per_day = inputs.hours_per_day;
+    Ok(Scenario { price_basis: Some(basis), electricity_usd_per_kwh, hours_per_day, ..scenario })
 }
 
 /// Whether the terms of an offer are of the basis of the comparison.

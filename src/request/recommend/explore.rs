@@ -18,7 +18,7 @@ use crate::spec::error::Error;
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use crate::store::inventory::{Inventory, SystemOption, qualities};
+use crate::store::inventory::{EIGHT_BITS, Inventory, SystemOption, qualities};
 use crate::store::kind::CatalogKind;
 use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL, ResolvedScenario};
@@ -46,7 +46,7 @@ pub(in crate::request) fn for_model(
     for one in seen {
         looked.serve += u64::from(!one.builds.is_empty());
         one.censuses.iter().for_each(|census| looked.add(census));
-        builds.extend(one.builds);
+        builds.extend(one.builds.into_iter().map(|(_, build)| build));
         misses.extend(one.rejected);
     }
     misses.extend(market.rejected.iter().map(|(name, fault)| rejected_for_error(name, fault)));
@@ -206,10 +206,17 @@ fn weight_bits(build: &Build, resolved: &ResolvedScenario) -> f64 {
     used.map_or(0.0, |choice| choice.format.bits_per_element.value * 8.0)
 }
 
+/// Quality of the weights of a build: whether it counts as preserved, and whether they have 8 bits.
+type Quality = (bool, bool);
+
+fn quality(build: &Build, resolved: &ResolvedScenario) -> Quality {
+    (build.keeps_quality, weight_bits(build, resolved) >= EIGHT_BITS.0)
+}
+
 /// The outcome of one lot.
 #[derive(Default)]
 struct SystemResult {
-    builds: Vec<Build>,
+    builds: Vec<(Quality, Build)>,
     rejected: Option<RejectedBuild>,
     censuses: Vec<Census>,
 }
@@ -235,10 +242,12 @@ fn search_system(
         tried.extend(resolved.weight_formats.iter().map(|choice| choice.format.id.clone()));
         match one(resolved, *kept, lot, sought) {
             Ok((build, census)) => {
-                match seen.builds.iter_mut().find(|known| known.keeps_quality == build.keeps_quality) {
-                    Some(known) if build.serves_more(known) => *known = build,
+                let quality = quality(&build, resolved);
+                let alike = |(known, _): &&mut (Quality, Build)| *known == quality;
+                match seen.builds.iter_mut().find(alike) {
+                    Some((_, known)) if build.serves_more(known) => *known = build,
                     Some(_) => {}
-                    None => seen.builds.push(build),
+                    None => seen.builds.push((quality, build)),
                 }
                 seen.censuses.push(census);
             }
@@ -288,6 +297,7 @@ pub(in crate::request) fn serving<'a>(
     let prices = SystemPrices {
         bill: resolved.offered_bill(),
         bounds: resolved.bill_bounds(),
+        serving_time: economics.serving_time.value,
         host: economics.purchase.as_ref().and_then(|bought| bought.host_class.clone()),
         dated: economics.dated(),
     };

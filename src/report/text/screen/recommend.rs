@@ -36,13 +36,14 @@ pub fn recommend(answer: &Recommendation, command: &str, width: usize) -> String
                 + &first_command(answer.launch.as_ref(), width),
         ])
     };
-    most_that_fit(CHOICES, screen)
+    // Upgrades may wait for a larger screen; the minimum, what is cheaper, and the best value may not.
+    most_that_fit(choices.len() - answer.tiers.len(), CHOICES, screen)
 }
 
-/// The screen with the most rows that fit: a narrow terminal wraps names.
-fn most_that_fit(most: usize, screen: impl Fn(usize) -> String) -> String {
+/// The screen with the most rows that fit, at least `least`: a narrow terminal wraps names.
+fn most_that_fit(least: usize, most: usize, screen: impl Fn(usize) -> String) -> String {
     let fits = |rows: &usize| screen(*rows).lines().count() <= LINES;
-    screen((1..=most).rev().find(fits).unwrap_or(1))
+    screen((least..=most).rev().find(fits).unwrap_or(least))
 }
 
 /// Offers that are left out of the comparison, and how to include them.
@@ -70,7 +71,7 @@ pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
                 + &first_command(answer.launch.as_ref(), width),
         ])
     };
-    most_that_fit(MODELS, screen)
+    most_that_fit(1, MODELS, screen)
 }
 
 fn more(command: &str, contents: &str, width: usize) -> String {
