@@ -65,7 +65,7 @@ proptest! {
                 bought.parts().iter().map(|part| high.map_or(part.price.value, |high| part.end(high).value)).sum()
             };
             let seconds = months * 365.2425 / 12.0 * 86400.0 * used;
-            let drawn = watts.unwrap_or(0.0) + devices as f64 * bought.node_power.value;
+            let drawn = watts.unwrap_or(0.0) + devices as f64 * resolved.economics.node_power.value;
             devices as f64 * usd(high) / seconds + drawn * pue * electricity / 3.6e6
         };
         let cost = |bill: &Bill<_>| usd_per_second(Qty(devices as f64), watts.map(Qty), &bill.read(&Plain)).value();
@@ -88,7 +88,7 @@ fn what_is_sold_includes_host_power_and_network() {
         let whole = cluster.price.purchase.is_some() || cluster.device.is_machine();
         assert_eq!(bought.host_class.is_none(), whole, "{id}");
         assert_eq!(bought.host.price.value > 0.0, !whole, "{id}");
-        assert!(whole || bought.node_power.value > 0.0, "{id}");
+        assert!(whole || resolved.economics.node_power.value > 0.0, "{id}");
         assert_eq!(bought.network.price.value > 0.0, cluster.networked, "{id}");
         let priced = bought.parts().into_iter().filter(|part| part.price.value > 0.0);
         for part in priced.filter(|part| part.price.source.grade != mantile::quantity::datum::Grade::Assumed)

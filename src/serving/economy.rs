@@ -44,6 +44,16 @@ figures! {
     }
 }
 
+figures! {
+    /// Power that comes on top of that of a device.
+    Facility {
+        /// Its share of the power of the rest of the node.
+        node_power,
+        /// Facility power over the power of devices and nodes (PUE).
+        pue,
+    }
+}
+
 /// Payment model of a device.
 #[derive(Clone, Copy, Debug)]
 pub enum Bill<T> {
@@ -95,16 +105,15 @@ pub fn tok_per_joule<N: Num>(output_tok_s: Qty<N>, watts: Qty<N>) -> Qty<N> {
     (output_tok_s / watts).is(&TOK_PER_JOULE)
 }
 
-/// Power that the electricity bill of `devices` owned devices counts: devices, the rest of their nodes, and the facility.
-/// Devices of unknown power count as none.
+/// Power of `devices` devices, the rest of their nodes, and the facility. Devices of unknown power count as none.
 #[inline(always)]
-pub fn facility_watts<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, owned: &Owned<Qty<N>>) -> Qty<N> {
-    let rest = devices * owned.node_power;
+pub fn facility_watts<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, of: Facility<Qty<N>>) -> Qty<N> {
+    let rest = devices * of.node_power;
     let drawn = match watts {
         Some(watts) => watts + rest,
         None => rest,
     };
-    (drawn * owned.pue).is(&FACILITY_WATTS)
+    (drawn * of.pue).is(&FACILITY_WATTS)
 }
 
 /// Cost in USD of a day with `serving_time` seconds of service.
@@ -136,7 +145,8 @@ pub fn usd_per_second<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, bill: &Bil
         Bill::Owned(owned) => {
             let bought = devices * (owned.purchase + owned.host + owned.network);
             let capital = bought / (owned.amortization * owned.utilization);
-            (capital + facility_watts(devices, watts, owned) * owned.electricity).is(&OWNED)
+            let of = Facility { node_power: owned.node_power, pue: owned.pue };
+            (capital + facility_watts(devices, watts, of) * owned.electricity).is(&OWNED)
         }
     }
 }

@@ -7,8 +7,8 @@ use std::fmt;
 
 use super::admission::{admitted, residency, residency_of};
 use super::economy::{
-    Bill, facility_watts, tok_per_joule, tok_per_usd, usd_per_day, usd_per_month, usd_per_second,
-    usd_per_token, usd_per_token_total,
+    facility_watts, tok_per_joule, tok_per_usd, usd_per_day, usd_per_month, usd_per_second, usd_per_token,
+    usd_per_token_total,
 };
 use super::instance::Instance;
 use super::iteration::{DecodeLoad, decode, observe_host_reads, offloaded, spill};
@@ -329,8 +329,8 @@ pub fn judge<R: Reading>(
     let a_day = bill
         .zip(terms.serving_time)
         .map(|(usd, time)| read.within(format_args!("usd_per_day"), || usd_per_day(usd, time).result()));
-    let of_facility = drawn.zip(terms.bill.as_ref().and_then(Bill::as_owned)).map(|(watts, owned)| {
-        read.within(format_args!("facility_watts"), || facility_watts(devices, Some(watts), owned).result())
+    let of_facility = drawn.zip(terms.facility).map(|(watts, of)| {
+        read.within(format_args!("facility_watts"), || facility_watts(devices, Some(watts), of).result())
     });
     Metrics {
         ttft,

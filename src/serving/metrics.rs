@@ -35,7 +35,7 @@ pub struct Metrics<T> {
     pub tok_per_usd: Option<T>,
     /// Power of all devices; `None` where unknown.
     pub watts: Option<T>,
-    /// Power of devices, nodes and facility, if they are owned.
+    /// Power of devices, nodes and facility.
     pub facility_watts: Option<T>,
     /// Output tokens per joule.
     pub tok_per_joule: Option<T>,

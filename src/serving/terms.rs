@@ -1,6 +1,6 @@
 //! Inputs of an evaluation: the workload, the cost of devices, and the load of one instance.
 
-use super::economy::{Bill, PowerDraw};
+use super::economy::{Bill, Facility, PowerDraw};
 use super::tail::Tail;
 use crate::quantity::count::{Count, Origin};
 use crate::quantity::datum::Datum;
@@ -26,6 +26,8 @@ pub struct WorkloadTerms<T> {
     pub power_draw: Option<PowerDraw<T>>,
     /// Payment model of a device, where known.
     pub bill: Option<Bill<T>>,
+    /// Power on top of that of a device, where known.
+    pub facility: Option<Facility<T>>,
     /// Time of a day in which the hardware serves, where known.
     pub serving_time: Option<T>,
     /// Bandwidth of the link to host memory, where there is one.
@@ -67,6 +69,8 @@ pub struct WorkloadInputs {
     pub power_draw: Option<PowerDraw<Datum>>,
     /// Payment model of a device.
     pub bill: Option<Bill<Datum>>,
+    /// Power on top of that of a device.
+    pub facility: Option<Facility<Datum>>,
     /// Time of a day in which the hardware serves.
     pub serving_time: Option<Datum>,
     /// Bandwidth of the link to host memory.
@@ -87,6 +91,7 @@ impl WorkloadInputs {
             shared_prefixes: None,
             power_draw: None,
             bill: None,
+            facility: None,
             serving_time: None,
             host_link: None,
             images: None,
@@ -120,6 +125,7 @@ impl WorkloadInputs {
                 .map(|groups| SharedPrefixes { tokens: prefix, groups: count("prefix_groups", groups) }),
             power_draw: self.power_draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
             bill: self.bill.as_ref().map(|bill| bill.read(read)),
+            facility: self.facility.as_ref().map(|of| of.map(|datum| read.datum(datum))),
             serving_time: self.serving_time.as_ref().map(|datum| read.datum(datum)),
             host_link: self.host_link.as_ref().map(|datum| read.datum(datum)),
             acceptance: self.acceptance.as_ref().map(|datum| read.datum(datum)),

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use super::cluster::{Cluster, Host, Tier};
 use super::device::{Device, PriceRange};
 use super::error::Error;
-use super::figure::{ByteRate, Dimension, DollarRate, DollarsPerEnergy, Figure, Ratio, Seconds};
+use super::figure::{ByteRate, Dimension, DollarRate, DollarsPerEnergy, Figure, Ratio, Seconds, Watts};
 use super::limits::{AMORTIZATION, ELECTRICITY, HOURS_PER_DAY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
 use super::nearness::Interval;
-use super::price::{HOURS_OF_A_DAY, HostPrice, NetworkPrice, PriceBasis, Purchase};
+use super::price::{HOURS_OF_A_DAY, HostPrice, NetworkPrice, PriceBasis, Purchase, node_power};
 use super::scenario::Scenario;
 use crate::quantity::datum::{Grade, Source};
 
@@ -111,6 +111,8 @@ pub struct Economics {
     pub electricity: Figure<DollarsPerEnergy>,
     /// Power usage effectiveness (PUE): power of the facility over power of its machines.
     pub pue: Figure<Ratio>,
+    /// Share of a device in the power of the rest of its node.
+    pub node_power: Figure<Watts>,
     /// Amortization period.
     pub amortization: Figure<Seconds>,
     /// Fraction of the amortization period in which the hardware serves.
@@ -181,6 +183,7 @@ impl Economics {
             purchase,
             electricity: electricity.unwrap_or_else(|| energy.clone()),
             pue: pue.unwrap_or_else(|| overhead.clone()),
+            node_power: node_power(defaults, cluster),
             amortization: amortization.unwrap_or_else(|| defaults.amortization.clone()),
             utilization,
             serving_time,

@@ -118,7 +118,7 @@ macro_rules! metric_table {
                 name: "facility_watts", column: facility_watts, scale: 1.0,
                 direction: Minimize, format: Number, needs: Power,
                 word: "W of the facility", heading: "facility W", formula: Some("facility_watts"),
-                meaning: "power of owned devices in use with their hosts, times the facility's PUE",
+                meaning: "power of the devices in use and their hosts, times the facility's PUE",
                 reported_only: "the bounds of the search do not cover it; `watts` does",
                 json: Option<f64>,
             }

@@ -137,8 +137,6 @@ pub struct Purchase {
     pub host: PricePart,
     /// Its share of the network between hosts.
     pub network: PricePart,
-    /// Its share of the power of the rest of its node.
-    pub node_power: Figure<Watts>,
     /// Price class of the host; absent where the price of the device includes it.
     pub host_class: Option<String>,
 }
@@ -153,14 +151,10 @@ impl Purchase {
         let both = [&cluster.price.purchase_bounds, &cluster.device.price.purchase_bounds];
         let bounds = both.into_iter().flatten().find(|bounds| bounds.hold(&device.price)).cloned();
         let device = PricePart { bounds, ..device };
-        let whole = cluster.price.purchase.is_some() || cluster.device.is_machine();
-        let class = if whole { None } else { Some(defaults.host_price(cluster)?) };
-        // A board of modules is sold whole; cards share the host that they are in.
-        let sharing =
-            |host: &HostPrice| if host.modules { host.devices } else { cluster.devices_per_node.max(1) };
+        let class = if is_whole(cluster) { None } else { Some(defaults.host_price(cluster)?) };
         let host = class.map_or_else(
             || PricePart::free("in the price of the system"),
-            |host| PricePart::shared(&host.purchase, &host.bounds, sharing(host)),
+            |host| PricePart::shared(&host.purchase, &host.bounds, sharing(host, cluster)),
         );
         let network = if cluster.networked {
             let NetworkPrice { purchase, bounds } = defaults.network_price(&cluster.device);
@@ -168,20 +162,35 @@ impl Purchase {
         } else {
             PricePart::free("no network between hosts, or one in the price of the system")
         };
-        let of_system = cluster.power.as_ref().and_then(|power| power.overhead.as_ref());
-        let none = || Figure::new(0.0, Source { grade: Grade::Assumed, text: "no figure is known".into() });
-        let node_power = match (of_system, class) {
-            (Some(power), _) => share(power, cluster.devices_per_node.max(1)),
-            (None, Some(host)) => share(&host.power, sharing(host)),
-            (None, None) => none(),
-        };
         let host_class = class.map(|host| host.name.clone());
-        Some(Purchase { device, host, network, node_power, host_class })
+        Some(Purchase { device, host, network, host_class })
     }
 
     /// The parts in order: device, host, network.
     pub fn parts(&self) -> [&PricePart; 3] {
         [&self.device, &self.host, &self.network]
+    }
+}
+
+/// Whether a price of the devices includes their host.
+fn is_whole(cluster: &Cluster) -> bool {
+    cluster.price.purchase.is_some() || cluster.device.is_machine()
+}
+
+/// Devices that share a host: a board of modules is sold whole; cards share the host that they are in.
+fn sharing(host: &HostPrice, cluster: &Cluster) -> u64 {
+    if host.modules { host.devices } else { cluster.devices_per_node.max(1) }
+}
+
+/// The share of one device of `cluster` in the power of the rest of its node.
+pub fn node_power(defaults: &Defaults, cluster: &Cluster) -> Figure<Watts> {
+    let of_system = cluster.power.as_ref().and_then(|power| power.overhead.as_ref());
+    let of_host = defaults.host_price(cluster).filter(|_| !is_whole(cluster));
+    let none = || Figure::new(0.0, Source { grade: Grade::Assumed, text: "no figure is known".into() });
+    match (of_system, of_host) {
+        (Some(power), _) => share(power, cluster.devices_per_node.max(1)),
+        (None, Some(host)) => share(&host.power, sharing(host, cluster)),
+        (None, None) => none(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::plan::legal::has_experts;
 use crate::quantity::datum::{Datum, Grade, Source};
 use crate::quantity::unit::COUNT;
 use crate::search::problem::{Formats, OffloadPolicy, Problem, Traffic};
-use crate::serving::economy::{Bill, Owned, PowerDraw};
+use crate::serving::economy::{Bill, Facility, Owned, PowerDraw};
 use crate::serving::terms::WorkloadInputs;
 use crate::spec::constant::{AttentionKind, CalibrationKey};
 use crate::spec::device::PriceRange;
@@ -129,6 +129,14 @@ impl ResolvedScenario {
         self.bill().filter(|_| offered)
     }
 
+    /// Power that comes on top of that of a device.
+    fn facility(&self) -> Facility<Datum> {
+        Facility {
+            node_power: self.economics.node_power.datum("node_power"),
+            pue: self.economics.pue.datum("pue"),
+        }
+    }
+
     /// Inputs for the cost of an owned device, with one price of each part.
     fn owned(&self, price: impl Fn(&PricePart) -> &Figure<Dollars>) -> Option<Owned<Datum>> {
         let economics = &self.economics;
@@ -141,7 +149,7 @@ impl ResolvedScenario {
             utilization: economics.utilization.datum("utilization"),
             electricity: economics.electricity.datum("electricity"),
             pue: economics.pue.datum("pue"),
-            node_power: bought.node_power.datum("node_power"),
+            node_power: economics.node_power.datum("node_power"),
         })
     }
 
@@ -227,6 +235,7 @@ impl ResolvedScenario {
             }),
             bill: self.bill(),
             serving_time: Some(economics.serving_time.datum("serving_time")),
+            facility: Some(self.facility()),
             host_link: device.host_link.as_ref().map(|link| link.bandwidth.datum("host_bandwidth")),
             acceptance: self.acceptance.map(|stated| {
                 Datum::stated(

@@ -37,12 +37,13 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
         let total = m.usd_per_mtok_total.map_or_else(|| "unknown".to_string(), digits);
         (format!("{} USD/Mtok", digits(usd)), format!("of output; {total} USD/Mtok of input and output"))
     });
-    let running = m.usd_per_day.zip(m.usd_per_month);
-    let running =
-        running.map(|(day, month)| format!("; {} USD/day, {} USD/month", digits(day), digits(month)));
-    let running = running.unwrap_or_default();
-    let per_usd =
-        m.tok_per_usd.map_or_else(String::new, |tokens| format!("; {} output tok/USD", digits(tokens)));
+    let by_time = m.usd_per_hour.zip(m.usd_per_day.zip(m.usd_per_month));
+    let (hour, hour_note) = by_time.map_or_else(unknown, |(hour, (day, month))| {
+        let tokens =
+            m.tok_per_usd.map_or_else(String::new, |tokens| format!("; {} output tok/USD", digits(tokens)));
+        let note = format!("{} USD/day, {} USD/month{tokens}", digits(day), digits(month));
+        (format!("{} USD/h", digits(hour)), note)
+    });
     let (power, power_note) = m.watts.map_or_else(unknown, |watts| {
         let joule = m.tok_per_joule.map_or_else(|| "unknown".to_string(), digits);
         let whole = m
@@ -68,7 +69,8 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
                 digits(m.output_tok_s_per_user)
             ) + &between(|i| i.output_tok_s, digits),
         ),
-        ("cost", cost, cost_note + &per_usd + &running),
+        ("cost", cost, cost_note),
+        ("cost by time", hour, hour_note),
         ("power", power, power_note),
         (
             "concurrency",

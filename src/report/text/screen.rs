@@ -199,10 +199,15 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
 
 /// The cost by time and by token, with the `range` of the latter; none without a price.
 fn cost_row(best: &ReportedDeployment, range: &str) -> Option<String> {
-    let known = |metric: Metric| Some(format!("{} {}", digits(best.figure(metric)?), metric.entry().word));
-    let time = [Metric::UsdPerHour, Metric::UsdPerDay, Metric::UsdPerMonth].into_iter().filter_map(known);
-    let token = format!("{} of output{range}", known(Metric::UsdPerMtok)?);
-    Some(time.chain([token]).chain(known(Metric::TokPerUsd)).collect::<Vec<_>>().join(", "))
+    let known = |metric: Metric| best.figure(metric).map(digits);
+    Some(format!(
+        "{} USD/h, {}/day, {}/month; {} USD/Mtok of output{range}, {} tok/USD",
+        known(Metric::UsdPerHour)?,
+        known(Metric::UsdPerDay)?,
+        known(Metric::UsdPerMonth)?,
+        known(Metric::UsdPerMtok)?,
+        known(Metric::TokPerUsd)?
+    ))
 }
 
 /// The power, with the parts that it counts; none where it is unknown.

@@ -207,16 +207,16 @@ fn weight_bits(build: &Build, resolved: &ResolvedScenario) -> f64 {
 }
 
 /// Quality of the weights of a build: whether it counts as preserved, and whether they have 8 bits.
-type Quality = (bool, bool);
+type QualityGroup = (bool, bool);
 
-fn quality(build: &Build, resolved: &ResolvedScenario) -> Quality {
+fn quality(build: &Build, resolved: &ResolvedScenario) -> QualityGroup {
     (build.keeps_quality, weight_bits(build, resolved) >= EIGHT_BITS.0)
 }
 
 /// The outcome of one lot.
 #[derive(Default)]
 struct SystemResult {
-    builds: Vec<(Quality, Build)>,
+    builds: Vec<(QualityGroup, Build)>,
     rejected: Option<RejectedBuild>,
     censuses: Vec<Census>,
 }
@@ -243,7 +243,7 @@ fn search_system(
         match one(resolved, *kept, lot, sought) {
             Ok((build, census)) => {
                 let quality = quality(&build, resolved);
-                let alike = |(known, _): &&mut (Quality, Build)| *known == quality;
+                let alike = |(known, _): &&mut (QualityGroup, Build)| *known == quality;
                 match seen.builds.iter_mut().find(alike) {
                     Some((_, known)) if build.serves_more(known) => *known = build,
                     Some(_) => {}
