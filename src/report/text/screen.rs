@@ -176,7 +176,7 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
             PriceBasis::Owned => "cost, owned",
             PriceBasis::Rented => "cost, rented",
         });
-        let power = power_row(best).map_or_else(String::new, |power| format!("; {power}"));
+        let power = m.watts.map_or_else(String::new, |watts| format!("; {} W of devices", digits(watts)));
         lines.push((label, cost + &power));
     }
     if let Some(memory) = &best.memory {
@@ -186,7 +186,9 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
             true => format!("{room} GiB short of the {usable} GiB usable on the fullest device"),
             false => format!("{room} GiB free of {usable} GiB usable on the fullest device"),
         };
-        lines.push(("memory", format!("{room}; {} of {} devices in use", best.devices, inputs.devices)));
+        let idle = best.devices < inputs.devices;
+        let used = format!("; {} of {} devices in use", best.devices, inputs.devices);
+        lines.push(("memory", if idle { room + &used } else { room }));
     }
     let binding = constraints.iter().find(|one| one.binds).map(|one| one.why.clone());
     let part = best.bottleneck.as_ref().map(|part| format!("decode is bound by {part}"));
@@ -208,14 +210,6 @@ fn cost_row(best: &ReportedDeployment, range: &str) -> Option<String> {
         known(Metric::UsdPerMtok)?,
         known(Metric::TokPerUsd)?
     ))
-}
-
-/// The power, with the parts that it counts; none where it is unknown.
-fn power_row(best: &ReportedDeployment) -> Option<String> {
-    let whole = best
-        .figure(Metric::FacilityWatts)
-        .map_or_else(String::new, |watts| format!(", {} W with hosts and facility", digits(watts)));
-    Some(format!("{} W of devices{whole}", digits(best.figure(Metric::Watts)?)))
 }
 
 /// A label and its text.
