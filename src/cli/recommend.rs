@@ -83,7 +83,8 @@ pub struct Recommend {
 }
 
 /// Keys of a scenario that `recommend` finds or sets itself, and the rent of one's own hardware.
-const OWN: [&str; 6] = ["hardware", "concurrency", "rate", "percentile", "tpot", "usd_per_device_hour"];
+const OWN: [&str; 7] =
+    ["hardware", "concurrency", "rate", "percentile", "tpot", "usd_per_device_hour", "pareto"];
 
 impl Recommend {
     /// Resolves the requirements and searches the catalogue.

@@ -95,6 +95,10 @@ impl RecommendRequest {
         if given.tpot.is_some() {
             return refuse("tpot", "target-tok-s");
         }
+        if given.pareto.is_some() {
+            let fix = "remove it: builds are compared by cost, users, speed and output";
+            return Err(Error::new("pareto", "axes of a front", "no axes for a recommendation", fix));
+        }
         if self.context.is_some() && given.isl.is_some() {
             let fix = "set --context, or --isl with --prefix";
             return Err(Error::new("context", "both --context and --isl", "one of them", fix));

