@@ -9,8 +9,8 @@ use super::figure::{Seconds, read};
 use super::image::ImageSize;
 use super::limits::{
     ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, HOURS_PER_DAY, IMAGES, ISL, Limit,
-    MEMORY_SHARE, OSL, PREFIX, PREFIX_GROUPS, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT, USD_PER_DEVICE_HOUR,
-    UTILIZATION,
+    MEMORY_SHARE, OSL, PREFIX, PREFIX_GROUPS, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT,
+    USD_PER_DEVICE_HOUR, UTILIZATION,
 };
 #[cfg(feature = "cli")]
 use super::limits::{number, whole};

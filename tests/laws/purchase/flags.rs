@@ -32,6 +32,8 @@ const OF_RECOMMEND: &[TriedFlag] = &[
     ("--hardware", &["1xl4"]),
     ("--host", &["ddr5-6000x2"]),
     ("--host-memory", &["32GB"]),
+    ("--p2p", &["no", "yes"]),
+    ("--prefix-groups", &["3"]),
     ("--objective", &["interactive"]),
     ("--workload", &["long-prompt"]),
     ("--isl", &["77"]),
