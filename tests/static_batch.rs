@@ -122,7 +122,8 @@ fn degrees_that_no_runtime_runs_are_theoretical_and_those_of_no_model_are_refuse
         |tp, dp, ffn| Degrees { tp: Some(tp), dp: Some(dp), ffn_tp: Some(ffn), ..Degrees::default() };
     let found = batch(&request("Llama-3.1-8B", "8xh100", degrees(4, 2, 8), 8)).unwrap();
     assert_eq!(found.theoretical, ["vllm does not support ffn_tp"]);
-    for (tp, dp, ffn, words) in [(8, 1, 3, "mod ffn_tp 3"), (4, 1, 8, "mod ffn_tp 8"), (6, 1, 2, "mod tp 6")]
+    for (tp, dp, ffn, words) in
+        [(8, 1, 3, "mod ffn_tp 3"), (4, 1, 6, "mod tp x cp x dp 4"), (6, 1, 2, "mod tp 6")]
     {
         let fault = batch(&request("Llama-3.1-8B", "8xh100", degrees(tp, dp, ffn), 8)).unwrap_err();
         assert!(fault.to_string().contains(words), "{fault}");

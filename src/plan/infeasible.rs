@@ -54,6 +54,11 @@ pub enum Infeasible {
         /// Context parallelism.
         cp: u64,
     },
+    /// Sequence parallelism where groups of devices repeat attention.
+    RepeatedUnderSp {
+        /// Groups that compute attention for the same tokens.
+        copies: u64,
+    },
     /// Expert parallelism without experts.
     NoExperts {
         /// The requested degree.
@@ -170,6 +175,7 @@ impl Infeasible {
             Infeasible::BlockCut { .. } => "quantisation_block",
             Infeasible::ExpertRanks { .. } => "expert_ranks",
             Infeasible::LayerDegreeUnderCp { .. } => "layer_degree_under_cp",
+            Infeasible::RepeatedUnderSp { .. } => "repeated_under_sp",
             Infeasible::NoExperts { .. } => "no_experts",
             Infeasible::TooManyStages { .. } => "too_many_stages",
             Infeasible::CacheNotShared { .. } => "cache_not_shared",
@@ -217,6 +223,9 @@ impl Infeasible {
             }
             Infeasible::LayerDegreeUnderCp { degree, cp } => {
                 format!("{degree} with cp {cp}, but the exchange between them is not modelled")
+            }
+            Infeasible::RepeatedUnderSp { copies } => {
+                format!("sp where {copies} groups of devices repeat attention, but each norm has one group")
             }
             Infeasible::NoExperts { ep } => format!("ep {ep}, but the model has no experts"),
             Infeasible::TooManyStages { layers, pp } => format!("pp {pp}, but the model has {layers} layers"),

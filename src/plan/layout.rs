@@ -49,9 +49,10 @@ impl<'a> BlockSharder<'a> {
         self.plan.sp && self.plan.tp > 1 && self.phase == Phase::Prefill && !self.block.layers.is_empty()
     }
 
-    /// Ranks with the same tokens: tensor-parallel ranks, and in decode also context-parallel ones.
+    /// Ranks with the same tokens: tensor-parallel ranks and their copies, and in decode also context-parallel ones.
     fn copies(&self) -> u64 {
-        if self.phase == Phase::Decode { self.plan.tp * self.plan.cp } else { self.plan.tp }
+        let same = self.plan.tp * self.plan.attention_copies();
+        if self.phase == Phase::Decode { same * self.plan.cp } else { same }
     }
 
     pub(super) fn run(mut self) -> ShardedBlock {
@@ -114,11 +115,13 @@ impl<'a> BlockSharder<'a> {
     }
 
     /// The tokens that a device works on in layers of this type. More ranks pool the tokens of several attention ranks,
-    /// fewer divide those of one; of the vocabulary, fewer ranks repeat the work.
+    /// as far as these are not copies; fewer divide those of one; of the vocabulary, fewer ranks repeat the work.
     fn token_share(&self, layer_type: LayerType) -> TokenShare {
         let (attention, own) = (self.plan.tp, self.plan.tp_of(layer_type));
+        let several = own / attention / self.plan.attention_copies();
         match layer_type {
-            _ if own > attention => TokenShare::Pooled(own / attention),
+            _ if several > 1 => TokenShare::Pooled(several),
+            _ if own > attention => TokenShare::Own,
             LayerType::FeedForward if own < attention => TokenShare::Divided(attention / own),
             LayerType::Attention | LayerType::FeedForward | LayerType::Vocabulary => TokenShare::Own,
         }

@@ -37,11 +37,16 @@ fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> 
     }
 }
 
-/// Checks the degrees of layer types: each divides the devices of a stage, and it and `tp` divide each other.
+/// Checks the degrees of layer types: each divides the devices of a stage, and it and `tp` divide each other. Attention may
+/// have fewer ranks: groups of devices then repeat it.
 ///
 /// # Errors
 /// The first degree that does not.
 fn layer_degrees(plan: &ParallelPlan) -> Result<(), Infeasible> {
+    divides("devices of a stage", plan.stage_devices(), "tp x cp x dp", plan.attention_ranks())?;
+    if plan.sp && plan.attention_copies() > 1 {
+        return Err(Infeasible::RepeatedUnderSp { copies: plan.attention_copies() });
+    }
     for (degree, ranks) in [("ffn_tp", plan.ffn_tp), ("vocab_tp", plan.vocab_tp)] {
         let Some(ranks) = ranks else { continue };
         divides("devices of a stage", plan.stage_devices(), degree, ranks)?;

@@ -90,9 +90,29 @@ impl ParallelPlan {
         own.unwrap_or(self.tp)
     }
 
-    /// Devices of a pipeline stage.
-    pub fn stage_devices(&self) -> u64 {
+    /// Ranks that divide attention: its heads, tokens and sequences.
+    pub fn attention_ranks(&self) -> u64 {
         self.tp * self.cp * self.dp
+    }
+
+    /// Devices of a pipeline stage: as many as its widest layer type needs.
+    pub fn stage_devices(&self) -> u64 {
+        let types = [self.ffn_tp, self.vocab_tp].into_iter().flatten();
+        types.fold(self.attention_ranks(), u64::max)
+    }
+
+    /// Groups of devices that compute attention for the same tokens: more than one where another layer type is wider than
+    /// all ranks of attention. They are next to each other.
+    pub fn attention_copies(&self) -> u64 {
+        self.stage_devices() / self.attention_ranks()
+    }
+
+    /// The fewest devices that a layer type of this plan runs on.
+    pub fn least_devices(&self, layer_type: LayerType) -> u64 {
+        match layer_type {
+            LayerType::Attention => self.attention_ranks(),
+            LayerType::FeedForward | LayerType::Vocabulary => self.tp_of(layer_type),
+        }
     }
 
     /// Devices of an instance.

@@ -7,7 +7,7 @@ use super::breakdown::{Breakdown, ByClass, Class, Module, OperatorLine};
 use super::result::MemoryReport;
 use super::sheet;
 use crate::plan::legal_degrees::LegalDegrees;
-use crate::plan::parallel::Phase;
+use crate::plan::parallel::{LayerType, ParallelPlan, Phase};
 use crate::plan::shard::{ShardedBlock, Task};
 use crate::serving::instance::Instance;
 use crate::spec::scenario::Scenario;
@@ -50,6 +50,8 @@ pub struct StaticPhase {
     pub label: String,
     /// Devices of the instance.
     pub devices: u64,
+    /// The layer type that needs most devices, and what the others do there.
+    pub devices_why: String,
     /// Requests of the batch.
     pub batch: u64,
     /// Weight format.
@@ -102,6 +104,8 @@ pub struct StaticLayerType {
     pub layer_type: Module,
     /// Number of layers; 0 for the host and launches, which belong to all.
     pub layers: u64,
+    /// The fewest devices that its degrees run on.
+    pub least_devices: u64,
     /// Time, ms.
     pub time_ms: f64,
     /// Largest part of the time.
@@ -129,6 +133,7 @@ pub fn csv(report: &StaticReport) -> String {
         "kv_format",
         "layer_type",
         "layers",
+        "least_devices",
         "time_ms",
         "bound_by",
         "flops",
@@ -147,6 +152,7 @@ pub fn csv(report: &StaticReport) -> String {
                 phase.kv_format.clone(),
                 layers.layer_type.name().to_owned(),
                 layers.layers.to_string(),
+                layers.least_devices.to_string(),
                 layers.time_ms.to_string(),
                 layers.bound_by.name().to_owned(),
                 layers.flops.to_string(),
@@ -176,6 +182,7 @@ pub fn layer_types(
             types.push(StaticLayerType {
                 layer_type,
                 layers: 0,
+                least_devices: least_devices(&instance.plan, layer_type),
                 time_ms: 0.0,
                 bound_by: Class::Memory,
                 flops: 0.0,
@@ -200,6 +207,34 @@ pub fn layer_types(
     types.iter_mut().for_each(sum_up);
     types.sort_by_key(|one| one.layer_type);
     types
+}
+
+/// The fewest devices of a pipeline stage that a layer type of `plan` runs on.
+fn least_devices(plan: &ParallelPlan, layer_type: Module) -> u64 {
+    match layer_type {
+        Module::Attention => plan.least_devices(LayerType::Attention),
+        Module::FeedForward => plan.least_devices(LayerType::FeedForward),
+        Module::Vocabulary => plan.least_devices(LayerType::Vocabulary),
+        Module::Experts => plan.moe_tp * plan.ep,
+        Module::Residual if plan.sp => plan.tp,
+        Module::Residual | Module::Images | Module::Communication | Module::Overhead => 1,
+    }
+}
+
+/// Why a pipeline stage of `plan` has its number of devices.
+pub fn devices_why(plan: &ParallelPlan) -> String {
+    let types = [
+        ("attention", LayerType::Attention),
+        ("feed-forward", LayerType::FeedForward),
+        ("vocabulary", LayerType::Vocabulary),
+    ];
+    let needs = types.map(|(name, layer_type)| format!("{name} {}", plan.least_devices(layer_type)));
+    let copies = match plan.attention_copies() {
+        1 => String::new(),
+        copies => format!("; {copies} groups of devices repeat attention for the same tokens"),
+    };
+    let stages = if plan.pp > 1 { format!(" of each of {} stages", plan.pp) } else { String::new() };
+    format!("{}{stages}, the most of {}{copies}", plan.stage_devices(), needs.join(", "))
 }
 
 /// Counts the layers of a type and finds its largest part.

@@ -163,12 +163,6 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
     let one = |degree: Option<u64>| degree.unwrap_or(1);
     let (tp, pp, dp, cp) = (one(degrees.tp), one(degrees.pp), one(degrees.dp), one(degrees.cp));
     let dcp = one(degrees.dcp);
-    let product = [tp, cp, dp, pp, one(degrees.replicas)].iter().try_fold(1u64, |all, n| all.checked_mul(*n));
-    if product.is_none_or(|devices| devices > 1 << 20) {
-        let found = format!("tp {tp} x cp {cp} x dp {dp} x pp {pp} x replicas {}", one(degrees.replicas));
-        return Err(Error::new("deployment", found, "at most 1048576 devices", "lower the degrees"));
-    }
-    let stage = tp * cp * dp;
     let sp = degrees.sp.unwrap_or(false);
     let other = |degree: Option<u64>| degree.filter(|degree| *degree != tp);
     let whole = ParallelPlan {
@@ -183,6 +177,12 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
         ffn_tp: other(degrees.ffn_tp),
         vocab_tp: other(degrees.vocab_tp),
     };
+    let stage = whole.stage_devices();
+    let product = [stage, pp, one(degrees.replicas)].iter().try_fold(1u64, |all, n| all.checked_mul(*n));
+    if product.is_none_or(|devices| devices > 1 << 20) {
+        let found = format!("{stage} devices of a stage x pp {pp} x replicas {}", one(degrees.replicas));
+        return Err(Error::new("deployment", found, "at most 1048576 devices", "lower the degrees"));
+    }
     if !has_experts(graph) {
         let experts = [("ep", degrees.ep), ("moe-tp", degrees.moe_tp)];
         if let Some((name, degree)) = experts.iter().find(|(_, degree)| degree.is_some_and(|n| n > 1)) {
@@ -199,7 +199,7 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
         (ep, moe_tp) => {
             let spell = |degree: Option<u64>| degree.map_or("unset".to_owned(), |n| n.to_string());
             let found = format!("ep {}, moe-tp {}", spell(ep), spell(moe_tp));
-            let expected = format!("ep x moe-tp = tp x cp x dp = {stage}");
+            let expected = format!("ep x moe-tp = {stage}, the devices of a stage");
             let fix = "set one of them to a divisor";
             return Err(Error::new(format!("{prefix}ep"), found, expected, fix));
         }

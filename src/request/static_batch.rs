@@ -19,7 +19,7 @@ use crate::quantity::unit::{BYTE, humanize};
 use crate::report::answer::{forbidden, memory};
 use crate::report::breakdown::{Breakdown, Module, shown};
 use crate::report::number::count;
-use crate::report::static_batch::{FewestDevices, StaticPhase, StaticReport, layer_types};
+use crate::report::static_batch::{FewestDevices, StaticPhase, StaticReport, devices_why, layer_types};
 use crate::search::candidate::Candidate;
 use crate::search::problem::Problem;
 use crate::search::shape::cuts;
@@ -205,6 +205,7 @@ fn phase(case: &PhaseCase, phase: Phase) -> (StaticPhase, Qty<f64>) {
         phase,
         label: pool.plan.label(),
         devices: pool.plan.devices(),
+        devices_why: devices_why(&pool.plan),
         batch: case.batch,
         weight_format: formats.weights.clone(),
         kv_format: formats.kv.clone(),

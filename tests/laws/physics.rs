@@ -7,16 +7,20 @@ use mantile::cost::batch::Batch;
 use mantile::cost::collective::cost as priced;
 use mantile::cost::roofline::Cost;
 use mantile::graph::operator::Operator;
+use mantile::graph::tensor::Role;
 use mantile::plan::collective::{Collective, CollectiveOp, Tokens};
 use mantile::plan::group::RankGroup;
+use mantile::plan::legal::{LegalLimits, check};
 use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::plan::shard::{ShardedBlock, Task, TaskStep};
 use mantile::plan::sharding::TokenShare;
 use mantile::quantity::count::Count;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
+use mantile::report::breakdown::Module;
 use mantile::request::UNCONTROLLED;
 use mantile::request::estimate::{EstimateRequest, estimate};
+use mantile::request::static_batch::{StaticRequest, static_batch};
 use mantile::search::problem::Problem;
 use mantile::search::shape::shape;
 use mantile::serving::admission::residency;
@@ -25,7 +29,7 @@ use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
 use mantile::serving::terms::OffloadTarget;
 use mantile::spec::cluster::{PeerToPeer, Topology};
-use mantile::spec::deployment::Deployment;
+use mantile::spec::deployment::{Degrees, Deployment};
 use mantile::spec::percentile::Percentile;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -130,9 +134,11 @@ fn staging_through_the_host_is_never_faster_than_peer_to_peer() {
     assert_eq!(bus.tiers[0].peer_to_peer, Some(PeerToPeer::Yes), "the common case");
 }
 
-/// FLOPs of one device in a step: of routed experts, and of everything.
+/// FLOPs of one device in a step: of attention, dense feed-forward layers and routed experts, and of everything.
 #[derive(Default)]
 struct Flops {
+    attention: f64,
+    dense: f64,
     experts: f64,
     all: f64,
 }
@@ -141,8 +147,11 @@ impl CostObserver<f64> for Flops {
     fn on_operator(&mut self, _: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
         let flops = cost.flops.value() * block.layers.value as f64;
         self.all += flops;
-        if matches!(&step.task, Task::Compute { operator: Operator::Experts(_), .. }) {
-            self.experts += flops;
+        match &step.task {
+            Task::Compute { operator: Operator::Experts(_), .. } => self.experts += flops,
+            Task::Compute { operator: Operator::Attention(_), .. } => self.attention += flops,
+            Task::Compute { role: Role::Mlp, .. } => self.dense += flops,
+            Task::Compute { .. } | Task::Communicate(_) => {}
         }
     }
 
@@ -326,4 +335,67 @@ fn load_follows_from_the_rate_and_means_do_not_depend_on_percentiles() {
         );
         Ok(())
     });
+}
+
+/// A layer type may be wider than all ranks of attention: groups of devices then repeat attention for the same tokens, and
+/// every layer type does its work once in each of its groups.
+#[test]
+fn layer_types_may_be_wider_than_attention() {
+    let problem = ask(&Scenario { isl: Some(512), osl: Some(64), ..on("Llama-3.1-8B", "8xb200-sxm") });
+    let problem = problem.expect("it runs");
+    let limits = problem.legal_limits(&problem.formats[0]);
+    let limits = LegalLimits { runtime: None, ..limits };
+    let power = |most: u32| (0..=most).prop_map(|bit| 1u64 << bit);
+    each(60, (power(3), power(2), power(3), power(3), 0..2usize, 1u64..6), |drawn| {
+        let (tp, dp, ffn, vocab, phase, times) = drawn;
+        let own = |degree: u64| Some(degree).filter(|degree| *degree != tp);
+        let plan = ParallelPlan {
+            tp,
+            dp,
+            moe_tp: tp,
+            ffn_tp: own(ffn),
+            vocab_tp: own(vocab),
+            ..ParallelPlan::SINGLE
+        };
+        let devices = (tp * dp).max(ffn).max(vocab);
+        prop_assert_eq!(plan.devices(), devices);
+        let legal = check(&problem.graph, &plan, &limits);
+        prop_assert_eq!(legal.is_ok(), devices <= 8, "{:?}: {:?}", plan, legal);
+        if legal.is_err() {
+            return Ok(());
+        }
+        let (phase, requests) = ([Phase::Prefill, Phase::Decode][phase], dp * times);
+        let of = |plan, requests| {
+            let seen = flops(&problem, plan, phase, requests);
+            [seen.attention, seen.dense]
+        };
+        let (one, found) = (of(ParallelPlan::SINGLE, 1), of(plan, requests));
+        let copies = (devices / (tp * dp)) as f64;
+        // What is narrower than its part of a stage is computed in several groups.
+        let repeats = [copies, (copies * tp as f64 / ffn.max(tp) as f64).max(1.0)];
+        for ((found, one), repeats) in found.iter().zip(one).zip(repeats) {
+            let expected = one * requests as f64 * repeats;
+            prop_assert!(near(found * devices as f64, expected, HAIR), "{plan:?}: {found} of {expected}");
+        }
+        Ok(())
+    });
+}
+
+/// The published example of a composer: attention on 4 chips, feed-forward on 8, norm and embedding on one.
+#[test]
+fn the_composer_example_takes_the_chips_of_its_widest_layer_type() {
+    let both = Degrees { tp: Some(4), ffn_tp: Some(8), vocab_tp: Some(1), ..Degrees::default() };
+    let deployment = Some(Deployment { both, ..Deployment::default() });
+    let scenario = Scenario { deployment, ..on("Llama-3.1-8B", "8xh100") };
+    let request = StaticRequest { scenario, batch: Some(8), ..StaticRequest::default() };
+    let found = static_batch(&Catalog::default(), &request, &UNCONTROLLED).expect("a legal plan");
+    for phase in &found.phases {
+        assert_eq!(phase.devices, 8);
+        assert!(phase.devices_why.starts_with("8, the most of attention 4, feed-forward 8, vocabulary 1"));
+        let least = |module| {
+            phase.layer_types.iter().find(|one| one.layer_type == module).map(|one| one.least_devices)
+        };
+        let types = [Module::Attention, Module::FeedForward, Module::Residual, Module::Vocabulary].map(least);
+        assert_eq!(types, [Some(4), Some(8), Some(1), Some(1)]);
+    }
 }

@@ -99,7 +99,8 @@ impl LayersDegrees {
         };
         let (weight_format, native_layers) = self.formats()?;
         let is_system = known.find(CatalogKind::Systems, hardware).is_ok();
-        let devices = tp.saturating_mul(cp);
+        let widest = both.ffn_tp.max(both.vocab_tp).unwrap_or(1);
+        let devices = tp.saturating_mul(cp).max(widest);
         Ok(StaticRequest {
             scenario: Scenario {
                 isl: Some(isl),

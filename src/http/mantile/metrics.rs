@@ -131,6 +131,8 @@ pub(in crate::http) struct LayerMetrics {
     communication_bytes: f64,
     /// Largest part of the time: compute, memory, communication …
     bound: Option<Class>,
+    /// The fewest chips that their degrees run on.
+    min_chips: u64,
 }
 
 /// Metrics of the whole model in one phase.
@@ -158,6 +160,8 @@ pub(in crate::http) struct PhaseMetrics {
     bound: Class,
     /// Chips that the degrees take.
     chips: u64,
+    /// The layer type that needs most of them.
+    chips_reason: String,
     /// The fewest chips whose memory holds the batch; null where the system has too few.
     min_chips: Option<u64>,
     /// Why fewer do not hold it.
@@ -237,6 +241,7 @@ impl PublishedLayer {
             memory_traffic_bytes: sum(|one| one.bytes),
             communication_bytes: sum(|one| one.wire_bytes),
             bound: longest.map(|one| one.bound_by),
+            min_chips: types.iter().map(|one| one.least_devices).max().unwrap_or(1),
         }
     }
 }
@@ -255,6 +260,7 @@ impl From<&StaticPhase> for PhaseMetrics {
             communication_bytes: phase.wire_bytes,
             bound: phase.bound_by,
             chips: phase.devices,
+            chips_reason: phase.devices_why.clone(),
             min_chips: phase.fewest_devices.devices,
             min_chips_reason: phase.fewest_devices.why.clone(),
             layers: LayersMetrics {

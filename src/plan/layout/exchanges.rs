@@ -23,7 +23,8 @@ impl BlockSharder<'_> {
         let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
         for source in sources {
             let width = self.block.graph[source].operator.output();
-            let group = RankGroup::place(ranks, self.plan.tp, self.tiers);
+            let apart = self.plan.tp * self.plan.attention_copies();
+            let group = RankGroup::place(ranks, apart, self.tiers);
             self.exchange("pool_tokens", CollectiveOp::AllGather, group, width, tokens);
             self.layouts[source.index()].tokens = tokens;
         }
@@ -44,7 +45,8 @@ impl BlockSharder<'_> {
             let group = RankGroup::place(layout.parts, 1, self.tiers);
             self.exchange("reduce_scatter", CollectiveOp::ReduceScatter, group, width, layout.tokens);
             if !scatter {
-                self.communicate("all_gather", CollectiveOp::AllGather, tp, width);
+                let same = tp * self.plan.attention_copies();
+                self.communicate("all_gather", CollectiveOp::AllGather, same, width);
             }
         }
         if scatter { TensorLayout::over(Sharding::Tokens, tp) } else { WHOLE }

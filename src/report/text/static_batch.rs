@@ -77,6 +77,9 @@ fn phase(one: &StaticPhase, detail: bool) -> String {
             "DOES NOT FIT: the batch needs more memory than a device has",
         )));
     }
+    if one.layer_types.iter().any(|layers| layers.least_devices > 1) {
+        text.push_str(&paragraph(&format!("devices: {}", one.devices_why)));
+    }
     let fewest = match (&one.fewest_devices.devices, &one.fewest_devices.label) {
         (Some(devices), Some(label)) => {
             format!("fewest devices: {devices} ({label}); {}", one.fewest_devices.why)
