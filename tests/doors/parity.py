@@ -1,6 +1,7 @@
 """Every request through every door: command line, HTTP, MCP, WebAssembly and Python give the same bytes.
 
-Usage: parity.py BINARY WASM FIXTURES. The package `mantile` is installed where this runs.
+Usage: parity.py BINARY WASM FIXTURES [RANDOM [SEED]], where RANDOM is a number of random questions in addition to the
+fixtures. The package `mantile` is installed where this runs.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from pathlib import Path
 import mantile
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from random_questions import questions
 from server import serving
 
 HERE = Path(__file__).parent
@@ -83,8 +85,15 @@ async def over_mcp(binary: str, rows: list) -> list[str]:
     return answers
 
 
-def main(binary: str, wasm: str, path: str):
-    rows = fixtures(binary, path)
+def on_command_line(binary: str, line: list[str]) -> str:
+    done = subprocess.run([binary, *line, "--format", "json", "--no-config"], capture_output=True, text=True)
+    if done.returncode != 2:
+        return done.stdout
+    return "error: " + json.loads(done.stderr)["error"]["key"]
+
+
+def main(binary: str, wasm: str, path: str, count: str = "0", seed: str = "1"):
+    rows = fixtures(binary, path) + questions(int(count), int(seed))
     node = in_node(wasm, rows)
     assistant = asyncio.run(over_mcp(binary, rows))
     with serving(binary) as (_, address):
@@ -93,15 +102,14 @@ def main(binary: str, wasm: str, path: str):
 
 
 def compare(binary: str, address: str, rows: list, node: list, assistant: list) -> int:
-    compared = 0
+    compared = differ = 0
     for (name, body, line), by_node, by_mcp in zip(rows, node, assistant):
         expected = in_python(name, body)
         doors = {"mcp": by_mcp}
         if name not in OF_THIS_MACHINE:
             doors |= {"wasm": by_node, "http": over_http(address, name, body)}
         if line is not None:
-            words = [binary, *line, "--format", "json", "--no-config"]
-            doors["command line"] = subprocess.run(words, capture_output=True, text=True).stdout
+            doors["command line"] = on_command_line(binary, line)
         for door, found in doors.items():
             if name in OF_THIS_MACHINE:
                 # Other programs use memory between two answers.
@@ -109,8 +117,11 @@ def compare(binary: str, address: str, rows: list, node: list, assistant: list) 
             if found != expected:
                 at = next((at for at, (a, b) in enumerate(zip(found, expected)) if a != b), min(len(found), len(expected)))
                 near = slice(max(at - 60, 0), at + 60)
-                sys.exit(f"{name} over {door} differs from Python at {at}:\n{found[near]!r}\n{expected[near]!r}")
+                print(f"{name} {line or body} over {door} differs from Python at {at}:\n{found[near]!r}\n{expected[near]!r}")
+                differ += 1
             compared += 1
+    if differ:
+        sys.exit(f"{differ} of {compared} answers differ")
     return compared
 
 
