@@ -153,7 +153,7 @@ fn every_deployment_typed_again_comes_to_the_same_metrics() {
         let mut problem = case.problem.clone();
         // Pools are typed with their own loads, whatever the traffic.
         problem.traffic = mantile::search::problem::Traffic::Free;
-        problem.offload = OffloadPolicy::Always;
+        problem.offload = OffloadPolicy::Considered;
         if case.candidate.is_disaggregated()
             && case.candidate.offload != mantile::serving::terms::OffloadTarget::Nothing
         {

@@ -77,8 +77,10 @@ fn conflict(scenario: &Scenario) -> Option<ConflictReport> {
         return None;
     }
     let catalog = Catalog::default();
-    let (resolved, problem) = (&resolved, &problem);
-    Some(InfeasibleProblem { catalog: &catalog, scenario, resolved, problem, control: &UNWATCHED }.conflict())
+    let (resolved, problems) = (&resolved, &[problem][..]);
+    Some(
+        InfeasibleProblem { catalog: &catalog, scenario, resolved, problems, control: &UNWATCHED }.conflict(),
+    )
 }
 
 /// The flags with one of them tighter, as they would be typed.

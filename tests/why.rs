@@ -114,7 +114,7 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
         ..scenario("Llama-3.3-70B", "4xh100", "throughput")
     };
     let (_, problem) = posed(&tight);
-    let found = conflicts(&problem, &UNWATCHED).unwrap();
+    let found = conflicts(std::slice::from_ref(&problem), &UNWATCHED).unwrap();
     assert!(!found.bare && !found.sets.is_empty(), "{found:?}");
     let all = conditions(&problem);
     assert_eq!(all.len(), 3);
@@ -130,7 +130,7 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
     }
     // The least of a limit is kept, and a hair less is not.
     let free = without(&problem, &[Condition::InFlight(64), Condition::Limit(Metric::Tpot, 0.0)]);
-    let seconds = least(&free, Metric::Ttft, &UNWATCHED).unwrap().unwrap();
+    let seconds = least(std::slice::from_ref(&free), Metric::Ttft, &UNWATCHED).unwrap().unwrap();
     let answered =
         |seconds: f64| run(&with(&free, Condition::Limit(Metric::Ttft, seconds)), &UNWATCHED).best.is_some();
     assert!(answered(seconds * 1.000_001) && !answered(seconds * 0.999_999), "{seconds}");

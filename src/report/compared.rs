@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::result::OptimizeResult;
+use super::result::{OptimizeResult, ReportedDeployment};
 use crate::search::outcome::Status;
-use crate::spec::objective::Direction;
+use crate::spec::objective::{Direction, ObjectiveTerm};
 
 /// The result of one runtime, where several were compared.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -23,11 +23,18 @@ pub struct RuntimeTrial {
 impl OptimizeResult {
     /// Whether its optimum is before that of `other` by the objective; any optimum is before none.
     pub fn is_better(&self, other: &OptimizeResult) -> bool {
-        let (Some(best), Some(known)) = (&self.best, &other.best) else {
-            return self.best.is_some() && other.best.is_none();
-        };
-        for aim in &self.question.optimize {
-            let Some((a, b)) = best.figure(aim.metric).zip(known.figure(aim.metric)) else { continue };
+        match (&self.best, &other.best) {
+            (Some(best), Some(known)) => best.is_better(known, &self.question.optimize),
+            (best, known) => best.is_some() && known.is_none(),
+        }
+    }
+}
+
+impl ReportedDeployment {
+    /// Whether it is before `other` by `aims`.
+    pub fn is_better(&self, other: &ReportedDeployment, aims: &[ObjectiveTerm]) -> bool {
+        for aim in aims {
+            let Some((a, b)) = self.figure(aim.metric).zip(other.figure(aim.metric)) else { continue };
             if a != b {
                 return if aim.direction == Direction::Minimize { a < b } else { a > b };
             }

@@ -252,7 +252,7 @@ fn devices(reporter: &Reporter, now: &Probe) -> Constraint {
 
 fn traffic(problem: &Problem, now: &Probe) -> Option<Constraint> {
     let (more, why) = match problem.traffic {
-        Traffic::Free => return None,
+        Traffic::Free | Traffic::Share(..) => return None,
         Traffic::InFlight(requests) => {
             let why = format!("{}, as given", count(requests, "concurrent request"));
             (Traffic::InFlight(requests + 1), why)

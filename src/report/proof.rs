@@ -37,15 +37,19 @@ pub struct Proof {
     pub space: Space,
 }
 
+/// The gap between a result and its bound, as a fraction of the result.
+pub fn gap_between(found: f64, bound: f64) -> f64 {
+    let far = (found - bound).abs();
+    if far == 0.0 { 0.0 } else { far / found.abs() }
+}
+
 /// The proof of `outcome`.
 pub fn proof(problem: &Problem, outcome: &Outcome) -> Proof {
     let metric = problem.aims.first().map(|aim| aim.metric);
     let scale = metric.map_or(1.0, |metric| metric.entry().scale);
     let found = metric.zip(outcome.best.as_ref()).map(|(metric, best)| best.point[place(metric)]);
-    let gap = found.filter(|found| found.is_finite()).zip(outcome.bound).map(|(found, bound)| {
-        let far = (found - bound).abs();
-        if far == 0.0 { 0.0 } else { far / found.abs() }
-    });
+    let gap = found.filter(|found| found.is_finite()).zip(outcome.bound);
+    let gap = gap.map(|(found, bound)| gap_between(found, bound));
     // A relative gap to 0 is undefined.
     let gap = gap.filter(|gap| gap.is_finite());
     let proved_by = match (outcome.status, outcome.bound) {

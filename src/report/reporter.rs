@@ -17,7 +17,7 @@ use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole, in_flight};
-use crate::search::hosting::{host_room, most_replicas, refused};
+use crate::search::hosting::{host_room, on_node, refused};
 use crate::search::prepared::{MadeOnce, PreparedInstance, PreparedInstances};
 use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::{SpillFault, cuts, largest_part, shape, spill_fault};
@@ -37,7 +37,7 @@ pub struct Reporter<'q> {
     /// The first cut by the number of pipeline stages, the only degree that it depends on.
     cuts: MadeOnce<u64, Vec<u32>>,
     /// Requests per attention rank that fit with offloading.
-    offloaded: MadeOnce<(usize, OffloadTarget, ParallelPlan, Vec<u32>), Option<u64>>,
+    offloaded: MadeOnce<(usize, (OffloadTarget, u64), ParallelPlan, Vec<u32>), Option<u64>>,
 }
 
 impl<'q> Reporter<'q> {
@@ -210,8 +210,9 @@ impl<'q> Reporter<'q> {
         if offload == OffloadTarget::Nothing {
             return false;
         }
-        let fits = self.offloaded.get((formats, offload, pool.plan, pool.stages.clone()), || {
-            shape(self.problem, formats, &self.instances.bare(pool), offload).ok().map(|shape| shape.fits)
+        let shared = (offload, on_node(self.problem, pool.replicas));
+        let fits = self.offloaded.get((formats, shared, pool.plan, pool.stages.clone()), || {
+            shape(self.problem, formats, &self.instances.bare(pool), shared).ok().map(|shape| shape.fits)
         });
         fits.is_some_and(|fits| pool.concurrency.div_ceil(pool.plan.dp) <= fits)
     }
@@ -225,7 +226,8 @@ impl<'q> Reporter<'q> {
     /// Why host memory does not take what exceeds the devices of a pool; empty where nothing is streamed from it.
     fn not_spilled(&self, candidate: &Candidate, pool: &PoolPlan, held: &Footprint<Qty<f64>>) -> String {
         let streamed = candidate.offload.streamed().is_some();
-        let fault = spill_fault(self.problem, held, candidate.offload, &pool.plan).filter(|_| streamed);
+        let shared = (candidate.offload, on_node(self.problem, pool.replicas));
+        let fault = spill_fault(self.problem, held, shared, &pool.plan).filter(|_| streamed);
         match fault {
             None => String::new(),
             Some(SpillFault::UnknownHost) => "; host memory or the link to it is unknown".to_owned(),
@@ -275,7 +277,7 @@ impl<'q> Reporter<'q> {
 fn not_hosted(problem: &Problem, candidate: &Candidate) -> impl Iterator<Item = Infeasible> {
     candidate.pools.iter().filter_map(|pool| match candidate.offload {
         OffloadTarget::Host(part) => {
-            let many = pool.replicas > most_replicas(problem, pool.plan.devices(), candidate.offload);
+            let many = on_node(problem, pool.replicas) > 1;
             let why = "replicas on one host share its processor: one replica per node";
             let many = many.then_some(Infeasible::NotHosted { why });
             refused(problem, candidate.formats, &pool.plan, part).or(many)

@@ -56,13 +56,14 @@ pub static OUTSIDE: [(&str, &str); 8] = [
 /// The space of `outcome`.
 pub fn space(problem: &Problem, outcome: &Outcome) -> Space {
     let offload = match problem.offload {
-        OffloadPolicy::Auto => "only if nothing fits without it",
+        OffloadPolicy::Considered => "wherever device memory is too small for more requests",
         OffloadPolicy::Never => "not used",
-        OffloadPolicy::Always => "always used",
     };
     let loads = match problem.traffic {
         Traffic::Free => "every concurrency that fits",
-        Traffic::InFlight(_) => "the given concurrency, spread evenly over equal replicas",
+        Traffic::InFlight(_) | Traffic::Share(..) => {
+            "the given concurrency, spread evenly over equal replicas"
+        }
         Traffic::Rate(_) => "the lowest concurrency that sustains the rate",
     };
     let several = problem.cluster.devices() > 1;

@@ -9,6 +9,7 @@ use crate::quantity::read::Plain;
 use crate::report::answer::{carried, forbidden, unbound};
 use crate::search::best_load::{OpenPool, put, set_best_load};
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::hosting::on_node;
 use crate::search::point::point;
 use crate::search::problem::{OffloadPolicy, Problem, Traffic};
 use crate::search::shape::{cuts, largest, shape};
@@ -85,15 +86,14 @@ fn holds_none(problem: &Problem, candidate: &Candidate) -> bool {
 fn with_host_memory(problem: &Problem, candidate: &Candidate, open: &[bool]) -> Option<Candidate> {
     let allowed = match problem.offload {
         OffloadPolicy::Never => false,
-        OffloadPolicy::Always => true,
-        OffloadPolicy::Auto => shortage(problem).is_some(),
+        OffloadPolicy::Considered => shortage(problem).is_some(),
     };
     if !allowed || candidate.is_disaggregated() {
         return None;
     }
     let first = candidate.pools.first()?;
     let whole = Instance::new(&problem.graph, first.plan, first.stages.clone(), problem.tiers());
-    let parts = problem.offloads(candidate.formats, &whole).into_iter().filter_map(|offload| {
+    let parts = problem.offloads(candidate.formats, &whole, false).into_iter().filter_map(|offload| {
         let mut hosted = Candidate { offload, ..candidate.clone() };
         let legal = forbidden(problem, &hosted).is_empty();
         if !legal || (0..hosted.pools.len()).any(|at| fits(problem, &hosted, at) == 0) {
@@ -264,7 +264,8 @@ fn at_rate(problem: &Problem, candidate: &mut Candidate, rate: f64, (open, cappe
 fn fits(problem: &Problem, candidate: &Candidate, at: usize) -> u64 {
     let pool = &candidate.pools[at];
     let instance = Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
-    shape(problem, candidate.formats, &Arc::new(instance), candidate.offload).map_or(0, |shape| shape.fits)
+    let shared = (candidate.offload, on_node(problem, pool.replicas));
+    shape(problem, candidate.formats, &Arc::new(instance), shared).map_or(0, |shape| shape.fits)
 }
 
 /// Checks that aggregated pools hold the whole requested concurrency.

@@ -1,5 +1,7 @@
 //! `estimate`: evaluates one given deployment with the metrics of `optimize`.
 
+use std::cmp::Ordering;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,6 +14,7 @@ use super::inputs::report_inputs;
 use super::launch::launch;
 use super::optimize::at;
 use super::overrides::override_effects;
+use super::remedy::of_each_runtime;
 use crate::launch::settings_file::NamedFiles;
 use crate::report::answer::estimate_result;
 use crate::report::audit::AuditSection;
@@ -44,7 +47,7 @@ impl EstimateRequest {
     }
 }
 
-/// Evaluates the deployment.
+/// Evaluates the deployment; with the runtime `any`, by the runtime that is best for it.
 ///
 /// # Errors
 /// The problem or the deployment is faulty.
@@ -56,22 +59,52 @@ pub fn estimate(
     if let Some(command) = &request.command {
         return of_command(catalog, command, &request.command_files, &request.scenario);
     }
-    let (resolved, plan) = with_plan(catalog, &request.scenario)?;
+    let scenarios = of_each_runtime(catalog, &request.scenario)?;
+    let several = scenarios.len() > 1;
+    let mut best: Option<EstimateResult> = None;
+    let mut refused = None;
+    for scenario in scenarios {
+        match on_runtime(catalog, scenario) {
+            Ok(found) if best.as_ref().is_none_or(|known| is_better(&found, known)) => best = Some(found),
+            Ok(_) => {}
+            Err(fault) if several => {
+                refused.get_or_insert(fault);
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    let none = || Error::new("runtime", "none", "a runtime of these devices", "name one with --runtime");
+    best.ok_or_else(|| refused.unwrap_or_else(none))
+}
+
+/// Whether an estimate is better than one by another runtime: one that violates nothing, then by the objective.
+fn is_better(found: &EstimateResult, known: &EstimateResult) -> bool {
+    let (a, b) = (&found.candidate, &known.candidate);
+    let broken =
+        |candidate: &ReportedDeployment| (candidate.metrics.is_none(), !candidate.violations.is_empty());
+    match broken(a).cmp(&broken(b)) {
+        Ordering::Equal => a.is_better(b, &found.question.optimize),
+        order => order.is_lt(),
+    }
+}
+
+/// Evaluates the deployment by one runtime.
+fn on_runtime(catalog: &Catalog, scenario: Scenario) -> Result<EstimateResult, Error> {
+    let (resolved, plan) = with_plan(catalog, &scenario)?;
     let problem = resolved.problem()?;
     let candidate = candidate(&problem, &plan)?;
     let result = estimate_result(&problem, report_inputs(&resolved, &problem), &candidate);
-    let result = EstimateResult { scenario: Some(request.scenario.clone()), ..result };
     let written = (&candidate, &result.candidate);
     let launch = match result.candidate.metrics {
-        Some(_) => Some(launch(catalog, (&resolved, &problem), written, &request.scenario)?),
+        Some(_) => Some(launch(catalog, (&resolved, &problem), written, &scenario)?),
         None => None,
     };
-    let overrides = override_effects(catalog, &at(&request.scenario, &result.candidate), &result.candidate);
+    let overrides = override_effects(catalog, &at(&scenario, &result.candidate), &result.candidate);
     let audit = result.audit.map(|audit| AuditSection { overrides, ..audit });
     let open = problem.traffic == Traffic::Free && plan.leaves_load_open();
     let chosen_load = (open && result.candidate.metrics.is_some())
         .then(|| chosen_load(&result.candidate, &problem, &resolved.objective.id));
-    Ok(EstimateResult { launch, audit, chosen_load, ..result })
+    Ok(EstimateResult { scenario: Some(scenario), launch, audit, chosen_load, ..result })
 }
 
 /// How the load of a deployment was chosen.

@@ -7,11 +7,11 @@ use super::RequestControl;
 use super::inputs::{lower_format, report_inputs, why};
 use super::launch::launch;
 use super::overrides::override_effects;
-use super::remedy::InfeasibleProblem;
+use super::remedy::{InfeasibleProblem, of_each_runtime};
 use crate::report::answer::{optimize_result, report_deployment};
 use crate::report::audit::AuditSection;
 use crate::report::compared::{PlainPlan, RuntimeTrial};
-use crate::report::proof::Proof;
+use crate::report::proof::{Proof, gap_between};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::search::layouts::Layouts;
 use crate::search::outcome::{EvaluatedCandidate, Status};
@@ -21,10 +21,11 @@ use crate::search::run::{Control, run, run_with};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::front_points::{DEFAULT_FRONT_POINTS, FrontPoints};
+use crate::spec::objective::Direction;
 use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use crate::store::resolved_scenario::{DEFAULT_HARDWARE, ResolvedScenario};
+use crate::store::resolved_scenario::ResolvedScenario;
 
 /// A request of `optimize`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -50,10 +51,50 @@ pub fn optimize(
     request: &OptimizeRequest,
     control: &RequestControl,
 ) -> Result<OptimizeResult, Error> {
-    match request.scenario.runtime.as_deref() {
-        Some(ANY) => best_runtime(catalog, request, control),
-        _ => on_runtime(catalog, request, control),
+    let scenario = &request.scenario;
+    let any = scenario.runtime.as_deref() == Some(ANY);
+    let found = if any {
+        best_runtime(catalog, request, control)?
+    } else {
+        RuntimeAnswers { problems: vec![], shown: on_runtime(catalog, request, control)? }
+    };
+    let RuntimeAnswer { resolved, problem, result, .. } = found.shown;
+    if result.status != Status::Infeasible {
+        return Ok(result);
     }
+    let problems = if any { found.problems } else { vec![problem] };
+    let (problems, resolved) = (&problems[..], &resolved);
+    let asked = InfeasibleProblem { catalog, scenario, resolved, problems, control: &control.search };
+    let conflict = Some(asked.conflict());
+    Ok(OptimizeResult { conflict, scenario: Some(scenario.clone()), ..result })
+}
+
+/// The result of one runtime.
+struct RuntimeAnswer {
+    resolved: ResolvedScenario,
+    problem: Problem,
+    result: OptimizeResult,
+    /// Without an optimum: the factor by which the nearest deployment misses an SLO.
+    miss: f64,
+}
+
+impl RuntimeAnswer {
+    /// Whether it is shown before another: by the objective; without an optimum, what is open before what is not, then
+    /// the nearest miss.
+    fn is_before(&self, other: &RuntimeAnswer) -> bool {
+        let rank = |answer: &RuntimeAnswer| u8::from(answer.result.status == Status::Infeasible);
+        match (&self.result.best, &other.result.best) {
+            (None, None) => (rank(self), self.miss) < (rank(other), other.miss),
+            _ => self.result.is_better(&other.result),
+        }
+    }
+}
+
+/// The result that is shown for several runtimes.
+struct RuntimeAnswers {
+    shown: RuntimeAnswer,
+    /// The problem of each runtime.
+    problems: Vec<Problem>,
 }
 
 /// The best result over all runtimes that are measured on the devices; its scenario names the runtime.
@@ -61,59 +102,77 @@ fn best_runtime(
     catalog: &Catalog,
     request: &OptimizeRequest,
     control: &RequestControl,
-) -> Result<OptimizeResult, Error> {
-    let hardware = request.scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
-    let cluster = catalog.hardware(hardware)?;
-    let mut trials = Vec::new();
-    let mut best: Option<OptimizeResult> = None;
+) -> Result<RuntimeAnswers, Error> {
+    let (mut trials, mut problems, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
+    let mut best: Option<RuntimeAnswer> = None;
     let mut refused = None;
-    for id in catalog.compared_runtimes(&cluster)? {
-        let scenario = Scenario { runtime: Some(id.clone()), ..request.scenario.clone() };
-        let result = match on_runtime(catalog, &OptimizeRequest { scenario, ..request.clone() }, control) {
-            Ok(result) => result,
+    for scenario in of_each_runtime(catalog, &request.scenario)? {
+        let runtime = scenario.runtime.clone().unwrap_or_default();
+        let found = match on_runtime(catalog, &OptimizeRequest { scenario, ..request.clone() }, control) {
+            Ok(found) => found,
             Err(fault) => {
-                trials.push(RuntimeTrial {
-                    runtime: id,
-                    status: None,
-                    objective: None,
-                    reason: Some(fault.found.clone()),
-                });
+                let reason = Some(fault.found.clone());
+                trials.push(RuntimeTrial { runtime, status: None, objective: None, reason });
                 refused.get_or_insert(fault);
                 continue;
             }
         };
+        let result = &found.result;
         let aim = result.question.optimize.first().map(|aim| aim.metric);
         let objective = aim.zip(result.best.as_ref()).and_then(|(aim, best)| best.figure(aim));
-        trials.push(RuntimeTrial { runtime: id, status: Some(result.status), objective, reason: None });
-        if best.as_ref().is_none_or(|known| result.is_better(known)) {
-            best = Some(result);
+        trials.push(RuntimeTrial { runtime, status: Some(result.status), objective, reason: None });
+        problems.push(found.problem.clone());
+        bounds.push((result.status, result.proof.clone()));
+        if best.as_ref().is_none_or(|known| found.is_before(known)) {
+            best = Some(found);
         }
     }
-    match best {
-        Some(best) => Ok(OptimizeResult { runtimes: trials, ..best }),
-        None => Err(refused.unwrap_or_else(|| {
+    let Some(shown) = best else {
+        return Err(refused.unwrap_or_else(|| {
             let fix = "name one with --runtime";
-            Error::new(
-                "runtime",
-                format!("none measured on {}", cluster.device.name),
-                "a measured runtime",
-                fix,
-            )
-        })),
+            Error::new("runtime", "none measured on these devices", "a measured runtime", fix)
+        }));
+    };
+    let result = OptimizeResult { runtimes: trials, ..over_all(shown.result, &bounds) };
+    Ok(RuntimeAnswers { shown: RuntimeAnswer { result, ..shown }, problems })
+}
+
+/// The best result with the bound of all runtimes: where the search of one was stopped, it is not proved.
+fn over_all(shown: OptimizeResult, all: &[(Status, Proof)]) -> OptimizeResult {
+    let stopped = |status: &Status| matches!(status, Status::Feasible | Status::Unknown);
+    if shown.status != Status::Optimal || !all.iter().any(|(status, _)| stopped(status)) {
+        return shown;
     }
+    let open = all.iter().filter(|(status, _)| *status != Status::Infeasible);
+    let bounds: Option<Vec<f64>> = open.map(|(_, proof)| proof.bound).collect();
+    let aim = shown.question.optimize.first();
+    let smaller = aim.is_some_and(|aim| aim.direction == Direction::Minimize);
+    let bound = bounds.and_then(|all| all.into_iter().reduce(if smaller { f64::min } else { f64::max }));
+    let found = aim.zip(shown.best.as_ref()).and_then(|(aim, best)| best.figure(aim.metric));
+    let gap = found.zip(bound).map(|(found, bound)| gap_between(found, bound));
+    let mut parts = all.iter().map(|(_, proof)| proof);
+    let open = parts.find(|proof| proof.stopped_by.is_some());
+    let proof = Proof {
+        bound,
+        gap: gap.filter(|gap| gap.is_finite()),
+        proved_by: open.map_or_else(|| shown.proof.proved_by.clone(), |proof| proof.proved_by.clone()),
+        stopped_by: open.and_then(|proof| proof.stopped_by),
+        ..shown.proof
+    };
+    OptimizeResult { status: Status::Feasible, proof, ..shown }
 }
 
 fn on_runtime(
     catalog: &Catalog,
     request: &OptimizeRequest,
     control: &RequestControl,
-) -> Result<OptimizeResult, Error> {
+) -> Result<RuntimeAnswer, Error> {
     let scenario = &request.scenario;
-    let resolved = &ResolvedScenario::resolve(catalog, scenario)?;
-    let problem = &resolved.problem()?;
+    let resolved = ResolvedScenario::resolve(catalog, scenario)?;
+    let problem = resolved.problem()?;
     // Further searches share the plans that the first has sharded.
-    let layouts = if request.why { Layouts::shared(problem) } else { Layouts::new(problem) };
-    let outcome = run_with(problem, &layouts, &control.search);
+    let layouts = if request.why { Layouts::shared(&problem) } else { Layouts::new(&problem) };
+    let outcome = run_with(&problem, &layouts, &control.search);
     let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
     if stopped && (control.stopped_by)().is_none() {
         return Err(Error::new(
@@ -123,17 +182,14 @@ fn on_runtime(
             "send the request again",
         ));
     }
-    let lower = lower_format(resolved, (problem, &outcome), &control.search)?;
+    let lower = lower_format(&resolved, (&problem, &outcome), &control.search)?;
     let most = request.max_front_points.unwrap_or(FrontPoints::AtMost(DEFAULT_FRONT_POINTS));
-    let report = optimize_result(problem, report_inputs(resolved, problem), &outcome, lower, most);
+    let report = optimize_result(&problem, report_inputs(&resolved, &problem), &outcome, lower, most);
     let best_found = outcome.best.as_ref();
     let best = best_found.filter(|_| request.why && !stopped);
-    let conflict = (outcome.status == Status::Infeasible).then(|| {
-        InfeasibleProblem { catalog, scenario, resolved, problem, control: &control.search }.conflict()
-    });
     let launch = match (best_found, &report.best) {
         (Some(best), Some(reported)) => {
-            Some(launch(catalog, (resolved, problem), (&best.candidate, reported), scenario)?)
+            Some(launch(catalog, (&resolved, &problem), (&best.candidate, reported), scenario)?)
         }
         _ => None,
     };
@@ -141,16 +197,18 @@ fn on_runtime(
         let overrides = override_effects(catalog, &at(scenario, best), best);
         AuditSection { overrides, ..audit }
     });
-    Ok(OptimizeResult {
+    let result = OptimizeResult {
         audit,
         launch,
         proof: Proof { stopped_by: (control.stopped_by)().filter(|_| stopped), ..report.proof },
         scenario: Some(scenario.clone()),
-        why: best.and_then(|best| why(problem, (best, &outcome.front), &layouts, &control.search)),
-        conflict,
-        plain: best_found.filter(|_| !stopped).and_then(|best| plain(problem, best, &control.search)),
+        why: best.and_then(|best| why(&problem, (best, &outcome.front), &layouts, &control.search)),
+        plain: best_found.filter(|_| !stopped).and_then(|best| plain(&problem, best, &control.search)),
         ..report
-    })
+    };
+    let nearest = outcome.nearest.as_ref().map(|(found, _)| problem.filled(&found.point));
+    drop(layouts);
+    Ok(RuntimeAnswer { miss: nearest.unwrap_or(f64::INFINITY), result, resolved, problem })
 }
 
 /// The scenario with a deployment that was found for it.

@@ -9,13 +9,15 @@ use crate::report::relax::{ConflictReport, ConflictSet, Remedy, RemedyClaim};
 use crate::search::conflict::hitting;
 use crate::search::problem::{Problem, Traffic};
 use crate::search::relax::{
-    Condition, Stopped, answered, conflicts, factor, largest_below, least, with, without,
+    Condition, Stopped, all_with, all_without, answered, conflicts, factor, largest_below, least,
 };
 use crate::search::run::Control;
+use crate::spec::error::Error;
 use crate::spec::objective::Metric;
+use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use crate::store::resolved_scenario::ResolvedScenario;
+use crate::store::resolved_scenario::{DEFAULT_HARDWARE, ResolvedScenario};
 
 /// The scenario with printed flags over its own values.
 pub fn with_flags(flags: &[Flag], scenario: &Scenario) -> Scenario {
@@ -37,6 +39,23 @@ pub fn with_flags(flags: &[Flag], scenario: &Scenario) -> Scenario {
     scenario
 }
 
+/// The scenarios that answer one: of each runtime that is measured on the devices, with the runtime `any`.
+///
+/// # Errors
+/// The hardware is faulty.
+pub fn of_each_runtime(catalog: &Catalog, scenario: &Scenario) -> Result<Vec<Scenario>, Error> {
+    if scenario.runtime.as_deref() != Some(ANY) {
+        return Ok(vec![scenario.clone()]);
+    }
+    let cluster = catalog.hardware(scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE))?;
+    let with = |id: String| Scenario { runtime: Some(id), ..scenario.clone() };
+    let mut ids = catalog.compared_runtimes(&cluster)?;
+    // The one that is taken where none is named is compared too.
+    let usual = ResolvedScenario::resolve(catalog, &Scenario { runtime: None, ..scenario.clone() });
+    ids.extend(usual.ok().map(|usual| usual.runtime.id.clone()).filter(|id| !ids.contains(id)));
+    Ok(ids.into_iter().map(with).collect())
+}
+
 /// Maximum number of ways to resolve all conflicts.
 const MOST_WAYS: usize = 6;
 /// Maximum number of printed units by which a change is rounded outward.
@@ -48,10 +67,10 @@ pub struct InfeasibleProblem<'a> {
     pub catalog: &'a Catalog,
     /// The scenario as typed.
     pub scenario: &'a Scenario,
-    /// The resolved scenario.
+    /// The resolved scenario, of one of the runtimes.
     pub resolved: &'a ResolvedScenario,
-    /// The infeasible problem.
-    pub problem: &'a Problem,
+    /// The infeasible problems: one, or one for each runtime that is compared.
+    pub problems: &'a [Problem],
     /// Stops searches.
     pub control: &'a Control<'a>,
 }
@@ -65,17 +84,16 @@ impl InfeasibleProblem<'_> {
     }
 
     fn fill(&self, found: &mut ConflictReport) -> Result<(), Stopped> {
-        let fits = self.problem.context_fits();
-        if fits.is_err() {
+        if self.problems.iter().all(|problem| problem.context_fits().is_err()) {
             return self.lengths(found);
         }
-        let all = conflicts(self.problem, self.control)?;
+        let all = conflicts(self.problems, self.control)?;
         if all.bare {
             self.lengths(found)?;
         } else {
             found.conflicts = all.sets.iter().map(|set| ConflictSet::of(set)).collect();
             for way in ways(&all.sets) {
-                let flags = self.loosened(self.problem, &way)?;
+                let flags = self.loosened(self.problems, &way)?;
                 found.remedies.extend(self.confirmed(flags)?);
             }
         }
@@ -85,15 +103,16 @@ impl InfeasibleProblem<'_> {
         Ok(())
     }
 
-    /// The problem with typed flags; none where they do not resolve.
-    fn with_flags(&self, flags: &[Flag]) -> Option<Problem> {
-        let scenario = with_flags(flags, self.scenario);
-        ResolvedScenario::resolve(self.catalog, &scenario).ok()?.problem().ok()
+    /// The problems with typed flags; none where they do not resolve.
+    fn with_flags(&self, flags: &[Flag]) -> Vec<Problem> {
+        let scenarios = of_each_runtime(self.catalog, &with_flags(flags, self.scenario)).unwrap_or_default();
+        let problem = |scenario| ResolvedScenario::resolve(self.catalog, &scenario).ok()?.problem().ok();
+        scenarios.into_iter().filter_map(problem).collect()
     }
 
     /// Whether the problem with typed flags is feasible.
     fn works(&self, flags: &[Flag]) -> Result<bool, Stopped> {
-        self.with_flags(flags).map_or(Ok(false), |problem| answered(&problem, self.control))
+        answered(&self.with_flags(flags), self.control)
     }
 
     /// A remedy of flags that are feasible as typed, rounded outward where the printed value just misses; none where
@@ -127,7 +146,10 @@ impl InfeasibleProblem<'_> {
 
     /// The current values of `flags`.
     fn now(&self, flags: &[Flag]) -> String {
-        let limit = |metric| Some(condition_flags(&Condition::Limit(metric, self.problem.limit(metric)?)));
+        let limit = |metric| {
+            let limit = self.problems.first()?.limit(metric)?;
+            Some(condition_flags(&Condition::Limit(metric, limit)))
+        };
         let workload = &self.resolved.workload;
         let one = |flag: &Flag| match flag {
             Flag::Limit(metric, ..) => limit(*metric),
@@ -144,8 +166,8 @@ impl InfeasibleProblem<'_> {
         flags.iter().filter_map(one).collect::<Vec<_>>().join(" ")
     }
 
-    /// The flags of the smallest change of the conditions in `way`, others unchanged, that makes `question` feasible.
-    fn loosened(&self, problem: &Problem, way: &[Condition]) -> Result<Option<Vec<Flag>>, Stopped> {
+    /// The flags of the smallest change of the conditions in `way`, others unchanged, that makes a problem feasible.
+    fn loosened(&self, problems: &[Problem], way: &[Condition]) -> Result<Option<Vec<Flag>>, Stopped> {
         let limits: Vec<(Metric, f64)> = way
             .iter()
             .filter_map(|one| match *one {
@@ -154,20 +176,20 @@ impl InfeasibleProblem<'_> {
             })
             .collect();
         let mut flags = Vec::new();
-        let mut now = problem.clone();
+        let mut now = problems.to_vec();
         if let Some(traffic) = way.iter().find(|one| !matches!(one, Condition::Limit(..))) {
             let lifted: Vec<Condition> = way.iter().copied().filter(|one| one != traffic).collect();
-            let Some((flag, carried)) = self.most(&without(problem, &lifted), *traffic)? else {
+            let Some((flag, carried)) = self.most(&all_without(problems, &lifted), *traffic)? else {
                 return Ok(None);
             };
             flags.push(flag);
-            now = with(&now, carried);
+            now = all_with(&now, carried);
         }
         // All conditions change by the same factor first, so that no single one takes the whole change.
         if limits.len() > 1 {
             let Some(factor) = factor(&now, &limits, self.control)? else { return Ok(None) };
             for (metric, limit) in &limits {
-                now = with(&now, Condition::Limit(*metric, limit * factor));
+                now = all_with(&now, Condition::Limit(*metric, limit * factor));
             }
         }
         for (metric, _) in limits {
@@ -175,18 +197,18 @@ impl InfeasibleProblem<'_> {
             let Some(flag) = seconds.and_then(|seconds| Flag::limit(metric, seconds)) else {
                 return Ok(None);
             };
-            now = with(&now, Condition::Limit(metric, flag.seconds().unwrap_or(f64::INFINITY)));
+            now = all_with(&now, Condition::Limit(metric, flag.seconds().unwrap_or(f64::INFINITY)));
             flags.push(flag);
         }
         Ok(Some(flags))
     }
 
-    /// The highest traffic of the kind of `stated` that `question` sustains, below the requested one.
-    fn most(&self, problem: &Problem, stated: Condition) -> Result<Option<(Flag, Condition)>, Stopped> {
+    /// The highest traffic of the kind of `stated` that a problem sustains, below the requested one.
+    fn most(&self, problems: &[Problem], stated: Condition) -> Result<Option<(Flag, Condition)>, Stopped> {
         let carries = |traffic: Traffic| {
-            let mut other = problem.clone();
-            other.traffic = traffic;
-            answered(&other, self.control)
+            let mut others = problems.to_vec();
+            others.iter_mut().for_each(|problem| problem.traffic = traffic);
+            answered(&others, self.control)
         };
         match stated {
             Condition::InFlight(requests) => {
@@ -204,16 +226,16 @@ impl InfeasibleProblem<'_> {
     /// Flags that make the model and one request fit, with the further changes that the other conditions then need;
     /// none where the flags do not suffice.
     fn completed(&self, flags: Vec<Flag>) -> Result<Option<Vec<Flag>>, Stopped> {
-        let Some(problem) = self.with_flags(&flags) else { return Ok(None) };
-        if problem.context_fits().is_err() {
+        let problems = self.with_flags(&flags);
+        if problems.iter().all(|problem| problem.context_fits().is_err()) {
             return Ok(None);
         }
-        let all = conflicts(&problem, self.control)?;
+        let all = conflicts(&problems, self.control)?;
         if all.bare {
             return Ok(None);
         }
         let Some(way) = ways(&all.sets).into_iter().next() else { return Ok(Some(flags)) };
-        let more = self.loosened(&problem, &way)?;
+        let more = self.loosened(&problems, &way)?;
         Ok(more.map(|more| [flags, more].concat()))
     }
 }

@@ -46,6 +46,17 @@ impl AggregatedKey {
     }
 }
 
+/// What replicas that can replace each other have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReplicaSize {
+    /// Index of the format pair.
+    pub formats: usize,
+    /// Devices of a replica.
+    pub devices: u64,
+    /// The number of replicas, where those on a node share its host and others may not replace them.
+    pub sharing: Option<u64>,
+}
+
 /// Best results found so far.
 pub struct Incumbents {
     /// Pareto front found so far.
@@ -54,8 +65,8 @@ pub struct Incumbents {
     pub instances: InstanceFronts,
     /// The best deployment, in its best number of replicas; with unlimited traffic.
     pub leader: Option<Point>,
-    /// Best result per (format pair, devices per replica). Replicas of equal size can replace each other.
-    pub best: BTreeMap<(usize, u64), (Point, AggregatedKey)>,
+    /// Best result of each size. Replicas of equal size can replace each other.
+    pub best: BTreeMap<ReplicaSize, (Point, AggregatedKey)>,
     /// Best result of each strategy, for the list of alternatives.
     pub strategies: Strategies,
     /// Counts of evaluated, pruned and rejected candidates.
@@ -159,6 +170,23 @@ pub fn mixes(problem: &Problem) -> bool {
         && problem.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
 }
 
+/// Why a configuration serves no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadEnd {
+    /// Its memory: offloading may serve more.
+    Memory,
+    /// The latency SLOs, the traffic or the rules.
+    Other,
+}
+
+/// What came of one load.
+enum Served {
+    /// It is served within the SLOs, here or by another configuration.
+    Yes,
+    /// Not, for this reason: fewer replicas do not serve it either.
+    Not(LoadEnd),
+}
+
 /// Evaluates one instance configuration at every load. What cannot improve on `known` is left out.
 pub fn explore(
     problem: &Problem,
@@ -166,42 +194,55 @@ pub fn explore(
     index: usize,
     known: &Incumbents,
     survey: &mut Incumbents,
-) {
+) -> LoadEnd {
     let shape = &laid.shape;
-    if shape.fits == 0 || !shape.roles.aggregated {
-        return;
+    if !shape.roles.aggregated {
+        return LoadEnd::Other;
+    }
+    if shape.fits == 0 {
+        return LoadEnd::Memory;
     }
     match problem.traffic {
-        Traffic::Free => free::explore(problem, laid, index, (known, survey)),
-        Traffic::InFlight(requests) => {
-            let most = most_replicas(problem, shape.plan.devices(), shape.offload).min(requests);
+        Traffic::Free => {
+            free::explore(problem, laid, index, (known, survey));
+            let late = problem.missed(&laid.at(1, laid.concurrency(shape.fits))).is_some();
+            if late { LoadEnd::Other } else { LoadEnd::Memory }
+        }
+        Traffic::InFlight(_) | Traffic::Share(..) => {
+            let requests = problem.traffic.slots().unwrap_or(1);
+            let most = most_replicas(problem, shape).min(requests);
             fewer_and_fewer(most, survey, |replicas, survey| {
                 explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), (known, survey))
-            });
+            })
         }
         Traffic::Rate(rate) => {
-            let most = most_replicas(problem, shape.plan.devices(), shape.offload);
+            let most = most_replicas(problem, shape);
             fewer_and_fewer(most, survey, |replicas, survey| match carrying(laid, rate / replicas as f64) {
                 Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, (known, survey)),
                 Err(reason) => {
                     survey.census.candidates += 1;
                     survey.census.reject(&reason);
-                    false
+                    Served::Not(LoadEnd::Memory)
                 }
-            });
+            })
         }
     }
 }
 
 /// Evaluates replica counts from `most` down, as long as `serves` says that they serve the traffic: each of fewer replicas
 /// has a higher load, and so no lower latency.
-fn fewer_and_fewer(most: u64, survey: &mut Incumbents, mut serves: impl FnMut(u64, &mut Incumbents) -> bool) {
+fn fewer_and_fewer(
+    most: u64,
+    survey: &mut Incumbents,
+    mut serves: impl FnMut(u64, &mut Incumbents) -> Served,
+) -> LoadEnd {
     for replicas in (1..=most).rev() {
-        if !serves(replicas, survey) {
+        if let Served::Not(end) = serves(replicas, survey) {
             survey.census.discard("latency_limit", replicas - 1);
-            return;
+            return end;
         }
     }
+    LoadEnd::Other
 }
 
 /// The smallest concurrency at which one replica sustains `rate` requests per second.
@@ -211,13 +252,18 @@ fn carrying(laid: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
         let concurrency = laid.concurrency(requests);
         concurrency as f64 / laid.filled(concurrency)
     };
-    let enough = least(laid.shape.fits, laid.shape.plan.pp, |requests| flow(requests) >= rate);
+    let below = laid.shape.from - 1;
+    if below > 0 && flow(below) >= rate {
+        return Ok(laid.concurrency(below));
+    }
+    let enough =
+        least(laid.shape.fits, laid.shape.plan.pp, |requests| requests > below && flow(requests) >= rate);
     let carried = || flow(laid.shape.fits);
     let enough = enough.ok_or_else(|| Infeasible::TooMuchTraffic { carried: carried(), asked: rate })?;
     Ok(laid.concurrency(enough))
 }
 
-/// Evaluates one replica count at one load. Returns whether it serves the traffic within the SLOs.
+/// Evaluates one replica count at one load. Loads below those of the configuration are served by another.
 fn explore_load(
     problem: &Problem,
     laid: &PreparedShape,
@@ -225,23 +271,29 @@ fn explore_load(
     replicas: u64,
     concurrency: u64,
     (known, survey): (&Incumbents, &mut Incumbents),
-) -> bool {
+) -> Served {
+    if concurrency < laid.lowest() {
+        return Served::Yes;
+    }
     survey.census.candidates += 1;
     if concurrency > laid.concurrency(laid.shape.fits) {
         let reason = "concurrency exceeds the KV cache capacity";
         survey.census.refuse("out_of_memory", 1, reason);
-        return false;
+        return Served::Not(LoadEnd::Memory);
     }
     survey.census.evaluated += 1;
     let point = laid.at(replicas, concurrency);
     let key = AggregatedKey { shape: index, replicas, concurrency };
-    let missed = problem.missed(&point);
-    let serves = missed.is_none();
-    match missed {
-        Some(reason) => record_miss(survey, point, key, reason),
-        None => visit(problem, &laid.shape, (known, survey), point, key),
+    match problem.missed(&point) {
+        Some(reason) => {
+            record_miss(survey, point, key, reason);
+            Served::Not(LoadEnd::Other)
+        }
+        None => {
+            visit(problem, &laid.shape, (known, survey), point, key);
+            Served::Yes
+        }
     }
-    serves
 }
 
 fn record_miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason: Infeasible) {
@@ -260,7 +312,9 @@ fn visit(
 ) {
     survey.show(known, point, key);
     let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
-    keep(&mut survey.best, (shape.formats, shape.plan.devices()), (point, key), better);
+    let sharing = shape.per_node.map(|_| key.replicas);
+    let size = ReplicaSize { formats: shape.formats, devices: shape.plan.devices(), sharing };
+    keep(&mut survey.best, size, (point, key), better);
     survey.strategies.offer(problem, shape.plan, (point, key));
 }
 
@@ -274,19 +328,24 @@ pub fn finish(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Vec<Ev
         return survey.best.values().map(|best| found(best, best.1.replicas)).collect();
     }
     if !mixes(problem) {
-        let ends = |best: &(Point, AggregatedKey)| {
-            let shape = &shapes[best.1.shape];
-            replica_ends(problem, shape).map(|replicas| found(best, replicas)).collect::<Vec<_>>()
+        let ends = |(size, best): (&ReplicaSize, &(Point, AggregatedKey))| match size.sharing {
+            Some(replicas) => vec![found(best, replicas)],
+            None => {
+                replica_ends(problem, &shapes[best.1.shape]).map(|replicas| found(best, replicas)).collect()
+            }
         };
-        return survey.best.values().flat_map(ends).collect();
+        return survey.best.iter().flat_map(ends).collect();
     }
-    let mut deployments = Vec::new();
+    // Replicas that share a host are not mixed with others.
+    let shared = survey.best.iter().filter_map(|(size, best)| Some(found(best, size.sharing?)));
+    let mut deployments: Vec<EvaluatedCandidate> = shared.collect();
     for formats in 0..problem.formats.len() {
-        let rows: Vec<_> = survey.best.iter().filter(|((f, _), _)| *f == formats).collect();
+        let alike = |size: &ReplicaSize| size.formats == formats && size.sharing.is_none();
+        let rows: Vec<_> = survey.best.iter().filter(|(size, _)| alike(size)).collect();
         let value = |point: &Point| point[place(Metric::OutputTokS)];
         let items: Vec<Item> = rows
             .iter()
-            .map(|((_, devices), (point, _))| Item { devices: *devices, value: value(point) })
+            .map(|(size, (point, _))| Item { devices: size.devices, value: value(point) })
             .collect();
         let counts = problem.capacity().pack(&items);
         let pools = rows.iter().zip(&counts).filter(|(_, count)| **count > 0).flat_map(

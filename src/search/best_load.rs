@@ -3,6 +3,7 @@
 use super::aggregated::best_load;
 use super::candidate::{Candidate, PoolPlan};
 use super::front_sampling::sampled;
+use super::hosting::on_node;
 use super::point::{Point, point};
 use super::prepared::{PreparedInstance, PreparedInstances};
 use super::problem::Problem;
@@ -23,7 +24,8 @@ pub fn set_best_load(problem: &Problem, candidate: &mut Candidate, open: &[OpenP
     for (at, _) in open {
         let pool = &candidate.pools[*at];
         let bare = prepared.bare(pool);
-        let laid = PreparedShape::fitting(problem, candidate.formats, &bare, candidate.offload).ok();
+        let shared = (candidate.offload, on_node(problem, pool.replicas));
+        let laid = PreparedShape::given(problem, candidate.formats, &bare, shared).ok();
         let best = laid.and_then(|laid| best_load(problem, &laid));
         candidate.pools[*at].concurrency = best.map_or(pool.plan.dp, |(_, key)| key.concurrency);
     }

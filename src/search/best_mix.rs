@@ -64,7 +64,10 @@ pub fn best_mix(problem: &Problem, shapes: &Shapes, found: bool) -> Option<Evalu
     let formats = 0..problem.formats.len();
     let found = formats.flat_map(|formats| match problem.traffic {
         Traffic::Free => vec![],
-        Traffic::InFlight(requests) => in_flight(problem, shapes, formats, (requests, wanted)),
+        Traffic::InFlight(_) | Traffic::Share(..) => problem
+            .traffic
+            .slots()
+            .map_or_else(Vec::new, |requests| in_flight(problem, shapes, formats, (requests, wanted))),
         Traffic::Rate(rate) => at_rate(problem, shapes, formats, rate),
     });
     let found = found.filter(|found| found.candidate.pools.len() > 1);

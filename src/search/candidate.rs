@@ -118,10 +118,7 @@ impl Candidate {
     /// Total concurrency of all pools that decode.
     pub fn concurrency(&self, traffic: &Traffic) -> u64 {
         let answering = self.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
-        match traffic {
-            Traffic::InFlight(requests) => *requests,
-            _ => answering.map(|pool| pool.replicas * pool.concurrency).sum(),
-        }
+        traffic.slots().unwrap_or_else(|| answering.map(|pool| pool.replicas * pool.concurrency).sum())
     }
 
     /// Mean number of requests in the deployment: in prefill, in KV transfer, queued and in decode.
@@ -172,10 +169,7 @@ impl Candidate {
 
 /// Mean number of requests in a deployment with this evaluation.
 pub fn in_flight(problem: &Problem, evaluation: &Evaluation<Qty<f64>>) -> f64 {
-    match problem.traffic {
-        Traffic::InFlight(requests) => requests as f64,
-        Traffic::Free | Traffic::Rate(_) => whole(evaluation.metrics.in_flight.value()),
-    }
+    problem.traffic.in_flight().unwrap_or_else(|| whole(evaluation.metrics.in_flight.value()))
 }
 
 /// Removes the rounding error of a sum from a whole number.

@@ -284,13 +284,13 @@ impl DecodeOptions {
             ..at(problem, laid, (index, concurrency), taken, looks)
         };
         match problem.traffic {
-            Traffic::Free | Traffic::InFlight(_) => {
+            Traffic::Free | Traffic::InFlight(_) | Traffic::Share(..) => {
                 let at = |requests| at(laid.concurrency(requests), 0);
                 // At most as many slots as requests.
-                let slots = match problem.traffic {
-                    Traffic::InFlight(requests) => shape.fits.min(requests.div_ceil(shape.plan.dp)),
-                    _ => shape.fits,
-                };
+                let slots = problem
+                    .traffic
+                    .slots()
+                    .map_or(shape.fits, |requests| shape.fits.min(requests.div_ceil(shape.plan.dp)));
                 match depth {
                     Depth::Loads => {
                         let rivals = known.and_then(|known| known.lists.get(&kind(0)));
@@ -383,7 +383,7 @@ impl DecodeOptions {
             list: DecodeOptionList::of(&mut self.lists, kind),
             census: &mut self.census,
         };
-        load_search::explore(&mut loads, slots, problem.front_sampling.load_steps);
+        load_search::explore(&mut loads, (1, slots), problem.front_sampling.load_steps);
         if loads.list.options.is_empty() {
             self.lists.remove(&kind);
         }

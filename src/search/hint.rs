@@ -55,7 +55,7 @@ pub fn known_point(problem: &Problem, known: &Candidate) -> Option<Point> {
     let known = at_traffic(problem, known)?;
     let instances = PreparedInstances::new(problem);
     let within = |pool: &PoolPlan| {
-        shape(problem, known.formats, &instances.bare(pool), OffloadTarget::Nothing).is_ok_and(|shape| {
+        shape(problem, known.formats, &instances.bare(pool), (OffloadTarget::Nothing, 1)).is_ok_and(|shape| {
             let carried = pool.concurrency <= shape.fits * pool.plan.dp;
             match pool.role {
                 PoolRole::Aggregated => shape.roles.aggregated && carried,
@@ -76,7 +76,8 @@ fn at_traffic(problem: &Problem, known: &Candidate) -> Option<Candidate> {
     let mut known = known.clone();
     match problem.traffic {
         Traffic::Free => {}
-        Traffic::InFlight(requests) => {
+        Traffic::InFlight(_) | Traffic::Share(..) => {
+            let requests = problem.traffic.slots()?;
             for pool in known.pools.iter_mut().filter(|pool| pool.role != PoolRole::Prefill) {
                 if pool.replicas > requests {
                     return None;

@@ -1,7 +1,7 @@
 //! Tensors in host memory that the host's processor computes with: where a plan may have them, and how many layers.
 
 use super::problem::Problem;
-use super::shape::{MOST_REQUESTS_PER_RANK, filled_up};
+use super::shape::{InstanceConfig, MOST_REQUESTS_PER_RANK, filled_up};
 use crate::cost::machine::Machine;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
@@ -28,10 +28,16 @@ pub fn placed(problem: &Problem, instance: Instance, offload: OffloadTarget) -> 
     }
 }
 
-/// Replicas of `devices` devices that fit: one per node where they share its processor.
-pub fn most_replicas(problem: &Problem, devices: u64, offload: OffloadTarget) -> u64 {
-    let most = problem.capacity().most(devices);
-    if matches!(offload, OffloadTarget::Host(_)) { most.min(problem.cluster.nodes) } else { most }
+/// Replicas that fit: where they share a host, as many per node as its memory holds, and one where its processor
+/// computes.
+pub fn most_replicas(problem: &Problem, shape: &InstanceConfig) -> u64 {
+    let most = problem.capacity().most(shape.plan.devices());
+    shape.per_node.map_or(most, |copies| most.min(problem.cluster.nodes.saturating_mul(copies)))
+}
+
+/// Replicas on the fullest node, of `replicas` in all.
+pub fn on_node(problem: &Problem, replicas: u64) -> u64 {
+    replicas.div_ceil(problem.cluster.nodes.max(1))
 }
 
 /// Why a plan cannot have `part` in host memory.
@@ -88,12 +94,13 @@ pub fn fits(problem: &Problem, instance: &Instance, machine: &Machine<Qty<f64>>)
 }
 
 impl Problem {
-    /// Offload targets of `instance` in a format pair, tried where device memory is too small. A runtime that computes
-    /// on the host does not read weights over the link at every step.
-    pub fn offloads(&self, formats: usize, instance: &Instance) -> Vec<OffloadTarget> {
-        let computes = self.formats[formats].plain().host.is_some();
+    /// Offload targets of `instance` in a format pair. A runtime that computes on the host does not read weights over
+    /// the link at every step. Reading them adds time to every step: where a latency SLO ends the loads of the devices
+    /// alone (`late`), it cannot help.
+    pub fn offloads(&self, formats: usize, instance: &Instance, late: bool) -> Vec<OffloadTarget> {
+        let reads = !late && self.formats[formats].plain().host.is_none() && self.terms().host_link.is_some();
         let streamed =
-            Offloaded::EACH.into_iter().filter(|part| !computes && self.runtime.streams.contains(part));
+            Offloaded::EACH.into_iter().filter(|part| reads && self.runtime.streams.contains(part));
         streamed.map(OffloadTarget::from).chain(parts(self, formats, instance)).collect()
     }
 }

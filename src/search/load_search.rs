@@ -44,18 +44,18 @@ impl<F> LoadRange<F> {
 /// Leaps, as factors on the load.
 const LEAPS: [u64; 3] = [16, 4, 2];
 
-/// Evaluates the listed loads from one to `most`, and the others where they matter. Listed is every load at first, then
-/// geometric steps of one part in `every`, and `most` itself.
-pub fn explore<S: LoadSearch>(search: &mut S, most: u64, every: u64) {
-    if most == 0 {
+/// Evaluates the listed loads between `from` and `most`, and the others where they matter. Listed is every load at first,
+/// then geometric steps of one part in `every`, and both ends.
+pub fn explore<S: LoadSearch>(search: &mut S, (from, most): (u64, u64), every: u64) {
+    if most < from {
         return;
     }
-    let Ok(first) = search.see(1) else {
-        search.discard(BEYOND_LIMIT, most - 1);
+    let Ok(first) = search.see(from) else {
+        search.discard(BEYOND_LIMIT, most - from);
         return;
     };
     let listed: Vec<u64> = sampled(most, every).collect();
-    let mut open = vec![LoadRange { low: (1, first), high: most, above: None }];
+    let mut open = vec![LoadRange { low: (from, first), high: most, above: None }];
     while let Some(range) = open.pop() {
         if range.count() == 0 {
             continue;

@@ -242,13 +242,13 @@ fn aggregated_workers(
 ) -> Vec<(Worker, aggregated::AggregatedKey)> {
     let osl = bench.problem.workload.lengths.osl as f64;
     let held = |key: &aggregated::AggregatedKey| bench.shapes[key.shape].offload == OffloadTarget::Nothing;
-    let of_formats = together.best.iter().filter(|((of, _), (_, key))| *of == formats && held(key));
+    let of_formats = together.best.iter().filter(|(of, (_, key))| of.formats == formats && held(key));
     let worker = |devices, point: &Point| Worker {
         devices,
         works: point[place(Metric::OutputTokS)] / osl,
         carries: f64::INFINITY,
     };
-    of_formats.map(|((_, devices), (point, key))| (worker(*devices, point), *key)).collect()
+    of_formats.map(|(of, (point, key))| (worker(of.devices, point), *key)).collect()
 }
 
 /// The load with the highest rate of each list, by the TPOT bound that it was searched for.

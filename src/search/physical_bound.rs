@@ -170,7 +170,9 @@ fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> 
     let most = all / each;
     let rate = match problem.traffic {
         Traffic::Free => most,
-        Traffic::InFlight(requests) => most.min(requests as f64 / whole.value()),
+        Traffic::InFlight(_) | Traffic::Share(..) => {
+            problem.traffic.in_flight().map_or(most, |requests| most.min(requests / whole.value()))
+        }
         Traffic::Rate(rate) => rate,
     };
     let idle = problem.idle(1).watts;

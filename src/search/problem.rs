@@ -87,15 +87,13 @@ impl Formats {
 
 const DISAGGREGATION: &str = "disagg";
 
-/// When tensors may be offloaded to host memory.
+/// Whether tensors may be offloaded to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffloadPolicy {
-    /// Only where nothing fits without offloading.
-    Auto,
+    /// Wherever it can help.
+    Considered,
     /// Never.
     Never,
-    /// Always considered.
-    Always,
 }
 
 /// Traffic of the problem.
@@ -105,22 +103,53 @@ pub enum Traffic {
     Free,
     /// Concurrency of the whole deployment.
     InFlight(u64),
+    /// The mean share of a concurrency in one of several equal units.
+    Share(u64, u64),
     /// Requests per second.
     Rate(f64),
 }
 
 impl Traffic {
+    /// The share of one of `units` equal units.
+    pub fn shared(requests: u64, units: u64) -> Traffic {
+        if requests.is_multiple_of(units) {
+            Traffic::InFlight(requests / units)
+        } else {
+            Traffic::Share(requests, units)
+        }
+    }
+
+    /// Mean concurrency, where it is given.
+    pub fn in_flight(&self) -> Option<f64> {
+        match *self {
+            Traffic::InFlight(requests) => Some(requests as f64),
+            Traffic::Share(requests, units) => Some(requests as f64 / units as f64),
+            Traffic::Free | Traffic::Rate(_) => None,
+        }
+    }
+
+    /// The slots that a given concurrency needs, where it is given.
+    pub fn slots(&self) -> Option<u64> {
+        match *self {
+            Traffic::InFlight(requests) => Some(requests),
+            Traffic::Share(requests, units) => Some(requests.div_ceil(units)),
+            Traffic::Free | Traffic::Rate(_) => None,
+        }
+    }
+
     /// The traffic in a reading.
     pub fn demand<R: Reading>(&self, read: &R) -> Demand<Qty<R::N>> {
         use crate::quantity::count::{Count, Origin};
         use crate::quantity::unit::{COUNT, SECOND};
+        let requests = |value| {
+            read.count(Count { value, symbol: "concurrency", origin: Origin::Workload("concurrency") })
+        };
         match *self {
             Traffic::Free => Demand::Free,
-            Traffic::InFlight(value) => Demand::InFlight(read.count(Count {
-                value,
-                symbol: "concurrency",
-                origin: Origin::Workload("concurrency"),
-            })),
+            Traffic::InFlight(value) => Demand::InFlight(requests(value)),
+            Traffic::Share(value, units) => {
+                Demand::InFlight(requests(value) / read.count(Count::plan("units", units)))
+            }
             Traffic::Rate(rate) => Demand::Rate(read.datum(&Datum::stated(
                 "request_rate",
                 rate,
@@ -164,7 +193,7 @@ pub struct Problem {
     ties: Vec<ObjectiveTerm>,
     /// The front lists every replica count: total throughput was requested as an axis.
     pub counts: bool,
-    /// When tensors may be offloaded to host memory.
+    /// Whether tensors may be offloaded to host memory.
     pub offload: OffloadPolicy,
     /// Host memory of a node in bytes, where known.
     pub host_memory: Option<f64>,
@@ -228,7 +257,7 @@ impl Problem {
             runtime,
             custom_router: false,
             most_sequences: None,
-            offload: OffloadPolicy::Auto,
+            offload: OffloadPolicy::Considered,
             graph,
             cluster,
             formats,

@@ -44,12 +44,30 @@ fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidat
     }
 }
 
-/// Whether a problem is feasible.
+/// Whether any of `problems`, which differ in the runtime alone, is feasible.
 ///
 /// # Errors
-/// The search was stopped before it found a deployment.
-pub fn answered(problem: &Problem, control: &Control) -> Result<bool, Stopped> {
-    Ok(best(&problem.feasibility(), control)?.is_some())
+/// A search was stopped before it found a deployment, and none of the others found one.
+pub fn answered(problems: &[Problem], control: &Control) -> Result<bool, Stopped> {
+    let mut stopped = false;
+    for problem in problems {
+        match best(&problem.feasibility(), control) {
+            Ok(Some(_)) => return Ok(true),
+            Ok(None) => {}
+            Err(Stopped) => stopped = true,
+        }
+    }
+    if stopped { Err(Stopped) } else { Ok(false) }
+}
+
+/// The problems, each with one condition replaced.
+pub fn all_with(problems: &[Problem], condition: Condition) -> Vec<Problem> {
+    problems.iter().map(|problem| with(problem, condition)).collect()
+}
+
+/// The problems, each without some of its conditions.
+pub fn all_without(problems: &[Problem], lifted: &[Condition]) -> Vec<Problem> {
+    problems.iter().map(|problem| without(problem, lifted)).collect()
 }
 
 /// The conditions of a problem.
@@ -59,7 +77,7 @@ pub fn conditions(problem: &Problem) -> Vec<Condition> {
         limits.into_iter().filter_map(|metric| Some(Condition::Limit(metric, problem.limit(metric)?)));
     let traffic = match problem.traffic {
         Traffic::Free => None,
-        Traffic::InFlight(requests) => Some(Condition::InFlight(requests)),
+        Traffic::InFlight(_) | Traffic::Share(..) => problem.traffic.slots().map(Condition::InFlight),
         Traffic::Rate(rate) => Some(Condition::Rate(rate)),
     };
     limits.chain(traffic).collect()
@@ -96,16 +114,16 @@ fn set(problem: &mut Problem, metric: Metric, limit: Option<f64>) {
     }
 }
 
-/// The conflicts of an infeasible problem.
+/// The conflicts of infeasible problems, which differ in the runtime alone: each set conflicts in all of them.
 ///
 /// # Errors
 /// The search was stopped.
-pub fn conflicts(problem: &Problem, control: &Control) -> Result<Conflicts, Stopped> {
-    let all = conditions(problem);
+pub fn conflicts(problems: &[Problem], control: &Control) -> Result<Conflicts, Stopped> {
+    let all = problems.first().map(conditions).unwrap_or_default();
     let clash = |kept: &[usize]| {
         let lifted: Vec<Condition> =
             (0..all.len()).filter(|one| !kept.contains(one)).map(|one| all[one]).collect();
-        Ok(!answered(&without(problem, &lifted), control)?)
+        Ok(!answered(&all_without(problems, &lifted), control)?)
     };
     let sets = minimal(all.len(), clash)?;
     // A conflict without any condition means that the hardware is too small.
@@ -116,11 +134,18 @@ pub fn conflicts(problem: &Problem, control: &Control) -> Result<Conflicts, Stop
     Ok(Conflicts { bare: false, sets })
 }
 
-/// The minimum of a latency metric, in seconds, subject to all other conditions; `None` where those are infeasible.
+/// The minimum of a latency metric over the problems, in seconds, subject to all other conditions; `None` where those are
+/// infeasible.
 ///
 /// # Errors
 /// The search was stopped, so the result may not be the minimum.
-pub fn least(problem: &Problem, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
+pub fn least(problems: &[Problem], metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
+    let each = problems.iter().map(|problem| least_of(problem, metric, control));
+    let found = each.collect::<Result<Vec<_>, Stopped>>()?;
+    Ok(found.into_iter().flatten().reduce(f64::min))
+}
+
+fn least_of(problem: &Problem, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
     let mut free = without(problem, &[Condition::Limit(metric, f64::INFINITY)]);
     free.axes.clear();
     free.aims = vec![ObjectiveTerm { metric, direction: Direction::Minimize }];
@@ -137,26 +162,33 @@ fn slowest(problem: &Problem, found: &EvaluatedCandidate, metric: Metric) -> f64
     pools.latency(metric).unwrap_or(f64::INFINITY)
 }
 
-/// The smallest common factor on `limits`, at least 1 and to within 2 %, that makes the problem feasible; `None`
-/// where it is infeasible without them.
+/// The smallest common factor on `limits`, at least 1 and to within 2 %, that makes a problem feasible; `None` where all
+/// are infeasible without them.
 ///
 /// # Errors
 /// The search was stopped.
 pub fn factor(
-    problem: &Problem,
+    problems: &[Problem],
     limits: &[(Metric, f64)],
     control: &Control,
 ) -> Result<Option<f64>, Stopped> {
     const CLOSE: f64 = 1.02;
     let lifted: Vec<Condition> =
         limits.iter().map(|(metric, limit)| Condition::Limit(*metric, *limit)).collect();
-    let Some(free) = best(&without(problem, &lifted), control)? else { return Ok(None) };
-    let needed = limits.iter().map(|(metric, limit)| slowest(problem, &free, *metric) / limit);
-    let (mut low, mut high) = (1.0, needed.fold(1.0, f64::max) * CLOSE);
+    let mut most: Option<f64> = None;
+    for problem in problems {
+        if let Some(free) = best(&without(problem, &lifted), control)? {
+            let needed = limits.iter().map(|(metric, limit)| slowest(problem, &free, *metric) / limit);
+            let needed = needed.fold(1.0, f64::max);
+            most = Some(most.map_or(needed, |most| most.min(needed)));
+        }
+    }
+    let Some(most) = most else { return Ok(None) };
+    let (mut low, mut high) = (1.0, most * CLOSE);
     while high / low > CLOSE {
         let middle = f64::sqrt(low * high);
-        let scaled = limits.iter().fold(problem.clone(), |problem, (metric, limit)| {
-            with(&problem, Condition::Limit(*metric, limit * middle))
+        let scaled = limits.iter().fold(problems.to_vec(), |problems, (metric, limit)| {
+            all_with(&problems, Condition::Limit(*metric, limit * middle))
         });
         if answered(&scaled, control)? { high = middle } else { low = middle }
     }
@@ -187,17 +219,17 @@ pub fn largest_below<E>(
 /// Maximum factor on the memory that is tried.
 const MOST_TIMES: u64 = 4;
 
-/// The smallest additional memory per device that makes the problem feasible, in whole GB.
+/// The smallest additional memory per device that makes a problem feasible, in whole GB.
 ///
 /// # Errors
 /// The search was stopped.
-pub fn more_memory(problem: &Problem, control: &Control) -> Result<Option<u64>, Stopped> {
+pub fn more_memory(problems: &[Problem], control: &Control) -> Result<Option<u64>, Stopped> {
     const GB: f64 = 1e9;
-    let Some(formats) = problem.formats.first() else { return Ok(None) };
+    let Some(formats) = problems.first().and_then(|problem| problem.formats.first()) else { return Ok(None) };
     let most = (formats.machine.chip.capacity.value / GB) as u64 * (MOST_TIMES - 1);
     let helps = |gigabytes: u64| {
-        let larger = problem.with_change(Change::Memory(gigabytes as f64 * GB));
-        larger.map_or(Ok(false), |larger| answered(&larger, control))
+        let larger = |problem: &Problem| problem.with_change(Change::Memory(gigabytes as f64 * GB));
+        answered(&problems.iter().filter_map(larger).collect::<Vec<_>>(), control)
     };
     if most == 0 || !helps(most)? {
         return Ok(None);

@@ -2,8 +2,8 @@
 //! inside its unit.
 //!
 //! Search space: the best disaggregated deployment of one unit, in any number of units. Each tier below the outermost
-//! is searched once per share of the traffic that a unit carries. A concurrency that the units do not divide is rounded
-//! up: every unit is sized for the largest share.
+//! is searched once per share of the traffic that a unit carries. Where the units do not divide a concurrency, every unit
+//! has slots for the largest share, and is timed at the mean share, as the whole deployment is.
 
 use std::collections::BTreeSet;
 
@@ -139,12 +139,13 @@ fn unit(cluster: &Cluster, tier: usize) -> Cluster {
     Cluster { nodes: devices / devices_per_node, devices_per_node, tiers, ..cluster.clone() }
 }
 
-/// The largest share of the traffic that one of `times` units carries; `None` where a unit would have none.
+/// The share of the traffic that one of `times` units carries; `None` where a unit would have none.
 fn share(traffic: Traffic, times: u64) -> Option<Traffic> {
     match traffic {
         Traffic::Free => Some(Traffic::Free),
-        Traffic::InFlight(requests) => {
-            (times <= requests).then(|| Traffic::InFlight(requests.div_ceil(times)))
+        Traffic::InFlight(requests) => (times <= requests).then(|| Traffic::shared(requests, times)),
+        Traffic::Share(requests, units) => {
+            (units * times <= requests).then(|| Traffic::shared(requests, units * times))
         }
         Traffic::Rate(rate) => Some(Traffic::Rate(rate / times as f64)),
     }

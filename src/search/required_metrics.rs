@@ -1,6 +1,6 @@
 //! The metrics that a problem requires in addition to latency and throughput. Only these are computed and compared.
 
-use super::problem::{Problem, Traffic};
+use super::problem::Problem;
 use crate::spec::objective::{Metric, MetricInput};
 
 /// Required metrics in addition to latency and throughput.
@@ -29,7 +29,7 @@ impl RequiredMetrics {
             energy: problem.workload.power_draw.is_some() && energy,
             power: at(Metric::Watts),
             context: at(Metric::MaxContext),
-            queue: matches!(problem.traffic, Traffic::InFlight(_))
+            queue: problem.traffic.in_flight().is_some()
                 && (problem.limits.ttft.is_some() || at(Metric::Ttft)),
         }
     }

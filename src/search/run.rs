@@ -20,7 +20,6 @@ use super::shapes::Shapes;
 use super::split;
 use super::waves::{Pass, Progress, evaluate_shapes, pair_up};
 use crate::serving::instance::Instance;
-use crate::serving::terms::OffloadTarget;
 
 /// Progress and cancellation callbacks.
 pub struct Control<'a> {
@@ -71,15 +70,19 @@ pub(super) fn run_above(
     layouts.count_illegal(&mut census);
     let mut found = ShapeResults::new(problem);
     found.aggregated.leader = floor.copied();
-    let held = Pass { layouts, offloads: &|_, _| vec![OffloadTarget::Nothing], first: 0, each: 1 };
+    let held = Pass { layouts, offloads: None, first: 0, each: 1 };
     if problem.family != StrategyFamily::Offload {
         found = evaluate_shapes(problem, &held, found, &watch);
     }
     let mut promise = remaining(problem, &held, &mut found);
-    if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && !found.fits) {
-        let offloads = |formats: usize, instance: &Instance| problem.offloads(formats, instance);
+    // Aggregated deployments only: transferred KV caches must lie in device memory.
+    if problem.offload == OffloadPolicy::Considered && problem.family != StrategyFamily::Split {
+        let filled = std::mem::take(&mut found.filled);
+        let offloads = |place: usize, formats: usize, instance: &Instance| {
+            problem.offloads(formats, instance, filled.contains(&place))
+        };
         let first = layouts.places();
-        let pass = Pass { layouts, offloads: &offloads, first, each: MOST_OFFLOADS };
+        let pass = Pass { layouts, offloads: Some(&offloads), first, each: MOST_OFFLOADS };
         found = evaluate_shapes(problem, &pass, found, &watch);
         if !found.unexplored.is_empty() {
             promise = RemainingBound::UNKNOWN;
@@ -149,7 +152,7 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
         pass.layouts.each(problem, stage, |place, formats, instance| {
             seen += 1;
             if seen > taken
-                && let Ok(laid) = PreparedShape::fitting(problem, formats, &instance, OffloadTarget::Nothing)
+                && let Ok(laid) = PreparedShape::fitting(problem, formats, &instance)
             {
                 if problem.family != StrategyFamily::Split {
                     promise.shape(problem, &laid);
@@ -212,7 +215,9 @@ fn answer(
     if let Some(best) = &best {
         front.insert(best.point, FrontKey::Best);
     }
-    let single = |key: &FrontKey| matches!(key, FrontKey::Aggregated(key) if key.replicas == 1);
+    // Replicas that share a host are not copied at will.
+    let copied = |key: &aggregated::AggregatedKey| key.replicas == 1 && shapes[key.shape].per_node.is_none();
+    let single = |key: &FrontKey| matches!(key, FrontKey::Aggregated(key) if copied(key));
     let front = non_dominated(problem, front.into_sorted(), single);
     let front = front.into_iter().map(|(point, key)| {
         let candidate = match key {

@@ -96,9 +96,10 @@ fn carries(problem: &Problem, candidate: &Candidate) -> bool {
             // Slots that the rate does not fill are no load: batches would be larger than they get.
             carried(candidate) && !emptier(candidate).any(|fewer| carried(&fewer))
         }
-        Traffic::InFlight(requests) => {
+        Traffic::InFlight(_) | Traffic::Share(..) => {
             let both = candidate.pools.iter().any(|pool| pool.role == PoolRole::Aggregated);
-            !both || enough(filled(candidate).in_flight.value(), requests as f64)
+            let held = || filled(candidate).in_flight.value();
+            !both || problem.traffic.in_flight().is_none_or(|requests| enough(held(), requests))
         }
     }
 }

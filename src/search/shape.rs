@@ -34,8 +34,13 @@ pub struct InstanceConfig {
     pub instance: Arc<Instance>,
     /// Tensors that are offloaded to host memory.
     pub offload: OffloadTarget,
+    /// Minimum requests per attention rank that are searched: fewer need nothing offloaded, or leave host memory for
+    /// more replicas.
+    pub from: u64,
     /// Maximum requests per attention rank that fit in memory.
     pub fits: u64,
+    /// Maximum replicas on one node, where they share its memory or its processor.
+    pub per_node: Option<u64>,
     /// The roles in which the runtime runs it.
     pub roles: WorkerRoles,
 }
@@ -87,7 +92,41 @@ impl<'q> PreparedShape<'q> {
         PreparedShape::with(problem, shape, instance, memory)
     }
 
-    /// The configuration of a plan, cut and formats, prepared.
+    /// The configurations of a plan, cut and formats with an offloaded part, prepared. Streamed parts serve the loads
+    /// beyond device memory: each configuration those that leave host memory for as many replicas on a node, no more.
+    ///
+    /// # Errors
+    /// Not even one request fits.
+    pub fn offloading(
+        problem: &'q Problem,
+        formats: usize,
+        instance: &Arc<Instance>,
+        offload: OffloadTarget,
+    ) -> Result<Vec<PreparedShape<'q>>, Infeasible> {
+        let (whole, memory) = shape_and_memory(problem, formats, instance, (offload, 1))?;
+        let Some(memory) = memory else { return Ok(vec![PreparedShape::of(problem, Arc::new(whole))]) };
+        let (machine, plan) = (problem.formats[formats].plain(), instance.plan);
+        let held = |requests: u64| {
+            let load = (problem.terms(), requests * plan.dp);
+            residency_of(&Plain, &memory, (instance, Phase::Decode), machine, load)
+        };
+        let mut searched = largest(whole.fits, |requests| holds(&held(requests)));
+        let mut all = Vec::new();
+        for copies in (1..=(problem.cluster.devices_per_node / plan.devices()).max(1)).rev() {
+            let kept = |requests| spill_fault(problem, &held(requests), (offload, copies), &plan).is_none();
+            let fits = searched + largest(whole.fits - searched, |more| kept(searched + more));
+            if fits > searched {
+                let shape =
+                    InstanceConfig { from: searched + 1, fits, per_node: Some(copies), ..whole.clone() };
+                let (shape, instance) = (Arc::new(shape), Arc::clone(instance));
+                all.push(PreparedShape::with(problem, shape, instance, memory.clone()));
+                searched = fits;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The configuration of a plan, cut and formats, prepared, with nothing offloaded.
     ///
     /// # Errors
     /// Not even one request fits.
@@ -95,9 +134,21 @@ impl<'q> PreparedShape<'q> {
         problem: &'q Problem,
         formats: usize,
         instance: &Arc<Instance>,
-        offload: OffloadTarget,
     ) -> Result<PreparedShape<'q>, Infeasible> {
-        let (shape, memory) = shape_and_memory(problem, formats, instance, offload)?;
+        PreparedShape::given(problem, formats, instance, (OffloadTarget::Nothing, 1))
+    }
+
+    /// The same with an offloaded part, at every load, where `copies` replicas share a node.
+    ///
+    /// # Errors
+    /// Not even one request fits.
+    pub fn given(
+        problem: &'q Problem,
+        formats: usize,
+        instance: &Arc<Instance>,
+        (offload, copies): (OffloadTarget, u64),
+    ) -> Result<PreparedShape<'q>, Infeasible> {
+        let (shape, memory) = shape_and_memory(problem, formats, instance, (offload, copies))?;
         let shape = Arc::new(shape);
         Ok(match memory {
             Some(memory) => PreparedShape::with(problem, shape, Arc::clone(instance), memory),
@@ -156,6 +207,11 @@ impl<'q> PreparedShape<'q> {
     #[inline(always)]
     pub fn filled(&self, concurrency: u64) -> f64 {
         self.free(1, concurrency)[place(Metric::E2e)]
+    }
+
+    /// The lowest concurrency that is searched.
+    pub fn lowest(&self) -> u64 {
+        (self.shape.from - 1) * self.shape.plan.dp + 1
     }
 
     /// Concurrency with `requests` per attention rank.
@@ -309,7 +365,7 @@ pub enum SpillFault {
 pub fn spill_fault(
     problem: &Problem,
     held: &Footprint<Qty<f64>>,
-    offload: OffloadTarget,
+    (offload, copies): (OffloadTarget, u64),
     plan: &ParallelPlan,
 ) -> Option<SpillFault> {
     let over = held.total.value() - held.usable.value();
@@ -319,7 +375,7 @@ pub fn spill_fault(
         OffloadTarget::Nothing | OffloadTarget::Host(_) | OffloadTarget::Experts => 0.0,
         OffloadTarget::Kv => held.kv.value(),
     };
-    let needed = over * plan.devices().min(problem.cluster.devices_per_node) as f64;
+    let needed = over * (plan.devices() * copies).min(problem.cluster.devices_per_node) as f64;
     let Some(room) = problem.host_memory.filter(|_| problem.terms().host_link.is_some()) else {
         return Some(SpillFault::UnknownHost);
     };
@@ -330,7 +386,8 @@ pub fn spill_fault(
     }
 }
 
-/// The configuration of a plan, cut and formats, with the maximum requests that fit in memory.
+/// The configuration of a plan, cut and formats, with the maximum requests that fit in memory, where `copies` replicas
+/// share a node.
 ///
 /// # Errors
 /// Not even one request fits.
@@ -338,9 +395,9 @@ pub fn shape(
     problem: &Problem,
     formats: usize,
     instance: &Arc<Instance>,
-    offload: OffloadTarget,
+    (offload, copies): (OffloadTarget, u64),
 ) -> Result<InstanceConfig, Infeasible> {
-    shape_and_memory(problem, formats, instance, offload).map(|(shape, _)| shape)
+    shape_and_memory(problem, formats, instance, (offload, copies)).map(|(shape, _)| shape)
 }
 
 /// The same with its memory in decode, if no part of it is in host memory.
@@ -348,7 +405,7 @@ fn shape_and_memory(
     problem: &Problem,
     formats: usize,
     instance: &Arc<Instance>,
-    offload: OffloadTarget,
+    (offload, copies): (OffloadTarget, u64),
 ) -> Result<(InstanceConfig, Option<InstanceMemory<Qty<f64>>>), Infeasible> {
     let plan = instance.plan;
     let machine = problem.formats[formats].plain();
@@ -356,7 +413,8 @@ fn shape_and_memory(
     let most = problem.most_sequences.unwrap_or(u64::MAX);
     let with = |fits: u64| {
         let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));
-        InstanceConfig { formats, plan, stages, instance, offload, fits, roles }
+        let per_node = (offload != OffloadTarget::Nothing).then_some(copies);
+        InstanceConfig { formats, plan, stages, instance, offload, from: 1, fits, per_node, roles }
     };
     if let OffloadTarget::Host(part) = offload {
         let hosted = (**instance).clone().hosting(&problem.graph, part);
@@ -378,7 +436,7 @@ fn shape_and_memory(
     } else {
         largest(MOST_REQUESTS_PER_RANK, |requests| {
             let held = held(requests);
-            holds(&held) || spill_fault(problem, &held, offload, &plan).is_none()
+            holds(&held) || spill_fault(problem, &held, (offload, copies), &plan).is_none()
         })
     };
     let shape = with(fits.min(most));

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::aggregated;
+use super::aggregated::{self, LoadEnd};
 use super::decode_options::{DecodeOptions, Depth};
 use super::family::StrategyFamily;
 use super::outcome::Census;
 use super::prefill_options::PrefillOptions;
-use super::problem::{Problem, Traffic};
+use super::problem::{OffloadPolicy, Problem, Traffic};
 use super::shape::PreparedShape;
 use super::shapes::Shapes;
 use crate::plan::infeasible::{Infeasible, Refused, refuse};
@@ -22,8 +22,8 @@ pub struct ShapeResults<'q> {
     pub prefill: PrefillOptions<'q>,
     /// The configurations that these refer to.
     pub shapes: Shapes,
-    /// Whether any configuration holds a request.
-    pub fits: bool,
+    /// Numbers of the configurations that no more memory would let serve more.
+    pub filled: BTreeSet<usize>,
     /// Stages that a stopped search did not finish, with the number of instances that it examined.
     pub unexplored: Vec<(usize, usize)>,
     refused: Refused,
@@ -43,7 +43,7 @@ impl<'q> ShapeResults<'q> {
             decode: DecodeOptions::new(problem),
             prefill: PrefillOptions::default(),
             shapes: Shapes::new(mixes_given_traffic(problem)),
-            fits: false,
+            filled: BTreeSet::new(),
             unexplored: vec![],
             refused: Refused::new(),
         }
@@ -56,10 +56,12 @@ impl<'q> ShapeResults<'q> {
         (number, laid): (usize, PreparedShape<'q>),
         known: &ShapeResults<'q>,
     ) {
-        self.fits |= laid.shape.fits > 0;
         self.shapes.insert(number, laid.shape.clone());
         if problem.family != StrategyFamily::Split {
-            aggregated::explore(problem, &laid, number, &known.aggregated, &mut self.aggregated);
+            let end = aggregated::explore(problem, &laid, number, &known.aggregated, &mut self.aggregated);
+            if end == LoadEnd::Other && problem.offload == OffloadPolicy::Considered {
+                self.filled.insert(number);
+            }
         }
         if problem.split {
             let leader = known.aggregated.leader.as_ref();
@@ -94,7 +96,7 @@ impl<'q> ShapeResults<'q> {
         self.unexplored.extend(other.unexplored);
         self.aggregated = self.aggregated.merged(problem, other.aggregated);
         self.shapes.merge(other.shapes);
-        self.fits |= other.fits;
+        self.filled.extend(other.filled);
         for (kind, (count, example)) in other.refused {
             self.refused.entry(kind).or_insert((0, example)).0 += count;
         }

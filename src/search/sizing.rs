@@ -85,9 +85,7 @@ fn too_large(problem: &Problem) -> Option<Infeasible> {
     let devices = problem.cluster.devices() as f64;
     let hosts = match problem.offload {
         OffloadPolicy::Never => 0.0,
-        OffloadPolicy::Auto | OffloadPolicy::Always => {
-            problem.host_memory.unwrap_or(0.0) * problem.cluster.nodes as f64
-        }
+        OffloadPolicy::Considered => problem.host_memory.unwrap_or(0.0) * problem.cluster.nodes as f64,
     };
     let mut least: Option<(f64, f64)> = None;
     for (needed, usable) in weights(problem) {

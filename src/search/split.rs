@@ -138,7 +138,9 @@ impl PoolPair<'_, '_> {
         let instances = answers[0].instances;
         let (fronts, backs) = match self.problem.traffic {
             Traffic::Free => ((1, all), (1, all)),
-            Traffic::InFlight(requests) => ((1, all), (1, all.min(requests))),
+            Traffic::InFlight(_) | Traffic::Share(..) => {
+                ((1, all), (1, all.min(self.problem.traffic.slots().unwrap_or(all))))
+            }
             Traffic::Rate(rate) => {
                 let enough = workers_for(rate, self.prefill.rate);
                 let one_each = self.room.next_to_first(1).is_some_and(|backs| backs > 0);

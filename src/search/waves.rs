@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::aggregated::{self, finish};
 use super::decode_options::DecodeOptions;
-use super::layouts::Layouts;
+use super::layouts::{InstancePlace, Layouts};
 use super::prefill_options::PrefillOptions;
 use super::problem::Problem;
 use super::remaining_bound::RemainingBound;
@@ -20,6 +20,7 @@ use super::shape::PreparedShape;
 use super::shape_cache::ShapeCache;
 use super::shape_results::ShapeResults;
 use super::split;
+use crate::plan::infeasible::Infeasible;
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 
@@ -73,16 +74,40 @@ impl Progress<'_> {
     }
 }
 
+/// The parts of an instance that are tried in host memory, by its place and the index of its format pair.
+pub type OffloadsOf<'a> = dyn Fn(InstancePlace, usize, &Instance) -> Vec<OffloadTarget> + Sync + 'a;
+
 /// Instances to examine, with what may be offloaded of each.
 pub struct Pass<'a> {
     /// The instances.
     pub layouts: &'a Layouts,
-    /// The parts that are tried in host memory, by index of the format pair.
-    pub offloads: &'a (dyn Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync),
+    /// The parts that are tried in host memory, by place and index of the format pair; without, none are.
+    pub offloads: Option<&'a OffloadsOf<'a>>,
     /// Number of the first configuration.
     pub first: usize,
     /// Numbers of the configurations of one instance.
     pub each: usize,
+}
+
+impl Pass<'_> {
+    /// The configurations of an instance, or why they hold no request.
+    fn prepared<'q>(
+        &self,
+        problem: &'q Problem,
+        (place, formats, instance): (InstancePlace, usize, &Arc<Instance>),
+    ) -> Vec<Result<PreparedShape<'q>, Infeasible>> {
+        let Some(offloads) = self.offloads else {
+            return vec![PreparedShape::fitting(problem, formats, instance)];
+        };
+        let each =
+            offloads(place, formats, instance).into_iter().flat_map(
+                |offload| match PreparedShape::offloading(problem, formats, instance, offload) {
+                    Ok(all) => all.into_iter().map(Ok).collect(),
+                    Err(reason) => vec![Err(reason)],
+                },
+            );
+        each.collect()
+    }
 }
 
 /// Examines every configuration of a pass, next to those that are `known`.
@@ -107,13 +132,13 @@ pub fn evaluate_shapes<'q>(
                     if !watch.tick(total) {
                         return false;
                     }
-                    let offloads = (pass.offloads)(formats, &instance).into_iter().enumerate();
-                    for (number, offload) in offloads {
-                        let number = pass.first + place * pass.each + number;
-                        match PreparedShape::fitting(problem, formats, &instance, offload) {
+                    let mut number = pass.first + place * pass.each;
+                    for laid in pass.prepared(problem, (place, formats, &instance)) {
+                        match laid {
                             Ok(laid) => seen.explore(problem, (number, laid), known),
                             Err(reason) => seen.refuse(&reason),
                         }
+                        number += 1;
                     }
                     true
                 };

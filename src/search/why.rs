@@ -42,7 +42,7 @@ pub fn restricted_to(problem: &Problem, family: StrategyFamily) -> Problem {
     held.family = family;
     held.split &= matches!(family, StrategyFamily::Any | StrategyFamily::Split);
     match family {
-        StrategyFamily::Offload => held.offload = OffloadPolicy::Always,
+        StrategyFamily::Offload => held.offload = OffloadPolicy::Considered,
         StrategyFamily::Any => {}
         _ => held.offload = OffloadPolicy::Never,
     }

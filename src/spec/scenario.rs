@@ -24,12 +24,12 @@ use super::rule::Allowance;
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum OffloadMode {
-    /// Only where nothing fits without offload.
+    /// As additional candidates; `place` uses it only where nothing fits without.
     #[default]
     Auto,
     /// Never.
     Never,
-    /// As additional candidates.
+    /// As additional candidates, in `place` too.
     Always,
 }
 

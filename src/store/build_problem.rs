@@ -107,9 +107,8 @@ impl ResolvedScenario {
         problem.bill_bounds = self.bill_bounds();
         problem.confidence = self.confidence;
         problem.offload = match self.offload {
-            OffloadMode::Auto => OffloadPolicy::Auto,
+            OffloadMode::Auto | OffloadMode::Always => OffloadPolicy::Considered,
             OffloadMode::Never => OffloadPolicy::Never,
-            OffloadMode::Always => OffloadPolicy::Always,
         };
         Ok(problem)
     }

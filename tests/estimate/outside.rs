@@ -80,7 +80,7 @@ fn capped(problem: &Problem, best: &Candidate) -> f64 {
 fn phases(problem: &Problem) -> Vec<(f64, f64)> {
     let mut best = vec![(0.0, 0.0); problem.formats.len()];
     let rates = each(problem, &mut Census::default(), |formats, instance| {
-        let Ok(shape) = shape(problem, formats, &instance, OffloadTarget::Nothing) else {
+        let Ok(shape) = shape(problem, formats, &instance, (OffloadTarget::Nothing, 1)) else {
             return (formats, 0.0, 0.0);
         };
         let (machine, terms) = (problem.formats[formats].plain(), problem.terms());

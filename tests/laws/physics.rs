@@ -246,7 +246,7 @@ fn a_shared_prefix_is_stored_once() {
         prop_assert!(many <= kv(&alone, requests) * (1.0 + HAIR));
         let instance = Arc::new(instance);
         let fits = |problem: &Problem| {
-            shape(problem, 0, &instance, OffloadTarget::Nothing).map_or(0, |shape| shape.fits)
+            shape(problem, 0, &instance, (OffloadTarget::Nothing, 1)).map_or(0, |shape| shape.fits)
         };
         prop_assert!(fits(&problem) >= fits(&alone));
         Ok(())
@@ -268,7 +268,7 @@ fn sharing_most_of_the_prompt_doubles_the_capacity() {
     let layers = vec![problem.graph.layer_block.len() as u32];
     let instance = Arc::new(Instance::new(&problem.graph, plan, layers, problem.tiers()));
     let fits = |problem: &Problem| {
-        shape(problem, 0, &instance, OffloadTarget::Nothing).expect("it fits").fits as f64
+        shape(problem, 0, &instance, (OffloadTarget::Nothing, 1)).expect("it fits").fits as f64
     };
     let (shared, own) = (fits(&problem), fits(&unshared(&problem)));
     assert!(shared > 2.0 * own, "{shared} with a shared prefix, {own} without");

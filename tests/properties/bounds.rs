@@ -64,7 +64,7 @@ fn of_replicas(case: &Case) -> Result<(), TestCaseError> {
     let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     let requests = match case.problem.traffic {
         Traffic::InFlight(requests) => requests,
-        Traffic::Free | Traffic::Rate(_) => return Ok(()),
+        Traffic::Free | Traffic::Share(..) | Traffic::Rate(_) => return Ok(()),
     };
     for pool in &case.candidate.pools {
         let shape = shape(&case.problem, &case.candidate, pool);

@@ -96,7 +96,9 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
                     plan,
                     stages,
                     offload: OffloadTarget::Nothing,
+                    from: 1,
                     fits: 0,
+                    per_node: None,
                     roles: problem.runtime.roles(&problem.formats[formats].kv, &plan),
                 };
                 let laid = PreparedShape::of(problem, Arc::new(shape.clone()));
@@ -130,6 +132,7 @@ pub fn together(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
                 let point = laid.at(replicas, load);
                 let asked = match problem.traffic {
                     Traffic::Free => load.is_multiple_of(laid.shape.plan.dp),
+                    Traffic::Share(..) => unreachable!("no question of its own"),
                     Traffic::InFlight(requests) => {
                         load == requests.div_ceil(replicas) && replicas <= requests
                     }
@@ -242,6 +245,7 @@ impl Pair<'_, '_> {
         let asked = match problem.traffic {
             // Loads that lie evenly on the attention ranks; others only leave one waiting.
             Traffic::Free => load.is_multiple_of(back.shape.plan.dp),
+            Traffic::Share(..) => unreachable!("no question of its own"),
             Traffic::InFlight(requests) => {
                 load.is_multiple_of(back.shape.plan.dp)
                     && backs <= requests

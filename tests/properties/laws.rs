@@ -142,6 +142,7 @@ fn little(problem: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseE
     let slots: u64 =
         pools.iter().filter(|p| p.role != PoolRole::Prefill).map(|p| p.replicas * p.concurrency).sum();
     match problem.traffic {
+        Traffic::Share(..) => unreachable!("no question of its own"),
         Traffic::InFlight(requests) => {
             prop_assert!(close(held, requests as f64), "{held} for {requests}: {found:?}")
         }
@@ -219,7 +220,7 @@ fn holds_over_nodes(random: &Random) -> Result<(), TestCaseError> {
     no_worse(&problem, (&single, &double), "a second node")?;
     no_worse(&problem, (&double, &solved(three)), "a third node")?;
     let traffic = match problem.traffic {
-        Traffic::Free => return Ok(()),
+        Traffic::Free | Traffic::Share(..) => return Ok(()),
         Traffic::InFlight(requests) => Traffic::InFlight(2 * requests),
         // The rates differ by rounding.
         Traffic::Rate(rate) => Traffic::Rate(2.0 * rate * (1.0 - HAIR)),

@@ -35,7 +35,9 @@ pub fn shape(problem: &Problem, candidate: &Candidate, pool: &PoolPlan) -> Insta
         plan: pool.plan,
         stages: pool.stages.clone(),
         offload: candidate.offload,
+        from: 1,
         fits: 1,
+        per_node: None,
         roles: WorkerRoles::ALL,
     }
 }

@@ -119,7 +119,7 @@ fn most_requests(problem: &Problem) -> u64 {
         let cuts = cuts(problem, plan).into_iter();
         cuts.filter_map(move |stages| {
             let instance = Instance::new(&problem.graph, plan, stages, problem.tiers());
-            shape(problem, formats, &Arc::new(instance), Nothing).ok()
+            shape(problem, formats, &Arc::new(instance), (Nothing, 1)).ok()
         })
     });
     shapes.map(|shape| shape.fits).max().unwrap_or(0)

@@ -14,7 +14,8 @@ impl InfeasibleProblem<'_> {
     pub(super) fn lengths(&self, found: &mut ConflictReport) -> Result<(), Stopped> {
         let workload = &self.resolved.workload;
         let (isl, osl) = (workload.isl, workload.osl);
-        let tokens = self.problem.workload.lengths.isl + osl;
+        let Some(problem) = self.problems.first() else { return Ok(()) };
+        let tokens = problem.workload.lengths.isl + osl;
         let images = tokens - osl - isl;
         let mut stated = vec![format!("--isl {isl}"), format!("--osl {osl}")];
         if images > 0 {
@@ -22,12 +23,11 @@ impl InfeasibleProblem<'_> {
         }
         let request = format!("ISL + OSL of {} tokens", grouped(tokens));
         let held = |flags: &[Flag]| {
-            self.with_flags(flags).map_or(Ok(false), |problem| match problem.context_fits() {
-                Ok(()) => Ok(!conflicts(&problem, self.control)?.bare),
-                Err(_) => Ok(false),
-            })
+            let mut problems = self.with_flags(flags);
+            problems.retain(|problem| problem.context_fits().is_ok());
+            Ok(!problems.is_empty() && !conflicts(&problems, self.control)?.bare)
         };
-        let context = self.problem.context_fits().err();
+        let context = problem.context_fits().err();
         if let Some(Infeasible::ContextTooLong { limit, .. }) = context {
             let why = format!("{request}; the model supports at most {}", grouped(limit));
             found.conflicts.push(ConflictSet { conditions: stated.clone(), why: Some(why) });
@@ -46,9 +46,7 @@ impl InfeasibleProblem<'_> {
             });
         }
         if let Some(longest) = longest {
-            let all = |flags: &[Flag]| {
-                self.with_flags(flags).map_or(Ok(false), |problem| answered(&problem, self.control))
-            };
+            let all = |flags: &[Flag]| answered(&self.with_flags(flags), self.control);
             let kept = self.longest(longest + 1, Flag::Isl, all)?;
             let flags = kept.map(|kept| self.prompt(Flag::Isl(kept)));
             found.remedies.extend(self.confirmed(flags)?);

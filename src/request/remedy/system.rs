@@ -95,7 +95,7 @@ impl InfeasibleProblem<'_> {
     /// More memory per device, and the device with the smallest increase that makes the problem feasible, where memory
     /// is the bottleneck.
     pub(super) fn other_devices(&self, bare: bool, found: &mut ConflictReport) -> Result<(), Stopped> {
-        found.more_memory_gb = more_memory(self.problem, self.control)?;
+        found.more_memory_gb = more_memory(self.problems, self.control)?;
         if !bare && found.more_memory_gb.is_none() {
             return Ok(());
         }

@@ -23,6 +23,8 @@ use crate::search::sample::sample;
 use crate::spec::error::Error;
 use crate::spec::front_points::{Every, FrontPoints};
 use crate::spec::objective::{Direction, Metric};
+use crate::spec::precision::ANY;
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
@@ -46,12 +48,20 @@ impl OptimizeRerun {
     /// # Errors
     /// Its problem is missing or no longer resolves.
     pub fn solve(catalog: &Catalog, saved: &OptimizeResult) -> Result<OptimizeRerun, Error> {
-        let scenario = saved.scenario.clone().ok_or_else(no_problem)?;
-        let problem = ResolvedScenario::resolve(catalog, &scenario)?.problem()?;
+        let mut scenario = saved.scenario.clone().ok_or_else(no_problem)?;
+        if !saved.runtimes.is_empty() {
+            scenario.runtime = Some(ANY.to_string());
+        }
         let requested = saved.front_thinning.as_ref().map(|thinning| thinning.requested);
         let max_front_points = requested.or(Some(FrontPoints::Every(Every::All)));
         let request = OptimizeRequest { scenario, why: saved.why.is_some(), max_front_points };
         let fresh = optimize(catalog, &request, &UNCONTROLLED)?;
+        // Of several runtimes, the one whose result is shown.
+        let named = match fresh.runtimes.is_empty() {
+            true => request.scenario,
+            false => Scenario { runtime: Some(fresh.question.runtime.clone()), ..request.scenario },
+        };
+        let problem = ResolvedScenario::resolve(catalog, &named)?.problem()?;
         let conflict = fresh.conflict.filter(|_| saved.conflict.is_some());
         Ok(OptimizeRerun { problem, fresh: OptimizeResult { conflict, ..fresh } })
     }

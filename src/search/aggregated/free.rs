@@ -1,12 +1,11 @@
 //! Aggregated deployments with unlimited traffic: every load of a configuration, as far as it matters.
 
 use super::replicas::{replica_ends, replicated, shown_replicas};
-use super::{AggregatedKey, Incumbents, record_miss, visit};
+use super::{AggregatedKey, Incumbents, ReplicaSize, record_miss, visit};
 use crate::search::load_search::{self, LoadRange, LoadSearch};
 use crate::search::point::{Point, ideal, place};
 use crate::search::problem::Problem;
 use crate::search::shape::PreparedShape;
-use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
 
 /// The loads of one instance configuration with unlimited traffic. A range of loads is skipped if the ideal of it can
@@ -29,9 +28,10 @@ struct FreeLoads<'a, 'q> {
 }
 
 impl FreeLoads<'_, '_> {
-    /// Format pair and devices of the configuration.
-    fn size(&self) -> (usize, u64) {
-        (self.laid.shape.formats, self.laid.shape.plan.devices())
+    /// The size of a replica of the configuration that shares nothing.
+    fn size(&self) -> ReplicaSize {
+        let shape = &self.laid.shape;
+        ReplicaSize { formats: shape.formats, devices: shape.plan.devices(), sharing: None }
     }
 
     /// Whether no load within `bound` is better than the best so far: of its size, or of all where only one is needed.
@@ -53,7 +53,7 @@ impl FreeLoads<'_, '_> {
     fn covered(&self, bound: &Point, counts: &[u64]) -> bool {
         let (fewest, most) = (counts[0], counts[counts.len() - 1]);
         let (rivals, capacity) = ([self.known, &*self.survey], self.problem.capacity());
-        let devices = self.size().1;
+        let devices = self.size().devices;
         let replaced = |rivals: &Incumbents| {
             let with = |&size: &u64| rivals.instances.replace(capacity, (size, devices, most), bound);
             self.divisors.iter().any(with)
@@ -71,7 +71,7 @@ impl LoadSearch for FreeLoads<'_, '_> {
         let key = AggregatedKey { shape: self.index, replicas: 1, concurrency: self.laid.concurrency(load) };
         let point = self.laid.at(1, key.concurrency);
         if let Some(reason) = self.problem.missed(&point) {
-            if load == 1 {
+            if load == self.laid.shape.from {
                 self.survey.census.evaluated += 1;
                 record_miss(self.survey, point, key, reason);
             } else {
@@ -82,10 +82,15 @@ impl LoadSearch for FreeLoads<'_, '_> {
         self.survey.census.evaluated += 1;
         visit(self.problem, &self.laid.shape, (self.known, self.survey), point, key);
         for &count in &self.ends {
-            self.survey.lead(self.problem, replicated(&point, count));
+            let many = replicated(&point, count);
+            self.survey.lead(self.problem, many);
+            if count > 1 && self.laid.shape.per_node.is_some() {
+                let key = AggregatedKey { replicas: count, ..key };
+                visit(self.problem, &self.laid.shape, (self.known, self.survey), many, key);
+            }
         }
-        if !matches!(self.laid.shape.offload, OffloadTarget::Host(_)) {
-            self.survey.instances.insert(self.size().1, &point);
+        if self.laid.shape.per_node.is_none() {
+            self.survey.instances.insert(self.size().devices, &point);
         }
         for &replicas in &self.replicas[1..] {
             self.survey.show(self.known, replicated(&point, replicas), AggregatedKey { replicas, ..key });
@@ -127,7 +132,7 @@ pub(super) fn explore(
     (known, survey): (&Incumbents, &mut Incumbents),
 ) {
     let shape = &laid.shape;
-    survey.census.candidates += shape.fits;
+    survey.census.candidates += shape.fits + 1 - shape.from;
     let replicas = shown_replicas(problem, shape);
     let idle = problem.idle(shape.plan.devices()).watts;
     let ends = replica_ends(problem, shape).collect();
@@ -137,5 +142,5 @@ pub(super) fn explore(
     divisors.sort_unstable();
     divisors.dedup();
     let mut loads = FreeLoads { problem, laid, index, known, survey, replicas, ends, divisors, idle };
-    load_search::explore(&mut loads, shape.fits, problem.front_sampling.load_steps);
+    load_search::explore(&mut loads, (shape.from, shape.fits), problem.front_sampling.load_steps);
 }

@@ -63,7 +63,7 @@ pub fn replicated(instance: &Point, times: u64) -> Point {
 
 /// Replica counts of which one is best: every metric grows with their number or does not depend on it.
 pub(super) fn replica_ends(problem: &Problem, shape: &InstanceConfig) -> impl Iterator<Item = u64> {
-    let most = most_replicas(problem, shape.plan.devices(), shape.offload);
+    let most = most_replicas(problem, shape);
     std::iter::once(1).chain((most > 1).then_some(most))
 }
 
@@ -72,7 +72,7 @@ pub(super) fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> Vec<u
     if !problem.axes.contains(&Metric::OutputTokS) {
         return vec![1];
     }
-    let most = most_replicas(problem, shape.plan.devices(), shape.offload);
+    let most = most_replicas(problem, shape);
     let fewer_count =
         problem.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| problem.axes.contains(axis));
     let shown = sampled(most, problem.front_sampling.count_steps);

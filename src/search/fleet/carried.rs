@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole, evaluate};
+use crate::search::hosting::on_node;
 use crate::search::point::{Point, place, point};
 use crate::search::problem::{Problem, Traffic};
 use crate::search::run::{UNWATCHED, run};
@@ -54,10 +55,13 @@ struct PreparedPlan<'q> {
 impl<'q> PreparedPlan<'q> {
     fn new(problem: &'q Problem, plan: &'q Candidate) -> PreparedPlan<'q> {
         let instances = plan.instances(problem);
-        let fits = |(pool, instance): (&PoolPlan, &Instance)| match pool.role {
-            PoolRole::Prefill => 0,
-            _ => shape(problem, plan.formats, &Arc::new(instance.clone()), plan.offload)
-                .map_or(0, |shape| shape.fits),
+        let fits = |(pool, instance): (&PoolPlan, &Instance)| {
+            let shared = (plan.offload, on_node(problem, pool.replicas));
+            match pool.role {
+                PoolRole::Prefill => 0,
+                _ => shape(problem, plan.formats, &Arc::new(instance.clone()), shared)
+                    .map_or(0, |shape| shape.fits),
+            }
         };
         let most = plan.pools.iter().zip(&instances).map(fits).collect();
         PreparedPlan { problem, pools: plan.pools.clone(), instances, plan, most }

@@ -122,7 +122,7 @@ fn alike(problem: &Problem, asked: &[Problem]) -> Vec<Candidate> {
 /// or the next lower one with equal micro-batches.
 fn carries(problem: &Problem, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
     problem.context_fits().ok()?;
-    let laid = PreparedShape::fitting(problem, formats, instance, OffloadTarget::Nothing).ok()?;
+    let laid = PreparedShape::fitting(problem, formats, instance).ok()?;
     let shape = &laid.shape;
     let replicas = problem.capacity().most(shape.plan.devices());
     let at = |requests: u64| laid.at(replicas, laid.concurrency(requests));

@@ -18,7 +18,6 @@ use crate::search::point::{Point, place};
 use crate::search::problem::{OffloadPolicy, Problem};
 use crate::search::shape::{InstanceConfig, PreparedShape};
 use crate::serving::instance::Instance;
-use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
 
 /// A prepared instance in one format pair.
@@ -38,45 +37,53 @@ pub fn shapes<'q>(
     layouts: &[InstanceLayout],
     census: &mut Census,
 ) -> Vec<PreparedShape<'q>> {
-    let mut all = holding(problem, layouts, |_, _| vec![OffloadTarget::Nothing], census);
-    if problem.offload == OffloadPolicy::Always || (problem.offload == OffloadPolicy::Auto && all.is_empty())
-    {
-        all.extend(holding(
-            problem,
-            layouts,
-            |formats, instance| problem.offloads(formats, instance),
-            census,
-        ));
+    let parts = layouts.par_chunks(CHUNK).map(|chunk| {
+        let (mut held, mut shapes, mut refused) = (Vec::new(), Vec::new(), Refused::new());
+        for layout in chunk {
+            let filled = match PreparedShape::fitting(problem, layout.formats, &layout.instance) {
+                Ok(laid) if !laid.shape.roles.aggregated => continue,
+                Ok(laid) if laid.shape.fits > 0 => {
+                    let most = laid.at(1, laid.concurrency(laid.shape.fits));
+                    held.push(laid);
+                    problem.missed(&most).is_some()
+                }
+                Ok(_) => false,
+                Err(reason) => {
+                    refuse(&mut refused, &reason);
+                    false
+                }
+            };
+            if problem.offload == OffloadPolicy::Considered {
+                offloaded(problem, (layout, filled), &mut shapes, &mut refused);
+            }
+        }
+        (held, shapes, refused)
+    });
+    let (mut all, mut later) = (Vec::new(), Vec::new());
+    for (held, shapes, refused) in parts.collect::<Vec<_>>() {
+        all.extend(held);
+        later.extend(shapes);
+        refused.iter().for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
     }
+    all.extend(later);
     census.shapes = all.len() as u64;
     all
 }
 
-fn holding<'q>(
+/// The configurations of an instance with an offloaded part. `filled`: no more memory would let it serve more.
+fn offloaded<'q>(
     problem: &'q Problem,
-    layouts: &[InstanceLayout],
-    offloads: impl Fn(usize, &Instance) -> Vec<OffloadTarget> + Sync,
-    census: &mut Census,
-) -> Vec<PreparedShape<'q>> {
-    let parts = layouts.par_chunks(CHUNK).map(|chunk| {
-        let (mut shapes, mut refused) = (Vec::new(), Refused::new());
-        for InstanceLayout { formats, instance } in chunk {
-            for offload in offloads(*formats, instance) {
-                match PreparedShape::fitting(problem, *formats, instance, offload) {
-                    Ok(laid) if laid.shape.fits > 0 && laid.shape.roles.aggregated => shapes.push(laid),
-                    Ok(_) => {}
-                    Err(reason) => refuse(&mut refused, &reason),
-                }
-            }
+    (layout, filled): (&InstanceLayout, bool),
+    shapes: &mut Vec<PreparedShape<'q>>,
+    refused: &mut Refused,
+) {
+    let InstanceLayout { formats, instance } = layout;
+    for offload in problem.offloads(*formats, instance, filled) {
+        match PreparedShape::offloading(problem, *formats, instance, offload) {
+            Ok(all) => shapes.extend(all.into_iter().filter(|laid| laid.shape.roles.aggregated)),
+            Err(reason) => refuse(refused, &reason),
         }
-        (shapes, refused)
-    });
-    let mut all = Vec::new();
-    for (shapes, refused) in parts.collect::<Vec<_>>() {
-        all.extend(shapes);
-        refused.iter().for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
     }
-    all
 }
 
 /// Layouts per chunk.
@@ -127,15 +134,15 @@ struct FeasibleLoad {
     e2e: f64,
 }
 
-/// A configuration that meets the SLOs with one request.
+/// A configuration that meets the SLOs at its lowest load.
 struct FeasibleShape<'q> {
     prepared: &'q PreparedShape<'q>,
     /// Number of replicas that fit.
     capacity: u64,
     /// Maximum concurrency of a replica by memory.
     fits: u64,
-    /// The load of one request.
-    single_request: FeasibleLoad,
+    /// The lowest load that is searched: one request, or the first beyond device memory.
+    lowest: FeasibleLoad,
 }
 
 impl FeasibleShape<'_> {
@@ -172,19 +179,17 @@ impl<'q> SizingCandidates<'q> {
     pub fn new(problem: &'q Problem, shapes: &'q [PreparedShape<'q>]) -> SizingCandidates<'q> {
         let tried = shapes.par_iter().map(|laid| {
             let shape = &laid.shape;
-            let point = laid.at(1, 1);
+            let concurrency = laid.lowest();
+            let point = laid.at(1, concurrency);
             match problem.missed(&point) {
                 None => {
                     let (filled, e2e) = (problem.filled(&point), point[place(Metric::E2e)]);
-                    let (room, fits) = (
-                        most_replicas(problem, shape.plan.devices(), shape.offload),
-                        laid.concurrency(shape.fits),
-                    );
+                    let (room, fits) = (most_replicas(problem, shape), laid.concurrency(shape.fits));
                     Ok(FeasibleShape {
                         prepared: laid,
                         capacity: room,
                         fits,
-                        single_request: FeasibleLoad { concurrency: 1, filled, e2e },
+                        lowest: FeasibleLoad { concurrency, filled, e2e },
                     })
                 }
                 Some(reason) => {
@@ -211,9 +216,8 @@ impl<'q> SizingCandidates<'q> {
                 }
             }
         }
-        let promise = |(_, entry): &(usize, FeasibleShape)| {
-            entry.output_at_most(1.0, entry.fits, &entry.single_request)
-        };
+        let promise =
+            |(_, entry): &(usize, FeasibleShape)| entry.output_at_most(1.0, entry.fits, &entry.lowest);
         entries.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.0.cmp(&b.0)));
         SizingCandidates { problem, shapes, entries, nearest, paced }
     }
@@ -226,7 +230,8 @@ impl<'q> SizingCandidates<'q> {
     /// The nearest candidate.
     pub fn nearest(&self) -> Option<NearestCandidate> {
         let (miss, at, reason) = self.nearest.clone()?;
-        Some((miss, self.found(self.problem, (at, 1, 1)), reason))
+        let lowest = self.shapes.get(at)?.lowest();
+        Some((miss, self.found(self.problem, (at, 1, lowest)), reason))
     }
 
     /// Maximum concurrency and throughput; `None` where no candidate meets the SLOs.
@@ -244,7 +249,7 @@ impl<'q> SizingCandidates<'q> {
             .collect::<Vec<_>>()
             .into_iter()
             .fold(start, |(most, probes), (other, more)| (most.with(other), probes + more));
-        let loads: u64 = self.shapes.iter().map(|laid| laid.shape.fits).sum();
+        let loads: u64 = self.shapes.iter().map(|laid| laid.shape.fits + 1 - laid.shape.from).sum();
         let missing = (self.shapes.len() - self.entries.len()) as u64;
         let evaluated = probes.min(loads);
         census.candidates += loads;
@@ -260,7 +265,7 @@ impl<'q> SizingCandidates<'q> {
     fn raise(&self, at: usize, entry: &FeasibleShape, most: &mut MaxServed) -> u64 {
         let osl = self.problem.workload.lengths.osl as f64;
         // The SLOs are met at `low` and missed beyond `highest`.
-        let (mut low, mut highest, mut above) = (entry.single_request, entry.fits, None::<(u64, f64)>);
+        let (mut low, mut highest, mut above) = (entry.lowest, entry.fits, None::<(u64, f64)>);
         let (mut steps, mut halve) = (0, false);
         // Whether no concurrency below `low` has a higher throughput than the best so far.
         let mut all_leaps = true;
@@ -308,9 +313,7 @@ impl<'q> SizingCandidates<'q> {
         let ranks = low.concurrency / plan.dp;
         let loads = [ranks * plan.dp, (ranks - ranks % plan.pp) * plan.dp];
         for concurrency in loads.into_iter().map(|load| if ranks == 0 { low.concurrency } else { load }) {
-            if concurrency == 0
-                || entry.output_at_most(osl, concurrency, &entry.single_request) < most.output.0
-            {
+            if concurrency == 0 || entry.output_at_most(osl, concurrency, &entry.lowest) < most.output.0 {
                 continue;
             }
             steps += 1;
@@ -324,15 +327,15 @@ impl<'q> SizingCandidates<'q> {
     /// as fit: fewer are never faster.
     pub fn quickest(&self, share: u64, census: &mut Census) -> Option<DeploymentKey> {
         let mut order: Vec<&(usize, FeasibleShape)> = self.entries.iter().collect();
-        order.sort_by(|a, b| a.1.single_request.e2e.total_cmp(&b.1.single_request.e2e).then(a.0.cmp(&b.0)));
+        order.sort_by(|a, b| a.1.lowest.e2e.total_cmp(&b.1.lowest.e2e).then(a.0.cmp(&b.0)));
         let mut best: Option<(f64, DeploymentKey)> = None;
         for (at, entry) in order {
-            // No load has a lower latency than one request alone.
-            if best.is_some_and(|(e2e, _)| entry.single_request.e2e > e2e) {
+            // No load has a lower latency than the lowest.
+            if best.is_some_and(|(e2e, _)| entry.lowest.e2e > e2e) {
                 break;
             }
             let (replicas, concurrency) = spread(entry, share);
-            if concurrency > entry.fits {
+            if !(entry.lowest.concurrency..=entry.fits).contains(&concurrency) {
                 continue;
             }
             census.candidates += 1;
@@ -351,7 +354,7 @@ impl<'q> SizingCandidates<'q> {
     pub fn serves(&self, users: u64) -> bool {
         self.entries.par_iter().any(|(_, entry)| {
             let (replicas, concurrency) = spread(entry, users);
-            concurrency <= entry.fits
+            (entry.lowest.concurrency..=entry.fits).contains(&concurrency)
                 && self.problem.missed(&entry.prepared.at(replicas, concurrency)).is_none()
         })
     }

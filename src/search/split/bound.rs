@@ -37,7 +37,7 @@ impl PoolPair<'_, '_> {
         match self.problem.traffic {
             Traffic::Rate(_) => false,
             // A lighter decode load queues more requests for prefill: it is better only with slots for all of them.
-            Traffic::InFlight(_) => {
+            Traffic::InFlight(_) | Traffic::Share(..) => {
                 idle_fronts || idle_backs || self.short_of_slots(region) || fills(passing * (1.0 + HAIR))
             }
             Traffic::Free => idle_fronts || idle_backs || fills(most),
@@ -64,35 +64,32 @@ impl PoolPair<'_, '_> {
 
     /// Whether prefill concurrency is so low that one worker fewer increases queueing.
     pub(super) fn prompts_bound(&self, fronts: u64) -> bool {
-        let Traffic::InFlight(requests) = self.problem.traffic else { return false };
+        let Some(requests) = self.problem.traffic.in_flight() else { return false };
         let ranks = (fronts * self.prefill.prepared.shape.plan.dp) as f64;
-        let ahead = (requests - 1) as f64 / ranks * self.prefill.prepared.prompt.slowest.value();
+        let ahead = (requests - 1.0) / ranks * self.prefill.prepared.prompt.slowest.value();
         ahead <= (self.ttft.1 - self.ttft.0) * (1.0 + HAIR)
     }
 
     /// Whether requests wait for slots in every deployment of a region, and at the next heavier load too, which has
     /// higher throughput and lower latency.
     pub(super) fn short_of_slots(&self, region: &Region) -> bool {
-        let (Loads::Listed(_, to), Traffic::InFlight(requests)) = (region.loads, self.problem.traffic) else {
+        let (Loads::Listed(_, to), Some(requests)) = (region.loads, self.problem.traffic.in_flight()) else {
             return false;
         };
         let Some(heavier) = self.decode.options.get(to + 1).filter(|_| self.by_pace) else { return false };
         let decoding = (self.problem.workload.lengths.osl - 1) as f64 * heavier.tpot;
-        let come = (requests as f64 / (self.ttft.1 + decoding))
-            .min(region.prefill_instances.0 as f64 * self.prefill.rate);
+        let come =
+            (requests / (self.ttft.1 + decoding)).min(region.prefill_instances.0 as f64 * self.prefill.rate);
         region.decode_instances.1 as f64 * heavier.rate * (1.0 + HAIR) < come
     }
 
     /// Requests per second at the given concurrency without queueing, at the given TPOT; unlimited where no
     /// concurrency is given.
     fn moving(&self, tpot: f64) -> f64 {
-        match self.problem.traffic {
-            Traffic::InFlight(requests) => {
-                let decoding = (self.problem.workload.lengths.osl - 1) as f64 * tpot;
-                requests as f64 / (self.ttft.0 + decoding)
-            }
-            _ => f64::INFINITY,
-        }
+        self.problem.traffic.in_flight().map_or(f64::INFINITY, |requests| {
+            let decoding = (self.problem.workload.lengths.osl - 1) as f64 * tpot;
+            requests / (self.ttft.0 + decoding)
+        })
     }
 
     /// Upper bound of the throughput at any load of a region: in a sorted list, lighter loads lack slots and heavier
@@ -146,23 +143,17 @@ impl PoolPair<'_, '_> {
             Qty::literal(energy * flow * (1.0 - HAIR) * WATT)
         });
         // In a closed loop, requests that do not decode wait for their first token.
-        let waiting = match self.problem.traffic {
-            Traffic::InFlight(requests) => {
-                let decoding = (self.problem.workload.lengths.osl - 1) as f64 * span.most_tpot;
-                requests as f64 / flow * (1.0 - HAIR) - decoding
-            }
-            _ => 0.0,
-        };
+        let given = self.problem.traffic.in_flight();
+        let waiting = given.map_or(0.0, |requests| {
+            let decoding = (self.problem.workload.lengths.osl - 1) as f64 * span.most_tpot;
+            requests / flow * (1.0 - HAIR) - decoding
+        });
         let ttft = Qty::literal(self.ttft.0.max(waiting) * SECOND);
         let tpot = Qty::literal(best.tpot * SECOND);
         let whole = e2e(ttft, tpot, terms.osl);
-        let whole = match self.problem.traffic {
-            // Little's law: concurrency divided by the maximum rate.
-            Traffic::InFlight(requests) => {
-                whole.max(Qty::literal(requests as f64 / flow * (1.0 - HAIR) * SECOND))
-            }
-            _ => whole,
-        };
+        // Little's law: concurrency divided by the maximum rate.
+        let whole =
+            given.map_or(whole, |requests| whole.max(Qty::literal(requests / flow * (1.0 - HAIR) * SECOND)));
         let share = PoolMetrics {
             ttft,
             tpot,
