@@ -70,6 +70,7 @@ pub fn optimize_result(
         nearest,
         conflict: None,
         split_ratio: split_ratio(outcome),
+        programs: outcome.ratio.as_ref().map_or_else(Vec::new, |ratio| ratio.programs.clone()),
         why: None,
         weights_need: if full { weights_need(problem) } else { vec![] },
         lower_format,

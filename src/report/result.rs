@@ -17,6 +17,7 @@ use super::relax::ConflictReport;
 use super::why::Why;
 use crate::quantity::num::Qty;
 use crate::search::outcome::{Census, Status};
+use crate::search::ratio::MixProgram;
 use crate::serving::metrics::Metrics;
 use crate::spec::front_points::FrontPoints;
 use crate::spec::metric_table::metric_table;
@@ -74,6 +75,9 @@ pub struct OptimizeResult {
     pub launch: Option<LaunchReport>,
     /// Assumptions of the optimum by their effect, overrides, and what is left out; null if there is none.
     pub audit: Option<AuditSection>,
+    /// The integer programs whose optima the mixes of `split_ratio` are, for `verify`.
+    #[serde(skip)]
+    pub programs: Vec<MixProgram>,
     /// With `--runtime any`: the result of each runtime.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<RuntimeTrial>,

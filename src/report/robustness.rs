@@ -223,12 +223,17 @@ fn winner<'p, W: FnOnce() -> PlanRatios>(
 ) -> Option<usize> {
     let mut best: Option<(usize, Point)> = None;
     for (at, (plan, ratios, all)) in plans.enumerate() {
-        let ahead = best.as_ref().is_none_or(|(_, best)| plan.is_before(ratios, best, &problem.aims));
+        let ahead = best.as_ref().is_none_or(|(_, best)| plan.is_before(ratios, best, first_aim(problem)));
         if ahead && problem.missed(&plan.at(all())).is_none() {
             best = Some((at, plan.at(ratios)));
         }
     }
     best.map(|(at, _)| at)
+}
+
+/// The first term of the objective: its ties are decided by the errors that are drawn here.
+fn first_aim(problem: &Problem) -> &[ObjectiveTerm] {
+    problem.aims.get(..1).unwrap_or_default()
 }
 
 /// The robustness of `best` against the plans of `front`; `None` without intervals.
@@ -254,7 +259,7 @@ pub fn robustness<'q>(
     let plans: Vec<RatedPlan> = all.map(&mut rate).collect::<Option<_>>()?;
     let curves: Vec<ErrorCurves> =
         intervals.into_iter().map(|interval| ErrorCurves::of(interval, problem)).collect();
-    let uses = RatioUses::of(&plans, &problem.aims);
+    let uses = RatioUses::of(&plans, first_aim(problem));
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut common, mut met) = (0u32, 0u32);
     let mut wins = vec![0u32; plans.len()];

@@ -133,8 +133,7 @@ pub fn why(
 ) -> Option<Why> {
     let metric = problem.aims.first()?.metric;
     tried.sort_by(|a, b| match (&a.best, &b.best) {
-        (Some(x), Some(y)) if before(&x.point, &y.point, &problem.aims) => std::cmp::Ordering::Less,
-        (Some(x), Some(y)) if before(&y.point, &x.point, &problem.aims) => std::cmp::Ordering::Greater,
+        (Some(x), Some(y)) => problem.by_objective(&x.point, &y.point),
         (x, y) => y.is_some().cmp(&x.is_some()),
     });
     let winner = StrategyFamily::of(&best.candidate);

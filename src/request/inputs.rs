@@ -9,7 +9,7 @@ use crate::search::family::StrategyFamily;
 use crate::search::hint::run_with_hint;
 use crate::search::layouts::Layouts;
 use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
-use crate::search::point::{before, place};
+use crate::search::point::place;
 use crate::search::problem::Problem;
 use crate::search::run::Control;
 use crate::search::why::{change_results, families};
@@ -133,7 +133,8 @@ pub fn why(
     // The best of the other families, in the same order as everywhere.
     let others = tried.iter().filter(|one| one.family != winner);
     let runner = others.filter_map(|one| Some((one.family, one.best.as_ref()?)));
-    let runner = runner.reduce(|a, b| if before(&b.1.point, &a.1.point, &problem.aims) { b } else { a });
+    let runner =
+        runner.reduce(|a, b| if problem.by_objective(&b.1.point, &a.1.point).is_lt() { b } else { a });
     let duels: Vec<_> = match runner {
         Some((other, lost)) => parameters(problem, best)
             .into_iter()

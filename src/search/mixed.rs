@@ -19,7 +19,7 @@ use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place};
 use super::prefill_options::{PrefillOption, PrefillOptions};
 use super::problem::{Problem, Traffic};
-use super::ratio::{self, Goal, Roles, Worker, WorkerMix, check, one_each};
+use super::ratio::{self, Goal, MixProgram, Roles, Worker, WorkerMix, check, one_each};
 use super::shape::InstanceConfig;
 use super::shape_cache::ShapeCache;
 use super::sides::{Sides, sides};
@@ -40,6 +40,8 @@ pub struct MixResult {
     pub one_shape_each: Option<f64>,
     /// Number of rows of the checked integer program, all of them satisfied.
     pub rows_checked: u64,
+    /// The integer programs whose optima these mixes are.
+    pub programs: Vec<MixProgram>,
 }
 
 /// The goal that mixing can improve, if any, for unlimited traffic.
@@ -100,7 +102,7 @@ pub fn mixed<'q>(
     let problem = bench.problem;
     let goal = goal(problem)?;
     let all = problem.cluster.devices();
-    let mut best: [Option<(WorkerMix, Roles, Candidate)>; 2] = [None, None];
+    let mut best: [Option<(WorkerMix, MixProgram, Candidate)>; 2] = [None, None];
     let compared = problem.custom_router && goal == Goal::Total;
     let mut one_shape: f64 = 0.0;
     for formats in 0..problem.formats.len() {
@@ -114,27 +116,28 @@ pub fn mixed<'q>(
                 let alone = Roles { aggregated: vec![], ..roles.clone() };
                 for (slot, roles) in best.iter_mut().zip([roles, alone]) {
                     let best = if problem.custom_router { ratio::best } else { ratio::best_pair };
-                    let mix = best(&roles, devices, goal);
-                    let Some(mix) = mix else { continue };
-                    let mix = mix.times(times);
+                    let Some(one) = best(&roles, devices, goal) else { continue };
+                    let mix = one.clone().times(times);
                     let ahead = slot.as_ref().is_none_or(|(known, ..)| mix.before(known, goal));
                     if ahead {
                         let candidate = deployed(bench, &choice, &mix, formats);
-                        *slot = Some((mix, roles, candidate));
+                        let program = MixProgram { roles, devices, mix: one, goal };
+                        *slot = Some((mix, program, candidate));
                     }
                 }
             }
         }
     }
-    let mut rows_checked = 0;
+    let (mut rows_checked, mut programs) = (0, Vec::new());
     let [best, apart] = best.map(|found| {
-        let (mix, roles, candidate) = found.filter(|(mix, ..)| mix.disaggregated_rate > 0.0)?;
-        rows_checked += check(&roles, all, &mix).ok()?;
+        let (mix, program, candidate) = found.filter(|(mix, ..)| mix.disaggregated_rate > 0.0)?;
+        rows_checked += check(&program.roles, all, &mix).ok()?;
+        programs.push(if problem.custom_router { program } else { program.used() });
         EvaluatedCandidate::within_limits(problem, candidate)
     });
     let osl = problem.workload.lengths.osl as f64;
     let one_shape_each = (compared && one_shape > 0.0).then_some(one_shape * osl);
-    Some(MixResult { best, disaggregated: apart, one_shape_each, rows_checked })
+    Some(MixResult { best, disaggregated: apart, one_shape_each, rows_checked, programs })
 }
 
 /// The workers of one format pair, one selection for each set of prefill options whose KV transfer is fast enough. A

@@ -185,6 +185,8 @@ pub struct Problem {
     pub confidence: Confidence,
     /// Latency SLOs.
     pub limits: LatencyLimits,
+    /// Upper ends of prediction intervals, as multiples of TTFT and TPOT: an SLO that still holds there is likelier met.
+    pub margins: Vec<[f64; 2]>,
     /// Objective terms, most important first.
     pub aims: Vec<ObjectiveTerm>,
     /// Axes of the Pareto front: the requested metrics and the objective.
@@ -265,6 +267,7 @@ impl Problem {
             bill_bounds: None,
             traffic,
             limits,
+            margins: vec![],
             aims,
             split,
             family: StrategyFamily::Any,
@@ -375,7 +378,28 @@ impl Problem {
     /// Orders two points, better first: by the objective, then by the axes.
     #[inline(always)]
     pub fn compare(&self, a: &Point, b: &Point) -> Ordering {
-        compare(a, b, &self.aims).then_with(|| compare(a, b, &self.ties))
+        self.by_objective(a, b).then_with(|| compare(a, b, &self.ties))
+    }
+
+    /// Orders two points by the objective, better first. Ties of its first term go to what meets the SLOs with more of the
+    /// prediction error, then to its other terms.
+    #[inline(always)]
+    pub fn by_objective(&self, a: &Point, b: &Point) -> Ordering {
+        let (first, others) = self.aims.split_at(self.aims.len().min(1));
+        compare(a, b, first)
+            .then_with(|| self.margins_met(b).cmp(&self.margins_met(a)))
+            .then_with(|| compare(a, b, others))
+    }
+
+    /// How many of the margins leave the latencies of a point within their SLOs. Lower latencies never meet fewer.
+    pub fn margins_met(&self, point: &Point) -> usize {
+        let within = |[ttft, tpot]: &&[f64; 2]| {
+            let late = |metric, margin: f64| {
+                self.limit(metric).is_some_and(|limit| point[place(metric)] * margin > limit)
+            };
+            !late(Metric::Ttft, *ttft) && !late(Metric::Tpot, *tpot) && !late(Metric::E2e, ttft.max(*tpot))
+        };
+        self.margins.iter().filter(within).count()
     }
 
     /// Whether `a` is better.

@@ -5,7 +5,9 @@
 //! the devices among three roles. For latency objectives a mix does not help: the slowest worker decides, so the best
 //! uniform pool is as good.
 
+use super::mip::solve::{SolveBudget, solve};
 use super::mip::{MipModel, MipValues, Sense};
+use super::outcome::Status;
 use super::packing::{Item, Table};
 use super::shape::largest;
 
@@ -321,4 +323,71 @@ pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String
         return Err(format!("claimed {} requests/s, the program gives {}", mix.rate, found / PARTS));
     }
     Ok(rows)
+}
+
+/// A choice of workers for some devices, and the mix that the dynamic program found for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MixProgram {
+    /// The workers to choose from.
+    pub roles: Roles,
+    /// The devices.
+    pub devices: u64,
+    /// The mix.
+    pub mix: WorkerMix,
+    /// Its goal.
+    pub goal: Goal,
+}
+
+/// Nodes in which a program is solved: seconds at most.
+const SECONDS: SolveBudget = SolveBudget { nodes: 2_000, own_nodes: 100_000 };
+
+/// Units of the slowest worker in a program that a floating-point solver solves.
+const UNITS: f64 = 1e3;
+
+impl MixProgram {
+    /// The same choice among the workers of the mix.
+    pub fn used(self) -> MixProgram {
+        let of = |workers: &[Worker], counts: &[u64]| -> (Vec<Worker>, Vec<u64>) {
+            workers
+                .iter()
+                .zip(counts)
+                .filter(|(_, count)| **count > 0)
+                .map(|(one, count)| (*one, *count))
+                .unzip()
+        };
+        let MixProgram { roles, mix, .. } = &self;
+        let (prefill, prompts) = of(&roles.prefill, &mix.prefill);
+        let (decode, answers) = of(&roles.decode, &mix.decode);
+        let (aggregated, both) = of(&roles.aggregated, &mix.aggregated);
+        let mix = WorkerMix { prefill: prompts, decode: answers, aggregated: both, ..self.mix };
+        MixProgram { roles: Roles { prefill, decode, aggregated }, mix, ..self }
+    }
+
+    /// Solves the integer program and compares its optimum with the mix: whether they are equal, `None` where the solver
+    /// does not decide it.
+    pub fn agrees(&self) -> Option<bool> {
+        let workers = || self.roles.prefill.iter().chain(&self.roles.decode).chain(&self.roles.aggregated);
+        let slowest = workers().map(Worker::rate).filter(|rate| *rate > 0.0).fold(f64::INFINITY, f64::min);
+        // No mix of as many devices is better per device.
+        let devices = if self.goal == Goal::PerDevice { self.mix.devices } else { self.devices };
+        let (program, point) = program(&self.roles, devices, UNITS / slowest, &self.mix);
+        if program.check(&point).is_err() {
+            return Some(false);
+        }
+        let solved = solve(&program, &SECONDS);
+        let own = -program.objective(&point) as f64 / super::mip::SHARE as f64;
+        let counts = |counts: &[u64]| counts.iter().sum::<u64>();
+        let values = solved.values.as_ref()?;
+        let whole = |value: &i64| u64::try_from(*value).unwrap_or(0).min(devices);
+        // Each worker's rate was rounded down to whole units.
+        let cut = counts(&self.mix.prefill)
+            + counts(&self.mix.decode)
+            + counts(&self.mix.aggregated)
+            + values.iter().map(whole).sum::<u64>();
+        let best = -solved.objective?;
+        if best > own + cut as f64 {
+            return Some(false);
+        }
+        (solved.status == Status::Optimal).then_some(best >= own - cut as f64)
+    }
 }

@@ -104,6 +104,7 @@ impl Repeated {
                     disaggregated: ratio.disaggregated.as_ref().map(all),
                     one_shape_each: ratio.one_shape_each.map(|output| output * times as f64),
                     rows_checked: ratio.rows_checked,
+                    programs: ratio.programs.clone(),
                 });
                 self.best = Some(found);
             }

@@ -9,7 +9,7 @@ use super::family::StrategyFamily;
 use super::layouts::Layouts;
 use super::mixed::{MixResult, goal, mixed};
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
-use super::point::Point;
+use super::point::{Point, cost};
 use super::problem::{OffloadPolicy, Problem};
 use super::remaining_bound::{MOST_BOUNDED, RemainingBound};
 use super::repeated::{Repeated, repeated};
@@ -20,6 +20,7 @@ use super::shapes::Shapes;
 use super::split;
 use super::waves::{Pass, Progress, evaluate_shapes, pair_up};
 use crate::serving::instance::Instance;
+use crate::spec::objective::Metric;
 
 /// Progress and cancellation callbacks.
 pub struct Control<'a> {
@@ -228,7 +229,16 @@ fn answer(
         };
         EvaluatedCandidate { candidate, point }
     });
-    let front: Vec<EvaluatedCandidate> = front.collect();
+    let mut front: Vec<EvaluatedCandidate> = front.collect();
+    // Where a likelier optimum ties with a point that is better on other axes, the front lists both.
+    if let Some(best) = best.as_ref().filter(|_| !problem.axes.is_empty()) {
+        let same = |row: &EvaluatedCandidate| {
+            problem.axes.iter().all(|axis| equal_on(&row.point, &best.point, *axis))
+        };
+        if !front.iter().any(same) {
+            front.insert(0, best.clone());
+        }
+    }
     let nearest = together.nearest.filter(|_| best.is_none()).map(|(_, point, key, reason)| {
         (EvaluatedCandidate { candidate: key.candidate(shapes), point }, reason)
     });
@@ -240,6 +250,12 @@ fn answer(
     };
     let bound = left.unwrap_or_default().bound(problem, best.as_ref().map(|best| &best.point));
     Outcome { status, best, bound, alternatives, front, census, nearest, ratio: None }
+}
+
+/// Whether two points are equal on an axis.
+fn equal_on(a: &Point, b: &Point, axis: Metric) -> bool {
+    let direction = axis.entry().direction;
+    cost(a, axis, direction) == cost(b, axis, direction)
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -52,7 +52,14 @@ pub fn sample(problem: &Problem, best: Option<&EvaluatedCandidate>, count: u64, 
         }
         let found = EvaluatedCandidate { point: point(&evaluation.metrics), candidate };
         sample.kept += 1;
-        if best.is_none_or(|best| ahead(&found.point, &best.point, &problem.aims)) {
+        // Ties of the first term are decided by the likelihood of the SLOs before the other terms.
+        let alike =
+            |best: &EvaluatedCandidate| problem.margins_met(&found.point) == problem.margins_met(&best.point);
+        let decided = |best: &&EvaluatedCandidate| {
+            let first = problem.aims.get(..1).unwrap_or_default();
+            if alike(best) { &problem.aims[..] } else { first }
+        };
+        if best.is_none_or(|best| ahead(&found.point, &best.point, decided(&best))) {
             sample.better.push(found);
         }
     }

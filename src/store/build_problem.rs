@@ -18,7 +18,7 @@ use crate::spec::device::PriceRange;
 use crate::spec::error::Error;
 use crate::spec::figure::{Dollars, Figure};
 use crate::spec::format::NumberFormat;
-use crate::spec::nearness::Interval;
+use crate::spec::nearness::{Interval, PredictionIntervals};
 use crate::spec::percentile::Confidence as RiskAsked;
 use crate::spec::precision::FormatOption;
 use crate::spec::price::{PriceBasis, PricePart};
@@ -106,6 +106,7 @@ impl ResolvedScenario {
         problem.most_sequences = self.max_num_seqs;
         problem.bill_bounds = self.bill_bounds();
         problem.confidence = self.confidence;
+        problem.margins = error_margins(&problem.formats, self.confidence);
         problem.offload = match self.offload {
             OffloadMode::Auto | OffloadMode::Always => OffloadPolicy::Considered,
             OffloadMode::Never => OffloadPolicy::Never,
@@ -247,6 +248,20 @@ impl ResolvedScenario {
             tail: self.workload.rate.map(|_| self.workload.percentile.unwrap_or_default()),
         }
     }
+}
+
+/// The upper ends of the prediction intervals of aggregated and of disaggregated serving, the widest of all formats;
+/// none where the latencies include them.
+fn error_margins(formats: &[Formats], confidence: RiskAsked) -> Vec<[f64; 2]> {
+    if confidence == RiskAsked::P90 {
+        return vec![];
+    }
+    let sure: Vec<&PredictionIntervals> = formats.iter().filter_map(|pair| pair.intervals.as_ref()).collect();
+    let widest = |of: fn(&PredictionIntervals) -> &Interval| {
+        let ends = sure.iter().map(|known| (of(known).ttft[2], of(known).tpot[2]));
+        ends.fold([1.0_f64, 1.0], |most, (ttft, tpot)| [most[0].max(ttft), most[1].max(tpot)])
+    };
+    vec![widest(|known| &known.aggregated), widest(|known| &known.disaggregated)]
 }
 
 /// Upper 90 % bounds of TTFT and TPOT: one in ten measurements exceeds them.

@@ -8,7 +8,7 @@ use mantile::request::optimize::{OptimizeRequest, at, optimize};
 use mantile::request::remedy::of_each_runtime;
 use mantile::request::verify::{RandomSample, rerun};
 use mantile::search::outcome::{EvaluatedCandidate, Status};
-use mantile::search::point::{before, cost, place};
+use mantile::search::point::{cost, place};
 use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::objective::{Direction, ObjectiveTerm};
@@ -72,7 +72,7 @@ fn best(scenario: &Scenario) -> Option<(Problem, Option<EvaluatedCandidate>)> {
         problem.axes.clear();
         let best = run(&problem, &UNWATCHED).best;
         let ahead = |known: &Option<EvaluatedCandidate>| match (&best, known) {
-            (Some(best), Some(known)) => before(&best.point, &known.point, &problem.aims),
+            (Some(best), Some(known)) => problem.is_better(&best.point, &known.point),
             (best, known) => best.is_some() && known.is_none(),
         };
         if found.as_ref().is_none_or(|(_, known)| ahead(known)) {
@@ -198,7 +198,8 @@ fn the_optimum_is_on_the_front_and_no_row_beats_it() {
         let Some(best) = &found.best else { continue };
         let said = spelled(&scenario);
         for row in &found.front {
-            assert!(!before(&row.point, &best.point, &problem.aims), "{:?} is better, {said}", row.candidate);
+            let order = problem.by_objective(&row.point, &best.point);
+            assert!(!order.is_lt(), "{:?} is better, {said}", row.candidate);
         }
         let same = |row: &EvaluatedCandidate| {
             problem.axes.iter().all(|axis| {

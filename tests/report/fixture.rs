@@ -214,6 +214,7 @@ fn answer() -> OptimizeResult {
         plain: None,
         scenario: None,
         conflict: None,
+        programs: vec![],
         split_ratio: None,
         why: None,
         status: Status::Optimal,

@@ -17,8 +17,9 @@ use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;
 use crate::request::optimize::{OptimizeRequest, optimize};
 use crate::search::outcome::{EvaluatedCandidate, Status};
-use crate::search::point::{Point, before, place};
+use crate::search::point::{Point, place};
 use crate::search::problem::Problem;
+use crate::search::ratio::MixProgram;
 use crate::search::sample::sample;
 use crate::spec::error::Error;
 use crate::spec::front_points::{Every, FrontPoints};
@@ -98,6 +99,7 @@ impl OptimizeRerun {
                 on_front,
             ),
             sampled(problem, saved, best.as_ref(), drawn),
+            programs(&fresh.programs),
             CheckResult::new(
                 "proof: the bound and the gap agree with the best",
                 1,
@@ -128,6 +130,22 @@ impl OptimizeRerun {
             .map(|(found, reached)| format!("best: saved {found}, the proved bound is {reached}"));
         too_tight.into_iter().chain(too_good).collect()
     }
+}
+
+/// The second argument for mixes of workers: the optimum of the integer program of each, solved again by branch and
+/// bound, is that of the dynamic program.
+fn programs(all: &[MixProgram]) -> CheckResult {
+    let decided: Vec<(usize, bool)> =
+        all.iter().enumerate().filter_map(|(at, one)| Some((at, one.agrees()?))).collect();
+    let wrong = decided.iter().filter(|(_, agrees)| !agrees);
+    let faults =
+        wrong.map(|(at, _)| format!("program {}: its optimum is another than that of the search", at + 1));
+    let what = format!(
+        "program: of {} integer programs of worker counts, {} are solved, each with the optimum of the search",
+        all.len(),
+        decided.len()
+    );
+    CheckResult::new(what, decided.len(), faults.collect())
 }
 
 /// Whether the search was stopped: its result only claims its bound.
@@ -210,7 +228,7 @@ fn status(saved: &OptimizeResult) -> Vec<String> {
 /// The rows that are better than the best.
 fn better(problem: &Problem, best: Option<&EvaluatedCandidate>, rows: &[&EvaluatedCandidate]) -> Vec<String> {
     let ahead = |found: &&&EvaluatedCandidate| {
-        best.is_some_and(|best| before(&found.point, &best.point, &problem.aims))
+        best.is_some_and(|best| problem.by_objective(&found.point, &best.point).is_lt())
     };
     rows.iter().filter(ahead).map(|found| format!("{} is better", plan(&found.candidate).label)).collect()
 }
@@ -222,8 +240,14 @@ fn on_front(
     front: &[EvaluatedCandidate],
 ) -> Vec<String> {
     let axes = &problem.axes;
-    let beaten =
-        front.iter().filter(|one| front.iter().any(|other| dominates(&other.point, &one.point, axes)));
+    // The optimum may be the likelier of two to meet the SLOs.
+    let likelier = |one: &EvaluatedCandidate, other: &EvaluatedCandidate| {
+        problem.margins_met(&one.point) > problem.margins_met(&other.point)
+    };
+    let ahead = |one: &EvaluatedCandidate, other: &EvaluatedCandidate| {
+        dominates(&other.point, &one.point, axes) && !likelier(one, other)
+    };
+    let beaten = front.iter().filter(|one| front.iter().any(|other| ahead(one, other)));
     let mut faults: Vec<String> =
         beaten.map(|one| format!("{} is dominated by another row", plan(&one.candidate).label)).collect();
     let Some(best) = best.filter(|_| !axes.is_empty()) else { return faults };
