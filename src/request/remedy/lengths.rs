@@ -65,7 +65,7 @@ impl InfeasibleProblem<'_> {
     /// The conflict where not even a prompt of one token fits: the first condition on memory that fails.
     fn no_prompt(&self, lengths: Vec<String>) -> ConflictSet {
         let shortest = self.with_flags(&self.prompt(Flag::Isl(1)));
-        let found = shortest.as_ref().and_then(|problem| Some((shortage(problem)?, problem)));
+        let found = shortest.first().and_then(|problem| Some((shortage(problem)?, problem)));
         let Some((short, problem)) = found else {
             let why = "no plan is legal on these devices".to_owned();
             return ConflictSet { conditions: lengths, why: Some(why) };
