@@ -54,6 +54,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::report::pretty::pretty;
@@ -102,7 +104,6 @@ Your own defaults (hardware, prices, SLOs): defaults.toml in that folder, or MAN
 /// Find the best way to serve a language model on given hardware: plan, latency, throughput and cost
 #[derive(Debug, Parser)]
 #[command(name = "mantile-opt", version, about, after_long_help = AFTER)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
@@ -241,11 +242,7 @@ pub fn main() -> ExitCode {
 /// The same for a host program: its name and words, and the exit code.
 pub fn main_of(line: Vec<OsString>) -> u8 {
     let line = command_line::set(line);
-    let cli = match command()
-        .version(reference::version())
-        .try_get_matches_from(line)
-        .and_then(|matches| Cli::from_arg_matches(&matches))
-    {
+    let cli = match parsed(line) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && in_json() => return failed_in_json(&clap_error::of_clap(&error)),
         Err(error) => return unparsed(&error),
@@ -253,11 +250,38 @@ pub fn main_of(line: Vec<OsString>) -> u8 {
     let bare = line.len() <= 1;
     progress::set_quiet(cli.quiet);
     match threads::on_workers(|| run(cli, bare)) {
+        Ok(ExitStatus::Success) if output::is_unread() => {
+            failed("the output could not be written: its reader closed the pipe before the answer")
+        }
         Ok(verdict) => verdict.code(),
         Err(CliError::Input(error)) if in_json() => failed_in_json(&error),
         Err(CliError::Input(error)) => failed(&error.to_string()),
         Err(CliError::Output(error)) => unwritten(&error),
     }
+}
+
+/// The command line as its commands and flags.
+///
+/// # Errors
+/// A word is unknown or faulty, or a flag of the default command is before another command.
+pub fn parsed(line: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = command().version(reference::version());
+    let matches = command.try_get_matches_from_mut(line)?;
+    if let Some((name, _)) = matches.subcommand() {
+        let before = |arg: &&clap::Arg| {
+            let given = matches.try_contains_id(arg.get_id().as_str()).unwrap_or(false)
+                && matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+            given && !arg.is_global_set()
+        };
+        if let Some(misplaced) = command.get_arguments().find(before) {
+            let mut error = clap::Error::new(ErrorKind::ArgumentConflict).with_cmd(&command);
+            error.insert(ContextKind::InvalidSubcommand, ContextValue::String(name.to_owned()));
+            let flag = ContextValue::Strings(vec![misplaced.to_string()]);
+            error.insert(ContextKind::PriorArg, flag);
+            return Err(error);
+        }
+    }
+    Cli::from_arg_matches(&matches)
 }
 
 /// Whether the output was requested in JSON: errors are JSON then too.
@@ -287,7 +311,7 @@ fn unparsed(told: &clap::Error) -> u8 {
 
 /// Ends a command whose output could not be written.
 fn unwritten(error: &std::io::Error) -> u8 {
-    // A closed pipe is no error: the reader has read enough.
+    // The help and the version are no answers: a reader may leave before their end.
     if error.kind() == std::io::ErrorKind::BrokenPipe {
         return ExitStatus::Success.code();
     }

@@ -35,6 +35,7 @@ pub mod runtime;
 pub mod scenario;
 mod scenario_flags;
 pub mod setting;
+pub mod stated_constants;
 pub mod text;
 pub mod vary;
 pub mod visible;

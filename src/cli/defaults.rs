@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::clap_error::of_clap;
 use super::terminal::width;
+use crate::report::number::count;
 use crate::report::text::page::wrap;
 use crate::spec::error::Error;
 use crate::spec::price::PriceBasis;
@@ -65,8 +66,17 @@ pub struct UserDefault {
     pub source: String,
 }
 
-/// The defaults that a command applied, once it has.
-pub type AppliedDefaults = Arc<OnceLock<Vec<UserDefault>>>;
+/// What a command added to its flags, and what it overrides.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AppliedInputs {
+    /// The user's defaults.
+    pub defaults: Vec<UserDefault>,
+    /// Overrides of values in catalogue files, of the flags and of the scenario file.
+    pub overrides: Vec<String>,
+}
+
+/// The inputs that a command applied, once it has.
+pub type AppliedDefaults = Arc<OnceLock<AppliedInputs>>;
 
 /// The user's defaults.
 #[derive(Clone, Debug, Default)]
@@ -120,9 +130,16 @@ impl UserDefaults {
         let of_defaults: Values = applied.iter().map(|one| (one.key.clone(), one.value.clone())).collect();
         // The values were read as a scenario before.
         let of_defaults = serde_json::from_value(Value::Object(of_defaults)).unwrap_or_default();
+        let merged = stronger.or(of_defaults);
+        let overrides = merged.set.clone().unwrap_or_default();
         // A command poses one problem; a second reading of it applies the same.
-        let _ = self.applied.set(applied);
-        stronger.or(of_defaults)
+        let _ = self.applied.set(AppliedInputs { defaults: applied, overrides });
+        merged
+    }
+
+    /// No defaults, for a problem that has all its inputs; its overrides are recorded all the same.
+    pub fn without(&self) -> UserDefaults {
+        UserDefaults { applied: self.applied.clone(), ..UserDefaults::default() }
     }
 
     /// All of these defaults, without applying them.
@@ -135,7 +152,7 @@ impl UserDefaults {
     pub fn all(&self) -> Vec<UserDefault> {
         let unapplied = UserDefaults { applied: AppliedDefaults::default(), ..self.clone() };
         unapplied.under(Scenario::default(), |_| true);
-        unapplied.applied.get().cloned().unwrap_or_default()
+        unapplied.applied.get().map(|inputs| inputs.defaults.clone()).unwrap_or_default()
     }
 
     /// The fault with its file or variable, if a default caused it.
@@ -145,7 +162,7 @@ impl UserDefaults {
             key if key == "device" => "hardware".to_owned(),
             key => key,
         };
-        match self.applied.get().into_iter().flatten().find(|one| one.key == key) {
+        match self.applied.get().into_iter().flat_map(|inputs| &inputs.defaults).find(|one| one.key == key) {
             Some(one) => fault.in_file(&one.source),
             None => fault,
         }
@@ -154,7 +171,7 @@ impl UserDefaults {
 
 /// Names the applied defaults and their sources, in lines of the terminal's width; empty if there are none.
 pub fn footer(applied: &AppliedDefaults) -> String {
-    let applied = applied.get().map_or(&[][..], Vec::as_slice);
+    let applied = applied.get().map_or(&[][..], |inputs| &inputs.defaults);
     let mut sources: Vec<&str> = applied.iter().map(|one| one.source.as_str()).collect();
     sources.dedup();
     let keys = |source: &str| {
@@ -168,6 +185,15 @@ pub fn footer(applied: &AppliedDefaults) -> String {
                 sources.iter().map(|source| format!("{} from {source}", keys(source))).collect();
             wrap(&format!("Your defaults: {}", parts.join("; ")), width(), 0, 2)
         }
+    }
+}
+
+/// The number of overrides and their list, as the first lines of a text; empty if there are none.
+pub fn overrides_line(applied: &AppliedDefaults) -> String {
+    let overrides = applied.get().map_or(&[][..], |inputs| &inputs.overrides);
+    match overrides.len() as u64 {
+        0 => String::new(),
+        number => wrap(&format!("{}: {}", count(number, "override"), overrides.join("; ")), width(), 0, 2),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::output::{OutputArgs, OutputFormat};
 use super::plot::PlotArgs;
@@ -227,8 +226,10 @@ impl SavedPlan {
         let (scenario, deployment) = of_saved(&text, self.pick.as_deref(), &problem.scenario, flags)
             .map_err(|fault| fault.in_file(path.display().to_string()))?;
         // A saved result has all its inputs: defaults of today are none of them.
-        let defaults =
-            if is_saved_answer(&text) { UserDefaults::default() } else { problem.defaults.clone() };
+        let defaults = match is_saved_answer(&text) {
+            true => problem.defaults.without(),
+            false => problem.defaults.clone(),
+        };
         ProblemArgs { scenario, defaults, ..problem.clone() }.scenario(&deployment)
     }
 }

@@ -59,12 +59,17 @@ impl Inspect {
     /// # Errors
     /// The model is not found or not supported, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let text = match inspect(catalog, &self.request(), &UNCONTROLLED)? {
-            InspectReport::Model(inspected) => self.structure(&inspected)?,
-            InspectReport::Comparison(comparison) => self.differences(comparison)?,
-            InspectReport::Parallel(graph) => self.parallel(&graph)?,
+        let (text, status) = match inspect(catalog, &self.request(), &UNCONTROLLED)? {
+            InspectReport::Model(inspected) => (self.structure(&inspected)?, ExitStatus::Success),
+            InspectReport::Comparison(comparison) => (self.differences(comparison)?, ExitStatus::Success),
+            InspectReport::Parallel(graph) => {
+                let legal = graph.violations.is_empty();
+                let status = if legal { ExitStatus::Success } else { ExitStatus::Infeasible };
+                (self.parallel(&graph)?, status)
+            }
         };
-        self.output.found(&text)
+        self.output.write(&text)?;
+        Ok(status)
     }
 
     /// The request of the flags.

@@ -1,13 +1,15 @@
 //! Output: standard output or a file, written whole.
 
 use std::borrow::Cow;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use anstream::adapter::strip_str;
 use serde::Serialize;
 
-use super::defaults::{AppliedDefaults, footer};
+use super::defaults::{AppliedDefaults, footer, overrides_line};
 use super::{CliError, ExitStatus, progress};
 use crate::report::text::page::{BAD, BOLD, GOOD};
 use crate::report::{page, sheet};
@@ -134,7 +136,9 @@ impl OutputArgs {
         let footer = footer(&self.applied);
         // JSON and CSV are already visible text.
         let text = match self.format() {
-            OutputFormat::Table => Cow::Owned(for_people(&format!("{text}{footer}")).into_owned()),
+            OutputFormat::Table => Cow::Owned(
+                for_people(&format!("{}{text}{footer}", overrides_line(&self.applied))).into_owned(),
+            ),
             OutputFormat::Json | OutputFormat::Csv => Cow::Borrowed(text),
         };
         if self.format() != OutputFormat::Table {
@@ -148,10 +152,38 @@ impl OutputArgs {
                     OutputFormat::Table => Box::new(anstream::stdout().lock()),
                     OutputFormat::Json | OutputFormat::Csv => Box::new(std::io::stdout().lock()),
                 };
-                out.write_all(text.as_bytes())?;
-                Ok(out.flush()?)
+                Ok(written(&mut *out, text.as_bytes())?)
             }
         }
+    }
+}
+
+/// Whether a reader was gone before the first byte of an answer.
+static UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// Whether nothing of an answer was read: its reader had closed the pipe.
+pub fn is_unread() -> bool {
+    UNREAD.load(Relaxed)
+}
+
+/// Writes an answer. A reader that leaves before its end has read enough: the verdict stands.
+fn written(out: &mut dyn Write, mut bytes: &[u8]) -> std::io::Result<()> {
+    let whole = bytes.len();
+    while !bytes.is_empty() {
+        let count = match out.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                UNREAD.store(bytes.len() == whole, Relaxed);
+                return Ok(());
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            other => other?,
+        };
+        bytes = &bytes[count..];
+    }
+    match out.flush() {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
     }
 }
 

@@ -107,6 +107,7 @@ fn on_processor(machine: &Machine<Datum>, host: &HostCompute, of: &HostProcessor
     Machine {
         chip: processor(&machine.chip, host, of),
         calibration: kept.cloned().collect(),
+        decode_compute: None,
         host: None,
         ..machine.clone()
     }

@@ -124,6 +124,8 @@ figures! {
 pub struct Machine<T> {
     /// The device.
     pub chip: Chip<T>,
+    /// Achieved fraction of the peak in the matrix products of decode, where the device's file states one.
+    pub decode_compute: Option<T>,
     /// Tiers, innermost first.
     pub links: Vec<PricedLink<T>>,
     /// Shapes of the tiers.
@@ -158,6 +160,7 @@ impl Machine<Datum> {
         }
         Machine {
             chip,
+            decode_compute: self.decode_compute.as_ref().map(|datum| read.datum(datum)),
             links: self.links.iter().map(|link| link.map(|datum| read.datum(datum))).collect(),
             shapes: self.shapes.clone(),
             quantised: self.quantised,

@@ -206,6 +206,15 @@ impl MachineBuilder<'_> {
         borrowed: &Option<String>,
     ) -> (Datum, Option<ConstantMultipliers>) {
         let entry = of.entry();
+        if let Some(stated) = self.cluster.device.constants.datum(of) {
+            return match entry.kind == ConstantKind::Efficiency && stated.value > 1.0 {
+                false => (stated, None),
+                true => (
+                    stated.named(format!("{}_base", entry.key)),
+                    Some(ConstantMultipliers { of, multipliers: vec![] }),
+                ),
+            };
+        }
         let absent = || default(entry.key, 0.0, entry.kind.unit(), NOT_FITTED);
         let mut datum = figures.datum(of, entry.key.to_owned()).unwrap_or_else(absent);
         if let Some(why) = borrowed.as_ref().filter(|_| entry.section == ConstantSection::Constants) {
@@ -259,8 +268,10 @@ impl MachineBuilder<'_> {
             bandwidth: tier.bandwidth.datum(format!("{}_bandwidth", tier.link)),
             latency: tier.latency.datum(format!("{}_latency", tier.link)),
         };
+        let decode_compute = device.constants.decode_compute.as_ref();
         Ok(Machine {
             chip,
+            decode_compute: decode_compute.map(|figure| figure.datum("decode_compute")),
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
             quantised: quantised(self.weights, !self.calibration_key.experts),

@@ -7,7 +7,7 @@ use super::experts::Experts;
 use super::indexer::IndexerShard;
 use super::latent::LatentAttentionShard;
 use super::linear::Linear;
-use super::machine::Machine;
+use super::machine::{Chip, Machine};
 use super::recurrence::{RecurrenceShard, ShortConv};
 use super::roofline::Cost;
 use crate::graph::operator::Operator;
@@ -88,7 +88,11 @@ fn compute<R: Reading>(
     batch: &Batch<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Cost<Qty<R::N>> {
-    let (chip, quantised) = (&machine.chip, machine.quantised[share.role as usize]);
+    let quantised = machine.quantised[share.role as usize];
+    let of_decode = machine.decode_compute.filter(|_| share.phase == Phase::Decode);
+    let of_decode =
+        of_decode.map(|compute| Chip { gemm_compute: compute, moe_compute: compute, ..machine.chip });
+    let chip = of_decode.as_ref().unwrap_or(&machine.chip);
     let n = |count: Count| read.count(count);
     let elements =
         |value| read.count(Count::derived("elements_here", value, "elements of this tensor on one device"));

@@ -149,11 +149,64 @@ fn word(text: &str) -> Option<(f64, Unit)> {
     })
 }
 
-/// Parses text such as `3.35 TB/s` into a number in base units and its unit.
-///
-/// # Errors
-/// The part of the text that is not valid: the number, or the unit.
-pub fn parse(text: &str) -> Result<(f64, Unit), String> {
+/// Words for units that are not read, in lower case, and the word that is.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    ("sec", "s"),
+    ("second", "s"),
+    ("msec", "ms"),
+    ("milli", "ms"),
+    ("millisecond", "ms"),
+    ("usec", "us"),
+    ("micro", "us"),
+    ("microsecond", "us"),
+    ("nanosecond", "ns"),
+    ("minute", "min"),
+    ("hr", "h"),
+    ("hour", "h"),
+    ("byte", "B"),
+    ("gig", "GB"),
+    ("gigabyte", "GB"),
+    ("gibibyte", "GiB"),
+    ("megabyte", "MB"),
+    ("terabyte", "TB"),
+    ("kb", "kB"),
+    ("mb", "MB"),
+    ("g", "GB"),
+    ("t", "TB"),
+    ("watt", "W"),
+    ("kilowatt", "kW"),
+    ("dollar", "USD"),
+    ("$", "USD"),
+    ("percent", "%"),
+];
+
+/// The unit that the words of `unit` mean, as it is read; `None` where one of them means none.
+pub fn respelled(unit: &str) -> Option<String> {
+    let one = |factor: &str| {
+        if word(factor).is_some() {
+            return Some(factor.to_owned());
+        }
+        let lower = factor.to_lowercase();
+        let singular = lower.strip_suffix('s').unwrap_or(&lower);
+        let other = |text: &str| OTHER_WORDS.iter().find(|(known, _)| *known == text).map(|(_, word)| *word);
+        if let Some(known) = other(&lower).or_else(|| other(singular)) {
+            return Some(known.to_owned());
+        }
+        // The same word in another case; the plain unit comes before one with a prefix.
+        let prefixes = PREFIXES.iter().map(|(prefix, _)| *prefix);
+        let mut spellings = [""]
+            .into_iter()
+            .chain(prefixes)
+            .flat_map(|prefix| WORDS.iter().map(move |(name, ..)| format!("{prefix}{name}")));
+        spellings.find(|name| word(name).is_some() && [&lower, singular].contains(&&*name.to_lowercase()))
+    };
+    let per_second = |text: &str| Some(format!("{}/s", one(text.strip_suffix("ps")?)?));
+    let factors = unit.split('/').map(|factor| one(factor.trim()).or_else(|| per_second(factor.trim())));
+    factors.collect::<Option<Vec<String>>>().map(|factors| factors.join("/"))
+}
+
+/// The number at the start of `text`, and its unit.
+pub fn number_and_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text
         .char_indices()
@@ -165,15 +218,23 @@ pub fn parse(text: &str) -> Result<(f64, Unit), String> {
         })
         .map_or(text.len(), |(i, _)| i);
     let (number, unit) = text.split_at(end);
+    (number, unit.trim())
+}
+
+/// Parses text such as `3.35 TB/s` into a number in base units and its unit.
+///
+/// # Errors
+/// The part of the text that is not valid: the number, or the unit.
+pub fn parse(text: &str) -> Result<(f64, Unit), String> {
+    let text = text.trim();
+    let (number, unit) = number_and_unit(text);
     let value: f64 =
         number.replace('_', "").parse().map_err(|_| format!("`{text}` does not begin with a number"))?;
     let mut scale = 1.0;
     let mut exponents = COUNT;
-    for (i, part) in unit.trim().split('/').enumerate() {
+    for (i, part) in unit.split('/').enumerate() {
         for factor in part.split(['·', '*']).map(str::trim).filter(|f| !f.is_empty()) {
-            let (size, one) = word(factor).ok_or_else(|| {
-                format!("`{factor}` is not a known unit (FLOP, B, bit, s, h, month, token, USD, J, W, Wh, %; prefixes n u m k M G T P Ki Mi Gi Ti)")
-            })?;
+            let (size, one) = word(factor).ok_or_else(|| format!("`{factor}` is not a known unit"))?;
             (scale, exponents) =
                 if i == 0 { (scale * size, exponents * one) } else { (scale / size, exponents / one) };
         }

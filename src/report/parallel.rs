@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::answer::forbidden;
 use super::shard::{Shard, ShardDimension, divided};
 use crate::graph::cache::Cache;
 use crate::plan::collective::{Collective, CollectiveOp, Tokens};
@@ -126,17 +127,26 @@ pub struct ParallelGraph {
     pub model: String,
     /// The devices.
     pub hardware: String,
-    /// Its pools.
+    /// Its pools; none where the model cannot be divided like this.
     pub pools: Vec<ParallelPool>,
+    /// The reasons why the model cannot be divided like this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<String>,
 }
 
 /// The parallelised graph of a candidate of `problem`, whose model is `model`.
 pub fn parallel_graph(problem: &Problem, candidate: &Candidate, model: String) -> ParallelGraph {
-    let pools = candidate.pools.iter().zip(candidate.instances(problem));
+    let violations: Vec<String> = forbidden(problem, candidate).iter().map(ToString::to_string).collect();
+    // A plan that is not legal has no shards.
+    let pools = match violations.is_empty() {
+        true => candidate.pools.iter().zip(candidate.instances(problem)).collect(),
+        false => vec![],
+    };
     ParallelGraph {
         model,
         hardware: problem.cluster.name.clone(),
-        pools: pools.map(|(pool, instance)| pool_graph(pool, &instance)).collect(),
+        pools: pools.into_iter().map(|(pool, instance)| pool_graph(pool, &instance)).collect(),
+        violations,
     }
 }
 

@@ -81,6 +81,10 @@ fn parallelised(catalog: &Catalog, request: &InspectRequest, hardware: &str) -> 
         hardware: Some(hardware.to_owned()),
         set: (!request.overrides.is_empty()).then(|| request.overrides.clone()),
         deployment: request.deployment.clone(),
+        // The graph is that of the model's shape and the devices: no runtime and no lengths are part of the request.
+        theoretical: Some(true),
+        isl: Some(1),
+        osl: Some(1),
         ..Scenario::default()
     };
     let (resolved, plan) = with_plan(catalog, &scenario)?;

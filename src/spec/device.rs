@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::Error;
 use super::figure::{ByteRate, Bytes, Dimension, DollarRate, Dollars, Figure, FlopRate, Ratio, Watts};
 use super::limits::{CAPACITY, DEVICES, EFFICIENCY, POWER};
+use super::stated_constants::StatedConstants;
 
 /// A number format that a device may compute natively. Later variants are narrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -147,6 +148,9 @@ pub struct Device {
     /// Measured rates, for comparison with the peaks.
     #[serde(default)]
     pub measured: Vec<MeasuredRate>,
+    /// Efficiencies and overheads in place of the runtime's.
+    #[serde(default, skip_serializing_if = "StatedConstants::is_empty")]
+    pub constants: StatedConstants,
     /// The system of the host when only a number of devices is given; absent where the device's own links define the
     /// interconnect.
     pub system: Option<String>,
@@ -325,6 +329,7 @@ impl Device {
         }
         self.scale_up.iter().try_for_each(|up| DEVICES.check_whole("scale_up.domain", up.domain.into()))?;
         self.price.check()?;
+        self.constants.check()?;
         let Some(power) = &self.power else { return Ok(()) };
         POWER.check("power.tdp", power.tdp.value)?;
         let parts =

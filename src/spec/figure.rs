@@ -12,7 +12,9 @@ use super::limits::{
     BYTE_RATE, BYTES, DOLLAR_RATE, DOLLARS, DOLLARS_PER_ENERGY, FLOP_RATE, Limit, RATIO, SECONDS, WATTS,
 };
 use crate::quantity::datum::{Datum, Grade, Source};
-use crate::quantity::unit::{BYTE, COUNT, FLOP, JOULE, SECOND, USD, Unit, WATT, parse};
+use crate::quantity::unit::{
+    BYTE, COUNT, FLOP, JOULE, SECOND, USD, Unit, WATT, number_and_unit, parse, respelled,
+};
 
 /// The quantity of a figure.
 pub trait Dimension {
@@ -103,14 +105,29 @@ struct Written {
     date: Option<String>,
 }
 
+/// `text` in a form that [`read`] takes: its number, in the unit that its words mean or else in that of the example;
+/// the example where it has no such number.
+pub fn corrected<D: Dimension>(text: &str) -> String {
+    let (number, unit) = number_and_unit(text);
+    let of_example = number_and_unit(D::EXAMPLE).1;
+    let meant = respelled(unit).filter(|_| !unit.is_empty());
+    let fits = |text: &String| {
+        parse(text).is_ok_and(|(value, unit)| unit == D::UNIT && value != 0.0 && D::LIMIT.holds(value))
+    };
+    let units = meant.into_iter().chain([of_example.to_owned()]);
+    let mut texts = units.map(|unit| format!("{number} {unit}").trim_end().to_owned());
+    texts.find(fits).unwrap_or_else(|| D::EXAMPLE.to_owned())
+}
+
 /// Reads `text` as a number of dimension `D`.
 ///
 /// # Errors
-/// The number or its unit is wrong; the text gives an example.
+/// The number or its unit is wrong; the text says how to write it.
 pub fn read<D: Dimension>(text: &str) -> Result<f64, String> {
-    let (value, unit) = parse(text).map_err(|why| format!("{why}; write it as `{}`", D::EXAMPLE))?;
+    let (value, unit) =
+        parse(text).map_err(|why| format!("{why}; write it as `{}`", corrected::<D>(text)))?;
     if unit == COUNT && D::UNIT != COUNT {
-        return Err(format!("`{text}` has no unit; write it as `{}`", D::EXAMPLE));
+        return Err(format!("`{text}` has no unit; write it as `{}`", corrected::<D>(text)));
     }
     if unit != D::UNIT {
         return Err(format!("`{text}` is in {unit}, expected {}, as in `{}`", D::UNIT, D::EXAMPLE));

@@ -185,29 +185,40 @@ fn spell(value: f64) -> String {
     if plain.len() > 7 && short.len() < plain.len() { short } else { plain }
 }
 
-/// Parser of a whole-number flag: digits with optional `_` separators, and as in vLLM an optional suffix: `15k` is
-/// 15,000, `16K` is 16,384, `m` equals `M`.
+/// Suffixes of numbers without a unit, in either case: those of units elsewhere, so that `32k` is 32,000 in every flag
+/// and `32Ki` is 32,768.
+const SUFFIXES: [(&str, f64); 6] =
+    [("ki", 1024.0), ("mi", 1_048_576.0), ("gi", 1_073_741_824.0), ("k", 1e3), ("m", 1e6), ("g", 1e9)];
+
+/// The factor of a suffix; 1 without one.
+pub fn suffix_factor(suffix: &str) -> Option<f64> {
+    let known = SUFFIXES.iter().find(|(known, _)| known.eq_ignore_ascii_case(suffix));
+    known.map(|(_, factor)| *factor).or_else(|| suffix.is_empty().then_some(1.0))
+}
+
+/// A number with optional `_` separators and an optional suffix.
+pub fn suffixed(text: &str) -> Option<f64> {
+    let plain = text.trim().replace('_', "").to_lowercase();
+    let known = SUFFIXES.iter().find_map(|(suffix, factor)| Some((plain.strip_suffix(suffix)?, *factor)));
+    let (digits, factor) = known.unwrap_or((&plain, 1.0));
+    digits.trim().parse::<f64>().ok().map(|number| number * factor)
+}
+
+/// Parser of a whole-number flag: digits with optional `_` separators, or a number with a suffix.
 pub fn whole(limit: &'static Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text: &str| {
         let plain = text.trim().replace('_', "");
-        let times = match plain.chars().last() {
-            Some('k') => 1_000,
-            Some('K') => 1 << 10,
-            Some('m') => 1_000_000,
-            Some('M') => 1 << 20,
-            _ => 1,
-        };
-        let digits = if times > 1 { &plain[..plain.len() - 1] } else { &plain };
-        let found = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(times));
-        let found = found.filter(|number| limit.holds(*number as f64));
-        found.ok_or_else(|| format!("expected a whole number, {}", limit.range()))
+        let digits = plain.bytes().all(|byte| byte.is_ascii_digit());
+        let ends_in_letter = plain.ends_with(|c: char| c.is_ascii_alphabetic());
+        let found = suffixed(&plain).filter(|number| (digits || ends_in_letter) && limit.holds(*number));
+        found.map(|number| number as u64).ok_or_else(|| format!("expected a whole number, {}", limit.range()))
     }
 }
 
 /// Parser of a number flag.
 pub fn number(limit: &'static Limit) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
     move |text: &str| {
-        let found = text.trim().parse::<f64>().ok().filter(|number| limit.holds(*number));
+        let found = suffixed(text).filter(|number| limit.holds(*number));
         found.ok_or_else(|| format!("expected a number, {}", limit.range()))
     }
 }

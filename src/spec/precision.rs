@@ -10,6 +10,7 @@ use super::format::NumberFormat;
 use super::model::ModelConfig;
 use super::model::file::Published;
 use super::runtime::Runtime;
+use super::text::{near, suggest};
 use crate::quantity::datum::{Grade, Source};
 
 /// A candidate format, with the reason.
@@ -101,7 +102,7 @@ impl Precision<'_> {
                 Ok(distinct(own.filter(|own| self.runs(&own.format)).into_iter().chain(converted)))
             }
             Some(name) => {
-                let format = (self.load)(name)?;
+                let format = self.named(name, "weight-format", &self.runtime.weight_formats)?;
                 let own = own.filter(|own| own.format.id == format.id);
                 let choice = own.unwrap_or_else(|| self.converted(format, "requested"));
                 self.must_run(choice, "weight-format").map(|choice| vec![choice])
@@ -172,7 +173,7 @@ impl Precision<'_> {
                 Ok(distinct(native.into_iter().chain(others)))
             }
             Some(name) => {
-                let format = (self.load)(name)?;
+                let format = self.named(name, "kv-format", &self.runtime.kv_formats)?;
                 let known = self.runtime.kv_formats.contains(&format.id) && !self.left_out(&format);
                 if !format.kv || !known || !self.computes(&format) {
                     return Err(self.refuse(&format, "kv-format", &self.runtime.kv_formats));
@@ -195,6 +196,31 @@ impl Precision<'_> {
                 Ok(distinct([native].into_iter().chain(stated)))
             }
         }
+    }
+
+    /// The format by name; an unknown name is compared with those of `known` that run here.
+    fn named(&self, name: &str, flag: &str, known: &[String]) -> Result<NumberFormat, Error> {
+        (self.load)(name).map_err(|miss| {
+            if !miss.file.is_empty() {
+                return miss;
+            }
+            let known = self.running(known);
+            let fix = match near(name, known.iter().copied())[..] {
+                [] => format!("choose one of them, or omit --{flag}"),
+                _ => suggest(name, known.iter().copied(), "mantile-opt catalog formats"),
+            };
+            let expected =
+                format!("a format of {} on {}: {}", self.runtime.name, self.device.name, known.join(", "));
+            Error::new(flag, miss.found, expected, fix)
+        })
+    }
+
+    /// Those of `ids` that the runtime runs on the device.
+    fn running<'i>(&self, ids: &'i [String]) -> Vec<&'i str> {
+        let runs = |id: &&String| {
+            (self.load)(id).is_ok_and(|format| self.computes(&format) && !self.left_out(&format))
+        };
+        ids.iter().filter(runs).map(String::as_str).collect()
     }
 
     /// Rejects a checkpoint whose layers have several formats, or a format that is not in the catalogue.
@@ -339,7 +365,7 @@ impl Precision<'_> {
                 format!("choose one with --{flag}, or a --runtime that supports it: {}", runtimes.join(", "))
             }
         };
-        Error::new(flag, found, format!("one of {}", known.join(", ")), fix)
+        Error::new(flag, found, format!("one of {}", self.running(known).join(", ")), fix)
     }
 
     fn runs(&self, format: &NumberFormat) -> bool {

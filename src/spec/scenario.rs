@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cluster::PeerToPeer;
 use super::error::Error;
-use super::figure::{Seconds, read};
+use super::figure::{Seconds, corrected, read};
 use super::image::ImageSize;
 use super::limits::{
     ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, HOURS_PER_DAY, IMAGES, ISL, Limit,
@@ -18,6 +18,7 @@ use super::objective::{LatencyLimits, Metric};
 use super::percentile::{Confidence, Percentile};
 use super::price::PriceBasis;
 use super::rule::Allowance;
+use crate::quantity::unit::number_and_unit;
 
 /// Offload to host memory of weights, experts or KV cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -288,7 +289,11 @@ impl Scenario {
                         let fix = format!("write `{text}ms`, `{text}s`, or `none` for no limit");
                         Err(Error { fix, ..refused(format!("`{text}`, without a unit")) })
                     }
-                    Err(why) => Err(refused(why)),
+                    Err(why) if number_and_unit(text).0.is_empty() => Err(refused(why)),
+                    Err(why) => {
+                        let fix = format!("write `{}`, or `none` for no limit", corrected::<Seconds>(text));
+                        Err(Error { fix, ..refused(why) })
+                    }
                 },
             }
         };

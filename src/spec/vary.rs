@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::deployment::{Degrees, Deployment};
 use super::error::Error;
-use super::limits::{POINTS, number, of_flag, whole};
+use super::limits::{POINTS, number, of_flag, suffix_factor, whole};
 use super::scenario::Scenario;
 use super::text::{from_json, suggest};
 
@@ -215,7 +215,7 @@ impl<'a> Range<'a> {
         };
         // Suffixes of whole numbers are factors, those of other values are units.
         let whole = kind == ValueType::Whole;
-        let times = |unit: &str| if whole { factor(unit) } else { Some(1.0) };
+        let times = |unit: &str| if whole { suffix_factor(unit) } else { Some(1.0) };
         let (Some(a), Some(b), Some(c)) = (times(first), times(unit), times(none)) else {
             return wrong("with an unknown suffix");
         };
@@ -271,18 +271,6 @@ fn split(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '_'))).unwrap_or(text.len());
     let number = text[..end].replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite())?;
     Some((number, text[end..].trim()))
-}
-
-/// The suffixes of whole numbers, as of flags.
-fn factor(suffix: &str) -> Option<f64> {
-    match suffix {
-        "" => Some(1.0),
-        "k" => Some(1e3),
-        "K" => Some(1024.0),
-        "m" => Some(1e6),
-        "M" => Some(1_048_576.0),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Hardware files of other planners as systems: those of NVIDIA AIConfigurator (YAML) and BLIS (`hardware_config.json`).
 //!
 //! Both give a device a few figures under a name. The device of the catalogue with that name supplies what they leave
-//! out: links, host, prices. Efficiencies that they assume are not read: measured ones apply.
+//! out: links, host, prices. The efficiencies and overheads that BLIS assumes replace those of the runtime; those of
+//! AIConfigurator are not read.
 
 use serde_json::{Value, json};
 
@@ -46,13 +47,49 @@ const AICONFIGURATOR: &[ForeignFigure] = &[
     figure("node.pcie_bw", RATE, &["device.host_link.bandwidth"]),
 ];
 
-/// Figures of a device of BLIS.
+/// Microseconds.
+const MICROS: (f64, &str) = (1.0, "us");
+/// A share.
+const SHARE: (f64, &str) = (1.0, "");
+
+/// Figures of a device of BLIS, in its first form (`TFlopsEff` and `BwEffTBs` are the peaks of the datasheet in spite of
+/// their names) and in today's: <https://github.com/inference-sim/inference-sim> (README.md, sim/roofline_step.go,
+/// hardware_config.json). `perLayerOverhead` is all that a layer takes beside its work, so that no kernel adds to it.
 const BLIS: &[ForeignFigure] = &[
     figure("TFlopsPeak", (1e12, "FLOP/s"), &["device.peak.bf16", "device.peak.fp16"]),
+    figure("TFlopsEff", (1e12, "FLOP/s"), &["device.peak.bf16", "device.peak.fp16"]),
     figure("TFlopsFP8", (1e12, "FLOP/s"), &["device.peak.fp8"]),
     figure("BwPeakTBs", (1e12, "B/s"), &["device.memory.bandwidth"]),
+    figure("BwEffTBs", (1e12, "B/s"), &["device.memory.bandwidth"]),
     figure("MemoryGiB", (1_073_741_824.0, "B"), &["device.memory.capacity"]),
     figure("IntraNodeBwGBps", (1e9, "B/s"), &["tiers.0.bandwidth", "device.scale_up.bandwidth"]),
+    figure(
+        "BwEffConstant",
+        SHARE,
+        &["device.constants.gemm_memory", "device.constants.attention_memory", "device.constants.moe_memory"],
+    ),
+    figure(
+        "mfuPrefill",
+        SHARE,
+        &[
+            "device.constants.gemm_compute",
+            "device.constants.attention_compute",
+            "device.constants.moe_compute",
+        ],
+    ),
+    figure("mfuDecode", SHARE, &["device.constants.decode_compute"]),
+    figure("TOverheadMicros", MICROS, &["device.constants.host_per_step"]),
+    figure("perLayerOverhead", MICROS, &["device.constants.launch_per_layer"]),
+    figure(
+        "perLayerOverhead",
+        (0.0, "us"),
+        &[
+            "device.constants.kernel_launch",
+            "device.constants.quantised_launch",
+            "device.constants.experts_launch",
+        ],
+    ),
+    figure("allReduceLatency", MICROS, &["device.constants.collective_latency"]),
 ];
 
 /// A device of a foreign file.
@@ -62,6 +99,9 @@ struct ForeignDevice<'a> {
     values: &'a Value,
     planner: &'static str,
 }
+
+/// The keys by which a device of BLIS is known.
+const PEAKS: [&str; 2] = ["TFlopsPeak", "TFlopsEff"];
 
 /// Separates a file from the name of one of its devices.
 pub const ENTRY: char = '#';
@@ -93,7 +133,7 @@ impl Catalog {
             let Ok(values) = serde_json::from_str(text) else { return Ok(None) };
             values
         };
-        let of_blis = |(_, value): &(&String, &Value)| value.get("TFlopsPeak").is_some();
+        let of_blis = |(_, value): &(&String, &Value)| PEAKS.iter().any(|key| value.get(key).is_some());
         let device = if is_yaml {
             if at(&values, "gpu.mem_bw").is_none() || at(&values, "node.num_gpus_per_node").is_none() {
                 let expected = "a system of AIConfigurator, with `gpu.mem_bw` and `node.num_gpus_per_node`";
@@ -148,6 +188,7 @@ impl Catalog {
             }
         }
         system["nodes"] = json!(1);
+        system["device"]["constants"] = json!({});
         let count = system["devices_per_node"].as_u64().unwrap_or(1);
         let short_file = file.rsplit(['/', '\\']).next().unwrap_or(file);
         system["name"] = json!(format!("{count} x {} of {short_file}", device.name));
@@ -161,9 +202,14 @@ impl Catalog {
             let source = format!("{} of {file}, a file of {}", one.from, foreign.planner);
             for to in one.to {
                 // A peak of 0 says that the device has no such arithmetic.
-                set(&mut system, to, (number > 0.0).then(|| {
-                    json!({"value": format!("{} {}", number * one.factor, one.unit), "source": source, "grade": "stated"})
-                }));
+                set(
+                    &mut system,
+                    to,
+                    (number > 0.0).then(|| {
+                        let value = format!("{} {}", number * one.factor, one.unit);
+                        json!({"value": value.trim(), "source": source, "grade": "stated"})
+                    }),
+                );
             }
         }
         Ok(system.to_string())

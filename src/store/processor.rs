@@ -9,7 +9,7 @@ use crate::spec::cluster::{Cluster, Host};
 use crate::spec::defaults::Defaults;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
-use crate::spec::figure::{ByteRate, Bytes, Dimension, Figure, read};
+use crate::spec::figure::{ByteRate, Bytes, Dimension, Figure, corrected, read};
 use crate::spec::host_part::HostProcessor;
 use crate::spec::scenario::Scenario;
 
@@ -123,7 +123,8 @@ impl Catalog {
     pub fn with_host(&self, cluster: Cluster, scenario: &Scenario) -> Result<Cluster, Error> {
         let mut cluster = self.with_peer_to_peer(cluster, scenario.p2p)?;
         let size = |text: &String| {
-            let fault = |why| Error::new("host-memory", why, "a memory size", "write e.g. `64GB`");
+            let fix = format!("write `{}`", corrected::<Bytes>(text));
+            let fault = |why| Error::new("host-memory", why, "a memory size", fix.as_str());
             let text = text.trim();
             let bytes = read::<Bytes>(text).map_err(fault)?;
             if bytes < 1.0 {

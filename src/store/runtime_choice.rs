@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::catalog::{Catalog, is_path};
+use super::catalog::{Catalog, LookupError, is_path};
 use super::kind::CatalogKind;
 use crate::spec::cluster::Cluster;
 use crate::spec::error::Error;
@@ -10,6 +10,7 @@ use crate::spec::format::NumberFormat;
 use crate::spec::precision::ANY;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
+use crate::spec::text::suggest;
 
 impl Catalog {
     /// The runtime of a scenario: by name; else the default of the devices, or where this does not run the given weight
@@ -86,16 +87,42 @@ impl Catalog {
         Ok(None)
     }
 
+    /// Ids of the runtimes that run on these devices.
+    fn running(&self, cluster: &Cluster) -> Result<Vec<String>, Error> {
+        let ids = self.entries(CatalogKind::Runtimes).into_keys();
+        let runtimes = ids.map(|id| self.shared::<Runtime>(&id)).collect::<Result<Vec<_>, Error>>()?;
+        let running = runtimes.iter().filter(|runtime| runtime.runs_on(&cluster.device));
+        Ok(running.map(|runtime| runtime.id.clone()).collect())
+    }
+
+    /// The runtime of the catalogue by name; an unknown name is compared with those of the devices.
+    fn named_runtime(&self, name: &str, cluster: &Cluster) -> Result<Arc<Runtime>, Error> {
+        match self.find(CatalogKind::Runtimes, name) {
+            Ok(_) => self.shared(name),
+            Err(LookupError::Unknown(fault)) => {
+                let running = self.running(cluster)?;
+                let expected = format!("a runtime for {}: {}", cluster.device.name, running.join(", "));
+                let fix = suggest(name, running.iter().map(String::as_str), "mantile-opt catalog runtimes");
+                Err(Error::new("runtime", fault.found, expected, fix))
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
     /// The runtime by name, or the default of the devices' generation or vendor.
     pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Arc<Runtime>, Error> {
         let vendor = cluster.device.vendor.name();
         if let Some(name) = name {
-            let runtime: Arc<Runtime> =
-                if is_path(name) { self.load_or_read(name).map(Arc::new) } else { self.shared(name) }?;
+            let runtime: Arc<Runtime> = if is_path(name) {
+                self.load_or_read(name).map(Arc::new)
+            } else {
+                self.named_runtime(name, cluster)
+            }?;
             if !runtime.runs_on(&cluster.device) {
                 let found = format!("{}, which does not run on devices of {vendor}", runtime.name);
-                let fix = "choose another --runtime, or omit it for the default";
-                let expected = format!("a runtime for {}", cluster.device.name);
+                let fix = "choose one of them, or omit the runtime for the default";
+                let running = self.running(cluster)?.join(", ");
+                let expected = format!("a runtime for {}: {running}", cluster.device.name);
                 return Err(Error::new("runtime", found, expected, fix));
             }
             return Ok(runtime);

@@ -9,6 +9,12 @@ use crate::spec::visible::visible;
 /// The graph as tables.
 pub fn parallel(graph: &ParallelGraph) -> String {
     let mut text = format!("{} on {}\n", visible(&graph.model), visible(&graph.hardware));
+    if !graph.violations.is_empty() {
+        text.push_str("\nThe model cannot be divided like this:\n");
+    }
+    for reason in &graph.violations {
+        text.push_str(&format!("- {}\n", visible(reason)));
+    }
     for pool in &graph.pools {
         text.push_str(&format!("\n{} x {}, {}\n", pool.replicas, pool.label, role(pool.duty)));
         for (number, stage) in pool.stages.iter().enumerate() {

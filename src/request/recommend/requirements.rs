@@ -4,7 +4,9 @@ use super::RecommendRequest;
 use crate::report::recommend::Requirements;
 use crate::spec::defaults::stated_basis;
 use crate::spec::error::Error;
-use crate::spec::limits::{BUDGET, BUDGET_HOUR, CONTEXT, ISL, Limit, MAX_WATTS, OSL, TARGET, USERS};
+use crate::spec::limits::{
+    BUDGET, BUDGET_HOUR, CONTEXT, ISL, Limit, MAX_WATTS, OSL, TARGET, USERS, suffixed, whole,
+};
 use crate::spec::objective::{LatencyLimits, Workload};
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
@@ -173,29 +175,21 @@ pub fn check(sought: &Requirements) -> Result<(), Error> {
         .try_for_each(|(key, value, limit)| value.map_or(Ok(()), |value| limit.check(key, value)))
 }
 
-/// `32k`, `1m` or `32768` tokens.
+/// `32768`, `32k` (32,000) or `32Ki` (32,768) tokens.
 fn tokens(text: &str) -> Result<u64, Error> {
-    let lower = text.trim().to_lowercase();
-    let (digits, times) = match lower.strip_suffix('k') {
-        Some(digits) => (digits, 1024),
-        None => lower.strip_suffix('m').map_or((lower.as_str(), 1), |digits| (digits, 1024 * 1024)),
-    };
-    let found = digits.trim().replace('_', "").parse::<u64>().ok();
-    let found = found.and_then(|tokens| tokens.checked_mul(times));
-    found.filter(|tokens| CONTEXT.holds(*tokens as f64)).ok_or_else(|| {
-        Error::new("context", format!("`{text}`"), CONTEXT.range(), "write e.g. 32768, 32k or 1m")
+    whole(&CONTEXT)(text).map_err(|_| {
+        Error::new("context", format!("`{text}`"), CONTEXT.range(), "write e.g. 32768, 32k or 32Ki")
     })
 }
 
-/// `15000usd`, `$15000` or `15000`, with or without `/h`.
+/// `15000usd`, `$15000`, `15k` or `15000`, with or without `/h`.
 ///
 /// # Errors
 /// The text is not an amount.
 pub fn dollars(limit: &Limit, text: &str) -> Result<f64, Error> {
     let plain = text.trim().to_lowercase();
     let plain = plain.trim_end_matches("/h").trim_end_matches("usd").trim_start_matches('$').trim();
-    let found = plain.replace([',', '_'], "").parse::<f64>().ok();
-    found
+    suffixed(&plain.replace(',', ""))
         .filter(|usd| limit.holds(*usd))
         .ok_or_else(|| Error::new(limit.name, format!("`{text}`"), limit.range(), "write e.g. 15000usd"))
 }

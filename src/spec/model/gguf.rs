@@ -39,6 +39,13 @@ pub struct GgufTensor {
     pub dims: Vec<u64>,
 }
 
+impl GgufTensor {
+    /// Number of its elements; `None` where it exceeds 64 bits.
+    pub fn elements(&self) -> Option<u64> {
+        self.dims.iter().try_fold(1u64, |product, dim| product.checked_mul(*dim))
+    }
+}
+
 /// The header.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GgufHeader {

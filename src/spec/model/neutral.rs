@@ -191,46 +191,17 @@ pub fn is_neutral(key: &str) -> bool {
     key.starts_with('_') || NEUTRAL.contains(&key)
 }
 
-/// Words of keys about tokens, sampling, training and the file itself.
-const HARMLESS: &[&str] = &[
-    "author",
-    "coef",
-    "comment",
-    "commit",
-    "date",
-    "dropout",
-    "id",
-    "ids",
-    "init",
-    "initializer",
-    "license",
-    "loss",
-    "note",
-    "notes",
-    "optimizer",
-    "path",
-    "penalty",
-    "revision",
-    "sampling",
-    "seed",
-    "tags",
-    "temperature",
-    "template",
-    "tokenizer",
-    "trained",
-    "training",
-    "url",
-    "version",
-];
-
-/// Words of keys about tensors, caches and operators; one of them outweighs a harmless word.
+/// Words of keys about tensors, caches and operators: the features of known architectures.
 const SHAPING: &[&str] = &[
     "adapter",
+    "alibi",
     "attention",
     "attn",
+    "audio",
     "bias",
     "block",
     "blocks",
+    "bottleneck",
     "cache",
     "channel",
     "channels",
@@ -240,79 +211,179 @@ const SHAPING: &[&str] = &[
     "config",
     "conv",
     "cross",
+    "d",
+    "decoder",
+    "delta",
+    "dense",
     "depth",
+    "dilation",
     "dim",
     "dims",
+    "draft",
     "dtype",
+    "eagle",
     "embed",
     "embedding",
     "embeddings",
     "encoder",
+    "engram",
+    "every",
+    "exit",
+    "exits",
     "expansion",
     "expert",
     "experts",
+    "ff",
     "ffn",
+    "freq",
+    "gate",
+    "gated",
+    "gates",
+    "gating",
+    "global",
+    "glu",
+    "gqa",
     "group",
     "groups",
+    "hash",
     "head",
     "heads",
     "hidden",
+    "hybrid",
+    "hyper",
     "indexer",
+    "inner",
     "intermediate",
+    "interval",
+    "k",
     "kernel",
     "key",
     "kv",
+    "latent",
     "layer",
+    "layernorm",
     "layers",
+    "linear",
+    "ln",
+    "local",
+    "loop",
+    "loops",
     "lora",
+    "lru",
+    "mamba",
+    "medusa",
+    "memory",
     "merge",
+    "mixer",
+    "mixture",
+    "mla",
     "mlp",
     "mode",
     "moe",
+    "mqa",
     "mtp",
+    "multi",
+    "multiquery",
     "n",
     "nextn",
+    "ngram",
+    "nope",
     "norm",
     "num",
+    "outer",
+    "parallel",
     "patch",
     "pattern",
+    "perceiver",
     "period",
+    "pool",
+    "pooling",
     "proj",
     "projection",
     "projector",
+    "q",
+    "qk",
+    "qkv",
     "quantization",
     "query",
     "rank",
     "ratio",
+    "recurrence",
+    "recurrent",
+    "resampler",
+    "residual",
+    "retrieval",
+    "rmsnorm",
+    "rnn",
+    "route",
+    "routed",
+    "router",
+    "routing",
+    "rwkv",
+    "scan",
+    "selective",
     "share",
     "shared",
+    "shift",
+    "sink",
+    "sinks",
     "size",
+    "skip",
+    "sliding",
     "sparse",
+    "speculative",
+    "ssd",
+    "ssm",
     "stage",
     "state",
+    "stream",
+    "streams",
     "stride",
+    "swa",
+    "swiglu",
     "tie",
     "tied",
+    "top",
+    "topk",
+    "tower",
+    "towers",
     "type",
     "types",
     "use",
+    "v",
     "value",
+    "vision",
+    "visual",
     "vocab",
     "width",
     "window",
 ];
 
-/// Whether an unknown key could change tensors, caches or operators. Only a key whose name says otherwise could not:
-/// its number or text may be of any kind, an object may have keys of a part of the model.
+/// Whether an unknown key could change tensors, caches or operators: it, or a key of an object in it, has a word of a
+/// known feature of architectures. `my_company_tag` has none.
 pub fn could_change_model(key: &str, value: &Value) -> bool {
-    let words: Vec<String> = key.split(['_', '-', '.']).map(str::to_lowercase).collect();
-    let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
-    let is_plain = match value {
-        Value::Object(_) => false,
-        Value::Array(values) => values.iter().all(|value| !value.is_object() && !value.is_array()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    let inside = match value {
+        Value::Object(keys) => keys.iter().any(|(key, value)| could_change_model(key, value)),
+        Value::Array(values) => values.iter().any(|value| could_change_model("", value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     };
-    !is_plain || !any(HARMLESS) || any(SHAPING)
+    inside || words(key).iter().any(|word| SHAPING.contains(&word.as_str()))
+}
+
+/// Words of a key in lower case: `numExperts_2` has `num` and `experts`.
+fn words(key: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut lower = false;
+    for c in key.chars() {
+        if !c.is_alphabetic() || (lower && c.is_uppercase()) {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (c.is_alphabetic(), words.last_mut()) {
+            word.extend(c.to_lowercase());
+        }
+        lower = c.is_lowercase();
+    }
+    words
 }
 
 #[cfg(test)]
@@ -335,16 +406,18 @@ mod tests {
     }
 
     #[test]
-    fn only_a_key_whose_name_says_so_cannot_change_the_model() {
+    fn a_key_with_a_word_of_a_feature_could_change_the_model() {
         let one = Value::from(1);
-        for key in ["video_token_id", "training_seed", "router_z_loss_coef", "model_version"] {
-            assert!(!could_change_model(key, &one), "{key}");
+        for key in ["video_token_id", "training_seed", "router2", "model_version", "my_company_tag", "foo"] {
+            assert_eq!(could_change_model(key, &one), key == "router2", "{key}");
         }
-        for key in ["hyper", "num_experts_2", "expert_dropout", "path_layers", "head_init", "use_loss", "foo"]
+        for key in
+            ["hyper", "num_experts_2", "expert_dropout", "path_layers", "numExperts", "use_loss", "conv1d"]
         {
             assert!(could_change_model(key, &one), "{key}");
         }
         assert!(could_change_model("training", &serde_json::json!({"depth": 3})));
         assert!(could_change_model("training", &serde_json::json!([{"depth": 3}])));
+        assert!(!could_change_model("training", &serde_json::json!([{"note": {"seed": 3}}])));
     }
 }

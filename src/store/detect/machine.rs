@@ -13,6 +13,7 @@ use crate::spec::device::{Arithmetic, Device, DeviceMemory, Price, Vendor};
 use crate::spec::error::Error;
 use crate::spec::figure::{ByteRate, Bytes, Dimension, Figure};
 use crate::spec::rig::{Rig, RigLink, RigMember, RigTopology};
+use crate::spec::stated_constants::StatedConstants;
 use crate::store::catalog::Catalog;
 use crate::store::hardware::Shorthand;
 use crate::store::kind::CatalogKind;
@@ -281,6 +282,7 @@ fn unlisted(host: &KnownHost, bandwidth: Figure<ByteRate>) -> Device {
         power: None,
         price: Price::default(),
         measured: vec![],
+        constants: StatedConstants::default(),
         system: None,
         notes: None,
     }
