@@ -68,7 +68,7 @@ use crate::store::catalog::Catalog;
 use crate::store::detect::probe::ThisMachine;
 use crate::store::file;
 use applied_defaults::defaults_of;
-use deadline::with_progress;
+use deadline::with_deadline;
 use defaults::UserDefaults;
 use exit::{BAD_INPUT, exit_codes};
 
@@ -241,6 +241,7 @@ pub fn main() -> ExitCode {
 
 /// The same for a host program: its name and words, and the exit code.
 pub fn main_of(line: Vec<OsString>) -> u8 {
+    deadline::begin();
     let line = command_line::set(line);
     let cli = match parsed(line) {
         Ok(cli) => cli,
@@ -276,8 +277,9 @@ pub fn parsed(line: &[OsString]) -> Result<Cli, clap::Error> {
         if let Some(misplaced) = command.get_arguments().find(before) {
             let mut error = clap::Error::new(ErrorKind::ArgumentConflict).with_cmd(&command);
             error.insert(ContextKind::InvalidSubcommand, ContextValue::String(name.to_owned()));
-            let flag = ContextValue::Strings(vec![misplaced.to_string()]);
-            error.insert(ContextKind::PriorArg, flag);
+            error.insert(ContextKind::PriorArg, ContextValue::String(misplaced.to_string()));
+            let tip = "write the flags of a command after its name".into();
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             return Err(error);
         }
     }
@@ -333,6 +335,19 @@ fn failed(text: &str) -> u8 {
     BAD_INPUT
 }
 
+impl Cli {
+    /// The limit of the search, in seconds.
+    fn time_limit(&self) -> Option<f64> {
+        match &self.command {
+            None => self.optimize.time_limit,
+            Some(Command::Optimize(command)) => command.time_limit,
+            Some(Command::Place(command)) => command.time_limit,
+            Some(Command::Sweep(command)) => command.time_limit,
+            Some(_) => None,
+        }
+    }
+}
+
 /// Reads the user's defaults and runs a command; `bare` means that the command line is empty.
 fn run(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     let defaults = if cli.no_config { UserDefaults::default() } else { defaults_of(&cli)? };
@@ -376,7 +391,7 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
     }
     if let Some(path) = &cli.bundle {
         let (name, question) = cli.request(catalog)?;
-        let bundle = with_progress(|control| bundle(catalog, name, &question, control))?;
+        let bundle = with_deadline(cli.time_limit(), |control| bundle(catalog, name, &question, control))?;
         file::write(path, &pretty(&bundle))?;
     }
     match cli.command {

@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 /// A header under construction, in the bytes of the format.
-struct Writer {
+pub struct Writer {
     entries: Vec<u8>,
     count: u64,
-    tensors: Vec<(String, Vec<u64>)>,
+    pub tensors: Vec<(String, Vec<u64>)>,
 }
 
 fn text(bytes: &mut Vec<u8>, text: &str) {
@@ -45,7 +45,7 @@ impl Writer {
         self.count += 1;
     }
 
-    fn whole(&mut self, key: &str, number: u64) {
+    pub fn whole(&mut self, key: &str, number: u64) {
         self.entry(key, 4, |bytes| bytes.extend((number as u32).to_le_bytes()));
     }
 
@@ -53,7 +53,7 @@ impl Writer {
         self.tensors.push((name.to_owned(), dims.to_vec()));
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = b"GGUF".to_vec();
         bytes.extend(3u32.to_le_bytes());
         bytes.extend((self.tensors.len() as u64).to_le_bytes());
@@ -78,7 +78,7 @@ fn config(model: &str) -> Map<String, Value> {
 }
 
 /// The header that llama.cpp's conversion writes for a dense or expert model of these families.
-fn converted(model: &str, architecture: &str, file_type: u64) -> Writer {
+pub fn converted(model: &str, architecture: &str, file_type: u64) -> Writer {
     let config = config(model);
     let get = |key: &str| config.get(key).and_then(Value::as_u64);
     let number = |key: &str| get(key).unwrap_or_else(|| panic!("{model}: {key}"));
@@ -161,7 +161,7 @@ fn answer(model: &str, weight_format: Option<&str>) -> EstimateResult {
     estimate(&Catalog::default(), &EstimateRequest::of(scenario), &UNCONTROLLED).unwrap()
 }
 
-const MODELS: [(&str, &str); 6] = [
+pub const MODELS: [(&str, &str); 6] = [
     ("TinyLlama--TinyLlama-1.1B-Chat-v1.0", "llama"),
     ("meta-llama--Llama-3.1-8B", "llama"),
     ("mistralai--Mixtral-8x7B-v0.1", "llama"),

@@ -37,10 +37,13 @@ pub fn of_clap(fault: &clap::Error) -> Error {
     let near = context(ContextKind::SuggestedArg)
         .or_else(|| context(ContextKind::SuggestedValue))
         .or_else(|| context(ContextKind::SuggestedSubcommand));
-    let fix = near.map_or_else(
-        || "`mantile-opt help` lists the commands, `--help` after a command its flags".to_owned(),
-        |near| format!("did you mean `{near}`?"),
-    );
+    let misplaced =
+        fault.kind() == ErrorKind::ArgumentConflict && fault.get(ContextKind::InvalidSubcommand).is_some();
+    let general = match misplaced {
+        true => "write the flags of a command after its name",
+        false => "`mantile-opt help` lists the commands, `--help` after a command its flags",
+    };
+    let fix = near.map_or_else(|| general.to_owned(), |near| format!("did you mean `{near}`?"));
     Error::new(key, found, expected, fix)
 }
 

@@ -16,13 +16,21 @@ use crate::store::interrupt::{pressed, with_interrupt as until_pressed};
 /// Interval between two checks of memory, in milliseconds.
 const LOOK_EVERY: u64 = 100;
 
+/// The start of this process's work: a limit counts from it, whatever is done before a search.
+static BEGUN: OnceLock<Instant> = OnceLock::new();
+
+/// Starts the clock of time limits.
+pub fn begin() {
+    let _ = BEGUN.set(Instant::now());
+}
+
 /// Runs a search that may take long: with progress on standard error if it is a terminal, at most `limit` seconds,
 /// until Ctrl-C, and while memory lasts; a second Ctrl-C ends the program.
 ///
 /// A limit beyond the range of the clock counts as none.
 pub fn with_deadline<T>(limit: Option<f64>, answer: impl FnOnce(&RequestControl) -> T) -> T {
     let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let begun = Instant::now();
+    let begun = *BEGUN.get_or_init(Instant::now);
     let late = AtomicBool::new(false);
     let room = ProcessMemory::here();
     let (looked, full) = (AtomicU64::new(0), OnceLock::new());

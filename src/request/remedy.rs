@@ -103,16 +103,25 @@ impl InfeasibleProblem<'_> {
         Ok(())
     }
 
+    /// Ends the analysis where the search is stopped: resolving a problem of many devices takes time too.
+    fn watched(&self) -> Result<(), Stopped> {
+        if (self.control.stop)() { Err(Stopped) } else { Ok(()) }
+    }
+
     /// The problems with typed flags; none where they do not resolve.
-    fn with_flags(&self, flags: &[Flag]) -> Vec<Problem> {
+    fn with_flags(&self, flags: &[Flag]) -> Result<Vec<Problem>, Stopped> {
         let scenarios = of_each_runtime(self.catalog, &with_flags(flags, self.scenario)).unwrap_or_default();
-        let problem = |scenario| ResolvedScenario::resolve(self.catalog, &scenario).ok()?.problem().ok();
-        scenarios.into_iter().filter_map(problem).collect()
+        let problem = |scenario| {
+            self.watched()?;
+            let resolved = ResolvedScenario::resolve(self.catalog, &scenario).ok();
+            Ok(resolved.and_then(|resolved| resolved.problem().ok()))
+        };
+        scenarios.into_iter().map(problem).filter_map(Result::transpose).collect()
     }
 
     /// Whether the problem with typed flags is feasible.
     fn works(&self, flags: &[Flag]) -> Result<bool, Stopped> {
-        answered(&self.with_flags(flags), self.control)
+        answered(&self.with_flags(flags)?, self.control)
     }
 
     /// A remedy of flags that are feasible as typed, rounded outward where the printed value just misses; none where
@@ -226,7 +235,7 @@ impl InfeasibleProblem<'_> {
     /// Flags that make the model and one request fit, with the further changes that the other conditions then need;
     /// none where the flags do not suffice.
     fn completed(&self, flags: Vec<Flag>) -> Result<Option<Vec<Flag>>, Stopped> {
-        let problems = self.with_flags(&flags);
+        let problems = self.with_flags(&flags)?;
         if problems.iter().all(|problem| problem.context_fits().is_err()) {
             return Ok(None);
         }

@@ -51,6 +51,9 @@ fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidat
 pub fn answered(problems: &[Problem], control: &Control) -> Result<bool, Stopped> {
     let mut stopped = false;
     for problem in problems {
+        if (control.stop)() {
+            return Err(Stopped);
+        }
         match best(&problem.feasibility(), control) {
             Ok(Some(_)) => return Ok(true),
             Ok(None) => {}

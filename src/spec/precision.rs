@@ -359,7 +359,9 @@ impl Precision<'_> {
                 ),
             );
         };
-        let fix = match &format.runtimes[..] {
+        // The runtimes of a format are those that run weights in it.
+        let others = if flag == "weight-format" { &format.runtimes[..] } else { &[] };
+        let fix = match others {
             [] => format!("choose one with --{flag}"),
             runtimes => {
                 format!("choose one with --{flag}, or a --runtime that supports it: {}", runtimes.join(", "))

@@ -24,7 +24,8 @@ impl Catalog {
         let usual = home.map_or_else(|| self.runtime(scenario.runtime.as_deref(), cluster), Ok)?;
         let format = scenario.weight_format.as_deref().filter(|name| *name != ANY);
         let Some(format) = format.filter(|_| scenario.runtime.is_none()) else { return Ok(usual) };
-        let format: Arc<NumberFormat> = self.shared(format)?;
+        // An unknown format is refused with the formats of the usual runtime.
+        let Ok(format) = self.shared::<NumberFormat>(format) else { return Ok(usual) };
         let runs = |runtime: &Runtime| {
             let listed = runtime.weight_formats.contains(&format.id) || format.runtimes.contains(&runtime.id);
             listed && runtime.runs_on(&cluster.device) && !runtime.excludes(&cluster.device, &format.id)

@@ -23,7 +23,7 @@ impl InfeasibleProblem<'_> {
         }
         let request = format!("ISL + OSL of {} tokens", grouped(tokens));
         let held = |flags: &[Flag]| {
-            let mut problems = self.with_flags(flags);
+            let mut problems = self.with_flags(flags)?;
             problems.retain(|problem| problem.context_fits().is_ok());
             Ok(!problems.is_empty() && !conflicts(&problems, self.control)?.bare)
         };
@@ -42,11 +42,11 @@ impl InfeasibleProblem<'_> {
                     let why = format!("{request}; device memory holds at most {holds}");
                     ConflictSet { conditions: stated, why: Some(why) }
                 }
-                None => self.no_prompt(stated),
+                None => self.no_prompt(stated)?,
             });
         }
         if let Some(longest) = longest {
-            let all = |flags: &[Flag]| answered(&self.with_flags(flags), self.control);
+            let all = |flags: &[Flag]| answered(&self.with_flags(flags)?, self.control);
             let kept = self.longest(longest + 1, Flag::Isl, all)?;
             let flags = kept.map(|kept| self.prompt(Flag::Isl(kept)));
             found.remedies.extend(self.confirmed(flags)?);
@@ -63,12 +63,12 @@ impl InfeasibleProblem<'_> {
     }
 
     /// The conflict where not even a prompt of one token fits: the first condition on memory that fails.
-    fn no_prompt(&self, lengths: Vec<String>) -> ConflictSet {
-        let shortest = self.with_flags(&self.prompt(Flag::Isl(1)));
+    fn no_prompt(&self, lengths: Vec<String>) -> Result<ConflictSet, Stopped> {
+        let shortest = self.with_flags(&self.prompt(Flag::Isl(1)))?;
         let found = shortest.first().and_then(|problem| Some((shortage(problem)?, problem)));
         let Some((short, problem)) = found else {
             let why = "no plan is legal on these devices".to_owned();
-            return ConflictSet { conditions: lengths, why: Some(why) };
+            return Ok(ConflictSet { conditions: lengths, why: Some(why) });
         };
         let mut conditions = vec![format!("--hardware {}", self.resolved.cluster.id)];
         match short.part {
@@ -78,7 +78,7 @@ impl InfeasibleProblem<'_> {
                 conditions.extend(stated.map(|id| format!("--weight-format {id}")));
             }
         }
-        ConflictSet { conditions, why: Some(shortage_words(&short, problem)) }
+        Ok(ConflictSet { conditions, why: Some(shortage_words(&short, problem)) })
     }
 
     /// The longest length below `beyond` for which `holds`.

@@ -4,6 +4,7 @@ use super::InfeasibleProblem;
 use crate::report::flag::Flag;
 use crate::report::relax::{ConflictReport, Remedy};
 use crate::search::relax::{Stopped, more_memory};
+use crate::spec::cluster::Cluster;
 use crate::spec::device::Device;
 use crate::store::hardware::Shorthand;
 use crate::store::kind::CatalogKind;
@@ -19,7 +20,7 @@ impl InfeasibleProblem<'_> {
     /// The fewest additional devices of the same kind, as a shorthand, that make the problem feasible; if the current
     /// devices do not fit the model (`bare`), the other conditions may be relaxed too.
     pub(super) fn larger(&self, bare: bool) -> Result<Option<Remedy>, Stopped> {
-        let systems = self.systems();
+        let systems = self.systems()?;
         let flag = |at: usize| {
             let smaller = at.checked_sub(1).map(|below| systems[below].clone());
             vec![Flag::Hardware(systems[at].clone(), smaller)]
@@ -55,30 +56,34 @@ impl InfeasibleProblem<'_> {
     }
 
     /// Larger systems of the same device as shorthands, the fewest devices first.
-    fn systems(&self) -> Vec<String> {
+    fn systems(&self) -> Result<Vec<String>, Stopped> {
         let cluster = &self.resolved.cluster;
         let (device, here) = (self.device(), cluster.devices());
         let most = here.saturating_mul(MOST_TIMES).max(MOST_OF_FEW);
         let there = |text: String| {
-            let found = self.catalog.hardware(&text).ok()?;
-            let larger =
-                found.device.id == cluster.device.id && found.devices() > here && found.devices() <= most;
-            larger.then(|| (found.devices(), found.nodes, text))
+            self.watched()?;
+            let found = self.catalog.hardware(&text).ok();
+            let larger = |found: &Cluster| {
+                found.device.id == cluster.device.id && found.devices() > here && found.devices() <= most
+            };
+            Ok(found.filter(larger).map(|found| (found.devices(), found.nodes, text)))
         };
         // Large systems grow by nodes, not by devices.
         let ones: Vec<u64> = if cluster.nodes == 1 { (1..=most.min(64)).collect() } else { vec![] };
+        let ones = ones.into_iter().map(|count| there(format!("{count}x{device}")));
         let mut found: Vec<(u64, u64, String)> =
-            ones.into_iter().filter_map(|count| there(format!("{count}x{device}"))).collect();
+            ones.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         let whole = found.iter().filter(|(_, nodes, _)| *nodes == 1).map(|(count, ..)| *count).max();
         let mut nodes = vec![cluster.devices_per_node];
         nodes.extend(whole.filter(|whole| *whole != cluster.devices_per_node));
         for held in nodes {
             let counts = (2..).take_while(|count| count * held <= most);
-            found.extend(counts.filter_map(|count| there(format!("{count}x{held}x{device}"))));
+            let larger = counts.map(|count| there(format!("{count}x{held}x{device}")));
+            found.extend(larger.filter_map(Result::transpose).collect::<Result<Vec<_>, Stopped>>()?);
         }
         found.sort();
         found.dedup_by_key(|(count, ..)| *count);
-        found.into_iter().map(|(.., text)| text).collect()
+        Ok(found.into_iter().map(|(.., text)| text).collect())
     }
 
     /// The device as typed, where it was typed.

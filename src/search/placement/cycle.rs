@@ -5,7 +5,7 @@
 use super::baseline::{BaselineRule, placements};
 use super::bottleneck::{MinMaxResult, MinMaxStage};
 use super::chain::Stage;
-use super::device_classes::DeviceClasses;
+use super::device_classes::{DeviceClasses, is_grouped};
 use super::min_latency::MinLatencySearch;
 use super::price::{MemberPrices, PlacementWork, PricedChain};
 use super::solve::{RULES, SolvedPlacement};
@@ -85,7 +85,9 @@ fn loads(prices: &MemberPrices<'_>, parts: Option<&[u64]>, most: usize) -> Vec<C
             let shared_hosts = prices.chain(PlacementWork::Token(requests));
             let mut priced = shared_hosts.clone();
             parts.into_iter().for_each(|parts| priced.chain = shared_hosts.chain.with_host_parts(parts));
-            let groups = device_classes(&priced.chain);
+            // Members are mostly alike at every load: their states are listed once.
+            let known = loads.iter().find(|load| is_grouped(&load.groups, &priced.chain));
+            let groups = known.map_or_else(|| device_classes(&priced.chain), |load| load.groups.clone());
             loads.push(CycleLoad { requests, priced, groups, shared_hosts });
         }
     }
@@ -118,12 +120,13 @@ impl<'a> CycleSearch<'a> {
         }
     }
 
-    /// A number of stages with its load and lower bound.
-    fn count(&mut self, concurrency: u64, stages: usize) -> StageCount {
+    /// A number of stages with its load and lower bound; without a bound where the search is stopped.
+    fn count(&mut self, concurrency: u64, stages: usize, control: &Control) -> StageCount {
         let (micro_batches, requests) = batches(concurrency, stages);
         let load = self.loads.iter().position(|load| load.requests == requests);
         let load = load.expect("every load was priced before");
-        let floor = self.bottlenecks[load].floor(stages).saturating_mul(micro_batches);
+        let floor = if (control.stop)() { 0 } else { self.bottlenecks[load].floor(stages) };
+        let floor = floor.saturating_mul(micro_batches);
         let lower_bound = self.loads[load].priced.seconds(floor);
         StageCount { stages, micro_batches, load, lower_bound }
     }
@@ -207,7 +210,7 @@ pub fn cycle(
     let loads = loads(prices, parts, most);
     let mut search = CycleSearch::new(&loads);
     let mut counts: Vec<StageCount> =
-        (1..=most).map(|stages| search.count(problem.concurrency, stages)).collect();
+        (1..=most).map(|stages| search.count(problem.concurrency, stages, control)).collect();
     let others = others(&counts, &loads);
     for count in &counts {
         let known = known(&loads[count.load].priced.chain).into_iter();
@@ -215,7 +218,7 @@ pub fn cycle(
             .filter(|stages| stages.len() == count.stages)
             .for_each(|stages| search.best.offer(count, stages));
     }
-    let cheap = cheap_bound(&counts, &loads);
+    let cheap = if (control.stop)() { 0.0 } else { cheap_bound(&counts, &loads) };
     counts.sort_by(|a, b| a.lower_bound.total_cmp(&b.lower_bound).then(a.stages.cmp(&b.stages)));
     search.visit_all(&counts, control);
     let CycleSearch { best: BestCycle { seconds, stages, batches, .. }, bound, states, .. } = search;

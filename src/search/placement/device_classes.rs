@@ -145,6 +145,11 @@ impl DeviceClasses {
     }
 }
 
+/// Whether the members of `chain` have the kinds of `groups`.
+pub fn is_grouped(groups: &DeviceClasses, chain: &Chain) -> bool {
+    groups.members == by_kind(chain)
+}
+
 /// Members by kind.
 fn by_kind(chain: &Chain) -> Vec<Vec<usize>> {
     let mut members: Vec<Vec<usize>> = Vec::new();
