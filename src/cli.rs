@@ -117,7 +117,7 @@ pub struct Cli {
     /// Ignore the defaults file and the variables MANTILE_MODEL, MANTILE_HARDWARE …
     #[arg(long, global = true, help_heading = "Output")]
     pub no_config: bool,
-    /// Treat warnings about unknown keys of a model's config.json as errors
+    /// Treat warnings about unknown keys of a model's config.json as errors; a key with a word of an architecture feature is always one
     #[arg(long, global = true, help_heading = "Output")]
     pub strict: bool,
     /// Also write the answer with every file that it rests on: `verify` makes it again, on any machine

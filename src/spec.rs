@@ -32,6 +32,7 @@ pub mod ranges;
 pub mod rig;
 pub mod rule;
 pub mod runtime;
+pub mod runtime_id;
 pub mod scenario;
 mod scenario_flags;
 pub mod setting;

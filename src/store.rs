@@ -33,6 +33,7 @@ pub mod processor;
 pub mod resolved_scenario;
 pub mod rig;
 mod runtime_choice;
+pub mod runtime_id;
 mod speculation;
 pub mod traffic_trace;
 pub mod unknown_keys;

@@ -165,3 +165,41 @@ fn units() {
     ];
     through("units", &seeds.map(String::from), 1);
 }
+
+#[test]
+fn flags() {
+    let lines = crate::requests::LINES.iter().map(|line| line.join("\n")).collect::<Vec<_>>();
+    through("flags", &lines, 1);
+}
+
+#[test]
+fn gguf_headers() {
+    let header = |(model, architecture)| {
+        let bytes = crate::gguf::converted(model, architecture, 15).bytes();
+        bytes.into_iter().map(char::from).collect::<String>()
+    };
+    let small = crate::gguf::MODELS.into_iter().filter(|(model, _)| model.contains("0.6B")).map(header);
+    through("gguf", &small.collect::<Vec<_>>(), 4);
+}
+
+#[test]
+fn plans_of_inspect() {
+    let seeds = [
+        "1 x tp2 pp2[14,14] @3",
+        "prefill 2 x tp1 @1, decode 1 x tp2 dcp2 @24, weights fp8",
+        "1 x tp4 ffn-tp2 + 2 x dp2 sp",
+    ];
+    through("inspect", &seeds.map(String::from), 2);
+}
+
+#[test]
+fn launch_commands_and_scripts() {
+    let seeds = [
+        "vllm serve Qwen/Qwen3-0.6B -tp 2 --max-num-seqs 64 --max-model-len 8k --kv-cache-dtype fp8",
+        "#!/bin/sh\nset -e\nCUDA_VISIBLE_DEVICES=0,1 python3 -m sglang.launch_server --model-path Qwen/Qwen3-0.6B --tp 2",
+        "llama-server -m q.gguf -c 4096 -np 4 -ngl 99 --host 0.0.0.0",
+        "trtllm-serve Qwen/Qwen3-0.6B --tp_size 2 --max_batch_size 32",
+        "apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec:\n      containers:\n      - command: [vllm, serve, Qwen/Qwen3-0.6B]\n",
+    ];
+    through("launch", &seeds.map(String::from), 4);
+}

@@ -66,7 +66,7 @@ pub struct UserDefault {
     pub source: String,
 }
 
-/// What a command added to its flags, and what it overrides.
+/// The defaults that a command added to its flags, and its overrides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AppliedInputs {
     /// The user's defaults.

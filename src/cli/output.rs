@@ -166,7 +166,7 @@ pub fn is_unread() -> bool {
     UNREAD.load(Relaxed)
 }
 
-/// Writes an answer. A reader that leaves before its end has read enough: the verdict stands.
+/// Writes an answer. A reader that leaves before its end has read enough: the verdict remains.
 fn written(out: &mut dyn Write, mut bytes: &[u8]) -> std::io::Result<()> {
     let whole = bytes.len();
     while !bytes.is_empty() {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{CliError, ExitStatus};
 use crate::site::{MODULE, PageEngine, files};
 use crate::spec::error::Error;
+use crate::spec::text::shell_word;
 use crate::store::catalog::Catalog;
 use crate::store::file;
 
@@ -25,9 +26,19 @@ pub struct Site {
     /// The folder to write
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// The WebAssembly module [default: mantile.wasm next to the program]
+    /// The WebAssembly module [default: mantile.wasm next to the program, or the one that the source has built]
     #[arg(long, value_name = "FILE")]
     pub wasm: Option<PathBuf>,
+}
+
+/// The module as the source builds it, from the root of the source.
+const BUILT: &str = "bindings/wasm/target/wasm32-unknown-unknown/release/mantile_wasm.wasm";
+
+/// The places of the module: next to the program, and where the source builds it, for a program in `target/release`.
+fn places() -> Vec<PathBuf> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let root = program.ancestors().nth(3).unwrap_or(Path::new("."));
+    vec![program.with_file_name(MODULE), root.join(BUILT)]
 }
 
 impl Site {
@@ -47,14 +58,18 @@ impl Site {
 
     /// The bytes of the module.
     fn module(&self) -> Result<Vec<u8>, Error> {
-        let beside = || Some(std::env::current_exe().ok()?.parent()?.join(MODULE));
-        let path = self.wasm.clone().or_else(beside).unwrap_or_else(|| Path::new(MODULE).to_owned());
-        let bytes = std::fs::read(&path).unwrap_or_default();
-        if !bytes.starts_with(b"\0asm") {
-            let found = format!("no WebAssembly module at {}", file::shown(&path));
-            let fix = "build it in bindings/wasm, or use `mantile-opt serve`, whose page needs none";
-            return Err(Error::new("wasm", found, "the file mantile.wasm of a release", fix));
-        }
-        Ok(bytes)
+        let paths = self.wasm.clone().map_or_else(places, |path| vec![path]);
+        let read = |path: &PathBuf| std::fs::read(path).ok().filter(|bytes| bytes.starts_with(b"\0asm"));
+        paths.iter().find_map(read).ok_or_else(|| {
+            let shown: Vec<String> = paths.iter().map(|path| file::shown(path)).collect();
+            let found = format!("no WebAssembly module at {}", shown.join(" or "));
+            let fix = format!(
+                "in the source, run `cargo build --release --target wasm32-unknown-unknown --manifest-path \
+                 bindings/wasm/Cargo.toml` and then `mantile-opt site --out {} --wasm {BUILT}`; or use `mantile-opt \
+                 serve`, whose page needs no module",
+                shell_word(&file::shown(&self.out))
+            );
+            Error::new("wasm", found, "the file mantile.wasm of a release, or one built from the source", fix)
+        })
     }
 }

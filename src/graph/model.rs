@@ -5,10 +5,12 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use super::cache::Cache;
 use super::draft::Draft;
 use super::image_inputs::ImageInputs;
+use super::mask::AttentionMask;
 use super::operator::{Operator, Split};
 use super::tensor::{Role, Tensor, Weight};
 use super::tower::Tower;
 use crate::quantity::count::Count;
+use crate::spec::constant::AttentionKind;
 
 /// A named operator and the weights it reads.
 #[derive(Clone, Debug)]
@@ -83,6 +85,24 @@ pub struct ModelGraph {
 }
 
 impl ModelGraph {
+    /// The kind of its attention; none where no layer attends.
+    pub fn attention_kind(&self) -> Option<AttentionKind> {
+        let operators =
+            || self.blocks.iter().flat_map(|block| block.graph.node_weights()).map(|node| &node.operator);
+        let latent = operators().any(|operator| matches!(operator, Operator::LatentAttention(_)));
+        let attends = operators()
+            .any(|operator| matches!(operator, Operator::Attention(_) | Operator::CompressedAttention(_)));
+        let bounded =
+            |mask: &AttentionMask| matches!(mask, AttentionMask::Window(_) | AttentionMask::Chunk(_));
+        let sliding =
+            operators().any(|operator| matches!(operator, Operator::Attention(dims) if bounded(&dims.mask)));
+        match (latent, sliding) {
+            (true, _) => Some(AttentionKind::Latent),
+            (false, true) => Some(AttentionKind::Sliding),
+            (false, false) => attends.then_some(AttentionKind::Full),
+        }
+    }
+
     /// Removes the head: the checkpoint of the bare model, with its shorter names.
     pub(super) fn behead(&mut self) {
         let scores = |node: &OperatorNode| {

@@ -8,6 +8,8 @@ mod layers;
 mod metrics;
 pub(super) mod openapi;
 
+pub(super) use catalog::with_facts;
+
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;

@@ -4,11 +4,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::table::{grouped, table};
+use crate::graph::model::ModelGraph;
 use crate::spec::cluster::System;
 use crate::spec::device::{Arithmetic, Device};
+use crate::spec::figure::{Figure, Ratio};
 use crate::spec::format::NumberFormat;
 use crate::spec::launch::Launch;
 use crate::spec::link::Link;
@@ -17,6 +19,7 @@ use crate::spec::objective::{Direction, LatencyLimits, Objective, Workload};
 use crate::spec::option_table::OptionTable;
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
+use crate::spec::runtime_id::RuntimeId;
 
 /// One line of a catalogue.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -31,6 +34,57 @@ pub struct CatalogLine {
     pub summary: String,
     /// Whether it comes from the user's folder.
     pub user: bool,
+    /// Facts of a model or a runtime; those that no file states are absent.
+    #[serde(flatten)]
+    pub facts: CatalogFacts,
+}
+
+/// Facts of a model or a runtime.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct CatalogFacts {
+    /// Layers of a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<u64>,
+    /// Attention of a model: `full`, `sliding` or `latent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attention: Option<String>,
+    /// Base of the rotary position encoding, as the model's configuration has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rope_theta: Option<f64>,
+    /// Weight formats: published ones of a model, supported ones of a runtime.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub formats: Vec<String>,
+    /// KV cache formats of a runtime.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kv_formats: Vec<String>,
+    /// Scheduler of a runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<SchedulerFacts>,
+    /// Builds of a runtime with ids of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<RuntimeBuild>,
+}
+
+/// The limits of a runtime's scheduler, with their sources.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SchedulerFacts {
+    /// Maximum number of tokens per step.
+    pub max_batched_tokens: Figure<Ratio>,
+    /// Number of sequences that it prepares for, where fixed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_sequences: Option<Figure<Ratio>>,
+}
+
+/// A build of a runtime.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RuntimeBuild {
+    /// Its id.
+    pub id: String,
+    /// Version of the runtime.
+    pub version: String,
+    /// CUDA version that it was built for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cuda_version: Option<String>,
 }
 
 /// Name and summary of an entry; the caller fills in id and origin.
@@ -40,7 +94,21 @@ pub trait Listed {
 }
 
 fn line(name: &str, aliases: &[String], summary: String) -> CatalogLine {
-    CatalogLine { id: String::new(), name: name.to_owned(), aliases: aliases.to_vec(), summary, user: false }
+    CatalogLine {
+        id: String::new(),
+        name: name.to_owned(),
+        aliases: aliases.to_vec(),
+        summary,
+        user: false,
+        facts: CatalogFacts::default(),
+    }
+}
+
+/// The base of the rotary encoding in a configuration: its own, or that of its language model.
+fn rope_theta(config: &Map<String, Value>) -> Option<f64> {
+    let own = config.get("rope_theta").and_then(Value::as_f64);
+    let inside = ["rope_parameters", "text_config", "language_config", "llm_config"];
+    own.or_else(|| inside.iter().find_map(|key| rope_theta(config.get(*key)?.as_object()?)))
 }
 
 impl Listed for ModelFile {
@@ -54,7 +122,24 @@ impl Listed for ModelFile {
         }
         let formats =
             if formats.is_empty() { String::new() } else { format!(", also {}", formats.join(" ")) };
-        line(&self.name, &self.aliases, format!("{kind}, {} parameters{formats}", grouped(self.parameters)))
+        let summary = format!("{kind}, {} parameters{formats}", grouped(self.parameters));
+        let config = self.model_config().ok();
+        let graph = config.as_ref().and_then(|config| ModelGraph::build(config).ok());
+        let own = config.as_ref().and_then(|config| config.weight_format()).map(str::to_owned);
+        let mut formats: Vec<String> = own.into_iter().collect();
+        for published in &self.published {
+            if !formats.contains(&published.weight_format) {
+                formats.push(published.weight_format.clone());
+            }
+        }
+        let facts = CatalogFacts {
+            layers: graph.as_ref().map(|graph| graph.layers.value),
+            attention: graph.as_ref().and_then(|graph| Some(graph.attention_kind()?.name().to_owned())),
+            rope_theta: rope_theta(&self.config),
+            formats,
+            ..CatalogFacts::default()
+        };
+        CatalogLine { facts, ..line(&self.name, &self.aliases, summary) }
     }
 }
 
@@ -134,7 +219,22 @@ impl Listed for Runtime {
             self.parallelism.join(" "),
             self.weight_formats.join(" ")
         );
-        line(&self.name, &self.aliases, summary)
+        let builds = self.aliases.iter().filter_map(|alias| {
+            let parts = RuntimeId::parse(alias).next()?;
+            let cuda_version = parts.cuda.map(str::to_owned);
+            Some(RuntimeBuild { id: alias.clone(), version: parts.version.to_owned(), cuda_version })
+        });
+        let facts = CatalogFacts {
+            formats: self.weight_formats.clone(),
+            kv_formats: self.kv_formats.clone(),
+            scheduler: Some(SchedulerFacts {
+                max_batched_tokens: self.max_batched_tokens.clone(),
+                max_sequences: self.max_sequences.clone(),
+            }),
+            builds: builds.collect(),
+            ..CatalogFacts::default()
+        };
+        CatalogLine { facts, ..line(&self.name, &self.aliases, summary) }
     }
 }
 

@@ -37,6 +37,9 @@ pub struct ReportInputs {
     /// Its version, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
+    /// No constant was fitted to this version: it counts as the mean of all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub version_counts_as_mean: bool,
     /// Whether the rules of the runtime are lifted: it may not run the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub theoretical: bool,

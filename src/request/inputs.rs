@@ -36,6 +36,10 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         interconnect: resolved.cluster.tiers.iter().map(tier).collect(),
         runtime: resolved.runtime.id.clone(),
         runtime_version: resolved.runtime_version.clone(),
+        version_counts_as_mean: resolved
+            .runtime_version
+            .as_ref()
+            .is_some_and(|version| !resolved.runtime.is_fitted_to(version)),
         theoretical: resolved.theoretical,
         workload: workload.id.clone(),
         isl: workload.isl,

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::RequestControl;
 use crate::spec::error::Error;
 use crate::spec::nearness::LeftOut;
-use crate::spec::runtime::Runtime;
 use crate::store::catalog::Catalog;
 use crate::validate::summary::{GroupBy, ScoredRow, Validation, validation};
 use table::{MeasuredTable, all_rows};
@@ -71,8 +70,8 @@ pub fn scored(catalog: &Catalog, request: &ValidateRequest) -> Result<Vec<Scored
 
 /// The held-out errors stored in a runtime's profile.
 fn left_out(catalog: &Catalog, name: &str) -> Result<Vec<LeftOut>, Error> {
-    let runtime = catalog.load::<Runtime>(name)?;
-    let errors = runtime.serving_fit.map(|fit| fit.left_out).unwrap_or_default();
+    let (runtime, _) = catalog.runtime_by_id(name)?;
+    let errors = runtime.serving_fit.as_ref().map(|fit| fit.left_out.clone()).unwrap_or_default();
     if errors.is_empty() {
         let found = format!("none in the profile of {}", runtime.id);
         let fix = "name a fitted runtime: `mantile-opt validate --left-out vllm`";

@@ -172,6 +172,12 @@ impl Runtime {
         self.vendors.iter().any(|name| *name == device.vendor.name() || *name == device.family)
     }
 
+    /// Whether constants were fitted to measurements of this version.
+    pub fn is_fitted_to(&self, version: &str) -> bool {
+        let mut factors = self.serving_fit.iter().flat_map(|fit| &fit.factors);
+        factors.any(|factor| factor.version.as_deref() == Some(version))
+    }
+
     /// Its defaults on `device`.
     pub fn taken(&self, device: &Device) -> EffectiveDefaults<'_> {
         let on = self.defaults_on.iter().find(|one| one.holds(device));

@@ -5,8 +5,6 @@ use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::Machine;
 use crate::cost::machine_builder::MachineBuilder;
 use crate::cost::margin::{LatencyMargin, PredictionMargin};
-use crate::graph::mask::AttentionMask;
-use crate::graph::operator::Operator;
 use crate::plan::legal::has_experts;
 use crate::quantity::datum::{Datum, Grade, Source};
 use crate::quantity::unit::COUNT;
@@ -172,18 +170,8 @@ impl ResolvedScenario {
 
     /// Properties of the model and its traffic that a runtime's fit depends on.
     pub fn calibration_key(&self) -> CalibrationKey {
-        let operators =
-            || self.graph.blocks.iter().flat_map(|b| b.graph.node_weights()).map(|node| &node.operator);
-        let latent = operators().any(|o| matches!(o, Operator::LatentAttention(_)));
-        let bounded =
-            |mask: &AttentionMask| matches!(mask, AttentionMask::Window(_) | AttentionMask::Chunk(_));
-        let sliding = operators().any(|o| matches!(o, Operator::Attention(dims) if bounded(&dims.mask)));
         CalibrationKey {
-            attention: match (latent, sliding) {
-                (true, _) => AttentionKind::Latent,
-                (false, true) => AttentionKind::Sliding,
-                (false, false) => AttentionKind::Full,
-            },
+            attention: self.graph.attention_kind().unwrap_or(AttentionKind::Full),
             experts: has_experts(&self.graph),
             equal_lengths: self.workload.equal_lengths,
             version: self.runtime_version.clone(),

@@ -54,7 +54,7 @@ const SHARE: (f64, &str) = (1.0, "");
 
 /// Figures of a device of BLIS, in its first form (`TFlopsEff` and `BwEffTBs` are the peaks of the datasheet in spite of
 /// their names) and in today's: <https://github.com/inference-sim/inference-sim> (README.md, sim/roofline_step.go,
-/// hardware_config.json). `perLayerOverhead` is all that a layer takes beside its work, so that no kernel adds to it.
+/// hardware_config.json). `perLayerOverhead` is all that a layer takes in addition to its work, so that no kernel adds to it.
 const BLIS: &[ForeignFigure] = &[
     figure("TFlopsPeak", (1e12, "FLOP/s"), &["device.peak.bf16", "device.peak.fp16"]),
     figure("TFlopsEff", (1e12, "FLOP/s"), &["device.peak.bf16", "device.peak.fp16"]),

@@ -83,7 +83,7 @@ impl Catalog {
                 }
                 OverriddenFile::Runtime => catalog.with_key::<Runtime>(one, |catalog| {
                     if let Some(name) = one.name.as_ref().or(scenario.runtime.as_ref()) {
-                        return Ok(catalog.load::<Runtime>(name)?.id);
+                        return Ok(catalog.runtime_by_id(name)?.0.id.clone());
                     }
                     let cluster = catalog.hardware(&problem.hardware(one)?)?;
                     Ok(catalog.chosen_runtime(scenario, &cluster)?.id.clone())

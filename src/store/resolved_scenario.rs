@@ -121,6 +121,7 @@ impl ResolvedScenario {
         (model, mut graph): (ResolvedModel, ModelGraph),
         cluster: Cluster,
     ) -> Result<ResolvedScenario, Error> {
+        let scenario = &*catalog.with_version(scenario)?;
         let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.chosen_runtime(scenario, &cluster)?.started(&cluster.device, scenario);
         let (objective, workload) = catalog.aim(scenario, cluster.device.is_home())?;

@@ -98,6 +98,9 @@ impl Catalog {
 
     /// The runtime of the catalogue by name; an unknown name is compared with those of the devices.
     fn named_runtime(&self, name: &str, cluster: &Cluster) -> Result<Arc<Runtime>, Error> {
+        if let Ok((runtime, _)) = self.runtime_by_id(name) {
+            return Ok(runtime);
+        }
         match self.find(CatalogKind::Runtimes, name) {
             Ok(_) => self.shared(name),
             Err(LookupError::Unknown(fault)) => {

@@ -142,7 +142,7 @@ impl Record<'_> {
     /// The model id, or the published name where the table has no id.
     fn model(&self) -> &str {
         match self.text("model") {
-            "" => self.text("model_as_published").split(' ').next().unwrap_or_default(),
+            "" => self.text("model_as_published"),
             id => id,
         }
     }

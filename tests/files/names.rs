@@ -142,6 +142,7 @@ proptest! {
             let line = |id: &str| mantile::report::catalog::CatalogLine {
                 id: id.to_owned(), name: name.to_owned(), aliases: vec![other.to_owned()],
                 summary: other.to_owned(), user: true,
+                facts: Default::default(),
             };
             let value = json!({ name: other, "figure": {"value": name, "source": other}, "list": [name, other] });
             [list(&[line(name), line(other)]), entry(&value)]

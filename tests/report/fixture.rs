@@ -169,6 +169,7 @@ fn phase(phase: Phase, scale: f64) -> PhaseTime {
 fn answer() -> OptimizeResult {
     let asked = ReportInputs {
         theoretical: false,
+        version_counts_as_mean: false,
         model: "maker/model".into(),
         hardware: "a box".into(),
         devices: 7,

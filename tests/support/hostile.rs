@@ -10,13 +10,17 @@ use mantile::cli::output::{FormatFlag, OutputArgs};
 use mantile::cli::verify::Verify;
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
+use mantile::launch::settings_file::NamedFiles;
 use mantile::quantity::unit::{humanize, parse};
 use mantile::report::answer::estimate_result;
 use mantile::report::rows::csv;
 use mantile::report::text;
-use mantile::request::{build_candidate, inputs, validate};
+use mantile::request::command::of_command;
+use mantile::request::inspect::{InspectRequest, inspect};
+use mantile::request::{UNCONTROLLED, build_candidate, inputs, validate};
 use mantile::spec::cluster::{Cluster, System};
 use mantile::spec::defaults::Defaults;
+use mantile::spec::deployment::Deployment;
 use mantile::spec::device::Device;
 use mantile::spec::error::Error;
 use mantile::spec::figure::{self, Bytes, Dollars, FlopRate, Ratio, Seconds, Watts};
@@ -26,6 +30,7 @@ use mantile::spec::image::ImageSize;
 use mantile::spec::link::Link;
 use mantile::spec::model::ModelConfig;
 use mantile::spec::model::file::ModelFile;
+use mantile::spec::model::gguf::GgufHeader;
 use mantile::spec::objective::{Metric, Objective, Workload};
 use mantile::spec::ranges;
 use mantile::spec::rig::Rig;
@@ -44,7 +49,7 @@ use serde_json::Value;
 pub type Door = (&'static str, fn(&str));
 
 /// Every door.
-pub const DOORS: [Door; 7] = [
+pub const DOORS: [Door; 11] = [
     ("configuration", configuration),
     ("hardware", hardware),
     ("rig", rig),
@@ -52,6 +57,10 @@ pub const DOORS: [Door; 7] = [
     ("table", table),
     ("answer", answer),
     ("units", units),
+    ("flags", flags),
+    ("gguf", gguf),
+    ("inspect", inspected),
+    ("launch", launched),
 ];
 
 /// The model that hardware is tried with: small, so that what takes long is the text's doing.
@@ -261,5 +270,42 @@ pub fn units(text: &str) {
     // A count is what makes a shorthand of it; anything else is a name, which takes a look through the catalogue.
     if text.starts_with(|c: char| c.is_ascii_digit()) && !is_path(text) {
         let _ = catalog().hardware(text);
+    }
+}
+
+/// Words of a command line, one a line: they are read as flags of some command.
+pub fn flags(text: &str) {
+    let words = ["mantile-opt"].into_iter().chain(text.lines()).map(std::ffi::OsString::from);
+    let _ = mantile::cli::parsed(&words.collect::<Vec<_>>());
+}
+
+/// The header of a GGUF file, one byte a character.
+pub fn gguf(text: &str) {
+    let bytes: Vec<u8> = text.chars().map(|c| c as u32 as u8).collect();
+    if let Ok(header) = GgufHeader::read(bytes.as_slice()) {
+        let _ = header.tensors.iter().map(|tensor| tensor.elements()).collect::<Vec<_>>();
+        let path = scratch().join("model.gguf");
+        std::fs::write(&path, &bytes).unwrap();
+        let _ = catalog().built(path.to_str().unwrap());
+    }
+}
+
+/// A plan in one line, as `inspect` shows it.
+pub fn inspected(text: &str) {
+    let request = InspectRequest {
+        model: MODEL.into(),
+        hardware: Some("4xl40s".into()),
+        deployment: Some(Deployment { plan: Some(text.into()), ..Deployment::default() }),
+        ..InspectRequest::default()
+    };
+    let _ = inspect(catalog(), &request, &UNCONTROLLED);
+}
+
+/// A launch command, a script that `--emit` wrote, or a manifest. What is read is estimated.
+pub fn launched(text: &str) {
+    let given =
+        Scenario { model: Some(MODEL.into()), hardware: Some("2xl40s".into()), ..Scenario::default() };
+    if let Ok(read) = of_command(catalog(), text, &NamedFiles::new(), &given) {
+        finite(&mantile::report::text::estimate(&read));
     }
 }

@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use crate::http::answer::in_json;
+use crate::http::mantile::with_facts;
 use crate::http::problem::Refusal;
 use crate::http::search::searched;
 use crate::http::state::ServerState;
@@ -41,7 +42,10 @@ async fn listed(
 }
 
 fn plain(id: &str, line: &CatalogLine) -> Value {
-    json!({id: line.id, "name": line.name, "aliases": line.aliases, "summary": line.summary})
+    with_facts(
+        json!({id: line.id, "name": line.name, "aliases": line.aliases, "summary": line.summary}),
+        line,
+    )
 }
 
 /// `GET /v1/catalog/models`.

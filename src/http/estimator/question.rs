@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use super::hardware::HardwareProfile;
 use crate::spec::deployment::{Degrees, Deployment};
 use crate::spec::error::Error;
-use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
@@ -57,29 +56,15 @@ pub struct EstimatorDegrees {
     pub pipeline_parallel: Option<u64>,
 }
 
-/// Runtime and version of an id like `vllm-0.19.0-cuda12.4`; an alias of the catalogue has no version.
-fn runtime(known: &Catalog, id: &str) -> Result<(String, Option<String>), Error> {
-    let missing = match known.load::<Runtime>(id) {
-        Ok(runtime) => return Ok((runtime.id, None)),
-        Err(fault) => fault,
-    };
-    let versioned = id.match_indices('-').find_map(|(at, _)| {
-        let (name, rest) = (&id[..at], &id[at + 1..]);
-        let version = rest.split('-').next().filter(|text| text.starts_with(|c: char| c.is_ascii_digit()))?;
-        let runtime: Runtime = known.load(name).ok()?;
-        Some((runtime.id, Some(version.to_owned())))
-    });
-    versioned.ok_or(missing)
-}
-
 impl EstimatorRequest {
     /// The scenario; the deployment is part of it where degrees are given.
     ///
     /// # Errors
     /// A name is unknown, or the profile contradicts itself.
     pub(super) fn scenario(&self, known: &Catalog) -> Result<Scenario, Error> {
-        let named = self.runtime_id.as_deref().map(|id| runtime(known, id)).transpose()?;
-        let (runtime, runtime_version) = named.map_or((None, None), |(id, version)| (Some(id), version));
+        let named = self.runtime_id.as_deref().map(|id| known.runtime_by_id(id)).transpose()?;
+        let (runtime, runtime_version) =
+            named.map_or((None, None), |(runtime, version)| (Some(runtime.id.clone()), version));
         let degrees = self.parallelism.as_ref().map(|degrees| Deployment {
             both: Degrees {
                 tp: degrees.tensor_parallel,

@@ -26,6 +26,14 @@ pub(super) fn lines(known: &Catalog, kind: CatalogKind) -> Result<Vec<CatalogLin
     }
 }
 
+/// A row with the facts of its line.
+pub(in crate::http) fn with_facts(mut row: Value, line: &CatalogLine) -> Value {
+    if let (Some(row), Value::Object(facts)) = (row.as_object_mut(), value(&line.facts)) {
+        row.extend(facts);
+    }
+    row
+}
+
 fn entry(known: &Catalog, kind: CatalogKind, name: &str) -> Result<Value, Error> {
     catalog(known, &CatalogRequest { kind, name: Some(name.to_owned()) }, &UNCONTROLLED)
         .map(|one| value(&one))
@@ -65,10 +73,11 @@ pub(super) async fn one_hardware(
 pub(super) async fn models(State(state): State<ServerState>) -> Result<Response, Refusal> {
     json_of(&state, |known, _| {
         let rows = lines(known, CatalogKind::Models)?.into_iter().map(|line| {
-            json!({
+            let row = json!({
                 "model_id": published_id(&line), "name": line.name, "aliases": line.aliases,
                 "summary": line.summary,
-            })
+            });
+            with_facts(row, &line)
         });
         Ok(json!({"models": rows.collect::<Vec<Value>>()}))
     })

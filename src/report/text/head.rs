@@ -124,7 +124,9 @@ fn warning(text: Option<String>) -> String {
 
 /// The runtime, with its version if given.
 fn runtime(inputs: &ReportInputs) -> String {
-    let version = inputs.runtime_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    let mean = if inputs.version_counts_as_mean { " (counts as the mean of all versions)" } else { "" };
+    let version =
+        inputs.runtime_version.as_ref().map_or_else(String::new, |version| format!(" {version}{mean}"));
     format!("{}{version}", inputs.runtime)
 }
 

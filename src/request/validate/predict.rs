@@ -248,7 +248,13 @@ fn problem_of(
             _ => Err(fault),
         })
     };
-    let mut resolved = ran(model).or_else(|fault| match base(model) {
+    // A published name may end in words on its format: the longest start of it that names a model counts.
+    let named = |start: &str| match ran(start) {
+        Err(fault) if fault.key == "model" => None,
+        found => Some(found),
+    };
+    let found = starts(model).find_map(named).unwrap_or_else(|| ran(model));
+    let mut resolved = found.or_else(|fault| match base(model) {
         Some(base) if fault.key == "model" => ran(base).map_err(|_| fault),
         _ => Err(fault),
     })?;
@@ -257,6 +263,13 @@ fn problem_of(
     }
     resolved.workload.equal_lengths = *equal_lengths;
     Ok((resolved.problem()?, (resolved.runtime.id.clone(), resolved.calibration_key())))
+}
+
+/// A name, then the name without its last word, and so on.
+fn starts(name: &str) -> impl Iterator<Item = &str> {
+    let ends = name.match_indices(' ').map(|(at, _)| at);
+    let ends: Vec<usize> = ends.chain([name.len()]).collect();
+    ends.into_iter().rev().map(|end| name[..end].trim_end())
 }
 
 fn plan(graph: &ModelGraph, degrees: &MeasuredDegrees) -> Result<ParallelPlan, String> {

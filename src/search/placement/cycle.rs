@@ -85,7 +85,7 @@ fn loads(prices: &MemberPrices<'_>, parts: Option<&[u64]>, most: usize) -> Vec<C
             let shared_hosts = prices.chain(PlacementWork::Token(requests));
             let mut priced = shared_hosts.clone();
             parts.into_iter().for_each(|parts| priced.chain = shared_hosts.chain.with_host_parts(parts));
-            // Members are mostly alike at every load: their states are listed once.
+            // Members are mostly of the same kinds at every load: their states are listed once.
             let known = loads.iter().find(|load| is_grouped(&load.groups, &priced.chain));
             let groups = known.map_or_else(|| device_classes(&priced.chain), |load| load.groups.clone());
             loads.push(CycleLoad { requests, priced, groups, shared_hosts });

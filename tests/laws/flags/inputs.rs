@@ -164,3 +164,65 @@ fn constants_of_blis_act_with_their_source() {
         assert_eq!(device.constants.decode_compute.as_ref().unwrap().value, decode);
     }
 }
+
+/// Every id of the form `runtime-version[-cudaN]` is the runtime in that version, wherever a runtime is named.
+#[test]
+fn ids_with_a_version_are_the_runtime_in_that_version() {
+    use mantile::report::catalog::CatalogLine;
+    use mantile::request::catalog::{CatalogReport, CatalogRequest, catalog as listed};
+    use mantile::request::estimate::{EstimateRequest, estimate};
+    use mantile::spec::scenario::Scenario;
+    use mantile::store::kind::CatalogKind;
+    let catalog = Catalog::default();
+    let mut random = Rng::with_seed(29);
+    let runtimes = ["vllm", "sglang", "trtllm", "llama.cpp", "hf-transformers"];
+    for _ in 0..draw::cases(12) {
+        let runtime = draw::name(&mut random, &runtimes).unwrap();
+        let version = format!("{}.{}.{}", random.u32(..2), random.u32(..40), random.u32(..9));
+        let build = ["", "-cuda12.4", "-cu128"][random.usize(..3)];
+        let answer = |runtime: String, version: Option<String>| {
+            let scenario = Scenario {
+                runtime: Some(runtime),
+                runtime_version: version,
+                concurrency: Some(4),
+                ..Scenario::of("Llama-3.1-8B", "1xl40s")
+            };
+            estimate(&catalog, &EstimateRequest::of(scenario), &UNCONTROLLED)
+        };
+        let (id, parts) = (format!("{runtime}-{version}{build}"), (runtime.clone(), Some(version.clone())));
+        let (by_id, by_parts) = (answer(id.clone(), None).unwrap(), answer(parts.0, parts.1).unwrap());
+        let numbers = |one: &mantile::report::result::EstimateResult| {
+            serde_json::to_string(&(&one.candidate.metrics, &one.question)).unwrap()
+        };
+        assert_eq!(numbers(&by_id), numbers(&by_parts), "{id}");
+        assert_eq!(
+            (by_id.question.runtime.as_str(), by_id.question.runtime_version.as_deref()),
+            (&*runtime, Some(&*version))
+        );
+        let mean = numbers(&by_id)
+            .replace(&format!(",\"runtime_version\":\"{version}\""), "")
+            .replace(",\"version_counts_as_mean\":true", "");
+        let fitted = !by_id.question.version_counts_as_mean;
+        assert!(fitted || runtime == "vllm" || mean == numbers(&answer(runtime, None).unwrap()), "{id}");
+        let other = answer(id.clone(), Some("99.0".into())).unwrap_err();
+        assert_eq!(other.key, "runtime-version", "{id}: {other}");
+    }
+    let lines = |kind| match listed(&catalog, &CatalogRequest { kind, name: None }, &UNCONTROLLED).unwrap() {
+        CatalogReport::Entries(lines) => lines,
+        CatalogReport::Entry(_) => vec![],
+    };
+    let of = |lines: Vec<CatalogLine>, id: &str| lines.into_iter().find(|line| line.id == id).unwrap().facts;
+    let vllm = of(lines(CatalogKind::Runtimes), "vllm");
+    assert!(vllm.formats.contains(&"fp8".to_owned()) && vllm.scheduler.is_some());
+    assert_eq!(vllm.builds[0].cuda_version.as_deref(), Some("12.4"));
+    let models = lines(CatalogKind::Models);
+    for line in &models {
+        assert!(line.facts.layers.is_some_and(|layers| layers > 0), "{}: {:?}", line.id, line.facts);
+        assert!(!line.facts.formats.is_empty() || line.facts.attention.is_some(), "{}", line.id);
+    }
+    let qwen = of(models, "Qwen--Qwen2-57B-A14B-Instruct");
+    assert_eq!(
+        (qwen.layers, qwen.attention.as_deref(), qwen.rope_theta),
+        (Some(28), Some("full"), Some(1e6))
+    );
+}
