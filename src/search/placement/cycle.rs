@@ -120,12 +120,15 @@ impl<'a> CycleSearch<'a> {
         }
     }
 
-    /// A number of stages with its load and lower bound; without a bound where the search is stopped.
+    /// A number of stages with its load and lower bound: the cheap one where the search is stopped.
     fn count(&mut self, concurrency: u64, stages: usize, control: &Control) -> StageCount {
         let (micro_batches, requests) = batches(concurrency, stages);
         let load = self.loads.iter().position(|load| load.requests == requests);
         let load = load.expect("every load was priced before");
-        let floor = if (control.stop)() { 0 } else { self.bottlenecks[load].floor(stages) };
+        let floor = match (control.stop)() {
+            true => super::bound::slowest(&self.loads[load].priced.chain, Some(stages)),
+            false => self.bottlenecks[load].floor(stages),
+        };
         let floor = floor.saturating_mul(micro_batches);
         let lower_bound = self.loads[load].priced.seconds(floor);
         StageCount { stages, micro_batches, load, lower_bound }
@@ -218,7 +221,10 @@ pub fn cycle(
             .filter(|stages| stages.len() == count.stages)
             .for_each(|stages| search.best.offer(count, stages));
     }
-    let cheap = if (control.stop)() { 0.0 } else { cheap_bound(&counts, &loads) };
+    let cheap = match (control.stop)() {
+        true => counts.iter().map(|count| count.lower_bound).fold(f64::INFINITY, f64::min),
+        false => cheap_bound(&counts, &loads),
+    };
     counts.sort_by(|a, b| a.lower_bound.total_cmp(&b.lower_bound).then(a.stages.cmp(&b.stages)));
     search.visit_all(&counts, control);
     let CycleSearch { best: BestCycle { seconds, stages, batches, .. }, bound, states, .. } = search;
