@@ -16,7 +16,7 @@ const RECOMMENDATIONS: [&str; 4] = [
     "recommend --model Llama-3.1-8B --only nvidia-rtx-4090,nvidia-l40s --users 3 --target-tok-s 9",
     "recommend --model gpt-oss-120b --hardware 1xrtx-4090 --host-memory 64GB --target-tok-s 5",
     "recommend --model DeepSeek-V3 --hardware 8xh200 --users 4 --target-tok-s 20",
-    "recommend --model Qwen3-8B --hardware 1xl40s --users 8 --target-tok-s 9",
+    "recommend --model Qwen3-8B --hardware 1xl40s --users 8 --target-tok-s 9 --prefix 1024",
 ];
 
 /// Flags of `recommend`, with a value that differs from those of the questions.
