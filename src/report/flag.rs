@@ -79,6 +79,8 @@ pub enum Flag {
     Prefix(u64),
     /// A system, and the next smaller one tried.
     Hardware(String, Option<String>),
+    /// Host memory of a node in GB, and the next smaller size tried.
+    HostMemory(u64, Option<u64>),
     /// A weight format.
     WeightFormat(String),
 }
@@ -122,6 +124,7 @@ impl Flag {
             Flag::Osl(_) => "--osl",
             Flag::Prefix(_) => "--prefix",
             Flag::Hardware(..) => "--hardware",
+            Flag::HostMemory(..) => "--host-memory",
             Flag::WeightFormat(_) => "--weight-format",
         }
     }
@@ -135,6 +138,7 @@ impl Flag {
                 number.to_string()
             }
             Flag::Rate(digits) => digits.to_string(),
+            Flag::HostMemory(gigabytes, _) => format!("{gigabytes}GB"),
             Flag::Hardware(name, _) | Flag::WeightFormat(name) => name.clone(),
         }
     }
@@ -148,6 +152,7 @@ impl Flag {
             Flag::Isl(tokens) => Flag::Isl(tokens + 1),
             Flag::Osl(tokens) => Flag::Osl(tokens + 1),
             Flag::Hardware(_, smaller) => Flag::Hardware(smaller.clone()?, None),
+            Flag::HostMemory(_, smaller) => Flag::HostMemory((*smaller)?, None),
             Flag::Prefix(_) | Flag::WeightFormat(_) => return None,
         })
     }

@@ -1,10 +1,13 @@
 //! Why a problem is infeasible: conflicting conditions, and changes that make it feasible.
 
+use std::cmp::Ordering;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::flag::{Flag, condition_flags, line};
 use crate::search::relax::Condition;
+use crate::spec::objective::{Direction, ObjectiveTerm};
 
 /// Why a problem is infeasible.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -12,7 +15,8 @@ pub struct ConflictReport {
     /// Every set of conditions that this hardware cannot keep together; leaving out any one of a set, it can keep the
     /// others of it.
     pub conflicts: Vec<ConflictSet>,
-    /// Changes that resolve every conflict, each re-optimized with exactly these flags.
+    /// Changes that resolve every conflict, each re-optimized with exactly these flags; the one that gives the most by
+    /// the objective first, then the cheaper one.
     pub remedies: Vec<Remedy>,
     /// GB of additional memory on every device of the same kind, in whole GB, and there is an answer; null where there
     /// is none with four times as much, or memory is not what is short.
@@ -38,7 +42,7 @@ impl ConflictSet {
 }
 
 /// A change that makes the problem feasible.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
     /// The flags to use in place of the current ones.
     pub flags: String,
@@ -48,6 +52,32 @@ pub struct Remedy {
     pub claim: RemedyClaim,
     /// Each flag one printed unit tighter, one at a time: infeasible if the claim is `least`.
     pub tighter: Vec<String>,
+    /// The optimum with these flags; null where the analysis was stopped before.
+    #[serde(default)]
+    pub gives: Option<RemedyGain>,
+}
+
+/// The optimum of a problem with a remedy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RemedyGain {
+    /// The metric of the objective, with its better direction.
+    pub objective: ObjectiveTerm,
+    /// Its value, in the unit of its column.
+    pub value: f64,
+    /// Cost per hour in US dollars; null where it is unknown.
+    pub usd_per_hour: Option<f64>,
+}
+
+impl RemedyGain {
+    /// The better one first: by the objective, then by cost.
+    pub fn order(&self, other: &RemedyGain) -> Ordering {
+        let ahead = match self.objective.direction {
+            Direction::Maximize => other.value.total_cmp(&self.value),
+            Direction::Minimize => self.value.total_cmp(&other.value),
+        };
+        let cost = |one: &RemedyGain| one.usd_per_hour.unwrap_or(f64::INFINITY);
+        ahead.then(cost(self).total_cmp(&cost(other)))
+    }
 }
 
 /// How close a change is to the smallest one.
@@ -65,6 +95,15 @@ pub enum RemedyClaim {
 impl Remedy {
     /// From flags that replace `now`, and the tighter ones tried.
     pub fn new(flags: &[Flag], now: String, claim: RemedyClaim, tighter: &[Flag]) -> Remedy {
-        Remedy { flags: line(flags), now, claim, tighter: tighter.iter().map(Flag::to_string).collect() }
+        let tighter = tighter.iter().map(Flag::to_string).collect();
+        Remedy { flags: line(flags), now, claim, tighter, gives: None }
+    }
+
+    /// The one that gives more first; those of which nothing is known last.
+    pub fn order(&self, other: &Remedy) -> Ordering {
+        match (&self.gives, &other.gives) {
+            (Some(one), Some(two)) => one.order(two),
+            (one, two) => two.is_some().cmp(&one.is_some()),
+        }
     }
 }

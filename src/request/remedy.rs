@@ -4,12 +4,13 @@
 mod lengths;
 mod system;
 
+use crate::quantity::read::Plain;
 use crate::report::flag::{Digits, Flag, condition_flags};
-use crate::report::relax::{ConflictReport, ConflictSet, Remedy, RemedyClaim};
+use crate::report::relax::{ConflictReport, ConflictSet, Remedy, RemedyClaim, RemedyGain};
 use crate::search::conflict::hitting;
 use crate::search::problem::{Problem, Traffic};
 use crate::search::relax::{
-    Condition, Stopped, all_with, all_without, answered, conflicts, factor, largest_below, least,
+    Condition, Stopped, all_with, all_without, answered, best, conflicts, factor, largest_below, least,
 };
 use crate::search::run::Control;
 use crate::spec::error::Error;
@@ -33,6 +34,7 @@ pub fn with_flags(flags: &[Flag], scenario: &Scenario) -> Scenario {
             Flag::Osl(tokens) => scenario.osl = Some(*tokens),
             Flag::Prefix(tokens) => scenario.prefix = Some(*tokens),
             Flag::Hardware(name, _) => scenario.hardware = Some(name.clone()),
+            Flag::HostMemory(..) => scenario.host_memory = Some(flag.value()),
             Flag::WeightFormat(id) => scenario.weight_format = Some(id.clone()),
         }
     }
@@ -80,6 +82,7 @@ impl InfeasibleProblem<'_> {
     pub fn conflict(&self) -> ConflictReport {
         let mut found = ConflictReport::default();
         found.complete = self.fill(&mut found).is_ok();
+        found.remedies.sort_by(Remedy::order);
         found
     }
 
@@ -99,6 +102,10 @@ impl InfeasibleProblem<'_> {
         }
         found.remedies.extend(self.larger(all.bare)?);
         self.other_devices(all.bare, found)?;
+        if all.bare {
+            found.remedies.extend(self.host_memory()?);
+            self.other_systems(found)?;
+        }
         found.remedies.extend(self.lower_formats()?);
         Ok(())
     }
@@ -150,7 +157,21 @@ impl InfeasibleProblem<'_> {
         if tried.is_empty() && claim == RemedyClaim::Least {
             claim = RemedyClaim::Works;
         }
-        Ok(Some(Remedy::new(&flags, self.now(&flags), claim, &tried)))
+        Ok(Some(Remedy { gives: self.gain(&flags), ..Remedy::new(&flags, self.now(&flags), claim, &tried) }))
+    }
+
+    /// The optimum with typed flags, of all runtimes; none where the search was stopped before it was found.
+    fn gain(&self, flags: &[Flag]) -> Option<RemedyGain> {
+        let gains = self.with_flags(flags).into_iter().filter_map(|problem| {
+            let found = best(&problem, self.control).ok()??;
+            let objective = *problem.aims.first()?;
+            // A metric that is only reported has no place in a point.
+            let metrics = found.candidate.evaluate(&Plain, &problem, &mut ()).metrics;
+            let in_column = |metric: Metric| Some(metric.entry().in_column(metrics.get(metric)?.value()));
+            let value = in_column(objective.metric)?;
+            Some(RemedyGain { objective, value, usd_per_hour: in_column(Metric::UsdPerHour) })
+        });
+        gains.min_by(RemedyGain::order)
     }
 
     /// The current values of `flags`.
@@ -168,6 +189,7 @@ impl InfeasibleProblem<'_> {
             Flag::Osl(_) => Some(format!("--osl {}", workload.osl)),
             Flag::Prefix(_) => Some(format!("--prefix {}", workload.prefix)),
             Flag::Hardware(..) => Some(format!("--hardware {}", self.resolved.cluster.id)),
+            Flag::HostMemory(..) => Some(format!("--host-memory {}", self.scenario.host_memory.clone()?)),
             Flag::WeightFormat(_) => {
                 self.scenario.weight_format.clone().map(|id| format!("--weight-format {id}"))
             }

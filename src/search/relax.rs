@@ -34,7 +34,10 @@ pub struct Conflicts {
 }
 
 /// The best deployment, if any; no alternatives or front.
-fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidate>, Stopped> {
+///
+/// # Errors
+/// The search was stopped before it found a deployment.
+pub fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidate>, Stopped> {
     let mut bare = problem.clone();
     bare.axes.clear();
     let outcome = run(&bare, control);

@@ -2,6 +2,7 @@
 
 mod doors;
 mod flags;
+mod remedies;
 
 use fastrand::Rng;
 use mantile::report::recommend::report::RecommendReport;

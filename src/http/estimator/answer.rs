@@ -12,6 +12,7 @@ use crate::report::launch::LaunchReport;
 use crate::report::result::{
     EstimateResult, Feasibility, MemoryReport, OptimizeResult, Quantiles, ReportedDeployment,
 };
+use crate::report::text::infeasible::gain_words;
 use crate::request::RequestControl;
 use crate::request::estimate::{EstimateRequest, estimate};
 use crate::request::optimize::{OptimizeRequest, optimize};
@@ -167,8 +168,11 @@ fn nothing(result: &OptimizeResult) -> EstimatorAnswer {
     let mut explanations: Vec<String> =
         conflict.clone().flat_map(|conflict| &conflict.conflicts).filter_map(|one| one.why.clone()).collect();
     let remedies = conflict.flat_map(|conflict| &conflict.remedies);
-    explanations
-        .extend(remedies.map(|remedy| format!("It runs with {} instead of {}.", remedy.flags, remedy.now)));
+    explanations.extend(remedies.map(|remedy| {
+        let now = if remedy.now.is_empty() { String::new() } else { format!(" instead of {}", remedy.now) };
+        let gives = remedy.gives.as_ref().map_or_else(String::new, |gain| format!(": {}", gain_words(gain)));
+        format!("It runs with {}{now}{gives}.", remedy.flags)
+    }));
     explanations.extend(refused.iter().map(|(_, example)| (*example).clone()));
     EstimatorAnswer {
         feasibility: if too_large { Feasibility::InsufficientMemory } else { Feasibility::Illegal },

@@ -2,8 +2,8 @@
 
 use super::head;
 use super::page::{BAD, bullet, bullet_within, heading, styled, wrap};
-use crate::report::number::{count as times, format_metric, gib, requests};
-use crate::report::relax::{ConflictSet, Remedy, RemedyClaim};
+use crate::report::number::{count as times, digits, format_metric, gib, requests};
+use crate::report::relax::{ConflictSet, Remedy, RemedyClaim, RemedyGain};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::outcome::{Census, RejectionCount, Status};
@@ -80,7 +80,10 @@ pub fn conflict(answer: &OptimizeResult, width: usize) -> String {
     }
     if !conflict.remedies.is_empty() {
         text.push_str(if text.is_empty() { "" } else { "\n" });
-        text.push_str(&heading("Smallest changes that make it feasible", "each re-optimized alone"));
+        text.push_str(&heading(
+            "Smallest changes that make it feasible",
+            "each re-optimized alone; the most by the objective first",
+        ));
         text.extend(conflict.remedies.iter().map(|remedy| bullet(&change(remedy))));
     }
     if let Some(more) = conflict.more_memory_gb {
@@ -107,13 +110,20 @@ pub fn conflict_words(clash: &ConflictSet) -> String {
 
 /// The new flags, the flags they replace, and how close the change is to the smallest.
 pub fn change(remedy: &Remedy) -> String {
-    let Remedy { flags, now, claim, tighter } = remedy;
-    let now = if now.is_empty() { String::new() } else { format!(" instead of {now}") };
+    let Remedy { flags, now, claim, tighter, .. } = remedy;
+    let mut now = if now.is_empty() { String::new() } else { format!(" instead of {now}") };
+    now.push_str(&remedy.gives.as_ref().map_or_else(String::new, |gain| format!(": {}", gain_words(gain))));
     match claim {
         RemedyClaim::Least => format!("{flags}{now}; infeasible with {}", tighter.join(", and with ")),
         RemedyClaim::About => format!("{flags}{now}; approximately the smallest"),
         RemedyClaim::Works => format!("{flags}{now}"),
     }
+}
+
+/// The objective with a remedy, and the cost.
+pub fn gain_words(gain: &RemedyGain) -> String {
+    let cost = gain.usd_per_hour.map_or_else(String::new, |usd| format!(" at {} USD/h", digits(usd)));
+    format!("{}{cost}", format_metric(gain.objective.metric, gain.value))
 }
 
 /// Memory of the weights against the usable memory per device.

@@ -3,7 +3,9 @@
 use super::InfeasibleProblem;
 use crate::report::flag::Flag;
 use crate::report::relax::{ConflictReport, Remedy};
+use crate::search::problem::OffloadPolicy;
 use crate::search::relax::{Stopped, more_memory};
+use crate::search::sizing::weights;
 use crate::spec::cluster::Cluster;
 use crate::spec::device::Device;
 use crate::store::hardware::Shorthand;
@@ -15,6 +17,10 @@ const MOST_TIMES: u64 = 4;
 const MOST_OF_FEW: u64 = 16;
 /// Maximum number of other devices to try.
 const MOST_OTHERS: usize = 4;
+/// Sizes of host memory of a node that are tried, in GB: twice and one and a half times the smaller ones.
+const HOST_GIGABYTES: [u64; 14] = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048];
+/// Maximum number of other systems that are proposed.
+const MOST_PROPOSED: usize = 2;
 
 impl InfeasibleProblem<'_> {
     /// The fewest additional devices of the same kind, as a shorthand, that make the problem feasible; if the current
@@ -124,6 +130,63 @@ impl InfeasibleProblem<'_> {
             let remedy = self.confirmed(Some(vec![Flag::Hardware(text, None)]))?;
             if let Some(remedy) = remedy {
                 found.remedies.push(remedy);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The smallest host memory that makes the problem feasible, where a part of the model may be in it.
+    pub(super) fn host_memory(&self) -> Result<Option<Remedy>, Stopped> {
+        if self.problems.iter().all(|problem| problem.offload == OffloadPolicy::Never) {
+            return Ok(None);
+        }
+        const GB: f64 = 1e9;
+        let here = self.problems.iter().filter_map(|problem| problem.host_memory).fold(0.0, f64::max) / GB;
+        let sizes: Vec<u64> = HOST_GIGABYTES.into_iter().filter(|size| *size as f64 > here).collect();
+        let flag = |at: usize| {
+            let smaller = at.checked_sub(1).map(|below| sizes[below]);
+            vec![Flag::HostMemory(sizes[at], smaller)]
+        };
+        // More host memory holds what less holds.
+        let (mut short, Some(mut enough)) = (0, sizes.len().checked_sub(1)) else { return Ok(None) };
+        if !self.works(&flag(enough))? {
+            return Ok(None);
+        }
+        while short < enough {
+            let middle = short + (enough - short) / 2;
+            if self.works(&flag(middle))? { enough = middle } else { short = middle + 1 }
+        }
+        self.confirmed(Some(flag(enough)))
+    }
+
+    /// Other systems of the catalogue whose devices hold the weights, the smallest memory first.
+    pub(super) fn other_systems(&self, found: &mut ConflictReport) -> Result<(), Stopped> {
+        let needs = self.problems.iter().flat_map(weights).map(|(needed, _)| needed);
+        let Some(least) = needs.reduce(f64::min) else {
+            return Ok(());
+        };
+        let Ok(market) = self.catalog.inventory(&[]) else { return Ok(()) };
+        let memory = |cluster: &Cluster| {
+            let each = cluster.device.memory.capacity.as_ref().map_or(0.0, |capacity| capacity.value);
+            each * cluster.devices() as f64
+        };
+        let here = &self.resolved.cluster.device.id;
+        let mut others: Vec<(f64, String)> = market
+            .systems
+            .into_iter()
+            .filter(|lot| lot.competes && lot.cluster.device.id != *here && memory(&lot.cluster) >= least)
+            .map(|lot| (memory(&lot.cluster), lot.id))
+            .filter(|(_, id)| self.catalog.hardware(id).is_ok())
+            .collect();
+        others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut proposed = 0;
+        for (_, id) in others.into_iter().take(MOST_OTHERS) {
+            let known = found.remedies.iter().any(|remedy| remedy.flags == format!("--hardware {id}"));
+            let remedy = if known { None } else { self.confirmed(Some(vec![Flag::Hardware(id, None)]))? };
+            proposed += usize::from(remedy.is_some());
+            found.remedies.extend(remedy);
+            if proposed == MOST_PROPOSED {
                 break;
             }
         }
