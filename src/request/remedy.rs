@@ -162,7 +162,7 @@ impl InfeasibleProblem<'_> {
 
     /// The optimum with typed flags, of all runtimes; none where the search was stopped before it was found.
     fn gain(&self, flags: &[Flag]) -> Option<RemedyGain> {
-        let gains = self.with_flags(flags).into_iter().filter_map(|problem| {
+        let gains = self.with_flags(flags).into_iter().flatten().filter_map(|problem| {
             let found = best(&problem, self.control).ok()??;
             let objective = *problem.aims.first()?;
             // A metric that is only reported has no place in a point.
