@@ -1,7 +1,7 @@
 //! Output: standard output or a file, written whole.
 
 use std::borrow::Cow;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -147,12 +147,20 @@ impl OutputArgs {
         match &self.out {
             Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
             _ => {
-                // Only tables have colours.
-                let mut out: Box<dyn Write> = match self.format() {
-                    OutputFormat::Table => Box::new(anstream::stdout().lock()),
-                    OutputFormat::Json | OutputFormat::Csv => Box::new(std::io::stdout().lock()),
+                let mut out = std::io::stdout().lock();
+                let table = self.format() == OutputFormat::Table;
+                // Only tables have colours. A terminal is no pipe.
+                if table && std::io::stdout().is_terminal() {
+                    let mut out = anstream::AutoStream::auto(out);
+                    out.write_all(text.as_bytes())?;
+                    return Ok(out.flush()?);
+                }
+                let plain = anstream::AutoStream::choice(&std::io::stdout()) == anstream::ColorChoice::Never;
+                let text = match table && plain {
+                    true => Cow::Owned(strip_str(&text).to_string()),
+                    false => text,
                 };
-                Ok(written(&mut *out, text.as_bytes())?)
+                Ok(written(&mut out, text.as_bytes())?)
             }
         }
     }
@@ -166,7 +174,8 @@ pub fn is_unread() -> bool {
     UNREAD.load(Relaxed)
 }
 
-/// Writes an answer. A reader that leaves before its end has read enough: the verdict remains.
+/// Writes an answer. A reader that leaves before its end has read enough: the verdict remains. `out` counts what it
+/// takes: a stream that writes in pieces would hide the first ones.
 fn written(out: &mut dyn Write, mut bytes: &[u8]) -> std::io::Result<()> {
     let whole = bytes.len();
     while !bytes.is_empty() {

@@ -42,8 +42,9 @@ pub struct SharedPages<T> {
 /// sequence's own.
 #[inline(always)]
 pub fn shared_tokens<N: Num>(tokens: Qty<N>, parts: Qty<N>, chip: &Chip<Qty<N>>) -> Qty<N> {
-    let (none, page) = (Qty::from(0.0), parts * chip.block_tokens);
-    let pages = none - (none - tokens / page).ceil();
+    let page = parts * chip.block_tokens;
+    // Whole numbers rounded down, by rounding up.
+    let pages = ((tokens + 1.0) / page).ceil() - 1.0;
     (pages * page).is(&SHARED_TOKENS)
 }
 

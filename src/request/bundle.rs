@@ -84,6 +84,12 @@ pub fn bundle(
         files: files.collect(),
     };
     let checks = verify_bundle(&bundle, control)?;
+    // A stopped search ends elsewhere the next time.
+    if (control.stopped_by)().is_some() {
+        let expected = "an answer that can be made again";
+        let fix = "set a higher time limit, or none: the search runs to make the answer and to check it";
+        return Err(Error::new("bundle", "a search that was stopped", expected, fix));
+    }
     let fault = checks.checks.iter().flat_map(|check| &check.faults).next();
     match fault {
         None => Ok(bundle),

@@ -60,8 +60,12 @@ fn of_metrics(problem: &Problem, row: &ReportedDeployment, m: &MetricsReport) ->
     if let Traffic::Rate(rate) = problem.traffic {
         laws.push(("metrics.output_tok_s: from the request rate", output, rate * osl));
     }
+    // Under a request rate E2E is that of a percentile, and concurrency follows from the mean.
+    let means = !matches!(problem.traffic, Traffic::Rate(_));
     let in_flight = output * m.e2e_ms * 1e-3 / osl;
-    let little = off("concurrency: output x E2E / OSL", row.concurrency, in_flight, IN_FLIGHT);
+    let little = means
+        .then(|| off("concurrency: output x E2E / OSL", row.concurrency, in_flight, IN_FLIGHT))
+        .flatten();
     laws.into_iter().map(|(what, saved, again)| off(what, saved, again, SUMMED)).chain([little]).collect()
 }
 
@@ -74,8 +78,10 @@ fn of_devices(problem: &Problem, row: &ReportedDeployment) -> Vec<Option<String>
     let exact = |what: &str, saved: u64, again: f64| off(what, saved as f64, again, 0.0);
     let mut faults = Vec::new();
     for pool in &pools {
-        let degrees = [pool.tp, pool.pp, pool.dp, pool.cp, pool.replicas];
-        let devices: f64 = degrees.iter().map(|degree| *degree as f64).product();
+        // A layer type may be wider than all ranks of attention.
+        let wider = [pool.ffn_tp, pool.vocab_tp].into_iter().flatten().max().unwrap_or(1) as f64;
+        let attention: f64 = [pool.tp, pool.dp, pool.cp].iter().map(|degree| *degree as f64).product();
+        let devices = attention.max(wider) * pool.pp as f64 * pool.replicas as f64;
         faults.push(exact("plan: devices of a pool", pool.devices, devices));
         let layers: u64 = pool.stages.iter().map(|layers| u64::from(*layers)).sum();
         faults.push(exact("plan: layers of its stages", layers, problem.graph.layers.value as f64));
