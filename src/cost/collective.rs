@@ -44,9 +44,9 @@ fn leg<R: Reading>(
     let link = &machine.links[leg.tier];
     let whole = |part: (u64, u64)| part.0 == part.1;
     let portion = || ratio(read, leg.portion, ["slices_of_this_leg", "slices"], PORTION);
-    let links = || ratio(read, leg.rate, ["links_in_use", "links"], LINKS);
+    let links = || ratio(read, leg.rate.part, leg.rate.symbols, leg.rate.how);
     let bytes = if whole(leg.portion) { bytes } else { bytes * portion() };
-    let rate = if whole(leg.rate) { link.bandwidth } else { link.bandwidth * links() };
+    let rate = if whole(leg.rate.part) { link.bandwidth } else { link.bandwidth * links() };
     let stream = (bytes / (rate * machine.chip.collective_bandwidth)).is(&STREAM);
     let time = |way: &AlgorithmCost| {
         let hops =
@@ -67,8 +67,6 @@ fn leg<R: Reading>(
 
 /// The share of a buffer on one tier, as a function of the group.
 const PORTION: (&str, &str) = ("ranks of the group that this tier connects", "ranks that share the buffer");
-/// The share of its links that a device uses, as a function of the group.
-const LINKS: (&str, &str) = ("one link to each rank of the group", "one link to each device of the mesh");
 
 /// Cost of a collective.
 pub fn cost<R: Reading>(

@@ -154,6 +154,43 @@ impl<T> NonEmpty<T> {
     }
 }
 
+/// The part of a tier's rate that each device of a group has, as a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RateShare {
+    /// The fraction.
+    pub part: (u64, u64),
+    /// Names of both numbers.
+    pub symbols: [&'static str; 2],
+    /// How they follow from the group, as text.
+    pub how: (&'static str, &'static str),
+}
+
+impl RateShare {
+    /// All of it.
+    const WHOLE: RateShare = RateShare { part: (1, 1), symbols: ["rate", "rate"], how: ("all", "all") };
+
+    /// Of a group of `n` devices on `tier`: a mesh has one link to each peer, and devices share a bus.
+    fn of(n: u64, tier: &TierShape) -> RateShare {
+        match tier.topology {
+            Topology::Mesh if n < tier.devices => RateShare {
+                part: (n - 1, tier.devices - 1),
+                symbols: ["links_in_use", "links"],
+                how: ("one link to each rank of the group", "one link to each device of the mesh"),
+            },
+            Topology::Pcie if n > 2 => RateShare {
+                part: (if n <= 4 { 42 } else { 39 }, 61),
+                symbols: ["percent_of_link", "percent_of_link_for_a_pair"],
+                how: (BUS, "NCCL all-reduce over two RTX PRO 6000 on PCIe: 61 % of the link"),
+            },
+            Topology::Switch | Topology::Mesh | Topology::Ring | Topology::Pcie => RateShare::WHOLE,
+        }
+    }
+}
+
+/// Source of what devices reach of their links where several share a bus.
+const BUS: &str = "NCCL all-reduce through PCIe switches: 42 % of the link over four RTX PRO 6000, 39 % over eight \
+                   (NVIDIA AIConfigurator, systems/data/rtx_pro_6000_server/nccl); four RTX 4090 with peer-to-peer 40 %";
+
 /// The part of a collective on one tier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectivePhase {
@@ -161,8 +198,8 @@ pub struct CollectivePhase {
     pub tier: usize,
     /// Fraction of the buffer on this leg.
     pub portion: (u64, u64),
-    /// Fraction of the tier's rate per device towards its peers: a mesh has one link for each.
-    pub rate: (u64, u64),
+    /// The part of the tier's rate that each device has in the group.
+    pub rate: RateShare,
     /// Candidate algorithms: none is dominated in both hops and wire bytes.
     pub algorithms: NonEmpty<AlgorithmCost>,
 }
@@ -183,10 +220,7 @@ impl CollectivePhase {
                 ways.push(way);
             }
         }
-        let rate = match shape.topology {
-            Topology::Mesh if n < shape.devices => (n - 1, shape.devices - 1),
-            _ => (1, 1),
-        };
+        let rate = RateShare::of(n, shape);
         let mut ways = ways.into_iter();
         let first = ways.next().unwrap_or_else(|| kind.base(n, shape));
         CollectivePhase { tier, portion, rate, algorithms: NonEmpty { first, rest: ways.collect() } }

@@ -68,6 +68,7 @@ const OPS: [CollectiveOp; 5] = [
 /// A group in a full mesh has the links between its own members, however many devices there are beyond it.
 #[test]
 fn a_group_in_a_mesh_takes_as_long_in_a_small_system_as_in_a_full_one() {
+    // Links that are wired once. Bridges are made for a number of cards, and use all links of each.
     let meshes = [
         ("mi300x", 8),
         ("mi325x", 8),
@@ -77,7 +78,6 @@ fn a_group_in_a_mesh_takes_as_long_in_a_small_system_as_in_a_full_one() {
         ("gaudi3", 8),
         ("mi250x", 16),
         ("v100-sxm2-32gb", 8),
-        ("h200-nvl", 4),
         ("apple-m3-ultra", 4),
         ("apple-m4-max", 4),
     ];
