@@ -10,6 +10,7 @@ use crate::spec::error::Error;
 use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::launch::Launch;
 use crate::spec::notation::{PlanText, PoolText};
+use crate::spec::offloaded::Offloaded;
 use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
@@ -225,9 +226,19 @@ impl ReadLaunch<'_> {
             prefill: of("prefill").map(PrefillDegrees::from).unwrap_or_default(),
             decode: of("decode").map(DecodeDegrees::from).unwrap_or_default(),
             plan,
-            offload_part: None,
+            offload_part: streamed_part(self.first()),
         })
     }
+}
+
+/// The part that a process reads from host memory over its link, by the flags that say how much and of what.
+fn streamed_part(settings: &Settings) -> Option<Offloaded> {
+    let streams = matches!(settings.get(Setting::OffloadedGib), Some(SettingValue::Real(gib)) if *gib > 0.0);
+    streams.then(|| match settings.word(Setting::OffloadedPart) {
+        Some("experts") => Offloaded::Experts,
+        Some("kv") => Offloaded::Kv,
+        _ => Offloaded::Layers,
+    })
 }
 
 /// The degrees of a process.

@@ -46,7 +46,7 @@ impl AggregatedKey {
     }
 }
 
-/// What replicas that can replace each other have in common.
+/// Properties that replicas have in common where they can replace each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReplicaSize {
     /// Index of the format pair.
@@ -179,7 +179,7 @@ pub enum LoadEnd {
     Other,
 }
 
-/// What came of one load.
+/// The result of one load.
 enum Served {
     /// It is served within the SLOs, here or by another configuration.
     Yes,

@@ -132,13 +132,12 @@ pub fn evaluate_shapes<'q>(
                     if !watch.tick(total) {
                         return false;
                     }
-                    let mut number = pass.first + place * pass.each;
-                    for laid in pass.prepared(problem, (place, formats, &instance)) {
+                    let numbers = pass.first + place * pass.each..;
+                    for (number, laid) in numbers.zip(pass.prepared(problem, (place, formats, &instance))) {
                         match laid {
                             Ok(laid) => seen.explore(problem, (number, laid), known),
                             Err(reason) => seen.refuse(&reason),
                         }
-                        number += 1;
                     }
                     true
                 };

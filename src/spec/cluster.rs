@@ -215,10 +215,11 @@ impl Cluster {
         self.tiers.iter().any(|tier| tier.topology == Topology::Pcie)
     }
 
-    /// The kind of the links between neighbouring devices.
+    /// The kind of the links between neighbouring devices. A device alone has none of its own: a rig joins it to others over
+    /// a bus or a network.
     pub fn link_kind(&self) -> LinkKind {
-        let on_bus = self.tiers.first().is_some_and(|tier| tier.topology == Topology::Pcie);
-        if on_bus { LinkKind::Bus } else { LinkKind::Fabric }
+        let own = self.tiers.first().is_some_and(|tier| tier.topology != Topology::Pcie);
+        if own { LinkKind::Fabric } else { LinkKind::Bus }
     }
 
     /// Whether its rent is known.

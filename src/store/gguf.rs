@@ -171,8 +171,8 @@ fn parts(path: &Path, header: &GgufHeader) -> Result<Vec<String>, Error> {
 fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Result<ModelFile, Error> {
     let config = config(header, tensors)?;
     let counted = |tensor: &&GgufTensor| !ADDED.contains(&tensor.name.as_str());
-    let sizes = tensors.iter().filter(counted).map(GgufTensor::elements);
-    let sum = sizes.fold(Some(0u64), |sum, size| sum?.checked_add(size?));
+    let mut sizes = tensors.iter().filter(counted).map(GgufTensor::elements);
+    let sum = sizes.try_fold(0u64, |sum, size| sum.checked_add(size?));
     let elements = sum.ok_or_else(|| {
         let found = "more elements in its tensors than 64 bits count";
         Error::new("tensors", found, "the shapes of a model", "download the file again")

@@ -71,6 +71,7 @@ pub fn build_scenario(scenario: &Scenario, build: &Build) -> Scenario {
         model: Some(build.model.clone()),
         hardware: Some(build.system.clone()),
         runtime: Some(build.runtime.clone()),
+        weight_format: Some(build.each.weight_format.clone()),
         deployment: Some(Deployment { plan: Some(build.each.notation.clone()), ..Deployment::default() }),
         ..scenario.clone()
     }

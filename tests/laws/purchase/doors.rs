@@ -69,9 +69,10 @@ fn no_door_contradicts_another() {
         let row = point.map(|point| point["rows"][0].clone());
         let best = match best {
             Err(fault) => {
-                let invalid = row.as_ref().is_ok_and(|row| row["status"] == "invalid");
-                if !invalid && row.is_ok() {
-                    faults.push(format!("{shown}: {fault}, sweep {}", row.unwrap()));
+                if let Ok(row) = &row
+                    && row["status"] != "invalid"
+                {
+                    faults.push(format!("{shown}: {fault}, sweep {row}"));
                 }
                 continue;
             }
