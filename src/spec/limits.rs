@@ -211,6 +211,7 @@ pub fn whole(limit: &'static Limit) -> impl Fn(&str) -> Result<u64, String> + Cl
         let digits = plain.bytes().all(|byte| byte.is_ascii_digit());
         let ends_in_letter = plain.ends_with(|c: char| c.is_ascii_alphabetic());
         let found = suffixed(&plain).filter(|number| (digits || ends_in_letter) && limit.holds(*number));
+        let found = found.filter(|number| *number < u64::MAX as f64);
         found.map(|number| number as u64).ok_or_else(|| format!("expected a whole number, {}", limit.range()))
     }
 }
