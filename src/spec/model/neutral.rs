@@ -91,7 +91,6 @@ const NEUTRAL: &[&str] = &[
     "init_std",
     "layerdrop",
     "resid_dropout",
-    "router_z_loss_coef",
     "z_loss_weight",
     "aux_loss_alpha",
     "embd_pdrop",
