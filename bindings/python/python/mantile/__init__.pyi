@@ -89,6 +89,7 @@ class Scenario(Record):
     hardware: str | None
     host: str | None
     host_memory: str | None
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None
     objective: str | None
     workload: str | None
     isl: int | None
@@ -98,6 +99,7 @@ class Scenario(Record):
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None
     risk: Literal['p50'] | Literal['p90'] | None
     prefix: int | None
+    prefix_groups: int | None
     images: int | None
     image_size: str | None
     draft: str | None
@@ -123,6 +125,7 @@ class Scenario(Record):
     pue: float | None
     amortization_months: float | None
     utilization: float | None
+    hours_per_day: float | None
     set: list[str] | None
     deployment: Deployment | None
 
@@ -131,6 +134,7 @@ class Reportedtier(Record):
     devices: int
     link: str
     bandwidth_bytes_per_s: float
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None
 
 class Reportimages(Record):
     number: int
@@ -158,6 +162,7 @@ class Reportinputs(Record):
     interconnect: list[Reportedtier]
     runtime: str
     runtime_version: str | None
+    version_counts_as_mean: bool
     theoretical: bool
     workload: str
     isl: int
@@ -178,6 +183,7 @@ class Reportinputs(Record):
     price_basis: Literal['owned'] | Literal['rented'] | None
     amortization_months: float | None
     utilization: float | None
+    hours_per_day: float | None
     warnings: list[str]
 
 class Poolreport(Record):
@@ -234,7 +240,11 @@ class Metricsreport(Record):
     usd_per_hour: float | None
     usd_per_mtok: float | None
     usd_per_mtok_total: float | None
+    usd_per_day: float | None
+    usd_per_month: float | None
+    tok_per_usd: float | None
     watts: float | None
+    facility_watts: float | None
     tok_per_joule: float | None
     max_context_tokens: float
 
@@ -334,7 +344,7 @@ class Deploymentdetail(Record):
     pools: list[Poolmemory]
     percentiles: list[Latencies]
     constraints: list[Constraint]
-    prefill_tok_s: float
+    prefill_tok_s: float | None
     prefill_flops: float
     prefill_flops_noncausal_without_head: float
     host_memory_peak_bytes: float
@@ -359,11 +369,17 @@ class Conflictset(Record):
     conditions: list[str]
     why: str | None
 
+class Remedygain(Record):
+    objective: Objectiveterm
+    value: float
+    usd_per_hour: float | None
+
 class Remedy(Record):
     flags: str
     now: str
     claim: Literal['least'] | Literal['about'] | Literal['works']
     tighter: list[str]
+    gives: Remedygain | None
 
 class Conflictreport(Record):
     conflicts: list[Conflictset]
@@ -477,6 +493,7 @@ class Launchreport(Record):
     image: str | None
     workers: list[Launchworker]
     router: str | None
+    infeasible: list[str]
     unsupported: list[str]
     notes: list[str]
     files: list[Launchfile]
@@ -584,6 +601,7 @@ class EstimateAnswer(Answer):
     price_bounds: Pricebounds | None
     question: Reportinputs
     detail: Deploymentdetail | None
+    chosen_load: str | None
     launch: Launchreport | None
     command: Commandreport | None
     audit: Auditsection | None
@@ -597,6 +615,7 @@ class Fewestdevices(Record):
 class Staticlayertype(Record):
     layer_type: Literal['attention'] | Literal['feed_forward'] | Literal['experts'] | Literal['residual'] | Literal['vocabulary'] | Literal['images'] | Literal['communication'] | Literal['overhead']
     layers: int
+    least_devices: int
     time_ms: float
     bound_by: Literal['compute'] | Literal['memory'] | Literal['communication'] | Literal['overhead']
     flops: float
@@ -609,6 +628,7 @@ class Staticphase(Record):
     phase: Literal['prefill'] | Literal['decode']
     label: str
     devices: int
+    devices_why: str
     batch: int
     weight_format: str
     kv_format: str
@@ -655,6 +675,7 @@ class DeployAnswer(Answer):
     image: str | None
     workers: list[Launchworker]
     router: str | None
+    infeasible: list[str]
     unsupported: list[str]
     notes: list[str]
     files: list[Launchfile]
@@ -970,6 +991,7 @@ class Fleetcosts(Record):
     usd_per_day: float
     usd_per_month: float
     usd_per_year: float
+    tok_per_usd: float
     usd_per_mtok: float
     usd_per_mtok_in: float
     usd_per_mtok_out: float
@@ -1148,6 +1170,7 @@ def optimize(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1157,6 +1180,7 @@ def optimize(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -1182,6 +1206,7 @@ def optimize(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
@@ -1236,6 +1261,7 @@ def estimate(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1245,6 +1271,7 @@ def estimate(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -1270,6 +1297,7 @@ def estimate(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
@@ -1324,6 +1352,7 @@ def static(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1333,6 +1362,7 @@ def static(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -1358,6 +1388,7 @@ def static(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
@@ -1416,6 +1447,7 @@ def deploy(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1425,6 +1457,7 @@ def deploy(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -1450,6 +1483,7 @@ def deploy(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
@@ -1526,6 +1560,7 @@ def explain(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1535,6 +1570,7 @@ def explain(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -1560,11 +1596,12 @@ def explain(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
     placement: Any | None = None,
-    number: Literal['ttft'] | Literal['tpot'] | Literal['e2e'] | Literal['output_tok_s'] | Literal['output_tok_s_per_device'] | Literal['output_tok_s_per_user'] | Literal['requests_per_s'] | Literal['usd_per_hour'] | Literal['usd_per_mtok'] | Literal['usd_per_mtok_total'] | Literal['watts'] | Literal['tok_per_joule'] | Literal['devices'] | Literal['max_context'] | Literal['concurrency'] | Literal['memory'] | None = None,
+    number: Literal['ttft'] | Literal['tpot'] | Literal['e2e'] | Literal['output_tok_s'] | Literal['output_tok_s_per_device'] | Literal['output_tok_s_per_user'] | Literal['requests_per_s'] | Literal['usd_per_hour'] | Literal['usd_per_mtok'] | Literal['usd_per_mtok_total'] | Literal['usd_per_day'] | Literal['usd_per_month'] | Literal['tok_per_usd'] | Literal['watts'] | Literal['facility_watts'] | Literal['tok_per_joule'] | Literal['devices'] | Literal['max_context'] | Literal['concurrency'] | Literal['memory'] | None = None,
     path: str | None = None,
     depth: int | None = None,
     files: dict[str, Any] | None = None,
@@ -1616,6 +1653,7 @@ def audit(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1625,6 +1663,7 @@ def audit(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -1650,6 +1689,7 @@ def audit(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
@@ -1702,6 +1742,7 @@ def diagnose(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1711,6 +1752,7 @@ def diagnose(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -1736,6 +1778,7 @@ def diagnose(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
@@ -1793,6 +1836,7 @@ def nearest(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1802,6 +1846,7 @@ def nearest(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -1827,6 +1872,7 @@ def nearest(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
@@ -1889,6 +1935,7 @@ def sweep(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1898,6 +1945,7 @@ def sweep(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -1923,6 +1971,7 @@ def sweep(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     scenario: dict[str, Any] | None = None,
@@ -1977,6 +2026,7 @@ def compare(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1986,6 +2036,7 @@ def compare(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -2011,6 +2062,7 @@ def compare(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     entries: list[dict[str, Any]] | None = None,
@@ -2064,6 +2116,7 @@ def recommend(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -2073,6 +2126,7 @@ def recommend(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -2098,6 +2152,7 @@ def recommend(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     target_tok_s: float | None = None,
@@ -2251,6 +2306,7 @@ def permalink(
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None = None,
     host: str | None = None,
     host_memory: str | None = None,
+    p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -2260,6 +2316,7 @@ def permalink(
     percentile: Literal['p50'] | Literal['p90'] | Literal['p95'] | Literal['p99'] | None = None,
     risk: Literal['p50'] | Literal['p90'] | None = None,
     prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     draft: str | None = None,
@@ -2285,6 +2342,7 @@ def permalink(
     pue: float | None = None,
     amortization_months: float | None = None,
     utilization: float | None = None,
+    hours_per_day: float | None = None,
     set: list[str] | None = None,
     deployment: dict[str, Any] | None = None,
     files: dict[str, Any] | None = None,
