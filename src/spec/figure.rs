@@ -108,15 +108,22 @@ struct Written {
 /// `text` in a form that [`read`] takes: its number, in the unit that its words mean or else in that of the example;
 /// the example where it has no such number.
 pub fn corrected<D: Dimension>(text: &str) -> String {
-    let (number, unit) = number_and_unit(text);
     let of_example = number_and_unit(D::EXAMPLE).1;
-    let meant = respelled(unit).filter(|_| !unit.is_empty());
-    let fits = |text: &String| {
-        parse(text).is_ok_and(|(value, unit)| unit == D::UNIT && value != 0.0 && D::LIMIT.holds(value))
-    };
-    let units = meant.into_iter().chain([of_example.to_owned()]);
-    let mut texts = units.map(|unit| format!("{number} {unit}").trim_end().to_owned());
-    texts.find(fits).unwrap_or_else(|| D::EXAMPLE.to_owned())
+    let guess = || in_unit::<D>(number_and_unit(text).0, of_example);
+    correction::<D>(text).or_else(guess).unwrap_or_else(|| D::EXAMPLE.to_owned())
+}
+
+/// The number of `text` in the unit that its words mean, where [`read`] takes that.
+pub fn correction<D: Dimension>(text: &str) -> Option<String> {
+    let (number, unit) = number_and_unit(text);
+    let meant = respelled(unit).filter(|_| !unit.is_empty())?;
+    in_unit::<D>(number, &meant)
+}
+
+fn in_unit<D: Dimension>(number: &str, unit: &str) -> Option<String> {
+    let text = format!("{number} {unit}").trim_end().to_owned();
+    let (value, unit) = parse(&text).ok()?;
+    (unit == D::UNIT && value != 0.0 && D::LIMIT.holds(value)).then_some(text)
 }
 
 /// Reads `text` as a number of dimension `D`.
@@ -130,7 +137,7 @@ pub fn read<D: Dimension>(text: &str) -> Result<f64, String> {
         return Err(format!("`{text}` has no unit; write it as `{}`", corrected::<D>(text)));
     }
     if unit != D::UNIT {
-        return Err(format!("`{text}` is in {unit}, expected {}, as in `{}`", D::UNIT, D::EXAMPLE));
+        return Err(format!("`{text}` is in {unit}, expected {}, as in `{}`", D::UNIT, corrected::<D>(text)));
     }
     if !D::LIMIT.holds(value) {
         return Err(format!("`{text}` is out of range: {}", D::LIMIT.range()));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cluster::PeerToPeer;
 use super::error::Error;
-use super::figure::{Seconds, corrected, read};
+use super::figure::{Seconds, correction, read};
 use super::image::ImageSize;
 use super::limits::{
     ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, HOURS_PER_DAY, IMAGES, ISL, Limit,
@@ -18,7 +18,6 @@ use super::objective::{LatencyLimits, Metric};
 use super::percentile::{Confidence, Percentile};
 use super::price::PriceBasis;
 use super::rule::Allowance;
-use crate::quantity::unit::number_and_unit;
 
 /// Offload to host memory of weights, experts or KV cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -289,11 +288,13 @@ impl Scenario {
                         let fix = format!("write `{text}ms`, `{text}s`, or `none` for no limit");
                         Err(Error { fix, ..refused(format!("`{text}`, without a unit")) })
                     }
-                    Err(why) if number_and_unit(text).0.is_empty() => Err(refused(why)),
-                    Err(why) => {
-                        let fix = format!("write `{}`, or `none` for no limit", corrected::<Seconds>(text));
-                        Err(Error { fix, ..refused(why) })
-                    }
+                    Err(why) => match correction::<Seconds>(text) {
+                        Some(meant) => {
+                            let fix = format!("write `{meant}`, or `none` for no limit");
+                            Err(Error { fix, ..refused(why) })
+                        }
+                        None => Err(refused(why)),
+                    },
                 },
             }
         };
@@ -384,10 +385,11 @@ mod tests {
         assert_eq!(of("500ms").unwrap(), LatencyLimits { ttft: Some(0.5), ..others });
         assert_eq!(of("1.5 s").unwrap().ttft, Some(1.5));
         assert_eq!(of("none").unwrap(), LatencyLimits { ttft: None, ..others });
+        assert!(of("2sec").unwrap_err().fix.contains("`2 s`"));
         for wrong in ["500", "500 GB", "-1 s", "0 s", "NaN s", "soon", ""] {
             let error = of(wrong).unwrap_err();
             assert_eq!(error.key, "ttft", "{wrong}");
-            assert!(!error.fix.is_empty(), "{error}");
+            assert!(error.fix.contains("500ms"), "{error}");
         }
     }
 

@@ -359,15 +359,20 @@ const SHAPING: &[&str] = &[
     "window",
 ];
 
+/// Words of keys that weigh a loss, whatever feature it is about: a loss has no part in inference.
+const WEIGHTS_OF_LOSSES: &[&str] = &["alpha", "coef", "coefficient", "weight"];
+
 /// Whether an unknown key could change tensors, caches or operators: it, or a key of an object in it, has a word of a
-/// known feature of architectures. `my_company_tag` has none.
+/// known feature of architectures. `my_company_tag` has none, and `router_z_loss_coef` weighs a loss of training.
 pub fn could_change_model(key: &str, value: &Value) -> bool {
     let inside = match value {
         Value::Object(keys) => keys.iter().any(|(key, value)| could_change_model(key, value)),
         Value::Array(values) => values.iter().any(|value| could_change_model("", value)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     };
-    inside || words(key).iter().any(|word| SHAPING.contains(&word.as_str()))
+    let words = words(key);
+    let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    inside || any(SHAPING) && !(any(&["loss"]) && any(WEIGHTS_OF_LOSSES))
 }
 
 /// Words of a key in lower case: `numExperts_2` has `num` and `experts`.
