@@ -121,7 +121,7 @@ impl WorkloadInputs {
             prefix,
             shared: self
                 .shared_prefixes
-                .filter(|_| self.lengths.prefix > 0)
+                .filter(|_| prefix.exceeds(Qty::from(0.0)))
                 .map(|groups| SharedPrefixes { tokens: prefix, groups: count("prefix_groups", groups) }),
             power_draw: self.power_draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
             bill: self.bill.as_ref().map(|bill| bill.read(read)),

@@ -133,7 +133,6 @@ fn edited(text: &str, old: &str, new: &str) -> String {
 /// The program reads a catalogue with one figure changed; the workbook of the shipped catalogue has its cell changed.
 #[test]
 fn a_changed_cell_gives_what_the_program_gives_for_the_changed_file() {
-    // Without a prefix no pages are shared: another number of terms.
     let scenario = Scenario { prefix: Some(256), ..on("Llama-3.3-70B-Instruct", "8xh100") };
     let case = WorkbookCase { scenario, plan: "1 x tp8 @48, weights fp8" };
     let shipped = Catalog::default();
@@ -172,4 +171,16 @@ fn a_changed_cell_gives_what_the_program_gives_for_the_changed_file() {
         book.change(place, to);
     }
     agree("lengths", &book, &metrics(&posed(&WorkbookCase { scenario: longer, ..case }, &shipped), &Plain));
+}
+
+/// Without a prefix no pages are shared. A workbook made so says that a prefix takes another branch of the formulas.
+#[test]
+fn a_first_prefix_is_another_branch() {
+    let case =
+        WorkbookCase { scenario: on("Llama-3.3-70B-Instruct", "8xh100"), plan: "1 x tp8 @48, weights fp8" };
+    let mut book = Book::of(&case, &Catalog::default());
+    let (place, ..) = book.inputs().into_iter().find(|(_, found, _)| found == "prefix").unwrap();
+    assert_eq!(book.branches_changed(), 0.0);
+    book.change(place, 500.0);
+    assert!(book.branches_changed() > 0.0);
 }
