@@ -6,6 +6,8 @@
 
 mod answer;
 mod answer_cache;
+mod body;
+mod connections;
 mod estimator;
 mod guard;
 mod log;
@@ -17,12 +19,12 @@ mod page;
 mod problem;
 mod routes_page;
 mod search;
+mod sites;
 mod state;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -34,24 +36,27 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::store::catalog::Catalog;
+pub use connections::ConnectionLimits;
+pub use sites::Sites;
 pub use state::ServerLimits;
 use state::ServerState;
 
-/// Address, token and limits of a server.
+/// Address, token, allowed sites and limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Address and port.
     pub listen: SocketAddr,
     /// The bearer token that every request has to carry, except those for health.
     pub token: Option<String>,
+    /// Names and origins that are allowed in addition to the server's own.
+    pub sites: Sites,
     /// Limits of requests.
     pub limits: ServerLimits,
+    /// Limits of connections.
+    pub connections: ConnectionLimits,
     /// Writes a line of the log: JSON with time, method, route, status and duration of a response.
     pub log: Option<fn(&str)>,
 }
-
-/// Longest time until the body of a request is read.
-const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// The routes of a server.
 pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
@@ -65,9 +70,15 @@ pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
         .route("/metrics", get(metrics::metrics))
         .merge(mantile::routes())
         .merge(estimator::routes())
+        .layer(from_fn_with_state(state.clone(), body::read))
         .layer(from_fn_with_state(state.clone(), guard::token));
+    let routes = match options.sites.shared() {
+        Some(shared) => routes.layer(shared),
+        None => routes,
+    };
     let routes = routes
         .merge(page::routes())
+        .layer(from_fn_with_state(state.clone(), sites::known))
         .route("/healthz", get(|| async { "ok\n" }))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
@@ -78,14 +89,16 @@ pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
         .layer(CatchPanicLayer::custom(problem::panicked));
     let routes = match limits.time {
         Some(time) => {
-            routes.layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, BODY_TIME + time))
+            let time = options.connections.body.saturating_add(time);
+            routes.layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, time))
         }
         None => routes,
     };
     Ok(routes.with_state(state))
 }
 
-/// Serves until `stopped` resolves; requests that are being answered then are finished. `bound` receives the address.
+/// Serves until `stopped` resolves; requests that are being answered then are finished within the stop time. `bound`
+/// receives the address.
 ///
 /// # Errors
 /// The address is in use, or is not one of this machine.
@@ -104,6 +117,10 @@ pub fn serve(
     runtime.block_on(async {
         let listener = TcpListener::bind(options.listen).await?;
         bound(listener.local_addr()?);
-        axum::serve(listener, router).with_graceful_shutdown(stopped).await
-    })
+        connections::connections(listener, router, &options.connections, stopped).await;
+        Ok::<(), io::Error>(())
+    })?;
+    // A search that ignores its end must not hold the program.
+    runtime.shutdown_background();
+    Ok(())
 }

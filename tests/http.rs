@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use mantile::http::openapi::openapi;
-use mantile::http::{ServerLimits, ServerOptions, serve};
+use mantile::http::{ConnectionLimits, ServerLimits, ServerOptions, Sites, serve};
 use mantile::report::pretty::pretty;
 use mantile::request::{UNCONTROLLED, entry};
 use mantile::store::catalog::Catalog;
@@ -19,37 +19,44 @@ use tokio::sync::oneshot;
 use crate::requests::{LINES, request};
 
 /// A server that stops when it is dropped.
-struct Running {
-    address: SocketAddr,
+pub struct Running {
+    pub address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<std::io::Result<()>>>,
 }
 
 impl Running {
     fn with(token: Option<&str>, limits: ServerLimits) -> Running {
-        Running::logging(token, limits, None)
+        Running::under(
+            ServerOptions { token: token.map(str::to_owned), limits, ..options() },
+            Catalog::default(),
+        )
     }
 
-    fn logging(token: Option<&str>, limits: ServerLimits, log: Option<fn(&str)>) -> Running {
-        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let options = ServerOptions { listen, token: token.map(str::to_owned), limits, log };
+    /// A server of a catalogue.
+    pub fn under(options: ServerOptions, catalog: Catalog) -> Running {
         let (bound, address) = mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
-            let catalog = Catalog::default().closed(false);
-            serve(catalog, &options, |address| bound.send(address).unwrap(), async {
+            serve(catalog.closed(false), &options, |address| bound.send(address).unwrap(), async {
                 let _ = stopped.await;
             })
         });
         Running { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
     }
 
-    fn start() -> Running {
+    pub fn start() -> Running {
         Running::with(None, limits())
     }
 
     /// Status, headers and body of a request.
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String, String) {
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, String, String) {
         let mut stream = self.begin(method, path, headers, body);
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
@@ -60,7 +67,12 @@ impl Running {
 
     fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n");
+        let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+        let usual = [("host", "localhost"), ("content-type", "application/json")];
+        let set = |name: &str| headers.iter().any(|(given, _)| *given == name);
+        for (name, value) in usual.iter().filter(|(name, _)| !set(name)) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -75,14 +87,38 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.stop.take().unwrap().send(());
-        let _ = self.thread.take().unwrap().join();
+impl Running {
+    /// Stops the server; the time until it has ended.
+    pub fn stopped(&mut self) -> Duration {
+        let begun = Instant::now();
+        if let (Some(stop), Some(thread)) = (self.stop.take(), self.thread.take()) {
+            let _ = stop.send(());
+            let _ = thread.join();
+        }
+        begun.elapsed()
     }
 }
 
-fn limits() -> ServerLimits {
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopped();
+    }
+}
+
+/// Options of a server for tests.
+pub fn options() -> ServerOptions {
+    let (header, body, stop) = (Duration::from_secs(20), Duration::from_secs(30), Duration::from_secs(30));
+    ServerOptions {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        token: None,
+        sites: Sites::default(),
+        limits: limits(),
+        connections: ConnectionLimits { most: 400, header, body, stop },
+        log: None,
+    }
+}
+
+pub fn limits() -> ServerLimits {
     ServerLimits { body_bytes: 1 << 20, running: 2, waiting: 16, time: Some(Duration::from_secs(60)) }
 }
 

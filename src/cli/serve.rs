@@ -1,13 +1,15 @@
 //! `serve`: the HTTP server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{CliError, ExitStatus};
-use crate::http::{ServerLimits, ServerOptions, serve};
+use crate::http::{ConnectionLimits, ServerLimits, ServerOptions, Sites, serve};
 use crate::spec::error::Error;
-use crate::spec::limits::{RUNNING, TIME_LIMIT, WAITING, number, whole};
+use crate::spec::limits::{
+    BODY_TIME, CONNECTIONS, HEADER_TIME, RUNNING, STOP_TIME, TIME_LIMIT, WAITING, number, whole,
+};
 use crate::store::catalog::Catalog;
 use crate::store::file;
 
@@ -17,12 +19,14 @@ Every request of the command line is a route, with the same request and answer: 
 `image/svg+xml` and `text/html` give other formats. GET /openapi.json describes all routes, GET /healthz and GET \
 /metrics serve operations.
 
-A request opens no path and fetches no address. Beyond this machine a token is required.
+A request opens no path and fetches no address. Beyond this machine a token is required. A browser reaches the server \
+under the address that it listens on, the names of this machine, and those of `--allow-host`; pages of other sites are \
+refused.
 
 Examples:
   mantile-opt serve
-  curl -s localhost:8000/v2/estimate -d '{\"scenario\": {\"model\": \"Llama-3.1-8B\", \"hardware\": \"1xh100\"}}'
-  mantile-opt serve --listen 0.0.0.0:8000 --token-file token.txt";
+  curl -s localhost:8000/v2/estimate --json '{\"scenario\": {\"model\": \"Llama-3.1-8B\", \"hardware\": \"1xh100\"}}'
+  mantile-opt serve --listen 0.0.0.0:8000 --token-file token.txt --allow-host mantile.example.org";
 
 /// The flags of `serve`.
 #[derive(Clone, Debug, clap::Args)]
@@ -34,6 +38,12 @@ pub struct Serve {
     /// A file with the bearer token that requests carry; required for an address beyond this machine
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// A name that the server answers to, in addition to its address and the names of this machine
+    #[arg(long, value_name = "NAME", value_parser = host)]
+    pub allow_host: Vec<String>,
+    /// An origin whose pages may use the server, e.g. https://tools.example.org
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    pub allow_origin: Vec<String>,
     /// Requests that are answered at the same time
     #[arg(long, value_name = "N", default_value = "4", value_parser = whole(&RUNNING), allow_negative_numbers = true)]
     pub running: u64,
@@ -43,6 +53,20 @@ pub struct Serve {
     /// Longest search; its best answer so far is returned then
     #[arg(long, value_name = "S", default_value = "60", value_parser = number(&TIME_LIMIT), allow_negative_numbers = true)]
     pub time_limit: f64,
+    /// Connections at the same time; further ones wait. The default leaves half of the usual 1024 open files to the rest
+    #[arg(long, value_name = "N", default_value = "512", value_parser = whole(&CONNECTIONS), allow_negative_numbers = true)]
+    pub connections: u64,
+    /// Longest time until the header of a request is read, and the longest idle time of a connection. The default is
+    /// twice that of a packet lost three times (RFC 6298: 1 + 2 + 4 s)
+    #[arg(long, value_name = "S", default_value = "15", value_parser = number(&HEADER_TIME), allow_negative_numbers = true)]
+    pub header_time: f64,
+    /// Longest time until a body is read, and in which a client reads no part of its answer. The default is that of the
+    /// largest body at 4.5 Mbit/s
+    #[arg(long, value_name = "S", default_value = "30", value_parser = number(&BODY_TIME), allow_negative_numbers = true)]
+    pub body_time: f64,
+    /// Longest time that answers have at Ctrl-C and SIGTERM. The default is less than the 30 s of Kubernetes
+    #[arg(long, value_name = "S", default_value = "25", value_parser = number(&STOP_TIME), allow_negative_numbers = true)]
+    pub stop_time: f64,
     /// Write a line of JSON to standard error for every response: time, method, route, status, duration
     #[arg(long)]
     pub log: bool,
@@ -62,8 +86,7 @@ impl Serve {
     /// # Errors
     /// The address is in use, or a token is missing.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let token = self.token_file.as_deref().map(file::read_plain).transpose()?;
-        let token = token.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let token = self.token_file.as_deref().map(token).transpose()?;
         if token.is_none() && !self.listen.ip().is_loopback() {
             let fix = "set --token-file, or listen on 127.0.0.1";
             let found = format!("{} without a token", self.listen);
@@ -75,7 +98,15 @@ impl Serve {
             waiting: self.waiting as usize,
             time: Duration::try_from_secs_f64(self.time_limit).ok(),
         };
-        let options = ServerOptions { listen: self.listen, token, limits, log: self.log.then_some(log_line) };
+        let connections = ConnectionLimits {
+            most: self.connections as usize,
+            header: Duration::from_secs_f64(self.header_time),
+            body: Duration::from_secs_f64(self.body_time),
+            stop: Duration::from_secs_f64(self.stop_time),
+        };
+        let sites = Sites { hosts: self.allow_host.clone(), origins: self.allow_origin.clone() };
+        let log = self.log.then_some(log_line as fn(&str));
+        let options = ServerOptions { listen: self.listen, token, sites, limits, connections, log };
         let shown = |address: SocketAddr| {
             // A closed standard error needs no note.
             let _ = std::io::Write::write_all(
@@ -88,6 +119,48 @@ impl Serve {
             Error::new("listen", error.to_string(), "an address that is free", fix)
         })?;
         Ok(ExitStatus::Success)
+    }
+}
+
+/// The token of a file.
+///
+/// # Errors
+/// The file cannot be read or has none.
+fn token(path: &Path) -> Result<String, Error> {
+    let text = file::read_plain(path)?;
+    let token = text.trim();
+    let fix = "write one line of visible ASCII characters into the file, e.g. with `openssl rand -hex 32`";
+    let wrong = |found: &str| Error::new("", found, "a bearer token", fix).in_file(file::shown(path));
+    match token {
+        "" => Err(wrong("an empty file")),
+        token if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(token.to_owned()),
+        // A header carries no other character.
+        _ => Err(wrong("a text with spaces, line breaks or other characters")),
+    }
+}
+
+/// A name of a host.
+fn host(text: &str) -> Result<String, String> {
+    let name = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
+    let bare = text.parse::<std::net::Ipv6Addr>().map_or(text.to_owned(), |address| format!("[{address}]"));
+    let port = !bare.starts_with('[') && bare.contains(':');
+    match !bare.is_empty() && !port && bare.chars().all(name) {
+        true => Ok(bare),
+        false => {
+            Err("expected the name of a host without scheme, port and path, e.g. mantile.example.org"
+                .to_owned())
+        }
+    }
+}
+
+/// An origin: scheme, host and port.
+fn origin(text: &str) -> Result<String, String> {
+    let text = text.trim_end_matches('/').to_ascii_lowercase();
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let name = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
+    match host.is_some_and(|host| !host.is_empty() && host.chars().all(name)) {
+        true => Ok(text),
+        false => Err("expected scheme, host and port of a page, e.g. https://tools.example.org".to_owned()),
     }
 }
 

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -62,18 +61,15 @@ pub(super) fn in_json(value: &impl serde::Serialize) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], pretty(value)).into_response()
 }
 
-/// The body of a request, or why it was not read.
-pub(super) type Body = Result<Bytes, BytesRejection>;
-
 /// `POST /v2/{request}`: the answer; as events with `Accept: text/event-stream`.
 pub(super) async fn answer(
     State(state): State<ServerState>,
     Path(name): Path<String>,
     headers: HeaderMap,
-    body: Body,
+    body: Bytes,
 ) -> Result<Response, Refusal> {
     let entry = found(&name)?;
-    let request = read(body)?;
+    let request = read(&body)?;
     let format = AnswerFormat::of(&headers)?;
     if format == AnswerFormat::Events {
         let (sender, progress) = mpsc::channel(16);
@@ -98,9 +94,8 @@ pub(super) async fn answer(
 }
 
 /// The body as JSON; an empty one is an empty request.
-pub(super) fn read(body: Body) -> Result<Value, Refusal> {
-    let body = body.map_err(|fault| ProblemDocument::new(fault.status(), fault.body_text()))?;
-    let text = std::str::from_utf8(&body)
+pub(super) fn read(body: &[u8]) -> Result<Value, Refusal> {
+    let text = std::str::from_utf8(body)
         .map_err(|_| ProblemDocument::new(StatusCode::BAD_REQUEST, "the body is not UTF-8"))?;
     if text.trim().is_empty() {
         return Ok(json!({}));

@@ -12,11 +12,12 @@ pub(super) mod openapi;
 mod question;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::answer::{Body, read};
+use super::answer::read;
 use super::answer_cache::{CachedAnswer, cached};
 use super::problem::{ProblemDocument, Refusal};
 use super::search::searched;
@@ -46,8 +47,8 @@ pub(super) fn routes() -> Router<ServerState> {
 }
 
 /// `POST /v1/estimate`.
-async fn estimate(State(state): State<ServerState>, body: Body) -> Result<Response, Refusal> {
-    let body = read(body)?;
+async fn estimate(State(state): State<ServerState>, body: Bytes) -> Result<Response, Refusal> {
+    let body = read(&body)?;
     let key = format!("estimator {body}");
     let answer = cached(&state, key, async {
         let request: EstimatorRequest =

@@ -8,6 +8,7 @@ use axum::routing::get;
 
 use super::state::ServerState;
 use crate::site::{INDEX, NAMES, PageEngine, files};
+use crate::store::catalog::Catalog;
 
 /// Scripts and styles of our own, requests to this server, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -21,12 +22,15 @@ pub(super) fn routes() -> Router<ServerState> {
     parts.route("/", get(|state: State<ServerState>| file(state, INDEX)))
 }
 
-/// A file of the page; the page is made at the first request for it.
+/// A file of the page; the page is made at the first request for it. Everyone may see it: where answers need a token, it
+/// lists the built-in catalogue alone.
 async fn file(State(state): State<ServerState>, name: &'static str) -> Response {
     let of = state.clone();
     let made = tokio::task::spawn_blocking(move || {
+        let built_in = of.token.as_ref().map(|_| Catalog::default().closed(false));
+        let listed = built_in.as_ref().unwrap_or(&of.catalog);
         of.page
-            .get_or_init(|| files(&of.catalog, PageEngine::Server).map_err(|fault| Box::new(fault.into())))
+            .get_or_init(|| files(listed, PageEngine::Server).map_err(|fault| Box::new(fault.into())))
             .clone()
     });
     match made.await {

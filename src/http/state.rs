@@ -10,8 +10,11 @@ use tokio::sync::Semaphore;
 
 use super::ServerOptions;
 use super::answer_cache::{AnswerCache, answer_cache};
+use super::body::LARGE_BODIES;
+use super::connections::ConnectionLimits;
 use super::estimator::MeasuredRuns;
 use super::problem::ProblemDocument;
+use super::sites::Sites;
 use crate::site::PageFile;
 use crate::store::catalog::Catalog;
 
@@ -52,10 +55,14 @@ pub(super) struct ServerState(Arc<Shared>);
 pub(super) struct Shared {
     pub(super) catalog: Catalog,
     pub(super) token: Option<String>,
+    pub(super) sites: Sites,
     pub(super) limits: ServerLimits,
+    pub(super) connections: ConnectionLimits,
     pub(super) log: Option<fn(&str)>,
     /// Requests that are answered or wait.
     pub(super) admitted: Arc<Semaphore>,
+    /// Long bodies in memory.
+    pub(super) bodies: Semaphore,
     /// Requests that are answered.
     pub(super) running: Arc<Semaphore>,
     /// Threads of the searches.
@@ -82,6 +89,9 @@ impl ServerState {
         Ok(ServerState(Arc::new(Shared {
             catalog,
             token: options.token.clone(),
+            sites: options.sites.clone(),
+            connections: options.connections.clone(),
+            bodies: Semaphore::new(LARGE_BODIES),
             admitted: Arc::new(Semaphore::new(limits.running + limits.waiting)),
             running: Arc::new(Semaphore::new(limits.running)),
             searches,

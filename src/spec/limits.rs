@@ -102,6 +102,10 @@ limits! {
     SHARDS = "shards": whole from 1e0 to 1e6, "shards", "of a sweep: more than any cluster has jobs";
     RUNNING = "running": whole from 1e0 to 1e3, "requests", "that a server answers at the same time";
     WAITING = "waiting": whole from 0e0 to 1e5, "requests", "that a server lets wait";
+    CONNECTIONS = "connections": whole from 1e0 to 1e5, "connections", "that a server keeps open";
+    HEADER_TIME = "header-time": number from 1e-2 to 3600e0, "s", "an hour: no client thinks longer";
+    BODY_TIME = "body-time": number from 1e-2 to 3600e0, "s", "as for headers";
+    STOP_TIME = "stop-time": number from 0e0 to 86400e0, "s", "a day";
     TIERS = "tiers": whole from 0e0 to 16e0, "tiers", "of a system: no interconnect has more levels";
     FACTORS = "factors": whole from 0e0 to 1e5, "factors", "of a runtime's fit, and constants likewise";
     BLOCK = "block": whole from 1e0 to 1e6, "elements", "elements per scale of a number format";

@@ -42,7 +42,7 @@ async def client(address: tuple[str, str], seed: int, until: float, rows: list, 
     while time.monotonic() < until:
         path, body = draw.choice(rows)
         begun = time.monotonic()
-        writer.write(b"POST %b HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n%b" % (path.encode(), len(body), body))
+        writer.write(b"POST %b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (path.encode(), len(body), body))
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
         await reader.readexactly(length)
@@ -77,7 +77,7 @@ async def client_once(address: tuple[str, str], rows: list):
     for row in rows:
         reader, writer = await asyncio.open_connection(*address)
         path, body = row
-        writer.write(b"POST %b HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (path.encode(), len(body), body))
+        writer.write(b"POST %b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (path.encode(), len(body), body))
         answer = await reader.read()
         assert answer.startswith(b"HTTP/1.1 200"), answer[:300]
         writer.close()

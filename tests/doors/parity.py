@@ -44,7 +44,7 @@ def fixtures(binary: str, path: str) -> list[tuple[str, dict, list[str] | None]]
 
 
 def over_http(address: str, name: str, body: dict) -> str:
-    request = urllib.request.Request(f"http://{address}/v2/{name}", json.dumps(body).encode(), method="POST")
+    request = urllib.request.Request(f"http://{address}/v2/{name}", json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST")
     try:
         with urllib.request.urlopen(request) as response:
             return response.read().decode()

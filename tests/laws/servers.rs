@@ -1,1 +1,4 @@
 //! Laws of the HTTP server and of the MCP server.
+
+mod connections;
+mod sites;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::drift::{BenchmarkRun, DRIFT_LIMITS, MeasuredRuns, RunErrors};
-use crate::http::answer::{Body, in_json, read};
+use crate::http::answer::{in_json, read};
 use crate::http::problem::{ProblemDocument, Refusal};
 use crate::http::search::searched;
 use crate::http::state::ServerState;
@@ -15,6 +15,7 @@ use crate::report::result::Feasibility;
 use crate::request::RequestControl;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
+use axum::body::Bytes;
 
 /// The answer to a measured run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -86,8 +87,8 @@ pub(super) async fn status(State(state): State<ServerState>) -> Response {
 }
 
 /// `POST /v1/calibrate`: adds a run.
-pub(super) async fn ingest(State(state): State<ServerState>, body: Body) -> Result<Response, Refusal> {
-    let run: BenchmarkRun = from_json(&read(body)?.to_string(), "a run").map_err(ProblemDocument::from)?;
+pub(super) async fn ingest(State(state): State<ServerState>, body: Bytes) -> Result<Response, Refusal> {
+    let run: BenchmarkRun = from_json(&read(&body)?.to_string(), "a run").map_err(ProblemDocument::from)?;
     let work = move |known: &Catalog, control: &RequestControl| {
         let predicted = run.predicted(known, control)?;
         let errors = run.errors(&predicted)?;

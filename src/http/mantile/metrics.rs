@@ -1,5 +1,6 @@
 //! `/config/layer-metrics` and `/config/system-metrics`: a static batch, phase by phase and layer type by layer type.
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::degrees::{LayerDegrees, LayersDegrees, PublishedLayer};
 use super::{json_of, typed};
-use crate::http::answer::{Body, read};
+use crate::http::answer::read;
 use crate::http::problem::Refusal;
 use crate::http::state::ServerState;
 use crate::plan::parallel::Phase;
@@ -278,8 +279,11 @@ fn phase(report: &StaticReport, phase: Phase) -> &StaticPhase {
 }
 
 /// `POST /config/layer-metrics`.
-pub(super) async fn layer_metrics(State(state): State<ServerState>, body: Body) -> Result<Response, Refusal> {
-    let request: LayerMetricsRequest = typed(&read(body)?)?;
+pub(super) async fn layer_metrics(
+    State(state): State<ServerState>,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    let request: LayerMetricsRequest = typed(&read(&body)?)?;
     json_of(&state, move |known, control| one_layer(known, &request, control)).await
 }
 
@@ -313,9 +317,9 @@ fn one_layer(
 /// `POST /config/system-metrics`.
 pub(super) async fn system_metrics(
     State(state): State<ServerState>,
-    body: Body,
+    body: Bytes,
 ) -> Result<Response, Refusal> {
-    let body = read(body)?;
+    let body = read(&body)?;
     let request = match body.get("prefill_req").or(body.get("decode_req")) {
         Some(_) => SystemMetricsRequest::Phases(typed(&body)?),
         None => SystemMetricsRequest::Both(typed(&body)?),

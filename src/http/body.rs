@@ -1,0 +1,79 @@
+//! Bodies of requests: JSON, within limits of size, time and memory.
+//!
+//! A page of a stranger may send forms and plain text anywhere without asking first; JSON it may not. So a body of another
+//! type is refused.
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{FromRequest, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::time::timeout;
+
+use super::problem::{ProblemDocument, Refusal};
+use super::state::ServerState;
+
+/// Longest body that waits for no place, in bytes: all connections may send one. Saved answers are longer.
+const SMALL: u64 = 64 << 10;
+/// Longer bodies in memory at the same time: with the largest, 256 MiB.
+pub(super) const LARGE_BODIES: usize = 16;
+
+/// Reads the body of a request; refuses what is not JSON, too long or too slow.
+pub(super) async fn read(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let large = body.size_hint().upper().is_none_or(|bytes| bytes > SMALL);
+    let read = async {
+        let place = match large {
+            true => state.bodies.acquire().await.ok(),
+            false => None,
+        };
+        let read = Bytes::from_request(Request::from_parts(parts.clone(), body), &()).await;
+        let refused = |fault: axum::extract::rejection::BytesRejection| {
+            ProblemDocument::new(fault.status(), fault.body_text())
+        };
+        Ok::<_, ProblemDocument>((place, read.map_err(refused)?))
+    };
+    let late = |_| ProblemDocument {
+        fix: Some("send the body at once".to_owned()),
+        ..ProblemDocument::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+    };
+    let read = timeout(state.connections.body, read).await.map_err(late).and_then(|read| read);
+    let checked = read.map_err(Refusal::from).and_then(|(place, bytes)| {
+        if bytes.is_empty() || is_json(&parts.headers) {
+            Ok((place, bytes))
+        } else {
+            Err(not_json(&parts.headers))
+        }
+    });
+    match checked {
+        // The place is kept until the answer: the request is as long as its body.
+        Ok((_place, bytes)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Whether a request says that its body is JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let subtype = kind.strip_prefix("application/");
+    subtype.is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
+}
+
+fn not_json(headers: &HeaderMap) -> Refusal {
+    let found = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    ProblemDocument {
+        field: Some("Content-Type".to_owned()),
+        found: Some(found.unwrap_or("no type").chars().take(LONGEST_TYPE).collect()),
+        expected: Some("application/json".to_owned()),
+        fix: Some("send `Content-Type: application/json`".to_owned()),
+        ..ProblemDocument::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not declared as JSON")
+    }
+    .into()
+}
+
+/// Longest media type that is shown, in characters (RFC 6838, 4.2: a type and a subtype of 127 each).
+const LONGEST_TYPE: usize = 255;
