@@ -19,6 +19,8 @@ pub mod margin;
 pub mod memory;
 pub mod recurrence;
 pub mod roofline;
+pub mod rope;
+pub mod softmax;
 pub mod task;
 
 use crate::quantity::formula::Formula;
@@ -42,6 +44,8 @@ pub fn formulas() -> Vec<&'static Formula> {
         recurrence::FORMULAS,
         margin::FORMULAS,
         roofline::FORMULAS,
+        rope::FORMULAS,
+        softmax::FORMULAS,
     ]
     .concat()
 }

@@ -4,22 +4,13 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
+use super::softmax::entry_pairs;
 use crate::graph::dimensions::CompressedAttention;
 use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
 impl<N: Num> CompressedAttention<Qty<N>> {
-    /// Query–entry pairs of one sequence.
-    #[inline(always)]
-    fn pairs(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        let near = batch.qk_pairs(AttentionMask::Window(self.window));
-        match self.beyond {
-            Some((every, reach)) => near + batch.qk_pairs(reach) / every,
-            None => near,
-        }
-    }
-
     /// Entries of one sequence that are read, each counted once.
     #[inline(always)]
     fn entries(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
@@ -34,7 +25,7 @@ impl<N: Num> CompressedAttention<Qty<N>> {
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let per_pair = 2.0 * FLOP * self.heads * (2.0 * self.head_dim);
-        (per_pair * batch.sequences * self.pairs(batch)).is(&FLOPS)
+        (per_pair * batch.sequences * entry_pairs(batch, self.window, self.beyond)).is(&FLOPS)
     }
 
     /// Bytes: queries and results, visible entries, and the entries of new tokens.

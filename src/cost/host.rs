@@ -108,6 +108,8 @@ fn on_processor(machine: &Machine<Datum>, host: &HostCompute, of: &HostProcessor
         chip: processor(&machine.chip, host, of),
         calibration: kept.cloned().collect(),
         decode_compute: None,
+        // The matrix products of a processor run on its vector units.
+        vector_peak: None,
         host: None,
         ..machine.clone()
     }

@@ -126,6 +126,8 @@ pub struct Machine<T> {
     pub chip: Chip<T>,
     /// Achieved fraction of the peak in the matrix products of decode, where the device's file states one.
     pub decode_compute: Option<T>,
+    /// Peak of the vector units, where the device's file states one.
+    pub vector_peak: Option<T>,
     /// Tiers, innermost first.
     pub links: Vec<PricedLink<T>>,
     /// Shapes of the tiers.
@@ -161,6 +163,7 @@ impl Machine<Datum> {
         Machine {
             chip,
             decode_compute: self.decode_compute.as_ref().map(|datum| read.datum(datum)),
+            vector_peak: self.vector_peak.as_ref().map(|datum| read.datum(datum)),
             links: self.links.iter().map(|link| link.map(|datum| read.datum(datum))).collect(),
             shapes: self.shapes.clone(),
             quantised: self.quantised,

@@ -272,6 +272,7 @@ impl MachineBuilder<'_> {
         Ok(Machine {
             chip,
             decode_compute: decode_compute.map(|figure| figure.datum("decode_compute")),
+            vector_peak: device.peak.get(&Arithmetic::Fp32).map(|peak| peak.datum("peak_fp32")),
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
             quantised: quantised(self.weights, !self.calibration_key.experts),

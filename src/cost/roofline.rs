@@ -38,6 +38,37 @@ impl<N: Num> Cost<Qty<N>> {
     }
 }
 
+impl<N: Num> Cost<Qty<N>> {
+    /// The kernel with `vector` time of work of the vector units inside it: its third ceiling.
+    #[inline(always)]
+    pub fn with_vector_work(&self, vector: Qty<N>) -> Cost<Qty<N>> {
+        Cost {
+            compute_time: self.compute_time.max(vector),
+            time: self.time.max(vector).is(&VECTOR_CEILING),
+            ..*self
+        }
+    }
+}
+
+/// Cost of work on the vector units inside a kernel that moves the operands anyway. Where the device's file states no peak
+/// of these units, it takes no time of its own.
+#[inline(always)]
+pub fn on_vector_units<N: Num>(
+    flops: Qty<N>,
+    bytes: Qty<N>,
+    peak: Option<Qty<N>>,
+    bandwidth: Qty<N>,
+) -> Cost<Qty<N>> {
+    let compute_time = match peak {
+        Some(peak) => (flops / peak).is(&VECTOR),
+        None => Qty::literal(0.0 * SECOND),
+    };
+    let memory_time = bytes / bandwidth;
+    let time = compute_time.max(memory_time);
+    let wire = Qty::literal(0.0 * BYTE);
+    Cost { flops, bytes, wire, compute_time, memory_time, time, roofline_time: time }
+}
+
 /// Achieved roofline fractions of a class of kernels on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct RooflineParams<T> {
@@ -80,6 +111,18 @@ crate::formulas! {
         unit: SECOND,
         why: "kernels of an operator run in sequence",
         cite: "definition",
+    }
+    VECTOR {
+        symbol: "vector_time",
+        unit: SECOND,
+        why: "operations at the fp32 peak of the device, that of its vector units; no measured fraction: a lower bound",
+        cite: "Williams, Waterman, Patterson 2009 (roofline), ceilings of units",
+    }
+    VECTOR_CEILING {
+        symbol: "fused_time",
+        unit: SECOND,
+        why: "vector units work while matrix units and memory do: softmax and RoPE inside a kernel add time only where they are its slowest part",
+        cite: "Shah et al. 2024 (FlashAttention-3), 3.2 (softmax under the matrix products)",
     }
     TIME {
         symbol: "time",

@@ -10,6 +10,7 @@ use super::linear::Linear;
 use super::machine::{Chip, Machine};
 use super::recurrence::{RecurrenceShard, ShortConv};
 use super::roofline::Cost;
+use super::rope::Rotation;
 use crate::graph::operator::Operator;
 use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
@@ -102,7 +103,11 @@ fn compute<R: Reading>(
         Linear { tokens, input: n(input), output: n(output), matrix }.cost(chip, quantised)
     };
     match *share.operator {
-        Operator::Input { .. } => Elementwise::nothing().cost(chip),
+        Operator::Input { .. } | Operator::KvCache { .. } => Elementwise::nothing().cost(chip),
+        Operator::Rope { heads, rotary, .. } => {
+            Rotation { tokens: tokens(), heads: n(heads), rotary: n(rotary) }.cost(machine)
+        }
+        Operator::Softmax(scores) => scores.map(n).cost(batch, machine),
         Operator::Linear { input, output, .. } => linear(matrix(), tokens(), input, output),
         Operator::Router { hidden, experts, .. } => linear(matrix(), tokens(), hidden, experts),
         Operator::GroupedLinear { groups, input, output } => {

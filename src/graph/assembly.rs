@@ -5,6 +5,7 @@
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::cache::Cache;
+use super::dimensions::Scores;
 use super::model::{Block, OperatorNode};
 use super::operator::{Operator, Split};
 use super::tensor::{Role, Tensor, Weight};
@@ -147,6 +148,20 @@ impl Assembly {
         let width = self.graph[from].operator.output();
         let (tensor, rows, split) = (tensor.to_owned(), once(), Split::Replicate);
         self.norm(from, NormSpec { name, tensor, width, rows, split, affine, sharing: NormRows::Shared })
+    }
+
+    /// Adds the KV cache, with `heads` entries of `width` elements a token, that takes in the results of `inputs`.
+    pub fn kv_cache(
+        &mut self,
+        (heads, width, split): (Count, Count, Split),
+        inputs: &[NodeIndex],
+    ) -> NodeIndex {
+        self.node("kv_cache", Operator::KvCache { heads, width, split }, vec![], inputs)
+    }
+
+    /// Adds the softmax over the scores of `inputs`: queries, and the keys where a cache has them.
+    pub fn softmax(&mut self, scores: Scores, inputs: &[NodeIndex]) -> NodeIndex {
+        self.node("softmax", Operator::Softmax(scores), vec![], inputs)
     }
 
     /// Closes the block.

@@ -77,6 +77,26 @@ pub struct CompressedAttention<T = Count> {
     pub beyond: Option<(T, AttentionMask<T>)>,
 }
 
+/// The scores of an attention: a number per query head and visible key, which the softmax turns into weights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scores<T = Count> {
+    /// Query heads.
+    pub heads: T,
+    /// The keys of a query.
+    pub keys: ScoredKeys<T>,
+}
+
+/// The keys that a query is scored with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ScoredKeys<T = Count> {
+    /// Those that the mask shows.
+    Masked(AttentionMask<T>),
+    /// All encoder positions.
+    Positions(T),
+    /// A window, and entries for several tokens each before it, as in [`CompressedAttention`].
+    Entries(T, Option<(T, AttentionMask<T>)>),
+}
+
 /// The routed experts' feed-forward networks, grouped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoutedExperts {
@@ -171,6 +191,21 @@ impl<T: Copy> CompressedAttention<T> {
     }
 }
 
+impl<T: Copy> Scores<T> {
+    /// The same dimensions with another number type.
+    #[inline(always)]
+    pub fn map<U>(self, read: impl Fn(T) -> U) -> Scores<U> {
+        let keys = match self.keys {
+            ScoredKeys::Masked(mask) => ScoredKeys::Masked(mask.map(&read)),
+            ScoredKeys::Positions(positions) => ScoredKeys::Positions(read(positions)),
+            ScoredKeys::Entries(window, beyond) => {
+                ScoredKeys::Entries(read(window), beyond.map(|(every, mask)| (read(every), mask.map(&read))))
+            }
+        };
+        Scores { heads: read(self.heads), keys }
+    }
+}
+
 impl<T: Copy> Recurrence<T> {
     /// The same dimensions with another number type.
     #[inline(always)]
@@ -225,6 +260,23 @@ impl CompressedAttention {
         let mut dims = vec![("heads", self.heads), ("head_dim", self.head_dim), ("window", self.window)];
         dims.extend(self.beyond.map(|(every, _)| ("every", every)));
         dims.extend(self.beyond.and_then(|(_, mask)| mask.dim()));
+        dims
+    }
+}
+
+impl Scores {
+    /// The dimensions with their names.
+    pub fn dims(&self) -> NamedCounts {
+        let mut dims = vec![("heads", self.heads)];
+        match self.keys {
+            ScoredKeys::Masked(mask) => dims.extend(mask.dim()),
+            ScoredKeys::Positions(positions) => dims.push(("positions", positions)),
+            ScoredKeys::Entries(window, beyond) => {
+                dims.push(("window", window));
+                dims.extend(beyond.map(|(every, _)| ("every", every)));
+                dims.extend(beyond.and_then(|(_, mask)| mask.dim()));
+            }
+        }
         dims
     }
 }

@@ -1,7 +1,7 @@
 //! The kinds of operator, with their dimensions. A closed list: `plan` and `cost` match every one.
 
 use super::dimensions::{
-    CompressedAttention, CrossAttention, LatentAttention, NamedCounts, Recurrence, RoutedExperts,
+    CompressedAttention, CrossAttention, LatentAttention, NamedCounts, Recurrence, RoutedExperts, Scores,
     SoftmaxAttention,
 };
 use super::rule::ConvForm;
@@ -63,6 +63,31 @@ pub enum Operator {
     },
     /// Softmax attention over cached keys and values (MHA, GQA or MQA), fused.
     Attention(SoftmaxAttention),
+    /// Rotary position encoding of queries or new keys, inside the kernel of their attention.
+    Rope {
+        /// Heads.
+        heads: Count,
+        /// Elements of a head that are rotated.
+        rotary: Count,
+        /// Elements of a head.
+        head_dim: Count,
+        /// Base of the angles.
+        theta: Count,
+        /// How the heads are sharded: `Heads`, `KvHeads`, or `Replicate` for a key that all heads share.
+        split: Split,
+    },
+    /// The KV cache of a layer: entries of new tokens join those of earlier ones. Its traffic belongs to the attention that
+    /// reads it.
+    KvCache {
+        /// Heads with entries of their own.
+        heads: Count,
+        /// Elements of a head and token.
+        width: Count,
+        /// How the heads are sharded: `KvHeads`, or `Replicate` for entries that all heads share.
+        split: Split,
+    },
+    /// Softmax over the scores, inside the kernel of their attention.
+    Softmax(Scores),
     /// Multi-head latent attention (MLA), with `kv_b`.
     LatentAttention(LatentAttention),
     /// Cross-attention to encoder states, with `k_proj` and `v_proj`.
@@ -151,6 +176,9 @@ impl Operator {
             Operator::Norm { .. } => "norm",
             Operator::Linear { .. } => "linear",
             Operator::Attention(_) => "attention",
+            Operator::Rope { .. } => "rope",
+            Operator::KvCache { .. } => "kv_cache",
+            Operator::Softmax(_) => "softmax",
             Operator::LatentAttention(_) => "latent_attention",
             Operator::GroupedLinear { .. } => "grouped_linear",
             Operator::ShortConv { .. } => "short_conv",
@@ -180,6 +208,9 @@ impl Operator {
             Operator::Norm { width, rows, .. } => width_of_rows(rows, width),
             Operator::Linear { output, .. } => output,
             Operator::Attention(dims) => width(dims.heads, dims.v_head_dim, "heads × head_dim"),
+            Operator::Rope { heads, head_dim, .. } => width(heads, head_dim, "heads × head_dim"),
+            Operator::KvCache { heads, width: entry, .. } => width(heads, entry, "KV heads × entry"),
+            Operator::Softmax(scores) => scores.heads,
             Operator::HyperConnection { hidden, expands: false, .. } => hidden,
             Operator::HyperConnection { hidden, streams, .. } => width(streams, hidden, "streams × hidden"),
             Operator::CrossAttention(dims) => width(dims.heads, dims.head_dim, "heads × head_dim"),
@@ -193,6 +224,12 @@ impl Operator {
         }
     }
 
+    /// Whether the operator runs on the vector units inside the kernel of the next operator that is not: both take the time
+    /// of the slower.
+    pub fn is_fused(&self) -> bool {
+        matches!(self, Operator::Rope { .. } | Operator::Softmax(_))
+    }
+
     /// Key and value heads, where tensor parallelism divides them.
     pub fn kv_heads(&self) -> Option<Count> {
         match self {
@@ -202,6 +239,9 @@ impl Operator {
             | Operator::Embedding { .. }
             | Operator::Norm { .. }
             | Operator::Linear { .. }
+            | Operator::Rope { .. }
+            | Operator::KvCache { .. }
+            | Operator::Softmax(_)
             | Operator::LatentAttention(_)
             | Operator::CompressedAttention(_)
             | Operator::HyperConnection { .. }
@@ -227,6 +267,11 @@ impl Operator {
             Operator::Norm { width, rows, .. } => vec![("width", width), ("rows", rows)],
             Operator::Linear { input, output, .. } => vec![("input", input), ("output", output)],
             Operator::Attention(dims) => dims.dims(),
+            Operator::Rope { heads, rotary, head_dim, theta, .. } => {
+                vec![("heads", heads), ("rotary_dim", rotary), ("head_dim", head_dim), ("theta", theta)]
+            }
+            Operator::KvCache { heads, width, .. } => vec![("heads", heads), ("entry", width)],
+            Operator::Softmax(scores) => scores.dims(),
             Operator::LatentAttention(dims) => dims.dims(),
             Operator::CrossAttention(dims) => dims.dims(),
             Operator::CompressedAttention(dims) => dims.dims(),

@@ -21,6 +21,7 @@ pub mod mamba;
 pub mod moe;
 pub mod names;
 pub mod recurrent;
+pub mod rope;
 pub mod short_conv;
 pub mod ssd;
 pub mod streams;

@@ -125,6 +125,9 @@ fn head_count(operator: &Operator) -> Option<u64> {
         | Operator::Embedding { .. }
         | Operator::Norm { .. }
         | Operator::Linear { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
         | Operator::CrossAttention(_)
         | Operator::CompressedAttention(_)
         | Operator::HyperConnection { .. }

@@ -214,7 +214,8 @@ impl<'a> BlockSharder<'a> {
         if let Operator::Linear { input, output, split: Split::Vocab } = operator {
             (matrix, role) = (input.value * output.value, Role::LmHead);
         }
-        if !matches!(operator, Operator::Input { .. }) {
+        // A cache is a place: the attention that reads it counts its traffic.
+        if !matches!(operator, Operator::Input { .. } | Operator::KvCache { .. }) {
             let task = Task::Compute { operator, role, matrix, vectors, tokens };
             self.steps.push(TaskStep { name: whole.name, task });
         }

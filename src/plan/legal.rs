@@ -122,6 +122,9 @@ fn operator_divides(
         | Operator::Embedding { .. }
         | Operator::Norm { .. }
         | Operator::Input { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
         | Operator::HyperConnection { .. }
         | Operator::Indexer { .. }
         | Operator::Activation { .. }
@@ -261,6 +264,9 @@ pub fn ranks_per_cache(graph: &ModelGraph, tp: u64) -> u64 {
         | Operator::Embedding { .. }
         | Operator::Norm { .. }
         | Operator::Linear { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
         | Operator::HyperConnection { .. }
         | Operator::GroupedLinear { .. }
         | Operator::Activation { .. }

@@ -4,7 +4,8 @@
 use super::collective::CollectiveOp;
 use super::parallel::LayerType;
 use crate::graph::dimensions::{
-    CompressedAttention, CrossAttention, LatentAttention, Recurrence, RoutedExperts, SoftmaxAttention,
+    CompressedAttention, CrossAttention, LatentAttention, Recurrence, RoutedExperts, ScoredKeys, Scores,
+    SoftmaxAttention,
 };
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -102,6 +103,11 @@ pub fn local(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Oper
             shard(heads, tp / dcp);
             shard(kv_heads, kv);
         }
+        Operator::Rope { heads, split, .. } | Operator::KvCache { heads, split, .. } => {
+            shard(heads, degrees.of(*split));
+        }
+        Operator::Softmax(Scores { heads, keys: ScoredKeys::Masked(_) }) => shard(heads, tp / dcp),
+        Operator::Softmax(Scores { heads, .. }) => shard(heads, tp),
         Operator::CrossAttention(CrossAttention { heads, kv_heads, .. }) => {
             shard(heads, tp);
             shard(kv_heads, kv);
@@ -160,6 +166,9 @@ pub fn weight(operator: &Operator, elements: u64, role: Role, rank: usize, degre
         | Operator::Input { .. }
         | Operator::HyperConnection { .. }
         | Operator::Indexer { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
         | Operator::Activation { .. }
         | Operator::Router { .. }
         | Operator::Add { .. }
@@ -182,6 +191,9 @@ pub fn layer_type(operator: &Operator, role: Option<Role>) -> Option<LayerType> 
         Operator::HyperConnection { .. }
         | Operator::Input { .. }
         | Operator::Attention(_)
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
         | Operator::LatentAttention(_)
         | Operator::CrossAttention(_)
         | Operator::CompressedAttention(_)
@@ -205,7 +217,11 @@ pub fn output(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Ten
         | Operator::Indexer { .. }
         | Operator::Add { .. }
         | Operator::Sampling { .. } => WHOLE,
-        Operator::Norm { .. } | Operator::Activation { .. } | Operator::HyperConnection { .. } => input,
+        Operator::Norm { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Activation { .. }
+        | Operator::HyperConnection { .. } => input,
         Operator::Linear { split: Split::Row, .. } => over(Sharding::Partial),
         Operator::Embedding { split, .. } if degrees.of(*split) > 1 => over(Sharding::Partial),
         // Heads that are replicated on some of the ranks are sharded; those on all of them are not.
@@ -214,6 +230,7 @@ pub fn output(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Ten
         }
         Operator::Linear { .. } | Operator::Embedding { .. } | Operator::ShortConv { .. } => WHOLE,
         Operator::Attention(_)
+        | Operator::Softmax(_)
         | Operator::LatentAttention(_)
         | Operator::CrossAttention(_)
         | Operator::CompressedAttention(_)
@@ -240,6 +257,9 @@ pub fn collective_op(operator: &Operator, input: Sharding) -> Option<CollectiveO
         | Operator::Embedding { .. }
         | Operator::Norm { .. }
         | Operator::Attention(_)
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
         | Operator::LatentAttention(_)
         | Operator::CrossAttention(_)
         | Operator::CompressedAttention(_)
@@ -294,6 +314,9 @@ pub fn context_exchange(operator: &Operator, degrees: Degrees) -> Option<Context
         | Operator::Embedding { .. }
         | Operator::Norm { .. }
         | Operator::Linear { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
         | Operator::CrossAttention(_)
         | Operator::CompressedAttention(_)
         | Operator::HyperConnection { .. }

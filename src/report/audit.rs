@@ -108,8 +108,8 @@ pub struct LeftOutPart {
 const LEFT_OUT: [(&str, &str); 8] = [
     ("tokenizer, HTTP, detokenizer", "run on the host; the fitted time per step contains the usual share"),
     (
-        "softmax and RoPE",
-        "a few FLOPs per element inside fused kernels; the fitted efficiencies contain them",
+        "queries and keys through memory before RoPE",
+        "rotation is priced inside the attention kernel; where a runtime runs it alone, the fitted gaps contain it",
     ),
     (
         "memory allocator",

@@ -18,7 +18,7 @@ use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
 use crate::serving::instance::Instance;
-use crate::serving::step::CostObserver;
+use crate::serving::step::{CostObserver, is_fused};
 use crate::serving::step_part::{StepPart, Wait};
 
 /// Bottleneck of an operator.
@@ -101,6 +101,9 @@ impl Module {
         }
         match operator {
             Operator::Attention(_)
+            | Operator::Rope { .. }
+            | Operator::KvCache { .. }
+            | Operator::Softmax(_)
             | Operator::LatentAttention(_)
             | Operator::CrossAttention(_)
             | Operator::CompressedAttention(_)
@@ -142,6 +145,10 @@ pub struct OperatorLine {
     pub class: Class,
     /// Time over all layers, ms.
     pub time_ms: f64,
+    /// Time on the vector units, ms, of an operator inside the kernel of the one that follows. It is not part of the sum: that
+    /// kernel takes the time of the slower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fused_ms: Option<f64>,
     /// Speed of light, ms: operations at the dense peak, bytes at full bandwidth, wire bytes at link rate.
     pub speed_of_light_ms: f64,
     /// Speed of light over time: the share of the roofline that is reached; 0 for overhead.
@@ -238,7 +245,9 @@ impl CostObserver<f64> for BreakdownCollector {
         let overlaps = matches!(&step.task, Task::Communicate(Collective { overlaps: true, .. }));
         let layers = block.layers.value;
         let all = |number: Qty<f64>| number.value() * layers as f64;
-        let (time, floor) = (cost.time.value(), cost.roofline_time.value());
+        let fused = is_fused(&step.task);
+        let nothing = Qty::from(0.0);
+        let (time, floor) = if fused { (nothing, nothing) } else { (cost.time, cost.roofline_time) };
         let line = OperatorLine {
             phase,
             block: block.name.to_string(),
@@ -246,9 +255,10 @@ impl CostObserver<f64> for BreakdownCollector {
             part_of: Module::of(block, &step.task),
             layers,
             class: Class::of(&step.task, cost),
-            time_ms: milliseconds(layers, cost.time),
-            speed_of_light_ms: all(cost.roofline_time) * 1e3,
-            efficiency: if time > 0.0 { floor / time } else { 0.0 },
+            time_ms: milliseconds(layers, time),
+            fused_ms: fused.then(|| milliseconds(layers, cost.time)),
+            speed_of_light_ms: all(floor) * 1e3,
+            efficiency: if time.value() > 0.0 { floor.value() / time.value() } else { 0.0 },
             flops: all(cost.flops),
             bytes: all(cost.bytes),
             wire_bytes: all(cost.wire),
@@ -266,6 +276,7 @@ impl CostObserver<f64> for BreakdownCollector {
             layers: times,
             class: Class::Overhead,
             time_ms: milliseconds(times, time),
+            fused_ms: None,
             speed_of_light_ms: 0.0,
             efficiency: 0.0,
             flops: 0.0,

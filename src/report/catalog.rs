@@ -107,7 +107,7 @@ fn line(name: &str, aliases: &[String], summary: String) -> CatalogLine {
 /// The base of the rotary encoding in a configuration: its own, or that of its language model.
 fn rope_theta(config: &Map<String, Value>) -> Option<f64> {
     let own = config.get("rope_theta").and_then(Value::as_f64);
-    let inside = ["rope_parameters", "text_config", "language_config", "llm_config"];
+    let inside = ["rope_parameters", "full_attention", "text_config", "language_config", "llm_config"];
     own.or_else(|| inside.iter().find_map(|key| rope_theta(config.get(*key)?.as_object()?)))
 }
 

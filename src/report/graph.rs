@@ -259,7 +259,7 @@ fn sort(kind: &str) -> Sort {
     match kind {
         "linear" | "grouped_linear" | "embedding" => Sort::Matrix,
         "router" | "experts" => Sort::Experts,
-        "input" | "norm" | "activation" | "add" | "sampling" | "hyper_connection" => Sort::Small,
+        "input" | "norm" | "activation" | "add" | "sampling" | "hyper_connection" | "rope" => Sort::Small,
         _ => Sort::Mixer,
     }
 }

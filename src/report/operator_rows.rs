@@ -16,6 +16,7 @@ static COLUMNS: &[OperatorColumn] = &[
     ("layers", |line| line.layers.to_string()),
     ("bound_by", |line| line.class.name().to_string()),
     ("time_ms", |line| line.time_ms.to_string()),
+    ("fused_ms", |line| line.fused_ms.map_or_else(String::new, |time| time.to_string())),
     ("sol_ms", |line| line.speed_of_light_ms.to_string()),
     ("efficiency", |line| line.efficiency.to_string()),
     ("flops", |line| line.flops.to_string()),

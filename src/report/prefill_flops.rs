@@ -82,6 +82,9 @@ fn is_classic(block: &ShardedBlock, operator: &Operator) -> bool {
         | Operator::Experts(_) => true,
         Operator::Input { .. }
         | Operator::Embedding { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
         | Operator::HyperConnection { .. }
         | Operator::Activation { .. }
         | Operator::Add { .. }
@@ -105,6 +108,9 @@ fn uncover(block: &mut Block) {
             | Operator::Embedding { .. }
             | Operator::Norm { .. }
             | Operator::Linear { .. }
+            | Operator::Rope { .. }
+            | Operator::KvCache { .. }
+            | Operator::Softmax(_)
             | Operator::CrossAttention(_)
             | Operator::CompressedAttention(_)
             | Operator::HyperConnection { .. }

@@ -21,6 +21,8 @@ pub const MOST_LAYERS: usize = 512;
 pub enum Lane {
     /// Operators bound by compute.
     Compute,
+    /// Softmax and rotary positions, on the vector units inside the kernel of attention.
+    Vector,
     /// Operators bound by memory bandwidth.
     Memory,
     /// Collectives and transfers between stages.
@@ -31,12 +33,13 @@ pub enum Lane {
 
 impl Lane {
     /// Every lane, in order.
-    pub const ALL: [Lane; 4] = [Lane::Compute, Lane::Memory, Lane::Communication, Lane::Bubble];
+    pub const ALL: [Lane; 5] = [Lane::Compute, Lane::Vector, Lane::Memory, Lane::Communication, Lane::Bubble];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Lane::Compute => "compute",
+            Lane::Vector => "vector units",
             Lane::Memory => "memory",
             Lane::Communication => "communication",
             Lane::Bubble => "bubble",
@@ -275,7 +278,8 @@ impl Pen {
     }
 
     fn push(&mut self, event: TimelineEvent) {
-        if event.duration_us > 0.0 {
+        // Work of vector units without a stated rate takes no time.
+        if event.duration_us > 0.0 || event.flops > 0.0 {
             self.events.push(event);
         }
     }
@@ -293,24 +297,37 @@ impl Pen {
         times: Option<u64>,
     ) {
         let (mut start, mut end) = (self.clock, self.clock);
+        // Vector work runs from the start of the kernel that it is inside of.
+        let mut vector = 0.0;
         for PlacedOperator { line, overlaps, .. } in operators {
             let times = times.unwrap_or(line.layers);
             let share = times as f64 / line.layers.max(1) as f64;
-            let duration_us = line.time_ms * 1e3 * share;
-            if !overlaps {
-                start = end;
-            }
-            end = end.max(start + duration_us);
+            let duration_us = line.fused_ms.unwrap_or(line.time_ms) * 1e3 * share;
+            let lane = if line.fused_ms.is_some() { Lane::Vector } else { Lane::of(line.class) };
+            let begin = match line.fused_ms {
+                Some(_) => {
+                    vector += duration_us;
+                    end + vector - duration_us
+                }
+                None => {
+                    if !overlaps {
+                        start = end;
+                    }
+                    end = end.max(start + duration_us);
+                    vector = 0.0;
+                    start
+                }
+            };
             let name = format!("{}/{}", line.block, line.module);
             self.push(TimelineEvent {
                 layer,
                 layers: times,
-                start_us: start,
+                start_us: begin,
                 duration_us,
                 flops: line.flops * share,
                 bytes: line.bytes * share,
                 wire_bytes: line.wire_bytes * share,
-                ..self.event(Lane::of(line.class), &name)
+                ..self.event(lane, &name)
             });
         }
         self.clock = end;

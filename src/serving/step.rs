@@ -74,12 +74,26 @@ pub(super) fn layer<R: Reading>(
         let nothing = Qty::literal(0.0 * SECOND);
         let mut sum = LayerTime { time: nothing, compute_time: nothing, memory_time: nothing };
         let mut running = nothing;
+        let mut fused: Option<Qty<R::N>> = None;
         for step in &block.steps {
+            let computes = matches!(&step.task, Task::Compute { .. });
+            let inside = is_fused(&step.task);
+            let vector = fused.filter(|_| computes && !inside);
             let cost = read.within(format_args!("{}", step.name), || {
-                let cost = price(read, &step.task, phase, batch, machine, &block.weights);
+                let alone = price(read, &step.task, phase, batch, machine, &block.weights);
+                let cost = vector.map_or(alone, |vector| alone.with_vector_work(vector));
                 Cost { time: cost.time.result(), ..cost }
             });
             watch.on_operator(phase, block, step, &cost);
+            if inside {
+                if machine.vector_peak.is_some() {
+                    fused = Some(fused.map_or(cost.time, |sum| sum + cost.time));
+                }
+                continue;
+            }
+            if vector.is_some() {
+                fused = None;
+            }
             match &step.task {
                 // The step waits for the slower of the two.
                 Task::Communicate(Collective { overlaps: true, .. }) => running = running.max(cost.time),
@@ -99,6 +113,11 @@ pub(super) fn layer<R: Reading>(
         }
         LayerTime { time: time.is(&LAYER).result(), ..sum }
     })
+}
+
+/// Whether a task runs on the vector units inside the kernel of a later one.
+pub fn is_fused(task: &Task) -> bool {
+    matches!(task, Task::Compute { operator, .. } if operator.is_fused())
 }
 
 /// Total wait between the kernels of a layer.
@@ -136,8 +155,10 @@ enum LaunchKind {
 
 fn launch_kind(operator: &Operator) -> LaunchKind {
     match operator {
-        // A residual sum is fused with the norm that follows it.
-        Operator::Add { .. } => LaunchKind::Fused,
+        // A residual sum is fused with the norm that follows it, vector work with the attention.
+        Operator::Add { .. } | Operator::Rope { .. } | Operator::KvCache { .. } | Operator::Softmax(_) => {
+            LaunchKind::Fused
+        }
         Operator::Linear { .. } | Operator::LatentAttention(_) => LaunchKind::Product,
         Operator::Experts(_) => LaunchKind::Experts,
         Operator::Input { .. }

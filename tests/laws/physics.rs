@@ -39,6 +39,8 @@ use serde_json::Value;
 use crate::ask::{ask, on};
 use crate::cases::each;
 
+mod vector;
+
 const HAIR: f64 = 1e-9;
 const TINY: &str = "TinyLlama-1.1B-Chat-v1.0";
 

@@ -131,6 +131,7 @@ fn phase(phase: Phase, scale: f64) -> PhaseTime {
         layers,
         class,
         time_ms: time * scale,
+        fused_ms: None,
         speed_of_light_ms: light * scale,
         efficiency: light / time,
         flops: light * 1e12,

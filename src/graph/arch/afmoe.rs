@@ -7,11 +7,10 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer, Network, positioned};
 use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::{interleaved_windows, uniform_window};
-use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -60,10 +59,15 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let every = keys.count_or("global_attn_every_n_layers", 4)?.value;
     let window = uniform_window(keys, Some(1024))?;
     let windows = interleaved_windows(keys, layers, window, |layer| !(layer + 1).is_multiple_of(every))?;
-    let layer = |(index, window): (u64, Option<Count>)| {
-        let network = if index < first { dense.clone() } else { Network::Moe(Box::new(moe.clone())) };
+    let mut index = 0..;
+    let layer = |window| {
+        let network = if index.next().is_some_and(|index| index < first) {
+            dense.clone()
+        } else {
+            Network::Moe(Box::new(moe.clone()))
+        };
         let layer = Layer::new(attention.clone(), network).sliding(window);
         Layer { arrangement: Arrangement::Sandwich, ..layer }
     };
-    Ok(whole.graph((0..).zip(windows).map(layer).collect(), vec![]))
+    Ok(whole.graph(positioned(windows, layer), vec![]))
 }

@@ -9,6 +9,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -81,6 +82,10 @@ pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let bias = keys.flag("bias", false)?;
     let attention = Attention::of(hidden, heads, kv_heads, None)?.biased(bias);
+    let attention = match keys.flag_or_none("alibi")? {
+        true => attention,
+        false => attention.rotated(keys, RopeClass::WHOLE)?,
+    };
     let width = keys.count_or_none("ffn_hidden_size")?.unwrap_or_else(|| fourfold(hidden));
     let network = Network::Dense(FeedForward::plain(hidden, width, bias));
     Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, network) }))

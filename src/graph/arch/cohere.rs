@@ -6,7 +6,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer, Network, positioned};
 use crate::graph::part::window::patterned_windows;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -25,7 +25,7 @@ pub fn build_cohere2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, true)?;
     let layer = layer(keys, &whole, QkNorm::Absent)?;
     let windows = patterned_windows(keys, whole.layers, 4096, 4)?;
-    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+    Ok(whole.graph(positioned(windows, |window| layer.sliding(window)), vec![]))
 }
 
 fn layer(keys: &Keys<'_>, whole: &DecoderSpec, qk_norm: QkNorm) -> Result<Layer, Error> {

@@ -10,6 +10,7 @@ use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts};
+use crate::graph::part::rope::{Rope, RopeClass};
 use crate::graph::part::window::{interleaved_windows, uniform_window};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
@@ -81,6 +82,7 @@ pub fn glm4(keys: &Keys<'_>, bias: bool) -> Result<ModelGraph, Error> {
         qk_norm: if keys.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::Absent },
         ..Attention::read_rounded(keys.stated("num_key_value_heads")?, whole.hidden)?
     };
+    let attention = attention.rotated(keys, RopeClass::HALF)?;
     let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
     layers(keys, whole, same, None, V3)
 }
@@ -94,6 +96,8 @@ pub fn build_solar(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qkv_bias: keys.flag("attention_bias", false)?,
         ..Attention::read_stated(keys, whole.hidden)?
     };
+    let rope = Some(Rope::of(keys, attention.head_dim, RopeClass::WHOLE)?);
+    let attention = Attention { rope, ..attention };
     let (hidden, correction_bias) = (whole.hidden, V3.correction_bias);
     let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
     let layer = Layer::of(hidden, Mixer::Attention(attention), Network::Moe(Box::new(moe)));

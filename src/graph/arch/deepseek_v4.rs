@@ -11,6 +11,7 @@ use crate::graph::part::compressed::{Compressed, Compressor, Picker};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
+use crate::graph::part::rope::{Rope, RopeClass};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -26,13 +27,7 @@ const KINDS: &[(&str, u64, bool)] = &[
 /// `deepseek_v4`.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Position encoding and numerics; `expert_dtype` belongs to the quantization.
-    keys.set_aside(&[
-        "qk_rope_head_dim",
-        "compress_rope_theta",
-        "hc_eps",
-        "hc_sinkhorn_iters",
-        "expert_dtype",
-    ]);
+    keys.set_aside(&["hc_eps", "hc_sinkhorn_iters", "expert_dtype"]);
     // Attention has one key/value head and no biases, whatever these keys contain: the class does not read them.
     keys.set_aside(&["num_key_value_heads", "attention_bias"]);
     keys.only("n_shared_experts", &json!(1))?;
@@ -41,6 +36,9 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { streams: Some(streams), ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let window = keys.count("sliding_window")?;
+    let rotary = keys.count_or("qk_rope_head_dim", 64)?;
+    let beyond = RopeClass { theta: 160_000, names: &["compress_rope_theta"], ..RopeClass::WHOLE };
+    let beyond = Rope::of(keys, rotary, beyond)?;
     let plain = Compressed {
         hidden,
         heads: keys.count("num_attention_heads")?,
@@ -49,6 +47,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         o_groups: keys.count("o_groups")?,
         o_lora_rank: keys.count("o_lora_rank")?,
         window,
+        rope: Rope::of(keys, rotary, RopeClass::WHOLE)?,
         compressor: None,
     };
     if !plain.heads.value.is_multiple_of(plain.o_groups.value) {
@@ -69,7 +68,11 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         arrangement: Arrangement::HyperConnected(streams),
         ..Layer::of(
             hidden,
-            Mixer::Compressed(Compressed { compressor, ..plain }),
+            Mixer::Compressed(Compressed {
+                compressor,
+                rope: if compressor.is_some() { beyond } else { plain.rope },
+                ..plain
+            }),
             Network::Moe(Box::new(moe.clone())),
         )
     };

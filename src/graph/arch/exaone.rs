@@ -8,7 +8,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer, Network, positioned};
 use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::{interleaved_windows, patterned_windows, uniform_window};
@@ -37,7 +37,7 @@ pub fn build_exaone4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     let layer = Layer { arrangement: Arrangement::PostNorm, ..Layer::new(attention, network) };
     let windows = windows(keys, whole.layers)?;
-    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+    Ok(whole.graph(positioned(windows, |window| layer.sliding(window)), vec![]))
 }
 
 /// `exaone_moe`: K-EXAONE: norms before, experts with a shared network, windows as in EXAONE 4.0.
@@ -72,8 +72,9 @@ pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         0 => vec![],
         _ => qwen_next::predicting(hidden, &Layer::new(attention.clone(), dense.clone()), modules),
     };
-    let windows = windows(keys, layers)?;
-    Ok(whole.graph(windows.into_iter().zip(sparse).map(layer).collect(), predicting))
+    let mut sparse = sparse.into_iter();
+    let next = |window| layer((window, sparse.next().unwrap_or_default()));
+    Ok(whole.graph(positioned(windows(keys, layers)?, next), predicting))
 }
 
 /// The window of each layer: `sliding_window_pattern` is a number, or a string of L (local) and G (global) layers.

@@ -1,12 +1,15 @@
 //! Gemma 1 to 3: tied embeddings with a large vocabulary, four norms per layer from Gemma 2 on, alternating windows.
 
+use super::gemma3n::local_and_global;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::graph::part::window::patterned_windows;
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -69,8 +72,10 @@ pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let network = Network::Dense(FeedForward::gated(hidden, keys.count_or("intermediate_size", 9216)?));
     let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
+    let [near, far] = local_and_global(keys, [head_dim; 2])?.map(|rope| layer.clone().rotated(Some(rope)));
     let windows = patterned_windows(keys, layers, 4096, 6)?;
-    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+    let layer = |window: Option<Count>| if window.is_some() { near.sliding(window) } else { far.clone() };
+    Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
 }
 
 /// A layer of Gemma 1 or 2, whose files contain all keys except, in some cases, `head_dim`.
@@ -78,6 +83,7 @@ fn layer(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
     let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
     let head_dim = keys.count_or("head_dim", 256)?;
     let attention = Attention::of(whole.hidden, heads, kv_heads, Some(head_dim))?;
+    let attention = attention.rotated(keys, RopeClass::WHOLE)?;
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
     Ok(Layer::new(attention.biased(keys.flag("attention_bias", false)?), Network::Dense(network)))
 }

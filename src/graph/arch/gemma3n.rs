@@ -12,6 +12,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
+use crate::graph::part::rope::{Rope, RopeClass};
 use crate::graph::part::streams::{Altup, Extras, PerLayer};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -76,18 +77,36 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         v_norm: true,
         ..attention.biased(keys.flag("attention_bias", false)?)
     };
+    let ropes = local_and_global(keys, [attention.head_dim; 2])?;
     let window = AttentionMask::Window(keys.count_or("sliding_window", 512)?);
     let widths = widths(keys, layers)?;
     let extras = Extras { per_layer, altup, scalar: false };
     let layer = |((index, full), width): ((u64, bool), Count)| {
         let reach = if full { AttentionMask::All } else { window };
         let source = if index >= first_shared { KvSource::Shared } else { KvSource::Own };
-        let mixer = Mixer::Attention(Attention { mask: reach, source, ..attention.clone() });
+        let mixer = Mixer::Attention(Attention {
+            mask: reach,
+            source,
+            rope: Some(ropes[usize::from(full)]),
+            ..attention.clone()
+        });
         let network = Network::Dense(FeedForward::gated(hidden, width));
         Layer { arrangement: Arrangement::Sandwich, extras, ..Layer::of(hidden, mixer, network) }
     };
     let layers = (0..).zip(full).zip(widths).map(layer).collect();
     Ok(whole.graph(layers, vec![]))
+}
+
+/// The rotation of sliding and of full layers, with heads of `head_dim`: the base of full layers is a hundred times that of
+/// the others.
+pub(super) fn local_and_global(keys: &Keys<'_>, head_dim: [Count; 2]) -> Result<[Rope; 2], Error> {
+    let near = RopeClass {
+        names: &["rope_local_base_freq", "rope_theta"],
+        kind: "sliding_attention",
+        ..RopeClass::WHOLE
+    };
+    let far = RopeClass { theta: 1_000_000, ..RopeClass::WHOLE };
+    Ok([Rope::read(keys, head_dim[0], near)?, Rope::read(keys, head_dim[1], far)?])
 }
 
 /// The width of each layer's network: one number, or one per layer.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::gemma3n::local_and_global;
 use super::vision::gemma4 as tower;
 use super::wrapper::{self, INSIDE_MODEL, text, tied, wrap};
 use crate::graph::mask::AttentionMask;
@@ -18,6 +19,7 @@ use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::Rope;
 use crate::graph::part::streams::{Extras, PerLayer};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -156,6 +158,7 @@ struct Heads {
     window: Count,
     source: KvSource,
     bias: bool,
+    rope: [Rope; 2],
 }
 
 impl Heads {
@@ -164,11 +167,13 @@ impl Heads {
             (keys.count_or("num_key_value_heads", 4)?, keys.count_or("head_dim", 256)?);
         let keys_alone = keys.flag("attention_k_eq_v", false)?;
         let global = keys.count_or_none("num_global_key_value_heads")?.filter(|_| keys_alone);
+        let head_dim = [head_dim, keys.count_or("global_head_dim", 512)?];
         Ok(Heads {
             hidden,
             heads: keys.count_or("num_attention_heads", 8)?,
             kv_heads: [kv_heads, global.unwrap_or(kv_heads)],
-            head_dim: [head_dim, keys.count_or("global_head_dim", 512)?],
+            head_dim,
+            rope: local_and_global(keys, head_dim)?,
             window: keys.count_or("sliding_window", 512)?,
             source: if keys_alone { KvSource::KeysAlone } else { KvSource::Own },
             bias: keys.flag("attention_bias", false)?,
@@ -186,7 +191,8 @@ impl Heads {
             }
         };
         let attention = Attention::of(self.hidden, self.heads, kv_heads, Some(head_dim))?.biased(self.bias);
-        let attention = Attention { qk_norm: QkNorm::PerHead, v_norm: true, ..attention };
+        let attention =
+            Attention { qk_norm: QkNorm::PerHead, v_norm: true, rope: Some(self.rope[kind]), ..attention };
         Ok(match full {
             true => Attention { source: self.source, ..attention },
             false => Attention { mask: AttentionMask::Window(self.window), ..attention },

@@ -8,6 +8,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -29,7 +30,8 @@ pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("attention_bias", &json!(true))?;
     let whole = DecoderSpec { names: GLM4_NAMES, ..DecoderSpec::read(keys, false)? };
-    let attention = Attention { qkv_bias: true, ..Attention::read_stated(keys, whole.hidden)? };
+    let attention = Attention::read_stated(keys, whole.hidden)?.rotated(keys, RopeClass::HALF)?;
+    let attention = Attention { qkv_bias: true, ..attention };
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
     let layer =
         Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, Network::Dense(network)) };
@@ -42,6 +44,7 @@ fn layer(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
         qkv_bias: keys.flag("attention_bias", true)?,
         ..Attention::of(whole.hidden, heads, kv_heads, Some(keys.count_or("head_dim", 128)?))?
     };
+    let attention = attention.rotated(keys, RopeClass::HALF)?;
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
     Ok(Layer::new(attention, Network::Dense(network)))
 }
@@ -83,6 +86,9 @@ pub fn build_chatglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qkv_bias: keys.stated("add_qkv_bias")?.flag("add_qkv_bias", false)?,
         ..Attention::of(hidden, heads, kv_heads, Some(keys.count("kv_channels")?))?
     };
+    // The checkpoints' code rotates half of a head, with 10000 × rope_ratio.
+    let theta = RopeClass::HALF.theta * keys.count_or("rope_ratio", 1)?.value;
+    let attention = attention.rotated(keys, RopeClass { theta, ..RopeClass::HALF })?;
     let network = FeedForward::gated(hidden, keys.count("ffn_hidden_size")?);
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }

@@ -9,6 +9,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -83,6 +84,9 @@ fn rotary(keys: &Keys<'_>, names: TensorNames) -> Result<ModelGraph, Error> {
         ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
     };
     let attention = Attention::of(hidden, heads, mha(heads), None)?;
+    // The classes rotate 64 elements where the file says nothing.
+    let part = [64.min(attention.head_dim.value), attention.head_dim.value];
+    let attention = attention.rotated(keys, RopeClass { share: part, ..RopeClass::WHOLE })?;
     let network = FeedForward::plain(hidden, inner(keys, hidden, "n_inner")?, true);
     let layer = Layer::new(attention, Network::Dense(network));
     Ok(whole.uniform(Layer { norm, arrangement: Arrangement::Parallel, ..layer }))
@@ -146,7 +150,7 @@ pub fn build_neox(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let arrangement = if parallel { Arrangement::ParallelTwoNorms } else { Arrangement::PreNorm };
     let heads = keys.count("num_attention_heads")?;
     let attention = Attention::of(whole.hidden, heads, mha(heads), None)?;
-    let attention = attention.biased(keys.flag("attention_bias", true)?);
+    let attention = attention.rotated(keys, RopeClass::QUARTER)?.biased(keys.flag("attention_bias", true)?);
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
     Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, Network::Dense(network)) }))
 }

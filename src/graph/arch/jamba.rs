@@ -50,7 +50,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         conv_bias: keys.flag("mamba_conv_bias", true)?,
         norms: Some(Affine::Scale),
     };
-    let attention = Attention::read_stated(keys, hidden)?;
+    // State layers know the position.
+    let attention = Attention { rope: None, ..Attention::read_stated(keys, hidden)? };
     let network = FeedForward::gated(hidden, keys.count("intermediate_size")?);
     let experts = keys.count_or("num_experts", 16)?;
     let top_k = keys.count_or("num_experts_per_tok", 2)?;

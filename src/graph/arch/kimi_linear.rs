@@ -32,7 +32,6 @@ const NAMES: TensorNames = TensorNames {
 /// `kimi_linear`: `linear_attn_config` lists the layers of each attention kind, counted from 1.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
-        "mla_use_nope",
         "moe_renormalize",
         "moe_router_activation_func",
         "num_expert_group",
@@ -49,6 +48,10 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: NAMES, max_context, ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let latent = Latent::read(keys, hidden)?;
+    let latent = match keys.flag_or_none("mla_use_nope")? {
+        true => Latent { rope: None, ..latent },
+        false => latent,
+    };
     let (delta, recurrent) = linear_attention(keys, hidden, whole.layers)?;
     let words = [("sparse", true), ("dense", false)];
     let sparse = match layer_kinds(keys, "mlp_layer_types", whole.layers, &words)? {

@@ -66,17 +66,18 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         Some(layers) => layers.contains(&layer),
         None => (layer + 1).is_multiple_of(step),
     };
-    let layer = |(index, reach): (u64, AttentionMask)| {
+    let layer = |(index, (reach, rotates)): (u64, (AttentionMask, bool))| {
         let network =
             if sparse(index) { Network::Moe(Box::new(moe.clone())) } else { Network::Dense(dense.clone()) };
-        Layer::new(Attention { mask: reach, ..attention.clone() }, network)
+        let rope = attention.rope.filter(|_| rotates);
+        Layer::new(Attention { mask: reach, rope, ..attention.clone() }, network)
     };
     let layers = (0..).zip(reaches).map(layer).collect();
     Ok(whole.graph(layers, vec![]))
 }
 
-/// The mask of each layer: causal in layers without rotary positions, chunked in the others.
-fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<AttentionMask>, Error> {
+/// The mask of each layer, and whether it has rotary positions: causal without them, chunked with them.
+fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<(AttentionMask, bool)>, Error> {
     // An old name that the class does not read.
     keys.only("nope_layer_interval", &json!(4))?;
     let interval = keys.count_or("no_rope_layer_interval", 4)?.value;
@@ -100,8 +101,8 @@ fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<AttentionMask>, Error> 
         keys.set_aside(&["no_rope_layers"]);
         complete("layer_types", types.len())?;
         let one = |kind: &String| match kind.as_str() {
-            "chunked_attention" => Ok(chunk),
-            "full_attention" => Ok(AttentionMask::All),
+            "chunked_attention" => Ok((chunk, true)),
+            "full_attention" => Ok((AttentionMask::All, false)),
             other => {
                 Err(refuse("layer_types", other.to_owned(), "chunked_attention or full_attention".to_owned()))
             }
@@ -115,5 +116,5 @@ fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<AttentionMask>, Error> 
         }
         None => (0..layers.value).map(|layer| !(layer + 1).is_multiple_of(interval)).collect::<Vec<_>>(),
     };
-    Ok(rope.into_iter().map(|rope| if rope { chunk } else { AttentionMask::All }).collect())
+    Ok(rope.into_iter().map(|rope| (if rope { chunk } else { AttentionMask::All }, rope)).collect())
 }

@@ -10,6 +10,7 @@ use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::{interleaved_windows, without_windows};
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -38,7 +39,11 @@ pub fn build_smollm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         None => without_windows(keys, whole.layers)?,
     };
     let layer = biased_layer(keys, &whole, None)?;
-    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+    let placed = |(index, window): (u64, Option<Count>)| match plain(index) {
+        true => layer.sliding(window).rotated(None),
+        false => layer.sliding(window),
+    };
+    Ok(whole.graph((0..).zip(windows).map(placed).collect(), vec![]))
 }
 
 /// `helium`: biases on Q, K and V only; the output is square, so the head dimension is the stream's width over the

@@ -15,6 +15,7 @@ use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::rope::RopeClass;
 use crate::graph::part::ssd::Ssd;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -61,6 +62,7 @@ pub fn build_bamba(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     let attending = keys.numbers("attn_layer_indices")?.unwrap_or_default();
     let attention = Attention::read_stated(keys, hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = attention.rotated(keys, RopeClass::HALF)?;
     let ssd = read(keys, hidden, inner(keys, hidden, "mamba_expand", None)?)?;
     let network = Network::Dense(FeedForward {
         bias: keys.flag("mlp_bias", false)?,
@@ -80,7 +82,6 @@ pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "embedding_multiplier",
         "init_method",
         "logits_scaling",
-        "position_embedding_type",
         "residual_multiplier",
     ]);
     keys.only("normalization_function", &json!("rmsnorm"))?;
@@ -92,6 +93,10 @@ pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attends = attends.unwrap_or_else(|| vec![false; whole.layers.value as usize]);
     let bias = keys.flag("attention_bias", false)?;
     let attention = Attention { qkv_bias: bias, o_bias: bias, ..Attention::read_grouped(keys, hidden)? };
+    let rope = attention
+        .rope
+        .filter(|_| keys.text("position_embedding_type").is_ok_and(|kind| kind.as_deref() == Some("rope")));
+    let attention = Attention { rope, ..attention };
     let ssd = read(keys, hidden, inner(keys, hidden, "mamba_expand", None)?)?;
     let shared = FeedForward::gated(hidden, keys.count_or("shared_intermediate_size", 1024)?);
     keys.set_aside(&["intermediate_size", "num_experts_per_tok"]);

@@ -13,6 +13,7 @@ use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
+use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -54,6 +55,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         let v_head_dim = Some(keys.count(v_head_dim)?);
         let (heads, kv_heads) = (keys.count(heads)?, keys.count(kv_heads)?);
         let attention = Attention::of(hidden, heads, kv_heads, Some(keys.count(head_dim)?))?;
+        let attention = attention.rotated(keys, positions(reach))?;
         Ok::<_, Error>(Attention { v_head_dim, qkv_bias: bias, sinks, mask: reach, ..attention })
     };
     let full = attention(
@@ -67,6 +69,18 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         AttentionMask::Window(keys.count("sliding_window")?),
     )?;
     assemble(keys, whole, [full, sliding], slides, sparse)
+}
+
+/// The rotation of a layer with this mask: sliding layers have a base of their own.
+fn positions(mask: AttentionMask) -> RopeClass {
+    match mask {
+        AttentionMask::Window(_) => RopeClass {
+            names: &["swa_rope_theta", "rope_theta"],
+            kind: "sliding_attention",
+            ..RopeClass::WHOLE
+        },
+        _ => RopeClass::WHOLE,
+    }
 }
 
 /// The keys that transformers writes: sliding layers have twice as many key/value heads, and sinks.
@@ -84,6 +98,7 @@ fn build_by_class(keys: &Keys<'_>, whole: DecoderSpec) -> Result<ModelGraph, Err
     let bias = keys.flag("attention_bias", false)?;
     let attention = |kv_heads, sinks, reach| {
         let attention = Attention::of(whole.hidden, heads, kv_heads, Some(head_dim))?;
+        let attention = attention.rotated(keys, positions(reach))?;
         let v_head_dim = Some(v_head_dim);
         Ok::<_, Error>(Attention { v_head_dim, qkv_bias: bias, sinks, mask: reach, ..attention })
     };

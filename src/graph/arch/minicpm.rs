@@ -9,6 +9,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::rope::{Rope, RopeClass};
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -36,17 +37,19 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         Some(stated) => stated,
         None => Attention::of(hidden, heads, heads, None)?.head_dim,
     };
+    let qk_rope_head_dim = keys.count("qk_rope_head_dim")?;
     let latent = Latent {
         hidden,
         heads,
         q_lora_rank: keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?,
         kv_lora_rank: keys.count("kv_lora_rank")?,
-        qk_rope_head_dim: keys.count("qk_rope_head_dim")?,
+        qk_rope_head_dim,
         qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
         v_head_dim,
         bias: keys.flag("attention_bias", false)?,
         mask: AttentionMask::All,
         indexer: None,
+        rope: Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?),
     };
     let network = FeedForward::gated(hidden, keys.count("intermediate_size")?);
     let network = Network::Dense(FeedForward { bias: keys.flag("mlp_bias", false)?, ..network });

@@ -10,6 +10,7 @@ use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::graph::part::window::uniform_window;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
@@ -89,7 +90,7 @@ pub fn build_dbrx(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let kv_heads = attention.count("kv_n_heads")?;
     keys.only("num_key_value_heads", &json!(kv_heads.value))?;
-    let attention = Attention::of(hidden, heads, kv_heads, None)?;
+    let attention = Attention::of(hidden, heads, kv_heads, None)?.rotated(&attention, RopeClass::WHOLE)?;
     Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
 }
 

@@ -9,6 +9,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -16,7 +17,7 @@ use crate::spec::model::keys::Keys;
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
     let whole = DecoderSpec { norm, ..DecoderSpec::read(keys, false)? };
-    let layer = Layer { norm, ..plain(keys, &whole)? };
+    let layer = Layer { norm, ..plain(keys, &whole, RopeClass::HALF)? };
     Ok(whole.uniform(layer))
 }
 
@@ -45,7 +46,7 @@ pub fn build_nanochat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `arcee`: RMSNorm.
 pub fn build_arcee(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
-    let layer = plain(keys, &whole)?;
+    let layer = plain(keys, &whole, RopeClass::WHOLE)?;
     Ok(whole.uniform(layer))
 }
 
@@ -78,12 +79,14 @@ pub fn build_persimmon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let qk_norm = if keys.flag("qk_layernorm", true)? { QkNorm::PerHeadWithShift } else { QkNorm::Absent };
     let attention =
         Attention { qk_norm, ..Attention::of(whole.hidden, heads, mha(heads), None)?.biased(true) };
+    let attention = attention.rotated(keys, RopeClass::HALF)?;
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
 }
 
-fn plain(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
-    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+fn plain(keys: &Keys<'_>, whole: &DecoderSpec, class: RopeClass) -> Result<Layer, Error> {
+    let attention = Attention::read_grouped(keys, whole.hidden)?.rotated(keys, class)?;
+    let attention = attention.biased(keys.flag("attention_bias", false)?);
     let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", false)?);
     Ok(Layer::new(attention, Network::Dense(FeedForward::plain(whole.hidden, width, bias))))
 }

@@ -9,6 +9,7 @@ use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -38,6 +39,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             None => {
                 let kv_heads = kv_heads(&block.section("attention")?, heads)?;
                 let attention = Attention::of(whole.hidden, heads, kv_heads, head_dim)?;
+                let attention = attention.rotated(keys, RopeClass::WHOLE)?;
                 let (qkv_bias, o_bias) = (attention_bias, attention_bias);
                 Mixer::Attention(Attention { qkv_bias, o_bias, ..attention })
             }

@@ -10,6 +10,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -60,7 +61,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let widths = widths(keys, hidden, layers)?;
     let mut kinds = vec![];
     for ((heads, kv_heads), width) in heads.into_iter().zip(kv_heads).zip(widths) {
-        let attention = Attention { qk_norm, ..Attention::of(hidden, heads, kv_heads, Some(head_dim))? };
+        let attention = Attention::of(hidden, heads, kv_heads, Some(head_dim))?;
+        let attention = Attention { qk_norm, ..attention.rotated(keys, RopeClass::WHOLE)? };
         kinds.push(Layer::new(attention, Network::Dense(FeedForward::gated(hidden, width))));
     }
     Ok(whole.graph(kinds, vec![]))

@@ -7,6 +7,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -16,6 +17,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { norm, head_bias: true, names: NAMES, ..DecoderSpec::read(keys, false)? };
     let qk_norm = if keys.flag("qk_layernorm", false)? { QkNorm::PerHeadWithShift } else { QkNorm::Absent };
     let attention = Attention { qk_norm, ..Attention::read_grouped(keys, whole.hidden)?.biased(true) };
+    let attention = attention.rotated(keys, RopeClass::HALF)?;
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
     let layer = Layer::new(attention, Network::Dense(network));
     Ok(whole.uniform(Layer { norm, arrangement: Arrangement::Parallel, ..layer }))
@@ -31,6 +33,7 @@ pub fn build_stablelm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qk_norm: if keys.flag("qk_layernorm", false)? { QkNorm::PerHeadTensors } else { QkNorm::Absent },
         ..Attention::read_stated(keys, whole.hidden)?
     };
+    let attention = attention.rotated(keys, RopeClass::QUARTER)?;
     let parallel = keys.flag("use_parallel_residual", false)?;
     let arrangement = if parallel { Arrangement::Parallel } else { Arrangement::PreNorm };
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);

@@ -10,6 +10,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::graph::part::window::qwen_windows;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
@@ -55,6 +56,7 @@ pub fn build_qwen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         o_bias: !keys.flag("no_bias", true)?,
         ..Attention::of(hidden, heads, mha(heads), Some(keys.count("kv_channels")?))?
     };
+    let attention = attention.rotated(keys, RopeClass::WHOLE)?;
     keys.only("no_bias", &json!(true))?;
     let both = keys.count("intermediate_size")?.value;
     let width = Count::derived("intermediate_size", both / 2, "intermediate_size / 2");

@@ -16,6 +16,7 @@ use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::rope::RopeClass;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -151,6 +152,7 @@ fn layers(
         output_gate: Some("q_proj"),
         ..Attention::of(hidden, heads, kv_heads, Some(head_dim))?
     };
+    let attention = attention.rotated(keys, RopeClass::QUARTER)?;
     let delta = Delta::read(keys, hidden, width)?;
     let layer = |attends, network| {
         let mixer = if attends {

@@ -14,6 +14,7 @@ use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::lru::Lru;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -48,7 +49,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let bias = keys.flag("attention_bias", false)?;
     let window = keys.count_or("attention_window_size", 2048)?;
-    let attention = Attention::read_grouped(keys, hidden)?;
+    let attention = Attention::read_grouped(keys, hidden)?.rotated(keys, RopeClass::HALF)?;
     let attention =
         Attention { qkv_bias: bias, o_bias: true, mask: AttentionMask::Window(window), ..attention };
     let width = keys.count_or_none("lru_width")?.unwrap_or(hidden);

@@ -5,9 +5,10 @@
 use petgraph::graph::NodeIndex;
 
 use super::indexer::{Indexer, own_key};
+use super::rope::{Rope, RopeClass};
 use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, once, weight};
 use crate::graph::cache::Cache;
-use crate::graph::dimensions::SoftmaxAttention;
+use crate::graph::dimensions::{ScoredKeys, Scores, SoftmaxAttention};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -77,6 +78,8 @@ pub struct Attention {
     pub indexer: Option<Indexer>,
     /// One learned logit per head in the softmax denominator (gpt-oss).
     pub sinks: bool,
+    /// The rotation of queries and keys; `None`: no rotary positions.
+    pub rope: Option<Rope>,
 }
 
 impl Attention {
@@ -114,6 +117,7 @@ impl Attention {
             mask: AttentionMask::All,
             indexer: None,
             sinks: false,
+            rope: None,
         })
     }
 
@@ -129,7 +133,8 @@ impl Attention {
             Some(kv_heads) => kv_heads,
             None => mha(heads),
         };
-        Attention::of(hidden, heads, kv_heads, keys.count_or_none("head_dim")?)
+        Attention::of(hidden, heads, kv_heads, keys.count_or_none("head_dim")?)?
+            .rotated(keys, RopeClass::WHOLE)
     }
 
     /// The same for classes that round `hidden_size / num_attention_heads` down if `head_dim` is missing.
@@ -141,7 +146,12 @@ impl Attention {
         let kv_heads = keys.count_or_none("num_key_value_heads")?.unwrap_or_else(|| mha(heads));
         let how = "hidden_size / num_attention_heads, rounded down";
         let head_dim = Count::derived("head_dim", hidden.value / heads.value, how);
-        Attention::of(hidden, heads, kv_heads, Some(head_dim))
+        Attention::of(hidden, heads, kv_heads, Some(head_dim))?.rotated(keys, RopeClass::WHOLE)
+    }
+
+    /// The same with the rotation of the keys, or of the class where they say nothing.
+    pub fn rotated(self, keys: &Keys<'_>, class: RopeClass) -> Result<Attention, Error> {
+        Ok(Attention { rope: Some(Rope::read(keys, self.head_dim, class)?), ..self })
     }
 
     /// The same with biases on all four projections, or on none.
@@ -165,7 +175,7 @@ impl Attention {
 
     /// Adds the operators, from the normed stream to the output projection.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
-        let Attention { hidden, heads, kv_heads, head_dim, mask: reach, .. } = *self;
+        let Attention { hidden, heads, kv_heads, head_dim, .. } = *self;
         let q_width = width("q_width", heads, head_dim, "num_attention_heads × head_dim");
         let kv_width = width("kv_width", kv_heads, head_dim, "num_key_value_heads × head_dim");
         let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
@@ -195,22 +205,8 @@ impl Attention {
             let norm = Operator::Norm { width: v_head_dim, rows: kv_heads, split: Split::KvHeads };
             block.node("v_norm", norm, vec![], &[v])
         });
-        let mut inputs: Vec<NodeIndex> = [Some(q), k, v].into_iter().flatten().collect();
-        let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
-        inputs.extend(self.indexer.map(|indexer| indexer.assemble(block, from, from)));
-        let attention = block.node(
-            "attention",
-            Operator::Attention(SoftmaxAttention {
-                heads,
-                kv_heads,
-                head_dim,
-                v_head_dim,
-                mask: reach,
-                shared: !own,
-            }),
-            if self.sinks { vec![sinks] } else { vec![] },
-            &inputs,
-        );
+        let indexer = self.indexer.map(|indexer| indexer.assemble(block, from, from));
+        let attention = self.kernel(block, (q, k, v), indexer);
         let attention = match gate {
             Some(gate) => {
                 let gated = Operator::Activation { width: o_width, gated: true };
@@ -229,6 +225,47 @@ impl Attention {
                 role: Role::Attention,
                 bias: self.o_bias,
             },
+        )
+    }
+
+    /// Rotation, cache, softmax and the products of attention: one kernel.
+    fn kernel(
+        &self,
+        block: &mut Assembly,
+        (q, k, v): (NodeIndex, Option<NodeIndex>, Option<NodeIndex>),
+        indexer: Option<NodeIndex>,
+    ) -> NodeIndex {
+        let Attention { heads, kv_heads, head_dim, mask, .. } = *self;
+        let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
+        let mut rotate = |name, from, heads, split| match &self.rope {
+            Some(rope) => rope.assemble(block, name, from, (heads, head_dim, split)),
+            None => from,
+        };
+        let q = rotate("q_rope", q, heads, Split::Heads);
+        let k = k.map(|k| rotate("k_rope", k, kv_heads, Split::KvHeads));
+        let entry = Count::derived("kv_entry", head_dim.value + v_head_dim.value, "head_dim + v_head_dim");
+        let new: Vec<NodeIndex> = k.into_iter().chain(v).collect();
+        // An encoder sees whole images: it keeps nothing.
+        let keys = match mask {
+            AttentionMask::Both => new,
+            _ => vec![block.kv_cache((kv_heads, entry, Split::KvHeads), &new)],
+        };
+        let scored = Scores { heads, keys: ScoredKeys::Masked(mask) };
+        let softmax = block.softmax(scored, &[&[q], &keys[..1]].concat());
+        let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
+        let inputs: Vec<NodeIndex> = [q].into_iter().chain(keys).chain([softmax]).chain(indexer).collect();
+        block.node(
+            "attention",
+            Operator::Attention(SoftmaxAttention {
+                heads,
+                kv_heads,
+                head_dim,
+                v_head_dim,
+                mask,
+                shared: self.source == KvSource::Shared,
+            }),
+            if self.sinks { vec![sinks] } else { vec![] },
+            &inputs,
         )
     }
 

@@ -6,9 +6,10 @@ use petgraph::graph::NodeIndex;
 
 use super::attention::width;
 use super::encoder;
+use super::rope::Rope;
 use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::cache::Cache;
-use crate::graph::dimensions::CompressedAttention;
+use crate::graph::dimensions::{CompressedAttention, ScoredKeys, Scores};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -51,6 +52,8 @@ pub struct Compressed {
     pub o_lora_rank: Count,
     /// Tokens of the window, with one entry each.
     pub window: Count,
+    /// The rotation of queries and entries.
+    pub rope: Rope,
     /// Compression before the window; `None`: these tokens are not visible.
     pub compressor: Option<Compressor>,
 }
@@ -97,12 +100,16 @@ impl Compressed {
             &[q],
         );
         let kv = block.linear(from, matrix("kv_proj", "kv_proj", (hidden, head_dim), whole, role));
-        let mut inputs = vec![q, norm(block, kv, "kv_norm", "kv_norm", head_dim)];
-        let mut beyond = None;
-        if let Some(compressor) = self.compressor {
-            inputs.extend(self.compress(block, from, a, compressor));
-            beyond = Some((compressor.every, Compressed::mask(compressor)));
-        }
+        let kv = norm(block, kv, "kv_norm", "kv_norm", head_dim);
+        let compressed = self.compressor.map(|compressor| self.compress(block, from, a, compressor));
+        let beyond = self.compressor.map(|compressor| (compressor.every, Compressed::mask(compressor)));
+        let one = Count::derived("entries", 1, "one entry for all heads");
+        let q = self.rope.assemble(block, "q_rope", q, (heads, head_dim, Split::Heads));
+        let kv = self.rope.assemble(block, "k_rope", kv, (one, head_dim, whole));
+        let new: Vec<NodeIndex> = [kv].into_iter().chain(compressed.into_iter().flatten()).collect();
+        let cache = block.kv_cache((one, head_dim, whole), &new);
+        let scores = Scores { heads, keys: ScoredKeys::Entries(self.window, beyond) };
+        let softmax = block.softmax(scores, &[q, cache]);
         let attention = Operator::CompressedAttention(CompressedAttention {
             heads,
             head_dim,
@@ -110,7 +117,7 @@ impl Compressed {
             beyond,
         });
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
-        let attention = block.node("attention", attention, vec![sinks], &inputs);
+        let attention = block.node("attention", attention, vec![sinks], &[q, cache, softmax]);
         let slice = Count::derived("o_group_width", q_width.value / o_groups.value, "q_width / o_groups");
         let out = width("o_a_width", o_groups, o_lora_rank, "o_groups × o_lora_rank");
         let o_a = weight("self_attn.o_a_proj.weight", vec![out.value, slice.value], role);

@@ -7,7 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::attention::Attention;
 use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, weight};
 use crate::graph::cache::{Cache, StateWidth};
-use crate::graph::dimensions::CrossAttention;
+use crate::graph::dimensions::{CrossAttention, ScoredKeys, Scores};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
@@ -72,7 +72,8 @@ impl Cross {
         let positions = self.positions;
         let cross =
             Operator::CrossAttention(CrossAttention { heads, kv_heads, head_dim, source: hidden, positions });
-        let attention = block.node("cross_attention", cross, weights, &[q]);
+        let softmax = block.softmax(Scores { heads, keys: ScoredKeys::Positions(positions) }, &[q]);
+        let attention = block.node("cross_attention", cross, weights, &[q, softmax]);
         block.linear(attention, matrix("o_proj", q_width, hidden, Split::Row))
     }
 }

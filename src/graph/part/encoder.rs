@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, Matrix, weight};
-use crate::graph::dimensions::SoftmaxAttention;
+use crate::graph::dimensions::{ScoredKeys, Scores, SoftmaxAttention};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
@@ -115,7 +115,7 @@ impl Encoder {
         let Encoder { hidden, heads, names, .. } = *self;
         let normed = norm(block, stream, "attention_norm", names.norms[0], hidden, self.shift);
         let operators = ["q_proj", "k_proj", "v_proj"].into_iter().zip(names.qkv).zip(self.qkv_bias);
-        let qkv: Vec<NodeIndex> = operators
+        let mut qkv: Vec<NodeIndex> = operators
             .map(|((name, tensor), bias)| {
                 let projection = Projection { name, tensor, input: hidden, output: hidden, bias };
                 linear(block, normed, projection, Split::Heads)
@@ -129,6 +129,7 @@ impl Encoder {
             mask: reach,
             shared: false,
         });
+        qkv.push(block.softmax(Scores { heads, keys: ScoredKeys::Masked(reach) }, &qkv[..2]));
         let attention = block.node("attention", attention, vec![], &qkv);
         let (name, tensor, bias) = ("o_proj", names.out, self.out_bias);
         let out = Projection { name, tensor, input: hidden, output: hidden, bias };

@@ -6,9 +6,10 @@ use petgraph::graph::NodeIndex;
 
 use super::attention::width;
 use super::indexer::{Indexer, own_key};
+use super::rope::{Rope, RopeClass};
 use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, once, weight};
 use crate::graph::cache::Cache;
-use crate::graph::dimensions::LatentAttention;
+use crate::graph::dimensions::{LatentAttention, ScoredKeys, Scores};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -39,23 +40,27 @@ pub struct Latent {
     pub mask: AttentionMask,
     /// The indexer that selects keys. `None` with a selection mask: reuses the selection of an earlier layer.
     pub indexer: Option<Indexer>,
+    /// The rotation of `qk_rope_head_dim`; `None`: no rotary positions.
+    pub rope: Option<Rope>,
 }
 
 impl Latent {
     /// The keys of DeepSeek-V2 and V3. `num_key_value_heads` and `head_dim` do not apply to MLA.
     pub fn read(keys: &Keys<'_>, hidden: Count) -> Result<Latent, Error> {
         keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
+        let qk_rope_head_dim = keys.count("qk_rope_head_dim")?;
         Ok(Latent {
             hidden,
             heads: keys.count("num_attention_heads")?,
             q_lora_rank: keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?,
             kv_lora_rank: keys.count("kv_lora_rank")?,
-            qk_rope_head_dim: keys.count("qk_rope_head_dim")?,
+            qk_rope_head_dim,
             qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
             v_head_dim: keys.count("v_head_dim")?,
             bias: keys.flag("attention_bias", false)?,
             mask: AttentionMask::All,
             indexer: None,
+            rope: Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?),
         })
     }
 
@@ -82,10 +87,10 @@ impl Latent {
         let kv_b_rows = width("kv_b_width", heads, kv_head, "num_attention_heads × (qk_nope + v)");
         let kv_b =
             weight("self_attn.kv_b_proj.weight", vec![kv_b_rows.value, kv_lora_rank.value], Role::Attention);
-        let mut inputs = vec![q, normed];
-        if let Some(indexer) = &self.indexer {
-            inputs.push(indexer.assemble(block, compressed, from));
-        }
+        let indexer = self.indexer.map(|indexer| indexer.assemble(block, compressed, from));
+        let (q, cache) = self.cached(block, q, (normed, rope_and_latent), latent);
+        let softmax = block.softmax(Scores { heads, keys: ScoredKeys::Masked(self.mask) }, &[q, cache]);
+        let inputs: Vec<NodeIndex> = [q, cache, softmax].into_iter().chain(indexer).collect();
         let attention = block.node(
             "attention",
             Operator::LatentAttention(LatentAttention {
@@ -103,12 +108,38 @@ impl Latent {
         block.linear(attention, matrix("o_proj", "o_proj", v_width, hidden, Split::Row, bias))
     }
 
+    /// The rotated queries, and the cache of the latent and the rotated key that all heads share.
+    fn cached(
+        &self,
+        block: &mut Assembly,
+        q: NodeIndex,
+        (normed, with_rope): (NodeIndex, NodeIndex),
+        latent: Count,
+    ) -> (NodeIndex, NodeIndex) {
+        let Latent { heads, qk_rope_head_dim, .. } = *self;
+        let shared = Count::derived("rope_keys", 1, "one rotary key for all heads");
+        let (q, key) = match &self.rope {
+            Some(rope) => {
+                let whole = (shared, qk_rope_head_dim, Split::Replicate);
+                let q = rope.assemble(block, "q_rope", q, (heads, self.qk_head_dim(), Split::Heads));
+                (q, rope.assemble(block, "k_rope", with_rope, whole))
+            }
+            None => (q, with_rope),
+        };
+        (q, block.kv_cache((shared, latent, Split::Replicate), &[normed, key]))
+    }
+
+    /// Elements of a query head.
+    fn qk_head_dim(&self) -> Count {
+        let how = "qk_nope_head_dim + qk_rope_head_dim";
+        sum("qk_head_dim", self.qk_nope_head_dim, self.qk_rope_head_dim, how)
+    }
+
     /// The queries, and the stream that they are computed from: compressed where the queries have a rank.
     fn queries(&self, block: &mut Assembly, from: NodeIndex) -> (NodeIndex, NodeIndex) {
-        let Latent { hidden, heads, qk_rope_head_dim, qk_nope_head_dim, bias, .. } = *self;
-        let q_head =
-            sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
-        let q_width = width("q_width", heads, q_head, "num_attention_heads × (qk_nope + qk_rope)");
+        let Latent { hidden, heads, bias, .. } = *self;
+        let q_width =
+            width("q_width", heads, self.qk_head_dim(), "num_attention_heads × (qk_nope + qk_rope)");
         let Some(rank) = self.q_lora_rank else {
             let q = matrix("q_proj", "q_proj", hidden, q_width, Split::Heads, false);
             return (block.linear(from, q), from);

@@ -12,6 +12,7 @@ use super::hyper::{hyper_connection, stream_width};
 use super::latent::Latent;
 use super::moe::Moe;
 use super::recurrent::Recurrent;
+use super::rope::Rope;
 use super::streams::Extras;
 use crate::graph::assembly::{Affine, Assembly, Matrix};
 use crate::graph::cache::Cache;
@@ -101,6 +102,16 @@ pub enum Arrangement {
     HyperConnected(Count),
 }
 
+/// The layers of `windows`. Where some slide, those that do not have no rotary positions.
+pub fn positioned(windows: Vec<Option<Count>>, mut layer: impl FnMut(Option<Count>) -> Layer) -> Vec<Layer> {
+    let mixed = windows.iter().any(Option::is_some);
+    let one = |window: Option<Count>| match window {
+        None if mixed => layer(None).rotated(None),
+        window => layer(window),
+    };
+    windows.into_iter().map(one).collect()
+}
+
 /// A layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
@@ -137,6 +148,14 @@ impl Layer {
             attention.mask = window.into();
         }
         layer
+    }
+
+    /// The same layer with another rotation, or none, if it has multi-head attention.
+    pub fn rotated(mut self, rope: Option<Rope>) -> Layer {
+        if let Mixer::Attention(attention) = &mut self.mixer {
+            attention.rope = rope;
+        }
+        self
     }
 
     /// Kind of token mixer in block names.

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::neutral::{could_change_model, is_neutral};
-use super::value::{COPY, fraction, says_nothing, shown, whole};
+use super::value::{COPY, base_of_angles, fraction, says_nothing, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -58,6 +58,15 @@ impl<'c> Keys<'c> {
             Some(value) => self.fraction(key, value),
             None => Err(self.error(key, "missing key", "a decimal number")),
         }
+    }
+
+    /// The base of rotary angles under one of `names`; the class's `default` if none is there.
+    pub fn base_of_angles(&self, names: &[&'static str], default: u64) -> Result<Count, Error> {
+        let stated = names.iter().find_map(|name| Some((*name, self.get(name).filter(|v| !v.is_null())?)));
+        let Some((name, value)) = stated else { return Ok(Count::class_default("rope_theta", default)) };
+        let base = base_of_angles(name, value);
+        let base = base.map_err(|error| Error { key: self.place(name).into_owned(), ..error })?;
+        Ok(Count::config(name, base))
     }
 
     /// A required list of such numbers.

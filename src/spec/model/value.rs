@@ -64,6 +64,17 @@ pub(crate) fn fraction(key: &str, value: &Value) -> Result<[u64; 2], Error> {
     }
 }
 
+/// `value` as the base of rotary angles, to the nearest whole number: files state it as a decimal number too.
+pub(crate) fn base_of_angles(key: &str, value: &Value) -> Result<u64, Error> {
+    match value.as_f64().filter(|base| (1.0..=MOST_BASE).contains(base)) {
+        Some(base) => Ok(base.round() as u64),
+        None => Err(Error::new(key, shown(value), format!("a number from 1 to {MOST_BASE:e}"), COPY)),
+    }
+}
+
+/// The largest base of rotary angles: a thousand times the largest published one (Falcon-H1, 1e11).
+const MOST_BASE: f64 = 1e14;
+
 /// Whether a value enables nothing.
 pub(crate) fn says_nothing(value: &Value) -> bool {
     match value {

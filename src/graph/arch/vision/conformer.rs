@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, weight};
-use crate::graph::dimensions::SoftmaxAttention;
+use crate::graph::dimensions::{ScoredKeys, Scores, SoftmaxAttention};
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
@@ -131,6 +131,8 @@ impl Conformer {
             mask: reach,
             shared: false,
         });
+        let scores = Scores { heads, keys: ScoredKeys::Masked(reach) };
+        inputs.push(block.softmax(scores, &inputs[..2]));
         let mixed = block.node("attention", attention, vec![scale], &inputs);
         let out = self.matrix(block, mixed, "self_attn.post", square);
         let normed = norm(block, out, "norm_post_attn", "norm_post_attn", hidden, false);

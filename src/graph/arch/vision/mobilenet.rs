@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, weight};
-use crate::graph::dimensions::SoftmaxAttention;
+use crate::graph::dimensions::{ScoredKeys, Scores, SoftmaxAttention};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::once;
@@ -126,6 +126,8 @@ fn assemble(block: &mut Assembly, kind: MobileNetBlock) {
                 mask: reach,
                 shared: false,
             });
+            let scores = Scores { heads, keys: ScoredKeys::Masked(reach) };
+            inputs.push(block.softmax(scores, &inputs[..2]));
             let mixed = block.node("attention", attention, vec![], &inputs);
             let out = convolve(block, mixed, "attn.output.proj", [queries, channels], 1, false);
             norm(block, out, "layer_scale.gamma", channels);
