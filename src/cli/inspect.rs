@@ -1,5 +1,6 @@
 //! `inspect`: a model's layers, operators and tensors as tables, a drawing, or a comparison.
 
+use super::defaults::AppliedInputs;
 use super::output::{OutputArgs, OutputFormat, csv};
 use super::{CliError, ExitStatus};
 use crate::report::diff::Difference;
@@ -59,6 +60,11 @@ impl Inspect {
     /// # Errors
     /// The model is not found or not supported, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        if self.graph.is_none() {
+            let inputs = AppliedInputs { defaults: vec![], overrides: self.overrides.clone() };
+            // No defaults apply to this command.
+            let _ = self.output.applied.set(inputs);
+        }
         let (text, status) = match inspect(catalog, &self.request(), &UNCONTROLLED)? {
             InspectReport::Model(inspected) => (self.structure(&inspected)?, ExitStatus::Success),
             InspectReport::Comparison(comparison) => (self.differences(comparison)?, ExitStatus::Success),

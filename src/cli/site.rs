@@ -24,7 +24,7 @@ Examples:
 #[command(after_long_help = AFTER)]
 pub struct Site {
     /// The folder to write
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", default_value = "page")]
     pub out: PathBuf,
     /// The WebAssembly module [default: mantile.wasm next to the program, or the one that the source has built]
     #[arg(long, value_name = "FILE")]

@@ -1,9 +1,9 @@
 //! Time of a collective: the fastest algorithm that the topology allows, tier by tier.
 
 use super::batch::Batch;
-use super::machine::Machine;
+use super::machine::{Machine, PricedLink};
 use super::task::tokens_here;
-use crate::plan::algorithm::{AlgorithmCost, CollectivePhase};
+use crate::plan::algorithm::{AlgorithmCost, CollectivePhase, RateShare};
 use crate::plan::collective::{Collective, Tokens};
 use crate::quantity::count::{Count, Origin};
 use crate::quantity::num::Qty;
@@ -31,6 +31,18 @@ pub struct CollectiveCost<T> {
     pub roofline_time: T,
     /// Bytes that a device sends, by the fastest algorithm.
     pub wire: T,
+}
+
+/// The link between two devices of a tier: in a mesh, the one of several that joins them.
+#[inline(always)]
+pub fn pair_link<R: Reading>(read: &R, machine: &Machine<Qty<R::N>>, tier: usize) -> PricedLink<Qty<R::N>> {
+    let link = &machine.links[tier];
+    let Some(share) = machine.shapes.get(tier).map(|shape| RateShare::of(2, shape)) else { return *link };
+    let bandwidth = match share.part.0 == share.part.1 {
+        true => link.bandwidth,
+        false => (link.bandwidth * ratio(read, share.part, share.symbols, share.how)).is(&PAIR),
+    };
+    PricedLink { bandwidth, ..*link }
 }
 
 /// Cost on one tier, by its fastest algorithm.
@@ -116,6 +128,12 @@ fn destinations<R: Reading>(read: &R, top_k: Count, ep: u64) -> Qty<R::N> {
 }
 
 crate::formulas! {
+    PAIR {
+        symbol: "pair_bandwidth",
+        unit: BYTE.per(SECOND),
+        why: "two devices of a mesh have one of its links between them; the others lead to other devices",
+        cite: "AMD Instinct MI300X platform data sheet: 7 links of 64 GB/s a direction, one to each peer",
+    }
     STREAM {
         symbol: "stream_time",
         unit: SECOND,

@@ -55,7 +55,7 @@ impl<N: Num> Cost<Qty<N>> {
 #[inline(always)]
 pub fn on_vector_units<N: Num>(
     flops: Qty<N>,
-    bytes: Qty<N>,
+    bytes: Option<Qty<N>>,
     peak: Option<Qty<N>>,
     bandwidth: Qty<N>,
 ) -> Cost<Qty<N>> {
@@ -63,9 +63,11 @@ pub fn on_vector_units<N: Num>(
         Some(peak) => (flops / peak).is(&VECTOR),
         None => Qty::literal(0.0 * SECOND),
     };
-    let memory_time = bytes / bandwidth;
-    let time = compute_time.max(memory_time);
+    let memory_time = bytes.map(|bytes| bytes / bandwidth);
+    let time = memory_time.map_or(compute_time, |moving| compute_time.max(moving).is(&VECTOR_WORK));
     let wire = Qty::literal(0.0 * BYTE);
+    let bytes = bytes.unwrap_or(wire);
+    let memory_time = memory_time.unwrap_or(Qty::literal(0.0 * SECOND));
     Cost { flops, bytes, wire, compute_time, memory_time, time, roofline_time: time }
 }
 
@@ -117,6 +119,12 @@ crate::formulas! {
         unit: SECOND,
         why: "operations at the fp32 peak of the device, that of its vector units; no measured fraction: a lower bound",
         cite: "Williams, Waterman, Patterson 2009 (roofline), ceilings of units",
+    }
+    VECTOR_WORK {
+        symbol: "vector_work",
+        unit: SECOND,
+        why: "vector units wait for what they read",
+        cite: "Williams, Waterman, Patterson 2009 (roofline)",
     }
     VECTOR_CEILING {
         symbol: "fused_time",

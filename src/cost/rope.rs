@@ -35,7 +35,7 @@ impl<N: Num> Rotation<Qty<N>> {
     #[inline(always)]
     pub fn cost(&self, machine: &Machine<Qty<N>>) -> Cost<Qty<N>> {
         let bytes = self.bytes(machine.chip.activation_bytes);
-        on_vector_units(self.flops(), bytes, machine.vector_peak, machine.chip.bandwidth)
+        on_vector_units(self.flops(), Some(bytes), machine.vector_peak, machine.chip.bandwidth)
     }
 }
 

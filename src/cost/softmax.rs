@@ -6,7 +6,7 @@ use super::roofline::{Cost, on_vector_units};
 use crate::graph::dimensions::{ScoredKeys, Scores};
 use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::unit::{BYTE, FLOP};
+use crate::quantity::unit::FLOP;
 
 /// Operations per score: maximum, difference, exponential, sum, and scale.
 pub const SOFTMAX_FLOPS: f64 = 5.0;
@@ -31,8 +31,7 @@ impl<N: Num> Scores<Qty<N>> {
     /// Cost on the vector units. Scores stay on chip: no bytes.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, machine: &Machine<Qty<N>>) -> Cost<Qty<N>> {
-        let nothing = Qty::literal(0.0 * BYTE);
-        on_vector_units(self.flops(batch), nothing, machine.vector_peak, machine.chip.bandwidth)
+        on_vector_units(self.flops(batch), None, machine.vector_peak, machine.chip.bandwidth)
     }
 }
 

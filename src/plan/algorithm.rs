@@ -170,7 +170,7 @@ impl RateShare {
     const WHOLE: RateShare = RateShare { part: (1, 1), symbols: ["rate", "rate"], how: ("all", "all") };
 
     /// Of a group of `n` devices on `tier`: a mesh has one link to each peer, and devices share a bus.
-    fn of(n: u64, tier: &TierShape) -> RateShare {
+    pub fn of(n: u64, tier: &TierShape) -> RateShare {
         match tier.topology {
             Topology::Mesh if n < tier.devices => RateShare {
                 part: (n - 1, tier.devices - 1),

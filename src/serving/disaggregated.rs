@@ -16,6 +16,7 @@ use super::residency::max_context;
 use super::step::{CostObserver, StepTime};
 use super::streamed::transfer;
 use super::terms::{Demand, InstanceLoad, WorkloadTerms};
+use crate::cost::collective::pair_link;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
@@ -140,7 +141,7 @@ pub fn link_rate<R: Reading>(
     bytes: Qty<R::N>,
 ) -> Qty<R::N> {
     let ranks = read.count(Count::plan("dp", instance.plan.dp));
-    (ranks / transfer(bytes, &machine.links[kv_tier], &machine.chip)).is(&LINK_RATE)
+    (ranks / transfer(bytes, &pair_link(read, machine, kv_tier), &machine.chip)).is(&LINK_RATE)
 }
 
 /// Evaluates prefill pools, decode pools and aggregated pools as one deployment. Any prefill pool may send to any

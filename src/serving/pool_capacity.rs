@@ -8,6 +8,7 @@ use super::step::CostObserver;
 use super::streamed::transfer;
 use super::tail::{queue, wait};
 use super::terms::{Demand, WorkloadTerms};
+use crate::cost::collective::pair_link;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
@@ -73,7 +74,7 @@ fn prefill_performance<R: Reading>(
     let replicas = read.count(Count::plan("prefill_replicas", front.replicas));
     let (sent, way) = read.within(format_args!("kv_transfer"), || {
         let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
-        (sent, transfer(sent.max(received), &machine.links[kv_tier], &machine.chip).result())
+        (sent, transfer(sent.max(received), &pair_link(read, machine, kv_tier), &machine.chip).result())
     });
     let (planned, each) = read.within(format_args!("output_tok_s"), || {
         let planned = prefill_rate(read, front.instance, machine, &prompt);

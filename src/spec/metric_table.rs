@@ -110,7 +110,7 @@ macro_rules! metric_table {
             Watts {
                 name: "watts", column: watts, scale: 1.0,
                 direction: Minimize, format: Number, needs: Power,
-                word: "W", heading: "W", formula: Some("watts"),
+                word: "W of devices", heading: "device W", formula: Some("watts"),
                 meaning: "power drawn by the devices in use, without their hosts and the facility",
                 json: Option<f64>,
             }

@@ -244,6 +244,58 @@ fn end(folder: &Path, line: &[String]) -> Result<i32, String> {
     known.ok_or_else(|| format!("{status}: {text}"))
 }
 
+/// Every command that takes `--set` says how many values are overridden before it says anything else.
+#[test]
+fn a_run_with_overrides_begins_with_their_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let deployed = ["--model=TinyLlama-1.1B-Chat-v1.0", "--hardware=1xh100", "--time-limit=20"];
+    let command = mantile::cli::command();
+    let mut tried = 0;
+    for one in command.get_subcommands() {
+        let has = |name: &str| one.get_arguments().any(|arg| arg.get_long() == Some(name));
+        // These read a file of an earlier answer, or several devices.
+        if !has("set") || ["compare", "fleet", "place"].contains(&one.get_name()) {
+            continue;
+        }
+        for number in 1..=2 {
+            let mut line = vec![one.get_name().to_owned()];
+            let known =
+                |flag: &str| has(flag.trim_start_matches("--").split('=').next().unwrap_or_default());
+            match one.get_name() {
+                "inspect" => line.push("TinyLlama-1.1B-Chat-v1.0".to_owned()),
+                _ => line.extend(deployed.into_iter().filter(|flag| known(flag)).map(str::to_owned)),
+            }
+            line.extend(match one.get_name() {
+                "explain" => vec!["--number=tpot".to_owned(), "--tp=1".to_owned()],
+                "sweep" => vec!["--vary=concurrency=1".to_owned()],
+                "diagnose" => vec!["--measured-tpot=30ms".to_owned()],
+                _ => vec![],
+            });
+            line.push("--set=model.num_hidden_layers=20".to_owned());
+            if number == 2 {
+                line.push("--set=model.max_position_embeddings=2048".to_owned());
+                line.retain(|word| !word.starts_with("--isl"));
+            }
+            let run = Process::new(env!("CARGO_BIN_EXE_mantile-opt"))
+                .args(["--no-config", "--quiet"])
+                .args(&line)
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&run.stdout).into_owned();
+            if run.status.code() == Some(2) {
+                // Another needed flag is missing: nothing was answered.
+                assert!(text.is_empty(), "{line:?}: {text}");
+                continue;
+            }
+            tried += 1;
+            let words = if number == 1 { "1 override: " } else { "2 overrides: " };
+            assert!(text.starts_with(words), "{line:?}: {text}");
+        }
+    }
+    assert!(tried >= 14, "{tried}");
+}
+
 #[test]
 fn any_flags_of_any_command_end_in_an_answer_or_an_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -98,6 +98,31 @@ fn a_group_in_a_mesh_takes_as_long_in_a_small_system_as_in_a_full_one() {
     });
 }
 
+/// A KV cache goes from one device of a mesh to another over the one link that joins them, however many others each has.
+#[test]
+fn a_cache_crosses_a_mesh_over_one_link() {
+    use mantile::cost::collective::pair_link;
+    use mantile::serving::streamed::transfer;
+    let meshes = [("mi300x", 7.0), ("mi325x", 7.0), ("mi355x", 7.0), ("gaudi3", 7.0)];
+    each(40, (0..meshes.len(), 2u64..=8, 3.0..11.0f64), |(at, devices, size)| {
+        let (device, links) = meshes[at];
+        let bytes = Qty(10f64.powf(size));
+        let time = |hardware: String| {
+            let problem = ask(&on(TINY, &hardware)).expect("a system");
+            let machine = problem.formats[0].plain();
+            let whole = machine.links[0].bandwidth.value() * machine.chip.collective_bandwidth.value();
+            let taken = transfer(bytes, &pair_link(&Plain, machine, 0), &machine.chip).value();
+            (taken - machine.links[0].latency.value(), whole)
+        };
+        let (taken, whole) = time(format!("{devices}x{device}"));
+        prop_assert!(near(taken, bytes.value() * links / whole, 1e-6), "{devices} {device}: {taken}");
+        // A switch gives a pair the whole rate of a device.
+        let (taken, whole) = time(format!("{devices}xh100-sxm"));
+        prop_assert!(near(taken, bytes.value() / whole, 1e-6), "{taken}");
+        Ok(())
+    });
+}
+
 /// Without peer-to-peer no collective is faster, and what was fitted on links of devices' own does not reach a bus.
 #[test]
 fn staging_through_the_host_is_never_faster_than_peer_to_peer() {

@@ -8,6 +8,7 @@ use super::question::EstimatorRequest;
 use crate::quantity::unit::{BYTE, humanize};
 use crate::report::constraint::{Constraint, Resource};
 use crate::report::detail::{DeploymentDetail, Latencies};
+use crate::report::inputs::ReportInputs;
 use crate::report::launch::LaunchReport;
 use crate::report::result::{
     EstimateResult, Feasibility, MemoryReport, OptimizeResult, Quantiles, ReportedDeployment,
@@ -99,6 +100,7 @@ pub struct RecommendedConfig {
 
 /// The deployment that answers, with its details.
 struct Found {
+    question: ReportInputs,
     scenario: Scenario,
     deployment: ReportedDeployment,
     detail: Option<DeploymentDetail>,
@@ -118,8 +120,9 @@ pub(super) fn answered(
     let scenario = request.scenario(known)?;
     if scenario.deployment.is_some() {
         let (scenario, result) = given_degrees(known, scenario, control)?;
+        let question = result.question;
         let (deployment, detail, launch) = (result.candidate, result.detail, result.launch);
-        let found = Found { scenario, deployment, detail, alternatives: vec![], launch };
+        let found = Found { question, scenario, deployment, detail, alternatives: vec![], launch };
         return found.answer(known, control);
     }
     let scenario = stepped_down(known, &scenario, control)?;
@@ -127,8 +130,9 @@ pub(super) fn answered(
         optimize(known, &OptimizeRequest { scenario: scenario.clone(), ..Default::default() }, control)?;
     match result.best {
         Some(deployment) => {
+            let question = result.question;
             let (detail, alternatives, launch) = (result.detail, result.alternatives, result.launch);
-            Found { scenario, deployment, detail, alternatives, launch }.answer(known, control)
+            Found { question, scenario, deployment, detail, alternatives, launch }.answer(known, control)
         }
         None if result.status == Status::Infeasible => Ok(nothing(&result)),
         None => Err(late()),
@@ -174,6 +178,8 @@ fn nothing(result: &OptimizeResult) -> EstimatorAnswer {
         format!("It runs with {}{now}{gives}.", remedy.flags)
     }));
     explanations.extend(refused.iter().map(|(_, example)| (*example).clone()));
+    explanations.extend(of_version(&result.question));
+    let explanations = explanations.iter().map(|text| sentence(text)).collect();
     EstimatorAnswer {
         feasibility: if too_large { Feasibility::InsufficientMemory } else { Feasibility::Illegal },
         estimates: None,
@@ -195,6 +201,39 @@ impl EstimatedMetric {
         }
     }
 }
+
+/// That a version was not measured, where one is named.
+fn of_version(question: &ReportInputs) -> Option<String> {
+    question.version_counts_as_mean.then(|| {
+        let version = question.runtime_version.as_deref().unwrap_or_default();
+        format!(
+            "Version {version} of {} was not measured: it counts as the mean of all versions.",
+            question.runtime
+        )
+    })
+}
+
+/// A text as a sentence: it begins with a capital, unless a name in code begins it, and ends with a full stop.
+fn sentence(text: &str) -> String {
+    let text = text.trim_end();
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let plain = first.len() > 1 && first.chars().all(|letter| letter.is_ascii_lowercase());
+    let word = plain && !NAMES.contains(&first);
+    let mut letters = text.chars();
+    let start: String = letters
+        .next()
+        .into_iter()
+        .flat_map(|first| match word {
+            true => first.to_uppercase().collect::<Vec<char>>(),
+            false => vec![first],
+        })
+        .collect();
+    let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{start}{}{end}", letters.as_str())
+}
+
+/// Runtimes, whose names have no capital.
+const NAMES: [&str; 6] = ["vllm", "sglang", "trtllm", "atom", "mlx", "exo"];
 
 /// Bytes of a GB.
 const GB: f64 = 1e9;
@@ -234,6 +273,10 @@ impl Found {
         explanations.extend(self.deployment.violations.iter().cloned());
         let unsupported = self.launch.iter().flat_map(|launch| &launch.unsupported);
         explanations.extend(unsupported.cloned());
+        explanations
+            .extend(shares.iter().filter(|share| codes.contains(&share.code)).map(BottleneckShare::words));
+        explanations.extend(of_version(&self.question));
+        let explanations = explanations.iter().map(|text| sentence(text)).collect();
         let others = self.alternatives.iter().map(|one| config(one, None));
         let runs = self.deployment.metrics.is_some() && self.deployment.violations.is_empty();
         let best = runs.then(|| config(&self.deployment, self.launch.as_ref()));

@@ -37,6 +37,21 @@ pub struct BottleneckShare {
     pub percent: f64,
 }
 
+impl BottleneckShare {
+    /// The share as a sentence.
+    pub fn words(&self) -> String {
+        let part = match self.code {
+            BottleneckCode::PcieBandwidth => "PCIe throughput limits",
+            BottleneckCode::VramCapacity => "Device memory limits",
+            BottleneckCode::VramBandwidth => "Bandwidth of device memory limits",
+            BottleneckCode::Compute => "Arithmetic limits",
+            BottleneckCode::InterconnectBandwidth => "The links between devices limit",
+            BottleneckCode::HostOverhead => "Kernel launches and the host's work limit",
+        };
+        format!("{part} sustained decode: {:.0} % of the time per output token.", self.percent)
+    }
+}
+
 /// Shares of a decode step, largest first; they add up to 100. Reads from host memory overlap the rest of the step:
 /// their share is the time that they add.
 pub(super) fn bottlenecks(

@@ -138,18 +138,21 @@ impl Money {
     }
 }
 
+/// Unit of a limit of power: hosts and facility are not in it.
+const WATTS: &str = "W of devices";
+
 /// The budget that a build may exceed, and by how much.
 pub(super) fn over(build: &Build, sought: &Requirements) -> Option<String> {
     let checks = [
         ("USD to buy", build.money.most_usd(), sought.budget_usd),
         ("USD/h", build.money.most_usd_per_hour(), sought.budget_usd_per_hour),
-        ("W", build.watts, sought.max_watts),
+        (WATTS, build.watts, sought.max_watts),
     ];
     checks.into_iter().find_map(|(unit, value, most)| {
         let most = most?;
         match value {
             Some(value) if value > most => {
-                let up_to = if unit == "W" { "" } else { "up to " };
+                let up_to = if unit == WATTS { "" } else { "up to " };
                 Some(format!("{up_to}{} {unit}, {} over the budget", digits(value), digits(value - most)))
             }
             Some(_) => None,

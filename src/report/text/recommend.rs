@@ -48,7 +48,7 @@ pub(super) fn sought(sought: &Requirements) -> String {
         text.push_str(&format!("; ≤ {} USD/h", plain(usd)));
     }
     if let Some(watts) = sought.max_watts {
-        text.push_str(&format!("; ≤ {} W", plain(watts)));
+        text.push_str(&format!("; ≤ {} W of devices", plain(watts)));
     }
     if let Some(basis) = sought.price_basis {
         text.push_str(&format!("; {}", basis.name()));
@@ -133,7 +133,7 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         format!(" (p10–p90 {} to {})", pace(intervals.tpot_ms.p90), pace(intervals.tpot_ms.p10))
     });
     let ttft = build.each.metrics.as_ref().map_or(String::new(), |f| format!(", TTFT {}", time(f.ttft_ms)));
-    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W", digits(watts)));
+    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W of devices", digits(watts)));
     text.push_str(&wrap(
         &format!(
             "{} tok/s per user{between}{ttft}, {} output tok/s{watts}; max {}, {} tok/s",
@@ -252,8 +252,18 @@ fn all(answer: &Recommendation) -> String {
     if answer.builds.is_empty() {
         return String::new();
     }
-    let header =
-        ["build", "weights", "USD/h", "buy USD", "at most", "W", "tok/s/user", "users", "tok/s", "status"];
+    let header = [
+        "build",
+        "weights",
+        "USD/h",
+        "buy USD",
+        "at most",
+        "device W",
+        "tok/s/user",
+        "users",
+        "tok/s",
+        "status",
+    ];
     let known = |figure: Option<f64>| figure.map_or_else(|| "-".to_string(), digits);
     let row = |build: &Build| {
         let because = build.because.as_ref().map_or(String::new(), |why| format!(" by {why}"));

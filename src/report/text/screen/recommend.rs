@@ -121,7 +121,7 @@ fn facts(build: &Build, width: usize) -> String {
         build.runtime
     );
     let ttft = build.each.metrics.as_ref().map_or(String::new(), |m| format!(", TTFT {}", time(m.ttft_ms)));
-    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W", digits(watts)));
+    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W of devices", digits(watts)));
     let speed = format!(
         "{} tok/s/user{ttft}, {} tok/s{watts}",
         digits(build.tok_s_per_user),
