@@ -259,8 +259,7 @@ fn a_run_with_overrides_begins_with_their_number() {
         }
         for number in 1..=2 {
             let mut line = vec![one.get_name().to_owned()];
-            let known =
-                |flag: &str| has(flag.trim_start_matches("--").split('=').next().unwrap_or_default());
+            let known = |flag: &str| has(flag.trim_start_matches("--").split('=').next().unwrap_or_default());
             match one.get_name() {
                 "inspect" => line.push("TinyLlama-1.1B-Chat-v1.0".to_owned()),
                 _ => line.extend(deployed.into_iter().filter(|flag| known(flag)).map(str::to_owned)),

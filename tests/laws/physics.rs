@@ -114,8 +114,10 @@ fn a_cache_crosses_a_mesh_over_one_link() {
             let taken = transfer(bytes, &pair_link(&Plain, machine, 0), &machine.chip).value();
             (taken - machine.links[0].latency.value(), whole)
         };
-        let (taken, whole) = time(format!("{devices}x{device}"));
-        prop_assert!(near(taken, bytes.value() * links / whole, 1e-6), "{devices} {device}: {taken}");
+        let (taken, _) = time(format!("{devices}x{device}"));
+        let (full, whole) = time(format!("8x{device}"));
+        prop_assert!(near(full, bytes.value() * links / whole, 1e-6), "{device}: {full}");
+        prop_assert!(near(taken, full, 1e-6), "{devices} {device}: {taken}, {full} in a full system");
         // A switch gives a pair the whole rate of a device.
         let (taken, whole) = time(format!("{devices}xh100-sxm"));
         prop_assert!(near(taken, bytes.value() / whole, 1e-6), "{taken}");
