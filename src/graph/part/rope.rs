@@ -20,7 +20,7 @@ pub struct Rope {
     pub theta: Count,
 }
 
-/// What a model class does where the file says nothing, and where its files say it.
+/// Defaults of a model class, and the keys of its files.
 #[derive(Clone, Copy, Debug)]
 pub struct RopeClass {
     /// Base of the angles.
