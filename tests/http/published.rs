@@ -108,6 +108,25 @@ fn layers_have_counts_and_only_legal_degrees() {
     assert!(degrees.contains(&json!(8)) && !degrees.contains(&json!(7)), "{degrees:?}");
 }
 
+/// The published example of a composer, literally: attention on 4 chips, feed-forward on 8, norm and embedding on one.
+#[test]
+fn the_composer_example_needs_the_chips_of_its_widest_layer_type() {
+    let server = Running::start();
+    let mut body = system_metrics();
+    body["layers"]["attention"]["tensor_parallel"] = json!(4);
+    let (status, answer) = post(&server, "/config/system-metrics", &body);
+    assert_eq!(status, 200, "{answer}");
+    for phase in ["prefill", "decode"] {
+        let phase = &answer[phase];
+        assert_eq!((&phase["chips"], &phase["min_chips"]), (&json!(8), &json!(8)), "max(4, 8)");
+        let reason = phase["min_chips_reason"].as_str().unwrap();
+        assert!(reason.starts_with("8, the most of attention 4, feed-forward 8"), "{reason}");
+        let least =
+            ["attention", "feedforward", "norm", "embedding"].map(|name| &phase["layers"][name]["min_chips"]);
+        assert_eq!(least, [&json!(4), &json!(8), &json!(1), &json!(1)]);
+    }
+}
+
 #[test]
 fn metrics_of_layers_are_those_of_the_whole_and_of_the_static_batch() {
     let server = Running::start();

@@ -163,10 +163,14 @@ pub(in crate::http) struct PhaseMetrics {
     chips: u64,
     /// The layer type that needs most of them.
     chips_reason: String,
-    /// The fewest chips whose memory holds the batch; null where the system has too few.
+    /// The fewest chips that these degrees run on and whose memory holds the batch; null where the system has too few.
     min_chips: Option<u64>,
-    /// Why fewer do not hold it.
+    /// The layer type that needs most of them, or the memory that fewer lack.
     min_chips_reason: String,
+    /// The fewest chips whose memory holds the batch by any degrees; null where the system has too few.
+    memory_min_chips: Option<u64>,
+    /// Why fewer do not hold it.
+    memory_min_chips_reason: String,
     /// The same by layer type.
     layers: LayersMetrics,
 }
@@ -249,6 +253,7 @@ impl PublishedLayer {
 
 impl From<&StaticPhase> for PhaseMetrics {
     fn from(phase: &StaticPhase) -> PhaseMetrics {
+        let by_memory = phase.fewest_devices.devices;
         PhaseMetrics {
             flops: phase.flops,
             latency_ms: phase.time_ms,
@@ -262,8 +267,13 @@ impl From<&StaticPhase> for PhaseMetrics {
             bound: phase.bound_by,
             chips: phase.devices,
             chips_reason: phase.devices_why.clone(),
-            min_chips: phase.fewest_devices.devices,
-            min_chips_reason: phase.fewest_devices.why.clone(),
+            min_chips: by_memory.map(|by_memory| by_memory.max(phase.devices)),
+            min_chips_reason: match by_memory.is_some_and(|by_memory| by_memory <= phase.devices) {
+                true => phase.devices_why.clone(),
+                false => phase.fewest_devices.why.clone(),
+            },
+            memory_min_chips: by_memory,
+            memory_min_chips_reason: phase.fewest_devices.why.clone(),
             layers: LayersMetrics {
                 attention: PublishedLayer::Attention.of(phase),
                 feedforward: PublishedLayer::Feedforward.of(phase),
