@@ -9,6 +9,7 @@ pub mod evaluate;
 pub mod hosted;
 pub mod instance;
 pub mod iteration;
+pub mod longest;
 pub mod metrics;
 pub mod placed;
 mod pool_capacity;
@@ -38,6 +39,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         placed::FORMULAS,
         pool_capacity::FORMULAS,
         pool_state::FORMULAS,
+        longest::FORMULAS,
         residency::FORMULAS,
         iteration::FORMULAS,
         speculative::FORMULAS,

@@ -1,7 +1,7 @@
 //! The processes of a deployment: for each pool its command, on the first host of a replica and on further ones.
 
 use super::command::{LaunchCommand, command};
-use super::settings::{LaunchModel, SettingValue, Settings, Variable, settings};
+use super::settings::{LaunchModel, SettingValue, Settings, Variable, served_context, settings};
 use super::slots::ReplicaSlot;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
@@ -108,8 +108,9 @@ impl<'a> Deployed<'a> {
         let image = launch.images.iter().find(|image| image.vendors.iter().any(|known| known == vendor));
         let devices_per_host = problem.cluster.devices_per_node.max(1);
         let mut workers: Vec<PoolLaunch> = Vec::new();
+        let context = served_context(problem, candidate);
         for pool in &candidate.pools {
-            let all = settings(problem, candidate, pool, model);
+            let all = settings(problem, candidate, (pool, context), model);
             let mut worker = worker(launch, pool, all, devices_per_host);
             let number = 1 + workers.iter().filter(|known| known.role == pool.role).count();
             if number > 1 {

@@ -1,7 +1,7 @@
 //! The processes of a placement: layers in stages on heterogeneous devices of one host or several.
 
 use super::deployment::{Deployed, NODE, PoolLaunch, WorkerProgram};
-use super::settings::{LaunchModel, SettingValue, Settings, Variable};
+use super::settings::{LaunchModel, SettingValue, Settings, Variable, with_template};
 use crate::search::candidate::PoolRole;
 use crate::serving::terms::Lengths;
 use crate::spec::launch::{Launch, LaunchOption};
@@ -103,7 +103,8 @@ impl Placed {
         settings.set(Setting::MaxSequences, Count(self.concurrency));
         settings.set(Setting::TokenBudget, Count(self.token_budget));
         settings.set(Setting::MemoryShare, Real(self.memory_share));
-        settings.hold(self.lengths, self.max_context, self.concurrency);
+        let context = with_template(self.lengths).min(self.max_context.unwrap_or(u64::MAX));
+        settings.hold(self.lengths, context, self.concurrency);
         settings.set(Setting::GpuLayers, Word("all".to_owned()));
         if !self.host_experts.is_empty() {
             let layers: Vec<String> = self.host_experts.iter().map(usize::to_string).collect();

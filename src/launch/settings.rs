@@ -9,8 +9,12 @@ use crate::serving::terms::{Lengths, OffloadTarget};
 use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::setting::Setting;
 
-/// Tokens to which the longest request is rounded up.
+/// Steps of the context in tokens: what fits is rounded down to them, as llama.cpp rounds the context of a slot
+/// (<https://github.com/ggml-org/llama.cpp>, src/llama-context.cpp).
 const CONTEXT_STEP: u64 = 256;
+/// Tokens that a chat template, special tokens and a benchmark's own tokenizer add to a request, at most: the scripts of
+/// <https://github.com/SemiAnalysisAI/InferenceX> start servers with ISL + OSL + 20 to ISL + OSL + 256.
+const TEMPLATE_TOKENS: u64 = 256;
 /// Bytes of a GiB.
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -139,17 +143,14 @@ impl Settings {
         }
     }
 
-    /// Sets what the requests of a server need; the longest of them, in tokens.
-    pub(super) fn hold(&mut self, lengths: Lengths, most: Option<u64>, sequences: u64) -> u64 {
-        let longest = lengths.isl.saturating_add(lengths.osl).next_multiple_of(CONTEXT_STEP);
-        let context = longest.min(most.unwrap_or(u64::MAX));
+    /// Sets what the requests of a server need, whose longest has `context` tokens.
+    pub(super) fn hold(&mut self, lengths: Lengths, context: u64, sequences: u64) {
         self.set(Setting::Context, SettingValue::Count(context));
         self.set(Setting::TotalContext, SettingValue::Count(context.saturating_mul(sequences)));
         if lengths.prefix > 0 {
             self.set(Setting::PrefixCache, SettingValue::On(true));
         }
         self.set(Setting::ChunkedPrefill, SettingValue::On(true));
-        context
     }
 
     /// Sets the formats, where the checkpoint of `model` does not have them by itself.
@@ -181,8 +182,41 @@ pub struct LaunchModel {
     pub states_kv: bool,
 }
 
-/// The settings of a worker of `pool`.
-pub fn settings(problem: &Problem, candidate: &Candidate, pool: &PoolPlan, model: &LaunchModel) -> Settings {
+/// Tokens of a request of these lengths with what a chat template adds.
+pub(super) fn with_template(lengths: Lengths) -> u64 {
+    (lengths.isl.saturating_add(lengths.osl).saturating_add(TEMPLATE_TOKENS)).next_multiple_of(CONTEXT_STEP)
+}
+
+/// The context that the servers of a candidate start with: the longest that fits at its load, and at least the requests
+/// of the workload with their template, where one of them fits alone; never beyond the context of the model.
+pub fn served_context(problem: &Problem, candidate: &Candidate) -> u64 {
+    let longest = |candidate: &Candidate| {
+        let metrics = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ()).metrics;
+        metrics.max_context.value().max(0.0) as u64
+    };
+    let lengths = problem.workload.lengths;
+    let at_load = longest(candidate);
+    // A runtime that reserves whole requests has no room beyond them.
+    let reserved = problem.formats[candidate.formats].plain().chip.answer_reserved.value() >= 1.0;
+    let alone = || {
+        let mut alone = candidate.clone();
+        alone.pools.iter_mut().for_each(|pool| pool.concurrency = pool.plan.dp);
+        longest(&alone)
+    };
+    let wanted = with_template(lengths);
+    let one = if reserved || at_load >= wanted { at_load } else { alone() };
+    let most = problem.graph.max_context.unwrap_or(u64::MAX);
+    let rounded = if at_load >= most { most } else { at_load / CONTEXT_STEP * CONTEXT_STEP };
+    rounded.max(wanted.min(one)).max(lengths.isl.saturating_add(lengths.osl)).min(most)
+}
+
+/// The settings of a worker of `pool`, whose longest request has `context` tokens.
+pub fn settings(
+    problem: &Problem,
+    candidate: &Candidate,
+    (pool, context): (&PoolPlan, u64),
+    model: &LaunchModel,
+) -> Settings {
     use SettingValue::{Count, On, Real, Word};
     let formats = &problem.formats[candidate.formats];
     let (machine, lengths) = (formats.plain(), problem.workload.lengths);
@@ -194,7 +228,7 @@ pub fn settings(problem: &Problem, candidate: &Candidate, pool: &PoolPlan, model
     settings.set(Setting::MaxSequences, Count(prepared));
     settings.set(Setting::TokenBudget, Count(machine.chip.max_batched_tokens.value() as u64));
     settings.set(Setting::MemoryShare, Real(machine.chip.utilization.value()));
-    let context = settings.hold(lengths, problem.graph.max_context, sequences);
+    settings.hold(lengths, context, sequences);
     if pool.role != PoolRole::Aggregated {
         let role = if pool.role == PoolRole::Prefill { "prefill" } else { "decode" };
         settings.set(Setting::Role, Word(role.to_owned()));

@@ -9,7 +9,7 @@ use super::bounds::{PriceEnd, price_bounds, price_ends};
 use super::breakdown::{Breakdown, alone, shown};
 use super::notation::notation_by;
 use super::number::gib;
-use super::result::{Feasibility, Intervals, MetricsReport, ReportedDeployment};
+use super::result::{ContextBound, Feasibility, Intervals, MetricsReport, ReportedDeployment};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::check;
@@ -97,6 +97,7 @@ impl<'q> Reporter<'q> {
             memory: None,
             bottleneck: None,
             metrics: None,
+            context_bound: None,
             intervals: None,
             price_bounds: None,
         };
@@ -129,6 +130,8 @@ impl<'q> Reporter<'q> {
             bottleneck: runs.then(|| self.bottleneck(candidate, classes)),
             intervals: intervals
                 .map(|(interval, metrics)| Intervals::of(interval, metrics, problem.confidence, at_rate)),
+            context_bound: runs
+                .then(|| ContextBound::of(evaluation.metrics.max_context.value(), problem.graph.max_context)),
             price_bounds: prices.as_ref().filter(|_| runs).map(|ends| price_bounds(ends, &evaluation)),
             metrics,
             ..bare

@@ -150,10 +150,38 @@ pub struct ReportedDeployment {
     pub bottleneck: Option<String>,
     /// Metrics; null if it cannot run.
     pub metrics: Option<MetricsReport>,
+    /// What bounds the longest context; null if it cannot run.
+    #[serde(default)]
+    pub context_bound: Option<ContextBound>,
     /// Prediction intervals of the metrics; null without measurements to derive them from.
     pub intervals: Option<Intervals>,
     /// Cost at the lowest and the highest known price; null without price bounds.
     pub price_bounds: Option<PriceBounds>,
+}
+
+/// What bounds the longest context of a deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextBound {
+    /// The memory for KV caches at this load.
+    Memory,
+    /// The context that the model supports.
+    Model,
+}
+
+impl ContextBound {
+    /// What bounds `tokens` of context, of a model that supports `most`.
+    pub fn of(tokens: f64, most: Option<u64>) -> ContextBound {
+        if most.is_some_and(|most| tokens >= most as f64) { ContextBound::Model } else { ContextBound::Memory }
+    }
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            ContextBound::Memory => "memory",
+            ContextBound::Model => "model",
+        }
+    }
 }
 
 /// Quantiles of a prediction: p10 to p90 is its 80 % interval.

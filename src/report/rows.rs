@@ -65,6 +65,7 @@ static BEFORE_METRICS: &[CsvColumn] = &[
 
 /// Columns after the metrics.
 static AFTER_METRICS: &[CsvColumn] = &[
+    ("context_bound", |row| row.context_bound.map_or_else(String::new, |bound| bound.words().to_owned())),
     ("memory_total_bytes", |row| number(row.memory.as_ref().map(|memory| memory.total_bytes))),
     held!("memory_total_bytes_p10", p10),
     held!("memory_total_bytes_p90", p90),

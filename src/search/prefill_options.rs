@@ -55,7 +55,7 @@ impl PrefillOption<'_> {
 const LITTLE: f64 = 1.0 / 1024.0;
 
 /// Number of figures in which prefill workers are compared.
-const FIGURES: usize = 8;
+const FIGURES: usize = 9;
 
 /// Key of the workers that are compared: their formats, and the decode workers that they pair with.
 type PrefillClass = (usize, PairKey);
@@ -158,6 +158,7 @@ fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pre
         if looks.energy { slope } else { 0.0 },
         // More prompts per second draw more power.
         if looks.power { rate } else { 0.0 },
+        laid.prompt_context.filter(|_| looks.context).map_or(0.0, |tokens| -tokens.value()),
     ];
     let mut figures = [0.0; WIDTH];
     figures[..FIGURES].copy_from_slice(&compared);

@@ -13,6 +13,7 @@ use crate::plan::stages::balance;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::serving::admission::{prepared, residency, residency_of};
+use crate::serving::disaggregated::prompt_context;
 use crate::serving::evaluate::{Pool, aggregated};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::{prefill, prefill_among};
@@ -81,6 +82,8 @@ pub struct PreparedShape<'q> {
     pub prompt: StepTime<Qty<f64>>,
     /// Its memory, in decode.
     memory: InstanceMemory<Qty<f64>>,
+    /// Longest context whose prompts it holds as a prefill worker, where it may be one.
+    pub prompt_context: Option<Qty<f64>>,
 }
 
 impl<'q> PreparedShape<'q> {
@@ -164,7 +167,9 @@ impl<'q> PreparedShape<'q> {
     ) -> PreparedShape<'q> {
         let machine = problem.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
-        PreparedShape { problem, shape, instance, prompt, memory }
+        let prompt_context = (problem.split && shape.roles.prefill && shape.offload == OffloadTarget::Nothing)
+            .then(|| prompt_context(&Plain, &instance, machine, problem.terms()));
+        PreparedShape { problem, shape, instance, prompt, memory, prompt_context }
     }
 
     /// Prefill time of a prompt, where a replica has fewer requests than attention ranks.
@@ -180,7 +185,8 @@ impl<'q> PreparedShape<'q> {
         let instance: &Instance = &self.instance;
         let prompt =
             if concurrency < instance.plan.dp { self.prompt_among(concurrency) } else { self.prompt };
-        Pool { instance, replicas, prompt, load, memory: Some(&self.memory) }
+        let (memory, prompt_context) = (Some(&self.memory), self.prompt_context);
+        Pool { instance, replicas, prompt, load, memory, prompt_context }
     }
 
     /// Metrics of `replicas` at a concurrency of `concurrency` each, by the common evaluation function.

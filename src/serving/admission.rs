@@ -1,6 +1,9 @@
 //! The requests that a runtime admits, and the memory that they take on the fullest device.
 
+use std::borrow::Cow;
+
 use super::instance::Instance;
+use super::longest::max_context;
 use super::residency::{CachedSequences, fullest, occupied};
 use super::stage_memory::InstanceMemory;
 use super::terms::WorkloadTerms;
@@ -47,6 +50,31 @@ pub fn prepared<R: Reading>(
     // The lengths do not depend on the number.
     let one = admitted(read, instance, phase, machine, (terms, 1));
     InstanceMemory::of(read, instance, phase, one, machine)
+}
+
+/// The longest context of an instance at `concurrency`, where `spilled` bytes of a device are in host memory: a prefill
+/// worker holds prompts only.
+pub fn longest_context<R: Reading>(
+    read: &R,
+    memory: Option<&InstanceMemory<Qty<R::N>>>,
+    (instance, phase): (&Instance, Phase),
+    machine: &Machine<Qty<R::N>>,
+    (terms, concurrency): (&WorkloadTerms<Qty<R::N>>, u64),
+    spilled: Option<Qty<R::N>>,
+) -> Qty<R::N> {
+    read.within(format_args!("max_context"), || {
+        let memory = match memory {
+            Some(memory) => Cow::Borrowed(memory),
+            None => Cow::Owned(prepared(read, instance, phase, machine, terms)),
+        };
+        let held = admitted(read, instance, phase, machine, (terms, concurrency));
+        let fits = memory.longest(read, (instance, phase), held, machine, spilled);
+        let fits = match phase {
+            Phase::Prefill => fits + terms.osl,
+            Phase::Decode => fits,
+        };
+        max_context(read, fits, terms.osl, instance.max_context).result()
+    })
 }
 
 /// Sequences of a rank at `concurrency`, and the tokens that they hold.

@@ -2,17 +2,16 @@
 //!
 //! Computes the rates of given pools. The choice of pools is made elsewhere.
 
-use super::admission::residency;
+use super::admission::longest_context;
 use super::economy::{PowerDraw, busy, watts};
 use super::evaluate::{
-    Evaluation, Pool, PoolMetrics, Slowest, aggregated, all_pool_metrics, carried, decode_memory, judge,
-    portion,
+    Evaluation, Pool, PoolMetrics, PoolScope, Slowest, aggregated, all_pool_metrics, carried, decode_memory,
+    judge, portion,
 };
 use super::instance::Instance;
 use super::iteration::{DecodeLoad, DecodeStep, decode};
-use super::metrics::{devices_of_pools, e2e, open_flow, watts_of_pools};
+use super::metrics::{context_of_pools, devices_of_pools, e2e, open_flow, watts_of_pools};
 use super::pool_capacity::{answers, prompts};
-use super::residency::max_context;
 use super::step::{CostObserver, StepTime};
 use super::streamed::transfer;
 use super::terms::{Demand, InstanceLoad, WorkloadTerms};
@@ -90,10 +89,17 @@ pub fn context<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
     load: &InstanceLoad,
 ) -> Qty<R::N> {
-    let memory = residency(read, instance, Phase::Decode, machine, terms, load.concurrency);
-    read.within(format_args!("max_context"), || {
-        max_context(read, &memory, terms.isl + terms.osl, instance.max_context).result()
-    })
+    longest_context(read, None, (instance, Phase::Decode), machine, (terms, load.concurrency), None)
+}
+
+/// Longest context whose prompts fit a prefill worker: one for each attention rank.
+pub fn prompt_context<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    machine: &Machine<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+) -> Qty<R::N> {
+    longest_context(read, None, (instance, Phase::Prefill), machine, (terms, instance.plan.dp), None)
 }
 
 /// Request rate of a decode pool at concurrency `in_flight`.
@@ -192,8 +198,17 @@ fn disaggregated<R: Reading>(
 ) -> (PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>) {
     let (front, back) = (&fronts[0], &backs[0]);
     let memory = decode_memory(read, back, machine, terms);
-    let context = read.within(format_args!("max_context"), || {
-        max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context).result()
+    let held = ((back.instance, Phase::Decode), (terms, back.load.concurrency));
+    let context = longest_context(read, back.memory, held.0, machine, held.1, None);
+    let context = fronts.iter().enumerate().fold(context, |longest, (at, front)| {
+        let prompts = read.within(format_args!("prefill/prompts"), || {
+            let scope = PoolScope::after_first(at);
+            read.within(format_args!("{scope}"), || {
+                let own = front.prompt_context;
+                own.unwrap_or_else(|| prompt_context(read, front.instance, machine, terms))
+            })
+        });
+        read.within(format_args!("max_context"), || context_of_pools(longest, prompts))
     });
     let decoding = answers(read, backs, (machine, kv_tier), terms, context, watch);
     let (made, tpot) = (decoding.rate, decoding.tpot);

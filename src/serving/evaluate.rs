@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::admission::{admitted, residency, residency_of};
+use super::admission::{admitted, longest_context, residency, residency_of};
 use super::economy::{
     facility_watts, tok_per_joule, tok_per_usd, usd_per_day, usd_per_month, usd_per_second, usd_per_token,
     usd_per_token_total,
@@ -17,7 +17,7 @@ use super::metrics::{
     request_rate, watts_of_pools,
 };
 use super::pool_state::PoolState;
-use super::residency::{in_host_memory, max_context};
+use super::residency::in_host_memory;
 use super::stage_memory::InstanceMemory;
 use super::step::{CostObserver, StepTime};
 use super::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
@@ -110,6 +110,8 @@ pub struct Pool<'a, T> {
     pub load: InstanceLoad,
     /// Memory of one replica, where it was prepared.
     pub memory: Option<&'a InstanceMemory<T>>,
+    /// Longest context whose prompts it holds as a prefill worker, where it was prepared.
+    pub prompt_context: Option<T>,
 }
 
 impl<T> Pool<'_, T> {
@@ -222,9 +224,8 @@ pub fn pool_metrics<R: Reading>(
         Demand::Rate(rate) => read.within(format_args!("concurrency"), || state.mean_life(read, *rate)),
         Demand::Free | Demand::InFlight(_) => whole,
     };
-    let context = read.within(format_args!("max_context"), || {
-        max_context(read, &memory, terms.isl + terms.osl, instance.max_context).result()
-    });
+    let held = ((instance, Phase::Decode), (terms, load.concurrency));
+    let context = longest_context(read, pool.memory, held.0, machine, held.1, spilled);
     let slowest = Slowest { ttft, tpot, e2e: whole };
     let share = PoolMetrics { ttft, tpot, e2e: whole, life, output, devices, power, context, slowest };
     let metrics = judge(read, terms, &share);

@@ -1,4 +1,4 @@
-//! Memory of the fullest device of an instance, and the longest context that fits.
+//! Memory of the fullest device of an instance.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::plan::shard::{Elements, ROLES, ShardedEncoder, ShardedModel};
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
-use crate::quantity::unit::{BYTE, COUNT, TOKEN};
+use crate::quantity::unit::{BYTE, COUNT};
 use crate::spec::host_part::{HostedTensors, PromptWay};
 
 /// Weights of one stage: elements in the weight format and in the model dtype.
@@ -85,7 +85,7 @@ fn stage_cache<R: Reading>(
     tokens: Qty<R::N>,
     machine: &Machine<Qty<R::N>>,
 ) -> Qty<R::N> {
-    let grown = stage_caches(read, instance, phase, stage, tokens, machine, grows);
+    let grown = stage_caches(read, instance, phase, stage, tokens, machine, &grows);
     match stage_state(read, instance, phase, stage, machine) {
         Some(state) => grown + state,
         None => grown,
@@ -100,7 +100,7 @@ pub(super) fn stage_caches<R: Reading>(
     stage: &StageKind,
     tokens: Qty<R::N>,
     machine: &Machine<Qty<R::N>>,
-    of: fn(&Cache) -> bool,
+    of: &impl Fn(&Cache) -> bool,
 ) -> Qty<R::N> {
     let parts = read.count(instance.plan.cache_ranks());
     let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers).filter(|(_, layers)| **layers > 0);
@@ -129,7 +129,7 @@ pub(super) fn stage_state<R: Reading>(
 ) -> Option<Qty<R::N>> {
     let none = Qty::from(0.0);
     stays(instance, phase, stage)
-        .then(|| stage_caches(read, instance, phase, stage, none, machine, |cache| !grows(cache)))
+        .then(|| stage_caches(read, instance, phase, stage, none, machine, &|cache: &Cache| !grows(cache)))
 }
 
 /// Whether a stage has state that does not grow with the sequence.
@@ -308,34 +308,6 @@ pub fn occupied<N: Num>(sequences: Qty<N>, reserved: Qty<N>) -> Qty<N> {
     (reserved + (one - reserved) * spread).is(&OCCUPIED)
 }
 
-/// Longest context (prompt plus output) whose cache fits next to everything else, at `sequences` per rank.
-pub fn max_context<R: Reading>(
-    read: &R,
-    held: &Footprint<Qty<R::N>>,
-    tokens: Qty<R::N>,
-    limit: Option<u64>,
-) -> Qty<R::N> {
-    let room = held.usable - held.weights - held.activations - held.buffers;
-    let (room, grown) = match held.state {
-        Some(state) => (room - state, held.kv - state),
-        None => (room, held.kv),
-    };
-    let (room, grown, tokens) = match held.shared {
-        Some(prefix) => (room - prefix.bytes, grown - prefix.bytes, tokens - prefix.tokens),
-        None => (room, grown, tokens),
-    };
-    // If the weights alone do not fit, no context does.
-    let room = room.max(Qty::literal(0.0 * BYTE));
-    // With no cache that grows, one byte per token is assumed, so that zero memory still gives zero context.
-    let grown = grown.max(Qty::literal(1.0 * BYTE));
-    let fits = room / grown * tokens;
-    let fits = held.shared.map_or(fits, |prefix| fits + prefix.tokens).min(match limit {
-        Some(limit) => read.count(Count::config("max_position_embeddings", limit)),
-        None => Qty::from(crate::spec::objective::MOST_TOKENS as f64),
-    });
-    (fits * Qty::literal(1.0 * TOKEN)).is(&MAX_CONTEXT)
-}
-
 crate::formulas! {
     COPIED {
         symbol: "copied_matrix",
@@ -355,18 +327,11 @@ crate::formulas! {
         why: "requests are at all positions of their output, so n of them hold half of it on average; evenly spread positions have a total standard deviation of osl sqrt(n / 12), and room for sqrt(3) of these keeps preemption rare and holds a single request whole; tokens that the runtime reserves for the remaining output come on top",
         cite: "vLLM admits what is known of a request and preempts later, TensorRT-LLM reserves prompt and whole answer (NVIDIA dynamo-mocker 1.3.0, src/scheduler/vllm/policy.rs); SGLang a share of the rest (new_token_ratio, python/sglang/srt/environ.py)",
     }
-    MAX_CONTEXT {
-        symbol: "max_context",
-        unit: TOKEN,
-        why: "free cache memory over bytes per token (states and the shared prefix are subtracted first), up to the context that the model supports; windows and page ends are taken at the given length",
-        cite: "proportion",
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quantity::read::Plain;
     use proptest::prelude::*;
 
     /// All tokens of `requests` requests, where the runtime reserves this fraction of the remaining output.
@@ -386,25 +351,6 @@ mod tests {
             prop_assert!(held(n + 1, isl, osl, reserved) > all);
             prop_assert!((held(1, isl, osl, reserved) / (isl + osl) - 1.0).abs() < 1e-12);
             prop_assert!((held(n, isl, osl, 1.0) / whole - 1.0).abs() < 1e-12);
-        }
-
-        #[test]
-        fn no_context_is_less_than_none(weights in 0.0..2e11, kv in 0.0..1e11, state in prop::option::of(0.0..1e11)) {
-            let bytes = |value: f64| Qty::<f64>::literal(value * BYTE);
-            let footprint = Footprint {
-                weights: bytes(weights),
-                kv: bytes(kv + state.unwrap_or(0.0)),
-                state: state.map(bytes),
-                shared: None,
-                activations: bytes(1e9),
-                buffers: bytes(1e9),
-                total: bytes(weights + kv + state.unwrap_or(0.0) + 2e9),
-                usable: bytes(7e10),
-            };
-            let context = max_context(&Plain, &footprint, Qty::from(1000.0), Some(131_072)).value();
-            prop_assert!((0.0..=131_072.0).contains(&context), "{context}");
-            let none = weights + 2e9 + state.unwrap_or(0.0) >= 7e10;
-            prop_assert!(!none || context == 0.0, "{context}");
         }
     }
 }

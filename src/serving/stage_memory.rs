@@ -1,6 +1,7 @@
 //! Memory of a device of one stage: what does not depend on the number of sequences, and with a number of them.
 
 use super::instance::{Instance, StageKind};
+use super::longest::CacheGrowth;
 use super::residency::{
     CachedSequences, copied, draft, fuller, grows, images, keeps_all, on_device, stage_caches,
     stage_elements, stage_state,
@@ -53,10 +54,10 @@ impl<N: Num> StageMemory<Qty<N>> {
         let count =
             |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
         let chip = &machine.chip;
-        let cached = |tokens| stage_caches(read, instance, phase, stage, tokens, machine, grows);
+        let cached = |tokens| stage_caches(read, instance, phase, stage, tokens, machine, &grows);
         let prefix = |SharedPrefixes { tokens, groups }| {
             let tokens = shared_tokens(tokens, read.count(instance.plan.cache_ranks()), chip);
-            let bytes = stage_caches(read, instance, phase, stage, tokens, machine, keeps_all);
+            let bytes = stage_caches(read, instance, phase, stage, tokens, machine, &keeps_all);
             (SharedPages { tokens, bytes }, groups)
         };
         StageMemory {
@@ -103,13 +104,37 @@ impl<N: Num> StageMemory<Qty<N>> {
         let state = self.state.map(|state| sequences * state);
         footprint(self.weights, (pages, shared), state, peak, chip)
     }
+
+    /// The most tokens that each of these sequences may have at its end, where `spilled` bytes are in host memory.
+    fn longest<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        (instance, phase, growth): (&Instance, Phase, &CacheGrowth<Qty<N>>),
+        held: CachedSequences<Qty<N>>,
+        machine: &Machine<Qty<N>>,
+        spilled: Option<Qty<N>>,
+    ) -> Qty<N> {
+        let now = self.footprint(read, instance, phase, held, machine);
+        let free = now.usable - now.weights - now.activations - now.buffers;
+        let free = spilled.map_or(free, |spilled| free + spilled);
+        let free = now.state.map_or(free, |state| free - state);
+        let pages = free / (1.0 + machine.chip.fragmentation);
+        let room = match self.shared {
+            Some((prefix, groups)) => {
+                let shared = prefix_pages(held.sequences, groups, prefix.bytes);
+                (pages - shared) / held.sequences + prefix.bytes
+            }
+            None => pages / held.sequences,
+        };
+        growth.longest(room, held.most - held.least, held.part)
+    }
 }
 
 /// Memory of an instance that holds sequences of one range of lengths: what does not depend on their number is computed
 /// once.
 #[derive(Clone, Debug)]
 pub struct InstanceMemory<T> {
-    stages: Vec<StageMemory<T>>,
+    stages: Vec<(StageMemory<T>, CacheGrowth<T>)>,
 }
 
 impl<N: Num> InstanceMemory<Qty<N>> {
@@ -123,7 +148,8 @@ impl<N: Num> InstanceMemory<Qty<N>> {
     ) -> InstanceMemory<Qty<N>> {
         let of = |stage: &StageKind| {
             let stage = on_device(instance, stage);
-            StageMemory::of(read, instance, phase, &stage, &load, machine)
+            let growth = CacheGrowth::of(read, instance, phase, &stage, machine);
+            (StageMemory::of(read, instance, phase, &stage, &load, machine), growth)
         };
         InstanceMemory { stages: instance.kinds.iter().map(of).collect() }
     }
@@ -136,6 +162,22 @@ impl<N: Num> InstanceMemory<Qty<N>> {
         load: CachedSequences<Qty<N>>,
         machine: &Machine<Qty<N>>,
     ) -> Footprint<Qty<N>> {
-        fuller(self.stages.iter().map(|stage| stage.footprint(read, instance, phase, load, machine)))
+        fuller(self.stages.iter().map(|(stage, _)| stage.footprint(read, instance, phase, load, machine)))
+    }
+
+    /// The most tokens that each of these sequences may have at its end, where `spilled` bytes of a device are in host
+    /// memory. It does not depend on the length of their prompts.
+    pub fn longest<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        (instance, phase): (&Instance, Phase),
+        load: CachedSequences<Qty<N>>,
+        machine: &Machine<Qty<N>>,
+        spilled: Option<Qty<N>>,
+    ) -> Qty<N> {
+        let of = |(stage, growth): &(StageMemory<Qty<N>>, CacheGrowth<Qty<N>>)| {
+            stage.longest(read, (instance, phase, growth), load, machine, spilled)
+        };
+        self.stages.iter().map(of).reduce(|a, b| a.min(b)).expect("a stage at least")
     }
 }

@@ -139,7 +139,7 @@ macro_rules! metric_table {
                 name: "max_context", column: max_context_tokens, scale: 1.0,
                 direction: Maximize, format: Tokens, needs: Nothing,
                 word: "tokens of context", heading: "context", formula: Some("max_context"),
-                meaning: "longest prompt plus output whose KV cache fits at this concurrency",
+                meaning: "longest prompt plus output that fits in memory at this concurrency, up to the context of the model",
                 json: f64,
             }
         }

@@ -1,5 +1,6 @@
 //! Laws of one plan per answer: headline, launch files, formats and context agree.
 
+mod context;
 mod loads;
 mod reasons;
 

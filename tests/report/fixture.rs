@@ -107,6 +107,7 @@ fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
             max_context_tokens: 12_345.0,
         }),
         intervals: None,
+        context_bound: None,
         price_bounds: None,
     }
 }

@@ -3,7 +3,7 @@
 use super::page::heading;
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{digits, limit as spell, percent, requests, time};
-use crate::report::result::{Intervals, Quantiles, ReportedDeployment};
+use crate::report::result::{ContextBound, Intervals, Quantiles, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::candidate::PoolRole;
 
@@ -80,7 +80,10 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
         (
             "max context",
             format!("{} tokens", grouped(m.max_context_tokens as u64)),
-            "ISL + OSL, at this concurrency".to_string(),
+            match best.context_bound {
+                Some(ContextBound::Model) => "ISL + OSL, at this concurrency: all that the model supports".to_string(),
+                _ => "ISL + OSL, at this concurrency: all that memory holds".to_string(),
+            },
         ),
         ("formats", best.weight_format.clone(), format!("weights; KV cache {}", best.kv_format)),
     ];
