@@ -11,7 +11,7 @@ use crate::draw::cases;
 fn at(asked: &Value, notation: &str, isl: u64) -> Value {
     let mut asked = with_plan(asked, notation);
     asked["isl"] = json!(isl);
-    answer("estimate", &asked).unwrap_or_else(|| panic!("{asked}"))
+    answer("estimate", &json!({ "scenario": asked })).unwrap_or_else(|| panic!("{asked}"))
 }
 
 fn runs(found: &Value) -> bool {
@@ -38,7 +38,8 @@ fn launched(found: &Value) -> Option<u64> {
 /// A plan that runs, with its answer; none in most draws.
 fn running(random: &mut Rng) -> Option<(Value, Value)> {
     let asked = problem(random);
-    let found = answer("estimate", &with_plan(&asked, &plan(random)))?;
+    let posed = json!({ "scenario": with_plan(&asked, &plan(random)) });
+    let found = answer("estimate", &posed)?;
     runs(&found).then_some((asked, found))
 }
 
@@ -91,7 +92,7 @@ fn windows_do_not_make_the_longest_context_depend_on_the_prompt() {
             "model": "google/gemma-3-27b-it", "hardware": "1xrtx-3090", "weight_format": "gguf-q4_k_m",
             "concurrency": 1, "isl": isl, "osl": 100
         });
-        context(&answer("estimate", &asked).unwrap())
+        context(&answer("estimate", &json!({ "scenario": asked })).unwrap())
     };
     let all = [200, 2_048, 28_000, 60_000].map(of);
     assert!(all.iter().all(|one| *one == all[0]), "{all:?}");

@@ -277,6 +277,7 @@ class Reporteddeployment(Record):
     memory: Memoryreport | None
     bottleneck: str | None
     metrics: Metricsreport | None
+    context_bound: Literal['memory'] | Literal['model'] | None
     intervals: Intervals | None
     price_bounds: Pricebounds | None
 
@@ -597,6 +598,7 @@ class EstimateAnswer(Answer):
     memory: Memoryreport | None
     bottleneck: str | None
     metrics: Metricsreport | None
+    context_bound: Literal['memory'] | Literal['model'] | None
     intervals: Intervals | None
     price_bounds: Pricebounds | None
     question: Reportinputs
