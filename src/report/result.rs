@@ -172,7 +172,11 @@ pub enum ContextBound {
 impl ContextBound {
     /// What bounds `tokens` of context, of a model that supports `most`.
     pub fn of(tokens: f64, most: Option<u64>) -> ContextBound {
-        if most.is_some_and(|most| tokens >= most as f64) { ContextBound::Model } else { ContextBound::Memory }
+        if most.is_some_and(|most| tokens >= most as f64) {
+            ContextBound::Model
+        } else {
+            ContextBound::Memory
+        }
     }
 
     /// In words.

@@ -259,7 +259,14 @@ pub fn with_prompts<R: Reading>(
             PoolRole::Aggregated => &mut both,
         };
         let (instance, prompt) = (instance.borrow(), *prompt);
-        of_its_duty.push(Pool { instance, replicas: pool.replicas, prompt, load, memory: None, prompt_context: None });
+        of_its_duty.push(Pool {
+            instance,
+            replicas: pool.replicas,
+            prompt,
+            load,
+            memory: None,
+            prompt_context: None,
+        });
     }
     if fronts.is_empty() || backs.is_empty() {
         let pools: Vec<_> = [fronts, backs, both].concat();

@@ -167,8 +167,9 @@ impl<'q> PreparedShape<'q> {
     ) -> PreparedShape<'q> {
         let machine = problem.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
-        let prompt_context = (problem.split && shape.roles.prefill && shape.offload == OffloadTarget::Nothing)
-            .then(|| prompt_context(&Plain, &instance, machine, problem.terms()));
+        let prompt_context =
+            (problem.split && shape.roles.prefill && shape.offload == OffloadTarget::Nothing)
+                .then(|| prompt_context(&Plain, &instance, machine, problem.terms()));
         PreparedShape { problem, shape, instance, prompt, memory, prompt_context }
     }
 

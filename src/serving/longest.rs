@@ -134,12 +134,7 @@ impl<N: Num> CacheGrowth<Qty<N>> {
 
 /// Longest context of requests with `osl` output tokens: what fits, up to the context that the model supports; none where
 /// no prompt fits.
-pub fn max_context<R: Reading>(
-    read: &R,
-    fits: Qty<R::N>,
-    osl: Qty<R::N>,
-    limit: Option<u64>,
-) -> Qty<R::N> {
+pub fn max_context<R: Reading>(read: &R, fits: Qty<R::N>, osl: Qty<R::N>, limit: Option<u64>) -> Qty<R::N> {
     let fits = if osl.exceeds(fits) { Qty::from(0.0) } else { fits };
     let fits = match limit {
         Some(limit) => fits.min(read.count(Count::config("max_position_embeddings", limit))),

@@ -81,7 +81,9 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
             "max context",
             format!("{} tokens", grouped(m.max_context_tokens as u64)),
             match best.context_bound {
-                Some(ContextBound::Model) => "ISL + OSL, at this concurrency: all that the model supports".to_string(),
+                Some(ContextBound::Model) => {
+                    "ISL + OSL, at this concurrency: all that the model supports".to_string()
+                }
                 _ => "ISL + OSL, at this concurrency: all that memory holds".to_string(),
             },
         ),

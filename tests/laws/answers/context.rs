@@ -123,7 +123,9 @@ fn more_memory_never_shortens_the_context() {
 fn launches_take_the_requests_of_the_workload_and_no_more_than_runs() {
     let mut read = 0;
     for seed in 0..cases(60) {
-        let Some((asked, found)) = running(&mut Rng::with_seed(3_000_000 + u64::from(seed))) else { continue };
+        let Some((asked, found)) = running(&mut Rng::with_seed(3_000_000 + u64::from(seed))) else {
+            continue;
+        };
         let Some(stated) = launched(&found) else { continue };
         let [isl, osl] = ["isl", "osl"].map(|key| asked[key].as_u64().unwrap());
         assert!(stated >= isl + osl, "{stated}: {asked} {}", found["notation"]);
