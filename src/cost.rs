@@ -15,7 +15,6 @@ pub mod latent;
 pub mod linear;
 pub mod machine;
 pub mod machine_builder;
-pub mod margin;
 pub mod memory;
 pub mod recurrence;
 pub mod roofline;
@@ -42,7 +41,6 @@ pub fn formulas() -> Vec<&'static Formula> {
         linear::FORMULAS,
         memory::FORMULAS,
         recurrence::FORMULAS,
-        margin::FORMULAS,
         roofline::FORMULAS,
         rope::FORMULAS,
         softmax::FORMULAS,

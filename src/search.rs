@@ -14,6 +14,7 @@ pub mod decode_bound;
 mod decode_loads;
 pub mod decode_options;
 pub mod duel;
+pub mod error_margin;
 pub mod family;
 pub mod fills;
 pub mod fleet;

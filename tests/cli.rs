@@ -224,7 +224,7 @@ fn a_saved_scenario_asks_the_same_and_flags_come_before_it() {
 fn every_estimate_says_how_sure_it_is() {
     let one = ["--model", "Llama-3.1-8B", "--concurrency", "4", "--format", "json"];
     for (deployment, near) in [
-        (["--hardware", "1xh100-sxm", "--runtime", "vllm"].as_slice(), "load"),
+        (["--hardware", "1xh100-sxm", "--runtime", "vllm"].as_slice(), "hardware_and_runtime"),
         (&["--hardware", "8xh100-sxm", "--prefill-tp", "2", "--decode-tp", "4"], "split"),
         // Measured with one request at a time.
         (&["--hardware", "1xrtx-4090", "--runtime", "llama.cpp", "--weight-format", "q4_k_m"], "load"),

@@ -3,6 +3,7 @@
 
 mod answers;
 mod flags;
+mod intervals;
 mod optimality;
 mod physics;
 mod placement;

@@ -2,7 +2,6 @@
 
 use super::calibration::ConstantMultipliers;
 use super::host::HostMachine;
-use super::margin::PredictionMargin;
 use super::roofline::RooflineParams;
 use crate::figures;
 use crate::plan::group::TierShape;
@@ -136,8 +135,6 @@ pub struct Machine<T> {
     pub quantised: [bool; ROLES],
     /// Sequences reserved for sampling, where the runtime fixes their number.
     pub max_sequences: Option<T>,
-    /// Latency multipliers of the chosen risk level; `None` at p50.
-    pub margin: Option<PredictionMargin<T>>,
     /// Multipliers that a reading applies to the constants of the device; none are left in a machine that was read.
     pub calibration: Vec<ConstantMultipliers>,
     /// The host behind the device, where the runtime computes on it.
@@ -168,7 +165,6 @@ impl Machine<Datum> {
             shapes: self.shapes.clone(),
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
-            margin: self.margin.as_ref().map(|risk| risk.map(|datum| read.datum(datum))),
             calibration: Vec::new(),
             host: self.host.as_ref().map(|host| Box::new(host.read(read))),
         }

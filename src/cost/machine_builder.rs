@@ -277,7 +277,6 @@ impl MachineBuilder<'_> {
             shapes: tiers(self.cluster),
             quantised: quantised(self.weights, !self.calibration_key.experts),
             max_sequences: self.runtime.taken(device).max_sequences.map(|f| f.datum("max_sequences")),
-            margin: None,
             calibration,
             host: None,
         })

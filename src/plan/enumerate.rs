@@ -30,6 +30,11 @@ fn divisors(n: u64) -> impl Iterator<Item = u64> {
 /// Degrees are all integers, not only powers of two. Attention data parallelism is enumerated for models with experts
 /// only. For a dense model it equals additional replicas.
 pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
+    enumerate_until(graph, limits, &|| false).unwrap_or_default()
+}
+
+/// The same; `None` where `stop` ended it.
+pub fn enumerate_until(graph: &ModelGraph, limits: &LegalLimits, stop: &dyn Fn() -> bool) -> Option<Plans> {
     let mut plans = Plans::default();
     let experts = has_experts(graph);
     let mut tps = Vec::new();
@@ -51,6 +56,9 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
     }
     for stage in 1..=limits.devices {
         let splits = if experts { expert_splits(graph, stage, limits, &mut plans) } else { vec![None] };
+        if stop() {
+            return None;
+        }
         let divided = tps.iter().filter(|&&tp| !splits.is_empty() && stage % tp == 0);
         for (&tp, &split) in divided.flat_map(|tp| splits.iter().map(move |split| (tp, split))) {
             for dp in divisors(stage / tp).filter(|&dp| experts || dp == 1) {
@@ -61,7 +69,7 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
         }
     }
     plans.legal.sort_by_key(|plan| (plan.devices(), plan.tp, plan.pp, plan.dp, plan.ep, plan.dcp, plan.sp));
-    plans
+    Some(plans)
 }
 
 /// The legal degrees of expert parallelism and of tensor parallelism in experts, for the devices of a stage.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::quantity::unit::{BYTE, humanize};
 use crate::spec::objective::Metric;
+use crate::spec::percentile::Confidence;
 
 /// One reason for infeasibility.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -156,6 +157,8 @@ pub enum Infeasible {
         value: f64,
         /// The SLO, in seconds.
         limit: f64,
+        /// The confidence of the value.
+        confidence: Confidence,
     },
     /// The request rate exceeds the capacity.
     TooMuchTraffic {
@@ -264,9 +267,9 @@ impl Infeasible {
             Infeasible::ContextTooLong { tokens, limit } => {
                 format!("{tokens} tokens of prompt and output, but the model supports at most {limit}")
             }
-            Infeasible::LimitMissed { metric, value, limit } => {
+            Infeasible::LimitMissed { metric, value, limit, confidence } => {
                 let (name, best, limit) = (metric.entry().name, value * 1e3, limit * 1e3);
-                format!("{name} is {best:.1} ms at best, the SLO is {limit:.1} ms")
+                format!("{name} is {best:.1} ms{} at best, the SLO is {limit:.1} ms", confidence.words())
             }
             Infeasible::TooMuchTraffic { carried, asked } => {
                 format!("capacity is {carried:.2} requests/s, {asked:.2} required")

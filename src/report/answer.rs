@@ -179,14 +179,19 @@ pub fn fits(held: &Footprint<Qty<f64>>) -> bool {
 }
 
 /// Every missed latency SLO.
-pub(super) fn missed(problem: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
-    let misses = problem.missed_in_pools(evaluation).filter_map(|reason| match reason {
-        Infeasible::LimitMissed { metric, value, limit } => {
-            let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
-            Some(format!("{} is {value}, the SLO is {limit}", word(metric)))
-        }
-        _ => None,
-    });
+pub(super) fn missed(
+    problem: &Problem,
+    candidate: &Candidate,
+    evaluation: &Evaluation<Qty<f64>>,
+) -> Vec<String> {
+    let misses =
+        problem.missed_in_pools(evaluation, candidate.margin(problem)).filter_map(|reason| match reason {
+            Infeasible::LimitMissed { metric, value, limit, confidence } => {
+                let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
+                Some(format!("{} is {value}{}, the SLO is {limit}", word(metric), confidence.words()))
+            }
+            _ => None,
+        });
     misses.collect()
 }
 

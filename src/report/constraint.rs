@@ -192,7 +192,8 @@ fn pool(reporter: &Reporter, now: &Probe, duty: PoolRole) -> Constraint {
         };
         Probe::of(reporter, with_pool_change(problem, &now.candidate, grow))
     };
-    let keeps = |probe: &Probe| probe.fits && problem.missed(&probe.point).is_none();
+    let keeps =
+        |probe: &Probe| probe.fits && problem.missed(&probe.point, probe.candidate.margin(problem)).is_none();
     let tries = [one_more(false), one_more(true)].into_iter().filter(keeps);
     let then = tries.max_by(|a, b| a.output().total_cmp(&b.output()));
     let gain = then.as_ref().map_or(0.0, |then| then.output() / now.output() - 1.0);
@@ -262,7 +263,7 @@ fn traffic(problem: &Problem, now: &Probe) -> Option<Constraint> {
     let mut busier = problem.clone();
     busier.traffic = more;
     let then = Probe::of(&Reporter::new(&busier), with_pool_change(&busier, &now.candidate, |_| {}));
-    let binds = then.fits && busier.missed(&then.point).is_none();
+    let binds = then.fits && busier.missed(&then.point, then.candidate.margin(&busier)).is_none();
     let binds = binds && before(&then.point, &now.point, &problem.aims);
     Some(Constraint { resource: Resource::Traffic, binds, used: None, why })
 }

@@ -125,11 +125,10 @@ impl<'q> Reporter<'q> {
         ReportedDeployment {
             feasibility,
             concurrency: if runs { in_flight(problem, &evaluation) } else { bare.concurrency },
-            violations: if runs { missed(problem, &evaluation) } else { short },
+            violations: if runs { missed(problem, candidate, &evaluation) } else { short },
             memory: Some(memory(&evaluation.memory, spilled, problem, candidate)),
             bottleneck: runs.then(|| self.bottleneck(candidate, classes)),
-            intervals: intervals
-                .map(|(interval, metrics)| Intervals::of(interval, metrics, problem.confidence, at_rate)),
+            intervals: intervals.map(|(interval, metrics)| Intervals::of(interval, metrics, at_rate)),
             context_bound: runs
                 .then(|| ContextBound::of(evaluation.metrics.max_context.value(), problem.graph.max_context)),
             price_bounds: prices.as_ref().filter(|_| runs).map(|ends| price_bounds(ends, &evaluation)),

@@ -23,7 +23,6 @@ use crate::spec::front_points::FrontPoints;
 use crate::spec::metric_table::metric_table;
 use crate::spec::nearness::{Interval, Nearness};
 use crate::spec::objective::Metric;
-use crate::spec::percentile::Confidence;
 use crate::spec::scenario::Scenario;
 
 /// The result of an optimization.
@@ -225,24 +224,27 @@ impl Intervals {
         (Metric::OutputTokS, |intervals| intervals.output_tok_s),
     ];
 
-    /// The intervals around `figures`, which may already be p90 values; output at a given rate is exact.
-    pub fn of(interval: &Interval, figures: &MetricsReport, risk: Confidence, at_rate: bool) -> Intervals {
-        let around = |value: f64, ends: [f64; 3], worse: usize| {
-            let told = if risk == Confidence::P90 { ends[worse] } else { 1.0 };
-            let [p10, p50, p90] = ends.map(|end| value * end / told);
+    /// The intervals around `figures`; output at a given rate is exact.
+    pub fn of(interval: &Interval, figures: &MetricsReport, at_rate: bool) -> Intervals {
+        let around = |value: f64, ends: [f64; 3]| {
+            let [p10, p50, p90] = ends.map(|end| value * end);
             Quantiles { p10, p50, p90 }
         };
+        let output = if at_rate { [1.0; 3] } else { interval.throughput };
         Intervals {
             near: interval.near,
-            ttft_ms: around(figures.ttft_ms, interval.ttft, 2),
-            tpot_ms: around(figures.tpot_ms, interval.tpot, 2),
-            output_tok_s: around(
-                figures.output_tok_s,
-                if at_rate { [1.0; 3] } else { interval.throughput },
-                0,
-            ),
+            ttft_ms: around(figures.ttft_ms, interval.ttft),
+            tpot_ms: around(figures.tpot_ms, interval.tpot),
+            output_tok_s: around(figures.output_tok_s, output),
             source: interval.source.clone(),
         }
+    }
+
+    /// That of the time of a request: TTFT and the time after it at the same quantile, as SLOs at p90 take it.
+    pub fn e2e_ms(&self, figures: &MetricsReport) -> Quantiles {
+        let later = (figures.e2e_ms - figures.ttft_ms) / figures.tpot_ms;
+        let at = |of: fn(&Quantiles) -> f64| of(&self.ttft_ms) + later * of(&self.tpot_ms);
+        Quantiles { p10: at(|q| q.p10), p50: at(|q| q.p50), p90: at(|q| q.p90) }
     }
 }
 

@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::plan;
+use crate::search::error_margin::ErrorMargin;
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{Point, before, compare, cost, cost_of, place};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::nearness::Interval;
 use crate::spec::objective::{Metric, ObjectiveTerm};
-use crate::spec::percentile::{Confidence, Percentile};
+use crate::spec::percentile::Percentile;
 
 /// Number of draws: a share is known to two percentage points.
 const DRAWS: u32 = 2000;
@@ -78,17 +79,17 @@ struct RatedPlan<'a> {
 /// Measured over predicted: log-normal on both sides of the median, with the p10 and the p90 of an interval.
 #[derive(Clone, Copy)]
 struct ErrorCurve {
-    /// The median, over what the prediction includes already.
+    /// The median.
     middle: f64,
     /// Logarithms per standard deviation, below and above the median.
     slopes: [f64; 2],
 }
 
 impl ErrorCurve {
-    /// The errors of an interval, over the end that a prediction includes.
-    fn new([low, middle, high]: [f64; 3], included: f64) -> ErrorCurve {
+    /// The errors of an interval.
+    fn new([low, middle, high]: [f64; 3]) -> ErrorCurve {
         let slope = |end: f64| end.ln() / Percentile::P90.deviations();
-        ErrorCurve { middle: middle / included, slopes: [slope(middle / low), slope(high / middle)] }
+        ErrorCurve { middle, slopes: [slope(middle / low), slope(high / middle)] }
     }
 
     /// The ratio at `error` standard deviations.
@@ -115,16 +116,11 @@ struct ErrorCurves {
 
 impl ErrorCurves {
     fn of(interval: &Interval, problem: &Problem) -> ErrorCurves {
-        // At p90 confidence, predictions are the unfavourable ends of their intervals already.
-        let curve = |ends: [f64; 3], worse: usize| match problem.confidence {
-            Confidence::P50 => ErrorCurve::new(ends, 1.0),
-            Confidence::P90 => ErrorCurve::new(ends, ends[worse]),
-        };
         let given = matches!(problem.traffic, Traffic::Rate(_));
         ErrorCurves {
-            ttft: curve(interval.ttft, 2),
-            tpot: curve(interval.tpot, 2),
-            output: (!given).then(|| curve(interval.throughput, 0)),
+            ttft: ErrorCurve::new(interval.ttft),
+            tpot: ErrorCurve::new(interval.tpot),
+            output: (!given).then(|| ErrorCurve::new(interval.throughput)),
         }
     }
 
@@ -224,7 +220,7 @@ fn winner<'p, W: FnOnce() -> PlanRatios>(
     let mut best: Option<(usize, Point)> = None;
     for (at, (plan, ratios, all)) in plans.enumerate() {
         let ahead = best.as_ref().is_none_or(|(_, best)| plan.is_before(ratios, best, first_aim(problem)));
-        if ahead && problem.missed(&plan.at(all())).is_none() {
+        if ahead && problem.missed(&plan.at(all()), ErrorMargin::NONE).is_none() {
             best = Some((at, plan.at(ratios)));
         }
     }
@@ -273,7 +269,9 @@ pub fn robustness<'q>(
         if let Some(at) = winner(problem, own) {
             wins[at] += 1;
         }
-        let met_by = |(curves, errors): (&ErrorCurves, _)| problem.missed(&plans[0].at(curves.at(errors)));
+        let met_by = |(curves, errors): (&ErrorCurves, _)| {
+            problem.missed(&plans[0].at(curves.at(errors)), ErrorMargin::NONE)
+        };
         met += u32::from(first.is_some_and(|first| met_by(first).is_none()));
         let errors = PlanErrors::drawn(&mut random);
         let ratios: Vec<PlanRatios> = curves.iter().map(|curves| curves.at(errors)).collect();
@@ -305,7 +303,7 @@ mod tests {
         let ends = [0.7, 0.95, 1.6];
         let z = Percentile::P90.deviations();
         for (error, expected) in [(-z, 0.7), (0.0, 0.95), (z, 1.6)] {
-            assert!((ErrorCurve::new(ends, 1.0).at(error) - expected).abs() < 1e-12);
+            assert!((ErrorCurve::new(ends).at(error) - expected).abs() < 1e-12);
         }
         let mut random = fastrand::Rng::with_seed(7);
         let drawn: Vec<PlanErrors> = (0..40_000).map(|_| PlanErrors::drawn(&mut random)).collect();

@@ -101,7 +101,7 @@ fn with_host_memory(problem: &Problem, candidate: &Candidate, open: &[bool]) -> 
         }
         load(problem, &mut hosted, open);
         let evaluation = hosted.evaluate(&Plain, problem, &mut ());
-        let misses = problem.missed_in_pools(&evaluation).count();
+        let misses = problem.missed_in_pools(&evaluation, hosted.margin(problem)).count();
         Some((misses, point(&evaluation.metrics), hosted))
     });
     let best = parts.min_by(|a, b| a.0.cmp(&b.0).then_with(|| problem.compare(&a.1, &b.1)));

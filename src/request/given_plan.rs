@@ -24,14 +24,19 @@ pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
     scenario: &Scenario,
     resolve: impl Fn(&Scenario) -> Result<R, Error>,
 ) -> Result<(R, PlanText), Error> {
-    let found = resolve(scenario)?;
-    let resolved = found.as_ref();
     let plan = scenario.deployment.clone().unwrap_or_default().text()?;
     let of = |id: &Option<String>, known: &[FormatOption]| {
         id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
     };
-    if of(&plan.weights, &resolved.weight_formats) && of(&plan.kv, &resolved.kv_formats) {
-        return Ok((found, plan));
+    let has = |of_problem: &ResolvedScenario| {
+        of(&plan.weights, &of_problem.weight_formats) && of(&plan.kv, &of_problem.kv_formats)
+    };
+    match resolve(scenario) {
+        Ok(found) if has(found.as_ref()) => return Ok((found, plan)),
+        Ok(_) => {}
+        // The checkpoint's own format does not run here; the plan may name another.
+        Err(fault) if plan.weights.is_some() && fault.key == "weight-format" => {}
+        Err(fault) => return Err(fault),
     }
     let named = |key: &str, stated: &Option<String>, named: &Option<String>| match (stated, named) {
         (Some(stated), Some(named)) if stated != named && stated != "any" => {

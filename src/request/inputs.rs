@@ -104,7 +104,7 @@ pub fn lower_format(
         let formats = problem.formats.iter().position(|pair| pair.kv == *kv)?;
         Some(Candidate { formats, ..best.candidate.clone() })
     });
-    let then = run_with_hint(&problem, known.as_ref(), &Layouts::new(&problem), control);
+    let then = run_with_hint(&problem, known.as_ref(), &Layouts::until(&problem, control.stop), control);
     if matches!(then.status, Status::Feasible | Status::Unknown) {
         return Ok(None);
     }

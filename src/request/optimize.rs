@@ -171,7 +171,9 @@ fn on_runtime(
     let resolved = ResolvedScenario::resolve(catalog, scenario)?;
     let problem = resolved.problem()?;
     // Further searches share the plans that the first has sharded.
-    let layouts = if request.why { Layouts::shared(&problem) } else { Layouts::new(&problem) };
+    let stop = control.search.stop;
+    let layouts =
+        if request.why { Layouts::shared_until(&problem, stop) } else { Layouts::until(&problem, stop) };
     let outcome = run_with(&problem, &layouts, &control.search);
     let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
     if stopped && (control.stopped_by)().is_none() {
@@ -206,7 +208,10 @@ fn on_runtime(
         plain: best_found.filter(|_| !stopped).and_then(|best| plain(&problem, best, &control.search)),
         ..report
     };
-    let nearest = outcome.nearest.as_ref().map(|(found, _)| problem.filled(&found.point));
+    let nearest = outcome
+        .nearest
+        .as_ref()
+        .map(|(found, _)| problem.filled(&found.point, found.candidate.margin(&problem)));
     drop(layouts);
     Ok(RuntimeAnswer { miss: nearest.unwrap_or(f64::INFINITY), result, resolved, problem })
 }

@@ -205,7 +205,8 @@ pub fn explore(
     match problem.traffic {
         Traffic::Free => {
             free::explore(problem, laid, index, (known, survey));
-            let late = problem.missed(&laid.at(1, laid.concurrency(shape.fits))).is_some();
+            let most = laid.concurrency(shape.fits);
+            let late = laid.missed(&laid.at(1, most), most).is_some();
             if late { LoadEnd::Other } else { LoadEnd::Memory }
         }
         Traffic::InFlight(_) | Traffic::Share(..) => {
@@ -284,7 +285,7 @@ fn explore_load(
     survey.census.evaluated += 1;
     let point = laid.at(replicas, concurrency);
     let key = AggregatedKey { shape: index, replicas, concurrency };
-    match problem.missed(&point) {
+    match laid.missed(&point, concurrency) {
         Some(reason) => {
             record_miss(survey, point, key, reason);
             Served::Not(LoadEnd::Other)

@@ -74,6 +74,7 @@ fn measured(
     let mut probe = candidate.clone();
     put(&mut probe.pools, open, requests);
     let evaluation = prepared.evaluate(&probe, instances, &mut ());
-    let meets = prepared.problem().missed_in_pools(&evaluation).next().is_none();
+    let problem = prepared.problem();
+    let meets = problem.missed_in_pools(&evaluation, probe.margin(problem)).next().is_none();
     (point(&evaluation.metrics), meets)
 }

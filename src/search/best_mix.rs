@@ -103,7 +103,7 @@ fn in_flight(
     for (shape, laid) in of_formats(problem, shapes, formats) {
         let at = |part: u64| laid.free(1, slots(part));
         let fits = |part: u64| {
-            slots(part) <= laid.concurrency(laid.shape.fits) && problem.missed(&at(part)).is_none()
+            slots(part) <= laid.concurrency(laid.shape.fits) && laid.missed(&at(part), slots(part)).is_none()
         };
         for part in 1..=largest(parts, fits) {
             let share = part as f64 * requests as f64 / parts as f64 / slots(part) as f64;
@@ -211,7 +211,8 @@ fn at_rate(problem: &Problem, shapes: &Shapes, formats: usize, rate: f64) -> Vec
         };
         let keeps = |requests: u64| {
             let traffic = Traffic::Rate(flow(requests));
-            problem.missed(&laid.under(&traffic, 1, laid.concurrency(requests))).is_none()
+            let slots = laid.concurrency(requests);
+            laid.missed(&laid.under(&traffic, 1, slots), slots).is_none()
         };
         let most = largest(laid.shape.fits, keeps);
         if most == 0 {

@@ -1,5 +1,6 @@
 //! Candidate deployments: pools of replicas or workers, their loads and formats.
 
+use super::error_margin::ErrorMargin;
 use super::hosting::placed;
 use super::point::{Point, point};
 use super::problem::{Problem, Traffic};
@@ -108,6 +109,11 @@ impl Candidate {
     pub fn requests_per_rank(&self) -> u64 {
         let answering = self.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
         answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
+    }
+
+    /// The prediction error that its SLOs allow for.
+    pub fn margin(&self, problem: &Problem) -> ErrorMargin {
+        problem.margin(self.formats, self.is_disaggregated(), self.requests_per_rank())
     }
 
     /// Number of devices in use.

@@ -324,7 +324,7 @@ impl DecodeOptions {
                 Some(enough) if enough < load => {
                     load = enough;
                     let option = at(enough, instances);
-                    if problem.limits.tpot.is_some_and(|limit| option.tpot > limit) {
+                    if option.tpot > problem.tpot_limit(problem.margin(option.formats, true, 0)) {
                         self.census.discard("latency_limit", 1);
                     } else {
                         DecodeOptionList::of(&mut self.lists, kind(instances)).offer(option, self.looks);
@@ -349,7 +349,7 @@ impl DecodeOptions {
         at: &dyn Fn(u64) -> DecodeOption,
     ) {
         let floor = at(1);
-        if problem.limits.tpot.is_some_and(|limit| floor.tpot > limit) {
+        if floor.tpot > problem.tpot_limit(problem.margin(floor.formats, true, 0)) {
             return;
         }
         let list = DecodeOptionList::of(&mut self.lists, kind);
@@ -376,7 +376,7 @@ impl DecodeOptions {
             dp: laid.shape.plan.dp,
             problem,
             leader: leader.filter(|_| problem.only_best()),
-            limit: problem.limits.tpot.unwrap_or(f64::INFINITY),
+            limit: problem.tpot_limit(problem.margin(laid.shape.formats, true, 0)),
             idle: problem.idle(laid.shape.plan.devices()).watts,
             looks: self.looks,
             rivals,

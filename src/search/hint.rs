@@ -68,7 +68,7 @@ pub fn known_point(problem: &Problem, known: &Candidate) -> Option<Point> {
         return None;
     }
     let point = known.measure(problem, &instances.of(&known));
-    problem.missed(&point).is_none().then_some(point)
+    problem.missed(&point, known.margin(problem)).is_none().then_some(point)
 }
 
 /// The deployment with the loads of the traffic.

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::outcome::Census;
 use super::problem::{Problem, Traffic};
 use super::shape::{cuts, same_plans};
-use crate::plan::enumerate::{Plans, enumerate};
+use crate::plan::enumerate::{Plans, enumerate_until};
 use crate::plan::parallel::ParallelPlan;
 use crate::serving::instance::{Instance, PipelineCut};
 
@@ -34,6 +34,8 @@ pub struct Layouts {
     kept: Option<Vec<OnceLock<Arc<Instance>>>>,
     /// Whether they serve several searches.
     shared: bool,
+    /// Whether these are all: no stop ended the enumeration.
+    whole: bool,
     /// The layouts of one unit of each tier below the outermost.
     units: Vec<OnceLock<Layouts>>,
 }
@@ -49,8 +51,14 @@ const MOST_KEPT: usize = 512;
 impl Layouts {
     /// Every legal plan.
     pub fn new(problem: &Problem) -> Layouts {
+        Layouts::until(problem, &|| false)
+    }
+
+    /// The same, none of them where `stop` ends the enumeration.
+    pub fn until(problem: &Problem, stop: &dyn Fn() -> bool) -> Layouts {
         let mut illegal = Census::default();
-        let legal = legal(problem, &mut illegal);
+        let found = legal(problem, &mut illegal, stop);
+        let (legal, whole) = found.map_or((vec![], false), |legal| (legal, true));
         let mut cuts_of = BTreeMap::new();
         let mut numbers: BTreeMap<ParallelPlan, usize> = BTreeMap::new();
         let mut stages: Vec<StagePlans> = Vec::new();
@@ -66,22 +74,33 @@ impl Layouts {
             stages[number].plans.push((place, formats, plan));
         }
         let units = problem.cluster.tiers.iter().skip(1).map(|_| OnceLock::new()).collect();
-        Layouts { stages, cuts: cuts_of, plans, illegal, kept: None, shared: false, units }
+        Layouts { stages, cuts: cuts_of, plans, illegal, kept: None, shared: false, whole, units }
     }
 
     /// The same; sharded stages are kept for other searches, if they are not too many.
     pub fn shared(problem: &Problem) -> Layouts {
-        let layouts = Layouts::new(problem);
+        Layouts::shared_until(problem, &|| false)
+    }
+
+    /// The same, none of them where `stop` ends the enumeration.
+    pub fn shared_until(problem: &Problem, stop: &dyn Fn() -> bool) -> Layouts {
+        let layouts = Layouts::until(problem, stop);
         let few = layouts.stages() <= MOST_KEPT;
         let kept = few.then(|| layouts.stages.iter().map(|_| OnceLock::new()).collect());
         Layouts { kept, shared: true, ..layouts }
     }
 
     /// The layouts of one unit of a tier, of which `problem` is the problem. Each share of given traffic is a search.
-    pub fn unit(&self, tier: usize, problem: &Problem) -> &Layouts {
+    pub fn unit(&self, tier: usize, problem: &Problem, stop: &dyn Fn() -> bool) -> &Layouts {
         let shared = self.shared || problem.traffic != Traffic::Free;
-        let lay = || if shared { Layouts::shared(problem) } else { Layouts::new(problem) };
+        let lay =
+            || if shared { Layouts::shared_until(problem, stop) } else { Layouts::until(problem, stop) };
         self.units[tier].get_or_init(lay)
+    }
+
+    /// Whether these are all.
+    pub fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// Adds the counts of illegal plans.
@@ -162,8 +181,13 @@ pub fn each<T: Send>(
     made.into_iter().map(|(_, one)| one).collect()
 }
 
-/// Every legal plan in every format pair, the plainest first: of equal deployments the first is kept.
-fn legal(problem: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
+/// Every legal plan in every format pair, the plainest first: of equal deployments the first is kept. `None` where `stop`
+/// ended it.
+fn legal(
+    problem: &Problem,
+    census: &mut Census,
+    stop: &dyn Fn() -> bool,
+) -> Option<Vec<(usize, ParallelPlan)>> {
     let mut known: Vec<(usize, Plans)> = Vec::new();
     let mut legal: Vec<(usize, ParallelPlan)> = Vec::new();
     for (index, formats) in problem.formats.iter().enumerate() {
@@ -172,14 +196,21 @@ fn legal(problem: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
             same_plans(other, formats) && (other.kv == formats.kv || !problem.runtime.read_kv())
         };
         let alike = known.iter().position(|(other, _)| same(*other));
-        let at = alike.unwrap_or_else(|| {
-            let plans = enumerate(&problem.graph, &problem.legal_limits(formats));
-            plans.illegal.iter().for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
-            known.push((index, plans));
-            known.len() - 1
-        });
+        let at = match alike {
+            Some(at) => at,
+            None => {
+                let plans = enumerate_until(&problem.graph, &problem.legal_limits(formats), stop)?;
+                let refused = plans.illegal.iter();
+                refused.for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
+                known.push((index, plans));
+                known.len() - 1
+            }
+        };
         legal.extend(known[at].1.legal.iter().map(|plan| (index, *plan)));
     }
+    if stop() {
+        return None;
+    }
     legal.sort_by_cached_key(|(formats, plan)| (plan.plainness(), *formats));
-    legal
+    Some(legal)
 }

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use super::aggregated;
 use super::candidate::{Candidate, PoolPlan, PoolRole};
 use super::decode_options::{DecodeOption, DecodeOptionList, DecodeOptions, receipt, reload};
+use super::error_margin::ErrorMargin;
 use super::fills::{Fill, fills};
 use super::load_gap::LoadGap;
 use super::outcome::EvaluatedCandidate;
@@ -150,7 +151,8 @@ fn choices<'a, 'q>(
     together: &aggregated::Incumbents,
 ) -> Vec<MixOptions<'a, 'q>> {
     let problem = bench.problem;
-    let limit = problem.limits.ttft.unwrap_or(f64::INFINITY);
+    let margin = problem.margin(formats, true, 0);
+    let limit = problem.limits.ttft.map_or(f64::INFINITY, |limit| limit / margin.ttft);
     let in_time = |list: &DecodeOptionList| -> Vec<(usize, f64)> {
         let ttft = |at: usize| bench.at(fronts[at], 1, &list.options[0], 1)[place(Metric::Ttft)];
         (0..fronts.len()).map(|at| (at, ttft(at))).filter(|(_, ttft)| *ttft <= limit).collect()
@@ -173,7 +175,7 @@ fn choices<'a, 'q>(
     let mut known = RichestLoads::default();
     for (upto, senders) in cutoffs.into_iter().filter(|(_, senders)| !senders.is_empty()) {
         let mut before: Vec<usize> = Vec::new();
-        for (slowest, pace) in paces(problem, &senders) {
+        for (slowest, pace) in paces(problem, margin, &senders) {
             let mut sending: BTreeMap<u64, &'a PrefillOption<'q>> = BTreeMap::new();
             for (at, _) in senders.iter().filter(|(_, ttft)| *ttft <= slowest) {
                 let front = fronts[*at];
@@ -216,13 +218,15 @@ fn choices<'a, 'q>(
 
 /// TTFT bounds and the TPOT that each leaves. Without an E2E SLO there is one pair without bounds; otherwise one pair
 /// for every TTFT that occurs.
-fn paces(problem: &Problem, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
+fn paces(problem: &Problem, margin: ErrorMargin, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
     let Some(limit) = problem.limits.e2e else { return vec![(f64::INFINITY, f64::INFINITY)] };
     let tokens = (problem.workload.lengths.osl - 1) as f64;
-    let mut times: Vec<f64> = senders.iter().map(|(_, ttft)| *ttft).filter(|ttft| *ttft < limit).collect();
+    let mut times: Vec<f64> =
+        senders.iter().map(|(_, ttft)| *ttft).filter(|ttft| *ttft * margin.ttft < limit).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
-    times.into_iter().map(|ttft| (ttft, (limit - ttft) / tokens * (1.0 - HAIR))).collect()
+    let left = |ttft: f64| (limit - ttft * margin.ttft) / margin.tpot / tokens * (1.0 - HAIR);
+    times.into_iter().map(|ttft| (ttft, left(ttft))).collect()
 }
 
 /// Tolerance for rounding.

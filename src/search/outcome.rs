@@ -36,9 +36,9 @@ impl EvaluatedCandidate {
     /// A deployment with its metrics; `None` where one of its pools misses an SLO.
     pub fn within_limits(problem: &Problem, candidate: Candidate) -> Option<EvaluatedCandidate> {
         let evaluation = candidate.evaluate(&Plain, problem, &mut ());
-        let point = point(&evaluation.metrics);
+        let (point, margin) = (point(&evaluation.metrics), candidate.margin(problem));
         problem
-            .missed_in_pools(&evaluation)
+            .missed_in_pools(&evaluation, margin)
             .next()
             .is_none()
             .then_some(EvaluatedCandidate { candidate, point })
@@ -108,6 +108,22 @@ impl Census {
         self.evaluated += other.evaluated;
         other.pruned.iter().for_each(|(bound, count)| self.prune(bound, *count));
         other.illegal.iter().for_each(|(kind, r)| self.refuse(kind, r.count, &r.example));
+    }
+}
+
+impl Outcome {
+    /// A search that found nothing.
+    pub(super) fn nothing(status: Status, bound: Option<f64>, census: Census) -> Outcome {
+        Outcome {
+            status,
+            best: None,
+            bound,
+            alternatives: vec![],
+            front: vec![],
+            census,
+            nearest: None,
+            ratio: None,
+        }
     }
 }
 

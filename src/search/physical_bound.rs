@@ -154,18 +154,13 @@ fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> 
     let seconds = |value: f64| Qty::literal(value * SECOND);
     let all = problem.cluster.devices() as f64;
     let alone = |(waits, shared): (f64, f64)| seconds(waits + shared / all);
-    let either = |at_risk: fn(&Machine<Qty<f64>>, Qty<f64>, bool) -> Qty<f64>, time: Qty<f64>| {
-        at_risk(machine, time, false).min(at_risk(machine, time, true))
-    };
-    let ttft = either(Machine::ttft_with_margin, alone(prefill.alone));
-    let tpot = either(Machine::tpot_with_margin, alone(decode.alone));
+    let (ttft, tpot) = (alone(prefill.alone), alone(decode.alone));
     let terms = problem.terms();
     let whole = e2e(ttft, tpot, terms.osl);
     let later = problem.workload.lengths.osl as f64 - 1.0;
-    // A prefill may delay decode by only a part of its time, and a margin may be below 1.
+    // A prefill may delay decode by only a part of its time.
     let delays = machine.chip.prefill_interference.value().min(1.0);
-    let margin = either(Machine::tpot_with_margin, seconds(1.0)).value().min(1.0);
-    let phases = [(delays * prefill.devices, prefill), (later * margin * decode.devices, decode)];
+    let phases = [(delays * prefill.devices, prefill), (later * decode.devices, decode)];
     let each: f64 = phases.iter().map(|(devices, _)| devices).sum();
     let most = all / each;
     let rate = match problem.traffic {

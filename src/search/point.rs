@@ -89,15 +89,14 @@ pub struct Idle {
     pub owned: bool,
 }
 
-/// Upper bound for any load between two loads of one instance configuration: latencies of the lower load, throughput
-/// of the higher concurrency at the latency of the lower load, energy of the lower load. A request takes at most
+/// Upper bound for any load between two loads of one instance configuration: latencies of the lower load, `gain`
+/// times its throughput (at most that of the higher concurrency at the latency of the lower load), energy of the lower load. A request takes at most
 /// `longest` seconds.
 ///
 /// Requires that neither latencies nor the energy of a token step beyond idle power decrease with load; tests check this
 /// property of `serving`.
 #[inline(always)]
-pub fn ideal(low: &Point, concurrency: (u64, u64), idle: f64, longest: f64) -> Point {
-    let gain = concurrency.1 as f64 / concurrency.0 as f64;
+pub fn ideal(low: &Point, gain: f64, idle: f64, longest: f64) -> Point {
     let mut best = *low;
     best[place(Metric::OutputTokS)] *= gain;
     best[place(Metric::OutputTokSPerDevice)] *= gain;

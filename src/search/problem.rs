@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::capacity::DeviceCapacity;
+use super::error_margin::ErrorMargin;
 use super::family::StrategyFamily;
 use super::front_sampling::FrontSampling;
 use super::point::{Idle, Point, compare, place};
@@ -19,7 +20,7 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Reading};
 use crate::serving::economy::Bill;
-use crate::serving::evaluate::Evaluation;
+use crate::serving::evaluate::{Evaluation, Slowest};
 use crate::serving::terms::{Demand, Lengths, WorkloadInputs, WorkloadTerms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::NumberFormat;
@@ -181,12 +182,12 @@ pub struct Problem {
     pub bill_bounds: Option<[Bill<Datum>; 2]>,
     /// Traffic.
     pub traffic: Traffic,
-    /// Confidence of latency predictions; the machine figures include it.
+    /// Confidence at which the SLOs must hold; metrics do not depend on it.
     pub confidence: Confidence,
     /// Latency SLOs.
     pub limits: LatencyLimits,
     /// Upper ends of prediction intervals, as multiples of TTFT and TPOT: an SLO that still holds there is likelier met.
-    pub margins: Vec<[f64; 2]>,
+    pub margins: Vec<ErrorMargin>,
     /// Objective terms, most important first.
     pub aims: Vec<ObjectiveTerm>,
     /// Axes of the Pareto front: the requested metrics and the objective.
@@ -393,13 +394,7 @@ impl Problem {
 
     /// How many of the margins leave the latencies of a point within their SLOs. Lower latencies never meet fewer.
     pub fn margins_met(&self, point: &Point) -> usize {
-        let within = |[ttft, tpot]: &&[f64; 2]| {
-            let late = |metric, margin: f64| {
-                self.limit(metric).is_some_and(|limit| point[place(metric)] * margin > limit)
-            };
-            !late(Metric::Ttft, *ttft) && !late(Metric::Tpot, *tpot) && !late(Metric::E2e, ttft.max(*tpot))
-        };
-        self.margins.iter().filter(within).count()
+        self.margins.iter().filter(|margin| self.missed(point, **margin).is_none()).count()
     }
 
     /// Whether `a` is better.
@@ -418,29 +413,33 @@ impl Problem {
         }
     }
 
-    /// The first latency SLO that a point misses.
-    pub fn missed(&self, point: &Point) -> Option<Infeasible> {
-        self.misses([Metric::Ttft, Metric::Tpot, Metric::E2e].map(|metric| (metric, point[place(metric)])))
-            .next()
+    /// The first latency SLO that a point misses with this margin.
+    pub fn missed(&self, point: &Point, margin: ErrorMargin) -> Option<Infeasible> {
+        self.misses(latencies(point, margin)).next()
     }
 
     /// The latency SLOs that a pool of a deployment misses.
-    pub fn missed_in_pools(&self, evaluation: &Evaluation<Qty<f64>>) -> impl Iterator<Item = Infeasible> {
-        let latency = |metric| (metric, evaluation.slowest.latency(metric).unwrap_or(f64::INFINITY));
-        self.misses([Metric::Ttft, Metric::Tpot, Metric::E2e].map(latency))
+    pub fn missed_in_pools(
+        &self,
+        evaluation: &Evaluation<Qty<f64>>,
+        margin: ErrorMargin,
+    ) -> impl Iterator<Item = Infeasible> {
+        let Slowest { ttft, tpot, e2e } = evaluation.slowest;
+        self.misses(margin.latencies(ttft.value(), tpot.value(), e2e.value()))
     }
 
     fn misses(&self, latencies: [(Metric, f64); 3]) -> impl Iterator<Item = Infeasible> {
-        latencies.into_iter().filter_map(|(metric, value)| {
+        let confidence = self.confidence;
+        latencies.into_iter().filter_map(move |(metric, value)| {
             let limit = self.limit(metric)?;
-            (value > limit).then_some(Infeasible::LimitMissed { metric, value, limit })
+            (value > limit).then_some(Infeasible::LimitMissed { metric, value, limit, confidence })
         })
     }
 
-    /// The largest ratio of a latency to its SLO; above 1 the SLO is missed.
-    pub fn filled(&self, point: &Point) -> f64 {
-        let share = |metric| Some(point[place(metric)] / self.limit(metric)?);
-        [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().filter_map(share).fold(0.0, f64::max)
+    /// The largest ratio of a latency with this margin to its SLO; above 1 the SLO is missed.
+    pub fn filled(&self, point: &Point, margin: ErrorMargin) -> f64 {
+        let shares = latencies(point, margin).into_iter();
+        shares.filter_map(|(metric, value)| Some(value / self.limit(metric)?)).fold(0.0, f64::max)
     }
 
     /// Minimum power of `devices` devices, and whether energy is billed separately.
@@ -450,4 +449,9 @@ impl Problem {
         let owned = matches!(self.workload.bill, Some(Bill::Owned(_)));
         Idle { watts: watts * devices as f64, owned }
     }
+}
+
+/// The latencies of a point with this margin.
+fn latencies(point: &Point, margin: ErrorMargin) -> [(Metric, f64); 3] {
+    margin.latencies(point[place(Metric::Ttft)], point[place(Metric::Tpot)], point[place(Metric::E2e)])
 }

@@ -61,7 +61,7 @@ impl RemainingBound {
             return;
         }
         let alone = laid.free(1, laid.concurrency(1));
-        let mut best = ideal(&alone, (1, shape.fits), problem.idle(devices).watts, f64::INFINITY);
+        let mut best = ideal(&alone, shape.fits as f64, problem.idle(devices).watts, f64::INFINITY);
         // The throughput of any configurations on all devices is at most that of the best of them per device.
         let all = problem.cluster.devices() as f64;
         best[place(Metric::OutputTokS)] = best[place(Metric::OutputTokSPerDevice)] * all;
@@ -70,7 +70,7 @@ impl RemainingBound {
 
     /// Adds candidates that are no better than `point` in any metric.
     pub fn point(&mut self, problem: &Problem, point: &Point) {
-        if problem.missed(point).is_some() {
+        if problem.missed(point, problem.least_margin()).is_some() {
             return;
         }
         if let Some(value) = figure(problem, point) {

@@ -53,7 +53,7 @@ pub fn repeated(problem: &Problem, layouts: &Layouts, known: Option<&Point>, con
         // A unit that does not serve the smallest share serves none.
         if let (Some((_, greatest)), Some((_, least))) = (shares.first(), shares.last())
             && greatest != least
-            && let Some(census) = unserved(&one, *least, layouts.unit(tier, &one), &unwatched)
+            && let Some(census) = unserved(&one, *least, layouts.unit(tier, &one, control.stop), &unwatched)
         {
             found.census.add(census);
             continue;
@@ -62,7 +62,7 @@ pub fn repeated(problem: &Problem, layouts: &Layouts, known: Option<&Point>, con
             one.traffic = alike[0].1;
             let times = (alike[0].0, alike[alike.len() - 1].0);
             let floor = known.and_then(|known| floor_of_unit(problem, known, times.1));
-            let mut outcome = above(&one, floor.as_ref(), layouts.unit(tier, &one), &unwatched);
+            let mut outcome = above(&one, floor.as_ref(), layouts.unit(tier, &one, control.stop), &unwatched);
             found.census.add(std::mem::take(&mut outcome.census));
             found.stopped |= matches!(outcome.status, Status::Feasible | Status::Unknown);
             found.offer(problem, &outcome, times, shown.range(times.0..=times.1));
@@ -84,7 +84,9 @@ impl Repeated {
         for one in &outcome.front {
             let instances = one.candidate.instances(problem);
             let all = shown.clone().map(|times| repeat(problem, &one.candidate, &instances, *times));
-            self.front.extend(all.filter(|one| problem.missed(&one.point).is_none()));
+            self.front.extend(
+                all.filter(|one| problem.missed(&one.point, one.candidate.margin(problem)).is_none()),
+            );
         }
         let Some(best) = &outcome.best else { return };
         let instances = best.candidate.instances(problem);
@@ -93,7 +95,7 @@ impl Repeated {
         let tried = if inner { vec![times.0, times.1] } else { (times.0..=times.1).collect() };
         for times in tried {
             let found = repeat(problem, &best.candidate, &instances, times);
-            let within = problem.missed(&found.point).is_none();
+            let within = problem.missed(&found.point, found.candidate.margin(problem)).is_none();
             let ahead = self.best.as_ref().is_none_or(|best| problem.is_better(&found.point, &best.point));
             if within && ahead {
                 let all = |one: &EvaluatedCandidate| {

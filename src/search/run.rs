@@ -38,7 +38,7 @@ const ALTERNATIVES: usize = 8;
 
 /// Solves a problem.
 pub fn run(problem: &Problem, control: &Control) -> Outcome {
-    run_with(problem, &Layouts::new(problem), control)
+    run_with(problem, &Layouts::until(problem, control.stop), control)
 }
 
 /// Solves a problem with the layouts of a problem that has the same instances.
@@ -56,16 +56,11 @@ pub(super) fn run_above(
     let mut census = Census::default();
     if let Err(reason) = problem.context_fits() {
         census.refuse(reason.kind(), 1, &reason.to_string());
-        return Outcome {
-            status: Status::Infeasible,
-            best: None,
-            bound: None,
-            alternatives: vec![],
-            front: vec![],
-            census,
-            nearest: None,
-            ratio: None,
-        };
+        return Outcome::nothing(Status::Infeasible, None, census);
+    }
+    if !layouts.is_whole() {
+        let bound = RemainingBound::UNKNOWN.bound(problem, None);
+        return Outcome::nothing(Status::Unknown, bound, census);
     }
     let watch = Progress { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
     layouts.count_illegal(&mut census);

@@ -47,7 +47,8 @@ pub fn sample(problem: &Problem, best: Option<&EvaluatedCandidate>, count: u64, 
         }
         let evaluation = candidate.evaluate(&Plain, problem, &mut ());
         sample.drawn += 1;
-        if problem.missed_in_pools(&evaluation).next().is_some() || !carries(problem, &candidate) {
+        let late = problem.missed_in_pools(&evaluation, candidate.margin(problem)).next().is_some();
+        if late || !carries(problem, &candidate) {
             continue;
         }
         let found = EvaluatedCandidate { point: point(&evaluation.metrics), candidate };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::error_margin::ErrorMargin;
 use super::hosting;
 use super::point::{Point, place, point};
 use super::problem::{Formats, Problem, Traffic};
@@ -16,7 +17,7 @@ use crate::serving::admission::{prepared, residency, residency_of};
 use crate::serving::disaggregated::prompt_context;
 use crate::serving::evaluate::{Pool, aggregated};
 use crate::serving::instance::Instance;
-use crate::serving::iteration::{prefill, prefill_among};
+use crate::serving::iteration::{host_read_per_token, prefill, prefill_among};
 use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::{InstanceLoad, OffloadTarget};
@@ -85,6 +86,11 @@ pub struct PreparedShape<'q> {
     /// Longest context whose prompts it holds as a prefill worker, where it may be one.
     pub prompt_context: Option<Qty<f64>>,
 }
+
+/// Steps of loads between which [`PreparedShape::gain`] takes the time of the lower: one part in so many.
+const STEP: u64 = 8;
+/// Relative rounding margin.
+const HAIR: f64 = 1e-12;
 
 impl<'q> PreparedShape<'q> {
     /// Prepares a configuration.
@@ -214,6 +220,48 @@ impl<'q> PreparedShape<'q> {
     #[inline(always)]
     pub fn filled(&self, concurrency: u64) -> f64 {
         self.free(1, concurrency)[place(Metric::E2e)]
+    }
+
+    /// The most that throughput grows from one load to a higher one, in requests per attention rank, where a request takes
+    /// `e2e` seconds at the lower: with the load, as far as host memory is read fast enough.
+    pub fn gain(&self, (low, high): (u64, u64), e2e: f64) -> f64 {
+        let reads =
+            matches!(self.shape.offload, OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv);
+        if !reads {
+            return high as f64 / low as f64;
+        }
+        let later = (self.problem.terms().osl - 1.0).value();
+        let (mut gain, mut from) = (1.0_f64, low);
+        while from < high {
+            let upto = (from + (from / STEP).max(1)).min(high);
+            let least = later * self.host_read_per_token(self.concurrency(from + 1)) * (1.0 - HAIR);
+            gain = gain.max(upto as f64 / low as f64 * (e2e / e2e.max(least)));
+            from = upto;
+        }
+        gain
+    }
+
+    /// The least seconds per output token that reading from host memory takes at a concurrency.
+    fn host_read_per_token(&self, concurrency: u64) -> f64 {
+        let machine = self.problem.formats[self.shape.formats].plain();
+        let terms = self.problem.terms();
+        let phase = (&*self.instance, Phase::Decode);
+        let held = residency_of(&Plain, &self.memory, phase, machine, (terms, concurrency));
+        let load = InstanceLoad { concurrency, offload: self.shape.offload };
+        host_read_per_token(&self.instance, &held, &load, terms)
+    }
+
+    /// The prediction error that the SLOs allow for at a concurrency of each aggregated replica.
+    #[inline(always)]
+    pub fn margin(&self, concurrency: u64) -> ErrorMargin {
+        let requests = concurrency.div_ceil(self.shape.plan.dp);
+        self.problem.margin(self.shape.formats, false, requests)
+    }
+
+    /// The first latency SLO that aggregated replicas with these metrics miss at a concurrency of each.
+    #[inline(always)]
+    pub fn missed(&self, point: &Point, concurrency: u64) -> Option<Infeasible> {
+        self.problem.missed(point, self.margin(concurrency))
     }
 
     /// The lowest concurrency that is searched.

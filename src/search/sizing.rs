@@ -1,8 +1,8 @@
 //! Number of copies of a system for a number of users, with their load, power and cost.
 //!
-//! Aggregated deployments of identical replicas are searched first, exhaustively. Where they take several copies or
-//! miss an SLO, the full search checks whether another deployment takes fewer copies. Covers one system;
-//! [`super::ranking`] chooses among systems.
+//! Aggregated deployments of identical replicas are searched first, exhaustively. On several devices the full search
+//! then finds whether another deployment takes fewer copies, and the one of a copy with the lowest latency. Covers one
+//! system; [`super::ranking`] chooses among systems.
 
 pub mod candidates;
 
@@ -139,24 +139,31 @@ fn searched(
     outcome.best
 }
 
-/// Fewer copies than `most` that serve `users`, if feasible, with the deployment of one copy.
-fn fewer(problem: &Problem, users: u64, most: u64, census: &mut Census) -> Option<(u64, EvaluatedCandidate)> {
+/// The fewest copies up to `most` that serve `users`, with the deployment of one copy that has the lowest latency.
+fn fewest(
+    problem: &Problem,
+    users: u64,
+    most: u64,
+    census: &mut Census,
+) -> Option<(u64, EvaluatedCandidate)> {
     let quickest = ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize };
+    let mut serving = |copies: u64| {
+        let share = Traffic::InFlight(users.div_ceil(copies));
+        searched(problem, share, quickest, census).map(|best| (copies, best))
+    };
     let mut found: Option<(u64, EvaluatedCandidate)> = None;
     largest(most - 1, |saved| {
-        let copies = most - saved;
-        let share = Traffic::InFlight(users.div_ceil(copies));
-        let best = searched(problem, share, quickest, census);
-        let serves = best.is_some();
-        if let Some(best) = best {
-            // Smaller numbers are tried later.
-            if found.as_ref().is_none_or(|(known, _)| copies < *known) {
-                found = Some((copies, best));
-            }
+        let served = serving(most - saved);
+        let serves = served.is_some();
+        // Fewer copies may be tried before more.
+        if let Some(served) =
+            served.filter(|(copies, _)| found.as_ref().is_none_or(|(known, _)| copies < known))
+        {
+            found = Some(served);
         }
         serves
     });
-    found
+    found.or_else(|| serving(most))
 }
 
 /// The minimum number of copies of the system that serve `users` within the SLOs.
@@ -179,9 +186,10 @@ pub fn size(problem: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     let bench = SizingCandidates::new(free, &shapes);
     let alike = bench.most(&mut census);
     // One copy per user, or the number that identical replicas need.
-    let most = alike.map_or(users.saturating_add(1), |alike| users.div_ceil(alike.users));
+    let most = alike.map_or(users, |alike| users.div_ceil(alike.users));
+    // On one device nothing but identical replicas serves.
     let more = problem.cluster.devices() > 1 && (alike.is_some() || bench.paced());
-    let found = if more { fewer(problem, users, most, &mut census) } else { None };
+    let found = if more { fewest(problem, users, most, &mut census) } else { None };
     if let Some((copies, at_share)) = found {
         let share = users.div_ceil(copies);
         let output = ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize };

@@ -10,6 +10,7 @@ mod bound;
 use super::aggregated::replicas::CopiedFront;
 use super::candidate::{Candidate, PoolPlan, PoolRole};
 use super::decode_options::{DecodeOption, DecodeOptionList, reload};
+use super::error_margin::ErrorMargin;
 use super::outcome::Census;
 use super::pair_room::PairRoom;
 use super::pareto::ParetoFront;
@@ -158,6 +159,11 @@ impl PoolPair<'_, '_> {
         whole.within(&self.room).ok_or(("too_many_devices", "two pools need more devices than available"))
     }
 
+    /// The prediction error that the SLOs allow for.
+    fn margin(&self) -> ErrorMargin {
+        self.problem.margin(self.prefill.prepared.shape.formats, true, 0)
+    }
+
     /// Upper bound over its deployments where they may improve on the rest of the search. Most pairs are pruned as a
     /// whole.
     pub fn may_matter(&self, survey: &mut SplitIncumbents) -> Option<Point> {
@@ -251,7 +257,7 @@ impl PoolPair<'_, '_> {
     /// The bound that prunes a region, if any: its ideal misses an SLO, or improves neither the optimum nor the
     /// front.
     fn beaten(&self, survey: &SplitIncumbents, ideal: &Point, region: &Region) -> Option<&'static str> {
-        if self.problem.missed(ideal).is_some() {
+        if self.problem.missed(ideal, self.margin()).is_some() {
             return Some("latency_limit");
         }
         let known = [survey, self.known].into_iter().filter_map(|known| Some(&known.best.as_ref()?.0));
@@ -295,7 +301,7 @@ impl PoolPair<'_, '_> {
         survey.census.candidates += 1;
         survey.census.evaluated += 1;
         let point = self.cache.at(self.prefill, fronts, &answer, backs);
-        if let Some(reason) = self.problem.missed(&point) {
+        if let Some(reason) = self.problem.missed(&point, self.margin()) {
             survey.census.reject(&reason);
             return;
         }

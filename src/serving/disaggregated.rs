@@ -47,9 +47,7 @@ pub fn decode_performance<R: Reading>(
     let each = read.count(Count::plan("concurrency_per_replica", load.concurrency));
     let at = |concurrency| DecodeLoad { concurrency, offload: load.offload };
     let round = decode(read, instance, machine, terms, &at(each), None, watch);
-    let alone = |round: &DecodeStep<Qty<R::N>>| {
-        machine.tpot_with_margin(round.per_token(round.cycle).is(&TPOT_ALONE), true)
-    };
+    let alone = |round: &DecodeStep<Qty<R::N>>| round.per_token(round.cycle).is(&TPOT_ALONE);
     let (pace, tpot) = read.within(format_args!("tpot"), || {
         let pace = alone(&round);
         let tpot = match &terms.tail {

@@ -90,7 +90,7 @@ fn prefill_performance<R: Reading>(
             Demand::Free | Demand::Rate(_) => queue,
         };
         let waiting = machine.chip.request_overhead + queue;
-        machine.ttft_with_margin((waiting + prompt.total + way).is(&TTFT_SPLIT), true).result()
+        (waiting + prompt.total + way).is(&TTFT_SPLIT).result()
     };
     let (ttft, mean) = read.within(format_args!("ttft"), || {
         let mean = after(queue(prompt.slowest, load));

@@ -39,7 +39,7 @@ impl<N: Num> PoolState<'_, Qty<N>> {
     /// TPOT of `round`: the own step, or that of a crowd.
     fn pace(&self, round: &DecodeStep<Qty<N>>) -> Qty<N> {
         let time = round.per_token(round.cycle) + self.turns(round.sequences - 1.0) * self.prompt.slowest;
-        self.machine.tpot_with_margin(time.is(&TPOT), false)
+        time.is(&TPOT)
     }
 
     /// Mean time of a request under random arrivals, whatever the percentile of its latencies.
@@ -91,7 +91,7 @@ impl<N: Num> PoolState<'_, Qty<N>> {
         let (chip, prompt, round) = (&self.machine.chip, &self.prompt, &self.round);
         let steps = chip.step_wait * (self.others() / round.sequences) * round.cycle;
         let waiting = chip.request_overhead + steps + (self.flying - 1.0) * chip.request_work;
-        self.machine.ttft_with_margin((waiting + prompt.total + queued).is(&TTFT), false)
+        (waiting + prompt.total + queued).is(&TTFT)
     }
 
     /// Output tokens per second, where a request takes `whole` seconds.

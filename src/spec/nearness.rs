@@ -84,6 +84,17 @@ impl Nearness {
 }
 
 impl Interval {
+    /// With the prediction as its median: constants are fitted so that as many measurements are above as below.
+    pub fn around_prediction(self) -> Interval {
+        let around = |[low, _, high]: [f64; 3]| [low.min(1.0), 1.0, high.max(1.0)];
+        Interval {
+            ttft: around(self.ttft),
+            tpot: around(self.tpot),
+            throughput: around(self.throughput),
+            ..self
+        }
+    }
+
     /// As wide as both; the median and the name are those of the farther one.
     pub fn widest(&self, other: &Interval) -> Interval {
         let (far, near) = if self.near >= other.near { (self, other) } else { (other, self) };
@@ -157,8 +168,9 @@ pub struct LeftOut {
 pub struct PredictionIntervals {
     /// For aggregated serving.
     pub aggregated: Interval,
-    /// The measured range of requests per rank, and the interval of loads beyond.
-    pub beyond: Option<([u64; 2], Interval)>,
+    /// The most requests per rank that were measured, and the interval of loads beyond. Fewer are the simpler case: the
+    /// same steps with smaller batches.
+    pub beyond: Option<(u64, Interval)>,
     /// For disaggregated serving.
     pub disaggregated: Interval,
 }
@@ -168,7 +180,7 @@ impl PredictionIntervals {
     pub fn of(&self, split: bool, requests: u64) -> &Interval {
         match &self.beyond {
             _ if split => &self.disaggregated,
-            Some((measured, beyond)) if !around(*measured, requests) => beyond,
+            Some((most, beyond)) if requests as f64 > *most as f64 * AROUND => beyond,
             _ => &self.aggregated,
         }
     }

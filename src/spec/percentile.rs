@@ -65,3 +65,13 @@ pub enum Confidence {
     /// The upper 90 % bound: one in ten measurements exceeds it.
     P90,
 }
+
+impl Confidence {
+    /// The end of a sentence about a latency at this confidence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Confidence::P50 => "",
+            Confidence::P90 => " at prediction p90",
+        }
+    }
+}

@@ -4,10 +4,10 @@ use super::catalog::Catalog;
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::Machine;
 use crate::cost::machine_builder::MachineBuilder;
-use crate::cost::margin::{LatencyMargin, PredictionMargin};
 use crate::plan::legal::has_experts;
-use crate::quantity::datum::{Datum, Grade, Source};
+use crate::quantity::datum::Datum;
 use crate::quantity::unit::COUNT;
+use crate::search::error_margin::ErrorMargin;
 use crate::search::problem::{Formats, OffloadPolicy, Problem, Traffic};
 use crate::serving::economy::{Bill, Facility, Owned, PowerDraw};
 use crate::serving::terms::WorkloadInputs;
@@ -17,7 +17,7 @@ use crate::spec::error::Error;
 use crate::spec::figure::{Dollars, Figure};
 use crate::spec::format::NumberFormat;
 use crate::spec::nearness::{Interval, PredictionIntervals};
-use crate::spec::percentile::Confidence as RiskAsked;
+use crate::spec::percentile::Confidence;
 use crate::spec::precision::FormatOption;
 use crate::spec::price::{PriceBasis, PricePart};
 use crate::spec::scenario::{OffloadMode, Scenario};
@@ -69,14 +69,9 @@ impl ResolvedScenario {
     ) -> Result<Problem, Error> {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
-            for (kv, mut machine) in self.kv_formats.iter().zip(machines(weights)?) {
-                let sure = self.prediction_intervals(&weights.format.id);
-                machine.margin = match self.confidence {
-                    RiskAsked::P50 => None,
-                    RiskAsked::P90 => Some(margin(&sure.aggregated, &sure.disaggregated)),
-                };
+            for (kv, machine) in self.kv_formats.iter().zip(machines(weights)?) {
                 let mut pair = Formats::new(&weights.format, &kv.format, machine);
-                pair.intervals = Some(sure);
+                pair.intervals = Some(self.prediction_intervals(&weights.format.id));
                 pair.memory_quantiles = self.runtime.memory.measured.clone();
                 formats.push(pair);
             }
@@ -239,32 +234,20 @@ impl ResolvedScenario {
 }
 
 /// The upper ends of the prediction intervals of aggregated and of disaggregated serving, the widest of all formats;
-/// none where the latencies include them.
-fn error_margins(formats: &[Formats], confidence: RiskAsked) -> Vec<[f64; 2]> {
-    if confidence == RiskAsked::P90 {
+/// none where every feasible deployment meets its SLOs there.
+fn error_margins(formats: &[Formats], confidence: Confidence) -> Vec<ErrorMargin> {
+    if confidence == Confidence::P90 {
         return vec![];
     }
     let sure: Vec<&PredictionIntervals> = formats.iter().filter_map(|pair| pair.intervals.as_ref()).collect();
     let widest = |of: fn(&PredictionIntervals) -> &Interval| {
-        let ends = sure.iter().map(|known| (of(known).ttft[2], of(known).tpot[2]));
-        ends.fold([1.0_f64, 1.0], |most, (ttft, tpot)| [most[0].max(ttft), most[1].max(tpot)])
+        let ends = sure.iter().map(|known| ErrorMargin::p90(of(known)));
+        ends.fold(ErrorMargin::NONE, |most, end| ErrorMargin {
+            ttft: most.ttft.max(end.ttft),
+            tpot: most.tpot.max(end.tpot),
+        })
     };
     vec![widest(|known| &known.aggregated), widest(|known| &known.disaggregated)]
-}
-
-/// Upper 90 % bounds of TTFT and TPOT: one in ten measurements exceeds them.
-fn margin(together: &Interval, split: &Interval) -> PredictionMargin<Datum> {
-    let late = |interval: &Interval| {
-        let source = Source { grade: Grade::Measured, text: interval.source.clone().into() };
-        let datum = |symbol: &'static str, value| Datum {
-            symbol: symbol.into(),
-            value,
-            unit: COUNT,
-            source: source.clone(),
-        };
-        LatencyMargin { ttft: datum("ttft_p90", interval.ttft[2]), tpot: datum("tpot_p90", interval.tpot[2]) }
-    };
-    PredictionMargin { aggregated: late(together), disaggregated: late(split) }
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use super::resolved_scenario::ResolvedScenario;
 use crate::graph::model::ModelGraph;
-use crate::search::problem::Traffic;
-use crate::spec::nearness::{FitQuery, MeasuredAt, Nearness, PredictionIntervals, around};
-use crate::spec::percentile::Confidence;
+use crate::spec::nearness::{FitQuery, Interval, MeasuredAt, Nearness, PredictionIntervals};
 
 /// Key of a model in measurements: its architecture and its parameter count.
 pub fn model_key(graph: &ModelGraph) -> String {
@@ -33,19 +31,15 @@ impl ResolvedScenario {
                 disaggregated: unmeasured.clone(),
             };
         };
-        let of = |why: &[Nearness]| fit.interval(why).unwrap_or_else(|| unmeasured.clone());
+        let of = |why: &[Nearness]| {
+            fit.interval(why).map_or_else(|| unmeasured.clone(), Interval::around_prediction)
+        };
         let with = |more: Nearness| of(&[&why[..], &[more]].concat());
+        let aggregated = of(&why);
         let measured = fit.requests(&asked).filter(|_| !why.contains(&Nearness::Load));
-        let beyond = measured.map(|range| (range, with(Nearness::Load)));
-        let sure = PredictionIntervals { aggregated: of(&why), beyond, disaggregated: with(Nearness::Split) };
-        match (self.confidence, &sure.beyond) {
-            // With p90 confidence, the SLO must hold for every load that the search may choose.
-            (Confidence::P90, Some((range, beyond))) if !self.stays_within(*range) => {
-                PredictionIntervals { aggregated: beyond.clone(), beyond: None, ..sure }
-            }
-            (Confidence::P90, _) => PredictionIntervals { beyond: None, ..sure },
-            _ => sure,
-        }
+        // No surer than loads that were measured, so that errors never shrink as load grows.
+        let beyond = measured.map(|[_, most]| (most, with(Nearness::Load).widest(&aggregated)));
+        PredictionIntervals { aggregated, beyond, disaggregated: with(Nearness::Split) }
     }
 
     /// The measured combinations nearest to the problem: of its model on its device in its format; else of any model on
@@ -56,11 +50,6 @@ impl ResolvedScenario {
         let device = &self.cluster.device;
         let asked = FitQuery { device, weight_format, model: &model, lengths: (lengths.isl, lengths.osl) };
         fit.like(&asked).into_iter().filter(|one| one.hardware == device.id).cloned().collect()
-    }
-
-    /// Whether no rank can have more requests than were measured.
-    fn stays_within(&self, range: [u64; 2]) -> bool {
-        matches!(self.traffic(), Traffic::InFlight(requests) if around([1, range[1]], requests))
     }
 }
 
@@ -110,7 +99,7 @@ mod tests {
         let resolved = problem("openai/gpt-oss-120b", "8xh100", "vllm", stated);
         let problem = resolved.problem().unwrap();
         let pair = &problem.formats[0];
-        let ([_, most], _) = pair.intervals.clone().and_then(|sure| sure.beyond).unwrap();
+        let (most, _) = pair.intervals.clone().and_then(|sure| sure.beyond).unwrap();
         let [inside, outside] = [most, 2 * most].map(|requests| pair.interval(false, requests).unwrap());
         assert_eq!((inside.near, outside.near), (Nearness::Measured, Nearness::Load));
         assert!(outside.tpot[0] <= inside.tpot[0] && outside.tpot[2] >= inside.tpot[2]);

@@ -47,7 +47,7 @@ fn cuts(problem: &Problem, found: &[EvaluatedCandidate]) -> Option<f64> {
                 let fits = mantile::report::answer::holdings(problem, &other)
                     .iter()
                     .all(mantile::report::answer::fits);
-                let kept = problem.missed(&measure(problem, &other)).is_none();
+                let kept = problem.missed(&measure(problem, &other), other.margin(problem)).is_none();
                 if fits && kept && next.as_ref().map_or(value, |(_, known)| *known) < reached {
                     next = Some((other, reached));
                 }

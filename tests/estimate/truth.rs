@@ -175,7 +175,13 @@ fn a_recommendation_takes_as_many_copies_as_optimize_proves() {
                 let share = small.users.div_ceil(sized.copies);
                 prop_assert_eq!(share, sized.share);
                 prop_assert!(with(share).is_some(), "{:?}: {} copies do not serve", small, sized.copies);
-                prop_assert!(problem.missed(&sized.at_share.point).is_none(), "{:?}", small);
+                prop_assert!(
+                    problem
+                        .missed(&sized.at_share.point, sized.at_share.candidate.margin(&problem))
+                        .is_none(),
+                    "{:?}",
+                    small
+                );
                 let fewer = sized.copies.checked_sub(1).filter(|copies| *copies > 0);
                 if let Some(share) = fewer.map(|copies| small.users.div_ceil(copies)) {
                     prop_assert!(with(share).is_none(), "{:?}: {} copies, fewer do", small, sized.copies);

@@ -191,9 +191,16 @@ fn the_estimate_of_the_documented_example_obeys_physics() {
     assert_eq!(answer["feasibility"], "with_offload");
     assert_eq!(post(&server, "/api/estimator/v1/estimate", &estimate()).1, answer, "both prefixes");
     let of = |key: &str, quantile: &str| answer["estimates"][key][quantile].as_f64().unwrap();
-    for key in ["decode_toks_sec", "prefill_toks_sec", "ttft_ms"] {
+    for key in ["decode_toks_sec", "prefill_toks_sec"] {
         assert!(of(key, "p10") <= of(key, "p50") && of(key, "p50") <= of(key, "p90"), "{key}");
     }
+    assert!(of("ttft_ms", "prediction_p10") <= of("ttft_ms", "p50"));
+    assert!(of("ttft_ms", "p50") <= of("ttft_ms", "prediction_p90"));
+    assert_eq!(
+        answer["estimates"]["ttft_ms"].as_object().unwrap().len(),
+        4,
+        "a name for each kind of quantile"
+    );
     assert!(
         of("ttft_ms", "p95") > 0.0
             && of("vram_peak_gb", "p50") <= 2.0 * 24.0 * 1.0737

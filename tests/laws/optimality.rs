@@ -10,7 +10,7 @@ use mantile::request::verify::{RandomSample, rerun};
 use mantile::search::outcome::{EvaluatedCandidate, Status};
 use mantile::search::point::{cost, place};
 use mantile::search::problem::Problem;
-use mantile::search::run::{UNWATCHED, run};
+use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::objective::{Direction, ObjectiveTerm};
 use mantile::spec::scenario::{OffloadMode, Scenario};
 use mantile::store::catalog::Catalog;
@@ -18,7 +18,7 @@ use mantile::store::catalog::Catalog;
 use super::super::ask::ask;
 use super::super::draw::{between, cases, name};
 
-const MODELS: [&str; 6] = [
+pub(super) const MODELS: [&str; 6] = [
     "TinyLlama-1.1B-Chat-v1.0",
     "Llama-3.1-8B",
     "gpt-oss-20b",
@@ -37,7 +37,7 @@ const OBJECTIVES: [&str; 8] = [
     "least-cost",
 ];
 /// Devices that exist in every number up to eight, and nodes of eight.
-const DEVICES: [&str; 4] = ["h100-sxm", "l40s", "a100-sxm-80gb", "b200-sxm"];
+pub(super) const DEVICES: [&str; 4] = ["h100-sxm", "l40s", "a100-sxm-80gb", "b200-sxm"];
 
 fn limit(random: &mut fastrand::Rng, low: f64, high: f64) -> Option<String> {
     match random.u8(0..3) {
@@ -48,7 +48,7 @@ fn limit(random: &mut fastrand::Rng, low: f64, high: f64) -> Option<String> {
 }
 
 /// A question about `hardware` of any objective.
-fn drawn(random: &mut fastrand::Rng, hardware: &str) -> Scenario {
+pub(super) fn drawn(random: &mut fastrand::Rng, hardware: &str) -> Scenario {
     let traffic = random.u8(0..4);
     Scenario {
         model: name(random, &MODELS),
@@ -109,7 +109,7 @@ fn larger(
     }
 }
 
-fn spelled(scenario: &Scenario) -> String {
+pub(super) fn spelled(scenario: &Scenario) -> String {
     serde_json::to_string(scenario).unwrap()
 }
 
@@ -210,6 +210,41 @@ fn the_optimum_is_on_the_front_and_no_row_beats_it() {
         assert!(found.front.iter().any(same), "the best is not on the front: {said}");
     }
 }
+
+/// The optimum of each axis, searched alone, is on the front: no row is better, and the best row is as good, within the
+/// steps in which the front lists loads and replicas.
+#[test]
+fn every_axis_has_its_optimum_on_the_front() {
+    let mut random = fastrand::Rng::with_seed(10);
+    let (cases, mut tried) = (cases(8), 0);
+    while tried < cases {
+        let device = DEVICES[random.usize(0..DEVICES.len())];
+        let hardware = format!("{}x{device}", random.u64(1..=8));
+        let asked = drawn(&mut random, &hardware);
+        let Ok(problem) = ask(&asked) else { continue };
+        let found = run(&problem, &UNWATCHED);
+        if found.front.is_empty() {
+            continue;
+        }
+        tried += 1;
+        for axis in problem.distinct_axes() {
+            let direction = axis.entry().direction;
+            let mut alone = problem.clone();
+            alone.axes.clear();
+            alone.aims = vec![ObjectiveTerm { metric: axis, direction }];
+            let best = run(&alone, &UNWATCHED).best.unwrap();
+            let best = cost(&best.point, axis, direction);
+            let rows = found.front.iter().map(|row| cost(&row.point, axis, direction));
+            let row = rows.fold(f64::INFINITY, f64::min);
+            let said = || format!("{axis:?} {best} {row}: {}", spelled(&asked));
+            assert!(row >= best - 1e-9 * best.abs(), "{}", said());
+            assert!(row <= best + LISTED * best.abs(), "{}", said());
+        }
+    }
+}
+
+/// Loads beyond 32 requests a rank are listed in steps of one in sixteen.
+const LISTED: f64 = 1.0 / 16.0;
 
 /// A question that no runtime answers, about one system.
 fn unanswered(random: &mut fastrand::Rng) -> Option<Scenario> {
@@ -318,5 +353,34 @@ fn any_runtime_estimates_a_plan_by_the_best_one() {
             let broken = !one.candidate.violations.is_empty();
             assert!(broken || value(&any.candidate) <= value(&one.candidate), "{}", spelled(&planned));
         }
+    }
+}
+
+/// A stopped search ends within half a second on large systems too, whatever it was doing; a build without optimization
+/// takes up to so many times as long.
+#[test]
+fn a_time_limit_holds() {
+    const SLOWER: f64 = 4.0;
+    let mut random = fastrand::Rng::with_seed(9);
+    let devices = ["256x8xh100-sxm", "64x8xb200-sxm", "128x8xh200-sxm", "4x8xh200-sxm"];
+    for case in 0..cases(2) {
+        let hardware = if case == 0 { devices[0] } else { devices[random.usize(0..devices.len())] };
+        let asked = Scenario {
+            model: name(&mut random, &["DeepSeek-V3", "Llama-3.3-70B", "Qwen3-235B-A22B"]),
+            weight_format: Some("any".into()),
+            kv_format: Some("any".into()),
+            ..drawn(&mut random, hardware)
+        };
+        let limit = if case == 0 { 0.0 } else { between(&mut random, 0.05, 1.0) };
+        let problem = ask(&asked).unwrap();
+        // Other work of this machine delays it too.
+        let over = (0..3).map(|_| {
+            let began = std::time::Instant::now();
+            let stop = || began.elapsed().as_secs_f64() >= limit;
+            run(&problem, &Control { stop: &stop, ..UNWATCHED });
+            began.elapsed().as_secs_f64() - limit
+        });
+        let least = over.fold(f64::INFINITY, f64::min);
+        assert!(least <= 0.5 * SLOWER, "{least} s over {limit} s: {}", spelled(&asked));
     }
 }

@@ -46,7 +46,8 @@ fn of_ranges(case: &Case) -> Result<(), TestCaseError> {
             let longest = at(high + 1)[place(Metric::E2e)];
             for load in [low, low + 1, low + (high - low) / 3, high] {
                 for longest in [longest, f64::INFINITY] {
-                    let bound = ideal(&at(low), (low, high), idle, longest);
+                    let gain = laid.gain((low, high), at(low)[place(Metric::E2e)]);
+                    let bound = ideal(&at(low), gain, idle, longest);
                     bounds(&format!("{load} of {low} to {high}"), &bound, &at(load))?;
                 }
             }

@@ -144,7 +144,7 @@ pub fn together(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
                         carried && !before
                     }
                 };
-                if asked && problem.missed(&point).is_none() {
+                if asked && laid.missed(&point, load).is_none() {
                     let pools = vec![pool(laid, PoolRole::Aggregated, replicas, load)];
                     known.push(Known {
                         candidate: candidate(laid, pools),
@@ -258,7 +258,8 @@ impl Pair<'_, '_> {
         };
         let pools =
             || vec![pool(front, PoolRole::Prefill, fronts, dp), pool(back, PoolRole::Decode, backs, load)];
-        let met = asked && problem.missed(&point).is_none();
+        let margin = problem.margin(front.shape.formats, true, 0);
+        let met = asked && problem.missed(&point, margin).is_none();
         // Of so many in flight those count that wait for no more than the queue that is planned for.
         let free = Traffic::Free.demand(&Plain);
         let planned = split(&Plain, pools_of, joined, problem.terms(), &free, &mut ()).metrics.ttft.value();
@@ -326,7 +327,7 @@ fn deploy(
             let point = point(&evaluation.metrics);
             let kv = &problem.formats[candidate.formats].kv;
             let runs = problem.runtime.forbids(kv, &candidate.workers()).is_none();
-            if runs && problem.missed_in_pools(&evaluation).next().is_none() {
+            if runs && problem.missed_in_pools(&evaluation, candidate.margin(problem)).next().is_none() {
                 known.push(Known { candidate, point, shown: false, unlike: true });
             }
         }
@@ -377,7 +378,7 @@ fn fill(
             let candidate = Candidate { pools, ..best[0].candidate.clone() };
             let evaluation = candidate.evaluate(&Plain, problem, &mut ());
             let point = point(&evaluation.metrics);
-            if problem.missed_in_pools(&evaluation).next().is_none() {
+            if problem.missed_in_pools(&evaluation, candidate.margin(problem)).next().is_none() {
                 known.push(Known { candidate, point, shown: false, unlike: false });
             }
         }

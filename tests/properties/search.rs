@@ -202,7 +202,11 @@ fn same_optimum(problem: &Problem, outcome: &Outcome, known: &[Known]) -> Result
         known.len()
     );
     let Some(best) = &outcome.best else { return Ok(()) };
-    prop_assert!(problem.missed(&best.point).is_none(), "the optimum misses a limit: {:?}", best);
+    prop_assert!(
+        problem.missed(&best.point, best.candidate.margin(&problem)).is_none(),
+        "the optimum misses a limit: {:?}",
+        best
+    );
     let mut equals: Vec<&Known> = counted().collect();
     for (rank, aim) in problem.aims.iter().enumerate() {
         let value = |point: &Point| cost(point, aim.metric, aim.direction);

@@ -68,7 +68,7 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
                 (Some(found), Status::Feasible) => {
                     feasible += 1;
                     assert!(!before(&found.point, &best.point, &problem.aims), "{name}");
-                    assert!(problem.missed(&found.point).is_none());
+                    assert!(problem.missed(&found.point, found.candidate.margin(&problem)).is_none());
                     let gap = (figure(&found.point) - bound).abs() / figure(&found.point).abs();
                     assert!((proof.gap.unwrap() - gap).abs() < 1e-12, "{name}");
                     told += usize::from(gap < 1.0);

@@ -52,7 +52,7 @@ pub struct Estimates {
     /// Prompt tokens per second of one prefill; its error is that of the time to first token.
     pub prefill_toks_sec: EstimatedMetric,
     /// Time to first token, ms.
-    pub ttft_ms: EstimatedMetric,
+    pub ttft_ms: EstimatedLatency,
     /// Time per output token, ms.
     pub tpot_ms: EstimatedMetric,
     /// Time of a request, ms.
@@ -75,9 +75,20 @@ pub struct EstimatedMetric {
     pub p10: Option<f64>,
     /// Upper end of the 80 % interval; null where no measurement gives one.
     pub p90: Option<f64>,
-    /// The 95th percentile over requests, where known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+}
+
+/// A predicted latency of requests. p50 and p95 are percentiles of requests, the others quantiles of the prediction's
+/// error.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct EstimatedLatency {
+    /// The median request.
+    pub p50: Option<f64>,
+    /// The 95th percentile of requests that arrive at random; null where they would overload the deployment.
     pub p95: Option<f64>,
+    /// Lower end of the 80 % interval of p50; null where no measurement gives one.
+    pub prediction_p10: Option<f64>,
+    /// Its upper end; null where no measurement gives one.
+    pub prediction_p90: Option<f64>,
 }
 
 /// A deployment that runs.
@@ -195,7 +206,7 @@ impl EstimatedMetric {
     fn of(value: f64, interval: Option<Quantiles>) -> EstimatedMetric {
         match interval {
             Some(Quantiles { p10, p50, p90 }) => {
-                EstimatedMetric { p50: Some(p50), p10: Some(p10), p90: Some(p90), p95: None }
+                EstimatedMetric { p50: Some(p50), p10: Some(p10), p90: Some(p90) }
             }
             None => EstimatedMetric { p50: value.is_finite().then_some(value), ..EstimatedMetric::default() },
         }
@@ -313,11 +324,12 @@ impl Found {
         });
         let request_percentiles = self.percentiles(known, control, metrics.requests_per_s);
         let p95 = request_percentiles.iter().find(|one| one.percentile.name() == "p95");
-        let ttft_ms = EstimatedMetric::of(metrics.ttft_ms, ttft);
+        let EstimatedMetric { p10, p50, p90 } = EstimatedMetric::of(metrics.ttft_ms, ttft);
+        let p95 = p95.map(|one| one.ttft_ms);
         Some(Estimates {
             decode_toks_sec: EstimatedMetric::of(metrics.output_tok_s, intervals.map(|all| all.output_tok_s)),
             prefill_toks_sec: EstimatedMetric::of(prefill_tok_s, prefill),
-            ttft_ms: EstimatedMetric { p95: p95.map(|one| one.ttft_ms), ..ttft_ms },
+            ttft_ms: EstimatedLatency { p50, p95, prediction_p10: p10, prediction_p90: p90 },
             tpot_ms: EstimatedMetric::of(metrics.tpot_ms, intervals.map(|all| all.tpot_ms)),
             latency_ms: EstimatedMetric::of(metrics.e2e_ms, None),
             vram_peak_gb: resident(memory, self.deployment.devices),

@@ -10,7 +10,6 @@ use crate::report::result::{Feasibility, OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::candidate::PoolRole;
 use crate::search::outcome::Status;
-use crate::spec::percentile::Confidence;
 
 /// The pools of a deployment: prefill workers first, aggregated replicas last.
 pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
@@ -57,7 +56,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
         (Some(requests), _) => format!(", {}", count(requests, "concurrent request")),
         (None, Some(rate)) => {
             let part = inputs.percentile.unwrap_or_default().name();
-            format!(", {} requests/s, latencies at {part}", crate::report::number::plain(rate))
+            format!(", {} requests/s, latencies of {part} requests", crate::report::number::plain(rate))
         }
         (None, None) => String::new(),
     };
@@ -65,7 +64,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
         let tokens = count(found.tokens, "token");
         format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance))
     });
-    let risk = if inputs.risk == Confidence::P90 { " at prediction p90" } else { "" };
+    let risk = inputs.risk.words();
     let limits = super::metrics::limits(inputs);
     let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(

@@ -22,7 +22,6 @@ use crate::report::result::{EstimateResult, OptimizeResult, Quantiles, ReportedD
 use crate::report::table::table_within;
 use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
-use crate::spec::percentile::Confidence;
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
@@ -92,7 +91,7 @@ pub fn estimate_facts(report: &EstimateResult) -> Vec<Fact> {
 }
 
 /// Headings of [`slo_rows`].
-pub const SLO_HEADINGS: [&str; 6] = ["metric", "value", "p10–p90", "SLO", "met at p50", "at p90"];
+pub const SLO_HEADINGS: [&str; 7] = ["metric", "value", "count on", "p10–p90", "SLO", "met at p50", "at p90"];
 
 /// Latencies and throughput with intervals and SLOs; empty if the deployment cannot run.
 fn slo_table(best: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
@@ -107,11 +106,8 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
         let known = quantiles.filter(|q| q.p10 < q.p90);
         known.map_or_else(|| "-".into(), |q| format!("{} to {}", spell(q.p10), spell(q.p90)))
     };
-    // With `--risk p90` the value is the 90th percentile of the prediction.
-    let median = |value: f64, quantiles: Option<Quantiles>| match inputs.risk {
-        Confidence::P50 => Some(value),
-        Confidence::P90 => quantiles.map(|q| q.p50),
-    };
+    // What one measurement in ten does not reach.
+    let count_on = |end: Option<f64>, spell: fn(f64) -> String| end.map_or_else(|| "-".into(), spell);
     let row = |name: &str, value: f64, quantiles: Option<Quantiles>, slo: Option<f64>| {
         let slo = slo.map(|seconds| seconds * 1e3);
         let met = |value: Option<f64>| match (value, slo) {
@@ -122,9 +118,10 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
         vec![
             name.to_owned(),
             time(value),
+            count_on(quantiles.map(|q| q.p90), time),
             interval(quantiles, time),
             slo.map_or_else(|| "none".into(), |slo| format!("≤ {}", limit(slo))),
-            met(median(value, quantiles)).into(),
+            met(Some(value)).into(),
             met(quantiles.map(|q| q.p90)).into(),
         ]
     };
@@ -133,10 +130,11 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
     vec![
         row("TTFT", m.ttft_ms, intervals.map(|known| known.ttft_ms), inputs.limits.ttft),
         row("TPOT", m.tpot_ms, intervals.map(|known| known.tpot_ms), inputs.limits.tpot),
-        row("E2E", m.e2e_ms, None, inputs.limits.e2e),
+        row("E2E", m.e2e_ms, intervals.map(|known| known.e2e_ms(m)), inputs.limits.e2e),
         vec![
             "throughput".into(),
             format!("{} tok/s", digits(m.output_tok_s)),
+            count_on(output.map(|q| q.p10), digits),
             interval(output, digits),
             "-".into(),
             "-".into(),

@@ -261,8 +261,7 @@ fn on_front(
     faults
 }
 
-/// Random deployments, none of them better. They contain no plans with host memory: those are slower than every plan
-/// that fits.
+/// Random deployments, none of them better. They contain no plans with host memory: the new search does.
 fn sampled(
     problem: &Problem,
     saved: &OptimizeResult,

@@ -70,7 +70,7 @@ impl LoadSearch for FreeLoads<'_, '_> {
     fn see(&mut self, load: u64) -> Result<Point, Point> {
         let key = AggregatedKey { shape: self.index, replicas: 1, concurrency: self.laid.concurrency(load) };
         let point = self.laid.at(1, key.concurrency);
-        if let Some(reason) = self.problem.missed(&point) {
+        if let Some(reason) = self.laid.missed(&point, key.concurrency) {
             if load == self.laid.shape.from {
                 self.survey.census.evaluated += 1;
                 record_miss(self.survey, point, key, reason);
@@ -101,7 +101,8 @@ impl LoadSearch for FreeLoads<'_, '_> {
     fn beaten(&self, range: &LoadRange<Point>, listed: bool) -> Option<&'static str> {
         let above = range.above.map(|above| above.unwrap_or_else(|missed| missed));
         let longest = above.map_or(f64::INFINITY, |above| above[place(Metric::E2e)]);
-        let bound = ideal(&range.low.1, (range.low.0, range.high), self.idle, longest);
+        let gain = self.laid.gain((range.low.0, range.high), range.low.1[place(Metric::E2e)]);
+        let bound = ideal(&range.low.1, gain, self.idle, longest);
         if !self.behind(&bound) {
             return None;
         }

@@ -84,8 +84,9 @@ impl<'q> PreparedPlan<'q> {
         let parts = (machine, terms, &demand);
         let found = evaluate(&Plain, pools, &self.instances, self.plan.offload, parts, &mut ());
         let point = point(&found.metrics);
-        let filled =
-            if asked.missed_in_pools(&found).next().is_some() { f64::INFINITY } else { asked.filled(&point) };
+        let margin = Candidate { pools: pools.to_vec(), ..self.plan.clone() }.margin(asked);
+        let late = asked.missed_in_pools(&found, margin).next().is_some();
+        let filled = if late { f64::INFINITY } else { asked.filled(&point, margin) };
         let sound = [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().all(|metric| {
             let value = point[place(metric)];
             value.is_finite() && value > 0.0

@@ -126,7 +126,8 @@ fn carries(problem: &Problem, formats: usize, instance: &Arc<Instance>) -> Optio
     let shape = &laid.shape;
     let replicas = problem.capacity().most(shape.plan.devices());
     let at = |requests: u64| laid.at(replicas, laid.concurrency(requests));
-    let most = filled_up(shape.fits, |requests| problem.filled(&at(requests)));
+    let filled = |requests| problem.filled(&at(requests), problem.margin(formats, false, requests));
+    let most = filled_up(shape.fits, filled);
     let even = most - most % shape.plan.pp;
     let osl = problem.workload.lengths.osl as f64;
     let loads = [most, even].into_iter().filter(|requests| *requests > 0);

@@ -43,9 +43,10 @@ pub fn shapes<'q>(
             let filled = match PreparedShape::fitting(problem, layout.formats, &layout.instance) {
                 Ok(laid) if !laid.shape.roles.aggregated => continue,
                 Ok(laid) if laid.shape.fits > 0 => {
-                    let most = laid.at(1, laid.concurrency(laid.shape.fits));
+                    let most = laid.concurrency(laid.shape.fits);
+                    let late = laid.missed(&laid.at(1, most), most).is_some();
                     held.push(laid);
-                    problem.missed(&most).is_some()
+                    late
                 }
                 Ok(_) => false,
                 Err(reason) => {
@@ -181,9 +182,10 @@ impl<'q> SizingCandidates<'q> {
             let shape = &laid.shape;
             let concurrency = laid.lowest();
             let point = laid.at(1, concurrency);
-            match problem.missed(&point) {
+            match laid.missed(&point, concurrency) {
                 None => {
-                    let (filled, e2e) = (problem.filled(&point), point[place(Metric::E2e)]);
+                    let filled = problem.filled(&point, laid.margin(concurrency));
+                    let e2e = point[place(Metric::E2e)];
                     let (room, fits) = (most_replicas(problem, shape), laid.concurrency(shape.fits));
                     Ok(FeasibleShape {
                         prepared: laid,
@@ -193,7 +195,7 @@ impl<'q> SizingCandidates<'q> {
                     })
                 }
                 Some(reason) => {
-                    let slow = problem.limits.tpot.is_some_and(|limit| point[place(Metric::Tpot)] > limit);
+                    let slow = point[place(Metric::Tpot)] > problem.tpot_limit(laid.margin(concurrency));
                     Err((reason, !slow))
                 }
             }
@@ -295,7 +297,8 @@ impl<'q> SizingCandidates<'q> {
             };
             steps += 1;
             let point = entry.prepared.at(entry.capacity, probe);
-            let (filled, before) = (self.problem.filled(&point), highest - low.concurrency);
+            let filled = self.problem.filled(&point, entry.prepared.margin(probe));
+            let before = highest - low.concurrency;
             if filled <= 1.0 {
                 low = FeasibleLoad { concurrency: probe, filled, e2e: point[place(Metric::E2e)] };
                 *most = most.with_output(&point, (at, entry.capacity, probe));
@@ -343,7 +346,7 @@ impl<'q> SizingCandidates<'q> {
             let point = entry.prepared.at(replicas, concurrency);
             let found = (point[place(Metric::E2e)], (*at, replicas, concurrency));
             let ahead = best.is_none_or(|known| (found.0, found.1.0) < (known.0, known.1.0));
-            if ahead && self.problem.missed(&point).is_none() {
+            if ahead && entry.prepared.missed(&point, concurrency).is_none() {
                 best = Some(found);
             }
         }
@@ -355,7 +358,7 @@ impl<'q> SizingCandidates<'q> {
         self.entries.par_iter().any(|(_, entry)| {
             let (replicas, concurrency) = spread(entry, users);
             (entry.lowest.concurrency..=entry.fits).contains(&concurrency)
-                && self.problem.missed(&entry.prepared.at(replicas, concurrency)).is_none()
+                && entry.prepared.missed(&entry.prepared.at(replicas, concurrency), concurrency).is_none()
         })
     }
 
