@@ -149,7 +149,7 @@ pub struct ReportedDeployment {
     pub bottleneck: Option<String>,
     /// Metrics; null if it cannot run.
     pub metrics: Option<MetricsReport>,
-    /// What bounds the longest context; null if it cannot run.
+    /// The bound of the longest context; null if it cannot run.
     #[serde(default)]
     pub context_bound: Option<ContextBound>,
     /// Prediction intervals of the metrics; null without measurements to derive them from.
@@ -158,7 +158,7 @@ pub struct ReportedDeployment {
     pub price_bounds: Option<PriceBounds>,
 }
 
-/// What bounds the longest context of a deployment.
+/// The bound of the longest context of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextBound {
@@ -169,7 +169,7 @@ pub enum ContextBound {
 }
 
 impl ContextBound {
-    /// What bounds `tokens` of context, of a model that supports `most`.
+    /// The bound of `tokens` of context, of a model that supports `most`.
     pub fn of(tokens: f64, most: Option<u64>) -> ContextBound {
         if most.is_some_and(|most| tokens >= most as f64) {
             ContextBound::Model

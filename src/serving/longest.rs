@@ -55,8 +55,11 @@ fn windows(instance: &Instance, phase: Phase, stage: &StageKind) -> Vec<Option<u
     found
 }
 
+/// The number rounded down, by rounding up what is left to a number beyond any context: the rounding of a spreadsheet
+/// differs for negative numbers.
 fn floor<N: Num>(number: Qty<N>) -> Qty<N> {
-    0.0 - (0.0 - number).ceil()
+    let beyond = Qty::from(MOST_TOKENS as f64);
+    beyond - (beyond - number.min(beyond)).ceil()
 }
 
 fn sum<N: Num>(parts: impl Iterator<Item = Qty<N>>) -> Option<Qty<N>> {

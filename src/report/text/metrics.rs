@@ -84,7 +84,10 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
                 Some(ContextBound::Model) => {
                     "ISL + OSL, at this concurrency: all that the model supports".to_string()
                 }
-                _ => "ISL + OSL, at this concurrency: all that memory holds".to_string(),
+                Some(ContextBound::Memory) => {
+                    "ISL + OSL, at this concurrency: all that memory holds".to_string()
+                }
+                None => "ISL + OSL, at this concurrency".to_string(),
             },
         ),
         ("formats", best.weight_format.clone(), format!("weights; KV cache {}", best.kv_format)),

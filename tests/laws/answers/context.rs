@@ -11,6 +11,10 @@ use crate::draw::cases;
 fn at(asked: &Value, notation: &str, isl: u64) -> Value {
     let mut asked = with_plan(asked, notation);
     asked["isl"] = json!(isl);
+    // The plan has the load.
+    for traffic in ["concurrency", "rate"] {
+        asked.as_object_mut().unwrap().remove(traffic);
+    }
     answer("estimate", &json!({ "scenario": asked })).unwrap_or_else(|| panic!("{asked}"))
 }
 
