@@ -139,10 +139,11 @@ impl<N: Num> CacheGrowth<Qty<N>> {
 /// no prompt fits.
 pub fn max_context<R: Reading>(read: &R, fits: Qty<R::N>, osl: Qty<R::N>, limit: Option<u64>) -> Qty<R::N> {
     let fits = if osl.exceeds(fits) { Qty::from(0.0) } else { fits };
-    let fits = match limit {
-        Some(limit) => fits.min(read.count(Count::config("max_position_embeddings", limit))),
-        None => fits.min(Qty::from(MOST_TOKENS as f64)),
+    let most = match limit {
+        Some(limit) => Count::config("max_position_embeddings", limit),
+        None => Count::derived("most_tokens", MOST_TOKENS, "no request is longer"),
     };
+    let fits = fits.min(read.count(most));
     (fits * Qty::literal(1.0 * TOKEN)).is(&MAX_CONTEXT)
 }
 
