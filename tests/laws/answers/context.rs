@@ -19,7 +19,8 @@ fn at(asked: &Value, notation: &str, isl: u64) -> Value {
 }
 
 fn runs(found: &Value) -> bool {
-    ["in_vram", "with_offload"].iter().any(|kind| found["feasibility"] == *kind)
+    let fits = ["in_vram", "with_offload"].iter().any(|kind| found["feasibility"] == *kind);
+    fits && !found["metrics"].is_null()
 }
 
 /// Tokens of the longest context, and whether memory bounds it.
@@ -68,7 +69,7 @@ fn the_longest_context_is_accepted_and_one_token_more_is_refused() {
         assert_eq!(refused["feasibility"], kind, "{asked} {notation}");
         (memory, model) = (memory + u64::from(by_memory), model + u64::from(!by_memory));
     }
-    assert!(memory > 3 && model > 3, "{memory} by memory, {model} by the model");
+    assert!(memory > 3 && model > 1, "{memory} by memory, {model} by the model");
 }
 
 #[test]
