@@ -7,6 +7,7 @@ pub mod back;
 pub mod command;
 pub mod context;
 pub mod deployment;
+pub mod engine;
 pub mod files;
 pub mod manifest;
 pub mod placed;

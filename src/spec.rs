@@ -40,3 +40,4 @@ pub mod stated_constants;
 pub mod text;
 pub mod vary;
 pub mod visible;
+pub mod writer;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{CliError, ExitStatus};
 use crate::site::{MODULE, PageEngine, files};
 use crate::spec::error::Error;
-use crate::spec::text::shell_word;
+use crate::spec::writer::shell_word;
 use crate::store::catalog::Catalog;
 use crate::store::file;
 

@@ -2,7 +2,7 @@
 
 use super::command_line;
 use crate::report::text::page::WIDTH;
-use crate::spec::text::shell_word;
+use crate::spec::writer::shell_word;
 
 /// Narrowest useful line, in characters.
 const NARROWEST: usize = 60;

@@ -6,7 +6,7 @@ use super::settings::{SettingValue, Settings, Variable};
 use crate::spec::launch::{GroupStarter, Launch, LaunchOption, OptionPlace};
 use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
-use crate::spec::text::shell_word;
+use crate::spec::writer::{ShellPart, Written};
 
 /// A word of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,12 +20,25 @@ pub enum Word {
 impl Word {
     /// The word as a shell reads it.
     pub fn shell(&self) -> String {
+        Written::words([self.part(Variable::name)]).to_string()
+    }
+
+    /// The word for a shell in which variables have these names.
+    pub fn part(&self, name: impl Fn(Variable) -> &'static str) -> ShellPart<'_> {
         match self {
-            Word::Text(text) => shell_word(text),
-            Word::Variable(variable, [before, after]) => {
-                format!("\"{before}${{{}}}{after}\"", variable.name())
-            }
+            Word::Text(text) => ShellPart::Text(text),
+            Word::Variable(variable, [before, after]) => ShellPart::Variable(before, name(*variable), after),
         }
+    }
+}
+
+/// The name of a variable in a pod of Kubernetes.
+pub fn in_pod(variable: Variable) -> &'static str {
+    match variable {
+        Variable::HostRank => "LWS_WORKER_INDEX",
+        Variable::FirstHost => "LWS_LEADER_ADDRESS",
+        Variable::Address => "POD_IP",
+        other => other.name(),
     }
 }
 

@@ -14,15 +14,20 @@ pub const MODEL_FOLDER: &str = "/model";
 /// Folder of settings files in a container.
 pub const SETTINGS_FOLDER: &str = "/etc/mantile";
 
-/// An option in all its forms.
+/// An option.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OptionText {
-    /// Its words, as a container takes them.
-    pub words: Vec<String>,
-    /// Its words, as a shell reads them.
-    pub shell: String,
+    /// Its words.
+    pub words: Vec<Word>,
     /// The reason for it.
     pub why: String,
+}
+
+impl OptionText {
+    /// Its words, as a shell reads them.
+    pub fn shell(&self) -> String {
+        shell(&self.words)
+    }
 }
 
 /// A variable of the environment.
@@ -30,18 +35,16 @@ pub struct OptionText {
 pub struct VariableText {
     /// Its name.
     pub name: String,
-    /// Its value, as a shell reads it.
-    pub shell: String,
-    /// Its value in a container.
-    pub words: String,
+    /// Its value.
+    pub word: Word,
 }
 
-/// A command in all its forms.
+/// A command as templates see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CommandText {
-    /// The program, as a shell reads it.
-    pub program: String,
-    /// The program's words.
+    /// The program with what starts it.
+    pub program: Vec<Word>,
+    /// The program's own words.
     pub program_words: Vec<String>,
     /// The options.
     pub options: Vec<OptionText>,
@@ -53,37 +56,23 @@ pub struct CommandText {
     pub variables: Vec<String>,
 }
 
-/// A word in a container of Kubernetes, or of docker compose where values are known.
-fn contained(word: &Word, model: &str) -> String {
-    match word {
-        Word::Text(text) => text.clone(),
-        Word::Variable(variable, [before, after]) => {
-            let value = match variable {
-                Variable::Model => model.to_owned(),
-                Variable::HostRank => "$(LWS_WORKER_INDEX)".to_owned(),
-                Variable::FirstHost => "$(LWS_LEADER_ADDRESS)".to_owned(),
-                Variable::Address => "$(POD_IP)".to_owned(),
-                Variable::Host
-                | Variable::Port
-                | Variable::FirstDpRank
-                | Variable::TransferPort
-                | Variable::Devices
-                | Variable::RpcServers
-                | Variable::HostFile => format!("$({})", variable.name()),
-            };
-            format!("{before}{value}{after}")
-        }
-    }
+/// Words as a shell reads them.
+fn shell(words: &[Word]) -> String {
+    words.iter().map(Word::shell).collect::<Vec<_>>().join(" ")
 }
 
 impl CommandText {
-    /// The forms of a command. In a container its YAML file and a model of the user lie in folders of their own.
-    pub fn new(command: &LaunchCommand, yaml_name: &str, model: &str, contained_in: bool) -> CommandText {
-        let moved = |word: &Word| match word {
-            Word::Text(text) if contained_in && text == yaml_name => {
+    /// The forms of a command. In a container its YAML file and a model of the user, whose path there is `model`, lie in
+    /// folders of their own.
+    pub fn new(command: &LaunchCommand, yaml_name: &str, model: Option<&str>) -> CommandText {
+        let moved = |word: &Word| match (word, model) {
+            (Word::Text(text), Some(_)) if text == yaml_name => {
                 Word::Text(format!("{SETTINGS_FOLDER}/{yaml_name}"))
             }
-            other => other.clone(),
+            (Word::Variable(Variable::Model, [before, after]), Some(model)) => {
+                Word::Text(format!("{before}{model}{after}"))
+            }
+            (other, _) => other.clone(),
         };
         let mut variables = Vec::new();
         for word in command.words().chain(command.environment.iter().map(|(_, word)| word.clone())) {
@@ -91,21 +80,16 @@ impl CommandText {
                 variables.push(variable.name().to_owned());
             }
         }
-        let options = command.options.iter().map(|option| {
-            let words: Vec<Word> = option.words.iter().map(moved).collect();
-            OptionText {
-                shell: words.iter().map(Word::shell).collect::<Vec<_>>().join(" "),
-                words: words.iter().map(|word| contained(word, model)).collect(),
-                why: option.why.clone(),
-            }
+        let options = command.options.iter().map(|option| OptionText {
+            words: option.words.iter().map(moved).collect(),
+            why: option.why.clone(),
         });
-        let environment = command.environment.iter().map(|(name, word)| VariableText {
-            name: name.clone(),
-            shell: word.shell(),
-            words: contained(word, model),
-        });
+        let environment = command
+            .environment
+            .iter()
+            .map(|(name, word)| VariableText { name: name.clone(), word: moved(word) });
         CommandText {
-            program: command.start().map(|word| word.shell()).collect::<Vec<_>>().join(" "),
+            program: command.start().collect(),
             program_words: command.program.clone(),
             options: options.collect(),
             environment: environment.collect(),
@@ -116,9 +100,9 @@ impl CommandText {
 
     /// The command in one line.
     pub fn line(&self) -> String {
-        let environment = self.environment.iter().map(|one| format!("{}={}", one.name, one.shell));
-        let options = self.options.iter().map(|option| option.shell.clone());
-        environment.chain([self.program.clone()]).chain(options).collect::<Vec<_>>().join(" ")
+        let environment = self.environment.iter().map(|one| format!("{}={}", one.name, one.word.shell()));
+        let options = self.options.iter().map(OptionText::shell);
+        environment.chain([shell(&self.program)]).chain(options).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -207,13 +191,14 @@ pub fn workers(deployed: &Deployed, model: &str) -> (Vec<WorkerText>, u64) {
     let (slots, hosts) = slots(deployed);
     let pool = |(at, worker): (usize, &PoolLaunch)| {
         let yaml_name = format!("{}.yaml", worker.name);
-        let text = |command: &LaunchCommand, inside| CommandText::new(command, &yaml_name, model, inside);
-        let of = |surroundings| {
-            text(&deployed.leader(worker, surroundings), surroundings == Surroundings::Container)
+        let text = |command: &LaunchCommand, surroundings| {
+            let model = (surroundings == Surroundings::Container).then_some(model);
+            CommandText::new(command, &yaml_name, model)
         };
+        let of = |surroundings| text(&deployed.leader(worker, surroundings), surroundings);
         let follower = |surroundings| {
             let command = deployed.follower(worker, surroundings);
-            command.map(|command| text(&command, surroundings == Surroundings::Container))
+            command.map(|command| text(&command, surroundings))
         };
         let own = slots.iter().filter(|slot| slot.worker == worker.name);
         WorkerText {

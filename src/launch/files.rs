@@ -1,35 +1,20 @@
 //! The files of a launch, from templates.
 
 use minijinja::value::Serde;
-use minijinja::{Environment, Value as TemplateValue, context};
+use minijinja::{Value as TemplateValue, context};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::context::{CommandText, MODEL_FOLDER, SETTINGS_FOLDER, WorkerText, nested, workers};
+use super::command::Word;
+use super::context::{CommandText, MODEL_FOLDER, OptionText, SETTINGS_FOLDER, WorkerText, nested, workers};
 use super::deployment::{Deployed, Surroundings};
-use super::router::{Routers, fault, resource_name};
+use super::engine::Engine;
+use super::router::{Routers, resource_name};
 use super::slots::{TRANSFER_PORTS, lists_replicas};
 use crate::report::launch::LaunchFile;
 use crate::spec::error::Error;
 use crate::spec::launch::Benchmark;
-use crate::spec::text::shell_word;
-
-/// The templates, by the names under which they include each other.
-const TEMPLATES: [(&str, &str); 13] = [
-    ("script", include_str!("templates/script.sh")),
-    ("start", include_str!("templates/start.sh")),
-    ("request", include_str!("templates/request.sh")),
-    ("router", include_str!("templates/router.sh")),
-    ("compose", include_str!("templates/compose.yaml")),
-    ("pod", include_str!("templates/pod.yaml")),
-    ("kubernetes", include_str!("templates/kubernetes.yaml")),
-    ("dynamo", include_str!("templates/dynamo.yaml")),
-    ("llm-d", include_str!("templates/llm-d.yaml")),
-    ("inference-pool", include_str!("templates/inference-pool.yaml")),
-    ("slurm", include_str!("templates/slurm.sh")),
-    ("benchmark", include_str!("templates/benchmark.sh")),
-    ("readme", include_str!("templates/readme.md")),
-];
+use crate::spec::writer::Language;
 
 /// Requests of a benchmark, as rounds of all concurrent ones: the first and the last round are not steady.
 const ROUNDS: u64 = 10;
@@ -86,20 +71,12 @@ pub struct Case {
 /// # Errors
 /// A template of the catalogue does not render.
 pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error> {
-    let mut environment = Environment::new();
-    environment.add_filter("yaml", |value: TemplateValue| {
-        serde_json::to_string(&value)
-            .map_err(|error| minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error.to_string()))
-    });
-    environment.add_filter("shell", |text: String| shell_word(&text));
-    for (name, text) in TEMPLATES {
-        environment.add_template(name, text).map_err(|error| fault(name, &error))?;
-    }
+    let engine = Engine::new()?;
     let model_path =
         if case.one_file { format!("{MODEL_FOLDER}/model.gguf") } else { MODEL_FOLDER.to_owned() };
     let (workers, hosts) = workers(deployed, &model_path);
     let lists_all = lists_replicas(deployed);
-    let routers = Routers { environment: &environment, deployed, workers: &workers, model: &case.model };
+    let routers = Routers { engine: &engine, deployed, workers: &workers, model: &case.model };
     let router = if lists_all { routers.text()? } else { None };
     // Behind a router that knows each worker, Kubernetes has a service for each.
     let kubernetes = lists_all || workers.len() == 1;
@@ -108,7 +85,8 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
     let llm_d = deployed.launch.llm_d_sidecar.is_some() && hub;
     let long = case.rate.map_or(case.concurrency * ROUNDS, |rate| (rate * MEASURED_SECONDS).ceil() as u64);
     let base = context! {
-        written_by => env!("CARGO_PKG_VERSION"),
+        writer => format!("Written by mantile-opt {} for {} {}.", env!("CARGO_PKG_VERSION"), case.runtime, deployed.table.version),
+        problem => format!("mantile-opt {}", case.flags),
         served_model => case.model_id.as_ref().unwrap_or(&case.model),
         name => resource_name(&case.model),
         title => format!("{} on {}", case.model, case.hardware),
@@ -148,11 +126,8 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         request => Serde(request(deployed)),
         ..Serde(case)
     };
-    let render = |name: &str, more: TemplateValue| {
-        let template = environment.get_template(name).map_err(|error| fault(name, &error))?;
-        let text = template.render(context! { ..more, ..base.clone() });
-        text.map(|text| text + "\n").map_err(|error| fault(name, &error))
-    };
+    let render =
+        |name: &str, more: TemplateValue| engine.file(name, context! { ..more, ..base.clone() });
     let benchmarks: Vec<&Benchmark> = deployed
         .launch
         .benchmarks
@@ -162,49 +137,48 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
     let names: Vec<String> = benchmarks.iter().map(|one| one.name.clone()).collect();
     let mut files = Vec::new();
     let mut add = |path: &str, text: String| files.push(LaunchFile { path: path.to_owned(), text });
-    add("README.md", render("readme", context! { benchmarks => names })?);
+    add("README.md", render("markdown/readme", context! { benchmarks => names })?);
     for worker in &workers {
-        add(&format!("{}.sh", worker.name), render("script", context! { worker => Serde(worker) })?);
+        add(&format!("{}.sh", worker.name), render("shell/script", context! { worker => Serde(worker) })?);
         if let Some(yaml) = &worker.script.yaml {
             add(&format!("{}.yaml", worker.name), yaml.clone());
         }
     }
     if let Some(router) = &router {
-        add("router.sh", render("router", context! {})?);
+        add("router.sh", render("shell/router", context! {})?);
         router.script.files.iter().for_each(|file| add(&file.name, file.text.clone()));
     }
     if let Some(request) = &deployed.launch.request {
-        let script = environment.render_str(&request.script, context! { ..base.clone() });
-        let script = script.map_err(|error| fault("request", &error))?;
-        add("place.sh", render("request", context! { script => script })?);
+        let script = engine.text("the request", Language::Shell, &request.script, &base)?;
+        add("place.sh", render("shell/request", context! { script => Serde(script) })?);
     }
     if deployed.is_on_one_host() {
-        add("start.sh", render("start", context! {})?);
+        add("start.sh", render("shell/start", context! {})?);
     }
     if deployed.launch.images.is_empty() {
         // Such a runtime runs on a desktop, not in containers.
     } else if image.is_some() {
         if deployed.is_on_one_host() {
-            add("compose.yaml", render("compose", context! {})?);
+            add("compose.yaml", render("compose/compose", context! {})?);
         }
         if kubernetes {
-            add("kubernetes.yaml", render("kubernetes", context! {})?);
+            add("kubernetes.yaml", render("kubernetes/kubernetes", context! {})?);
         }
         if deployed.launch.dynamo.is_some() && image.is_some_and(|image| image.resource == "nvidia.com/gpu") {
-            add("dynamo.yaml", render("dynamo", context! {})?);
+            add("dynamo.yaml", render("kubernetes/dynamo", context! {})?);
         }
         if llm_d {
-            add("llm-d-values.yaml", render("llm-d", context! {})?);
-            add("inference-pool.yaml", render("inference-pool", context! {})?);
+            add("llm-d-values.yaml", render("kubernetes/llm-d", context! {})?);
+            add("inference-pool.yaml", render("kubernetes/inference-pool", context! {})?);
         }
         if lists_all {
-            add("slurm.sh", render("slurm", context! {})?);
+            add("slurm.sh", render("shell/slurm", context! {})?);
         }
     }
     for benchmark in benchmarks {
         let command = routers.command(benchmark, &base)?;
         let name = benchmark.name.split([' ', '.']).next().unwrap_or("benchmark").to_owned();
-        let text = render("benchmark", context! { benchmark => &benchmark.name, command => command })?;
+        let text = render("shell/benchmark", context! { benchmark => &benchmark.name, command => Serde(command) })?;
         add(&format!("benchmark-{name}.sh"), text);
     }
     Ok(files)
@@ -223,23 +197,22 @@ fn dynamo_workers(deployed: &Deployed, workers: &[WorkerText]) -> Vec<CommandTex
         let mut command = worker.container.clone();
         command.program_words.clone_from(&dynamo.program);
         command.options.retain_mut(|option| {
-            let flag = option.words.first().cloned().unwrap_or_default();
-            let key = if flag.starts_with('-') { flag } else { "positional".to_owned() };
-            match dynamo.flags.get(&key).map(String::as_str) {
-                Some("") => return false,
-                Some(named) if key == "positional" => option.words.insert(0, named.to_owned()),
-                Some(named) => option.words[0] = named.to_owned(),
+            let first = option.words.first().map(Word::shell).unwrap_or_default();
+            let key = if first.starts_with('-') { first } else { "positional".to_owned() };
+            match dynamo.flags.get(&key) {
+                Some(named) if named.is_empty() => return false,
+                Some(named) if key == "positional" => option.words.insert(0, Word::Text(named.clone())),
+                Some(named) => option.words[0] = Word::Text(named.clone()),
                 None => {}
             }
             true
         });
         if let Some(flag) = dynamo.flags.get("role").filter(|_| worker.role != "aggregated") {
-            let words = vec![flag.clone(), worker.role.clone()];
-            let why = "role of this worker".to_owned();
-            command.options.push(super::context::OptionText { shell: words.join(" "), words, why });
+            let words = [flag, &worker.role].map(|text| Word::Text(text.clone())).into();
+            command.options.push(OptionText { words, why: "role of this worker".to_owned() });
         }
         // The operator sets addresses and ports itself.
-        command.environment.retain(|one| !one.words.contains("$("));
+        command.environment.retain(|one| matches!(one.word, Word::Text(_)));
         command
     };
     workers.iter().map(adapted).collect()

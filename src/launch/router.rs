@@ -1,12 +1,15 @@
 //! The router in front of several workers: in a script, in docker compose, in Kubernetes.
 
-use minijinja::{Environment, Value as TemplateValue, context};
+use minijinja::value::Serde;
+use minijinja::{Value as TemplateValue, context};
 use serde::Serialize;
 
 use super::context::{SETTINGS_FOLDER, SlotText, WorkerText};
 use super::deployment::{Deployed, WorkerProgram};
+use super::engine::{Engine, Rendered};
 use crate::spec::error::Error;
 use crate::spec::launch::{Benchmark, Router};
+use crate::spec::writer::{Language, Writer, Written};
 
 /// A router in its forms.
 #[derive(Clone, Debug, Serialize)]
@@ -29,7 +32,7 @@ pub struct RouterText {
 #[derive(Clone, Debug, Serialize)]
 pub struct RouterForm {
     /// The command.
-    pub command: String,
+    pub command: Rendered,
     /// Its files.
     pub files: Vec<RouterFile>,
 }
@@ -41,11 +44,6 @@ pub struct RouterFile {
     pub name: String,
     /// Its text.
     pub text: String,
-}
-
-/// A fault of a template that the program or the catalogue brought.
-pub fn fault(of: &str, error: &minijinja::Error) -> Error {
-    Error::new("launch", format!("the template of {of}: {error:#}"), "a template that renders", "report this")
 }
 
 /// A name for resources: small letters, digits and dashes.
@@ -60,7 +58,7 @@ pub fn resource_name(model: &str) -> String {
 /// Renders the templates of the catalogue.
 pub struct Routers<'a> {
     /// The engine of the templates.
-    pub environment: &'a Environment<'a>,
+    pub engine: &'a Engine,
     /// The deployment.
     pub deployed: &'a Deployed<'a>,
     /// Its pools.
@@ -70,16 +68,12 @@ pub struct Routers<'a> {
 }
 
 impl Routers<'_> {
-    fn render(&self, of: &str, template: &str, context: &TemplateValue) -> Result<String, Error> {
-        self.environment.render_str(template, context).map_err(|error| fault(of, &error))
-    }
-
     /// The command of a benchmark.
     ///
     /// # Errors
     /// Its template does not render.
-    pub fn command(&self, benchmark: &Benchmark, context: &TemplateValue) -> Result<String, Error> {
-        self.render(&benchmark.name, &benchmark.command, context)
+    pub fn command(&self, benchmark: &Benchmark, context: &TemplateValue) -> Result<Rendered, Error> {
+        self.engine.text(&benchmark.name, Language::Shell, &benchmark.command, context)
     }
 
     /// The router, where more than one process answers.
@@ -95,16 +89,18 @@ impl Routers<'_> {
         let Some(router) = router.as_ref().filter(|_| processes > 1) else { return Ok(None) };
         let port = u64::from(launch.port);
         let here = |slot: &SlotText| match self.deployed.is_on_one_host() {
-            true => format!("127.0.0.1:{}", slot.slot.port),
-            false => format!("${{HOST_{}}}:{}", slot.slot.hosts[0], slot.slot.port),
+            true => address("127.0.0.1", slot.slot.port),
+            false => Some(Written::address_on(slot.slot.hosts[0], slot.slot.port)),
         };
         let service = |slot: &SlotText| format!("{}-{}", slot.slot.worker, slot.slot.replica);
-        let composed = |slot: &SlotText| format!("{}:{}", service(slot), launch.port);
+        let composed = |slot: &SlotText| address(&service(slot), port);
         let prefix = resource_name(self.model);
-        let clustered = |slot: &SlotText| format!("{prefix}-{}:{}", service(slot), launch.port);
-        let host = self.context(("\"$HOST\"", "0.0.0.0"), ("\"$PORT\"", port), &here);
-        let inside = |address: &dyn Fn(&SlotText) -> String| {
-            self.context(("0.0.0.0", "0.0.0.0"), (&port.to_string(), port), address)
+        let clustered = |slot: &SlotText| address(&format!("{prefix}-{}", service(slot)), port);
+        let variables = ["HOST", "PORT"].map(Written::shell_variable);
+        let host = self.context(context! { host => Serde(&variables[0]), port => Serde(&variables[1]) }, port, &here);
+        let inside = |address: Address| {
+            let any = Writer::ShellWord.write("0.0.0.0");
+            self.context(context! { host => any.map(Serde), port => port }, port, address)
         };
         Ok(Some(RouterText {
             package: router.package.clone(),
@@ -118,9 +114,11 @@ impl Routers<'_> {
 
     fn form(&self, router: &Router, context: &TemplateValue) -> Result<RouterForm, Error> {
         let files = router.files.iter().map(|(name, template)| {
-            Ok(RouterFile { name: name.clone(), text: self.render(name, template, context)? })
+            let language = if name.ends_with(".conf") { Language::Nginx } else { Language::Yaml };
+            let text = self.engine.text(name, language, template, context)?.text;
+            Ok(RouterFile { name: name.clone(), text })
         });
-        let command = self.render(&router.package, &router.command, context)?;
+        let command = self.engine.text(&router.package, Language::Shell, &router.command, context)?;
         Ok(RouterForm { command, files: files.collect::<Result<_, Error>>()? })
     }
 
@@ -130,33 +128,38 @@ impl Routers<'_> {
         let install = router.install.as_ref().map_or(String::new(), |install| format!("{install} && "));
         let moved = form
             .command
+            .text
             .replace("\"$PWD/", &format!("\"{SETTINGS_FOLDER}/"))
             .replace("-c disagg", &format!("-c {SETTINGS_FOLDER}/disagg"));
-        Ok(RouterForm { command: format!("{install}exec {moved}"), ..form })
+        let command = Rendered { text: format!("{install}exec {moved}"), ..form.command };
+        Ok(RouterForm { command, ..form })
     }
 
-    fn context(
-        &self,
-        (host, host_plain): (&str, &str),
-        (port, port_number): (&str, u64),
-        address: &dyn Fn(&SlotText) -> String,
-    ) -> TemplateValue {
-        let addresses = |role: &str| -> Vec<String> {
+    /// What a template of a router sees: `own` is the address that it listens on.
+    fn context(&self, own: TemplateValue, port: u64, address: Address) -> TemplateValue {
+        let addresses = |role: &str| -> Vec<Written> {
             let pools = self.workers.iter().filter(|worker| role.is_empty() || worker.role == role);
-            pools.flat_map(|worker| &worker.slots).map(address).collect()
+            pools.flat_map(|worker| &worker.slots).filter_map(address).collect()
         };
-        let urls = |role: &str| -> Vec<String> {
-            addresses(role).iter().map(|address| format!("\"http://{address}\"")).collect()
-        };
+        let urls = |role: &str| addresses(role).iter().map(Written::url).collect::<Vec<_>>();
         let prefill = self.workers.iter().filter(|worker| worker.role == "prefill");
         let transfer: Vec<u64> =
             prefill.flat_map(|worker| &worker.slots).map(|slot| slot.slot.transfer_port).collect();
         context! {
-            host => host, host_plain => host_plain, port => port, port_number => port_number,
-            addresses => addresses(""), servers => urls(""),
-            prefill => urls("prefill"), decode => urls("decode"),
-            prefill_addresses => addresses("prefill"), decode_addresses => addresses("decode"),
+            host_plain => Writer::Plain.write("0.0.0.0").map(Serde), port_number => port,
+            addresses => Serde(addresses("")), servers => Serde(urls("")),
+            prefill => Serde(urls("prefill")), decode => Serde(urls("decode")),
+            prefill_addresses => Serde(addresses("prefill")), decode_addresses => Serde(addresses("decode")),
             transfer_ports => transfer,
+            ..own
         }
     }
+}
+
+/// The address of a replica.
+type Address<'a> = &'a dyn Fn(&SlotText) -> Option<Written>;
+
+/// The address of a process under a name of ours.
+fn address(name: &str, port: u64) -> Option<Written> {
+    Writer::Plain.write(&format!("{name}:{port}"))
 }

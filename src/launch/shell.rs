@@ -201,7 +201,7 @@ mod tests {
         #[test]
         fn quoted_words_come_back(parts in prop::collection::vec("[ -~]{0,12}", 1..6)) {
             let plain = parts.iter().all(|part| !part.contains('$'));
-            let quoted: Vec<String> = parts.iter().map(|part| crate::spec::text::shell_word(part)).collect();
+            let quoted: Vec<String> = parts.iter().map(|part| crate::spec::writer::shell_word(part)).collect();
             let found = commands(&format!("program {}", quoted.join(" ")));
             if plain && !parts.iter().any(|part| ["&", "|", "&&", "||", ";", ">", "2>&1"].contains(&part.as_str())) {
                 prop_assert_eq!(&found[0].words[1..], &parts[..]);

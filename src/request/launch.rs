@@ -102,7 +102,7 @@ fn model(
 
 fn reported_worker(deployed: &Deployed, worker: &PoolLaunch) -> LaunchWorker {
     let command: LaunchCommand = deployed.leader(worker, Surroundings::Bare);
-    let text = CommandText::new(&command, "", "", false);
+    let text = CommandText::new(&command, "", None);
     let options = text.options.iter();
     LaunchWorker {
         name: worker.name.clone(),
@@ -111,9 +111,9 @@ fn reported_worker(deployed: &Deployed, worker: &PoolLaunch) -> LaunchWorker {
         hosts: worker.hosts,
         command: text.line(),
         options: options
-            .map(|option| LaunchFlag { words: option.shell.clone(), why: option.why.clone() })
+            .map(|option| LaunchFlag { words: option.shell(), why: option.why.clone() })
             .collect(),
-        environment: text.environment.iter().map(|one| (one.name.clone(), one.shell.clone())).collect(),
+        environment: text.environment.iter().map(|one| (one.name.clone(), one.word.shell())).collect(),
         yaml: nested(&command.yaml),
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::placing::PlacementScenario;
 use super::scenario::Scenario;
-use super::text::shell_word;
+use super::writer::shell_word;
 
 /// A value as a word of a command line.
 fn spell(value: &Value) -> String {

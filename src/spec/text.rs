@@ -165,15 +165,6 @@ fn plainly(expected: &str, what: &str) -> String {
 /// Maximum length in bytes of a text that is compared with known names.
 const LONGEST_NAME: usize = 200;
 
-/// A word of a command as a shell reads it back: quoted where it has other characters than plain ones.
-pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_.,/:@+%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// A name without case and separators: `Llama_3.3-70b` and `llama-3.3-70B` are one name. A sign before it remains:
 /// `-8xh100` is no name.
 pub fn folded(name: &str) -> String {

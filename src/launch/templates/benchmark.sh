@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Measures the running deployment with the problem's own traffic: {{ benchmark }}.
-# Written by mantile-opt {{ written_by }} for {{ runtime }} {{ runtime_version }}. Plan: {{ plan }}
-# Problem: mantile-opt {{ flags }}
+{{ ("Measures the running deployment with the problem's own traffic: " ~ benchmark ~ ".") | comment }}
+{{ (writer ~ " Plan: " ~ plan) | comment }}
+{{ ("Problem: " ~ problem) | comment }}
 # Predicted:
 {%- for line in predicted %}
-#   {{ line }}
+{{ ("  " ~ line) | comment }}
 {%- endfor %}
 set -euo pipefail
 export HOST="${HOST:-127.0.0.1}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# {{ title }}: places the model on the running nodes.
-# Written by mantile-opt {{ written_by }} for {{ runtime }} {{ runtime_version }}. Plan: {{ plan }}
-# Problem: mantile-opt {{ flags }}
+{{ (title ~ ": places the model on the running nodes.") | comment }}
+{{ (writer ~ " Plan: " ~ plan) | comment }}
+{{ ("Problem: " ~ problem) | comment }}
 set -euo pipefail
 {{ script }}

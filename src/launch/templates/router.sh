@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Spreads the requests over the workers: {{ router.package }}.
-# Written by mantile-opt {{ written_by }} for {{ runtime }} {{ runtime_version }}. Plan: {{ plan }}
+{{ ("Spreads the requests over the workers: " ~ router.package ~ ".") | comment }}
+{{ (writer ~ " Plan: " ~ plan) | comment }}
 set -euo pipefail
 cd "$(dirname "$0")"
 export HOST="${HOST:-127.0.0.1}"
@@ -12,11 +12,11 @@ export PORT="${PORT:-{{ router.port }}}"
 {%- if router.script.files %}
 folder="$(mktemp -d)"
 {%- for file in router.script.files %}
-text="$(<{{ file.name }})"
+text="$(<{{ file.name | plain }})"
 {%- for host in range(hosts) %}
 text="${text//'${HOST_{{ host }}}'/$HOST_{{ host }}}"
 {%- endfor %}
-printf '%s\n' "$text" >"$folder/{{ file.name }}"
+printf '%s\n' "$text" >"$folder/{{ file.name | plain }}"
 {%- endfor %}
 cd "$folder"
 {%- endif %}

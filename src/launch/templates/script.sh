@@ -1,9 +1,9 @@
 {#- Its number among the replicas of a host. -#}
-{%- set number = " % " ~ worker.ports if worker.ports < worker.replicas else "" -%}
+{%- set number %}{% if worker.ports < worker.replicas %} % {{ worker.ports }}{% endif %}{% endset -%}
 #!/usr/bin/env bash
-# {{ title }}: {{ worker.name }}, {{ worker.label }} on {{ worker.devices }} device{{ "s" if worker.devices > 1 }}.
-# Written by mantile-opt {{ written_by }} for {{ runtime }} {{ runtime_version }}. Plan: {{ plan }}
-# Problem: mantile-opt {{ flags }}
+{{ (title ~ ": " ~ worker.name ~ ", " ~ worker.label ~ " on " ~ worker.devices ~ (" devices." if worker.devices > 1 else " device.")) | comment }}
+{{ (writer ~ " Plan: " ~ plan) | comment }}
+{{ ("Problem: " ~ problem) | comment }}
 {%- if worker.hosts > 1 %}
 # Run it on each of the {{ worker.hosts }} hosts of a replica: HOST_RANK=0 to {{ worker.hosts - 1 }}; FIRST_HOST is the address of rank 0.
 {%- endif %}
@@ -17,7 +17,7 @@ export HOST="${HOST:-127.0.0.1}"
 REPLICA="${REPLICA:-0}"
 export PORT="${PORT:-{% if request %}{{ worker.port }}{% else %}$(({{ worker.port }} + REPLICA{{ number }})){% endif %}}"
 {%- if "MODEL" in worker.script.variables %}
-MODEL="${MODEL:?{{ model_hint }}}"
+MODEL="${MODEL:?{{ model_hint | message }}}"
 {%- endif %}
 {%- if "DEVICES" in worker.script.variables %}
 order={{ device_order | shell }}
@@ -46,26 +46,26 @@ FIRST_DP_RANK="$((HOST_RANK * {{ worker.local_dp }}))"
 {%- endif %}
 {%- if visible and one_host and (worker.replicas > 1 or worker.slots[0].first_device > 0) %}
 first=$(({{ worker.slots[0].first_device }} + REPLICA * {{ worker.devices }}))
-export {{ visible }}="${{ "{" ~ visible }}:-$(seq -s, "$first" $((first + {{ worker.devices - 1 }})))}"
+export {{ visible | plain }}="${ {{- visible | plain }}:-$(seq -s, "$first" $((first + {{ worker.devices - 1 }})))}"
 {%- endif %}
 {%- for variable in worker.script.environment %}
-export {{ variable.name }}={{ variable.shell }}
+export {{ variable.name | plain }}={{ variable.word | shell }}
 {%- endfor %}
 {%- if worker.script.yaml %}
 cd "$(dirname "$0")"
 {%- endif %}
 args=(
 {%- for option in worker.script.options %}
-  {{ option.shell }}  # {{ option.why }}
+  {{ option.words | shell }}  {{ option.why | comment }}
 {%- endfor %}
 )
 {%- if worker.script_follower %}
 if ((HOST_RANK > 0)); then
   args=(
 {%- for option in worker.script_follower.options %}
-    {{ option.shell }}  # {{ option.why }}
+    {{ option.words | shell }}  {{ option.why | comment }}
 {%- endfor %}
   )
 fi
 {%- endif %}
-exec {{ worker.script.program }} "${args[@]}"
+exec {{ worker.script.program | shell }} "${args[@]}"
