@@ -27,6 +27,7 @@ pub mod memory;
 pub mod nearest;
 pub mod optimize;
 pub mod output;
+mod outputs;
 pub mod place;
 pub mod plot;
 pub mod problem;
@@ -129,6 +130,9 @@ pub struct Cli {
     /// The flags of `optimize`, the default command.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
+    /// The files that it writes.
+    #[arg(skip)]
+    pub outputs: Vec<outputs::Output>,
 }
 
 /// The subcommands.
@@ -283,7 +287,8 @@ pub fn parsed(line: &[OsString]) -> Result<Cli, clap::Error> {
             return Err(error);
         }
     }
-    Cli::from_arg_matches(&matches)
+    let cli = Cli::from_arg_matches(&matches)?;
+    Ok(Cli { outputs: outputs::outputs(&matches), ..cli })
 }
 
 /// Whether the output was requested in JSON: errors are JSON then too.
@@ -369,6 +374,7 @@ fn run_command(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
                 | Command::Man
         )
     );
+    outputs::check_distinct(&cli.outputs)?;
     let mut catalog = if apart { Catalog::default() } else { Catalog::from_env()? };
     catalog = catalog.with_machine(Arc::new(ThisMachine::default()));
     catalog.refresh = cli.refresh;

@@ -9,6 +9,7 @@ mod download;
 pub mod families;
 pub mod fetch;
 pub mod file;
+pub mod folder;
 mod foreign_hardware;
 pub mod gguf;
 pub mod hardware;

@@ -9,6 +9,7 @@ use crate::report::launch::LaunchReport;
 use crate::report::pretty::pretty;
 use crate::spec::error::Error;
 use crate::store::file;
+use crate::store::folder::write_all;
 
 /// Where launch files are written.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -31,8 +32,8 @@ struct Manifest {
 const MANIFEST: &str = "files.json";
 
 impl EmitArgs {
-    /// Writes the files of launches, each in its folder below; files of an earlier run that are not written again are
-    /// removed.
+    /// Writes the files of launches, each in its folder below, all or none; files of an earlier run that are not written
+    /// again are removed.
     ///
     /// # Errors
     /// There is nothing to launch, the folder has files of others, or it cannot be written.
@@ -52,24 +53,26 @@ impl EmitArgs {
                 let expected = "a plan that the runtime's options express";
                 return Err(Error::new("emit", format!("{first} ({})", launch.runtime), expected, fix).into());
             }
+            let below = below.as_deref().map(folder_name);
             let name = |path: &str| below.as_ref().map_or(path.to_owned(), |below| format!("{below}/{path}"));
-            files.extend(launch.files.iter().map(|file| (name(&file.path), file.text.as_str())));
+            files.extend(launch.files.iter().map(|file| (name(&file.path), file.text.clone())));
         }
         if files.is_empty() {
             let fix = "omit --emit, or relax the limits until there is a deployment";
             return Err(Error::new("emit", "no deployment", "a deployment to launch", fix).into());
         }
-        let earlier = earlier(folder)?;
-        for stale in earlier.iter().filter(|path| !files.iter().any(|(known, _)| known == *path)) {
-            file::remove(&folder.join(stale))?;
-        }
-        for (path, text) in &files {
-            file::write_in_folder(&folder.join(path), text)?;
-        }
-        let paths = files.into_iter().map(|(path, _)| path).collect();
+        let mut stale = earlier(folder)?;
+        stale.retain(|path| !files.iter().any(|(known, _)| known == path));
+        let paths = files.iter().map(|(path, _)| path.clone()).collect();
         let manifest = Manifest { written_by: env!("CARGO_PKG_VERSION").to_owned(), files: paths };
-        Ok(file::write(&folder.join(MANIFEST), &pretty(&manifest))?)
+        files.push((MANIFEST.to_owned(), pretty(&manifest)));
+        Ok(write_all(folder, &files, &stale)?)
     }
+}
+
+/// The name of a folder below: a system may be named by a path.
+fn folder_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
 
 /// The files of an earlier run in a folder.

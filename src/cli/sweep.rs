@@ -330,7 +330,9 @@ impl Merge {
         let shards = || self.files.iter().map(shard).collect::<Result<Vec<_>, Error>>();
         // Everything is checked before anything is written.
         merge(rows, shards()?, |_| Ok::<(), CliError>(()))?;
-        if let Some(out) = self.out.as_ref().filter(|out| self.files.contains(out)) {
+        if let Some(out) =
+            self.out.as_ref().filter(|out| self.files.iter().any(|path| file::is_same(path, out)))
+        {
             let fix = "write to a file of its own";
             return Err(Error::new("out", file::shown(out), "no file of a shard", fix).into());
         }

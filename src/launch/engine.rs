@@ -66,11 +66,13 @@ impl Engine {
         environment.set_formatter(print);
         MARKING.iter().for_each(|name| environment.remove_filter(name));
         for writer in Writer::ALL {
-            environment.add_filter(writer.name(), move |value: Value, names: Kwargs| -> Result<Value, Fault> {
-                let written = written(writer, &value, &names)?;
-                names.assert_all_used()?;
-                Ok(Value::from_object(written))
-            });
+            environment.add_filter(
+                writer.name(),
+                move |value: Value, names: Kwargs| -> Result<Value, Fault> {
+                    let written = written(writer, &value, &names)?;
+                    Ok(Value::from_object(written))
+                },
+            );
         }
         environment.add_filter("pod_shell", |value: Value| -> Result<Value, Fault> {
             let words = words(&value)?;

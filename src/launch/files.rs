@@ -126,8 +126,7 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         request => Serde(request(deployed)),
         ..Serde(case)
     };
-    let render =
-        |name: &str, more: TemplateValue| engine.file(name, context! { ..more, ..base.clone() });
+    let render = |name: &str, more: TemplateValue| engine.file(name, context! { ..more, ..base.clone() });
     let benchmarks: Vec<&Benchmark> = deployed
         .launch
         .benchmarks
@@ -178,7 +177,8 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
     for benchmark in benchmarks {
         let command = routers.command(benchmark, &base)?;
         let name = benchmark.name.split([' ', '.']).next().unwrap_or("benchmark").to_owned();
-        let text = render("shell/benchmark", context! { benchmark => &benchmark.name, command => Serde(command) })?;
+        let text =
+            render("shell/benchmark", context! { benchmark => &benchmark.name, command => Serde(command) })?;
         add(&format!("benchmark-{name}.sh"), text);
     }
     Ok(files)

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::settings_file::NamedFiles;
 use super::shell::{Process, commands, expand};
 use crate::spec::error::Error;
+use crate::spec::text::yaml_place;
 
 /// Keys under which an object has containers.
 const CONTAINERS: [&str; 2] = ["containers", "mainContainer"];
@@ -24,7 +25,7 @@ pub fn is_manifest(text: &str) -> bool {
 pub fn processes(text: &str) -> Result<(Vec<Process>, NamedFiles), Error> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
         let fix = "check its indentation, or pass the command itself";
-        Error::new("command", format!("a manifest that is not YAML: {error}"), "YAML", fix)
+        Error::new("command", yaml_place(&error), "a manifest in YAML", fix)
     })?;
     let (mut found, mut files) = (Vec::new(), NamedFiles::new());
     for document in &documents {

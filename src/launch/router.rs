@@ -97,7 +97,11 @@ impl Routers<'_> {
         let prefix = resource_name(self.model);
         let clustered = |slot: &SlotText| address(&format!("{prefix}-{}", service(slot)), port);
         let variables = ["HOST", "PORT"].map(Written::shell_variable);
-        let host = self.context(context! { host => Serde(&variables[0]), port => Serde(&variables[1]) }, port, &here);
+        let host = self.context(
+            context! { host => Serde(&variables[0]), port => Serde(&variables[1]) },
+            port,
+            &here,
+        );
         let inside = |address: Address| {
             let any = Writer::ShellWord.write("0.0.0.0");
             self.context(context! { host => any.map(Serde), port => port }, port, address)

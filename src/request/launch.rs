@@ -17,6 +17,7 @@ use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
+use crate::store::hub::is_repository;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The launch of a candidate that runs, which is reported as `reported`.
@@ -90,7 +91,7 @@ fn model(
     let choice = resolved.weight_formats.iter().find(|choice| choice.format.id == *used);
     let published = choice.and_then(|choice| choice.checkpoint.clone());
     let own = resolved.weight_formats.first().map_or(used.clone(), |first| first.format.id.clone());
-    let hub = !std::path::Path::new(&resolved.model.name).is_absolute() && resolved.model.name.contains('/');
+    let hub = is_repository(&resolved.model.name);
     let format = if published.is_some() || launch.model_file.is_some() { used.clone() } else { own };
     let id = published.or_else(|| hub.then(|| resolved.model.name.clone()));
     LaunchModel {

@@ -5,8 +5,10 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 
 use super::error::Error;
+use super::visible::acts;
 
 /// Parses `text`; `what` names its type with an article, e.g. "a device".
 ///
@@ -37,6 +39,10 @@ pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T,
         }
         let message = without_place(&inner.to_string());
         let (found, expected) = match message.split_once(", expected ") {
+            // The text may be that of any file: only values at known keys are quoted.
+            Some((_, expected)) if key.is_empty() && inner.is_data() && message.starts_with("invalid") => {
+                (kind_of(text).to_owned(), plainly(expected, what))
+            }
             Some((found, expected)) => (found.to_string(), plainly(expected, what)),
             None => (message, what.to_string()),
         };
@@ -60,6 +66,62 @@ pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T,
         )
     })?;
     Ok(value)
+}
+
+/// Parses an entry of the catalogue: its texts name things in answers, files and terminals, so each is shown as it is.
+///
+/// # Errors
+/// As [`from_json`], or a text has characters that act on a terminal or are not seen.
+pub fn entry_from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
+    let parsed = from_json(text, what)?;
+    if let Ok(value) = serde_json::from_str(text) {
+        each_text_shown(&mut String::new(), &value)?;
+    }
+    Ok(parsed)
+}
+
+/// Keys whose texts are no names: the configuration of a model, and templates of scripts.
+const NOT_NAMES: [&str; 4] = ["config", "script", "command", "files"];
+
+/// Checks every text of `value`, whose path is `key`.
+fn each_text_shown(key: &mut String, value: &Value) -> Result<(), Error> {
+    let length = key.len();
+    let within = |key: &mut String, part: String, value: &Value| {
+        key.push_str(&part);
+        let checked = each_text_shown(key, value);
+        key.truncate(length);
+        checked
+    };
+    match value {
+        Value::String(text) => shown_name(key, text),
+        Value::Array(items) => {
+            items.iter().enumerate().try_for_each(|(at, item)| within(key, format!("[{at}]"), item))
+        }
+        Value::Object(items) => {
+            let named = items.iter().filter(|(name, _)| !NOT_NAMES.contains(&name.as_str()));
+            named.into_iter().try_for_each(|(name, item)| {
+                shown_name(key, name)?;
+                let dot = if length == 0 { "" } else { "." };
+                within(key, format!("{dot}{name}"), item)
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a name has only characters that are seen and do nothing else.
+///
+/// # Errors
+/// Names the first other character.
+pub fn shown_name(key: &str, name: &str) -> Result<(), Error> {
+    let Some(hidden) = name.chars().find(|c| acts(*c)) else { return Ok(()) };
+    let code = u32::from(hidden);
+    Err(Error::new(
+        key,
+        format!("`{name}`, with the character U+{code:04X}"),
+        "a text without control, directional and invisible characters",
+        format!("remove U+{code:04X}"),
+    ))
 }
 
 /// Checks that no object of a JSON text has a duplicate key: parsers differ in the value that they take. Other faults
@@ -146,6 +208,24 @@ fn without_place(message: &str) -> String {
     let after = after.trim_start_matches(place);
     let after = after.strip_prefix(" column ").unwrap_or(after).trim_start_matches(place);
     format!("{before}{}", without_place(after))
+}
+
+/// The kind of the value in a JSON text.
+fn kind_of(text: &str) -> &'static str {
+    match text.trim_start().as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "a list",
+        Some(b'"') => "a text",
+        Some(b't' | b'f') => "true or false",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}
+
+/// A fault of YAML without the lines that it quotes: the text may be that of any file.
+pub fn yaml_place(fault: &serde_saphyr::Error) -> String {
+    let place = fault.location().map(|at| format!(", in line {} at column {}", at.line(), at.column()));
+    format!("text that is not YAML{}", place.unwrap_or_default())
 }
 
 /// The expected type in plain words.
@@ -277,7 +357,6 @@ mod tests {
 
     #[test]
     fn a_key_that_comes_twice_is_told_with_its_line_at_any_depth() {
-        use serde_json::Value;
         let told = |text: &str| from_json::<Value>(text, "a file").unwrap_err();
         let twice = told("{\n\"a\": 1,\n\"b\": [{\"c\": {\"d\": 1,\n\"d\": 2}}]}");
         assert_eq!(twice.key, "b[0].c.d");

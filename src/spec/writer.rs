@@ -230,7 +230,7 @@ fn in_double_quotes(text: &str) -> String {
 /// A word of a command as a shell reads it back: quoted where it has other characters than plain ones. It is one line,
 /// and nothing in it acts on a terminal.
 pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_.,/:@+%".contains(c);
+    let plain = |c: char| (c.is_alphanumeric() && !acts(c)) || "-_.,/:@+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
@@ -256,7 +256,7 @@ pub fn shell_word(word: &str) -> String {
 
 /// Words for a person between `:?` and `}` of a shell or of docker compose.
 fn message(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || " -_.,:;/()+=@%#".contains(c);
+    let plain = |c: char| (c.is_alphanumeric() && !acts(c)) || " -_.,:;/()+=@%#".contains(c);
     text.chars().map(|c| if plain(c) { c } else { '?' }).collect()
 }
 
@@ -288,9 +288,8 @@ fn markdown_text(text: &str) -> String {
     let characters: Vec<char> = shown.chars().collect();
     let mut written = String::with_capacity(shown.len());
     for (at, character) in characters.iter().enumerate() {
-        let beside = |at: Option<usize>| {
-            at.and_then(|at| characters.get(at)).is_some_and(|c| c.is_alphanumeric())
-        };
+        let beside =
+            |at: Option<usize>| at.and_then(|at| characters.get(at)).is_some_and(|c| c.is_alphanumeric());
         let marks = match character {
             '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '|' | '&' | '~' | '!' | '$' => true,
             // Inside a word it is a letter.

@@ -22,7 +22,7 @@ use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
 use crate::spec::overrides::Override;
 use crate::spec::ranges;
-use crate::spec::text::{from_json, from_known_json};
+use crate::spec::text::{entry_from_json, from_json, from_known_json, shown_name};
 
 /// The sources of files.
 #[derive(Clone, Debug, Default)]
@@ -124,10 +124,11 @@ impl CatalogEntry {
 
     /// Its content, parsed as `what`.
     fn parsed<T: DeserializeOwned>(&self, what: &str) -> Result<T, Error> {
+        let own = |text: &str| shown_name("id", &self.id).and_then(|()| entry_from_json(text, what));
         let read = match &self.text {
             Text::Shipped(text) => from_known_json(text, what),
-            Text::Given(text) => from_json(text, what),
-            Text::At(path) => from_json(&file::read_plain(path)?, what),
+            Text::Given(text) => own(text),
+            Text::At(path) => own(&file::read_plain(path)?),
         };
         read.map_err(|fault| fault.in_file(&self.file))
     }
@@ -316,7 +317,8 @@ impl Catalog {
         if !is_path(text) {
             return self.load(text);
         }
-        let entry: T = from_json(&self.outside(text)?, T::KIND.article()).map_err(|e| e.in_file(text))?;
+        let read = entry_from_json(&self.outside(text)?, T::KIND.article());
+        let entry: T = read.map_err(|fault| fault.in_file(text))?;
         entry.check().map_err(|fault| fault.in_file(text))?;
         Ok(entry)
     }

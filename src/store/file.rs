@@ -145,17 +145,26 @@ pub fn write_in_folder(path: &Path, text: &str) -> Result<(), Error> {
     write(path, text)
 }
 
-/// Removes a file, if it exists.
-///
-/// # Errors
-/// It cannot be removed.
-pub fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            let fix = "check its permissions, or choose another folder";
-            Err(Error::new("", spell(&error), "a file that can be removed", fix).in_file(shown(path)))
-        }
-        _ => Ok(()),
+/// Whether two paths are one place, through links and dots, also where nothing is there yet.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    place(one) == place(other)
+}
+
+/// Whether a path is in a folder, or below it.
+pub fn is_in(path: &Path, folder: &Path) -> bool {
+    place(path).starts_with(place(folder))
+}
+
+/// A path without links and dots.
+fn place(path: &Path) -> PathBuf {
+    let path = target(path).unwrap_or_else(|_| path.to_owned());
+    if let Ok(whole) = path.canonicalize() {
+        return whole;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) if !folder.as_os_str().is_empty() => place(folder).join(name),
+        (Some(_), Some(name)) => place(Path::new(".")).join(name),
+        _ => path,
     }
 }
 

@@ -11,6 +11,7 @@ use super::hardware::Shorthand;
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
+use crate::spec::text::yaml_place;
 
 /// A figure of a foreign file: its path there, its factor to base units and unit, and where it goes in a system file.
 struct ForeignFigure {
@@ -127,7 +128,8 @@ impl Catalog {
         let is_yaml = ["yaml", "yml"].contains(&ending.as_str());
         let values: Value = if is_yaml {
             serde_saphyr::from_str(text).map_err(|error| {
-                fault(error.to_string(), "a system of AIConfigurator in YAML", "correct it").in_file(file)
+                let expected = "a system of AIConfigurator in YAML";
+                fault(yaml_place(&error), expected, "correct it at that place").in_file(file)
             })?
         } else {
             let Ok(values) = serde_json::from_str(text) else { return Ok(None) };

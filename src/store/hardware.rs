@@ -12,7 +12,7 @@ use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::limits::DEVICES;
 use crate::spec::ranges;
-use crate::spec::text::{from_json, suggest};
+use crate::spec::text::{entry_from_json, from_json, suggest};
 
 /// `[NODESx]COUNTxDEVICE`, parsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,7 +199,7 @@ impl Catalog {
         let text = self.outside(file)?;
         let text = self.foreign_system(path, &text)?.map_or(text, Into::into);
         let mut map: Map<String, Value> =
-            from_json(&text, "a system").map_err(|fault| fault.in_file(path))?;
+            entry_from_json(&text, "a system").map_err(|fault| fault.in_file(path))?;
         let within = |fault: Error| {
             let key = if fault.key.is_empty() { "device".into() } else { format!("device.{}", fault.key) };
             Error { key, ..fault }.in_file(path)

@@ -90,6 +90,11 @@ impl Repository {
     }
 }
 
+/// Whether a name is that of a repository: `ORG/NAME`. Paths and other names are not.
+pub fn is_repository(name: &str) -> bool {
+    name.split_once('/').is_some_and(|(organisation, name)| is_plain(organisation) && is_plain(name))
+}
+
 /// Whether a part of a name is a valid file name on every system, without a path.
 fn is_plain(part: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

@@ -18,7 +18,7 @@ use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal, Release};
 use crate::spec::precision::CheckpointLayout;
-use crate::spec::text::{from_json, is_same_name};
+use crate::spec::text::{entry_from_json, from_json, is_same_name, shown_name};
 
 /// A resolved model.
 #[derive(Clone, Debug)]
@@ -177,7 +177,7 @@ impl Catalog {
         let text = self.outside(&path.to_string_lossy())?;
         let source = file::shown(&path);
         if is_entry(&text) {
-            let file = ModelFile::parse(&text).map_err(|fault| fault.in_file(&source))?;
+            let file: ModelFile = model_file(&text).map_err(|fault| fault.in_file(&source))?;
             let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
             return Ok(ResolvedModel {
                 name: file.name,
@@ -197,13 +197,12 @@ impl Catalog {
         let quant = if known { Some(self.outside(&name)?) } else { None };
         let config =
             ModelConfig::parse_with_quant(&text, quant.as_deref()).map_err(|fault| fault.in_file(&source))?;
-        let name = match path.file_name().and_then(|name| name.to_str()) {
-            Some("config.json") => {
-                path.parent().and_then(Path::file_name).map(|name| file::shown(Path::new(name)))
-            }
-            _ => path.file_stem().map(|name| file::shown(Path::new(name))),
+        let named = match path.file_name().and_then(|name| name.to_str()) {
+            Some("config.json") => path.parent().and_then(Path::file_name),
+            _ => path.file_stem(),
         };
-        let name = name.unwrap_or_else(|| source.clone());
+        let name = named.map_or_else(|| source.clone(), |name| name.to_string_lossy().into_owned());
+        shown_name("model", &name).map_err(|fault| fault.in_file(&source))?;
         let (published, published_total, release) = (Vec::new(), None, None);
         let (config, layout) = (config.into(), Arc::default());
         Ok(ResolvedModel { name, config, published, named: None, published_total, release, source, layout })
@@ -237,6 +236,7 @@ fn within(folder: &str) -> String {
 fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Error> {
     let content = shelved.text()?;
     shelved.note_use();
+    shown_name("model", &shelved.id).map_err(|fault| fault.in_file(&shelved.file))?;
     if shelved.user && !is_entry(&content) {
         let config = ModelConfig::parse(&content).map_err(|fault| fault.in_file(&shelved.file))?;
         let (name, source) = (shelved.id.clone(), shelved.file.clone());
@@ -251,7 +251,8 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
             release: None,
         });
     }
-    let file = ModelFile::parse(&content).map_err(|fault| fault.in_file(&shelved.file))?;
+    let file = if shelved.user { model_file(&content) } else { ModelFile::parse(&content) };
+    let file = file.map_err(|fault| fault.in_file(&shelved.file))?;
     let named = file.published.iter().find(|published| published.id.eq_ignore_ascii_case(text)).cloned();
     Ok(ResolvedModel {
         config: file.model_config().map_err(|fault| fault.in_file(&shelved.file))?.into(),
@@ -263,6 +264,13 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
         release: file.release,
         named,
     })
+}
+
+/// A model file that is not built in.
+fn model_file(text: &str) -> Result<ModelFile, Error> {
+    let file = ModelFile::parse(text)?;
+    entry_from_json::<Value>(text, "a model file")?;
+    Ok(file)
 }
 
 /// Whether the text is a file of the catalogue, not a `config.json`.

@@ -60,7 +60,7 @@ fn of_toml(text: &str) -> Result<Value, Error> {
 /// The keys of a scenario, checked.
 fn of_file(content: Value) -> Result<Values, Error> {
     let Value::Object(content) = content else {
-        return Err(Error::new("", content.to_string(), "keys with values", "write e.g. {\"isl\": 4096}"));
+        return Err(Error::new("", "no object", "keys with values", "write e.g. {\"isl\": 4096}"));
     };
     let scenario: Scenario = from_json(&Value::Object(content).to_string(), "a scenario")?;
     if scenario.deployment.is_some() {

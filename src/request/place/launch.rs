@@ -17,6 +17,7 @@ use crate::spec::placing::PlacementScenario;
 use crate::spec::runtime::Runtime;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
+use crate::store::hub::is_repository;
 use crate::store::rig::{DevicePlace, ResolvedRig};
 
 /// A solved placement with its problem.
@@ -83,7 +84,7 @@ pub(super) fn launch_placed(
 fn model(rigged: &ResolvedRig, launch: &Launch) -> LaunchModel {
     let (used, published) = (&rigged.weights.format.id, &rigged.weights.checkpoint);
     let name = &rigged.model.name;
-    let hub = !std::path::Path::new(name).is_absolute() && name.contains('/');
+    let hub = is_repository(name);
     let own = if published.is_some() || launch.model_file.is_some() { used } else { &rigged.own_weights };
     let id = published.clone().or_else(|| hub.then(|| name.clone()));
     LaunchModel {

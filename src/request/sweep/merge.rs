@@ -5,7 +5,9 @@ use std::iter::Peekable;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::report::sheet;
 use crate::spec::error::Error;
+use crate::spec::visible::visible_json;
 
 /// Format of saved rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +51,23 @@ impl RowFormat {
         let row = found.map(|((sweep, point), points)| RowIdentity { sweep, point, points });
         row.ok_or_else(|| {
             let fix = "name a file that `mantile-opt sweep --out` wrote";
-            Error::new("row", format!("`{line}`"), "a row of a sweep", fix)
+            Error::new("row", "a line that is no row", "a row of a sweep", fix)
         })
+    }
+}
+
+impl RowFormat {
+    /// A line as a sweep writes it: others may have edited the file.
+    fn shown(self, line: &str) -> String {
+        match self {
+            RowFormat::Csv => {
+                let mut reader =
+                    csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(line.as_bytes());
+                let rows = reader.records().flatten().map(|row| row.iter().map(str::to_owned).collect());
+                sheet::lines(rows)
+            }
+            RowFormat::JsonLines => format!("{}\n", visible_json(line)),
+        }
     }
 }
 
@@ -102,7 +119,7 @@ pub fn merge<E: From<Error>>(
             return Err(misplaced(row.point.min(expected), found, &open[at].name).into());
         }
         if let Some(line) = open[at].lines.next() {
-            write(&format!("{}\n", line?))?;
+            write(&format.shown(&line?))?;
         }
         expected += 1;
     }
@@ -134,7 +151,7 @@ fn opened<'a, E: From<Error>>(
                 return Err(Error::new("header", "other columns", "equal columns", fix).in_file(name).into());
             }
             if header.is_none() {
-                write(&format!("{first}\n"))?;
+                write(&format.shown(&first))?;
                 header = Some(first);
             }
         }

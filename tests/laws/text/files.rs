@@ -16,8 +16,26 @@ use crate::draw::cases;
 
 /// Programs that a recorder stands in for.
 const RECORDED: [&str; 20] = [
-    "vllm", "python", "python3", "trtllm-serve", "llama-server", "llama-bench", "rpc-server", "mlx.launch",
-    "mlx_lm.server", "exo", "uv", "aiperf", "vllm-router", "nginx", "curl", "jq", "srun", "sleep", "touch", "mantile",
+    "vllm",
+    "python",
+    "python3",
+    "trtllm-serve",
+    "llama-server",
+    "llama-bench",
+    "rpc-server",
+    "mlx.launch",
+    "mlx_lm.server",
+    "exo",
+    "uv",
+    "aiperf",
+    "vllm-router",
+    "nginx",
+    "curl",
+    "jq",
+    "srun",
+    "sleep",
+    "touch",
+    "mantile",
 ];
 /// Programs of the system that scripts need.
 const REAL: [&str; 6] = ["bash", "env", "dirname", "seq", "mktemp", "cat"];
@@ -68,10 +86,14 @@ impl Recorder {
         for name in ["MODEL", "DEVICES", "RPC_SERVERS", "HOSTFILE", "NODES"] {
             shell.env(name, "given");
         }
-        shell.env("HOST_RANK", "0").env("FIRST_HOST", "first").envs((0..16).map(|n| (format!("HOST_{n}"), "h")));
+        shell
+            .env("HOST_RANK", "0")
+            .env("FIRST_HOST", "first")
+            .envs((0..16).map(|n| (format!("HOST_{n}"), "h")));
         shell.env("TMPDIR", self.folder.path());
         let done = shell.output().unwrap();
-        let found: BTreeSet<PathBuf> = work.path().read_dir().unwrap().map(|one| one.unwrap().path()).collect();
+        let found: BTreeSet<PathBuf> =
+            work.path().read_dir().unwrap().map(|one| one.unwrap().path()).collect();
         let written: BTreeSet<PathBuf> = files.iter().map(|(path, _)| work.path().join(path)).collect();
         assert_eq!(found, written, "{script} made a file");
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
@@ -105,7 +127,7 @@ fn seeds() -> Vec<Seed> {
             request: json!({
                 "scenario": {
                     "model": "mine", "hardware": hardware, "runtime": runtime, "isl": 512, "osl": 128,
-                    "set": ["device.memory=48GB"], "deployment": {"plan": plan},
+                    "set": ["device.memory.bandwidth=800GB/s"], "deployment": {"plan": plan},
                 },
                 "files": {
                     "models/mine": mine,
@@ -118,9 +140,27 @@ fn seeds() -> Vec<Seed> {
     vec![
         of("vllm", "l40s-x1", "nvidia-l40s", "l40s-x1", "1 x tp1 @4, weights bf16"),
         of("vllm", "l40s-x8", "nvidia-l40s", "l40s-x8", "2 x tp2 @4, weights fp8"),
-        of("vllm", "l40s-x8", "nvidia-l40s", "l40s-x8", "prefill 1 x tp2 @1, decode 1 x tp2 @4, weights bf16"),
-        of("sglang", "l40s-x8", "nvidia-l40s", "l40s-x8", "prefill 1 x tp2 @1, decode 1 x tp2 @4, weights bf16"),
-        of("trtllm", "l40s-x8", "nvidia-l40s", "l40s-x8", "prefill 1 x tp2 @1, decode 1 x tp2 @4, weights bf16"),
+        of(
+            "vllm",
+            "l40s-x8",
+            "nvidia-l40s",
+            "l40s-x8",
+            "prefill 1 x tp2 @1, decode 1 x tp2 @4, weights bf16",
+        ),
+        of(
+            "sglang",
+            "l40s-x8",
+            "nvidia-l40s",
+            "l40s-x8",
+            "prefill 1 x tp2 @1, decode 1 x tp2 @4, weights bf16",
+        ),
+        of(
+            "trtllm",
+            "l40s-x8",
+            "nvidia-l40s",
+            "l40s-x8",
+            "prefill 1 x tp2 @1, decode 1 x tp2 @4, weights bf16",
+        ),
         of("llama.cpp", "l40s-x1", "nvidia-l40s", "l40s-x1", "1 x tp1 @1, weights q8_0"),
     ]
 }
@@ -129,7 +169,9 @@ fn seeds() -> Vec<Seed> {
 fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::String(_) => found.push(at.to_owned()),
-        Value::Array(items) => (0..).zip(items).for_each(|(n, item)| texts(item, &format!("{at}/{n}"), found)),
+        Value::Array(items) => {
+            (0..).zip(items).for_each(|(n, item)| texts(item, &format!("{at}/{n}"), found))
+        }
         Value::Object(items) => items.iter().for_each(|(key, item)| {
             texts(item, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
         }),
@@ -151,13 +193,16 @@ fn answer(request: &Value) -> Result<Value, mantile::spec::error::Error> {
 fn shape(value: &Value, at: String, found: &mut Vec<String>) {
     match value {
         Value::Array(items) => (0..).zip(items).for_each(|(n, item)| shape(item, format!("{at}/{n}"), found)),
-        Value::Object(items) => items.iter().for_each(|(key, item)| shape(item, format!("{at}/{key}"), found)),
+        Value::Object(items) => {
+            items.iter().for_each(|(key, item)| shape(item, format!("{at}/{key}"), found))
+        }
         _ => found.push(at),
     }
 }
 
 fn shapes(text: &str) -> Vec<String> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
     let mut found = Vec::new();
     shape(&Value::Array(documents), String::new(), &mut found);
     found
@@ -180,7 +225,8 @@ fn check(recorder: &Recorder, plain: &[(String, String)], found: &[(String, Stri
         if path.ends_with(".yaml") {
             let same = plain.iter().find(|(name, _)| name == path);
             let (ours, theirs) = (shapes(text), same.map(|(_, text)| shapes(text)));
-            let own = |shape: &Vec<String>| shape.iter().any(|at| at.contains("PWNED") || at.contains("touch"));
+            let own =
+                |shape: &Vec<String>| shape.iter().any(|at| at.contains("PWNED") || at.contains("touch"));
             assert!(!own(&ours), "{what}: {path}\n{text}");
             let _ = theirs.filter(|_| names(plain) == names(found)).map(|theirs| {
                 assert_eq!(ours.len(), theirs.len(), "{what}: {path}\n{text}");
@@ -202,9 +248,15 @@ fn no_text_of_an_input_is_obeyed_by_a_file() {
     let recorder = Recorder::new();
     let mut rng = Rng::with_seed(5);
     let seeds = seeds();
-    let plain: Vec<Vec<(String, String)>> =
-        seeds.iter().map(|seed| files(&answer(&seed.request).unwrap_or_else(|fault| panic!("{fault}")))).collect();
-    assert!(plain.iter().all(|files| files.len() > 4), "{:?}", plain.iter().map(Vec::len).collect::<Vec<_>>());
+    let plain: Vec<Vec<(String, String)>> = seeds
+        .iter()
+        .map(|seed| files(&answer(&seed.request).unwrap_or_else(|fault| panic!("{fault}"))))
+        .collect();
+    assert!(
+        plain.iter().all(|files| files.len() > 4),
+        "{:?}",
+        plain.iter().map(Vec::len).collect::<Vec<_>>()
+    );
     let mut launched = 0;
     let named = ["/files/models~1mine/name", "/files/models~1mine/published/0/id", "/scenario/set/0"];
     for case in 0..cases(12) as usize {
@@ -214,13 +266,15 @@ fn no_text_of_an_input_is_obeyed_by_a_file() {
         texts(&request, "", &mut fields);
         let systems = fields.iter().filter(|at| at.ends_with("/name") && !at.contains("tiers"));
         let often: Vec<String> = systems.cloned().chain(named.map(str::to_owned)).collect();
-        let field = rng.choice(if rng.u8(..3) > 0 { &often } else { &fields }).unwrap().clone();
+        let from = if rng.u8(..3) > 0 { &often } else { &fields };
+        let field = rng.choice(from).unwrap().clone();
         let payload = match rng.u8(..6) {
             0 => rng.choice(HIDDEN).unwrap().to_owned(),
             1 => format!("org/{}", rng.choice(PAYLOADS).unwrap()),
             _ => rng.choice(PAYLOADS).unwrap().to_owned(),
         };
-        let payload = if field.ends_with("/set/0") { format!("device.memory=48GB @ {payload}") } else { payload };
+        let set = ["system.name", "device.name", "runtime.name", "system.host.cpu"][rng.usize(..4)];
+        let payload = if field.ends_with("/set/0") { format!("{set}={payload}") } else { payload };
         *request.pointer_mut(&field).unwrap() = payload.as_str().into();
         let what = format!("{field} = {payload:?} of {}", seeds[at].request["scenario"]);
         match answer(&request) {
@@ -230,7 +284,8 @@ fn no_text_of_an_input_is_obeyed_by_a_file() {
                 assert!(fault.key != "launch", "{what}: {fault}");
             }
             Ok(found) => {
-                let hidden = payload.chars().any(acts) && (field.ends_with("/name") || field.ends_with("/id"));
+                let hidden =
+                    payload.chars().any(acts) && (field.ends_with("/name") || field.ends_with("/id"));
                 assert!(!hidden, "{what}: a name with hidden characters was taken");
                 check(&recorder, &plain[at], &files(&found), &what);
                 launched += usize::from(found["files"].as_array().is_some_and(|files| !files.is_empty()));
@@ -253,7 +308,8 @@ fn programs_are_given_a_name_as_it_is() {
         let mut request = seeds[at].request.clone();
         request["files"]["models/mine"]["name"] = payload.into();
         for number in 0..4 {
-            request["files"]["models/mine"]["published"][number]["id"] = format!("org{number}/{payload}").into();
+            request["files"]["models/mine"]["published"][number]["id"] =
+                format!("org{number}/{payload}").into();
         }
         let found = files(&answer(&request).unwrap_or_else(|fault| panic!("{payload}: {fault}")));
         let given = if at == 1 { "org0/".to_owned() + payload } else { payload.to_owned() };

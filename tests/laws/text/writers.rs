@@ -18,8 +18,30 @@ use crate::draw::cases;
 /// A text of payloads and of any characters.
 fn text(rng: &mut Rng) -> String {
     const PARTS: [&str; 24] = [
-        "$", "$(", "${", ")", "}", "`", "'", "\"", "\\", "#", " ", ":", "\n", "|", "*", "_", "{{", "%", "&",
-        "-", "a", "1", "é", "\u{1f600}",
+        "$",
+        "$(",
+        "${",
+        ")",
+        "}",
+        "`",
+        "'",
+        "\"",
+        "\\",
+        "#",
+        " ",
+        ":",
+        "\n",
+        "|",
+        "*",
+        "_",
+        "{{",
+        "%",
+        "&",
+        "-",
+        "a",
+        "1",
+        "é",
+        "\u{1f600}",
     ];
     match rng.u8(..4) {
         0 => (*rng.choice(PAYLOADS.iter()).unwrap()).to_owned(),
@@ -45,7 +67,10 @@ fn expanded(text: &str) -> String {
     while let Some(at) = rest.find('$') {
         out.push_str(&rest[..at]);
         let after = &rest[at + 1..];
-        rest = match (after.strip_prefix('$'), after.strip_prefix('(').and_then(|inner| inner.split_once(')'))) {
+        rest = match (
+            after.strip_prefix('$'),
+            after.strip_prefix('(').and_then(|inner| inner.split_once(')')),
+        ) {
             (Some(after), _) => {
                 out.push('$');
                 after
@@ -72,7 +97,10 @@ fn every_writer_reads_back() {
             assert!(!of(writer).chars().any(acts), "{writer:?} {text:?}: {:?}", of(writer));
         }
         assert_eq!(yaml(&of(Writer::YamlScalar)), Value::from(text.as_str()), "{text:?}");
-        assert_eq!(yaml(&format!("a: {} {}", of(Writer::YamlScalar), of(Writer::Comment)))["a"], text.as_str());
+        assert_eq!(
+            yaml(&format!("a: {} {}", of(Writer::YamlScalar), of(Writer::Comment)))["a"],
+            text.as_str()
+        );
         let composed = yaml(&of(Writer::ComposeScalar));
         let composed = composed.as_str().unwrap();
         assert_eq!(composed.replace("$$", "$"), text);
@@ -85,7 +113,10 @@ fn every_writer_reads_back() {
         let message = of(Writer::Message);
         assert!(!message.contains(['$', '`', '"', '\\', '{', '}', '\'']), "{message}");
         let cell = of(Writer::MarkdownText);
-        assert!(!cell.replace("\\\\", "").replace("\\|", "").replace("\\`", "").contains(['|', '`']), "{cell}");
+        assert!(
+            !cell.replace("\\\\", "").replace("\\|", "").replace("\\`", "").contains(['|', '`']),
+            "{cell}"
+        );
     }
 }
 
@@ -95,8 +126,10 @@ fn every_writer_reads_back() {
 fn a_shell_takes_every_word_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     for texts in draws(100, 2).chunks(100) {
-        let words: Vec<String> = texts.iter().map(|text| Writer::ShellWord.write(text).unwrap().to_string()).collect();
-        let comment: Vec<String> = texts.iter().map(|text| Writer::Comment.write(text).unwrap().to_string()).collect();
+        let words: Vec<String> =
+            texts.iter().map(|text| Writer::ShellWord.write(text).unwrap().to_string()).collect();
+        let comment: Vec<String> =
+            texts.iter().map(|text| Writer::Comment.write(text).unwrap().to_string()).collect();
         let mut script = format!("set -eu\nprintf '%s\\0' {}\n{}\n", words.join(" "), comment.join("\n"));
         // `:?` refuses an empty value.
         for (word, text) in words.iter().zip(texts).filter(|(_, text)| !text.is_empty()) {
@@ -105,7 +138,12 @@ fn a_shell_takes_every_word_as_it_is() {
         }
         for locale in ["C", "C.UTF-8"] {
             let mut shell = Command::new("bash");
-            let done = shell.args(["-c", &script]).env("LC_ALL", locale).current_dir(folder.path()).output().unwrap();
+            let done = shell
+                .args(["-c", &script])
+                .env("LC_ALL", locale)
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
             assert!(done.status.success(), "{}\n{script}", String::from_utf8_lossy(&done.stderr));
             let out = String::from_utf8(done.stdout).unwrap();
             let found: Vec<&str> = out.split_terminator('\0').collect();
@@ -126,11 +164,26 @@ fn no_template_prints_a_text_by_itself() {
     let render = |language: Language, template: &str| engine.text("a test", language, template, &seen);
     for language in Language::ALL {
         let raw = [
-            "{{ x }}", "{{ list }}", "{{ list | join(', ') }}", "{{ x ~ 'b' }}", "{{ words[0] }}", "{{ words }}",
-            "{{ 'constant' }}", "{{ x | upper }}", "{{ x | safe }}", "{{ x | escape }}", "{{ unknown }}",
-            "{{ none }}", "{% set y %}{{ x }}{% endset %}{{ y }}", "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(x) }}",
-            "{% set y %}ours{% endset %}{{ y ~ x }}", "{% set y %}ours{% endset %}{{ y | replace('o', x) }}",
-            "{% autoescape false %}{{ x }}{% endautoescape %}", "{{ [n, x] }}", "{{ {'a': n} }}", "{{ x[:1] }}",
+            "{{ x }}",
+            "{{ list }}",
+            "{{ list | join(', ') }}",
+            "{{ x ~ 'b' }}",
+            "{{ words[0] }}",
+            "{{ words }}",
+            "{{ 'constant' }}",
+            "{{ x | upper }}",
+            "{{ x | safe }}",
+            "{{ x | escape }}",
+            "{{ unknown }}",
+            "{{ none }}",
+            "{% set y %}{{ x }}{% endset %}{{ y }}",
+            "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(x) }}",
+            "{% set y %}ours{% endset %}{{ y ~ x }}",
+            "{% set y %}ours{% endset %}{{ y | replace('o', x) }}",
+            "{% autoescape false %}{{ x }}{% endautoescape %}",
+            "{{ [n, x] }}",
+            "{{ {'a': n} }}",
+            "{{ x[:1] }}",
         ];
         for template in raw {
             assert!(render(language, template).is_err(), "{language:?}: {template}");
@@ -139,7 +192,11 @@ fn no_template_prints_a_text_by_itself() {
         for writer in Writer::ALL.into_iter().filter(|writer| *writer != Writer::Plain) {
             let written = writer.write("a b").unwrap();
             let template = format!("{{{{ x | {} }}}}", writer.name());
-            assert_eq!(render(language, &template).is_ok(), written.fits(language), "{language:?}: {template}");
+            assert_eq!(
+                render(language, &template).is_ok(),
+                written.fits(language),
+                "{language:?}: {template}"
+            );
             let changed = format!("{{{{ (x | {}) ~ x }}}}", writer.name());
             assert!(render(language, &changed).is_err(), "{language:?}: {changed}");
             let cut = format!("{{{{ (x | {}) | replace('a', 'b') }}}}", writer.name());
