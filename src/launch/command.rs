@@ -6,7 +6,7 @@ use super::settings::{SettingValue, Settings, Variable};
 use crate::spec::launch::{GroupStarter, Launch, LaunchOption, OptionPlace};
 use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
-use crate::spec::writer::{ShellPart, Written};
+use crate::spec::writer::{ShellPart, WrittenText};
 
 /// A word of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub enum Word {
 impl Word {
     /// The word as a shell reads it.
     pub fn shell(&self) -> String {
-        Written::words([self.part(Variable::name)]).to_string()
+        WrittenText::words([self.part(Variable::name)]).to_string()
     }
 
     /// The word for a shell in which variables have these names.

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use super::command::Word;
 use crate::spec::error::Error;
-use crate::spec::writer::{Language, Writer, Written};
+use crate::spec::writer::{Language, Writer, WrittenText};
 
 type Fault = minijinja::Error;
 
@@ -37,9 +37,9 @@ const MARKING: [&str; 3] = ["safe", "escape", "e"];
 /// The engine.
 pub struct Engine(Environment<'static>);
 
-/// A text that a template of a language gave: it may stand in another file of that language.
+/// A text that a template of a language gave: another file of that language may contain it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rendered {
+pub struct RenderedText {
     /// The language.
     pub language: Language,
     /// The text.
@@ -77,7 +77,7 @@ impl Engine {
         environment.add_filter("pod_shell", |value: Value| -> Result<Value, Fault> {
             let words = words(&value)?;
             let parts = words.iter().map(|word| word.part(super::command::in_pod));
-            Ok(Value::from_object(Written::words_in_kubernetes(parts)))
+            Ok(Value::from_object(WrittenText::words_in_kubernetes(parts)))
         });
         for (name, text) in TEMPLATES {
             environment.add_template(name, text).map_err(|error| fault(name, &error))?;
@@ -104,10 +104,10 @@ impl Engine {
         language: Language,
         template: &str,
         context: &Value,
-    ) -> Result<Rendered, Error> {
+    ) -> Result<RenderedText, Error> {
         let name = format!("{}/{of}", language.name());
         let text = self.0.render_named_str(&name, template, context.clone());
-        Ok(Rendered { language, text: text.map_err(|error| fault(of, &error))? })
+        Ok(RenderedText { language, text: text.map_err(|error| fault(of, &error))? })
     }
 }
 
@@ -138,13 +138,13 @@ fn print(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Fault
         return Err(Fault::new(ErrorKind::InvalidOperation, "a template without a language"));
     };
     let language = Language::named(name);
-    let fits = |written: &Written| language.is_some_and(|language| written.fits(language));
+    let fits = |written: &WrittenText| language.is_some_and(|language| written.fits(language));
     let numbers = |value: &Value| {
         let is_number = |item: Value| item.kind() == ValueKind::Number;
         value.kind() == ValueKind::Seq && value.try_iter().is_ok_and(|mut items| items.all(is_number))
     };
-    let written = value.downcast_object_ref::<Written>();
-    let rendered = value.downcast_object_ref::<Rendered>();
+    let written = value.downcast_object_ref::<WrittenText>();
+    let rendered = value.downcast_object_ref::<RenderedText>();
     let ours = match (written, rendered) {
         (Some(written), _) => fits(written),
         (_, Some(rendered)) => Some(rendered.language) == language,
@@ -152,16 +152,16 @@ fn print(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Fault
         _ => value.kind() == ValueKind::Number || value.is_safe() || numbers(value),
     };
     if !ours {
-        let what = format!("{value:?} in a file of {name} without a writer of {name}, e.g. `| shell`");
+        let what = format!("`{value}` in a file of {name} without a writer of {name}, e.g. `| shell`");
         return Err(Fault::new(ErrorKind::InvalidOperation, what));
     }
     out.write_fmt(format_args!("{value}")).map_err(|_| ErrorKind::WriteFailure.into())
 }
 
 /// A value in the form of a writer; `names` are the values of our variables where they are known.
-fn written(writer: Writer, value: &Value, names: &Kwargs) -> Result<Written, Fault> {
+fn written(writer: Writer, value: &Value, names: &Kwargs) -> Result<WrittenText, Fault> {
     let refused = || {
-        let what = format!("{value:?} has no form as `{}`", writer.name());
+        let what = format!("`{value}` has no form as `{}`", writer.name());
         Fault::new(ErrorKind::InvalidOperation, what)
     };
     if let Some(word) = value.downcast_object_ref::<Word>() {
@@ -169,23 +169,23 @@ fn written(writer: Writer, value: &Value, names: &Kwargs) -> Result<Written, Fau
     }
     if value.kind() == ValueKind::Seq {
         if writer == Writer::ShellWord {
-            return Ok(Written::words(words(value)?.iter().map(|word| word.part(|name| name.name()))));
+            return Ok(WrittenText::words(words(value)?.iter().map(|word| word.part(|name| name.name()))));
         }
         let items: Option<Vec<String>> =
             value.try_iter()?.map(|item| item.as_str().map(str::to_owned)).collect();
-        return items.and_then(|items| Written::list(writer, &items)).ok_or_else(refused);
+        return items.and_then(|items| WrittenText::list(writer, &items)).ok_or_else(refused);
     }
-    let text = match (value.as_str(), value.downcast_object_ref::<Written>()) {
+    let text = match (value.as_str(), value.downcast_object_ref::<WrittenText>()) {
         (Some(text), _) => text.to_owned(),
         (_, Some(written)) => written.text().to_owned(),
         _ if value.kind() == ValueKind::Number => value.to_string(),
-        _ => value.downcast_object_ref::<Rendered>().ok_or_else(refused)?.text.clone(),
+        _ => value.downcast_object_ref::<RenderedText>().ok_or_else(refused)?.text.clone(),
     };
     writer.write(&text).ok_or_else(refused)
 }
 
 /// A word of a command.
-fn word_of(writer: Writer, word: &Word, names: &Kwargs) -> Result<Option<Written>, Fault> {
+fn word_of(writer: Writer, word: &Word, names: &Kwargs) -> Result<Option<WrittenText>, Fault> {
     let Word::Variable(variable, [before, after]) = word else {
         return Ok(if let Word::Text(text) = word { writer.write(text) } else { None });
     };
@@ -193,8 +193,8 @@ fn word_of(writer: Writer, word: &Word, names: &Kwargs) -> Result<Option<Written
     let known: Option<Value> = names.get::<Option<Value>>(&name.to_lowercase())?;
     Ok(match (writer, known) {
         (_, Some(known)) => writer.write(&format!("{before}{known}{after}")),
-        (Writer::ShellWord, None) => Some(Written::words([word.part(|variable| variable.name())])),
-        (Writer::KubernetesWord, None) => Some(Written::kubernetes_variable(before, name, after)),
+        (Writer::ShellWord, None) => Some(WrittenText::words([word.part(|variable| variable.name())])),
+        (Writer::KubernetesWord, None) => Some(WrittenText::kubernetes_variable(before, name, after)),
         _ => None,
     })
 }
@@ -204,7 +204,7 @@ fn words(value: &Value) -> Result<Vec<Word>, Fault> {
     let of = |item: Value| match item.as_str() {
         Some(text) => Ok(Word::Text(text.to_owned())),
         None => item.downcast_object_ref::<Word>().cloned().ok_or_else(|| {
-            Fault::new(ErrorKind::InvalidOperation, format!("{item:?} is no word of a command"))
+            Fault::new(ErrorKind::InvalidOperation, format!("`{item}` is no word of a command"))
         }),
     };
     value.try_iter()?.map(of).collect()
@@ -233,7 +233,7 @@ macro_rules! whole {
 }
 
 whole! {
-    Written: |written| written.text().to_owned();
-    Rendered: |rendered| rendered.text.clone();
+    WrittenText: |written| written.text().to_owned();
+    RenderedText: |rendered| rendered.text.clone();
     Word: Word::shell;
 }

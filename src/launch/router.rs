@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::context::{SETTINGS_FOLDER, SlotText, WorkerText};
 use super::deployment::{Deployed, WorkerProgram};
-use super::engine::{Engine, Rendered};
+use super::engine::{Engine, RenderedText};
 use crate::spec::error::Error;
 use crate::spec::launch::{Benchmark, Router};
-use crate::spec::writer::{Language, Writer, Written};
+use crate::spec::writer::{Language, Writer, WrittenText};
 
 /// A router in its forms.
 #[derive(Clone, Debug, Serialize)]
@@ -32,7 +32,7 @@ pub struct RouterText {
 #[derive(Clone, Debug, Serialize)]
 pub struct RouterForm {
     /// The command.
-    pub command: Rendered,
+    pub command: RenderedText,
     /// Its files.
     pub files: Vec<RouterFile>,
 }
@@ -72,7 +72,7 @@ impl Routers<'_> {
     ///
     /// # Errors
     /// Its template does not render.
-    pub fn command(&self, benchmark: &Benchmark, context: &TemplateValue) -> Result<Rendered, Error> {
+    pub fn command(&self, benchmark: &Benchmark, context: &TemplateValue) -> Result<RenderedText, Error> {
         self.engine.text(&benchmark.name, Language::Shell, &benchmark.command, context)
     }
 
@@ -90,13 +90,13 @@ impl Routers<'_> {
         let port = u64::from(launch.port);
         let here = |slot: &SlotText| match self.deployed.is_on_one_host() {
             true => address("127.0.0.1", slot.slot.port),
-            false => Some(Written::address_on(slot.slot.hosts[0], slot.slot.port)),
+            false => Some(WrittenText::address_on(slot.slot.hosts[0], slot.slot.port)),
         };
         let service = |slot: &SlotText| format!("{}-{}", slot.slot.worker, slot.slot.replica);
         let composed = |slot: &SlotText| address(&service(slot), port);
         let prefix = resource_name(self.model);
         let clustered = |slot: &SlotText| address(&format!("{prefix}-{}", service(slot)), port);
-        let variables = ["HOST", "PORT"].map(Written::shell_variable);
+        let variables = ["HOST", "PORT"].map(WrittenText::shell_variable);
         let host = self.context(
             context! { host => Serde(&variables[0]), port => Serde(&variables[1]) },
             port,
@@ -135,17 +135,17 @@ impl Routers<'_> {
             .text
             .replace("\"$PWD/", &format!("\"{SETTINGS_FOLDER}/"))
             .replace("-c disagg", &format!("-c {SETTINGS_FOLDER}/disagg"));
-        let command = Rendered { text: format!("{install}exec {moved}"), ..form.command };
+        let command = RenderedText { text: format!("{install}exec {moved}"), ..form.command };
         Ok(RouterForm { command, ..form })
     }
 
-    /// What a template of a router sees: `own` is the address that it listens on.
+    /// The values that the template of a router sees: `own` is the address that it listens on.
     fn context(&self, own: TemplateValue, port: u64, address: Address) -> TemplateValue {
-        let addresses = |role: &str| -> Vec<Written> {
+        let addresses = |role: &str| -> Vec<WrittenText> {
             let pools = self.workers.iter().filter(|worker| role.is_empty() || worker.role == role);
             pools.flat_map(|worker| &worker.slots).filter_map(address).collect()
         };
-        let urls = |role: &str| addresses(role).iter().map(Written::url).collect::<Vec<_>>();
+        let urls = |role: &str| addresses(role).iter().map(WrittenText::url).collect::<Vec<_>>();
         let prefill = self.workers.iter().filter(|worker| worker.role == "prefill");
         let transfer: Vec<u64> =
             prefill.flat_map(|worker| &worker.slots).map(|slot| slot.slot.transfer_port).collect();
@@ -161,9 +161,9 @@ impl Routers<'_> {
 }
 
 /// The address of a replica.
-type Address<'a> = &'a dyn Fn(&SlotText) -> Option<Written>;
+type Address<'a> = &'a dyn Fn(&SlotText) -> Option<WrittenText>;
 
 /// The address of a process under a name of ours.
-fn address(name: &str, port: u64) -> Option<Written> {
+fn address(name: &str, port: u64) -> Option<WrittenText> {
     Writer::Plain.write(&format!("{name}:{port}"))
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::search::relax::Condition;
 use crate::spec::objective::Metric;
+use crate::spec::writer::shell_word;
 
 /// A decimal number that prints exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +170,7 @@ impl Flag {
 
 impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.name(), self.value())
+        write!(f, "{} {}", self.name(), shell_word(&self.value()))
     }
 }
 

@@ -17,6 +17,7 @@ use crate::spec::error::Error;
 use crate::spec::objective::Metric;
 use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
+use crate::spec::writer::shell_word;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::{DEFAULT_HARDWARE, ResolvedScenario};
 
@@ -188,10 +189,12 @@ impl InfeasibleProblem<'_> {
             Flag::Isl(_) => Some(format!("--isl {}", workload.isl)),
             Flag::Osl(_) => Some(format!("--osl {}", workload.osl)),
             Flag::Prefix(_) => Some(format!("--prefix {}", workload.prefix)),
-            Flag::Hardware(..) => Some(format!("--hardware {}", self.resolved.cluster.id)),
-            Flag::HostMemory(..) => Some(format!("--host-memory {}", self.scenario.host_memory.clone()?)),
+            Flag::Hardware(..) => Some(format!("--hardware {}", shell_word(&self.resolved.cluster.id))),
+            Flag::HostMemory(..) => {
+                Some(format!("--host-memory {}", shell_word(self.scenario.host_memory.as_ref()?)))
+            }
             Flag::WeightFormat(_) => {
-                self.scenario.weight_format.clone().map(|id| format!("--weight-format {id}"))
+                self.scenario.weight_format.as_ref().map(|id| format!("--weight-format {}", shell_word(id)))
             }
         };
         flags.iter().filter_map(one).collect::<Vec<_>>().join(" ")

@@ -105,7 +105,7 @@ impl Writer {
     }
 
     /// `text` in the form of this writer; `None` where it has no such form.
-    pub fn write(self, text: &str) -> Option<Written> {
+    pub fn write(self, text: &str) -> Option<WrittenText> {
         let written = match self {
             Writer::ShellWord => shell_word(text),
             Writer::Comment => format!("# {}", visible(text)),
@@ -116,21 +116,23 @@ impl Writer {
             Writer::MarkdownCode => markdown_code(text),
             // The border of a cell ends code too; the sign before it is no part of the code.
             Writer::MarkdownCell => markdown_code(text).replace('|', "\\|"),
-            Writer::Plain => return is_plain(text).then(|| Written { writer: self, text: text.to_owned() }),
+            Writer::Plain => {
+                return is_plain(text).then(|| WrittenText { writer: self, text: text.to_owned() });
+            }
         };
-        Some(Written { writer: self, text: written })
+        Some(WrittenText { writer: self, text: written })
     }
 }
 
 /// Text in the form of a writer. Only this module makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenText {
     writer: Writer,
     text: String,
 }
 
-impl Written {
-    /// Whether it may stand in a file of `language`.
+impl WrittenText {
+    /// Whether a file of `language` may contain it.
     pub fn fits(&self, language: Language) -> bool {
         self.writer.languages().contains(&language)
     }
@@ -146,49 +148,49 @@ impl Written {
     }
 
     /// Words of a shell, one after another.
-    pub fn words<'a>(words: impl IntoIterator<Item = ShellPart<'a>>) -> Written {
+    pub fn words<'a>(words: impl IntoIterator<Item = ShellPart<'a>>) -> WrittenText {
         let words: Vec<String> = words.into_iter().map(|word| word.written(shell_word)).collect();
-        Written { writer: Writer::ShellWord, text: words.join(" ") }
+        WrittenText { writer: Writer::ShellWord, text: words.join(" ") }
     }
 
     /// Words of a shell in a script that an object of Kubernetes holds as a block.
-    pub fn words_in_kubernetes<'a>(words: impl IntoIterator<Item = ShellPart<'a>>) -> Written {
+    pub fn words_in_kubernetes<'a>(words: impl IntoIterator<Item = ShellPart<'a>>) -> WrittenText {
         let written = |text: &str| shell_word(text).replace('$', "$$");
         let words: Vec<String> = words.into_iter().map(|word| word.written(written)).collect();
-        Written { writer: Writer::KubernetesWord, text: words.join(" ") }
+        WrittenText { writer: Writer::KubernetesWord, text: words.join(" ") }
     }
 
     /// A word of a command of Kubernetes with the value of one of our variables in it.
-    pub fn kubernetes_variable(before: &str, name: &'static str, after: &str) -> Written {
+    pub fn kubernetes_variable(before: &str, name: &'static str, after: &str) -> WrittenText {
         let [before, after] = [before, after].map(|text| text.replace('$', "$$"));
         let text = yaml_scalar(&format!("{before}$({name}){after}"));
-        Written { writer: Writer::KubernetesWord, text }
+        WrittenText { writer: Writer::KubernetesWord, text }
     }
 
     /// The value of one of our variables as a word of a shell.
-    pub fn shell_variable(name: &'static str) -> Written {
-        Written { writer: Writer::ShellWord, text: format!("\"${name}\"") }
+    pub fn shell_variable(name: &'static str) -> WrittenText {
+        WrittenText { writer: Writer::ShellWord, text: format!("\"${name}\"") }
     }
 
     /// The address of a process on the host of that number, which a script knows as `HOST_0`.
-    pub fn address_on(host: u64, port: u64) -> Written {
-        Written { writer: Writer::Plain, text: format!("${{HOST_{host}}}:{port}") }
+    pub fn address_on(host: u64, port: u64) -> WrittenText {
+        WrittenText { writer: Writer::Plain, text: format!("${{HOST_{host}}}:{port}") }
     }
 
     /// An address as a URL in a word of a shell.
-    pub fn url(address: &Written) -> Written {
-        Written { writer: Writer::ShellWord, text: format!("\"http://{address}\"") }
+    pub fn url(address: &WrittenText) -> WrittenText {
+        WrittenText { writer: Writer::ShellWord, text: format!("\"http://{address}\"") }
     }
 
     /// Several scalars of one writer as a list in a line.
-    pub fn list(writer: Writer, items: &[String]) -> Option<Written> {
-        let items: Option<Vec<Written>> = items.iter().map(|item| writer.write(item)).collect();
+    pub fn list(writer: Writer, items: &[String]) -> Option<WrittenText> {
+        let items: Option<Vec<WrittenText>> = items.iter().map(|item| writer.write(item)).collect();
         let items: Vec<String> = items?.into_iter().map(|item| item.text).collect();
-        Some(Written { writer, text: format!("[{}]", items.join(",")) })
+        Some(WrittenText { writer, text: format!("[{}]", items.join(",")) })
     }
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for WrittenText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

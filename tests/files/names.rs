@@ -176,6 +176,9 @@ fn renamed(kind: &str, name: &str, with: &[(&str, Value)]) -> String {
 #[test]
 fn hostile_names_pass_through_the_commands_and_do_nothing() {
     for name in [
+        "=1+1<script>\"&]]>",
+        "@SUM(A1) $(touch pwned) `id`",
+        // These are refused where they name an entry or a folder.
         "=1+1\u{1b}]0;pwned\u{7}\u{1b}[2J",
         "\u{202e}<script>\"&\u{9b}31m\nfound: nothing",
         "@SUM(A1)\r\u{2066}\t\u{feff}\u{200f}",
@@ -276,7 +279,9 @@ fn hostile_names_pass_through_the_commands_and_do_nothing() {
                     assert!(value.as_array().unwrap().iter().any(|line| line["name"] == name), "{args:?}");
                 }
             }
-            if args.contains(&"svg") {
+            let shown = !name.chars().any(acts);
+            assert!(shown || !args.contains(&folder.as_str()) || !output.status.success(), "{args:?}");
+            if args.contains(&"svg") && shown {
                 roxmltree::Document::parse(&told).unwrap();
             }
         }

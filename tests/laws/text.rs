@@ -1,6 +1,7 @@
 //! Laws of the text that leaves: nothing that others wrote is executed, and each file reads back what was written.
 
 mod files;
+mod outputs;
 mod writers;
 
 /// Texts that a shell, a parser or a spreadsheet would obey, without characters that are refused in names.

@@ -25,6 +25,7 @@ use crate::spec::objective::Metric;
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
+use crate::spec::writer::shell_word;
 
 /// Column of the values after a label.
 const INDENT: usize = 15;
@@ -41,7 +42,7 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
             next(&[(line(&[&flags, "--detail"]), "all reasons")], width),
         ]);
     };
-    let plan = format!("--plan '{}'", best.notation);
+    let plan = format!("--plan {}", shell_word(&best.notation));
     join([
         head::answer(answer, best, width),
         slo_table(best, &answer.question, width),
@@ -68,7 +69,7 @@ pub fn optimum_facts(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<
 pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> String {
     let EstimateResult { candidate, question: inputs, .. } = report;
     let flags = Scenario { deployment: None, ..scenario.clone() }.flags();
-    let plan = format!("--plan '{}'", candidate.notation);
+    let plan = format!("--plan {}", shell_word(&candidate.notation));
     let mut commands = vec![(line(&["estimate", &flags, &plan, "--detail"]), "memory, breakdown, sources")];
     if candidate.metrics.is_some() {
         commands.push((line(&["explain", &flags, &plan, "--number ttft"]), "formulas and sources"));
@@ -283,9 +284,9 @@ pub fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeplo
     let lengths = scenario.workload.is_none() && scenario.isl.is_none() && scenario.osl.is_none();
     let bus = inputs.interconnect.iter().find_map(|tier| tier.p2p);
     let flags: Vec<String> = [
-        (scenario.objective.is_none(), format!("--objective {}", inputs.objective)),
-        (scenario.runtime.is_none(), format!("--runtime {}", inputs.runtime)),
-        (scenario.weight_format.is_none(), format!("--weight-format {}", best.weight_format)),
+        (scenario.objective.is_none(), format!("--objective {}", shell_word(&inputs.objective))),
+        (scenario.runtime.is_none(), format!("--runtime {}", shell_word(&inputs.runtime))),
+        (scenario.weight_format.is_none(), format!("--weight-format {}", shell_word(&best.weight_format))),
         (lengths, format!("--isl {} --osl {}", inputs.isl, inputs.osl)),
     ]
     .into_iter()

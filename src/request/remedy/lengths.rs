@@ -8,6 +8,7 @@ use crate::report::shortage::shortage_words;
 use crate::report::table::grouped;
 use crate::search::relax::{Stopped, answered, conflicts, largest_below};
 use crate::search::shortage::{HeldPart, shortage};
+use crate::spec::writer::shell_word;
 
 impl InfeasibleProblem<'_> {
     /// Reports the lengths as the conflict, with the lengths that fit.
@@ -70,12 +71,12 @@ impl InfeasibleProblem<'_> {
             let why = "no plan is legal on these devices".to_owned();
             return Ok(ConflictSet { conditions: lengths, why: Some(why) });
         };
-        let mut conditions = vec![format!("--hardware {}", self.resolved.cluster.id)];
+        let mut conditions = vec![format!("--hardware {}", shell_word(&self.resolved.cluster.id))];
         match short.part {
             HeldPart::Request => conditions.extend(lengths),
             HeldPart::AllWeights | HeldPart::Weights | HeldPart::WithoutCache => {
                 let stated = self.scenario.weight_format.as_ref();
-                conditions.extend(stated.map(|id| format!("--weight-format {id}")));
+                conditions.extend(stated.map(|id| format!("--weight-format {}", shell_word(id))));
             }
         }
         Ok(ConflictSet { conditions, why: Some(shortage_words(&short, problem)) })

@@ -8,6 +8,7 @@ use crate::search::relax::{Stopped, more_memory};
 use crate::search::sizing::weights;
 use crate::spec::cluster::Cluster;
 use crate::spec::device::Device;
+use crate::spec::writer::shell_word;
 use crate::store::hardware::Shorthand;
 use crate::store::kind::CatalogKind;
 
@@ -182,7 +183,8 @@ impl InfeasibleProblem<'_> {
         others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut proposed = 0;
         for (_, id) in others.into_iter().take(MOST_OTHERS) {
-            let known = found.remedies.iter().any(|remedy| remedy.flags == format!("--hardware {id}"));
+            let known =
+                found.remedies.iter().any(|remedy| remedy.flags == format!("--hardware {}", shell_word(&id)));
             let remedy = if known { None } else { self.confirmed(Some(vec![Flag::Hardware(id, None)]))? };
             proposed += usize::from(remedy.is_some());
             found.remedies.extend(remedy);

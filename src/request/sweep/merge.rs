@@ -79,6 +79,9 @@ pub struct ShardLines<'a> {
     pub lines: Box<dyn Iterator<Item = Result<String, Error>> + 'a>,
 }
 
+/// The start of the header of rows in CSV.
+const HEADER: &str = "sweep,point,points";
+
 /// A shard whose header is read.
 struct OpenShard<'a> {
     name: String,
@@ -146,6 +149,10 @@ fn opened<'a, E: From<Error>>(
         let mut lines = lines.peekable();
         if format == RowFormat::Csv {
             let first = lines.next().transpose()?.unwrap_or_default();
+            if !first.starts_with(HEADER) {
+                let fix = "name a file that `mantile-opt sweep --out` wrote";
+                return Err(Error::new("header", "another line", HEADER, fix).in_file(name).into());
+            }
             if header.as_ref().is_some_and(|known| *known != first) {
                 let fix = "merge the shards of one sweep";
                 return Err(Error::new("header", "other columns", "equal columns", fix).in_file(name).into());

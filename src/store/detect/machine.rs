@@ -14,6 +14,7 @@ use crate::spec::error::Error;
 use crate::spec::figure::{ByteRate, Bytes, Dimension, Figure};
 use crate::spec::rig::{Rig, RigLink, RigMember, RigTopology};
 use crate::spec::stated_constants::StatedConstants;
+use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::hardware::Shorthand;
 use crate::store::kind::CatalogKind;
@@ -80,7 +81,7 @@ impl KnownHost {
         let sockets = self.printed.sockets;
         let named =
             self.processor.as_ref().filter(|_| self.is_whole(desktop)).map(|device| device.id.clone());
-        let name = named.or_else(|| self.printed.processor.clone());
+        let name = named.or_else(|| self.printed.processor.as_deref().map(|name| visible(name).into_owned()));
         Host {
             cpu: name.map(|name| if sockets > 1 { format!("{sockets} x {name}") } else { name }),
             memory: self.printed.memory.map(|size| read(size, "memory of this machine")),

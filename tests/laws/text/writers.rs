@@ -7,7 +7,7 @@ use mantile::launch::command::Word;
 use mantile::launch::engine::Engine;
 use mantile::launch::settings::Variable;
 use mantile::spec::visible::acts;
-use mantile::spec::writer::{Language, Writer, Written};
+use mantile::spec::writer::{Language, Writer, WrittenText};
 use minijinja::value::Serde;
 use minijinja::{Value as TemplateValue, context};
 use serde_json::Value;
@@ -231,6 +231,6 @@ fn a_word_is_the_same_in_every_container() {
         assert_eq!(composed.as_str().unwrap().replace("$$", "$"), format!("{text}7{text}"));
         assert!(engine.text("a test", Language::Compose, "{{ port | compose }}", &seen).is_err());
     }
-    let list = Written::list(Writer::YamlScalar, &["a: b".to_owned(), "#".to_owned()]).unwrap();
+    let list = WrittenText::list(Writer::YamlScalar, &["a: b".to_owned(), "#".to_owned()]).unwrap();
     assert_eq!(yaml(list.text()), serde_json::json!(["a: b", "#"]));
 }
