@@ -3,7 +3,7 @@
 
 use mantile::cost::roofline::Cost;
 use mantile::graph::tensor::Role;
-use mantile::plan::parallel::Phase;
+use mantile::plan::parallel::{LayerType, Phase};
 use mantile::plan::shard::{ShardedBlock, Task, TaskStep};
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
@@ -101,7 +101,12 @@ fn must(case: &Case, instance: &Instance) -> (f64, f64) {
         for role in [Role::Attention, Role::Mlp, Role::SharedExpert] {
             let elements = block.weights[role as usize] as f64 * layers;
             bytes += elements * machine.chip.weight_bytes(machine.quantised[role as usize]).value();
-            flops += 2.0 * elements;
+            // Narrower feed-forward layers divide the tokens of a group of attention among their copies.
+            let copies = match role {
+                Role::Mlp | Role::SharedExpert => instance.plan.tp / instance.plan.tp_of(LayerType::FeedForward),
+                _ => 1,
+            };
+            flops += 2.0 * elements / copies.max(1) as f64;
         }
     }
     (bytes, flops)

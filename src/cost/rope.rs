@@ -50,7 +50,7 @@ crate::formulas! {
         symbol: "rope_bytes",
         unit: BYTE,
         why: "reads a cosine and a sine for each pair of a position; queries and keys stay in the registers of the kernel that takes them on, which counts them",
-        cite: "vLLM, cos_sin_cache of RotaryEmbedding, https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/base.py; Ye et al. 2025 (FlashInfer), 3.2.3 (fused RoPE)",
+        cite: "vLLM, cos_sin_cache of RotaryEmbedding; Ye et al. 2025 (FlashInfer, arXiv:2501.01005), 3.2.3 (fused RoPE)",
     }
 }
 

@@ -105,7 +105,7 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
     let Some(m) = &best.metrics else { return vec![] };
     let interval = |quantiles: Option<Quantiles>, spell: fn(f64) -> String| {
         let known = quantiles.filter(|q| q.p10 < q.p90);
-        known.map_or_else(|| "-".into(), |q| format!("{} to {}", spell(q.p10), spell(q.p90)))
+        known.map_or_else(|| "-".into(), |q| ends(&spell(q.p10), &spell(q.p90)))
     };
     // What one measurement in ten does not reach.
     let count_on = |end: Option<f64>, spell: fn(f64) -> String| end.map_or_else(|| "-".into(), spell);
@@ -142,6 +142,13 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
             "-".into(),
         ],
     ]
+}
+
+/// Both ends of an interval; a unit that they share stands once.
+fn ends(low: &str, high: &str) -> String {
+    let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
+    let number = low.split_once(' ').map_or(low, |(number, _)| number);
+    format!("{} to {high}", if unit(low) == unit(high) { number } else { low })
 }
 
 /// A label and its text.
