@@ -98,8 +98,7 @@ fn what_ran_is_seldom_said_not_to_fit() {
 #[test]
 fn the_document_of_placement_says_what_a_spark_gains_a_mac() {
     let document = include_str!("../docs/placement.md");
-    let asked =
-        "place --model Llama-3.1-8B --hardware spark-mac-studio --objective request --isl 8192 --osl 32";
+    let asked = "place --model Llama-3.1-8B --hardware exo-spark-mac --objective request --isl 8192 --osl 32";
     assert!(document.contains(asked));
     let arguments = asked.split(' ').chain(["--format", "json"]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));

@@ -33,6 +33,9 @@ pub struct PlacementInputs {
     pub weight_format: String,
     /// KV format.
     pub kv_format: String,
+    /// What the request leaves open, as flags that state it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub defaults: Vec<String>,
 }
 
 /// Proof status of a placement.
@@ -132,6 +135,21 @@ pub struct PlacementCertificate {
     pub unlike_members: usize,
 }
 
+/// The best placement of all, where no software starts it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TheoreticalPlacement {
+    /// Why no software starts it.
+    pub why: Vec<String>,
+    /// Runtime of each device.
+    pub runtimes: Vec<String>,
+    /// Weight format.
+    pub weight_format: String,
+    /// The placement.
+    pub placement: PlacementReport,
+    /// Its certificate.
+    pub certificate: PlacementCertificate,
+}
+
 /// A baseline placement by memory alone, under the same cost model.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineComparison {
@@ -145,9 +163,18 @@ pub struct BaselineComparison {
     pub layers: Vec<(String, usize)>,
 }
 
-/// Prefill and decode on different devices.
+/// Prefill and decode on different devices: theoretical, since no software starts it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DisaggregatedReport {
+    /// No software starts it.
+    #[serde(default)]
+    pub theoretical: bool,
+    /// Runtime of each device.
+    #[serde(default)]
+    pub runtimes: Vec<String>,
+    /// Weight format.
+    #[serde(default)]
+    pub weight_format: String,
     /// Prefill devices, with their layers.
     pub prefill: Vec<(String, usize)>,
     /// Decode devices, with their layers.
@@ -226,10 +253,13 @@ pub struct PlacementResult {
     pub question: PlacementInputs,
     /// Longest context that fits, tokens, if that is the objective.
     pub max_context: Option<u64>,
-    /// The placement.
+    /// The best placement that software starts; where it starts none, the best of all, and `launch` says why.
     pub placement: Option<PlacementReport>,
     /// Its certificate.
     pub certificate: Option<PlacementCertificate>,
+    /// A better placement that no software starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theoretical: Option<TheoreticalPlacement>,
     /// Baselines by memory alone.
     pub compared: Vec<BaselineComparison>,
     /// The best disaggregated placement.
@@ -243,4 +273,14 @@ pub struct PlacementResult {
     pub launch: Option<LaunchReport>,
     /// Notes.
     pub notes: Vec<String>,
+}
+
+impl PlacementResult {
+    /// Whether no software starts the placement.
+    pub fn is_theoretical(&self) -> bool {
+        // A runtime whose options the catalogue lacks may still start it.
+        let refused =
+            |launch: &LaunchReport| !launch.unsupported.is_empty() && !launch.runtime_version.is_empty();
+        self.placement.is_some() && self.launch.as_ref().is_some_and(refused)
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::bundle::{is_bundle, read_bundle};
-use super::place::solve::rig_problem;
+use super::place::solve::rig_problems;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
 use crate::report::place::{PlacementReport, PlacementResult};
@@ -79,8 +79,9 @@ pub(super) fn explained_placement(
         objective: PlacingGoal::Latency,
         ..scenario
     };
-    let rigged = rig_problem(catalog, &scenario)?;
-    let found = rigged.problems.into_iter().find_map(|problem| {
+    let rigs = rig_problems(catalog, &scenario)?.into_iter();
+    let same = rigs.filter(|rigged| rigged.runtimes.iter().map(|own| &own.id).eq(&saved.question.runtimes));
+    let found = same.flat_map(|rigged| rigged.problems).find_map(|problem| {
         let stages = stages(&problem, placed)?;
         Some((problem, stages))
     });

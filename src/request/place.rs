@@ -2,6 +2,7 @@
 
 mod launch;
 mod relax;
+mod search;
 pub mod solve;
 
 use schemars::JsonSchema;

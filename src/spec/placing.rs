@@ -115,7 +115,7 @@ pub struct PlacementScenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_format: Option<String>,
-    /// Offload of layers to host memory [default: auto, only where nothing fits without]
+    /// Offload of layers to host memory [default: auto, where it helps]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,

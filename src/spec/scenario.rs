@@ -24,7 +24,7 @@ use super::rule::Allowance;
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum OffloadMode {
-    /// As additional candidates; `place` uses it only where nothing fits without.
+    /// As additional candidates.
     #[default]
     Auto,
     /// Never.

@@ -4,14 +4,17 @@
 
 mod builder;
 mod places;
+mod runtimes;
+mod usual_links;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use builder::{RigBuilder, RigFacts};
 pub use places::DevicePlace;
+pub use usual_links::AssumedLinks;
 
-use super::catalog::{Catalog, read_entry};
+use super::catalog::Catalog;
 use super::model::ResolvedModel;
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::PricedLink;
@@ -23,7 +26,6 @@ use crate::search::placement::price::PlacementProblem;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
 use crate::spec::device::{Device, Price};
 use crate::spec::error::Error;
-use crate::spec::format::NumberFormat;
 use crate::spec::link::Link;
 use crate::spec::precision::FormatOption;
 use crate::spec::rig::{Rig, RigLink, RigMember};
@@ -51,14 +53,16 @@ pub struct ResolvedRig {
     pub rig: Rig,
     /// The resolved model.
     pub model: ResolvedModel,
-    /// The name of each member.
+    /// The name of each member; those that no runtime of `runtimes` drives come last.
     pub names: Vec<String>,
     /// The device of each.
     pub devices: Vec<Device>,
-    /// The runtime of each.
+    /// The runtime of each that takes part.
     pub runtimes: Vec<Runtime>,
     /// Every device in its place, in the order of the members.
     pub places: Vec<DevicePlace>,
+    /// The links that the rig does not state.
+    pub assumed: Option<AssumedLinks>,
     /// Id of the weight format that the model's own checkpoint has, or that comes first.
     pub own_weights: String,
     /// The weight format of all members.
@@ -77,7 +81,7 @@ pub struct ResolvedRig {
 const MOST_WAYS: usize = 64;
 
 impl ResolvedRig {
-    /// Resolves `rig` for `scenario`, with `concurrency` concurrent requests.
+    /// Resolves `rig` for `scenario`, with `concurrency` concurrent requests, in the way that uses the most devices.
     ///
     /// # Errors
     /// A fault in the rig or the scenario, or no common format or runtime.
@@ -87,43 +91,88 @@ impl ResolvedRig {
         rig: Rig,
         concurrency: u64,
     ) -> Result<ResolvedRig, Error> {
+        let all = ResolvedRig::resolve_each(catalog, scenario, rig, concurrency)?;
+        let none = || Error::new("members", "none", "a device", "name one");
+        all.into_iter().next().ok_or_else(none)
+    }
+
+    /// The same in every way: with each runtime that is the default of some device, on the devices that it runs on.
+    ///
+    /// # Errors
+    /// A fault in the rig or the scenario, or no way has a common format or runtime.
+    pub fn resolve_each(
+        catalog: &Catalog,
+        scenario: &Scenario,
+        rig: Rig,
+        concurrency: u64,
+    ) -> Result<Vec<ResolvedRig>, Error> {
         let name = scenario.model.as_deref().unwrap_or(super::resolved_scenario::DEFAULT_MODEL);
         let model = catalog.built(name)?;
         let seats = catalog.seats(&rig)?;
         let names: Vec<String> = seats.iter().map(|seat| seat.name.clone()).collect();
+        let (rig, assumed) = catalog.with_usual_links(rig, &seats, &names)?;
         let wires = catalog.wires(&rig, &names)?;
         let places = catalog.places(&rig, &seats, &names)?;
-        let runtimes = catalog.runtimes(&seats, scenario)?;
-        let known = RefCell::default();
-        let builder = RigBuilder { catalog, scenario, rig: &rig, model, seats, runtimes, known };
-        let seats = &builder.seats;
+        let parts = RigParts { rig: &rig, seats: &seats, wires: &wires, places: &places, assumed: &assumed };
+        let (mut found, mut fault) = (Vec::new(), None);
+        for runtimes in catalog.runtime_choices(&seats, scenario)? {
+            let builder = RigBuilder {
+                catalog,
+                scenario,
+                rig: &rig,
+                model: model.clone(),
+                seats: &seats,
+                runtimes,
+                known: RefCell::default(),
+            };
+            match ResolvedRig::of(&builder, &parts, concurrency) {
+                Ok(resolved) => found.push(resolved),
+                Err(why) => fault = fault.or(Some(why)),
+            }
+        }
+        match fault {
+            Some(fault) if found.is_empty() => Err(fault),
+            _ => Ok(found),
+        }
+    }
+
+    /// The rig with the runtimes of `builder`.
+    fn of(builder: &RigBuilder, parts: &RigParts, concurrency: u64) -> Result<ResolvedRig, Error> {
+        let (rig, seats) = (parts.rig, parts.seats);
+        let (used, left_out): (Vec<usize>, Vec<usize>) =
+            (0..seats.len()).partition(|&at| builder.runtimes[at].is_some());
         let single: Vec<Rc<ResolvedScenario>> =
-            (0..seats.len()).map(|at| builder.member(at, 1)).collect::<Result<_, Error>>()?;
+            used.iter().map(|&at| builder.member(at, 1)).collect::<Result<_, Error>>()?;
         let first = single.first().ok_or_else(|| Error::new("members", "none", "a device", "name one"))?;
         let weights = common("weight-format", &single, |member| &member.weight_formats)?;
         let kv = common("kv-format", &single, |member| &member.kv_formats)?;
         let own_weights = first.weight_formats.first().map_or(String::new(), |own| own.format.id.clone());
         let infeasible = caches(&first.graph, &ParallelPlan { pp: 2, ..ParallelPlan::SINGLE }).err();
+        let wires = parts.wires.to_vec();
         let facts = RigFacts { wires, weights: &weights, kv: &kv, concurrency, uncut: infeasible.is_some() };
-        let ways = ways(seats);
+        let ways = ways(builder, &used);
         let all = |offload: bool| -> Result<Vec<PlacementProblem>, Error> {
             ways.iter().filter_map(|degrees| builder.problem(degrees, &facts, offload).transpose()).collect()
         };
         let host = rig.hosts.values().any(|host| host.memory.is_some());
-        let policy = scenario.offload.unwrap_or_default();
+        let policy = builder.scenario.offload.unwrap_or_default();
         let offloaded = if host && policy != OffloadMode::Never { all(true)? } else { vec![] };
         let always = policy == OffloadMode::Always && !offloaded.is_empty();
         let problems = if always { offloaded.clone() } else { all(false)? };
-        let devices = seats.iter().map(|seat| seat.device.clone()).collect();
-        let runtimes = single.iter().map(|member| (*member.runtime).clone()).collect();
-        let model = builder.model.0;
+        let order = || used.iter().chain(&left_out).copied();
+        let place = |seat: usize| {
+            let at = order().position(|one| one == seat).unwrap_or(seat);
+            let own = parts.places.iter().filter(move |place| place.seat == seat);
+            own.map(move |place| DevicePlace { seat: at, ..*place })
+        };
         Ok(ResolvedRig {
-            rig,
-            model,
-            names,
-            devices,
-            runtimes,
-            places,
+            rig: rig.clone(),
+            model: builder.model.0.clone(),
+            names: order().map(|at| seats[at].name.clone()).collect(),
+            devices: order().map(|at| seats[at].device.clone()).collect(),
+            runtimes: single.iter().map(|member| (*member.runtime).clone()).collect(),
+            places: order().flat_map(place).collect(),
+            assumed: parts.assumed.clone(),
             own_weights,
             weights,
             kv,
@@ -132,20 +181,46 @@ impl ResolvedRig {
             infeasible,
         })
     }
+
+    /// The names of the devices that its runtimes do not drive.
+    pub fn left_out(&self) -> &[String] {
+        self.names.get(self.runtimes.len()..).unwrap_or_default()
+    }
+
+    /// Whether one runtime drives all of its devices.
+    pub fn has_one_runtime(&self) -> bool {
+        self.runtimes.windows(2).all(|pair| pair[0].id == pair[1].id)
+    }
 }
 
-/// The first format of the first member that all others support.
+/// The parts of a rig that are the same for every choice of runtimes.
+struct RigParts<'a> {
+    rig: &'a Rig,
+    seats: &'a [PlacedMember],
+    wires: &'a [(usize, usize, PricedLink<Datum>)],
+    places: &'a [DevicePlace],
+    assumed: &'a Option<AssumedLinks>,
+}
+
+/// The format that all members support: the one nearest to the front of their lists, where each has its usual one.
 fn common(
     key: &str,
     members: &[Rc<ResolvedScenario>],
     of: impl Fn(&ResolvedScenario) -> &Vec<FormatOption>,
 ) -> Result<FormatOption, Error> {
-    let has = |problem: &ResolvedScenario, id: &str| of(problem).iter().any(|choice| choice.format.id == id);
-    let first = members
-        .iter()
-        .flat_map(|problem| of(problem))
-        .find(|choice| members.iter().all(|problem| has(problem, &choice.format.id)));
-    first.cloned().ok_or_else(|| {
+    let place =
+        |problem: &ResolvedScenario, id: &str| of(problem).iter().position(|choice| choice.format.id == id);
+    // The order of the members changes nothing: the farthest place of a format counts, then the sum, then its id.
+    let rank = |choice: &FormatOption| {
+        let places: Option<Vec<usize>> =
+            members.iter().map(|problem| place(problem, &choice.format.id)).collect();
+        places.map(|places| (places.iter().max().copied(), places.iter().sum::<usize>()))
+    };
+    let known = members.first().into_iter().flat_map(|problem| of(problem));
+    let ranked = known.filter_map(|choice| Some((rank(choice)?, choice)));
+    let found =
+        ranked.min_by(|(a, one), (b, other)| a.cmp(b).then_with(|| one.format.id.cmp(&other.format.id)));
+    found.map(|(_, choice)| choice.clone()).ok_or_else(|| {
         let each = |problem: &ResolvedScenario| {
             let ids: Vec<&str> = of(problem).iter().map(|choice| choice.format.id.as_str()).collect();
             format!("{} on {}", ids.join(" or "), problem.cluster.device.id)
@@ -177,13 +252,31 @@ fn shared(
     plans.into_iter().find(|plan| check(&problem.graph, plan, &limits).is_ok())
 }
 
-/// Devices that share a layer in each seat: every divisor of its count, in all combinations.
-fn ways(seats: &[PlacedMember]) -> Vec<Vec<u64>> {
-    let mut ways: Vec<Vec<u64>> = vec![vec![]];
-    for seat in seats {
-        let degrees: Vec<u64> = (1..=seat.count).filter(|degree| seat.count % degree == 0).collect();
-        let more = ways.iter().flat_map(|way| degrees.iter().map(|&d| [way.as_slice(), &[d]].concat()));
+/// Devices that share a layer in each seat in use: every divisor of its count, in all combinations; and each seat alone.
+fn ways(builder: &RigBuilder, used: &[usize]) -> Vec<Vec<Option<u64>>> {
+    let seats = builder.seats;
+    let none = vec![None; seats.len()];
+    let degrees = |at: usize| {
+        let count = seats[at].count;
+        (1..=count).filter(move |degree| count % degree == 0)
+    };
+    let mut ways = vec![none.clone()];
+    for &at in used {
+        let with = |way: &Vec<Option<u64>>, degree: u64| {
+            let mut way = way.clone();
+            way[at] = Some(degree);
+            way
+        };
+        let more = ways.iter().flat_map(|way| degrees(at).map(move |degree| with(way, degree)));
         ways = more.take(MOST_WAYS).collect();
+    }
+    // Most runtimes have one degree for all stages: a group that shares layers may be alone.
+    for &at in used.iter().filter(|_| used.len() > 1) {
+        ways.extend(degrees(at).skip(1).map(|degree| {
+            let mut way = none.clone();
+            way[at] = Some(degree);
+            way
+        }));
     }
     ways
 }
@@ -299,40 +392,5 @@ impl Catalog {
         let edges = rig.edges(names)?.into_iter();
         let place = |wire: &RigLink| rig.links.iter().position(|own| std::ptr::eq(own, wire));
         Ok(edges.filter_map(|(a, b, wire)| Some((a, b, links.get(place(wire)?)?.clone()))).collect())
-    }
-
-    /// The runtime of each seat: the requested one, its own, the common default, one that runs on all, or else each
-    /// device's default. A requested weight format must be supported.
-    fn runtimes(&self, seats: &[PlacedMember], scenario: &Scenario) -> Result<Vec<String>, Error> {
-        if let Some(named) = &scenario.runtime {
-            return Ok(vec![named.clone(); seats.len()]);
-        }
-        let asked = scenario.weight_format.as_deref().filter(|name| *name != "any");
-        let format = asked.map(|name| self.load::<NumberFormat>(name)).transpose()?;
-        let runs = |runtime: &Runtime| format.as_ref().is_none_or(|f| runtime.weight_formats.contains(&f.id));
-        let mut defaults = Vec::new();
-        for seat in seats {
-            let cluster = seat.cluster(&Rig::default(), 1)?;
-            defaults.push(self.runtime(seat.runtime.as_deref(), &cluster)?);
-        }
-        let free: Vec<usize> = (0..seats.len()).filter(|&at| seats[at].runtime.is_none()).collect();
-        let same = free.windows(2).all(|pair| defaults[pair[0]].id == defaults[pair[1]].id);
-        let good = free.iter().all(|&at| runs(&defaults[at]));
-        let mut chosen: Vec<String> = defaults.into_iter().map(|runtime| runtime.id.clone()).collect();
-        if same && good {
-            return Ok(chosen);
-        }
-        let mut all: Vec<Runtime> = Vec::new();
-        for file in self.entries(CatalogKind::Runtimes).into_values() {
-            let runtime: Runtime = read_entry(&file)?;
-            if runs(&runtime) && free.iter().all(|&at| runtime.runs_on(&seats[at].device)) {
-                all.push(runtime);
-            }
-        }
-        // The runtime with the most vendors is the most likely to join heterogeneous devices.
-        if let Some(widest) = all.into_iter().max_by_key(|runtime| runtime.vendors.len()) {
-            free.iter().for_each(|&at| chosen[at] = widest.id.clone());
-        }
-        Ok(chosen)
     }
 }

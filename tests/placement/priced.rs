@@ -130,7 +130,7 @@ fn like_devices_are_a_pipeline() {
         }],
         ..Rig::default()
     };
-    let rigged = ResolvedRig::resolve(&catalog, &scenario("Llama-3.1-8B"), rig, 4).unwrap();
+    let rigged = ResolvedRig::resolve(&catalog, &Scenario { hardware: None, ..asked }, rig, 4).unwrap();
     let problem = &rigged.problems[0];
     let posed = resolved.problem().unwrap();
     let machine = posed.formats[0].plain();
@@ -151,8 +151,9 @@ fn like_devices_are_a_pipeline() {
 /// 2.8 times as fast as the Mac alone, prefill about 4 times the Mac's, generation about 3 times the Spark's.
 #[test]
 fn a_spark_that_prefills_for_a_mac_gains_what_was_published() {
-    let asked = Scenario { isl: Some(8192), osl: Some(32), ..scenario("Llama-3.1-8B") };
-    let rigged = rigged("spark-mac-studio", &asked, 1);
+    let bf16 = Some("bf16".to_owned());
+    let asked = Scenario { isl: Some(8192), osl: Some(32), weight_format: bf16, ..scenario("Llama-3.1-8B") };
+    let rigged = rigged("exo-spark-mac", &asked, 1);
     let problem = &rigged.problems[0];
     let (spark, mac) = (0, 1);
     assert_eq!(problem.members[spark].name, "spark");

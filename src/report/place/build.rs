@@ -131,6 +131,9 @@ pub fn disaggregated_report(
     together_ms: f64,
 ) -> DisaggregatedReport {
     DisaggregatedReport {
+        theoretical: true,
+        runtimes: vec![],
+        weight_format: String::new(),
         prefill: shares(problem, &apart.prefill_stages),
         decode: shares(problem, &apart.decode_stages),
         prefill_ms: 1e3 * apart.prefill,

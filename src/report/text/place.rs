@@ -17,8 +17,10 @@ pub fn table_of(answer: &PlacementResult) -> String {
         answer.placement.as_ref().map(|placed| speed(placed, answer)).unwrap_or_default(),
         compared(answer),
         disaggregated(answer),
+        theoretical(answer).map(|found| heading("Theoretical", "") + &paragraph(&found)).unwrap_or_default(),
         proof(answer),
         infeasible(answer),
+        list("Defaults", &answer.question.defaults),
         list("Notes", &answer.notes),
         answer.launch.as_ref().map(launch_table).unwrap_or_default(),
     ])
@@ -53,27 +55,52 @@ pub(super) fn head(answer: &PlacementResult, width: usize) -> String {
         };
         return styled_within(BAD, none, width) + &asked;
     };
-    let split = answer.apart.as_ref().filter(|apart| apart.gain > 1.0005);
-    let what = match answer.question.objective.as_str() {
-        "throughput" => format!("{} output tok/s", digits(placed.decode_tok_s)),
-        "request" => match split {
-            Some(apart) => format!(
-                "E2E {} with disaggregated prefill and decode, {} aggregated",
-                time(apart.request_ms),
-                time(placed.request_ms)
-            ),
-            None => format!("E2E {}", time(placed.request_ms)),
-        },
-        "max-context" => format!("{} tokens of context", grouped(answer.max_context.unwrap_or_default())),
-        _ => format!("{} per token", time(placed.token_ms)),
-    };
+    let what = value(answer, placed);
+    let started = if answer.is_theoretical() { "theoretical, no software starts it: " } else { "" };
     let proof = match answer.status {
-        PlacementStatus::Optimal if split.is_none_or(proved) => "optimal under the model",
+        PlacementStatus::Optimal => "optimal under the model",
         PlacementStatus::TimeLimit => "best found within the time limit",
         PlacementStatus::Interrupted => "best found so far",
         _ => "best found, not proved optimal",
     };
-    styled_within(GOOD, &format!("{what}, {proof}"), width) + &asked
+    styled_within(GOOD, &format!("{started}{what}, {proof}"), width) + &asked
+}
+
+/// The objective of a placement in words.
+fn value(answer: &PlacementResult, placed: &PlacementReport) -> String {
+    match answer.question.objective.as_str() {
+        "throughput" => format!("{} output tok/s", digits(placed.decode_tok_s)),
+        "request" => format!("E2E {}", time(placed.request_ms)),
+        "max-context" => format!("{} tokens of context", grouped(answer.max_context.unwrap_or_default())),
+        _ => format!("{} per token", time(placed.token_ms)),
+    }
+}
+
+/// A better placement that no software starts, in one sentence.
+pub(super) fn theoretical(answer: &PlacementResult) -> Option<String> {
+    let found = answer.theoretical.as_ref()?;
+    let placed = &found.placement;
+    let mut runtimes = found.runtimes.clone();
+    runtimes.dedup();
+    let held: Vec<String> =
+        placed.stages.iter().map(|stage| format!("{} {}", stage.member, stage.layers)).collect();
+    let how = format!("{} in {}", runtimes.join(" + "), found.weight_format);
+    let why = found.why.join("; ");
+    Some(format!(
+        "{} with layers on {} ({how}); no software starts it: {why}",
+        value(answer, placed),
+        held.join(", ")
+    ))
+}
+
+/// Prefill and decode on different devices, in one sentence.
+pub(super) fn apart(found: &DisaggregatedReport) -> String {
+    let gain = match found.gain {
+        gain if gain > 1.0005 => format!("{} times as fast", digits(gain)),
+        _ => "no faster".to_owned(),
+    };
+    let open = if proved(found) { "" } else { "; not proved optimal" };
+    format!("E2E {}, {gain}; theoretical, no software starts it{open}", time(found.request_ms))
 }
 
 /// A row for each stage: device, layers, times, memory; parts outside device memory only where there are any.
@@ -198,33 +225,30 @@ fn compared(answer: &PlacementResult) -> String {
 }
 
 fn disaggregated(answer: &PlacementResult) -> String {
-    let Some(apart) = &answer.apart else { return String::new() };
-    let DisaggregatedReport { prefill, decode, gain, .. } = apart;
-    let verdict = if *gain > 1.0005 {
-        format!("{} times as fast as aggregated", digits(*gain))
-    } else {
-        "no faster than aggregated".to_owned()
-    };
-    let mut text =
-        heading("Prefill/decode disaggregation", &format!("E2E {}, {verdict}", time(apart.request_ms)));
+    let Some(found) = &answer.apart else { return String::new() };
+    let DisaggregatedReport { prefill, decode, .. } = found;
+    let mut runtimes = found.runtimes.clone();
+    runtimes.dedup();
+    let how = format!("{}, {} in {}", apart(found), runtimes.join(" + "), found.weight_format);
+    let mut text = heading("Prefill/decode disaggregation", &how);
     text.push_str(&paragraph(&format!(
         "prefill on {}: {}; KV cache streamed layer by layer, {} of it after prefill; decode on {}: {} per token",
         layers(prefill),
-        time(apart.prefill_ms),
-        time(apart.exposed_ms),
+        time(found.prefill_ms),
+        time(found.exposed_ms),
         layers(decode),
-        time(apart.token_ms)
+        time(found.token_ms)
     )));
-    let proof = if proved(apart) {
-        format!("optimal over {} pairs of device sets", grouped(apart.pairs))
+    let proof = if proved(found) {
+        format!("optimal over {} pairs of device sets", grouped(found.pairs))
     } else {
-        let gap = 1.0 - apart.lower_bound_ms / apart.request_ms;
-        format!("within {} of the optimum over {} pairs of device sets", percent(gap), grouped(apart.pairs))
+        let gap = 1.0 - found.lower_bound_ms / found.request_ms;
+        format!("within {} of the optimum over {} pairs of device sets", percent(gap), grouped(found.pairs))
     };
     text.push_str(&paragraph(&proof));
     if !answer.alone.is_empty() {
         let each = |(name, ms): &(String, f64)| {
-            format!("{name} {} ({} times as long)", time(*ms), digits(ms / apart.request_ms))
+            format!("{name} {} ({} times as long)", time(*ms), digits(ms / found.request_ms))
         };
         // Equal devices take equally long: only one of them is listed.
         let mut unlike: Vec<(String, f64)> = answer.alone.clone();

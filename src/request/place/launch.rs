@@ -15,6 +15,7 @@ use crate::spec::launch::Launch;
 use crate::spec::option_table::OptionTable;
 use crate::spec::placing::PlacementScenario;
 use crate::spec::runtime::Runtime;
+use crate::spec::setting::Setting;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::hub::is_repository;
@@ -25,6 +26,64 @@ pub(super) struct PlacedSolution<'a> {
     pub(super) problem: &'a PlacementProblem,
     pub(super) solved: &'a SolvedPlacement,
     pub(super) report: &'a PlacementReport,
+}
+
+/// The launch of a runtime, with that of the program that lends the devices of further hosts.
+struct RuntimeLaunch {
+    launch: Launch,
+    table: OptionTable,
+    remote: Option<(Launch, OptionTable)>,
+}
+
+impl RuntimeLaunch {
+    /// The launch of `runtime`, where the catalogue has one.
+    fn load(catalog: &Catalog, runtime: &Runtime) -> Result<Option<RuntimeLaunch>, Error> {
+        let Some((launch, table)) = catalog.launch_of(&runtime.id)? else { return Ok(None) };
+        let remote: Option<(Launch, OptionTable)> = match &launch.remote {
+            Some(id) => {
+                let remote: Launch = catalog.load(id)?;
+                let table = catalog.load(&remote.table)?;
+                Some((remote, table))
+            }
+            None => None,
+        };
+        Ok(Some(RuntimeLaunch { launch, table, remote }))
+    }
+
+    /// The processes of a placement.
+    fn deployed(&self, solution: &PlacedSolution, rigged: &ResolvedRig, model: &LaunchModel) -> Deployed<'_> {
+        let remote = self.remote.as_ref().map(|(one, table)| (one, table));
+        let known = PlacingRuntime { own: (&self.launch, &self.table), remote };
+        let mut deployed = Deployed::placed(known, &solution.placed(rigged), model);
+        deployed.refused.extend(solution.refused(&solution.runtimes(rigged)));
+        deployed
+    }
+}
+
+/// Why no software starts a placement; empty where the catalogue knows no reason.
+///
+/// # Errors
+/// A file of the catalogue is faulty.
+pub(super) fn refusals(
+    catalog: &Catalog,
+    rigged: &ResolvedRig,
+    solution: &PlacedSolution,
+) -> Result<Vec<String>, Error> {
+    let runtimes = solution.runtimes(rigged);
+    let Some(runtime) = runtimes.first() else { return Ok(vec![]) };
+    let Some(known) = RuntimeLaunch::load(catalog, runtime)? else { return Ok(solution.refused(&runtimes)) };
+    Ok(known.deployed(solution, rigged, &model(rigged, &known.launch)).missing())
+}
+
+/// Whether the runtime of a rig is told how many layers each stage has; else it divides them evenly.
+///
+/// # Errors
+/// A file of the catalogue is faulty.
+pub(super) fn divides_freely(catalog: &Catalog, rigged: &ResolvedRig) -> Result<bool, Error> {
+    let Some(runtime) = rigged.runtimes.first() else { return Ok(true) };
+    let Some((launch, _)) = catalog.launch_of(&runtime.id)? else { return Ok(true) };
+    let layers = [Setting::StageLayers, Setting::TensorSplit];
+    Ok(launch.settings.iter().any(|option| layers.contains(&option.setting)))
 }
 
 /// The launch of a placement.
@@ -39,22 +98,11 @@ pub(super) fn launch_placed(
 ) -> Result<LaunchReport, Error> {
     let runtimes = solution.runtimes(rigged);
     let Some(runtime) = runtimes.first() else { return Ok(LaunchReport::default()) };
-    let Some((launch, table)) = catalog.launch_of(&runtime.id)? else { return Ok(unlisted(runtime)) };
-    let remote: Option<(Launch, OptionTable)> = match &launch.remote {
-        Some(id) => {
-            let remote: Launch = catalog.load(id)?;
-            let table = catalog.load(&remote.table)?;
-            Some((remote, table))
-        }
-        None => None,
-    };
-    let placed = solution.placed(rigged);
-    let model = model(rigged, &launch);
-    let known =
-        PlacingRuntime { own: (&launch, &table), remote: remote.as_ref().map(|(one, table)| (one, table)) };
-    let mut deployed = Deployed::placed(known, &placed, &model);
-    deployed.refused.extend(solution.refused(&runtimes));
-    let [device_order, remote_order] = orders(&launch, &placed);
+    let Some(known) = RuntimeLaunch::load(catalog, runtime)? else { return Ok(unlisted(runtime)) };
+    let (launch, placed) = (&known.launch, solution.placed(rigged));
+    let model = model(rigged, launch);
+    let deployed = known.deployed(solution, rigged, &model);
+    let [device_order, remote_order] = orders(launch, &placed);
     let case = Case {
         model: rigged.model.name.clone(),
         model_id: model.id.clone(),

@@ -2,16 +2,20 @@
 
 use super::aim;
 use super::launch::{PlacedSolution, launch_placed};
+use super::search::{FoundPlacement, PlacementSearch};
 use crate::report::place::build::{
     baseline_comparisons, certificate, disaggregated_report, placement_report, single_member,
 };
 use crate::report::place::why::{reason, tried};
-use crate::report::place::{PlacementInputs, PlacementResult, PlacementStatus as Proved};
+use crate::report::place::{
+    DisaggregatedReport, PlacementInputs, PlacementReport, PlacementResult, PlacementStatus as Proved,
+    TheoreticalPlacement,
+};
 use crate::search::placement::PlacementInfeasible;
 use crate::search::placement::disaggregated::{MOST_MEMBERS, best_disaggregated};
 use crate::search::placement::price::{MemberPrices, PlacementProblem};
 use crate::search::placement::relax::relaxations;
-use crate::search::placement::solve::{PlacementObjective, fits, solve};
+use crate::search::placement::solve::{PlacementObjective, fits};
 use crate::search::run::Control;
 use crate::search::shape::largest;
 use crate::spec::error::Error;
@@ -49,11 +53,11 @@ pub fn answer_placement(
     }
 }
 
-/// The problems of a rig, unsolved.
+/// The problems of a rig, unsolved, for each choice of runtimes.
 ///
 /// # Errors
 /// The problem is faulty.
-pub fn rig_problem(catalog: &Catalog, stated: &PlacementScenario) -> Result<ResolvedRig, Error> {
+pub fn rig_problems(catalog: &Catalog, stated: &PlacementScenario) -> Result<Vec<ResolvedRig>, Error> {
     stated.check()?;
     let catalog = &*catalog.overridden_by_name(&stated.scenario())?;
     let sought = PlacementRequest { catalog, scenario: stated, rig: rig(catalog, stated)? };
@@ -88,7 +92,7 @@ fn rig(catalog: &Catalog, stated: &PlacementScenario) -> Result<Rig, Error> {
         id: "stated".into(),
         name: stated.device.join(" + "),
         members,
-        topology: (!stated.link.is_empty()).then(|| stated.topology.unwrap_or(RigTopology::Mesh)),
+        topology: stated.topology.or((!stated.link.is_empty()).then_some(RigTopology::Mesh)),
         links: stated.link.iter().map(wire).collect(),
         ..Rig::default()
     };
@@ -96,40 +100,60 @@ fn rig(catalog: &Catalog, stated: &PlacementScenario) -> Result<Rig, Error> {
     Ok(rig)
 }
 
+/// The rig at `at`, whose result is reported.
+fn of_rig(at: usize, mut rigs: Vec<ResolvedRig>) -> Result<ResolvedRig, Error> {
+    if at < rigs.len() { Ok(rigs.swap_remove(at)) } else { Err(no_group()) }
+}
+
+fn no_group() -> Error {
+    let fix = "name another --runtime, which shares layers between such devices";
+    Error::new("members", "a group too small for the model", "a group that fits the model", fix)
+}
+
+/// Of rigs that differ in their runtimes, those that software starts, if any.
+fn started(rigs: Vec<ResolvedRig>) -> Vec<ResolvedRig> {
+    let any = rigs.iter().any(|rigged| rigged.has_one_runtime() && fits_any(rigged));
+    rigs.into_iter().filter(|rigged| !any || rigged.has_one_runtime()).collect()
+}
+
+/// Whether the model fits, with host memory or without.
+fn fits_any(rigged: &ResolvedRig) -> bool {
+    rigged.problems.iter().chain(&rigged.offloaded).any(fits)
+}
+
 impl PlacementRequest<'_> {
-    fn resolve(&self, scenario: &Scenario) -> Result<ResolvedRig, Error> {
-        ResolvedRig::resolve(self.catalog, scenario, self.rig.clone(), self.scenario.in_flight())
+    fn resolve(&self, scenario: &Scenario) -> Result<Vec<ResolvedRig>, Error> {
+        ResolvedRig::resolve_each(self.catalog, scenario, self.rig.clone(), self.scenario.in_flight())
     }
 
     fn answered(
         &self,
-        rigged: ResolvedRig,
+        rigs: Vec<ResolvedRig>,
         control: &Control,
     ) -> Result<(PlacementResult, ResolvedRig), Error> {
-        Ok((self.answer(&rigged, control)?, rigged))
+        let (answer, at) = self.answer(&rigs, control)?;
+        Ok((answer, of_rig(at, rigs)?))
     }
 
-    /// The best placement, until `control` stops the search.
-    fn answer(&self, rigged: &ResolvedRig, control: &Control) -> Result<PlacementResult, Error> {
+    /// The best placement on `rigs`, which differ in their runtimes, until `control` stops the search; and the index of
+    /// its rig.
+    fn answer(&self, rigs: &[ResolvedRig], control: &Control) -> Result<(PlacementResult, usize), Error> {
         let aim = aim(self.scenario.objective);
-        let first = rigged.problems.first().ok_or_else(|| {
-            let fix = "name another --runtime, which shares layers between such devices";
-            Error::new("members", "a group too small for the model", "a group that fits the model", fix)
-        })?;
-        let mut questions = &rigged.problems;
-        let mut solved = solve(questions, aim, control);
-        let stopped = matches!(solved, Err(PlacementInfeasible::Stopped { .. }));
-        if solved.is_err() && !stopped && !rigged.offloaded.is_empty() {
-            questions = &rigged.offloaded;
-            solved = solve(questions, aim, control);
-        }
+        let search = PlacementSearch { catalog: self.catalog, aim, control };
+        let usable = |rigged: &ResolvedRig| !rigged.problems.is_empty();
+        let first = rigs.iter().position(usable).ok_or_else(no_group)?;
+        let found = search.best(rigs)?;
+        let at = found.as_ref().map_or(first, |found| found.chosen.rig);
+        let rigged = &rigs[at];
+        let problem = rigged.problems.first().ok_or_else(no_group)?;
         let mut answer = PlacementResult {
             status: Proved::Infeasible,
             scenario: Some(self.scenario.clone()),
-            question: self.inputs(rigged, first),
+            question: self.inputs(rigged, problem),
             max_context: None,
             placement: None,
             certificate: None,
+            theoretical: None,
             compared: vec![],
             apart: None,
             alone: vec![],
@@ -137,9 +161,12 @@ impl PlacementRequest<'_> {
             launch: None,
             notes: rigged.infeasible.iter().map(|why| why.to_string()).collect(),
         };
-        match solved {
+        answer.notes.extend(rigged.assumed.iter().map(|assumed| assumed.note.clone()));
+        match found {
             Err(why) => {
-                let asked = questions.first().unwrap_or(first);
+                let asked = rigged.offloaded.first().unwrap_or(problem);
+                let questions =
+                    if rigged.offloaded.is_empty() { &rigged.problems } else { &rigged.offloaded };
                 let mut reason = reason(asked, &why);
                 if matches!(why, PlacementInfeasible::Stopped { .. }) {
                     answer.status = Proved::Unknown;
@@ -150,49 +177,22 @@ impl PlacementRequest<'_> {
                 }
                 answer.infeasible = Some(reason);
             }
-            Ok(solved) => {
-                let problem = &questions[solved.way];
-                let placed = placement_report(problem, &solved);
+            Ok(found) => {
+                let FoundPlacement { problem, solved, .. } = &found.chosen;
+                let placed = reported(rigged, &found.chosen);
                 answer.status = if solved.is_optimal() { Proved::Optimal } else { Proved::Feasible };
-                answer.certificate = Some(certificate(&solved, aim));
-                answer.compared = baseline_comparisons(problem, &solved);
-                let solution = PlacedSolution { problem, solved: &solved, report: &placed };
+                answer.certificate = Some(certificate(solved, aim));
+                answer.compared = baseline_comparisons(problem, solved);
+                let solution = PlacedSolution { problem, solved, report: &placed };
                 answer.launch = Some(launch_placed(self.catalog, self.scenario, rigged, &solution)?);
                 answer.placement = Some(placed);
+                answer.theoretical = found.theoretical.map(|found| theoretical(rigs, found, aim));
             }
         }
         if aim == PlacementObjective::Request {
-            answer.alone = single_member(questions.first().unwrap_or(first));
-            self.add_disaggregated(questions, &mut answer);
-            let faster = answer.apart.as_ref().is_some_and(|apart| apart.gain > 1.0);
-            if let Some(launch) = answer.launch.as_mut().filter(|_| faster) {
-                launch.notes.push(
-                    "no option of a runtime divides prefill and decode so: this is the aggregated placement"
-                        .into(),
-                );
-            }
+            add_disaggregated(rigs, &mut answer);
         }
-        Ok(answer)
-    }
-
-    /// Memory and time of prefill and decode on different devices.
-    fn add_disaggregated(&self, questions: &[PlacementProblem], answer: &mut PlacementResult) {
-        let together = answer.placement.as_ref().map_or(f64::NAN, |placed| placed.request_ms);
-        let mut best: Option<(f64, _)> = None;
-        for problem in questions {
-            if problem.members.len() > MOST_MEMBERS {
-                let note = format!(
-                    "disaggregated prefill and decode are evaluated for up to {MOST_MEMBERS} devices"
-                );
-                answer.notes.push(note);
-                return;
-            }
-            let Some(found) = best_disaggregated(&MemberPrices::new(problem)) else { continue };
-            if best.as_ref().is_none_or(|(least, _)| found.request < *least) {
-                best = Some((found.request, disaggregated_report(problem, &found, together)));
-            }
-        }
-        answer.apart = best.map(|(_, report)| report);
+        Ok((answer, at))
     }
 
     fn inputs(&self, rigged: &ResolvedRig, problem: &PlacementProblem) -> PlacementInputs {
@@ -207,32 +207,47 @@ impl PlacementRequest<'_> {
             runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),
             weight_format: rigged.weights.format.id.clone(),
             kv_format: rigged.kv.format.id.clone(),
+            defaults: self.defaults(rigged, problem),
         }
+    }
+
+    /// What the request leaves open, as flags.
+    fn defaults(&self, rigged: &ResolvedRig, problem: &PlacementProblem) -> Vec<String> {
+        let asked = self.scenario;
+        let named = self.rig.members.iter().any(|member| member.runtime.is_some());
+        let runtime = rigged.runtimes.first().filter(|_| rigged.has_one_runtime() && !named);
+        let runtime = runtime.filter(|_| asked.runtime.is_none() && rigged.left_out().is_empty());
+        let lengths = asked.isl.is_none() && asked.osl.is_none();
+        [
+            runtime.map(|runtime| format!("--runtime {}", runtime.id)),
+            asked.weight_format.is_none().then(|| format!("--weight-format {}", rigged.weights.format.id)),
+            lengths.then(|| format!("--isl {} --osl {}", problem.lengths.isl, problem.lengths.osl)),
+            asked.concurrency.is_none().then(|| format!("--concurrency {}", problem.concurrency)),
+        ]
+        .into_iter()
+        .flatten()
+        .chain(rigged.assumed.iter().flat_map(|assumed| assumed.flags.clone()))
+        .collect()
     }
 
     /// The longest prompt whose KV cache fits, and the best placement for it.
     fn max_context(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
-        let rigged = self.resolve(&self.scenario.scenario())?;
-        let offload = !rigged.problems.iter().any(fits) && rigged.offloaded.iter().any(fits);
-        let questions = if offload { &rigged.offloaded } else { &rigged.problems };
-        let with = |problem: &PlacementProblem, isl: u64| {
-            let lengths = crate::serving::terms::Lengths { isl, prefix: 0, ..problem.lengths };
-            PlacementProblem { lengths, ..problem.clone() }
+        let longest: Vec<(u64, u64, ResolvedRig)> =
+            started(self.resolve(&self.scenario.scenario())?).into_iter().map(longest).collect();
+        let Some((low, limit)) = longest.iter().map(|(low, limit, _)| (*low, *limit)).max() else {
+            return Err(no_group());
         };
-        let osl = questions.first().map_or(1, |problem| problem.lengths.osl);
-        let limit = questions.first().and_then(|problem| problem.graph.max_context).unwrap_or(MOST_TOKENS);
-        let holds = |isl: u64| questions.iter().any(|problem| fits(&with(problem, isl)));
-        let low = largest(limit.saturating_sub(osl).max(1), holds);
-        let at = |isl: u64| questions.iter().map(|problem| with(problem, isl)).collect::<Vec<_>>();
-        let rigged = ResolvedRig { problems: at(low.max(1)), offloaded: vec![], ..rigged };
-        let mut answer = self.answer(&rigged, control)?;
+        let rigs: Vec<ResolvedRig> =
+            longest.into_iter().filter(|one| one.0 == low).map(|(.., rigged)| rigged).collect();
+        let (mut answer, at) = self.answer(&rigs, control)?;
         if answer.placement.is_some() {
-            answer.max_context = Some(low + osl);
-            if low + osl >= limit {
+            let all = low + answer.question.osl;
+            answer.max_context = Some(all);
+            if all >= limit {
                 answer.notes.push(format!("{limit} tokens is the context limit of the model"));
             }
         }
-        Ok((answer, rigged))
+        Ok((answer, of_rig(at, rigs)?))
     }
 
     /// The largest model that fits, by parameters, in the given weight format or its own.
@@ -241,14 +256,15 @@ impl PlacementRequest<'_> {
         for name in self.catalog.models_by_size()? {
             let scenario = Scenario { model: Some(name), ..self.scenario.scenario() };
             // A model that runs here in no format is not a candidate.
-            let Ok(rigged) = self.resolve(&scenario) else { continue };
-            if rigged.problems.iter().chain(&rigged.offloaded).any(fits) {
-                return self.answered(rigged, control);
+            let Ok(rigs) = self.resolve(&scenario) else { continue };
+            let rigs = started(rigs);
+            if rigs.iter().any(fits_any) {
+                return self.answered(rigs, control);
             }
-            smallest = Some(rigged);
+            smallest = Some(rigs);
         }
         match smallest {
-            Some(rigged) => self.answered(rigged, control),
+            Some(rigs) => self.answered(rigs, control),
             None => {
                 let fix = "name a --weight-format or --runtime that all devices support";
                 let found = "no model of the catalogue that runs on every device";
@@ -256,4 +272,84 @@ impl PlacementRequest<'_> {
             }
         }
     }
+}
+
+/// A placement with the devices that its runtimes do not drive as unused.
+fn reported(rigged: &ResolvedRig, found: &FoundPlacement) -> PlacementReport {
+    let mut placed = placement_report(found.problem, &found.solved);
+    let used = |name: &String| {
+        let of = |member: &String| member == name || member.starts_with(&format!("{name}/"));
+        placed.stages.iter().any(|stage| of(&stage.member) || stage.copies.iter().any(of))
+    };
+    let known = |name: &String| {
+        let own = |group: &String| group == name || group.starts_with(&format!("{name}/"));
+        placed.unused.iter().any(own)
+    };
+    let others: Vec<String> =
+        rigged.names.iter().filter(|name| !used(name) && !known(name)).cloned().collect();
+    placed.unused.extend(others);
+    placed
+}
+
+/// The report of a placement that no software starts.
+fn theoretical(rigs: &[ResolvedRig], found: FoundPlacement, aim: PlacementObjective) -> TheoreticalPlacement {
+    let rigged = &rigs[found.rig];
+    TheoreticalPlacement {
+        runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),
+        weight_format: rigged.weights.format.id.clone(),
+        placement: reported(rigged, &found),
+        certificate: certificate(&found.solved, aim),
+        why: found.refused,
+    }
+}
+
+/// The longest prompt that fits, the context limit of the model, and the rig with problems of that length.
+fn longest(rigged: ResolvedRig) -> (u64, u64, ResolvedRig) {
+    let offload = !rigged.problems.iter().any(fits) && rigged.offloaded.iter().any(fits);
+    let questions = if offload { &rigged.offloaded } else { &rigged.problems };
+    let with = |problem: &PlacementProblem, isl: u64| {
+        let lengths = crate::serving::terms::Lengths { isl, prefix: 0, ..problem.lengths };
+        PlacementProblem { lengths, ..problem.clone() }
+    };
+    let osl = questions.first().map_or(1, |problem| problem.lengths.osl);
+    let limit = questions.first().and_then(|problem| problem.graph.max_context).unwrap_or(MOST_TOKENS);
+    let holds = |isl: u64| questions.iter().any(|problem| fits(&with(problem, isl)));
+    let low = largest(limit.saturating_sub(osl).max(1), holds);
+    let problems = questions.iter().map(|problem| with(problem, low.max(1))).collect();
+    (low, limit, ResolvedRig { problems, offloaded: vec![], ..rigged })
+}
+
+/// Adds the best prefill and decode on different devices, and the time of each device alone with its runtimes.
+fn add_disaggregated(rigs: &[ResolvedRig], answer: &mut PlacementResult) {
+    let together = answer.placement.as_ref().map_or(f64::NAN, |placed| placed.request_ms);
+    let mut best: Option<(DisaggregatedReport, &ResolvedRig)> = None;
+    for rigged in rigs {
+        let questions = if rigged.problems.iter().any(fits) || rigged.offloaded.is_empty() {
+            &rigged.problems
+        } else {
+            &rigged.offloaded
+        };
+        for problem in questions {
+            if problem.members.len() > MOST_MEMBERS {
+                let note = format!(
+                    "disaggregated prefill and decode are evaluated for up to {MOST_MEMBERS} devices"
+                );
+                answer.notes.push(note);
+                return;
+            }
+            let Some(found) = best_disaggregated(&MemberPrices::new(problem)) else { continue };
+            let report = disaggregated_report(problem, &found, together);
+            if best.as_ref().is_none_or(|(least, _)| report.request_ms < least.request_ms) {
+                best = Some((report, rigged));
+            }
+        }
+    }
+    let of = best.as_ref().map(|(_, rigged)| *rigged).or(rigs.first());
+    let alone = of.and_then(|rigged| rigged.problems.first().or(rigged.offloaded.first()));
+    answer.alone = alone.map(single_member).unwrap_or_default();
+    answer.apart = best.map(|(report, rigged)| DisaggregatedReport {
+        runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),
+        weight_format: rigged.weights.format.id.clone(),
+        ..report
+    });
 }

@@ -41,6 +41,8 @@ pub struct DeviceGroup {
     pub name: String,
     /// Number of devices.
     pub devices: u64,
+    /// Place of its first device among those of the rig.
+    pub first_device: usize,
     /// The device with its runtime.
     pub machine: Machine<Datum>,
     /// Parallel plan of its devices.
@@ -106,9 +108,9 @@ impl PlacementProblem {
         StageKind { layers, hosted: vec![], first, last, times: 1 }
     }
 
-    /// The member whose runtime drives a hop: the sender, or the receiver from a hub.
+    /// The member whose runtime drives a hop: the sender, or the receiver from a hub. Between hubs, any does.
     pub(super) fn driver(&self, hop: &Hop) -> usize {
-        if hop.from < self.members.len() { hop.from } else { hop.to }
+        [hop.from, hop.to].into_iter().find(|node| *node < self.members.len()).unwrap_or(0)
     }
 }
 

@@ -75,7 +75,7 @@ pub fn solve(
     let (mut states, mut first, mut bound, mut cheap) = (0, None, f64::INFINITY, f64::INFINITY);
     for (way, problem) in questions.iter().enumerate() {
         let prices = MemberPrices::new(problem);
-        match one(&prices, aim, control) {
+        match one(&prices, aim, true, control) {
             Ok(found) => {
                 states += found.states;
                 bound = bound.min(found.bound);
@@ -136,9 +136,37 @@ impl SolvedPlacement {
     }
 }
 
+/// The best placement of one problem; `replicated` says whether equal devices may hold the same layers.
+///
+/// # Errors
+/// It is infeasible, or was stopped before one was found.
+pub fn solve_one(
+    problem: &PlacementProblem,
+    aim: PlacementObjective,
+    replicated: bool,
+    control: &Control,
+) -> Result<SolvedPlacement, PlacementInfeasible> {
+    one(&MemberPrices::new(problem), aim, replicated, control)
+}
+
+/// Whether `problem` may have a placement below `seconds`, by the bound that ignores order and links.
+pub fn could_improve(problem: &PlacementProblem, aim: PlacementObjective, seconds: f64) -> bool {
+    let work = match aim {
+        PlacementObjective::Latency => PlacementWork::Token(problem.concurrency),
+        PlacementObjective::Request => PlacementWork::Request,
+        PlacementObjective::Throughput => return true,
+    };
+    if seconds.is_infinite() {
+        return true;
+    }
+    let priced = MemberPrices::new(problem).chain(work);
+    priced.seconds(super::bound::sum(&priced.chain)) < seconds
+}
+
 fn one(
     prices: &MemberPrices<'_>,
     aim: PlacementObjective,
+    replicated: bool,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let concurrency = prices.problem.concurrency;
@@ -147,7 +175,10 @@ fn one(
             whole(prices, PlacementWork::Token(concurrency), (1, concurrency), control)
         }
         PlacementObjective::Request => whole(prices, PlacementWork::Request, (1, 1), control),
-        PlacementObjective::Throughput => Ok(copied(prices, shared_cycle(prices, control)?, control)),
+        PlacementObjective::Throughput if replicated => {
+            Ok(copied(prices, shared_cycle(prices, control)?, control))
+        }
+        PlacementObjective::Throughput => shared_cycle(prices, control),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::runtimes::RuntimeChoice;
 use super::{PlacedMember, priced, shared};
 use crate::cost::machine::PricedLink;
 use crate::graph::model::ModelGraph;
@@ -24,8 +25,8 @@ pub(super) struct RigBuilder<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) rig: &'a Rig,
     pub(super) model: (ResolvedModel, ModelGraph),
-    pub(super) seats: Vec<PlacedMember>,
-    pub(super) runtimes: Vec<String>,
+    pub(super) seats: &'a [PlacedMember],
+    pub(super) runtimes: RuntimeChoice,
     /// Resolved members by index and number of devices that share a layer.
     pub(super) known: RefCell<HashMap<(usize, u64), Rc<ResolvedScenario>>>,
 }
@@ -47,8 +48,7 @@ impl RigBuilder<'_> {
         if let Some(member) = self.known.borrow().get(&(seat.member, devices)) {
             return Ok(member.clone());
         }
-        let runtime = Some(self.runtimes[at].clone());
-        let own = Scenario { runtime, objective: None, ..self.scenario.clone() };
+        let own = Scenario { runtime: self.runtimes[at].clone(), objective: None, ..self.scenario.clone() };
         let cluster = seat.cluster(self.rig, devices)?;
         let member = Rc::new(ResolvedScenario::placed(self.catalog, &own, self.model.clone(), cluster)?);
         self.known.borrow_mut().insert((seat.member, devices), member.clone());
@@ -73,11 +73,15 @@ impl RigBuilder<'_> {
         let host = member.cluster.host.as_ref().filter(|_| offload);
         let link = seat.device.host_link.as_ref().filter(|_| offload);
         let groups = seat.count / degree;
+        // Devices that take part come first.
+        let before = |other: &usize| *other < at && self.runtimes[*other].is_some();
+        let place: u64 = (0..self.seats.len()).filter(before).map(|other| self.seats[other].count).sum();
         let group = |group: u64| -> Result<DeviceGroup, Error> {
             let name = if groups > 1 { format!("{}/{}", seat.name, group + 1) } else { seat.name.clone() };
             Ok(DeviceGroup {
                 name,
                 devices: degree,
+                first_device: (place + group * degree) as usize,
                 machine: member.machine(facts.weights, facts.kv)?,
                 plan,
                 host_link: link.map(|link| link.bandwidth.datum("host_bandwidth")),
@@ -105,8 +109,8 @@ impl RigBuilder<'_> {
             hops.push(Hop { from, to, link: link.clone() });
             hops.push(Hop { from: to, to: from, link: link.clone() });
         };
-        // Nodes beyond the seats are switches: one index after all groups.
-        let count = parts.last().map_or(0, |part| part.end);
+        // Nodes beyond the seats are switches: one index after all groups and the seats left out.
+        let count = parts.iter().map(|part| part.end).max().unwrap_or(0);
         let place = |node: usize| parts.get(node).cloned().unwrap_or(count..count + 1);
         for (a, b, link) in &facts.wires {
             place(*a).for_each(|a| place(*b).for_each(|b| join(a, b, link)));
@@ -120,20 +124,33 @@ impl RigBuilder<'_> {
         hops
     }
 
-    /// The problem in which `degrees` devices of each seat share layers, where that is legal.
+    /// The problem in which `degrees` devices of each seat share layers, where that is legal. Seats without a degree
+    /// hold nothing; data still passes through them.
     pub(super) fn problem(
         &self,
-        degrees: &[u64],
+        degrees: &[Option<u64>],
         facts: &RigFacts<'_>,
         offload: bool,
     ) -> Result<Option<PlacementProblem>, Error> {
-        let first = self.member(0, 1)?;
-        let (mut members, mut parts) = (Vec::new(), Vec::new());
-        for (at, &degree) in degrees.iter().enumerate() {
-            let Some(groups) = self.groups(at, degree, facts, offload)? else { return Ok(None) };
-            parts.push(members.len()..members.len() + groups.len());
+        let Some(used) = degrees.iter().position(Option::is_some) else { return Ok(None) };
+        let first = self.member(used, 1)?;
+        let mut members = Vec::new();
+        let mut parts: Vec<Option<Range<usize>>> = Vec::new();
+        for (at, degree) in degrees.iter().enumerate() {
+            let Some(degree) = degree else {
+                parts.push(None);
+                continue;
+            };
+            let Some(groups) = self.groups(at, *degree, facts, offload)? else { return Ok(None) };
+            parts.push(Some(members.len()..members.len() + groups.len()));
             members.extend(groups);
         }
+        let mut hubs = members.len()..;
+        let mut hub = || {
+            let at = hubs.next().unwrap_or_default();
+            at..at + 1
+        };
+        let parts: Vec<Range<usize>> = parts.into_iter().map(|part| part.unwrap_or_else(&mut hub)).collect();
         let hops = self.hops(&parts, facts);
         let (graph, lengths, concurrency) = (first.graph.clone(), first.lengths(), facts.concurrency);
         Ok(Some(PlacementProblem { graph, members, hops, lengths, concurrency }))

@@ -19,11 +19,10 @@ pub struct DevicePlace {
 impl ResolvedRig {
     /// The devices of each member of a problem.
     pub fn places_of(&self, problem: &PlacementProblem) -> Vec<&[DevicePlace]> {
-        let mut rest = &self.places[..];
         let members = problem.members.iter().map(|member| {
-            let (own, others) = rest.split_at(rest.len().min(member.devices as usize));
-            rest = others;
-            own
+            let from = member.first_device.min(self.places.len());
+            let to = (from + member.devices as usize).min(self.places.len());
+            &self.places[from..to]
         });
         members.collect()
     }

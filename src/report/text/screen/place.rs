@@ -2,7 +2,7 @@
 
 use super::super::launch::first_command;
 use super::super::page::{bullet_within, heading, join, shorten, wrap};
-use super::super::place::{head, proved, stage_table};
+use super::super::place::{apart, head, stage_table, theoretical};
 use super::{fact, line, next};
 use crate::report::number::{digits, gib, percent, time};
 use crate::report::place::{InfeasibleReport, PlacementReport, PlacementResult};
@@ -57,17 +57,18 @@ fn facts(placed: &PlacementReport, answer: &PlacementResult, width: usize) -> St
     if let Some((other, ms, times)) = known.min_by(|a, b| a.1.total_cmp(&b.1)) {
         facts.push(("baseline", format!("{}: {}, {} times as long", other.rule, time(ms), digits(times))));
     }
-    if let Some(apart) = &answer.apart {
-        let gain = match apart.gain {
-            gain if gain > 1.0005 => format!("{} times as fast as aggregated", digits(gain)),
-            _ => "no faster than aggregated".to_owned(),
-        };
-        let open = if proved(apart) { "" } else { "; not proved optimal" };
-        facts.push(("disaggregated", format!("E2E {}, {gain}{open}", time(apart.request_ms))));
+    if let Some(found) = theoretical(answer) {
+        facts.push(("theoretical", shorten(&found, 3 * width)));
+    }
+    if let Some(found) = &answer.apart {
+        facts.push(("disaggregated", apart(found)));
     }
     if let Some(proof) = &answer.certificate {
         let (bound, gap) = (time(proof.lower_bound_ms), percent(proof.gap));
         facts.push(("proof", format!("lower bound {bound}, gap {gap}, by {}", proof.proved_by)));
+    }
+    if !answer.question.defaults.is_empty() {
+        facts.push(("defaults", answer.question.defaults.join(" ")));
     }
     facts.iter().map(|(label, text)| fact(label, text, width)).collect()
 }
