@@ -89,7 +89,7 @@ fn placements_are_described_by_their_schema() {
     for (rest, status) in [
         (["--hardware", "spark-mac-studio", "--objective", "request"].as_slice(), "optimal"),
         (&["--hardware", "mac-five", "--objective", "throughput", "--concurrency", "6"], "optimal"),
-        (&["--device", "rtx-3060"], "infeasible"),
+        (&["--device", "rtx-3060", "--weight-format", "bf16"], "infeasible"),
     ] {
         let answer = place(rest);
         let faults: Vec<String> = validator.iter_errors(&answer).map(|fault| fault.to_string()).collect();

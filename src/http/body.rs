@@ -40,7 +40,7 @@ pub(super) async fn read(State(state): State<ServerState>, request: Request, nex
         fix: Some("send the body at once".to_owned()),
         ..ProblemDocument::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
     };
-    let read = timeout(state.connections.body, read).await.map_err(late).and_then(|read| read);
+    let read = timeout(state.connections.body, read).await.map_err(late).flatten();
     let checked = read.map_err(Refusal::from).and_then(|(place, bytes)| {
         if bytes.is_empty() || is_json(&parts.headers) {
             Ok((place, bytes))

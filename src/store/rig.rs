@@ -258,7 +258,7 @@ fn ways(builder: &RigBuilder, used: &[usize]) -> Vec<Vec<Option<u64>>> {
     let none = vec![None; seats.len()];
     let degrees = |at: usize| {
         let count = seats[at].count;
-        (1..=count).filter(move |degree| count % degree == 0)
+        (1..=count).filter(move |degree| count.is_multiple_of(*degree))
     };
     let mut ways = vec![none.clone()];
     for &at in used {

@@ -112,27 +112,27 @@ fn stages_that_like_members_share_are_checked_too() {
         "--concurrency",
         "12",
     ]);
-    let stages = value["placement"]["stages"].as_array().unwrap();
+    let stages = value["theoretical"]["placement"]["stages"].as_array().unwrap();
     let shared = stages.iter().position(|stage| !stage["copies"].as_array().unwrap().is_empty());
     let shared = shared.expect("a stage that several hold");
     let asked = asked(&value);
     assert!(check(&asked, &value).holds);
-    let at = format!("/placement/stages/{shared}");
+    let at = format!("/theoretical/placement/stages/{shared}");
     let spoilings: &[Spoiling] = &[
-        ("a copy that is no member", "stages", &|v| {
+        ("a copy that is no member", "search", &|v| {
             v.pointer_mut(&at).unwrap()["copies"][0] = "nobody".into()
         }),
-        ("a copy that holds it already", "stages", &|v| {
+        ("a copy that holds it already", "search", &|v| {
             let stage = v.pointer_mut(&at).unwrap();
             stage["copies"][0] = stage["member"].clone();
         }),
-        ("a copy lost", "stages", &|v| {
+        ("a copy lost", "search", &|v| {
             drop(v.pointer_mut(&at).unwrap()["copies"].as_array_mut().unwrap().pop())
         }),
-        ("micro-batches", "stages", &|v| more(v, "/placement/micro_batches", 1)),
-        ("memory", "memory", &|v| times(v, &format!("{at}/memory_bytes"), 0.9)),
-        ("a time", "times", &|v| times(v, &format!("{at}/decode_ms"), 0.999)),
-        ("the objective", "certificate", &|v| times(v, "/certificate/objective_ms", 0.99)),
+        ("micro-batches", "search", &|v| more(v, "/theoretical/placement/micro_batches", 1)),
+        ("memory", "search", &|v| times(v, &format!("{at}/memory_bytes"), 0.9)),
+        ("a time", "search", &|v| times(v, &format!("{at}/decode_ms"), 0.999)),
+        ("the objective", "search", &|v| times(v, "/theoretical/certificate/objective_ms", 0.99)),
     ];
     caught(&value, spoilings, |value| check(&asked, value));
 }

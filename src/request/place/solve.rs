@@ -274,9 +274,12 @@ impl PlacementRequest<'_> {
     }
 }
 
-/// A placement with the devices that its runtimes do not drive as unused.
 fn reported(rigged: &ResolvedRig, found: &FoundPlacement) -> PlacementReport {
-    let mut placed = placement_report(found.problem, &found.solved);
+    with_left_out(rigged, placement_report(found.problem, &found.solved))
+}
+
+/// A placement with the devices that its runtimes do not drive as unused.
+pub fn with_left_out(rigged: &ResolvedRig, mut placed: PlacementReport) -> PlacementReport {
     let used = |name: &String| {
         let of = |member: &String| member == name || member.starts_with(&format!("{name}/"));
         placed.stages.iter().any(|stage| of(&stage.member) || stage.copies.iter().any(of))

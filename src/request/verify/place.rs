@@ -12,7 +12,7 @@ use crate::report::place::build::placement_report;
 use crate::report::place::{PlacementCertificate, PlacementReport, PlacementResult, PlacementStatus};
 use crate::report::verify::Verified;
 use crate::request::place::aim;
-use crate::request::place::solve::answer_placement;
+use crate::request::place::solve::{answer_placement, with_left_out};
 use crate::search::placement::chain::Stage;
 use crate::search::placement::evaluate::PlacementEvaluator;
 use crate::search::placement::sample::{drawn, neighbours};
@@ -66,11 +66,12 @@ impl PlaceRerun {
         let sets = [&self.rigged.problems, &self.rigged.offloaded]
             .map(|set| set.iter().map(|one| PlacementEvaluator::new(one, self.aim)).collect());
         let count = saved.placement.as_ref().map_or(0, |placement| placement.stages.len());
-        let (found, unread) = match saved.placement.as_ref().map(|placement| reevaluated(&sets, placement)) {
-            Some(Ok(found)) => (Some(found), vec![]),
-            Some(Err(faults)) => (None, faults),
-            None => (None, vec![]),
-        };
+        let (found, unread) =
+            match saved.placement.as_ref().map(|placement| reevaluated(&self.rigged, &sets, placement)) {
+                Some(Ok(found)) => (Some(found), vec![]),
+                Some(Err(faults)) => (None, faults),
+                None => (None, vec![]),
+            };
         let mut checks = vec![
             question(faults(resolved)),
             CheckResult::new("stages: known devices, each once, every layer once in order", count, unread),
@@ -128,6 +129,7 @@ fn contradicted(saved: &PlacementCertificate, fresh: &PlacementCertificate) -> V
 /// The placement evaluated again. The result does not name its tensor parallelism: the problem with the fewest
 /// differences is used.
 fn reevaluated<'a, 'q>(
+    rigged: &ResolvedRig,
     sets: &'a [Vec<PlacementEvaluator<'q>>],
     placement: &PlacementReport,
 ) -> Result<Reevaluated<'a, 'q>, Vec<String>> {
@@ -141,7 +143,7 @@ fn reevaluated<'a, 'q>(
             Err(faults) if fewer(&faults, unread.as_deref()) => unread = Some(faults),
             Err(_) => {}
             Ok(stages) => {
-                let (seconds, faults) = again(&stages, placement);
+                let (seconds, faults) = again(rigged, &stages, placement);
                 if fewer(&faults, found.as_ref().map(|found| found.faults.as_slice())) {
                     found = Some(Reevaluated { set, stages, seconds, faults });
                 }
@@ -152,10 +154,14 @@ fn reevaluated<'a, 'q>(
 }
 
 /// Objective and independent bound of a placement in seconds, and every field that differs.
-fn again(stages: &SavedStages, placement: &PlacementReport) -> ((f64, f64), Vec<String>) {
+fn again(
+    rigged: &ResolvedRig,
+    stages: &SavedStages,
+    placement: &PlacementReport,
+) -> ((f64, f64), Vec<String>) {
     match stages.solved() {
         Ok(solved) => {
-            let fresh = placement_report(stages.evaluator.question(), &solved);
+            let fresh = with_left_out(rigged, placement_report(stages.evaluator.question(), &solved));
             let found = differences("placement", placement, &fresh);
             ((solved.seconds, solved.cheap_bound), faults(found))
         }
