@@ -103,7 +103,9 @@ fn must(case: &Case, instance: &Instance) -> (f64, f64) {
             bytes += elements * machine.chip.weight_bytes(machine.quantised[role as usize]).value();
             // Narrower feed-forward layers divide the tokens of a group of attention among their copies.
             let copies = match role {
-                Role::Mlp | Role::SharedExpert => instance.plan.tp / instance.plan.tp_of(LayerType::FeedForward),
+                Role::Mlp | Role::SharedExpert => {
+                    instance.plan.tp / instance.plan.tp_of(LayerType::FeedForward)
+                }
                 _ => 1,
             };
             flops += 2.0 * elements / copies.max(1) as f64;

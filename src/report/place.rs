@@ -33,7 +33,7 @@ pub struct PlacementInputs {
     pub weight_format: String,
     /// KV format.
     pub kv_format: String,
-    /// What the request leaves open, as flags that state it.
+    /// Inputs that the request leaves open, as flags that state them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub defaults: Vec<String>,
 }

@@ -32,7 +32,7 @@ impl ErrorMargin {
 }
 
 impl Problem {
-    /// The margin of deployments in a format pair, disaggregated or not, with so many requests per attention rank. Never
+    /// The margin of deployments in a format pair, disaggregated or not, with a number of requests per attention rank. Never
     /// less with more requests.
     #[inline(always)]
     pub fn margin(&self, formats: usize, split: bool, requests: u64) -> ErrorMargin {

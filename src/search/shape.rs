@@ -87,7 +87,7 @@ pub struct PreparedShape<'q> {
     pub prompt_context: Option<Qty<f64>>,
 }
 
-/// Steps of loads between which [`PreparedShape::gain`] takes the time of the lower: one part in so many.
+/// Steps of loads between which [`PreparedShape::gain`] takes the time of the lower: each is one eighth of its load.
 const STEP: u64 = 8;
 /// Relative rounding margin.
 const HAIR: f64 = 1e-12;

@@ -107,7 +107,7 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
         let known = quantiles.filter(|q| q.p10 < q.p90);
         known.map_or_else(|| "-".into(), |q| ends(&spell(q.p10), &spell(q.p90)))
     };
-    // What one measurement in ten does not reach.
+    // Nine measurements in ten are at least as good.
     let count_on = |end: Option<f64>, spell: fn(f64) -> String| end.map_or_else(|| "-".into(), spell);
     let row = |name: &str, value: f64, quantiles: Option<Quantiles>, slo: Option<f64>| {
         let slo = slo.map(|seconds| seconds * 1e3);
@@ -144,7 +144,7 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
     ]
 }
 
-/// Both ends of an interval; a unit that they share stands once.
+/// Both ends of an interval; a unit that they share is written once.
 fn ends(low: &str, high: &str) -> String {
     let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
     let number = low.split_once(' ').map_or(low, |(number, _)| number);

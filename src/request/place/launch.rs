@@ -75,7 +75,7 @@ pub(super) fn refusals(
     Ok(known.deployed(solution, rigged, &model(rigged, &known.launch)).missing())
 }
 
-/// Whether the runtime of a rig is told how many layers each stage has; else it divides them evenly.
+/// Whether the launch of a rig states how many layers each stage has; else the runtime divides them evenly.
 ///
 /// # Errors
 /// A file of the catalogue is faulty.

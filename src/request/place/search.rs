@@ -162,7 +162,7 @@ impl<'a> PlacementSearch<'a> {
         let mut best: Option<FoundPlacement<'a>> = None;
         let mut chosen: Option<FoundPlacement<'a>> = None;
         for mut found in all {
-            // What software starts has one runtime and one degree: other problems have nothing of it that these lack.
+            // A placement that software starts has one runtime and one degree: other problems have none that these lack.
             let uniform = rigs[found.rig].has_one_runtime() && is_even(found.problem);
             let beaten = chosen.as_ref().is_some_and(|known| known.solved.seconds <= found.solved.seconds);
             if beaten {

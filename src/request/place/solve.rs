@@ -211,7 +211,7 @@ impl PlacementRequest<'_> {
         }
     }
 
-    /// What the request leaves open, as flags.
+    /// Inputs that the request leaves open, as flags.
     fn defaults(&self, rigged: &ResolvedRig, problem: &PlacementProblem) -> Vec<String> {
         let asked = self.scenario;
         let named = self.rig.members.iter().any(|member| member.runtime.is_some());

@@ -18,7 +18,7 @@ struct RigRuntimes<'a> {
     seats: &'a [PlacedMember],
     /// The default of each seat.
     defaults: Vec<String>,
-    /// A weight format that is asked for.
+    /// A weight format that is requested.
     format: Option<NumberFormat>,
 }
 
