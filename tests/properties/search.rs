@@ -203,7 +203,7 @@ fn same_optimum(problem: &Problem, outcome: &Outcome, known: &[Known]) -> Result
     );
     let Some(best) = &outcome.best else { return Ok(()) };
     prop_assert!(
-        problem.missed(&best.point, best.candidate.margin(&problem)).is_none(),
+        problem.missed(&best.point, best.candidate.margin(problem)).is_none(),
         "the optimum misses a limit: {:?}",
         best
     );

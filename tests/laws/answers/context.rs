@@ -52,7 +52,7 @@ fn running(random: &mut Rng) -> Option<(Value, Value)> {
 fn the_longest_context_is_accepted_and_one_token_more_is_refused() {
     let (mut memory, mut model) = (0, 0);
     for seed in 0..cases(60) {
-        let Some((asked, found)) = running(&mut Rng::with_seed(u64::from(seed))) else { continue };
+        let Some((asked, found)) = running(&mut Rng::with_seed(seed)) else { continue };
         let (tokens, by_memory) = context(&found);
         let (notation, osl) = (found["notation"].as_str().unwrap(), asked["osl"].as_u64().unwrap());
         let isl = tokens - osl;
@@ -75,8 +75,8 @@ fn the_longest_context_is_accepted_and_one_token_more_is_refused() {
 #[test]
 fn the_longest_context_does_not_depend_on_the_prompt() {
     let mut compared = 0;
-    for seed in 0..cases(60) {
-        let mut random = Rng::with_seed(1_000_000 + u64::from(seed));
+    for seed in 0..cases(120) {
+        let mut random = Rng::with_seed(1_000_000 + seed);
         let Some((asked, found)) = running(&mut random) else { continue };
         let notation = found["notation"].as_str().unwrap();
         let other = at(&asked, notation, whole(&mut random, 1.0, 60_000.0));
@@ -108,7 +108,7 @@ fn windows_do_not_make_the_longest_context_depend_on_the_prompt() {
 fn more_memory_never_shortens_the_context() {
     let mut compared = 0;
     for seed in 0..cases(40) {
-        let mut random = Rng::with_seed(2_000_000 + u64::from(seed));
+        let mut random = Rng::with_seed(2_000_000 + seed);
         let Some((mut asked, found)) = running(&mut random) else { continue };
         let notation = found["notation"].as_str().unwrap();
         let isl = asked["isl"].as_u64().unwrap();
@@ -128,7 +128,7 @@ fn more_memory_never_shortens_the_context() {
 fn launches_take_the_requests_of_the_workload_and_no_more_than_runs() {
     let mut read = 0;
     for seed in 0..cases(60) {
-        let Some((asked, found)) = running(&mut Rng::with_seed(3_000_000 + u64::from(seed))) else {
+        let Some((asked, found)) = running(&mut Rng::with_seed(3_000_000 + seed)) else {
             continue;
         };
         let Some(stated) = launched(&found) else { continue };

@@ -189,7 +189,7 @@ fn a_fault_quotes_no_line_of_a_file() {
         format!("[\"{TOKEN}\"]"),
         format!("token = \"{TOKEN}\"\ntoken = = 2\n"),
         format!("token = {TOKEN}\n"),
-        format!("{TOKEN}"),
+        TOKEN.to_owned(),
         format!("sweep,point\n{TOKEN},{TOKEN}\n"),
     ];
     let doors: [&[&str]; 12] = [
