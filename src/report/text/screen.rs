@@ -148,7 +148,7 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
 fn ends(low: &str, high: &str) -> String {
     let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
     let number = low.split_once(' ').map_or(low, |(number, _)| number);
-    format!("{} to {high}", if unit(low) == unit(high) { number } else { low })
+    format!("{}–{high}", if unit(low) == unit(high) { number } else { low })
 }
 
 /// A label and its text.
