@@ -75,8 +75,8 @@ impl Sites {
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
         let own =
             address.is_some_and(|address| address.is_loopback() || Some(address.to_canonical()) == local);
-        let plain = !host.as_str().contains('@');
-        plain && (own || name == "localhost" || self.hosts.iter().any(|allowed| folded(allowed) == name))
+        is_plain(host)
+            && (own || name == "localhost" || self.hosts.iter().any(|allowed| folded(allowed) == name))
     }
 
     /// Checks the origin of a request to `host`.
@@ -114,12 +114,18 @@ fn folded(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
+/// Whether an authority is a host alone or with a port: no user, and no text in place of a port.
+fn is_plain(authority: &Authority) -> bool {
+    let port = authority.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+    authority.as_str().strip_prefix(authority.host()) == Some(port.as_str())
+}
+
 /// Whether a page of `origin` came from `host`; the port of a scheme may be left out.
 fn is_same_origin(origin: &str, host: &Authority) -> bool {
     let usual = [("http://", 80), ("https://", 443)];
     usual.iter().any(|(scheme, port)| {
         let authority = origin.strip_prefix(scheme).and_then(|rest| rest.parse::<Authority>().ok());
-        authority.is_some_and(|authority| {
+        authority.filter(is_plain).is_some_and(|authority| {
             folded(authority.host()) == folded(host.host())
                 && authority.port_u16().unwrap_or(*port) == host.port_u16().unwrap_or(*port)
         })
