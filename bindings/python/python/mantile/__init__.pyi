@@ -300,6 +300,7 @@ class Operatorline(Record):
     part_of: Literal['attention'] | Literal['feed_forward'] | Literal['experts'] | Literal['residual'] | Literal['vocabulary'] | Literal['images'] | Literal['communication'] | Literal['overhead']
     layers: int
     time_ms: float
+    fused_ms: float | None
     speed_of_light_ms: float
     efficiency: float
     flops: float
@@ -711,6 +712,7 @@ class Placementinputs(Record):
     runtimes: list[str]
     weight_format: str
     kv_format: str
+    defaults: list[str]
 
 class Stagereport(Record):
     member: str
@@ -750,6 +752,13 @@ class Placementcertificate(Record):
     states: int
     unlike_members: int
 
+class Theoreticalplacement(Record):
+    why: list[str]
+    runtimes: list[str]
+    weight_format: str
+    placement: Placementreport
+    certificate: Placementcertificate
+
 class Baselinecomparison(Record):
     rule: str
     objective_ms: float | None
@@ -757,6 +766,9 @@ class Baselinecomparison(Record):
     layers: list[list[Any]]
 
 class Disaggregatedreport(Record):
+    theoretical: bool
+    runtimes: list[str]
+    weight_format: str
     prefill: list[list[Any]]
     decode: list[list[Any]]
     prefill_ms: float
@@ -796,6 +808,7 @@ class PlaceAnswer(Answer):
     max_context: int | None
     placement: Placementreport | None
     certificate: Placementcertificate | None
+    theoretical: Theoreticalplacement | None
     compared: list[Baselinecomparison]
     apart: Disaggregatedreport | None
     alone: list[list[Any]]
