@@ -28,8 +28,14 @@ fn full<R: Reading>(
     let machine = problem.formats[0].machine.read(read);
     let terms = problem.workload.read(read);
     let prompt = prefill(read, instance, &machine, &terms, &mut ());
-    let pool =
-        Pool { instance, replicas: 1, prompt, load: InstanceLoad { concurrency, ..LOAD }, memory: None, prompt_context: None };
+    let pool = Pool {
+        instance,
+        replicas: 1,
+        prompt,
+        load: InstanceLoad { concurrency, ..LOAD },
+        memory: None,
+        prompt_context: None,
+    };
     aggregated(read, &[pool], &machine, &terms, &Demand::Free, &mut ())
 }
 
@@ -48,7 +54,8 @@ fn bench(criterion: &mut Criterion, name: &str, model: &str, hardware: &str, pla
         bencher.iter(|| {
             let prompt = prefill(&Plain, &instance, machine, terms, &mut ());
             let load = InstanceLoad { concurrency: next(), ..LOAD };
-            let pool = Pool { instance: &instance, replicas: 1, prompt, load, memory: None, prompt_context: None };
+            let pool =
+                Pool { instance: &instance, replicas: 1, prompt, load, memory: None, prompt_context: None };
             aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ())
         });
     });
@@ -56,7 +63,8 @@ fn bench(criterion: &mut Criterion, name: &str, model: &str, hardware: &str, pla
     group.bench_function(format!("{name}, load only, f64"), |bencher| {
         bencher.iter(|| {
             let load = InstanceLoad { concurrency: next(), ..LOAD };
-            let pool = Pool { instance: &instance, replicas: 1, prompt, load, memory: None, prompt_context: None };
+            let pool =
+                Pool { instance: &instance, replicas: 1, prompt, load, memory: None, prompt_context: None };
             aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ())
         });
     });
