@@ -41,7 +41,7 @@ pub struct Serve {
     /// A name that the server answers to, in addition to its address and the names of this machine
     #[arg(long, value_name = "NAME", value_parser = host)]
     pub allow_host: Vec<String>,
-    /// An origin whose pages may use the server, e.g. https://tools.example.org
+    /// An origin whose pages may use the server, e.g. `https://tools.example.org`
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub allow_origin: Vec<String>,
     /// Requests that are answered at the same time
@@ -160,7 +160,7 @@ fn origin(text: &str) -> Result<String, String> {
     let name = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
     match host.is_some_and(|host| !host.is_empty() && host.chars().all(name)) {
         true => Ok(text),
-        false => Err("expected scheme, host and port of a page, e.g. https://tools.example.org".to_owned()),
+        false => Err("expected scheme, host and port of a page, e.g. `https://tools.example.org`".to_owned()),
     }
 }
 
