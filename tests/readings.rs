@@ -18,7 +18,7 @@ use mantile::report::audit::inputs;
 use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::problem::{Problem, Traffic};
-use mantile::search::shape::cuts;
+use mantile::search::shape::usual_cut;
 use mantile::serving::economy::usd_per_phase_token;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::iteration::cycle;
@@ -315,7 +315,7 @@ fn of_a_version() -> Case {
     let (runtime, runtime_version) = (Some("sglang".into()), Some("0.5.9".into()));
     let scenario = Scenario { runtime, runtime_version, ..ask::on("Llama-3.1-8B", "1xh100-sxm") };
     let (problem, plan) = (ask::ask(&scenario).unwrap(), ParallelPlan::SINGLE);
-    let stages = cuts(&problem, plan).swap_remove(0);
+    let stages = usual_cut(&problem.graph, plan.pp);
     let pools = vec![PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas: 1, concurrency: 8 }];
     Case { problem, candidate: Candidate { formats: 0, pools, offload: OffloadTarget::Nothing } }
 }
@@ -344,7 +344,7 @@ fn readings_agree_and_every_formula_is_read() {
 /// Every wait of the decode step that the host accounts for, with `requests` of each of `dp` attention ranks.
 fn host(problem: &Problem, dp: u64, requests: u64) -> Vec<f64> {
     let plan = ParallelPlan { dp, ep: dp, ..ParallelPlan::SINGLE };
-    let stages = cuts(problem, plan).swap_remove(0);
+    let stages = usual_cut(&problem.graph, plan.pp);
     let pool = PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas: 1, concurrency: requests * dp };
     let candidate = Candidate { formats: 0, pools: vec![pool], offload: OffloadTarget::Nothing };
     let mut seen = Kernels::default();

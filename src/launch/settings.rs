@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
-use crate::search::shape::cuts;
+use crate::search::shape::usual_cut;
 use crate::serving::terms::{Lengths, OffloadTarget};
 use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::setting::Setting;
@@ -269,7 +269,7 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     let layers: Vec<u64> = pool.stages.iter().map(|layers| u64::from(*layers)).collect();
     if plan.pp > 1 {
         settings.set(Setting::Pipeline, SettingValue::On(true));
-        let usual = cuts(problem, *plan).first().is_none_or(|cut| *cut == pool.stages);
+        let usual = usual_cut(&problem.graph, plan.pp) == pool.stages;
         if !usual {
             settings.set(Setting::StageLayers, SettingValue::Counts(layers.clone()));
         }

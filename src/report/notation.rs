@@ -4,14 +4,14 @@
 use crate::plan::parallel::ParallelPlan;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::problem::Problem;
-use crate::search::shape::cuts;
+use crate::search::shape::usual_cut;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::deployment::Degrees;
 use crate::spec::notation::{NotationRole, PlanText, PoolText};
 
 /// The plan of `candidate`, with the formats by name.
 pub fn notation(problem: &Problem, candidate: &Candidate) -> PlanText {
-    notation_by(problem, candidate, |plan| cuts(problem, *plan).swap_remove(0))
+    notation_by(problem, candidate, |plan| usual_cut(&problem.graph, plan.pp))
 }
 
 /// The same where `first_cut` has the pipeline cut of a plan where none is given.

@@ -20,7 +20,7 @@ use crate::search::candidate::{Candidate, PoolPlan, PoolRole, in_flight};
 use crate::search::hosting::{host_room, on_node, refused};
 use crate::search::prepared::{MadeOnce, PreparedInstance, PreparedInstances};
 use crate::search::problem::{Problem, Traffic};
-use crate::search::shape::{SpillFault, cuts, largest_part, shape, spill_fault};
+use crate::search::shape::{SpillFault, largest_part, shape, spill_fault, usual_cut};
 use crate::serving::admission::residency;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::step::CostObserver;
@@ -153,7 +153,7 @@ impl<'q> Reporter<'q> {
 
     /// The pipeline cut that a plan has where none is given.
     fn first_cut(&self, plan: &ParallelPlan) -> Vec<u32> {
-        self.cuts.get(plan.pp, || cuts(self.problem, *plan).swap_remove(0))
+        self.cuts.get(plan.pp, || usual_cut(&self.problem.graph, plan.pp))
     }
 
     /// Rules that a candidate violates regardless of load and memory.

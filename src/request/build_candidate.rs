@@ -12,7 +12,7 @@ use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::hosting::on_node;
 use crate::search::point::point;
 use crate::search::problem::{OffloadPolicy, Problem, Traffic};
-use crate::search::shape::{cuts, largest, shape};
+use crate::search::shape::{largest, shape, usual_cut};
 use crate::search::shortage::shortage;
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
@@ -210,7 +210,7 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
 /// Cuts pipelines and sets the concurrency of the pools that are `open`.
 fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
     for pool in candidate.pools.iter_mut().filter(|pool| pool.stages.is_empty()) {
-        pool.stages = cuts(problem, pool.plan).swap_remove(0);
+        pool.stages = usual_cut(&problem.graph, pool.plan.pp);
     }
     let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
     let capped: Vec<usize> =
@@ -238,26 +238,19 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
 }
 
 /// Sets the smallest concurrency that sustains a request rate: up to what fits in the pools that are `open`, and up to
-/// that of the plan in the others.
+/// that of the plan in the others, in whole requests per attention rank.
 fn at_rate(problem: &Problem, candidate: &mut Candidate, rate: f64, (open, capped): (&[usize], &[usize])) {
-    let caps: Vec<(usize, u64)> = capped.iter().map(|at| (*at, candidate.pools[*at].concurrency)).collect();
-    let room = open.iter().map(|at| (*at, fits(problem, candidate, *at)));
-    let ranks = caps.iter().map(|(at, most)| (*at, most.div_ceil(candidate.pools[*at].plan.dp)));
-    let most: Vec<OpenPool> = room.chain(ranks).collect();
-    let set = |candidate: &mut Candidate, requests: u64| {
-        put(&mut candidate.pools, &most, requests);
-        for (at, most) in &caps {
-            let pool = &mut candidate.pools[*at];
-            pool.concurrency = pool.concurrency.min(*most);
-        }
-    };
+    let fitting = open.iter().map(|at| (*at, fits(problem, candidate, *at)));
+    let ranks = |pool: &PoolPlan| pool.concurrency.div_ceil(pool.plan.dp);
+    let given = capped.iter().map(|at| (*at, ranks(&candidate.pools[*at])));
+    let most: Vec<OpenPool> = fitting.chain(given).collect();
     let full = most.iter().map(|(_, most)| *most).max().unwrap_or(1);
     let (unbound, mut probe) = (unbound(problem), candidate.clone());
     let too_few = largest(full, |requests| {
-        set(&mut probe, requests);
+        put(&mut probe.pools, &most, requests);
         carried(&unbound, &probe) < rate
     });
-    set(candidate, (too_few + 1).min(full));
+    put(&mut candidate.pools, &most, (too_few + 1).min(full));
 }
 
 /// Requests per rank that fit in a replica of a pool; 0 where not even one fits.

@@ -22,7 +22,7 @@ use crate::report::number::count;
 use crate::report::static_batch::{FewestDevices, StaticPhase, StaticReport, devices_why, layer_types};
 use crate::search::candidate::Candidate;
 use crate::search::problem::Problem;
-use crate::search::shape::cuts;
+use crate::search::shape::usual_cut;
 use crate::serving::instance::Instance;
 use crate::serving::metrics::e2e;
 use crate::serving::static_batch::{StaticStep, static_step};
@@ -231,7 +231,7 @@ fn fewest(case: &PhaseCase, phase: Phase) -> FewestDevices {
     let mut plans = case.plans().legal;
     plans.sort_by_key(|plan| (plan.devices(), plan.plainness()));
     let held = |plan: &ParallelPlan| {
-        let stages = cuts(problem, *plan).swap_remove(0);
+        let stages = usual_cut(&problem.graph, plan.pp);
         case.step(&case.instance(*plan, stages), phase).memory
     };
     let number = |devices: u64| count(devices, "device");

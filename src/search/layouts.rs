@@ -22,12 +22,18 @@ struct StagePlans {
     plans: Vec<(usize, usize, ParallelPlan)>,
 }
 
+/// A cut of a pipeline, and the formats in which it is searched, by their index.
+struct FormatCut {
+    cut: PipelineCut,
+    formats: Vec<bool>,
+}
+
 /// The legal instances of a problem, sharded stage by stage as they are needed. They depend on the model, the devices, the
-/// block sizes of the formats and the rules of the runtime, so that searches that differ in nothing else share them.
+/// formats and the rules of the runtime, so that searches that differ in nothing else share them.
 pub struct Layouts {
     stages: Vec<StagePlans>,
-    /// The cuts of a pipeline, which depend only on its number of stages.
-    cuts: BTreeMap<u64, Vec<PipelineCut>>,
+    /// The cuts of a pipeline by its number of stages, of all formats.
+    cuts: BTreeMap<u64, Vec<FormatCut>>,
     plans: usize,
     illegal: Census,
     /// The instance of each stage alone, where it is kept for other searches.
@@ -64,8 +70,7 @@ impl Layouts {
         let mut stages: Vec<StagePlans> = Vec::new();
         let plans = legal.len();
         for (place, (formats, plan)) in legal.into_iter().enumerate() {
-            let laid = |stages| PipelineCut::new(&problem.graph, stages);
-            cuts_of.entry(plan.pp).or_insert_with(|| cuts(problem, plan).into_iter().map(laid).collect());
+            cuts_of.entry(plan.pp).or_insert_with(|| format_cuts(problem, plan.pp));
             let stage = ParallelPlan { pp: 1, ..plan };
             let number = *numbers.entry(stage).or_insert(stages.len());
             if number == stages.len() {
@@ -120,7 +125,10 @@ impl Layouts {
 
     /// Number of instances of a stage.
     pub fn count(&self, stage: usize) -> usize {
-        self.stages[stage].plans.iter().map(|(.., plan)| self.cuts[&plan.pp].len()).sum()
+        let cuts = |(_, formats, plan): &(usize, usize, ParallelPlan)| {
+            self.cuts[&plan.pp].iter().filter(|cut| cut.formats[*formats]).count()
+        };
+        self.stages[stage].plans.iter().map(cuts).sum()
     }
 
     /// Lays out the instances of a stage that the family of the problem admits, one after the other, with the index of
@@ -139,7 +147,8 @@ impl Layouts {
             None => whole(),
         };
         let piped = |pp: u64| {
-            self.cuts[&pp].iter().map(|cut| Arc::new(one.piped(graph, cut, tiers))).collect::<Vec<_>>()
+            let piped = |of: &FormatCut| Arc::new(one.piped(graph, &of.cut, tiers));
+            self.cuts[&pp].iter().map(piped).collect::<Vec<_>>()
         };
         // Plans of one stage differ in the number of stages; all formats share the instances.
         let mut laid: (u64, Vec<Arc<Instance>>) = (0, vec![]);
@@ -148,7 +157,8 @@ impl Layouts {
             if laid.0 != plan.pp {
                 laid = (plan.pp, piped(plan.pp));
             }
-            for (at, instance) in laid.1.iter().enumerate() {
+            let cuts = laid.1.iter().zip(&self.cuts[&plan.pp]);
+            for (at, (instance, _)) in cuts.filter(|(_, cut)| cut.formats[*formats]).enumerate() {
                 if !each(place * CUTS + at, *formats, instance.clone()) {
                     return Some(taken);
                 }
@@ -157,6 +167,22 @@ impl Layouts {
         }
         None
     }
+}
+
+/// The cuts into `pp` stages that any format of the problem has.
+fn format_cuts(problem: &Problem, pp: u64) -> Vec<FormatCut> {
+    let mut all: Vec<(Vec<u32>, Vec<bool>)> = Vec::new();
+    for (index, formats) in problem.formats.iter().enumerate() {
+        for stages in cuts(&problem.graph, formats, pp) {
+            let at = all.iter().position(|(known, _)| *known == stages).unwrap_or_else(|| {
+                all.push((stages, vec![false; problem.formats.len()]));
+                all.len() - 1
+            });
+            all[at].1[index] = true;
+        }
+    }
+    let laid = |(stages, formats)| FormatCut { cut: PipelineCut::new(&problem.graph, stages), formats };
+    all.into_iter().map(laid).collect()
 }
 
 /// The results of `make` for every instance, by index of its formats, ordered by plans, plainest first, formats and cuts.

@@ -8,10 +8,11 @@
 mod draw;
 mod fit;
 
-use super::candidate::{Candidate, PoolRole};
+use super::candidate::{Candidate, PoolPlan, PoolRole};
 use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place, point};
 use super::problem::{Problem, Traffic};
+use super::shape::cuts;
 use crate::quantity::read::Plain;
 use crate::spec::objective::{Direction, ObjectiveTerm};
 use draw::Draw;
@@ -25,6 +26,8 @@ pub struct SampleResult {
     pub kept: u64,
     /// Of these, the ones better than the claimed optimum.
     pub better: Vec<EvaluatedCandidate>,
+    /// The same with a pipeline cut that is not searched.
+    pub other_cuts: Vec<EvaluatedCandidate>,
 }
 
 /// Draws `count` deployments by `seed`, half of them near `best`, and compares them with it; without comparison where
@@ -61,7 +64,11 @@ pub fn sample(problem: &Problem, best: Option<&EvaluatedCandidate>, count: u64, 
             if alike(best) { &problem.aims[..] } else { first }
         };
         if best.is_none_or(|best| ahead(&found.point, &best.point, decided(&best))) {
-            sample.better.push(found);
+            let searched = found.candidate.pools.iter().all(|pool| {
+                cuts(&problem.graph, &problem.formats[found.candidate.formats], pool.plan.pp)
+                    .contains(&pool.stages)
+            });
+            if searched { sample.better.push(found) } else { sample.other_cuts.push(found) }
         }
     }
     sample
@@ -112,13 +119,19 @@ fn carries(problem: &Problem, candidate: &Candidate) -> bool {
     }
 }
 
-/// The candidate with one request less per attention rank in a pool that decodes, for every such pool.
+/// The candidate with the next lower loads per attention rank in a pool that decodes, for every such pool: one request
+/// less, and the most below it that fill the micro-batches of a pipeline equally. Where none of these carries a rate, no
+/// lower load does.
 fn emptier(candidate: &Candidate) -> impl Iterator<Item = Candidate> {
-    let pools = candidate.pools.iter().enumerate();
-    let fuller = pools.filter(|(_, pool)| pool.role != PoolRole::Prefill && pool.concurrency > pool.plan.dp);
-    fuller.map(|(at, pool)| {
-        let mut fewer = candidate.clone();
-        fewer.pools[at].concurrency = pool.concurrency - pool.plan.dp;
-        fewer
+    let decoding = candidate.pools.iter().enumerate().filter(|(_, pool)| pool.role != PoolRole::Prefill);
+    decoding.flat_map(move |(at, pool)| {
+        let PoolPlan { plan, concurrency, .. } = *pool;
+        let below = concurrency.div_ceil(plan.dp).saturating_sub(1);
+        let lower = [below, below / plan.pp * plan.pp].into_iter().filter(|requests| *requests > 0);
+        lower.map(move |requests| {
+            let mut fewer = candidate.clone();
+            fewer.pools[at].concurrency = requests * plan.dp;
+            fewer
+        })
     })
 }

@@ -7,6 +7,8 @@ use super::hosting;
 use super::point::{Point, place, point};
 use super::problem::{Formats, Problem, Traffic};
 use crate::cost::memory::Footprint;
+use crate::graph::model::{ModelGraph, OperatorNode};
+use crate::graph::tensor::Role;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::rules::WorkerRoles;
@@ -343,37 +345,46 @@ pub fn least(most: u64, stages: u64, mut holds: impl FnMut(u64) -> bool) -> Opti
     (too_few + beyond < end).then_some(too_few + beyond + 1)
 }
 
-/// The pipeline cuts that are searched: balanced by memory, by decode reads, and by prefill compute.
-pub fn cuts(problem: &Problem, plan: ParallelPlan) -> Vec<Vec<u32>> {
-    let graph = &problem.graph;
-    let layers = graph.layer_block.len();
-    if plan.pp == 1 {
-        return vec![vec![layers as u32]];
-    }
-    let weigh = |active: bool| -> Vec<u64> {
-        let blocks: Vec<u64> = graph
-            .blocks
-            .iter()
-            .map(|block| {
-                block
-                    .graph
-                    .node_weights()
-                    .map(|node| if active { node.active_parameters() } else { node.parameters() })
-                    .sum()
-            })
-            .collect();
-        graph.layer_block.iter().map(|&block| blocks[block]).collect()
+/// The pipeline cut where none is given: balanced by memory, counted in parameters, so that it is the same in every
+/// format.
+pub fn usual_cut(graph: &ModelGraph, pp: u64) -> Vec<u32> {
+    let vocab = vocab_parameters(graph);
+    let first = vocab + graph.parameters().towers;
+    cut(graph, pp, |node| node.parameters(), (first, vocab))
+}
+
+/// The pipeline cuts that are searched: the usual one, and those balanced by the bytes that decode reads in these formats
+/// and by prefill compute.
+pub fn cuts(graph: &ModelGraph, formats: &Formats, pp: u64) -> Vec<Vec<u32>> {
+    let machine = formats.plain();
+    let bytes = |role: Option<Role>, elements: u64| {
+        let quantised = role.is_some_and(|role| machine.quantised[role as usize]);
+        (elements as f64 * machine.chip.weight_bytes(quantised).value()).round() as u64
     };
-    let vocab = graph.vocab.value * graph.hidden.value;
-    let towers = graph.parameters().towers;
-    let mut cuts: Vec<Vec<u32>> = Vec::new();
-    for (active, first, last) in [(false, vocab + towers, vocab), (true, 0, vocab), (true, 0, 0)] {
-        let cut = balance(&weigh(active), first, last, plan.pp as usize);
+    let read = |node: &OperatorNode| bytes(node.role(), node.active_parameters());
+    let head = bytes(Some(Role::LmHead), vocab_parameters(graph));
+    let mut cuts = vec![usual_cut(graph, pp)];
+    for cut in [cut(graph, pp, read, (0, head)), cut(graph, pp, OperatorNode::active_parameters, (0, 0))] {
         if !cuts.contains(&cut) {
             cuts.push(cut);
         }
     }
     cuts
+}
+
+fn vocab_parameters(graph: &ModelGraph) -> u64 {
+    graph.vocab.value * graph.hidden.value
+}
+
+/// Layers of each of `pp` stages, balanced by the weights of their operators; the outer stages weigh more by `ends`.
+fn cut(graph: &ModelGraph, pp: u64, weigh: impl Fn(&OperatorNode) -> u64, ends: (u64, u64)) -> Vec<u32> {
+    if pp == 1 {
+        return vec![graph.layer_block.len() as u32];
+    }
+    let blocks: Vec<u64> =
+        graph.blocks.iter().map(|block| block.graph.node_weights().map(&weigh).sum()).collect();
+    let layers: Vec<u64> = graph.layer_block.iter().map(|&block| blocks[block]).collect();
+    balance(&layers, ends.0, ends.1, pp as usize)
 }
 
 fn holds(footprint: &Footprint<Qty<f64>>) -> bool {

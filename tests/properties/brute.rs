@@ -88,7 +88,7 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
     let mut shapes = Vec::new();
     for formats in 0..problem.formats.len() {
         for plan in plans(problem, formats) {
-            for stages in cuts(problem, plan) {
+            for stages in cuts(&problem.graph, &problem.formats[formats], plan.pp) {
                 let instance = Instance::new(&problem.graph, plan, stages.clone(), problem.tiers());
                 let mut shape = InstanceConfig {
                     instance: Arc::new(instance),

@@ -116,7 +116,7 @@ fn most_requests(problem: &Problem) -> u64 {
     let plans = formats
         .flat_map(|formats| brute::plans(problem, formats).into_iter().map(move |plan| (formats, plan)));
     let shapes = plans.flat_map(|(formats, plan)| {
-        let cuts = cuts(problem, plan).into_iter();
+        let cuts = cuts(&problem.graph, &problem.formats[formats], plan.pp).into_iter();
         cuts.filter_map(move |stages| {
             let instance = Instance::new(&problem.graph, plan, stages, problem.tiers());
             shape(problem, formats, &Arc::new(instance), (Nothing, 1)).ok()

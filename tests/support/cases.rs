@@ -199,7 +199,7 @@ impl Draw {
         let plans = plans(&problem, formats);
         let pool = |which: usize, duty| {
             let plan = plans[self.plans[which].index(plans.len())];
-            let cuts = cuts(&problem, plan);
+            let cuts = cuts(&problem.graph, &problem.formats[formats], plan.pp);
             let stages = cuts[self.cut.index(cuts.len())].clone();
             let (replicas, concurrency) = (self.replicas[which], self.concurrency[which]);
             PoolPlan { role: duty, plan, stages, replicas, concurrency }

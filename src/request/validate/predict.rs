@@ -14,7 +14,7 @@ use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
 use crate::search::candidate::{PoolPlan, PoolRole};
 use crate::search::problem::Problem;
-use crate::search::shape::cuts;
+use crate::search::shape::usual_cut;
 use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
 use crate::spec::constant::CalibrationKey;
@@ -327,7 +327,7 @@ fn build_instance(problem: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Ar
         runtime: None,
     };
     check(&problem.graph, &plan, &limits).map_err(|why| format!("plan: {why}"))?;
-    let stages = cuts(problem, plan).swap_remove(0);
+    let stages = usual_cut(&problem.graph, plan.pp);
     let instance = Instance::new(&problem.graph, plan, stages.clone(), problem.tiers());
     Ok((stages, Arc::new(instance)))
 }

@@ -10,6 +10,7 @@ use super::{
 use crate::report::answer::{leaves, plan};
 use crate::report::audit::{AuditSection, section};
 use crate::report::detail::detail;
+use crate::report::notation::notation;
 use crate::report::number::requests;
 use crate::report::reporter::Reporter;
 use crate::report::result::OptimizeResult;
@@ -271,11 +272,19 @@ fn sampled(
     let sample = sample(problem, best, drawn.count, drawn.seed);
     let better = sample.better.iter().map(|found| {
         let requests = requests(found.candidate.in_flight(problem));
-        format!("{} at concurrency {requests} is better", plan(&found.candidate).label)
+        format!("{} at concurrency {requests} is better", notation(problem, &found.candidate))
     });
     let unread = saved.best.is_some() && best.is_none();
     let faults = if unread || stopped(saved) { vec![] } else { better.collect() };
     let (all, kept) = (sample.drawn, sample.kept);
-    let what = format!("sample: of {all} random deployments, {kept} meet the SLOs and none is better");
+    let outside = match &sample.other_cuts[..] {
+        [] => String::new(),
+        [first, ..] => {
+            let example = notation(problem, &first.candidate);
+            format!("; {} with pipeline cuts outside the space, as {example}", sample.other_cuts.len())
+        }
+    };
+    let what =
+        format!("sample: of {all} random deployments, {kept} meet the SLOs and none is better{outside}");
     CheckResult::new(what, all as usize, faults)
 }

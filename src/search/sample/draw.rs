@@ -49,8 +49,14 @@ impl<'q> Draw<'q> {
         for pool in candidate.pools.iter_mut().filter(|pool| pool.role == PoolRole::Prefill) {
             pool.concurrency = pool.plan.dp;
         }
+        let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
+        // What a rate keeps in flight is the same on every attention rank.
+        if let Traffic::Rate(_) = self.problem.traffic {
+            for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
+                pool.concurrency = pool.concurrency.next_multiple_of(pool.plan.dp);
+            }
+        }
         if let Traffic::InFlight(requests) = self.problem.traffic {
-            let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
             let instances: u64 =
                 candidate.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
             let each = requests.div_ceil(instances.max(1));

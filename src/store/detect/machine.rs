@@ -257,7 +257,8 @@ impl Catalog {
 
 /// A processor that the catalogue lacks: only its memory is known.
 fn unlisted(host: &KnownHost, bandwidth: Figure<ByteRate>) -> Device {
-    let name = host.printed.processor.clone().unwrap_or_else(|| "processor without a name".into());
+    let printed = host.printed.processor.as_deref().unwrap_or("processor without a name");
+    let name = visible(printed).into_owned();
     let lower = name.to_lowercase();
     let vendors = [("amd", Vendor::Amd), ("intel", Vendor::Intel)];
     let vendor =
