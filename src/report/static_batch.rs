@@ -223,12 +223,15 @@ fn least_devices(plan: &ParallelPlan, layer_type: Module) -> u64 {
 
 /// Why a pipeline stage of `plan` has its number of devices.
 pub fn devices_why(plan: &ParallelPlan) -> String {
-    let types = [
-        ("attention", LayerType::Attention),
-        ("feed-forward", LayerType::FeedForward),
-        ("vocabulary", LayerType::Vocabulary),
+    let mut needs: Vec<(&str, u64)> = vec![
+        ("attention", plan.least_devices(LayerType::Attention)),
+        ("feed-forward", plan.least_devices(LayerType::FeedForward)),
+        ("vocabulary", plan.least_devices(LayerType::Vocabulary)),
     ];
-    let needs = types.map(|(name, layer_type)| format!("{name} {}", plan.least_devices(layer_type)));
+    if plan.ep > 1 {
+        needs.insert(2, ("experts", plan.ep * plan.moe_tp));
+    }
+    let needs: Vec<String> = needs.iter().map(|(name, devices)| format!("{name} {devices}")).collect();
     let copies = match plan.attention_copies() {
         1 => String::new(),
         copies => format!("; {copies} groups of devices repeat attention for the same tokens"),

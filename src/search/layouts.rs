@@ -50,7 +50,7 @@ pub struct Layouts {
 pub type InstancePlace = usize;
 
 /// More than the cuts of a pipeline.
-const CUTS: usize = 4;
+const CUTS: usize = 5;
 /// Maximum number of stages that are kept for other searches: some 40 kB each.
 const MOST_KEPT: usize = 512;
 

@@ -19,7 +19,7 @@ use crate::serving::admission::{prepared, residency, residency_of};
 use crate::serving::disaggregated::prompt_context;
 use crate::serving::evaluate::{Pool, aggregated};
 use crate::serving::instance::Instance;
-use crate::serving::iteration::{host_read_per_token, prefill, prefill_among};
+use crate::serving::iteration::{prefill, prefill_among};
 use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::{InstanceLoad, OffloadTarget};
@@ -88,11 +88,6 @@ pub struct PreparedShape<'q> {
     /// Longest context whose prompts it holds as a prefill worker, where it may be one.
     pub prompt_context: Option<Qty<f64>>,
 }
-
-/// Steps of loads between which [`PreparedShape::gain`] takes the time of the lower: each is one eighth of its load.
-const STEP: u64 = 8;
-/// Relative rounding margin.
-const HAIR: f64 = 1e-12;
 
 impl<'q> PreparedShape<'q> {
     /// Prepares a configuration.
@@ -224,35 +219,6 @@ impl<'q> PreparedShape<'q> {
         self.free(1, concurrency)[place(Metric::E2e)]
     }
 
-    /// The most that throughput grows from one load to a higher one, in requests per attention rank, where a request takes
-    /// `e2e` seconds at the lower: with the load, as far as host memory is read fast enough.
-    pub fn gain(&self, (low, high): (u64, u64), e2e: f64) -> f64 {
-        let reads =
-            matches!(self.shape.offload, OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv);
-        if !reads {
-            return high as f64 / low as f64;
-        }
-        let later = (self.problem.terms().osl - 1.0).value();
-        let (mut gain, mut from) = (1.0_f64, low);
-        while from < high {
-            let upto = (from + (from / STEP).max(1)).min(high);
-            let least = later * self.host_read_per_token(self.concurrency(from + 1)) * (1.0 - HAIR);
-            gain = gain.max(upto as f64 / low as f64 * (e2e / e2e.max(least)));
-            from = upto;
-        }
-        gain
-    }
-
-    /// The least seconds per output token that reading from host memory takes at a concurrency.
-    fn host_read_per_token(&self, concurrency: u64) -> f64 {
-        let machine = self.problem.formats[self.shape.formats].plain();
-        let terms = self.problem.terms();
-        let phase = (&*self.instance, Phase::Decode);
-        let held = residency_of(&Plain, &self.memory, phase, machine, (terms, concurrency));
-        let load = InstanceLoad { concurrency, offload: self.shape.offload };
-        host_read_per_token(&self.instance, &held, &load, terms)
-    }
-
     /// The prediction error that the SLOs allow for at a concurrency of each aggregated replica.
     #[inline(always)]
     pub fn margin(&self, concurrency: u64) -> ErrorMargin {
@@ -353,18 +319,23 @@ pub fn usual_cut(graph: &ModelGraph, pp: u64) -> Vec<u32> {
     cut(graph, pp, |node| node.parameters(), (first, vocab))
 }
 
-/// The pipeline cuts that are searched: the usual one, and those balanced by the bytes that decode reads in these formats
-/// and by prefill compute.
+/// The pipeline cuts that are searched: the usual one, and those balanced by what decode reads, in parameters and in the
+/// bytes of these formats, and by prefill compute.
 pub fn cuts(graph: &ModelGraph, formats: &Formats, pp: u64) -> Vec<Vec<u32>> {
     let machine = formats.plain();
     let bytes = |role: Option<Role>, elements: u64| {
         let quantised = role.is_some_and(|role| machine.quantised[role as usize]);
         (elements as f64 * machine.chip.weight_bytes(quantised).value()).round() as u64
     };
-    let read = |node: &OperatorNode| bytes(node.role(), node.active_parameters());
-    let head = bytes(Some(Role::LmHead), vocab_parameters(graph));
+    let vocab = vocab_parameters(graph);
+    let head = bytes(Some(Role::LmHead), vocab);
     let mut cuts = vec![usual_cut(graph, pp)];
-    for cut in [cut(graph, pp, read, (0, head)), cut(graph, pp, OperatorNode::active_parameters, (0, 0))] {
+    let others = [
+        cut(graph, pp, OperatorNode::active_parameters, (0, vocab)),
+        cut(graph, pp, |node| bytes(node.role(), node.active_parameters()), (0, head)),
+        cut(graph, pp, OperatorNode::active_parameters, (0, 0)),
+    ];
+    for cut in others {
         if !cuts.contains(&cut) {
             cuts.push(cut);
         }

@@ -4,7 +4,7 @@ use super::instance::Instance;
 use super::speculative::{accepted, checked, guessing, reading};
 use super::step::{CostObserver, StepTime, batch, step};
 use super::step_part::{Wait, WaitKind};
-use super::terms::{InstanceLoad, OffloadTarget, WorkloadTerms};
+use super::terms::{OffloadTarget, WorkloadTerms};
 use crate::cost::batch::Batch;
 use crate::cost::experts::Experts;
 use crate::cost::machine::Machine;
@@ -14,7 +14,7 @@ use crate::plan::parallel::Phase;
 use crate::plan::shard::Task;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::read::{Plain, Reading};
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, SECOND};
 
 /// The prefill of one prompt per attention rank.
@@ -195,32 +195,6 @@ pub fn offloaded<R: Reading>(
 /// Time in which a device reads `spilled` bytes over the host link.
 fn host_read<N: Num>(terms: &WorkloadTerms<Qty<N>>, spilled: Option<Qty<N>>) -> Option<Qty<N>> {
     spilled.zip(terms.host_link).map(|(spilled, link)| (spilled / link).is(&STREAMING))
-}
-
-/// The least seconds per output token with `held` bytes at this load: those in which the devices read from host memory; 0
-/// where they do not. Never less at a higher load.
-pub fn host_read_per_token(
-    instance: &Instance,
-    held: &Footprint<Qty<f64>>,
-    load: &InstanceLoad,
-    terms: &WorkloadTerms<Qty<f64>>,
-) -> f64 {
-    let concurrency = Qty::from(load.concurrency as f64);
-    let share = || {
-        let (_, each) = micro_batches(&Plain, instance, concurrency);
-        let ranks = Qty::from(instance.plan.dp as f64);
-        let batch = decode_batch(&Plain, instance, terms, each);
-        touched(&Plain, instance, &batch.among((each * ranks).min(concurrency), ranks))
-    };
-    let streamed = spill(held, load.offload).map(|spilled| match load.offload {
-        OffloadTarget::Experts => spilled * share(),
-        _ => spilled,
-    });
-    let yields = match (&instance.draft, terms.acceptance) {
-        (Some(ahead), Some(acceptance)) => accepted(acceptance, ahead.tokens).value(),
-        _ => 1.0,
-    };
-    host_read(terms, streamed).map_or(0.0, |time| time.value() * instance.plan.pp as f64 / yields)
 }
 
 /// Shows the observer what [`offloaded`] adds to each stage.

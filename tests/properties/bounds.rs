@@ -46,7 +46,7 @@ fn of_ranges(case: &Case) -> Result<(), TestCaseError> {
             let longest = at(high + 1)[place(Metric::E2e)];
             for load in [low, low + 1, low + (high - low) / 3, high] {
                 for longest in [longest, f64::INFINITY] {
-                    let gain = laid.gain((low, high), at(low)[place(Metric::E2e)]);
+                    let gain = high as f64 / low as f64;
                     let bound = ideal(&at(low), gain, idle, longest);
                     bounds(&format!("{load} of {low} to {high}"), &bound, &at(load))?;
                 }

@@ -101,7 +101,7 @@ impl LoadSearch for FreeLoads<'_, '_> {
     fn beaten(&self, range: &LoadRange<Point>, listed: bool) -> Option<&'static str> {
         let above = range.above.map(|above| above.unwrap_or_else(|missed| missed));
         let longest = above.map_or(f64::INFINITY, |above| above[place(Metric::E2e)]);
-        let gain = self.laid.gain((range.low.0, range.high), range.low.1[place(Metric::E2e)]);
+        let gain = range.high as f64 / range.low.0 as f64;
         let bound = ideal(&range.low.1, gain, self.idle, longest);
         if !self.behind(&bound) {
             return None;
