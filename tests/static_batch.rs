@@ -136,12 +136,13 @@ fn phases_have_batches_degrees_and_formats_of_their_own() {
     let prefill = PrefillDegrees { tp: Some(4), ..PrefillDegrees::default() };
     let decode = DecodeDegrees { tp: Some(2), ..DecodeDegrees::default() };
     let deployment = Some(Deployment { prefill, decode, ..Deployment::default() });
-    let scenario = Scenario { isl: Some(2048), osl: Some(128), deployment, ..on("Llama-3.1-8B", "8xh100") };
+    let decode_weight_format = Some("fp8".into());
+    let lengths = Scenario { isl: Some(2048), osl: Some(128), ..on("Llama-3.1-8B", "8xh100") };
+    let scenario = Scenario { deployment, decode_weight_format, ..lengths };
     let both = batch(&StaticRequest {
         scenario,
         prefill_batch: Some(2),
         decode_batch: Some(64),
-        decode_weight_format: Some("fp8".into()),
         ..StaticRequest::default()
     })
     .unwrap();

@@ -40,12 +40,6 @@ pub struct Static {
     /// Requests of the decode batch [default: --batch]
     #[arg(long, value_name = "N", value_parser = whole(&BATCH), allow_negative_numbers = true, help_heading = "Batch")]
     pub decode_batch: Option<u64>,
-    /// Weight format of prefill [default: --weight-format]
-    #[arg(long, value_name = "F", help_heading = "Batch")]
-    pub prefill_weight_format: Option<String>,
-    /// Weight format of decode [default: --weight-format]
-    #[arg(long, value_name = "F", help_heading = "Batch")]
-    pub decode_weight_format: Option<String>,
     /// Layer types that stay in the model's own dtype: attention, feed-forward, experts, vocabulary
     #[arg(
         long,
@@ -106,8 +100,6 @@ impl Static {
             batch: self.batch,
             prefill_batch: self.prefill_batch,
             decode_batch: self.decode_batch,
-            prefill_weight_format: self.prefill_weight_format.clone(),
-            decode_weight_format: self.decode_weight_format.clone(),
             native_layers: self.native_layers.clone(),
         })
     }

@@ -64,5 +64,6 @@ pub fn summary(problem: &ResolvedScenario) -> String {
         ("SLOs", limits),
         ("objective", format!("{}: {}", objective.id, aims.join(", then "))),
     ];
-    lines.iter().map(|(name, text)| format!("{name:<10} {}\n", visible(text))).collect()
+    let prefill = problem.prefill_weights.as_ref().map(|one| ("prefill", formats(std::slice::from_ref(one))));
+    lines.iter().chain(&prefill).map(|(name, text)| format!("{name:<10} {}\n", visible(text))).collect()
 }

@@ -5,6 +5,7 @@ use super::host::HostMachine;
 use super::roofline::RooflineParams;
 use crate::figures;
 use crate::plan::group::TierShape;
+use crate::plan::parallel::Phase;
 use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
@@ -139,9 +140,20 @@ pub struct Machine<T> {
     pub calibration: Vec<ConstantMultipliers>,
     /// The host behind the device, where the runtime computes on it.
     pub host: Option<Box<HostMachine<T>>>,
+    /// The machine as prefill workers use it, where their weight format is another.
+    pub prefill: Option<Box<Machine<T>>>,
 }
 
 impl<T> Machine<T> {
+    /// The machine with the weight format of a phase.
+    #[inline(always)]
+    pub fn of(&self, phase: Phase) -> &Machine<T> {
+        match (phase, &self.prefill) {
+            (Phase::Prefill, Some(prefill)) => prefill,
+            (Phase::Prefill, None) | (Phase::Decode, _) => self,
+        }
+    }
+
     /// Index of the tier that joins all devices. There may be links beyond it.
     #[inline(always)]
     pub fn outermost(&self) -> usize {
@@ -167,6 +179,7 @@ impl Machine<Datum> {
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
             calibration: Vec::new(),
             host: self.host.as_ref().map(|host| Box::new(host.read(read))),
+            prefill: self.prefill.as_ref().map(|prefill| Box::new(prefill.read(read))),
         }
     }
 }

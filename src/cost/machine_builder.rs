@@ -279,6 +279,7 @@ impl MachineBuilder<'_> {
             max_sequences: self.runtime.taken(device).max_sequences.map(|f| f.datum("max_sequences")),
             calibration,
             host: None,
+            prefill: None,
         })
     }
 }

@@ -102,7 +102,7 @@ impl<'a> Deployed<'a> {
         (launch, table): (&'a Launch, &'a OptionTable),
         problem: &Problem,
         candidate: &Candidate,
-        model: &LaunchModel,
+        model: impl Fn(PoolRole) -> LaunchModel,
     ) -> Deployed<'a> {
         let vendor = problem.cluster.device.vendor.name();
         let image = launch.images.iter().find(|image| image.vendors.iter().any(|known| known == vendor));
@@ -110,7 +110,7 @@ impl<'a> Deployed<'a> {
         let mut workers: Vec<PoolLaunch> = Vec::new();
         let context = served_context(problem, candidate);
         for pool in &candidate.pools {
-            let all = settings(problem, candidate, (pool, context), model);
+            let all = settings(problem, candidate, (pool, context), &model(pool.role));
             let mut worker = worker(launch, pool, all, devices_per_host);
             let number = 1 + workers.iter().filter(|known| known.role == pool.role).count();
             if number > 1 {

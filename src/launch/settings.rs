@@ -157,6 +157,9 @@ impl Settings {
     pub(super) fn formats(&mut self, weights: &str, kv: &str, model: &LaunchModel) {
         let id = model.id.clone().map_or(SettingValue::Variable(Variable::Model), SettingValue::Word);
         self.set(Setting::Model, id);
+        if let Some(name) = &model.served_name {
+            self.set(Setting::ServedName, SettingValue::Word(name.clone()));
+        }
         if weights != model.format {
             self.set(Setting::WeightFormat, SettingValue::Word(weights.to_owned()));
         }
@@ -176,6 +179,8 @@ impl Settings {
 pub struct LaunchModel {
     /// Id of a hub; `None` where the user has a path of its own.
     pub id: Option<String>,
+    /// The name under which clients call it, where it is not that id.
+    pub served_name: Option<String>,
     /// Weight format of the checkpoint of that id.
     pub format: String,
     /// Whether the checkpoint has scales of a KV format, which then applies by itself.
@@ -221,7 +226,7 @@ pub fn settings(
     let formats = &problem.formats[candidate.formats];
     let (machine, lengths) = (formats.plain(), problem.workload.lengths);
     let mut settings = Settings::default();
-    settings.formats(&formats.weights, &formats.kv, model);
+    settings.formats(formats.weights_of(pool.role), &formats.kv, model);
     degrees(&mut settings, problem, pool);
     let sequences = pool.concurrency.div_ceil(pool.plan.dp).max(1);
     let prepared = machine.max_sequences.map_or(sequences, |most| sequences.max(most.value() as u64));

@@ -110,6 +110,13 @@ pub enum Infeasible {
         /// Devices of the innermost tier.
         domain: u64,
     },
+    /// A replica that prefills and decodes has one copy of the weights.
+    TwoFormats {
+        /// Weight format of prefill.
+        prefill: String,
+        /// Weight format of decode.
+        decode: String,
+    },
     /// The runtime does not support this parallelism.
     NotSupported {
         /// The runtime.
@@ -187,6 +194,7 @@ impl Infeasible {
             Infeasible::SharedCacheCut { .. } => "shared_cache_cut",
             Infeasible::TooManyDevices { .. } => "too_many_devices",
             Infeasible::NotWholeDomains { .. } => "not_whole_domains",
+            Infeasible::TwoFormats { .. } => "two_formats",
             Infeasible::NotSupported { .. } => "not_supported",
             Infeasible::RuntimeRule { rule, .. } => rule,
             Infeasible::NotHosted { .. } => "not_hosted",
@@ -253,6 +261,9 @@ impl Infeasible {
                 let inside = format!("neither fits in one domain of {domain} nor fills whole domains");
                 format!("an instance of {devices} devices {inside} {numbers}")
             }
+            Infeasible::TwoFormats { prefill, decode } => format!(
+                "prefill in {prefill} and decode in {decode}, but aggregated replicas have one copy of the weights"
+            ),
             Infeasible::NotSupported { runtime, degree } => format!("{runtime} does not support {degree}"),
             Infeasible::OutOfMemory { needed, available, largest } => {
                 let (all, usable, short) = (bytes(*needed), bytes(*available), bytes(needed - available));

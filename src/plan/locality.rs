@@ -41,6 +41,11 @@ pub fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+/// The least common multiple.
+pub fn lcm(a: u64, b: u64) -> u64 {
+    a / gcd(a, b).max(1) * b
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

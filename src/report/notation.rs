@@ -24,6 +24,7 @@ pub fn notation_by(
     PlanText {
         pools: candidate.pools.iter().map(|one| pool(one, &first_cut)).collect(),
         weights: Some(formats.weights.clone()),
+        prefill_weights: formats.prefill_weights.clone(),
         kv: Some(formats.kv.clone()),
         offload: candidate.offload.streamed(),
         host: match candidate.offload {

@@ -88,6 +88,7 @@ impl<'q> Reporter<'q> {
             plan: plan(candidate),
             notation: notation_by(problem, candidate, |plan| self.first_cut(plan)).to_string(),
             weight_format: formats.weights.clone(),
+            prefill_weight_format: formats.prefill_weights.clone(),
             kv_format: formats.kv.clone(),
             concurrency: candidate.concurrency(&problem.traffic) as f64,
             devices,
@@ -169,6 +170,7 @@ impl<'q> Reporter<'q> {
         let rules = [
             problem.runtime.check(kv, &candidate.workers()),
             if split { unsupported("disaggregation") } else { Ok(()) },
+            problem.one_format(candidate),
             streamed.map_or(Ok(()), |part| unsupported(part.in_host_memory())),
         ];
         let rules = rules.into_iter().chain(plans).chain([problem.context_fits()]);

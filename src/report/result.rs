@@ -130,6 +130,9 @@ pub struct ReportedDeployment {
     pub notation: String,
     /// Format of the weights.
     pub weight_format: String,
+    /// Format of the weights of prefill workers, where it is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefill_weight_format: Option<String>,
     /// Format of keys and values.
     pub kv_format: String,
     /// Mean concurrency of the whole deployment: output rate times E2E over OSL.

@@ -31,7 +31,7 @@ pub struct DiffRequest {
 /// Most differences for which every mixture is evaluated: 2⁶ evaluations.
 const MOST_MIXED: usize = 6;
 /// Keys that decide together whether a plan runs.
-const TOGETHER: [&str; 13] = [
+const TOGETHER: [&str; 15] = [
     "model",
     "hardware",
     "host",
@@ -40,6 +40,8 @@ const TOGETHER: [&str; 13] = [
     "runtime",
     "runtime_version",
     "weight_format",
+    "prefill_weight_format",
+    "decode_weight_format",
     "kv_format",
     "draft",
     "draft_tokens",

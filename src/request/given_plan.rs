@@ -29,7 +29,10 @@ pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
         id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
     };
     let has = |of_problem: &ResolvedScenario| {
-        of(&plan.weights, &of_problem.weight_formats) && of(&plan.kv, &of_problem.kv_formats)
+        let prefill = of_problem.prefill_weights.as_ref().map(std::slice::from_ref).unwrap_or_default();
+        of(&plan.weights, &of_problem.weight_formats)
+            && of(&plan.prefill_weights, prefill)
+            && of(&plan.kv, &of_problem.kv_formats)
     };
     match resolve(scenario) {
         Ok(found) if has(found.as_ref()) => return Ok((found, plan)),
@@ -47,6 +50,11 @@ pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
     };
     let scenario = Scenario {
         weight_format: named("weight-format", &scenario.weight_format, &plan.weights)?,
+        prefill_weight_format: named(
+            "prefill-weight-format",
+            &scenario.prefill_weight_format,
+            &plan.prefill_weights,
+        )?,
         kv_format: named("kv-format", &scenario.kv_format, &plan.kv)?,
         ..scenario.clone()
     };
@@ -57,5 +65,6 @@ pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
         named.as_ref().and(known.first()).map(|choice| choice.format.id.clone())
     };
     let (weights, kv) = (id(&plan.weights, &resolved.weight_formats), id(&plan.kv, &resolved.kv_formats));
-    Ok((found, PlanText { weights, kv, ..plan }))
+    // The problem has it; a plan in the format of the others needs no name for it.
+    Ok((found, PlanText { weights, prefill_weights: None, kv, ..plan }))
 }

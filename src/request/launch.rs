@@ -9,8 +9,8 @@ use crate::launch::slots::{MOST_LISTED, lists_replicas};
 use crate::report::launch::{LaunchFlag, LaunchReport, LaunchWorker};
 use crate::report::number::digits;
 use crate::report::result::{Quantiles, ReportedDeployment};
-use crate::search::candidate::Candidate;
-use crate::search::problem::{Problem, Traffic};
+use crate::search::candidate::{Candidate, PoolRole};
+use crate::search::problem::{Formats, Problem, Traffic};
 use crate::spec::error::Error;
 use crate::spec::launch::Launch;
 use crate::spec::runtime::Runtime;
@@ -32,10 +32,11 @@ pub fn launch(
 ) -> Result<LaunchReport, Error> {
     let runtime = &resolved.runtime;
     let Some((launch, table)) = catalog.launch_of(&runtime.id)? else { return Ok(unlisted(runtime)) };
-    let model = model(resolved, problem, candidate, &launch);
-    let deployed = Deployed::new((&launch, &table), problem, candidate, &model);
+    let model = |role| model(resolved, &problem.formats[candidate.formats], role, &launch);
+    let deployed = Deployed::new((&launch, &table), problem, candidate, model);
     let case = case((resolved, problem), (candidate, reported), (scenario, &deployed));
-    let case = Case { model_id: model.id.clone(), ..case };
+    let decoding = model(PoolRole::Decode);
+    let case = Case { model_id: decoding.served_name.or(decoding.id), ..case };
     let mut report = launch_report(&runtime.id, &deployed, Some(&case))?;
     if scenario.set.is_some() {
         let note = "--set changes the prediction, not the model or the machine that is launched";
@@ -81,14 +82,10 @@ pub(super) fn launch_report(
 }
 
 /// The model as the launch names it: a published checkpoint, the model's own, or a path of the user.
-fn model(
-    resolved: &ResolvedScenario,
-    problem: &Problem,
-    candidate: &Candidate,
-    launch: &Launch,
-) -> LaunchModel {
-    let used = &problem.formats[candidate.formats].weights;
-    let choice = resolved.weight_formats.iter().find(|choice| choice.format.id == *used);
+fn model(resolved: &ResolvedScenario, formats: &Formats, role: PoolRole, launch: &Launch) -> LaunchModel {
+    let used = formats.weights_of(role).to_owned();
+    let mut known = resolved.weight_formats.iter().chain(&resolved.prefill_weights);
+    let choice = known.find(|choice| choice.format.id == used);
     let published = choice.and_then(|choice| choice.checkpoint.clone());
     let own = resolved.weight_formats.first().map_or(used.clone(), |first| first.format.id.clone());
     let hub = is_repository(&resolved.model.name);
@@ -96,6 +93,7 @@ fn model(
     let id = published.or_else(|| hub.then(|| resolved.model.name.clone()));
     LaunchModel {
         id: id.filter(|_| launch.model_file.is_none()),
+        served_name: formats.prefill_weights.as_ref().map(|_| resolved.model.name.clone()),
         format,
         states_kv: resolved.model.config.quantization.as_ref().is_some_and(|known| known.kv_format.is_some()),
     }

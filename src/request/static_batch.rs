@@ -47,12 +47,6 @@ pub struct StaticRequest {
     /// Requests of the decode batch, if different.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decode_batch: Option<u64>,
-    /// Weight format of prefill, if different.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefill_weight_format: Option<String>,
-    /// Weight format of decode, if different.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decode_weight_format: Option<String>,
     /// Layer types that stay in the model's own dtype.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub native_layers: Vec<NativeLayers>,
@@ -134,13 +128,20 @@ impl StaticRequest {
     /// The case of a phase. The rules of the runtime are lifted, and those that it breaks are listed.
     fn case(&self, catalog: &Catalog, phase: Phase) -> Result<PhaseCase, Error> {
         let (batch, format) = match phase {
-            Phase::Prefill => (self.prefill_batch, &self.prefill_weight_format),
-            Phase::Decode => (self.decode_batch, &self.decode_weight_format),
+            Phase::Prefill => (self.prefill_batch, &self.scenario.prefill_weight_format),
+            Phase::Decode => (self.decode_batch, &self.scenario.decode_weight_format),
         };
         let batch = batch.or(self.batch).unwrap_or(1);
         BATCH.check_whole("batch", batch)?;
         let weight_format = format.clone().or(self.scenario.weight_format.clone());
-        let stated = Scenario { concurrency: None, rate: None, weight_format, ..self.scenario.clone() };
+        let stated = Scenario {
+            concurrency: None,
+            rate: None,
+            weight_format,
+            prefill_weight_format: None,
+            decode_weight_format: None,
+            ..self.scenario.clone()
+        };
         let lifted = Scenario { theoretical: Some(true), ..stated.clone() };
         let (resolved, plan) = with_plan(catalog, &lifted)?;
         let problem = resolved.problem()?;

@@ -79,13 +79,13 @@ fn peak(machine: &Machine<Qty<f64>>) -> f64 {
 fn by_flops(problem: &Problem, machine: &Machine<Qty<f64>>) -> RequestWork {
     let (layers, head) = flops_per_token(&problem.graph);
     let lengths = problem.workload.lengths;
-    let of = |flops: f64| {
-        let devices = flops / peak(machine);
+    let of = |phase: Phase, flops: f64| {
+        let devices = flops / peak(machine.of(phase));
         LeastWork { devices, computing: 0.0, moving: 0.0, alone: (0.0, devices) }
     };
     RequestWork {
-        prefill: of((lengths.isl - lengths.prefix) as f64 * layers + head),
-        decode: of(layers + head),
+        prefill: of(Phase::Prefill, (lengths.isl - lengths.prefix) as f64 * layers + head),
+        decode: of(Phase::Decode, layers + head),
     }
 }
 
@@ -100,7 +100,7 @@ fn on_one_device(problem: &Problem, machine: &Machine<Qty<f64>>, whole: &Instanc
             }
             Phase::Decode => decode_batch(&Plain, whole, terms, Qty::from(sequences)),
         };
-        step(&Plain, whole, phase, &load, machine, idle)
+        step(&Plain, whole, phase, &load, machine.of(phase), idle)
     };
     let yields = match (&whole.draft, terms.acceptance) {
         (Some(ahead), Some(acceptance)) => accepted(acceptance, ahead.tokens).value(),

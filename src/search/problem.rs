@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::candidate::{Candidate, PoolRole};
 use super::capacity::DeviceCapacity;
 use super::error_margin::ErrorMargin;
 use super::family::StrategyFamily;
@@ -14,6 +15,8 @@ use crate::graph::tensor::Role;
 use crate::plan::group::{TierShape, tiers};
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::LegalLimits;
+use crate::plan::locality::lcm;
+use crate::plan::parallel::Phase;
 use crate::plan::rules::RuntimeRules;
 use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
@@ -34,6 +37,8 @@ use crate::spec::runtime::{MemoryQuantiles, Runtime};
 pub struct Formats {
     /// Id of the weight format.
     pub weights: String,
+    /// Id of the weight format of prefill workers, where it is another: then every plan is disaggregated.
+    pub prefill_weights: Option<String>,
     /// Id of the KV format.
     pub kv: String,
     /// Block size of the scales of the weight format; a shard must not cut a block.
@@ -60,12 +65,31 @@ impl Formats {
         let plain = machine.read(&Plain);
         Formats {
             weights: weights.id.clone(),
+            prefill_weights: None,
             kv: kv.id.clone(),
             block: weights.block,
             machine,
             intervals: None,
             memory_quantiles: None,
             plain,
+        }
+    }
+
+    /// The same with prefill workers in another weight format, of which `machine` has the figures.
+    pub fn with_prefill(mut self, weights: &NumberFormat, machine: Machine<Datum>) -> Formats {
+        self.prefill_weights = Some(weights.id.clone());
+        // A plan cuts the blocks of neither.
+        self.block = [self.block, weights.block].into_iter().flatten().reduce(lcm);
+        self.machine.prefill = Some(Box::new(machine));
+        self.reread();
+        self
+    }
+
+    /// Id of the weight format of the workers of a role.
+    pub fn weights_of(&self, role: PoolRole) -> &str {
+        match (role, &self.prefill_weights) {
+            (PoolRole::Prefill, Some(weights)) => weights,
+            _ => &self.weights,
         }
     }
 
@@ -335,7 +359,10 @@ impl Problem {
 
     /// Limits of legal plans with these formats.
     pub fn legal_limits<'a>(&'a self, formats: &'a Formats) -> LegalLimits<'a> {
-        let roles: [bool; ROLES] = formats.machine.quantised;
+        let mut roles: [bool; ROLES] = formats.machine.quantised;
+        for (role, quantised) in roles.iter_mut().zip(formats.machine.of(Phase::Prefill).quantised) {
+            *role |= quantised;
+        }
         debug_assert!(!roles[Role::Norm as usize]);
         LegalLimits {
             devices: self.cluster.devices(),
@@ -343,6 +370,21 @@ impl Problem {
             block: self.cluster.block(),
             scales: formats.block.map(|block| (block, roles)),
             runtime: (!self.runtime.lifted).then_some((&self.runtime, formats.kv.as_str())),
+        }
+    }
+
+    /// Checks that pools which prefill and decode have one weight format.
+    ///
+    /// # Errors
+    /// The phases have two.
+    pub fn one_format(&self, candidate: &Candidate) -> Result<(), Infeasible> {
+        let formats = &self.formats[candidate.formats];
+        let aggregated = candidate.pools.iter().any(|pool| pool.role == PoolRole::Aggregated);
+        match &formats.prefill_weights {
+            Some(prefill) if aggregated => {
+                Err(Infeasible::TwoFormats { prefill: prefill.clone(), decode: formats.weights.clone() })
+            }
+            _ => Ok(()),
         }
     }
 

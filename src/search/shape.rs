@@ -446,7 +446,8 @@ fn shape_and_memory(
 ) -> Result<(InstanceConfig, Option<InstanceMemory<Qty<f64>>>), Infeasible> {
     let plan = instance.plan;
     let machine = problem.formats[formats].plain();
-    let roles = problem.runtime.roles(&problem.formats[formats].kv, &plan);
+    let mut roles = problem.runtime.roles(&problem.formats[formats].kv, &plan);
+    roles.aggregated &= problem.formats[formats].prefill_weights.is_none();
     let most = problem.most_sequences.unwrap_or(u64::MAX);
     let with = |fits: u64| {
         let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));

@@ -23,6 +23,7 @@ pub fn residency<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
     concurrency: u64,
 ) -> Footprint<Qty<R::N>> {
+    let machine = machine.of(phase);
     let held = admitted(read, instance, phase, machine, (terms, concurrency));
     fullest(read, instance, phase, held, machine)
 }
@@ -35,6 +36,7 @@ pub fn residency_of<R: Reading>(
     machine: &Machine<Qty<R::N>>,
     (terms, concurrency): (&WorkloadTerms<Qty<R::N>>, u64),
 ) -> Footprint<Qty<R::N>> {
+    let machine = machine.of(phase);
     let held = admitted(read, instance, phase, machine, (terms, concurrency));
     memory.fullest(read, (instance, phase), held, machine)
 }
@@ -47,6 +49,7 @@ pub fn prepared<R: Reading>(
     machine: &Machine<Qty<R::N>>,
     terms: &WorkloadTerms<Qty<R::N>>,
 ) -> InstanceMemory<Qty<R::N>> {
+    let machine = machine.of(phase);
     // The lengths do not depend on the number.
     let one = admitted(read, instance, phase, machine, (terms, 1));
     InstanceMemory::of(read, instance, phase, one, machine)
@@ -62,6 +65,7 @@ pub fn longest_context<R: Reading>(
     (terms, concurrency): (&WorkloadTerms<Qty<R::N>>, u64),
     spilled: Option<Qty<R::N>>,
 ) -> Qty<R::N> {
+    let machine = machine.of(phase);
     read.within(format_args!("max_context"), || {
         let memory = match memory {
             Some(memory) => Cow::Borrowed(memory),

@@ -37,6 +37,7 @@ pub fn prefill_among<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
+    let machine = machine.of(Phase::Prefill);
     read.within(format_args!("{}", Phase::Prefill.name()), || {
         let load = prompt_batch(read, (instance, requests), terms);
         let one = step(read, instance, Phase::Prefill, &load, machine, watch);

@@ -42,6 +42,8 @@ pub struct PlanText {
     pub pools: Vec<PoolText>,
     /// Weight format; the first of the problem if absent.
     pub weights: Option<String>,
+    /// Weight format of prefill workers, where it is another.
+    pub prefill_weights: Option<String>,
     /// KV cache format; the first of the problem if absent.
     pub kv: Option<String>,
     /// Part offloaded to host memory.
@@ -66,6 +68,8 @@ impl PlanText {
 /// Maximum length of the text, in characters.
 const MOST_TEXT: usize = 1 << 16;
 
+/// The name of the weight format of prefill workers.
+const PREFILL_WEIGHTS: &str = "prefill-weights";
 const WORKS: [(&str, NotationRole); 3] = [
     ("prefill", NotationRole::Prefill),
     ("decode", NotationRole::Decode),
@@ -132,6 +136,7 @@ impl fmt::Display for PlanText {
         let offload = OFFLOADED.iter().find(|(_, part)| Some(*part) == self.offload);
         let named = [
             ("weights", self.weights.as_deref()),
+            (PREFILL_WEIGHTS, self.prefill_weights.as_deref()),
             ("kv", self.kv.as_deref()),
             ("offload", offload.map(|(name, _)| *name)),
         ];
@@ -258,6 +263,7 @@ impl FromStr for PlanText {
             };
             match first {
                 "weights" => id(&mut plan.weights)?,
+                PREFILL_WEIGHTS => id(&mut plan.prefill_weights)?,
                 "kv" => id(&mut plan.kv)?,
                 "offload" => {
                     let known = OFFLOADED.iter().find(|(name, _)| *name == rest);

@@ -154,6 +154,14 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_format: Option<String>,
+    /// Weight format of prefill workers, if different: then plans are disaggregated [default: --weight-format]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill_weight_format: Option<String>,
+    /// Weight format of decode workers, if different: then plans are disaggregated [default: --weight-format]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode_weight_format: Option<String>,
     /// KV cache format: an id, or `any` [default: 16 bits, or the format that the checkpoint has scales for]
     #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -262,7 +270,7 @@ impl Scenario {
         let this = Scenario { set, ..self };
         or!(this, other: model, hardware, host, host_memory, p2p, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, prefix_groups, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
-            runtime, runtime_version, max_num_batched_tokens, max_num_seqs, gpu_memory_utilization, weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
+            runtime, runtime_version, max_num_batched_tokens, max_num_seqs, gpu_memory_utilization, weight_format, prefill_weight_format, decode_weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, hours_per_day, set, deployment)
     }
 

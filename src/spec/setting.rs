@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Setting {
     /// The model: an id of a hub, or a path.
     Model,
+    /// The name under which clients call the model, where workers load several checkpoints.
+    ServedName,
     /// Tensor-parallel ranks.
     Tp,
     /// Pipeline stages.
@@ -183,6 +185,7 @@ impl Setting {
             | Setting::Role
             | Setting::Hosts => true,
             Setting::Model
+            | Setting::ServedName
             | Setting::MaxSequences
             | Setting::TokenBudget
             | Setting::MemoryShare
@@ -254,6 +257,7 @@ impl Setting {
             | Setting::ChunkedPrefill => SettingKind::Switch,
             Setting::StageLayers | Setting::TensorSplit => SettingKind::Counts,
             Setting::Model
+            | Setting::ServedName
             | Setting::WeightFormat
             | Setting::KvFormat
             | Setting::GpuLayers

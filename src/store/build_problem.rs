@@ -71,6 +71,11 @@ impl ResolvedScenario {
         for weights in &self.weight_formats {
             for (kv, machine) in self.kv_formats.iter().zip(machines(weights)?) {
                 let mut pair = Formats::new(&weights.format, &kv.format, machine);
+                if let Some(prefill) =
+                    self.prefill_weights.as_ref().filter(|one| one.format.id != pair.weights)
+                {
+                    pair = pair.with_prefill(&prefill.format, self.machine(prefill, kv)?);
+                }
                 pair.intervals = Some(self.prediction_intervals(&weights.format.id));
                 pair.memory_quantiles = self.runtime.memory.measured.clone();
                 formats.push(pair);

@@ -56,6 +56,8 @@ pub struct ResolvedScenario {
     pub native: FormatOption,
     /// Candidate weight formats, the checkpoint's own first.
     pub weight_formats: Vec<FormatOption>,
+    /// The weight format of prefill workers, where it was requested.
+    pub prefill_weights: Option<FormatOption>,
     /// Lower weight formats, which were not requested.
     pub lower_formats: Vec<FormatOption>,
     /// Candidate KV formats.
@@ -142,7 +144,14 @@ impl ResolvedScenario {
             at_home: cluster.device.is_home(),
             load: &load,
         };
-        let weight_formats = precision.weights(scenario.weight_format.as_deref())?;
+        let decode = scenario.decode_weight_format.as_ref().or(scenario.weight_format.as_ref());
+        let weight_formats = precision.weights(decode.map(String::as_str))?;
+        let prefill = scenario.prefill_weight_format.as_ref().or(scenario.weight_format.as_ref());
+        let differs = scenario.prefill_weight_format.is_some() || scenario.decode_weight_format.is_some();
+        let prefill_weights = match prefill.filter(|_| differs) {
+            Some(prefill) => precision.weights(Some(prefill))?.into_iter().next(),
+            None => None,
+        };
         let lower_formats = precision.lower(&weight_formats)?;
         let kv_formats = precision.kv(scenario.kv_format.as_deref())?;
         let native = precision.native()?;
@@ -153,6 +162,7 @@ impl ResolvedScenario {
             graph,
             native,
             weight_formats,
+            prefill_weights,
             lower_formats,
             kv_formats,
             workload,

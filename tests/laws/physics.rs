@@ -39,6 +39,7 @@ use serde_json::Value;
 use crate::ask::{ask, on};
 use crate::cases::each;
 
+mod phase_formats;
 mod vector;
 
 const HAIR: f64 = 1e-9;

@@ -79,6 +79,7 @@ fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
         plan: Plan { mode: mode.into(), label: label.into(), prefill, decode, others: vec![] },
         notation: format!("{label}, weights fp8, kv bf16"),
         weight_format: "fp8".into(),
+        prefill_weight_format: None,
         kv_format: "bf16".into(),
         concurrency: if apart { 40.0 } else { 120.0 },
         devices: 6,

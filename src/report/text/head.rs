@@ -150,8 +150,8 @@ fn offloaded(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
 /// Plan, format, runtime and objective value in one line.
 pub fn sentence(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     let yielded = yielded(best, inputs).map_or_else(String::new, |text| format!(": {text}"));
-    let (weight_format, runtime) = (&best.weight_format, runtime(inputs));
-    format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best, inputs))
+    let (weights, runtime) = (weights(best), runtime(inputs));
+    format!("{}, {weights}, {runtime}{}{yielded}", plan(best), offloaded(best, inputs))
 }
 
 /// The result in one line, the problem in the next.
@@ -174,16 +174,24 @@ pub fn verdict(candidate: &ReportedDeployment) -> Option<&'static str> {
     })
 }
 
+/// The weight format, or those of both phases.
+fn weights(of: &ReportedDeployment) -> String {
+    match &of.prefill_weight_format {
+        Some(prefill) => format!("{prefill} (prefill) and {} (decode)", of.weight_format),
+        None => of.weight_format.clone(),
+    }
+}
+
 /// A given deployment, with its violations first.
 pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
-    let ReportedDeployment { weight_format, kv_format, .. } = candidate;
+    let (weights, kv_format) = (weights(candidate), &candidate.kv_format);
     let mut text = theoretical(inputs);
     if let Some(verdict) = verdict(candidate) {
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
         text.extend(candidate.violations.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }
     let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
-    let formats = format!("{weight_format} weights, {kv_format} KV, {}", runtime(inputs));
+    let formats = format!("{weights} weights, {kv_format} KV, {}", runtime(inputs));
     let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate, inputs));
     let line = wrap(&line, width, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));

@@ -137,6 +137,7 @@ fn model(rigged: &ResolvedRig, launch: &Launch) -> LaunchModel {
     let id = published.clone().or_else(|| hub.then(|| name.clone()));
     LaunchModel {
         id: id.filter(|_| launch.model_file.is_none()),
+        served_name: None,
         format: own.clone(),
         states_kv: rigged.model.config.quantization.as_ref().is_some_and(|known| known.kv_format.is_some()),
     }

@@ -50,7 +50,7 @@ impl<'q> Draw<'q> {
             pool.concurrency = pool.plan.dp;
         }
         let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
-        // What a rate keeps in flight is the same on every attention rank.
+        // A rate keeps as many requests in flight on every attention rank.
         if let Traffic::Rate(_) = self.problem.traffic {
             for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
                 pool.concurrency = pool.concurrency.next_multiple_of(pool.plan.dp);

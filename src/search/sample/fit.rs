@@ -31,6 +31,7 @@ fn legal(problem: &Problem, candidate: &Candidate) -> bool {
         problem.workload.lengths.osl > 1 && problem.cluster.devices() > 1 && problem.runtime.has("disagg");
     let kv = &problem.formats[candidate.formats].kv;
     plans
+        && problem.one_format(candidate).is_ok()
         && problem.runtime.forbids(kv, &candidate.workers()).is_none()
         && (problem.custom_router || candidate.is_plain())
         && (!apart || (any(PoolRole::Prefill) && any(PoolRole::Decode) && can))
