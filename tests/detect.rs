@@ -5,15 +5,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mantile::quantity::datum::Grade;
 use mantile::report::machine::{MachineFileKind, MachineReport, MeasuredBandwidth};
 use mantile::report::schema::schema;
 use mantile::report::text::machine::machine as text_of;
+use mantile::report::text::screen;
 use mantile::request::UNCONTROLLED;
 use mantile::request::detect::{DetectRequest, detect};
+use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::spec::cluster::Cluster;
 use mantile::spec::device::Device;
+use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::detect::tools::{MachineOutputs, MachineProbe, MachineTool, TOOLS, ToolOutput};
+use mantile::store::detect::tools::{
+    MachineOutputs, MachineProbe, MachineTool, StreamTest, TOOLS, ToolOutput,
+};
 use mantile::store::kind::Entry;
 use serde_json::Value;
 
@@ -22,18 +28,18 @@ mod properties;
 
 const MEASURED: MeasuredBandwidth = MeasuredBandwidth { read: 60e9, triad: 45e9, threads: 16, bytes: 1e9 };
 
-/// A machine whose tools have printed these outputs.
+/// A machine whose tools have printed these outputs, and whether its memory can be measured.
 #[derive(Debug)]
-struct Saved(MachineOutputs);
+struct Saved(MachineOutputs, bool);
 
 impl MachineProbe for Saved {
     fn outputs(&self) -> MachineOutputs {
         self.0.clone()
     }
 
-    fn bandwidth(&self, most: f64) -> Option<MeasuredBandwidth> {
-        assert!(most > 0.0);
-        Some(MEASURED)
+    fn bandwidth(&self, _: &str, most: f64, wanted: StreamTest) -> Option<MeasuredBandwidth> {
+        assert!(most > 0.0 && wanted != StreamTest::None);
+        self.1.then_some(MEASURED)
     }
 }
 
@@ -52,7 +58,11 @@ fn outputs(name: &str) -> MachineOutputs {
 }
 
 fn on(outputs: MachineOutputs) -> Catalog {
-    Catalog::default().with_machine(Arc::new(Saved(outputs)))
+    Catalog::default().with_machine(Arc::new(Saved(outputs, true)))
+}
+
+fn on_unmeasured(outputs: MachineOutputs) -> Catalog {
+    Catalog::default().with_machine(Arc::new(Saved(outputs, false)))
 }
 
 fn report(outputs: MachineOutputs, stream: bool) -> MachineReport {
@@ -137,7 +147,7 @@ fn cluster_of_file(found: &MachineReport) -> Cluster {
 fn the_file_reads_back_to_the_machine() {
     for name in machines() {
         let catalog = on(outputs(&name));
-        let found = catalog.detect(false).unwrap();
+        let found = catalog.detect(true).unwrap();
         let file = found.file.as_ref().unwrap();
         let schema = serde_json::to_value(schema(file.kind.name()).unwrap()).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
@@ -172,6 +182,40 @@ fn the_file_reads_back_to_the_machine() {
     }
 }
 
+/// `local` of any machine has the figures of its file, also where the memory cannot be measured: there the headline of
+/// a processor says what is assumed.
+#[test]
+fn local_and_the_file_of_detect_are_one_machine() {
+    let (mut assumed, mut known) = (0, 0);
+    for name in machines() {
+        for (catalog, measured) in [(on(outputs(&name)), true), (on_unmeasured(outputs(&name)), false)] {
+            let Ok(local) = catalog.hardware("local") else { continue };
+            let found = catalog.detect(measured).unwrap();
+            let file = cluster_of_file(&found);
+            assert_eq!(format!("{local:?}"), format!("{file:?}"), "{name}, measured: {measured}");
+            let rate = local.device.memory.bandwidth.clone().unwrap();
+            if local.device.is_processor() {
+                let grade = rate.source.grade;
+                assert_eq!(grade == Grade::Measured, measured, "{name}: {rate:?}");
+                let says = headline(&catalog).contains("memory bandwidth assumed");
+                assert_eq!(says, grade == Grade::Assumed, "{name}: {rate:?}");
+                assumed += u64::from(says);
+                known += u64::from(!says);
+            }
+        }
+    }
+    assert!(assumed > 1 && known > 4, "{assumed} {known}");
+}
+
+/// The headline of a small model on this machine.
+fn headline(catalog: &Catalog) -> String {
+    let scenario =
+        Scenario { model: Some("Qwen3-0.6B".into()), hardware: Some("local".into()), ..Scenario::default() };
+    let request = OptimizeRequest { scenario, why: false, max_front_points: None };
+    let answer = optimize(catalog, &request, &UNCONTROLLED).unwrap_or_else(|fault| panic!("{fault}"));
+    screen::optimize(&answer, 200).lines().take(2).collect()
+}
+
 #[test]
 fn figures_of_the_machine_replace_those_of_the_catalogue() {
     let cluster =
@@ -199,11 +243,11 @@ fn figures_of_the_machine_replace_those_of_the_catalogue() {
     assert_eq!(capacity("epyc-server"), 1_584_988_160.0 * 1024.0, "no limit");
     // A virtual machine has no more bandwidth than a desktop, unless it was measured.
     let assumed = Catalog::default().defaults().unwrap().host_memory_bandwidth.value;
-    let rate = |name: &str| cluster(name).device.memory.bandwidth.unwrap().value;
+    let unmeasured = |name: &str| on_unmeasured(outputs(name)).hardware("local").unwrap();
+    let rate = |name: &str| unmeasured(name).device.memory.bandwidth.unwrap().value;
     assert_eq!((rate("cloud-epyc"), rate("cloud-vm")), (assumed, assumed));
     assert_eq!(rate("epyc-server"), 460.8e9, "of one socket");
-    let measured =
-        |name: &str| cluster_of_file(&report(outputs(name), true)).device.memory.bandwidth.unwrap();
+    let measured = |name: &str| cluster(name).device.memory.bandwidth.unwrap();
     assert_eq!(measured("epyc-server").value, MEASURED.best() / 2.0);
     assert_eq!(measured("cloud-vm").value, MEASURED.best());
     assert_eq!(measured("cloud-vm").source.grade.to_string(), "measured");

@@ -17,7 +17,8 @@ use crate::store::file;
 const AFTER: &str = "\
 Devices come from nvidia-smi, amd-smi or rocm-smi, or system_profiler; processor and memory from the operating system. \
 A device is identified by its whole name and its memory size; one that the catalogue lacks is left out and reported. \
-`--hardware local` in other commands detects the same machine, without the stream test.
+`--hardware local` in other commands is the same machine with the same figures: its memory bandwidth is measured \
+once and kept, and `detect` measures it anew.
 
 Examples:
   mantile-opt detect

@@ -29,7 +29,7 @@ use crate::spec::rig::Rig;
 use machine::{AcceleratorGroup, KnownHost, LocalHardware, is_taken};
 use printed::{PcieSlot, PrintedAccelerator, PrintedHost};
 use recognize::Recognition;
-use tools::{MachineOutputs, MachineProbe, MachineTool, TOOLS, ToolOutput};
+use tools::{MachineOutputs, MachineProbe, MachineTool, StreamTest, TOOLS, ToolOutput};
 
 /// A machine as detected.
 struct LocalMachine {
@@ -151,7 +151,7 @@ impl Catalog {
     /// # Errors
     /// The program has no access to a machine, or a file of the catalogue is faulty.
     pub fn detect(&self, stream: bool) -> Result<MachineReport, Error> {
-        let machine = self.local_machine(stream)?;
+        let machine = self.local_machine(if stream { StreamTest::Now } else { StreamTest::None })?;
         let notes = machine.notes(self)?;
         Ok(MachineReport {
             devices: machine.groups.iter().map(AcceleratorGroup::report).collect(),
@@ -167,7 +167,7 @@ impl Catalog {
         text.eq_ignore_ascii_case(LOCAL) && !is_taken(self, kind)
     }
 
-    /// This machine as a cluster, without a stream test.
+    /// This machine as a cluster.
     pub(super) fn local_cluster(&self) -> Result<Cluster, Error> {
         self.whole_machine()?.hardware?.cluster()
     }
@@ -179,12 +179,13 @@ impl Catalog {
 
     /// Whether the accelerators of this machine differ: no system describes it.
     pub(super) fn is_local_rig(&self) -> bool {
-        self.local_machine(false).is_ok_and(|machine| matches!(machine.hardware, Ok(LocalHardware::Rig(_))))
+        let machine = self.local_machine(StreamTest::None);
+        machine.is_ok_and(|machine| matches!(machine.hardware, Ok(LocalHardware::Rig(_))))
     }
 
     /// This machine, if the catalogue has all its accelerators: an answer for some of them could be taken for all.
     fn whole_machine(&self) -> Result<LocalMachine, Error> {
-        let machine = self.local_machine(false)?;
+        let machine = self.local_machine(StreamTest::Once)?;
         for group in &machine.groups {
             if let Recognition::Unknown { why, fix, display: false } = &group.recognition {
                 let found = format!("{}: {why}", group.printed.name);
@@ -196,7 +197,7 @@ impl Catalog {
         Ok(machine)
     }
 
-    fn local_machine(&self, stream: bool) -> Result<LocalMachine, Error> {
+    fn local_machine(&self, stream: StreamTest) -> Result<LocalMachine, Error> {
         let Some(probe) = &self.machine else {
             let fix = "name a system or a file; `mantile-opt detect --out machine.json` writes one on the machine itself";
             let found = "`local`, where the program has no access to a machine";
@@ -223,7 +224,9 @@ impl Catalog {
         }
         self.add_unified_processor(&mut groups, processor.as_ref(), &printed)?;
         let measured = match (stream, printed.free.or(memory)) {
-            (true, Some(free)) if free > 0.0 => probe.bandwidth(free / 4.0),
+            (StreamTest::Once | StreamTest::Now, Some(free)) if free > 0.0 => {
+                probe.bandwidth(&printed.identity(), free / 4.0, stream)
+            }
             _ => None,
         };
         let host =

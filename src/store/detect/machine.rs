@@ -236,9 +236,12 @@ impl Catalog {
             let rate = device.memory.bandwidth.clone().unwrap_or_else(|| desktop.clone());
             device.peak.insert(Arithmetic::Fp32, crate::store::processor::inferred(&defaults, rate).peak);
         }
+        let rate = device.memory.bandwidth.as_ref();
+        let assumed = rate.is_some_and(|rate| rate.source.grade == Grade::Assumed);
+        let basis = if assumed { ", memory bandwidth assumed" } else { "" };
         let system = System {
             id: LOCAL.into(),
-            name: format!("this machine: {}", device.name),
+            name: format!("this machine: {}{basis}", device.name),
             aliases: vec![],
             device: device.id.clone(),
             devices_per_node: 1,
@@ -257,8 +260,9 @@ impl Catalog {
 
 /// A processor that the catalogue lacks: only its memory is known.
 fn unlisted(host: &KnownHost, bandwidth: Figure<ByteRate>) -> Device {
-    let printed = host.printed.processor.as_deref().unwrap_or("processor without a name");
-    let name = visible(printed).into_owned();
+    let printed = host.printed.processor.as_deref();
+    // A file with a hidden character in a name would not be read back.
+    let name = printed.map_or("processor without a name".into(), |name| visible(name).into_owned());
     let lower = name.to_lowercase();
     let vendors = [("amd", Vendor::Amd), ("intel", Vendor::Intel)];
     let vendor =

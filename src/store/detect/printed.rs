@@ -59,6 +59,16 @@ pub struct PrintedHost {
     pub guest: bool,
 }
 
+impl PrintedHost {
+    /// The machine that a measurement of its memory is valid for: processor, sockets, threads and memory.
+    pub fn identity(&self) -> String {
+        let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let memory = self.memory.map(|bytes| bytes.to_string()).unwrap_or_default();
+        let name = self.processor.as_deref().unwrap_or_default();
+        [name, &self.sockets.to_string(), &number(self.threads), &memory].join(";")
+    }
+}
+
 /// A size that a memory can have, in bytes; `None` for a fault of the tool.
 pub fn memory(bytes: f64) -> Option<f64> {
     Some(bytes).filter(|bytes| CAPACITY.holds(*bytes))

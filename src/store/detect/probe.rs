@@ -2,18 +2,26 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::amd::amd_smi;
 use super::stream;
-use super::tools::{MachineOutputs, MachineProbe, MachineTool, TOOLS, ToolEntry, ToolOutput, ToolWay};
+use super::tools::{
+    MachineOutputs, MachineProbe, MachineTool, StreamTest, TOOLS, ToolEntry, ToolOutput, ToolWay,
+};
 use crate::report::machine::MeasuredBandwidth;
+use crate::report::pretty::pretty;
+use crate::spec::error::Error;
 use crate::spec::visible::elided;
-use crate::store::file::{bounded, spell};
+use crate::store::file::{self, bounded, spell};
+use crate::store::hub::user_cache;
 
 /// A tool that takes longer is stopped: a driver that hangs must not.
 const MOST_TIME: Duration = Duration::from_secs(20);
@@ -22,10 +30,49 @@ const MOST_OUTPUT: u64 = 4 << 20;
 /// Maximum length of a message, in characters.
 const MOST_MESSAGE: usize = 200;
 
-/// This machine; its tools run once.
-#[derive(Debug, Default)]
+/// This machine; its tools run once, and its memory is measured once, and again on request.
+#[derive(Debug)]
 pub struct ThisMachine {
     outputs: OnceLock<MachineOutputs>,
+    /// Where the last measurement lies, so that the next command answers for the same machine.
+    kept: Option<PathBuf>,
+    /// Two measurements at once would halve each other.
+    measuring: Mutex<()>,
+}
+
+impl Default for ThisMachine {
+    fn default() -> ThisMachine {
+        ThisMachine {
+            outputs: OnceLock::new(),
+            kept: user_cache().map(|cache| cache.join("mantile/machine")),
+            measuring: Mutex::default(),
+        }
+    }
+}
+
+/// A measurement and the machine that it is of.
+#[derive(Serialize, Deserialize)]
+struct KeptMeasurement {
+    machine: String,
+    measured: MeasuredBandwidth,
+}
+
+/// Name of the file of a measurement.
+const STREAM: &str = "stream.json";
+
+/// The measurement of `machine` in a folder; none where there is none, or it is of another.
+fn kept(folder: &Path, machine: &str) -> Option<MeasuredBandwidth> {
+    let text = file::read(&folder.join(STREAM)).ok()?;
+    let kept: KeptMeasurement = serde_json::from_str(&text).ok()?;
+    (kept.machine == machine && kept.measured.best().is_finite() && kept.measured.best() > 0.0)
+        .then_some(kept.measured)
+}
+
+/// Writes a measurement.
+fn keep(folder: &Path, machine: &str, measured: MeasuredBandwidth) -> Result<(), Error> {
+    let kept = KeptMeasurement { machine: machine.to_owned(), measured };
+    file::make_folder(folder)?;
+    file::write(&folder.join(STREAM), &pretty(&kept))
 }
 
 impl MachineProbe for ThisMachine {
@@ -33,8 +80,20 @@ impl MachineProbe for ThisMachine {
         self.outputs.get_or_init(outputs).clone()
     }
 
-    fn bandwidth(&self, most: f64) -> Option<MeasuredBandwidth> {
-        stream::bandwidth(most)
+    fn bandwidth(&self, machine: &str, most: f64, wanted: StreamTest) -> Option<MeasuredBandwidth> {
+        let _alone = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = self.kept.as_deref();
+        let known = match wanted {
+            StreamTest::None => return None,
+            StreamTest::Once => folder.and_then(|folder| kept(folder, machine)),
+            StreamTest::Now => None,
+        };
+        let measured = known.or_else(|| stream::bandwidth(most))?;
+        if let Some(folder) = folder.filter(|_| known.is_none()) {
+            // Without a cache the next command measures again; this one still answers.
+            let _ = keep(folder, machine, measured);
+        }
+        Some(measured)
     }
 }
 
@@ -171,6 +230,23 @@ mod tests {
             matches!(long, ToolOutput::Text(text) if text.len() == 3_000_000),
             "a full pipe blocks no program"
         );
+    }
+
+    #[test]
+    fn a_measurement_is_kept_for_its_machine() {
+        let Ok(folder) = tempfile::tempdir() else { panic!("no folder") };
+        let folder = folder.path().join("machine");
+        let machine = ThisMachine { kept: Some(folder.clone()), ..ThisMachine::default() };
+        let at = |name: &str, wanted| machine.bandwidth(name, 2e8, wanted);
+        assert_eq!(at("one", StreamTest::None), None);
+        let first = at("one", StreamTest::Once);
+        assert!(first.is_some());
+        assert_eq!(at("one", StreamTest::Once), first, "all digits are kept");
+        assert_ne!(at("two", StreamTest::Once), first);
+        let now = at("two", StreamTest::Now);
+        assert_eq!(at("two", StreamTest::Once), now);
+        assert!(file::write(&folder.join(STREAM), "{").is_ok());
+        assert!(at("two", StreamTest::Once).is_some(), "a faulty file is measured anew");
     }
 
     #[test]

@@ -185,11 +185,22 @@ impl MachineOutputs {
     }
 }
 
+/// Whether memory bandwidth is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamTest {
+    /// No.
+    None,
+    /// Once for a machine: a kept measurement serves.
+    Once,
+    /// Now, whatever was measured before.
+    Now,
+}
+
 /// Access to a machine: the outputs of its tools, and a test of its memory.
 pub trait MachineProbe: fmt::Debug + Send + Sync {
     /// The outputs; the same at every call.
     fn outputs(&self) -> MachineOutputs;
 
-    /// The memory bandwidth of all cores, over at most `most` bytes; `None` where it cannot be measured.
-    fn bandwidth(&self, most: f64) -> Option<MeasuredBandwidth>;
+    /// The memory bandwidth of all cores of `machine`, over at most `most` bytes; `None` where it cannot be measured.
+    fn bandwidth(&self, machine: &str, most: f64, wanted: StreamTest) -> Option<MeasuredBandwidth>;
 }
