@@ -34,6 +34,8 @@ pub mod problem;
 pub mod progress;
 pub mod recommend;
 pub mod reference;
+#[cfg(any(feature = "serve", feature = "mcp"))]
+pub mod request_limits;
 #[cfg(feature = "serve")]
 pub mod serve;
 #[cfg(feature = "site")]

@@ -35,10 +35,10 @@ use tokio::net::TcpListener;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
 
+use crate::admission::RequestLimits;
 use crate::store::catalog::Catalog;
 pub use connections::ConnectionLimits;
 pub use sites::Sites;
-pub use state::ServerLimits;
 use state::ServerState;
 
 /// Address, token, allowed sites and limits of a server.
@@ -51,7 +51,7 @@ pub struct ServerOptions {
     /// Names and origins that are allowed in addition to the server's own.
     pub sites: Sites,
     /// Limits of requests.
-    pub limits: ServerLimits,
+    pub limits: RequestLimits,
     /// Limits of connections.
     pub connections: ConnectionLimits,
     /// Writes a line of the log: JSON with time, method, route, status and duration of a response.
@@ -82,7 +82,7 @@ pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
         .route("/healthz", get(|| async { "ok\n" }))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
-        .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(DefaultBodyLimit::max(limits.message_bytes))
         .layer(from_fn(guard::headers))
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .layer(from_fn_with_state(state.clone(), log::log))

@@ -63,6 +63,8 @@
 //! are placed on heterogeneous devices by dynamic programs ([`search::placement`]). Tests compare the results with
 //! brute force.
 
+#[cfg(any(feature = "serve", feature = "mcp"))]
+pub mod admission;
 pub mod calibrate;
 #[cfg(feature = "cli")]
 pub mod cli;

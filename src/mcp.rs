@@ -3,10 +3,13 @@
 //!
 //! An assistant calls `optimize`, then `explain`, and is answered with formulas, figures and sources.
 
+mod messages;
 mod resources;
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
@@ -18,14 +21,14 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
 
+use crate::admission::flights::{Flights, RequestKey};
+use crate::admission::{Admission, RefusedRequest, RequestLimits};
 use crate::report::pretty::pretty;
-use crate::report::proof::StoppedBy;
-use crate::request::{ProgressSteps, REQUESTS, RequestControl, RequestEntry, entry};
-use crate::search::run::Control;
+use crate::request::{REQUESTS, RequestControl, RequestEntry, entry};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
+use messages::BoundedMessages;
 
 /// Advice to the assistant.
 const INSTRUCTIONS: &str = "\
@@ -37,13 +40,19 @@ to keep answers short. Inputs have units in text: ttft \"500ms\", host_memory \"
 /// A server of one client.
 #[derive(Clone)]
 pub struct McpServer {
-    catalog: Arc<Catalog>,
+    admission: Arc<Admission>,
+    /// Answers that are being computed.
+    flights: Arc<Flights<Result<String, RefusedRequest>>>,
 }
 
 impl McpServer {
-    /// A server that answers from `catalog`.
-    pub fn new(catalog: Catalog) -> McpServer {
-        McpServer { catalog: Arc::new(catalog) }
+    /// A server that answers from `catalog` within `limits`.
+    ///
+    /// # Errors
+    /// The system has no threads.
+    pub fn new(catalog: Catalog, limits: RequestLimits) -> io::Result<McpServer> {
+        let admission = Arc::new(Admission::new(catalog, limits)?);
+        Ok(McpServer { admission, flights: Arc::new(Flights::new()) })
     }
 
     /// Serves one client until it closes its end.
@@ -59,46 +68,54 @@ impl McpServer {
             let fix = "start `mantile-opt mcp` from an MCP client";
             Error::new("mcp", fault, "a client of the Model Context Protocol", fix)
         };
-        let running = self.serve((reader, writer)).await.map_err(|fault| broken(fault.to_string()))?;
+        let messages = BoundedMessages::new(reader, writer, self.admission.limits.message_bytes);
+        let running = self.serve(messages).await.map_err(|fault| broken(fault.to_string()))?;
         running.waiting().await.map_err(|fault| broken(fault.to_string()))?;
         Ok(())
     }
 
-    /// The answer of a request, on a thread for searches. It stops when the client cancels.
+    /// Answers computed so far; equal requests at the same time are computed once.
+    pub fn computed(&self) -> u64 {
+        self.admission.counters.answered.load(Relaxed)
+    }
+
+    /// The answer of a request, within the limits. It stops when the client cancels.
     async fn answered(
         &self,
         entry: &'static RequestEntry,
         request: Value,
         context: &RequestContext<RoleServer>,
     ) -> Result<String, Error> {
-        let (catalog, cancelled) = (self.catalog.clone(), context.ct.clone());
-        let token = context.meta.get_progress_token();
-        let (sender, mut progress) = mpsc::channel::<(usize, usize)>(16);
-        let work = tokio::task::spawn_blocking(move || {
-            let steps = ProgressSteps::default();
-            let shown = |done: usize, all: usize| {
-                // A client that reads slowly misses some.
-                if steps.reaches(done, all) {
-                    let _ = sender.try_send((done, all));
-                }
+        let text = request.to_string();
+        let _long = self.admission.long_message_now(text.len()).map_err(RefusedRequest::fault)?;
+        let of = self.admission.clone();
+        let flight = self.flights.joined(RequestKey::of(entry.name, "", &text), move |progress| async move {
+            let work = move |catalog: &Catalog, control: &RequestControl| {
+                (entry.answer)(catalog, &request, control).map(|answer| pretty(&answer))
             };
-            let stop = || cancelled.is_cancelled();
-            let control = RequestControl {
-                search: Control { progress: &shown, stop: &stop },
-                stopped_by: &|| cancelled.is_cancelled().then_some(StoppedBy::Interrupt),
-            };
-            (entry.answer)(&catalog, &request, &control).map(|answer| pretty(&answer))
+            of.searched(progress, work).await.map(|(text, _)| text)
         });
-        while let Some((done, all)) = progress.recv().await {
-            if let Some(token) = &token {
-                let note = ProgressNotificationParam::new(token.clone(), done as f64).with_total(all as f64);
-                // A client that left reads no progress.
-                let _ = context.peer.notify_progress(note).await;
+        let token = context.meta.get_progress_token();
+        let mut progress = flight.progress();
+        loop {
+            tokio::select! {
+                biased;
+                answer = flight.answer() => return answer.unwrap_or(Err(RefusedRequest::Bug)).map_err(RefusedRequest::fault),
+                () = context.ct.cancelled() => return Err(cancelled()),
+                Ok(()) = progress.changed() => {
+                    let (Some(token), Some((done, all))) = (&token, *progress.borrow_and_update()) else { continue };
+                    let note = ProgressNotificationParam::new(token.clone(), done as f64).with_total(all as f64);
+                    // A client that left reads no progress.
+                    let _ = context.peer.notify_progress(note).await;
+                }
             }
         }
-        let bug = |_| Error::new("mcp", "a bug", "an answer", "please report the request");
-        work.await.map_err(bug)?
     }
+}
+
+/// The fault of a request that its client cancelled.
+fn cancelled() -> Error {
+    Error::new("", "a request that its client cancelled", "a client that waits", "send the request again")
 }
 
 /// A tool of the table.
@@ -172,7 +189,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let missing = |fault: Error| ErrorData::resource_not_found(fault.to_string(), None);
-        let (name, body) = resources::request(&self.catalog, &request.uri).map_err(missing)?;
+        let (name, body) = resources::request(&self.admission.catalog, &request.uri).map_err(missing)?;
         let entry = entry(name).map_err(missing)?;
         let text = self.answered(entry, body, &context).await.map_err(missing)?;
         let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");

@@ -8,8 +8,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use mantile::admission::RequestLimits;
 use mantile::http::openapi::openapi;
-use mantile::http::{ConnectionLimits, ServerLimits, ServerOptions, Sites, serve};
+use mantile::http::{ConnectionLimits, ServerOptions, Sites, serve};
 use mantile::report::pretty::pretty;
 use mantile::request::{UNCONTROLLED, entry};
 use mantile::store::catalog::Catalog;
@@ -26,7 +27,7 @@ pub struct Running {
 }
 
 impl Running {
-    fn with(token: Option<&str>, limits: ServerLimits) -> Running {
+    fn with(token: Option<&str>, limits: RequestLimits) -> Running {
         Running::under(
             ServerOptions { token: token.map(str::to_owned), limits, ..options() },
             Catalog::default(),
@@ -65,7 +66,7 @@ impl Running {
         (status, head.to_lowercase(), body.to_owned())
     }
 
-    fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
+    pub fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         let usual = [("host", "localhost"), ("content-type", "application/json")];
@@ -80,7 +81,7 @@ impl Running {
         stream
     }
 
-    fn metric(&self, name: &str) -> f64 {
+    pub fn metric(&self, name: &str) -> f64 {
         let (_, _, text) = self.send("GET", "/metrics", &[], "");
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{text}"));
         line.rsplit(' ').next().unwrap().parse().unwrap()
@@ -118,12 +119,12 @@ pub fn options() -> ServerOptions {
     }
 }
 
-pub fn limits() -> ServerLimits {
-    ServerLimits { body_bytes: 1 << 20, running: 2, waiting: 16, time: Some(Duration::from_secs(60)) }
+pub fn limits() -> RequestLimits {
+    RequestLimits { message_bytes: 1 << 20, running: 2, waiting: 16, time: Some(Duration::from_secs(60)) }
 }
 
 /// A request of many seconds.
-fn long() -> String {
+pub fn long() -> String {
     json!({
         "scenario": {"model": "Llama-3.1-8B", "hardware": "8xh100", "deployment": {"both": {"tp": 1}}},
         "vary": ["isl=1..100000+1", "concurrency=1..8+1"],
@@ -218,7 +219,7 @@ fn other_formats_are_negotiated() {
 
 /// Waits until a condition holds; the time that it took.
 #[track_caller]
-fn until(holds: impl Fn() -> bool) -> Duration {
+pub fn until(holds: impl Fn() -> bool) -> Duration {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(120), "it never held");
@@ -229,12 +230,14 @@ fn until(holds: impl Fn() -> bool) -> Duration {
 
 #[test]
 fn a_search_ends_when_its_client_leaves_and_too_many_are_refused() {
-    let server = Running::with(None, ServerLimits { running: 1, waiting: 1, ..limits() });
+    let server = Running::with(None, RequestLimits { running: 1, waiting: 1, ..limits() });
     for accept in ["application/json", "text/event-stream"] {
         let before = server.metric("mantile_abandoned_total");
         let leaving = server.begin("POST", "/v2/sweep", &[("accept", accept)], &long());
         until(|| server.metric("mantile_requests_running") == 1.0);
-        let waiting = server.begin("POST", "/v2/sweep", &[], &long());
+        // An equal request would wait for the same answer.
+        let other = long().replace("100000", "99999");
+        let waiting = server.begin("POST", "/v2/sweep", &[], &other);
         until(|| server.metric("mantile_requests_waiting") == 1.0);
         // A request that was never answered: others come from the cache.
         let fresh = json!({"word": accept}).to_string();
@@ -250,7 +253,7 @@ fn a_search_ends_when_its_client_leaves_and_too_many_are_refused() {
 
 #[test]
 fn a_long_search_returns_its_best_at_the_time_limit() {
-    let server = Running::with(None, ServerLimits { time: Some(Duration::ZERO), ..limits() });
+    let server = Running::with(None, RequestLimits { time: Some(Duration::ZERO), ..limits() });
     let body = json!({"scenario": {"model": "Qwen3-32B", "hardware": "8xh100"}}).to_string();
     let (status, _, text) = server.send("POST", "/v2/optimize", &[], &body);
     let answer: Value = serde_json::from_str(&text).unwrap();

@@ -1,5 +1,6 @@
 //! `mcp`: the Model Context Protocol over standard input and output.
 
+use super::request_limits::LimitArgs;
 use super::{CliError, ExitStatus};
 use crate::mcp::McpServer;
 use crate::spec::error::Error;
@@ -17,7 +18,11 @@ Example:
 /// The flags of `mcp`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
-pub struct Mcp {}
+pub struct Mcp {
+    /// Limits of requests.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
 
 impl Mcp {
     /// Serves the client until it closes standard input.
@@ -25,11 +30,18 @@ impl Mcp {
     /// # Errors
     /// The client breaks the protocol.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime = runtime.map_err(|fault| {
+        let limits = self.limits.limits();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(limits.running + 2)
+            .enable_all()
+            .build();
+        let threads = |fault: std::io::Error| {
             Error::new("mcp", fault.to_string(), "threads of this machine", "close other programs")
-        })?;
-        runtime.block_on(McpServer::new(catalog.clone()).serve_over(rmcp::transport::stdio()))?;
+        };
+        let server = McpServer::new(catalog.clone(), limits).map_err(threads)?;
+        let runtime = runtime.map_err(threads)?;
+        runtime.block_on(server.serve_over(rmcp::transport::stdio()))?;
         // A read of standard input that nothing ends must not hold the program.
         runtime.shutdown_background();
         Ok(ExitStatus::Success)

@@ -4,12 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::request_limits::LimitArgs;
 use super::{CliError, ExitStatus};
-use crate::http::{ConnectionLimits, ServerLimits, ServerOptions, Sites, serve};
+use crate::http::{ConnectionLimits, ServerOptions, Sites, serve};
 use crate::spec::error::Error;
-use crate::spec::limits::{
-    BODY_TIME, CONNECTIONS, HEADER_TIME, RUNNING, STOP_TIME, TIME_LIMIT, WAITING, number, whole,
-};
+use crate::spec::limits::{BODY_TIME, CONNECTIONS, HEADER_TIME, STOP_TIME, number, whole};
 use crate::store::catalog::Catalog;
 use crate::store::file;
 
@@ -44,15 +43,9 @@ pub struct Serve {
     /// An origin whose pages may use the server, e.g. `https://tools.example.org`
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub allow_origin: Vec<String>,
-    /// Requests that are answered at the same time
-    #[arg(long, value_name = "N", default_value = "4", value_parser = whole(&RUNNING), allow_negative_numbers = true)]
-    pub running: u64,
-    /// Requests that wait; further ones are refused with status 429
-    #[arg(long, value_name = "N", default_value = "64", value_parser = whole(&WAITING), allow_negative_numbers = true)]
-    pub waiting: u64,
-    /// Longest search; its best answer so far is returned then
-    #[arg(long, value_name = "S", default_value = "60", value_parser = number(&TIME_LIMIT), allow_negative_numbers = true)]
-    pub time_limit: f64,
+    /// Limits of requests.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Connections at the same time; further ones wait. The default leaves half of the usual 1024 open files to the rest
     #[arg(long, value_name = "N", default_value = "512", value_parser = whole(&CONNECTIONS), allow_negative_numbers = true)]
     pub connections: u64,
@@ -77,8 +70,6 @@ pub struct Serve {
 
 /// The default address.
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
-/// Largest body: a saved answer that is to be verified.
-const BODY_BYTES: usize = 16 << 20;
 
 impl Serve {
     /// Serves until Ctrl-C or SIGTERM.
@@ -92,12 +83,7 @@ impl Serve {
             let found = format!("{} without a token", self.listen);
             return Err(Error::new("listen", found, "a token beyond this machine", fix).into());
         }
-        let limits = ServerLimits {
-            body_bytes: BODY_BYTES,
-            running: self.running as usize,
-            waiting: self.waiting as usize,
-            time: Duration::try_from_secs_f64(self.time_limit).ok(),
-        };
+        let limits = self.limits.limits();
         let connections = ConnectionLimits {
             most: self.connections as usize,
             header: Duration::from_secs_f64(self.header_time),

@@ -1,6 +1,7 @@
 //! The routes of the requests: a body in JSON, the answer of the table, progress as events.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -11,11 +12,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::answer_cache::{CachedAnswer, cached};
+use super::answer_cache::{CachedAnswer, joined, landed};
 use super::negotiate::AnswerFormat;
 use super::problem::{ProblemDocument, Refusal};
-use super::search::{ClientGuard, Pending, admitted, received, searched, started};
+use super::search::searched;
 use super::state::ServerState;
+use crate::admission::flights::{Flight, RequestKey};
 use crate::report::pretty::pretty;
 use crate::request::{REQUESTS, RequestControl, RequestEntry, entry};
 use crate::spec::error::Error;
@@ -71,26 +73,23 @@ pub(super) async fn answer(
     let entry = found(&name)?;
     let request = read(&body)?;
     let format = AnswerFormat::of(&headers)?;
-    if format == AnswerFormat::Events {
-        let (sender, progress) = mpsc::channel(16);
-        let admission = admitted(&state).await?;
-        let guard = ClientGuard::new(&state);
-        let work =
-            move |catalog: &Catalog, control: &RequestControl| (entry.answer)(catalog, &request, control);
-        let answer = started(&state, work, &guard, Some(sender), admission);
-        return Ok(events(progress, answer, guard));
-    }
-    let key = format!("{} {} {request}", entry.name, format.media_type());
-    let answer = cached(&state, key, async {
+    let key = RequestKey::of(entry.name, format.media_type(), &request.to_string());
+    let of = state.clone();
+    let flight = joined(&state, key, move |progress| async move {
         let work = move |catalog: &Catalog, control: &RequestControl| {
             let answer = (entry.answer)(catalog, &request, control)?;
             format.rendered(catalog, entry, &answer)
         };
-        let (body, whole) = searched(&state, work).await?;
+        let (body, whole) = searched(&of, progress, work).await?;
         let body = body.ok_or_else(|| format.missing(entry))?;
         Ok((CachedAnswer { kind: format.media_type(), body: body.into() }, whole))
     });
-    Ok(answer.await?.into_response())
+    // A request that is refused before it begins has its own status.
+    if format == AnswerFormat::Events && flight.begun().await {
+        return Ok(events(flight));
+    }
+    let answer = landed(&flight).await?;
+    Ok(if format == AnswerFormat::Events { events(flight) } else { answer.into_response() })
 }
 
 /// The body as JSON; an empty one is an empty request.
@@ -108,30 +107,28 @@ pub(super) fn read(body: &[u8]) -> Result<Value, Refusal> {
     Ok(read?)
 }
 
-/// Progress, then the answer or the problem, as events. Where the client leaves, the search ends.
-fn events(
-    mut progress: mpsc::Receiver<(usize, usize)>,
-    mut answer: Pending<Value>,
-    guard: ClientGuard,
-) -> Response {
+/// Progress, then the answer or the problem, as events. Where the last client leaves, the search ends.
+fn events(flight: Arc<Flight<Result<CachedAnswer, Refusal>>>) -> Response {
     let (sender, receiver) = mpsc::channel::<Result<Event, Infallible>>(16);
     tokio::spawn(async move {
+        let mut progress = flight.progress();
         let event = loop {
             tokio::select! {
-                Some((done, all)) = progress.recv() => {
+                biased;
+                answer = landed(&flight) => break match answer {
+                    Ok(answer) => Event::default().event("answer").data(String::from_utf8_lossy(&answer.body)),
+                    Err(problem) => Event::default().event("problem").data(json!(problem.document()).to_string()),
+                },
+                Ok(()) = progress.changed() => {
+                    let Some((done, all)) = *progress.borrow_and_update() else { continue };
                     let data = json!({"done": done, "all": all}).to_string();
                     if sender.send(Ok(Event::default().event("progress").data(data))).await.is_err() {
                         return;
                     }
                 }
-                answer = &mut answer => break match received(answer) {
-                    Ok((answer, _)) => Event::default().event("answer").data(answer.to_string()),
-                    Err(problem) => Event::default().event("problem").data(json!(problem.document()).to_string()),
-                },
                 () = sender.closed() => return,
             }
         };
-        guard.finish();
         // A client that leaves now misses nothing that costs.
         let _ = sender.send(Ok(event)).await;
     });

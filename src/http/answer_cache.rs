@@ -1,6 +1,7 @@
 //! Answers that were computed before: a request is a pure function of its text and the catalogue.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use axum::body::Bytes;
@@ -11,6 +12,8 @@ use quick_cache::sync::Cache;
 
 use super::problem::Refusal;
 use super::state::ServerState;
+use crate::admission::RefusedRequest;
+use crate::admission::flights::{Flight, ProgressSender, RequestKey};
 
 /// An answer and its media type.
 #[derive(Clone, Debug)]
@@ -25,16 +28,16 @@ impl IntoResponse for CachedAnswer {
     }
 }
 
-/// Answers by the text of their requests.
-pub(super) type AnswerCache = Cache<String, CachedAnswer, AnswerBytes>;
+/// Answers by their requests.
+pub(super) type AnswerCache = Cache<RequestKey, CachedAnswer, AnswerBytes>;
 
 /// Bytes that an answer takes.
 #[derive(Clone)]
 pub(super) struct AnswerBytes;
 
-impl Weighter<String, CachedAnswer> for AnswerBytes {
-    fn weight(&self, key: &String, answer: &CachedAnswer) -> u64 {
-        (key.len() + answer.body.len()) as u64
+impl Weighter<RequestKey, CachedAnswer> for AnswerBytes {
+    fn weight(&self, key: &RequestKey, answer: &CachedAnswer) -> u64 {
+        (size_of_val(key) + answer.body.len()) as u64
     }
 }
 
@@ -48,22 +51,52 @@ pub(super) fn answer_cache() -> AnswerCache {
     Cache::with_weighter(CACHE_ANSWERS, CACHE_BYTES, AnswerBytes)
 }
 
-/// The answer of this request: from before, or by `make`, which also says whether no time limit cut it.
-///
-/// # Errors
-/// Those of `make`, which are not kept.
-pub(super) async fn cached(
+/// A new answer, and whether no time limit cut it.
+pub(super) type Made = Result<(CachedAnswer, bool), Refusal>;
+
+/// The answer of this request: from before, from an equal request that is being answered, or by `make`.
+pub(super) fn joined<F>(
     state: &ServerState,
-    key: String,
-    make: impl Future<Output = Result<(CachedAnswer, bool), Refusal>>,
-) -> Result<CachedAnswer, Refusal> {
+    key: RequestKey,
+    make: impl FnOnce(ProgressSender) -> F,
+) -> Arc<Flight<Result<CachedAnswer, Refusal>>>
+where
+    F: Future<Output = Made> + Send + 'static,
+{
     if let Some(answer) = state.answers.get(&key) {
         state.counters.cached.fetch_add(1, Relaxed);
-        return Ok(answer);
+        return Flight::ended(Ok(answer));
     }
-    let (answer, whole) = make.await?;
-    if whole {
-        state.answers.insert(key, answer.clone());
-    }
-    Ok(answer)
+    let of = state.clone();
+    state.flights.joined(key, move |progress| {
+        let made = make(progress);
+        async move {
+            let (answer, whole) = made.await?;
+            // A fault is not kept: its request comes back mended.
+            if whole {
+                of.answers.insert(key, answer.clone());
+            }
+            Ok(answer)
+        }
+    })
+}
+
+/// The same, once it is there.
+///
+/// # Errors
+/// Those of `make`.
+pub(super) async fn cached<F>(
+    state: &ServerState,
+    key: RequestKey,
+    make: impl FnOnce(ProgressSender) -> F,
+) -> Result<CachedAnswer, Refusal>
+where
+    F: Future<Output = Made> + Send + 'static,
+{
+    landed(&joined(state, key, make)).await
+}
+
+/// The answer of a computation.
+pub(super) async fn landed(flight: &Flight<Result<CachedAnswer, Refusal>>) -> Result<CachedAnswer, Refusal> {
+    flight.answer().await.unwrap_or_else(|| Err(RefusedRequest::Bug.into()))
 }

@@ -12,11 +12,7 @@ use tokio::time::timeout;
 
 use super::problem::{ProblemDocument, Refusal};
 use super::state::ServerState;
-
-/// Longest body that waits for no place, in bytes: all connections may send one. Saved answers are longer.
-const SMALL: u64 = 64 << 10;
-/// Longer bodies in memory at the same time: with the largest, 256 MiB.
-pub(super) const LARGE_BODIES: usize = 16;
+use crate::admission::SHORT_MESSAGE;
 
 /// Reads the body of a request; refuses what is not JSON, too long or too slow.
 pub(super) async fn read(State(state): State<ServerState>, request: Request, next: Next) -> Response {
@@ -24,10 +20,10 @@ pub(super) async fn read(State(state): State<ServerState>, request: Request, nex
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
-    let large = body.size_hint().upper().is_none_or(|bytes| bytes > SMALL);
+    let large = body.size_hint().upper().is_none_or(|bytes| bytes > SHORT_MESSAGE as u64);
     let read = async {
         let place = match large {
-            true => state.bodies.acquire().await.ok(),
+            true => state.admission.long_message().await,
             false => None,
         };
         let read = Bytes::from_request(Request::from_parts(parts.clone(), body), &()).await;

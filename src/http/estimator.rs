@@ -22,6 +22,7 @@ use super::answer_cache::{CachedAnswer, cached};
 use super::problem::{ProblemDocument, Refusal};
 use super::search::searched;
 use super::state::ServerState;
+use crate::admission::flights::RequestKey;
 use crate::report::pretty::pretty;
 use crate::request::RequestControl;
 use crate::spec::text::from_json;
@@ -49,14 +50,15 @@ pub(super) fn routes() -> Router<ServerState> {
 /// `POST /v1/estimate`.
 async fn estimate(State(state): State<ServerState>, body: Bytes) -> Result<Response, Refusal> {
     let body = read(&body)?;
-    let key = format!("estimator {body}");
-    let answer = cached(&state, key, async {
-        let request: EstimatorRequest =
-            from_json(&body.to_string(), "a request").map_err(ProblemDocument::from)?;
+    let request: EstimatorRequest =
+        from_json(&body.to_string(), "a request").map_err(ProblemDocument::from)?;
+    let key = RequestKey::of("estimator", "", &body.to_string());
+    let of = state.clone();
+    let answer = cached(&state, key, move |progress| async move {
         let work = move |known: &Catalog, control: &RequestControl| {
             Ok(pretty(&answer::answered(known, &request, control)?))
         };
-        let (text, whole) = searched(&state, work).await?;
+        let (text, whole) = searched(&of, progress, work).await?;
         Ok((CachedAnswer { kind: "application/json", body: text.into() }, whole))
     });
     Ok(answer.await?.into_response())

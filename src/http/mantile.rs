@@ -12,16 +12,18 @@ pub(super) use catalog::with_facts;
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::answer::in_json;
+use super::answer_cache::{CachedAnswer, cached};
 use super::problem::{ProblemDocument, Refusal};
 use super::search::searched;
 use super::state::ServerState;
+use crate::admission::flights::RequestKey;
+use crate::report::pretty::pretty;
 use crate::request::RequestControl;
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
@@ -52,12 +54,19 @@ async fn removed() -> ProblemDocument {
     }
 }
 
-/// The answer of `work` in JSON.
+/// The answer of `work` in JSON; `key` is that of the request.
 async fn json_of<T: Serialize + Send + 'static>(
     state: &ServerState,
+    key: RequestKey,
     work: impl FnOnce(&Catalog, &RequestControl) -> Result<T, Error> + Send + 'static,
 ) -> Result<Response, Refusal> {
-    Ok(in_json(&searched(state, work).await?.0))
+    let of = state.clone();
+    let answer = cached(state, key, move |progress| async move {
+        let work = move |known: &Catalog, control: &RequestControl| Ok(pretty(&work(known, control)?));
+        let (text, whole) = searched(&of, progress, work).await?;
+        Ok((CachedAnswer { kind: "application/json", body: text.into() }, whole))
+    });
+    Ok(answer.await?.into_response())
 }
 
 /// A body as its type; the fault names the field.

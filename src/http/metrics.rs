@@ -31,10 +31,8 @@ pub(super) async fn metrics(State(state): State<ServerState>) -> Response {
         let _ = writeln!(text, "mantile_responses_total{{class=\"{}xx\"}} {}", at + 1, count.load(Relaxed));
     }
     let read = |counter: &AtomicU64| counter.load(Relaxed) as f64;
-    let limits = &state.limits;
-    let running = limits.running - state.running.available_permits();
-    let admitted = limits.running + limits.waiting - state.admitted.available_permits();
-    let waiting = admitted.saturating_sub(running);
+    let (running, waiting) = state.admission.running_and_waiting();
+    let requests = &state.admission.counters;
     let rows = [
         ("mantile_requests_waiting", "gauge", "Requests that wait.", waiting as f64),
         ("mantile_requests_running", "gauge", "Requests that are being answered.", running as f64),
@@ -42,21 +40,21 @@ pub(super) async fn metrics(State(state): State<ServerState>) -> Response {
             "mantile_refused_total",
             "counter",
             "Requests refused because too many wait.",
-            read(&counters.refused),
+            read(&requests.refused),
         ),
         (
             "mantile_abandoned_total",
             "counter",
             "Searches ended because their client left.",
-            read(&counters.abandoned),
+            read(&requests.abandoned),
         ),
-        ("mantile_answers_total", "counter", "Answers computed.", read(&counters.answered)),
+        ("mantile_answers_total", "counter", "Answers computed.", read(&requests.answered)),
         ("mantile_answers_cached_total", "counter", "Answers from the cache.", read(&counters.cached)),
         (
             "mantile_busy_seconds_total",
             "counter",
             "Time in which answers were computed.",
-            read(&counters.busy_us) / 1e6,
+            read(&requests.busy_us) / 1e6,
         ),
     ];
     for (name, kind, help, value) in rows {

@@ -83,7 +83,9 @@ impl AnswerFormat {
     ) -> Result<Option<Vec<u8>>, Error> {
         let text = |format| rendered(entry.name, answer, format);
         Ok(match self {
-            AnswerFormat::Json | AnswerFormat::Events => Some(pretty(answer).into_bytes()),
+            AnswerFormat::Json => Some(pretty(answer).into_bytes()),
+            // The data of an event is one line.
+            AnswerFormat::Events => Some(answer.to_string().into_bytes()),
             AnswerFormat::Rendered(format) => text(format)?.map(String::into_bytes),
             AnswerFormat::Xlsx => workbook_of_answer(catalog, entry.name, answer)?,
             AnswerFormat::Png => text(RenderedFormat::Svg)?.map(|svg| png(&svg)).transpose()?,

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use crate::admission::RefusedRequest;
 use crate::spec::error::Error;
 
 /// A problem document.
@@ -67,8 +68,29 @@ impl From<Error> for ProblemDocument {
     }
 }
 
+impl From<RefusedRequest> for ProblemDocument {
+    fn from(refused: RefusedRequest) -> ProblemDocument {
+        let (status, detail) = match refused {
+            RefusedRequest::Fault(fault) => return fault.into(),
+            RefusedRequest::Busy(fault) => {
+                let status = StatusCode::TOO_MANY_REQUESTS;
+                return ProblemDocument {
+                    status: status.as_u16(),
+                    title: status.canonical_reason().unwrap_or("Problem").to_owned(),
+                    detail: "too many requests wait".to_owned(),
+                    field: None,
+                    ..fault.into()
+                };
+            }
+            RefusedRequest::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "the server stops"),
+            RefusedRequest::Bug => (StatusCode::INTERNAL_SERVER_ERROR, "a bug; please report the request"),
+        };
+        ProblemDocument::new(status, detail)
+    }
+}
+
 /// A refused request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Refusal(Box<ProblemDocument>);
 
 impl<T: Into<ProblemDocument>> From<T> for Refusal {

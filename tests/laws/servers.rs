@@ -1,4 +1,6 @@
 //! Laws of the HTTP server and of the MCP server.
 
+mod assistants;
 mod connections;
+mod flights;
 mod sites;

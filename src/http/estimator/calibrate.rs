@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::drift::{BenchmarkRun, DRIFT_LIMITS, MeasuredRuns, RunErrors};
+use crate::admission::flights::unwatched;
 use crate::http::answer::{in_json, read};
 use crate::http::problem::{ProblemDocument, Refusal};
 use crate::http::search::searched;
@@ -94,7 +95,7 @@ pub(super) async fn ingest(State(state): State<ServerState>, body: Bytes) -> Res
         let errors = run.errors(&predicted)?;
         Ok((run.run_id, predicted.feasibility, predicted.estimates.is_some(), errors))
     };
-    let ((run_id, feasibility, accepted, errors), _) = searched(&state, work).await?;
+    let ((run_id, feasibility, accepted, errors), _) = searched(&state, unwatched(), work).await?;
     let mut runs = state.runs();
     if accepted {
         runs.add(errors);

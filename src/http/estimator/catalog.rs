@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 
+use crate::admission::flights::unwatched;
 use crate::http::answer::in_json;
 use crate::http::mantile::with_facts;
 use crate::http::problem::Refusal;
@@ -37,7 +38,7 @@ async fn listed(
         let rows = lines(known, kind)?.into_iter().map(|line| row(known, line));
         rows.collect::<Result<Vec<Value>, Error>>()
     };
-    let (rows, _) = searched(state, work).await?;
+    let (rows, _) = searched(state, unwatched(), work).await?;
     Ok(in_json(&json!({key: rows})))
 }
 

@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::json_of;
+use crate::admission::flights::RequestKey;
 use crate::http::problem::Refusal;
 use crate::http::state::ServerState;
 use crate::report::catalog::CatalogLine;
@@ -41,7 +42,7 @@ fn entry(known: &Catalog, kind: CatalogKind, name: &str) -> Result<Value, Error>
 
 /// `GET /hardware`: the ids of systems and devices.
 pub(super) async fn hardware(State(state): State<ServerState>) -> Result<Response, Refusal> {
-    json_of(&state, |known, _| {
+    json_of(&state, RequestKey::of("hardware", "", ""), |known, _| {
         let (mut configs, mut rows) = (vec![], vec![]);
         for kind in [CatalogKind::Systems, CatalogKind::Devices] {
             for line in lines(known, kind)? {
@@ -63,7 +64,7 @@ pub(super) async fn one_hardware(
     State(state): State<ServerState>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    json_of(&state, move |known, _| {
+    json_of(&state, RequestKey::of("hardware/", "", &id), move |known, _| {
         entry(known, CatalogKind::Systems, &id).or_else(|_| entry(known, CatalogKind::Devices, &id))
     })
     .await
@@ -71,7 +72,7 @@ pub(super) async fn one_hardware(
 
 /// `GET /models`: the ids of models.
 pub(super) async fn models(State(state): State<ServerState>) -> Result<Response, Refusal> {
-    json_of(&state, |known, _| {
+    json_of(&state, RequestKey::of("models", "", ""), |known, _| {
         let rows = lines(known, CatalogKind::Models)?.into_iter().map(|line| {
             let row = json!({
                 "model_id": published_id(&line), "name": line.name, "aliases": line.aliases,
@@ -89,5 +90,8 @@ pub(super) async fn one_model(
     State(state): State<ServerState>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    json_of(&state, move |known, _| entry(known, CatalogKind::Models, &id)).await
+    json_of(&state, RequestKey::of("models/", "", &id), move |known, _| {
+        entry(known, CatalogKind::Models, &id)
+    })
+    .await
 }

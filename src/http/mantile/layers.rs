@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::degrees::{LayersDegrees, PublishedLayer};
 use super::json_of;
+use crate::admission::flights::RequestKey;
 use crate::graph::inspect::{InspectedBlock, InspectedOperator};
 use crate::graph::tensor::Role;
 use crate::http::problem::{ProblemDocument, Refusal};
@@ -42,7 +43,9 @@ pub(super) async fn layers(
         field: Some("model_id".to_owned()),
         ..ProblemDocument::new(StatusCode::UNPROCESSABLE_ENTITY, fault.body_text())
     })?;
-    json_of(&state, move |known, control| of_model(known, &query, control)).await
+    let hardware = query.hardware_config.as_deref().unwrap_or_default();
+    let key = RequestKey::of("layers", "", &serde_json::json!([query.model_id, hardware]).to_string());
+    json_of(&state, key, move |known, control| of_model(known, &query, control)).await
 }
 
 /// Whether an operator is one of the layer type, by the roles of its weights.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::degrees::{LayerDegrees, LayersDegrees, PublishedLayer};
 use super::{json_of, typed};
+use crate::admission::flights::RequestKey;
 use crate::http::answer::read;
 use crate::http::problem::Refusal;
 use crate::http::state::ServerState;
@@ -293,8 +294,10 @@ pub(super) async fn layer_metrics(
     State(state): State<ServerState>,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let request: LayerMetricsRequest = typed(&read(&body)?)?;
-    json_of(&state, move |known, control| one_layer(known, &request, control)).await
+    let body = read(&body)?;
+    let request: LayerMetricsRequest = typed(&body)?;
+    let key = RequestKey::of("layer-metrics", "", &body.to_string());
+    json_of(&state, key, move |known, control| one_layer(known, &request, control)).await
 }
 
 fn one_layer(
@@ -334,7 +337,8 @@ pub(super) async fn system_metrics(
         Some(_) => SystemMetricsRequest::Phases(typed(&body)?),
         None => SystemMetricsRequest::Both(typed(&body)?),
     };
-    json_of(&state, move |known, control| whole(known, &request, control)).await
+    let key = RequestKey::of("system-metrics", "", &body.to_string());
+    json_of(&state, key, move |known, control| whole(known, &request, control)).await
 }
 
 fn whole(
