@@ -185,6 +185,7 @@ impl ReadLaunch<'_> {
             kv_format: word(Setting::KvFormat),
             max_num_batched_tokens: settings.count(Setting::TokenBudget),
             max_num_seqs: settings.count(Setting::MaxSequences),
+            max_model_len: self.longest_request(&given),
             gpu_memory_utilization: real(Setting::MemoryShare),
             draft_tokens: settings.count(Setting::DraftTokens).filter(|_| draft.is_some()),
             draft,
@@ -192,6 +193,20 @@ impl ReadLaunch<'_> {
         };
         let deployment = given.deployment.clone().unwrap_or_default().or(self.deployment(layers)?);
         Ok(Scenario { deployment: Some(deployment), ..given.or(read) })
+    }
+
+    /// Tokens of the longest request that the commands state. Slots share a total.
+    fn longest_request(&self, given: &Scenario) -> Option<u64> {
+        let settings = self.first();
+        let slots = settings.count(Setting::MaxSequences).or(given.concurrency).unwrap_or(1).max(1);
+        let of_slots = settings.count(Setting::TotalContext).map(|total| total / slots);
+        settings.count(Setting::Context).or(of_slots)
+    }
+
+    /// Whether the commands say nothing of the longest request, not even that the server chooses it.
+    pub fn leaves_longest_request(&self) -> bool {
+        let stated = |setting: &Setting| self.first().get(*setting).is_some();
+        ![Setting::Context, Setting::TotalContext].iter().any(stated)
     }
 
     /// The plan of the commands; `layers` are those of the model.

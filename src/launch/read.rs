@@ -285,6 +285,9 @@ fn following(row: &OptionRow, words: &[String]) -> usize {
 
 /// The value of a setting, from the runtime's words; `None` where it is none.
 fn parse(option: &LaunchOption, value: &str) -> Option<SettingValue> {
+    if option.open.iter().any(|open| open == value) {
+        return Some(SettingValue::Word(value.to_owned()));
+    }
     let (before, after) = option.around();
     let value = value.strip_prefix(before)?.strip_suffix(after)?;
     match option.setting.kind() {

@@ -193,8 +193,12 @@ pub(super) fn with_template(lengths: Lengths) -> u64 {
 }
 
 /// The context that the servers of a candidate start with: the longest that fits at its load, and at least the requests
-/// of the workload with their template, where one of them fits alone; never beyond the context of the model.
+/// of the workload with their template, where one of them fits alone; never beyond the context of the model. A stated one
+/// is kept.
 pub fn served_context(problem: &Problem, candidate: &Candidate) -> u64 {
+    if let Some(stated) = problem.max_model_len() {
+        return stated;
+    }
     let longest = |candidate: &Candidate| {
         let metrics = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ()).metrics;
         metrics.max_context.value().max(0.0) as u64
@@ -233,7 +237,7 @@ pub fn settings(
     settings.set(Setting::MaxSequences, Count(prepared));
     settings.set(Setting::TokenBudget, Count(machine.chip.max_batched_tokens.value() as u64));
     settings.set(Setting::MemoryShare, Real(machine.chip.utilization.value()));
-    settings.hold(lengths, context, sequences);
+    settings.hold(lengths, context, prepared);
     if pool.role != PoolRole::Aggregated {
         let role = if pool.role == PoolRole::Prefill { "prefill" } else { "decode" };
         settings.set(Setting::Role, Word(role.to_owned()));

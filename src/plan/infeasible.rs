@@ -156,6 +156,22 @@ pub enum Infeasible {
         /// The model's maximum.
         limit: u64,
     },
+    /// The context is longer than the server takes.
+    BeyondMaxModelLen {
+        /// Prompt plus output tokens.
+        tokens: u64,
+        /// The longest request that the server takes.
+        limit: u64,
+    },
+    /// The KV cache does not hold the longest request that the server takes.
+    LongestRequest {
+        /// Tokens of that request.
+        tokens: u64,
+        /// The longest that the cache holds.
+        fits: u64,
+        /// Slots that are each that long.
+        slots: u64,
+    },
     /// A latency SLO is missed even at the lowest concurrency.
     LimitMissed {
         /// The metric.
@@ -200,6 +216,8 @@ impl Infeasible {
             Infeasible::NotHosted { .. } => "not_hosted",
             Infeasible::OutOfMemory { .. } => "out_of_memory",
             Infeasible::ContextTooLong { .. } => "context_too_long",
+            Infeasible::BeyondMaxModelLen { .. } => "beyond_max_model_len",
+            Infeasible::LongestRequest { .. } => "max_model_len",
             Infeasible::LimitMissed { metric, .. } => metric.entry().name,
             Infeasible::TooMuchTraffic { .. } => "too_much_traffic",
         }
@@ -277,6 +295,15 @@ impl Infeasible {
             Infeasible::NotHosted { why } => why.to_string(),
             Infeasible::ContextTooLong { tokens, limit } => {
                 format!("{tokens} tokens of prompt and output, but the model supports at most {limit}")
+            }
+            Infeasible::BeyondMaxModelLen { tokens, limit } => {
+                format!(
+                    "{tokens} tokens of prompt and output, but the server takes at most {limit} (max-model-len)"
+                )
+            }
+            Infeasible::LongestRequest { tokens, fits, slots } => {
+                let each = if *slots == 1 { "one request".to_owned() } else { format!("{slots} slots") };
+                format!("max-model-len is {tokens} tokens, but the KV cache holds {each} of at most {fits}")
             }
             Infeasible::LimitMissed { metric, value, limit, confidence } => {
                 let (name, best, limit) = (metric.entry().name, value * 1e3, limit * 1e3);

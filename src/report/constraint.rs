@@ -269,7 +269,7 @@ fn traffic(problem: &Problem, now: &Probe) -> Option<Constraint> {
 }
 
 fn at_models_limit(problem: &Problem, now: &Probe) -> bool {
-    let most = problem.graph.max_context.map_or(f64::INFINITY, |most| most as f64);
+    let most = problem.longest_taken().map_or(f64::INFINITY, |most| most as f64);
     now.point[place(Metric::MaxContext)] >= most
 }
 

@@ -78,6 +78,8 @@ pub enum Flag {
     Osl(u64),
     /// Cached prompt tokens.
     Prefix(u64),
+    /// Tokens of the longest request that the server takes.
+    MaxModelLen(u64),
     /// A system, and the next smaller one tried.
     Hardware(String, Option<String>),
     /// Host memory of a node in GB, and the next smaller size tried.
@@ -124,6 +126,7 @@ impl Flag {
             Flag::Isl(_) => "--isl",
             Flag::Osl(_) => "--osl",
             Flag::Prefix(_) => "--prefix",
+            Flag::MaxModelLen(_) => "--max-model-len",
             Flag::Hardware(..) => "--hardware",
             Flag::HostMemory(..) => "--host-memory",
             Flag::WeightFormat(_) => "--weight-format",
@@ -135,9 +138,11 @@ impl Flag {
         match self {
             Flag::Limit(_, digits, TimeUnit::Milliseconds) => format!("{digits}ms"),
             Flag::Limit(_, digits, TimeUnit::Seconds) => format!("{digits}s"),
-            Flag::Concurrency(number) | Flag::Isl(number) | Flag::Osl(number) | Flag::Prefix(number) => {
-                number.to_string()
-            }
+            Flag::Concurrency(number)
+            | Flag::Isl(number)
+            | Flag::Osl(number)
+            | Flag::Prefix(number)
+            | Flag::MaxModelLen(number) => number.to_string(),
             Flag::Rate(digits) => digits.to_string(),
             Flag::HostMemory(gigabytes, _) => format!("{gigabytes}GB"),
             Flag::Hardware(name, _) | Flag::WeightFormat(name) => name.clone(),
@@ -154,7 +159,7 @@ impl Flag {
             Flag::Osl(tokens) => Flag::Osl(tokens + 1),
             Flag::Hardware(_, smaller) => Flag::Hardware(smaller.clone()?, None),
             Flag::HostMemory(_, smaller) => Flag::HostMemory((*smaller)?, None),
-            Flag::Prefix(_) | Flag::WeightFormat(_) => return None,
+            Flag::Prefix(_) | Flag::MaxModelLen(_) | Flag::WeightFormat(_) => return None,
         })
     }
 

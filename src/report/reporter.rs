@@ -20,7 +20,7 @@ use crate::search::candidate::{Candidate, PoolPlan, PoolRole, in_flight};
 use crate::search::hosting::{host_room, on_node, refused};
 use crate::search::prepared::{MadeOnce, PreparedInstance, PreparedInstances};
 use crate::search::problem::{Problem, Traffic};
-use crate::search::shape::{SpillFault, largest_part, shape, spill_fault, usual_cut};
+use crate::search::shape::{SpillFault, largest_part, longest_request, shape, spill_fault, usual_cut};
 use crate::serving::admission::residency;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::step::CostObserver;
@@ -109,7 +109,7 @@ impl<'q> Reporter<'q> {
         let mut classes = DecodeClasses::default();
         let evaluation = self.evaluate(candidate, &prepared, &mut classes);
         let held = self.held(candidate, &prepared, &evaluation);
-        let short = self.shortages(candidate, &held, evaluation.spilled);
+        let short = self.shortages(candidate, (&prepared, &held), evaluation.spilled);
         let feasibility = match evaluation.spilled {
             _ if !short.is_empty() => Feasibility::InsufficientMemory,
             Some(_) => Feasibility::WithOffload,
@@ -130,8 +130,10 @@ impl<'q> Reporter<'q> {
             memory: Some(memory(&evaluation.memory, spilled, problem, candidate)),
             bottleneck: runs.then(|| self.bottleneck(candidate, classes)),
             intervals: intervals.map(|(interval, metrics)| Intervals::of(interval, metrics, at_rate)),
-            context_bound: runs
-                .then(|| ContextBound::of(evaluation.metrics.max_context.value(), problem.graph.max_context)),
+            context_bound: runs.then(|| {
+                let tokens = evaluation.metrics.max_context.value();
+                ContextBound::of(tokens, problem.graph.max_context, problem.max_model_len())
+            }),
             price_bounds: prices.as_ref().filter(|_| runs).map(|ends| price_bounds(ends, &evaluation)),
             metrics,
             ..bare
@@ -248,10 +250,10 @@ impl<'q> Reporter<'q> {
     fn shortages(
         &self,
         candidate: &Candidate,
-        held: &[Footprint<Qty<f64>>],
+        (prepared, held): (&[PreparedInstance], &[Footprint<Qty<f64>>]),
         there: Option<Qty<f64>>,
     ) -> Vec<String> {
-        let shortage = |(pool, held): (&PoolPlan, &Footprint<Qty<f64>>)| {
+        let shortage = |((pool, held), laid): ((&PoolPlan, &Footprint<Qty<f64>>), &PreparedInstance)| {
             let whose = match pool.role {
                 PoolRole::Aggregated => "",
                 PoolRole::Prefill => "prefill pool: ",
@@ -263,6 +265,11 @@ impl<'q> Reporter<'q> {
                 return (!self.spills(candidate, pool)).then(words);
             }
             (!fits(held) && !self.spills(candidate, pool)).then(|| {
+                let phase = if pool.role == PoolRole::Prefill { Phase::Prefill } else { Phase::Decode };
+                let (of, load) = ((&*laid.instance, phase), pool.concurrency);
+                if let Some(why) = longest_request(self.problem, candidate.formats, of, load) {
+                    return format!("{whose}{why}");
+                }
                 format!(
                     "{whose}{} needed on the fullest device, {} usable: {} short (mostly {}){}",
                     gib(needed),
@@ -273,7 +280,7 @@ impl<'q> Reporter<'q> {
                 )
             })
         };
-        candidate.pools.iter().zip(held).filter_map(shortage).collect()
+        candidate.pools.iter().zip(held).zip(prepared).filter_map(shortage).collect()
     }
 }
 

@@ -169,15 +169,18 @@ pub enum ContextBound {
     Memory,
     /// The context that the model supports.
     Model,
+    /// The longest request that the server takes, as stated.
+    Server,
 }
 
 impl ContextBound {
-    /// The bound of `tokens` of context, of a model that supports `most`.
-    pub fn of(tokens: f64, most: Option<u64>) -> ContextBound {
-        if most.is_some_and(|most| tokens >= most as f64) {
-            ContextBound::Model
-        } else {
-            ContextBound::Memory
+    /// The bound of `tokens` of context, of a model that supports `most`, on a server that takes `taken`.
+    pub fn of(tokens: f64, most: Option<u64>, taken: Option<u64>) -> ContextBound {
+        let reaches = |limit: Option<u64>| limit.is_some_and(|limit| tokens >= limit as f64);
+        match (reaches(most), reaches(taken)) {
+            (true, _) => ContextBound::Model,
+            (false, true) => ContextBound::Server,
+            (false, false) => ContextBound::Memory,
         }
     }
 
@@ -186,6 +189,7 @@ impl ContextBound {
         match self {
             ContextBound::Memory => "memory",
             ContextBound::Model => "model",
+            ContextBound::Server => "server",
         }
     }
 }

@@ -15,6 +15,8 @@ use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Direction;
+use crate::spec::precision::ANY;
+use crate::spec::runtime::RequestsAtStart;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
@@ -49,11 +51,14 @@ pub fn of_command(
     named.extend(files.clone());
     let launch = read_launch(&known, &processes, &named)?;
     let model = given.model.clone().or_else(|| named_model(&launch));
-    let layers = model.as_deref().and_then(|model| catalog.built(model).ok());
-    let layers = layers.map(|(_, graph)| graph.layer_block.len() as u64);
-    let scenario = launch.scenario(given.clone(), layers)?;
+    let graph = model.as_deref().and_then(|model| catalog.built(model).ok()).map(|(_, graph)| graph);
+    let layers = graph.as_ref().map(|graph| graph.layer_block.len() as u64);
+    let stated = launch.scenario(given.clone(), layers)?;
+    let of_model = graph.and_then(|graph| graph.max_context);
+    let longest = longest_request(catalog, &launch, &stated, of_model)?;
+    let scenario = Scenario { max_model_len: longest, ..stated.clone() };
     let result = estimate(catalog, &EstimateRequest::of(scenario.clone()), &UNCONTROLLED)?;
-    let (best, changes) = better(catalog, &scenario, &result)?;
+    let (best, changes) = better(catalog, (&scenario, stated.max_model_len), &result)?;
     let command = CommandReport {
         runtime: launch.known.0.id.clone(),
         runtime_version: launch.known.1.version.clone(),
@@ -65,6 +70,29 @@ pub fn of_command(
         changes,
     };
     Ok(EstimateResult { command: Some(command), ..result })
+}
+
+/// The longest request that the command's server takes: as stated, or the model's where the runtime takes that and
+/// checks it. Slots are no longer than the model's.
+fn longest_request(
+    catalog: &Catalog,
+    launch: &ReadLaunch,
+    scenario: &Scenario,
+    of_model: Option<u64>,
+) -> Result<Option<u64>, Error> {
+    let named = scenario.runtime.as_deref().unwrap_or(&launch.known.0.id);
+    if named == ANY {
+        return Ok(scenario.max_model_len);
+    }
+    let (runtime, _) = catalog.runtime_by_id(named)?;
+    let at_start = runtime.memory.at_start.as_ref().map(|held| held.requests);
+    Ok(match (scenario.max_model_len, at_start) {
+        (None, Some(RequestsAtStart::One)) if launch.leaves_longest_request() => of_model,
+        (Some(stated), Some(RequestsAtStart::EverySlot)) => {
+            Some(of_model.map_or(stated, |most| stated.min(most)))
+        }
+        (stated, _) => stated,
+    })
 }
 
 fn named_model(launch: &ReadLaunch) -> Option<String> {
@@ -89,15 +117,8 @@ fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
 fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> Vec<String> {
     let mut notes = Vec::new();
     let question = &result.question;
-    let longest = question.isl + question.osl;
     for one in &launch.processes {
         let settings = &one.read.settings;
-        let context = settings.count(Setting::Context).filter(|context| *context < longest);
-        if let Some(context) = context {
-            notes.push(format!(
-                "requests of {longest} tokens exceed its context of {context}: they are refused"
-            ));
-        }
         let off = settings.get(Setting::PrefixCache) == Some(&SettingValue::On(false));
         if off && question.prefix > 0 {
             notes.push(
@@ -124,13 +145,17 @@ fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> V
     notes
 }
 
-/// The best plan for the same problem, and the single changes towards it that help.
+/// The best plan for the same problem, and the single changes towards it that help. `longest` is the longest request as
+/// stated: another one is free.
 fn better(
     catalog: &Catalog,
-    scenario: &Scenario,
+    (scenario, longest): (&Scenario, Option<u64>),
     result: &EstimateResult,
 ) -> Result<(Option<ReportedDeployment>, Vec<FlagChange>), Error> {
     let free = Scenario { deployment: None, weight_format: None, kv_format: None, ..scenario.clone() };
+    // A length that refuses the requests of the workload has no plan at all.
+    let serves = |tokens: &u64| *tokens >= result.question.isl + result.question.osl;
+    let free = Scenario { max_model_len: longest.filter(serves), ..free };
     let unset =
         Scenario { max_num_batched_tokens: None, max_num_seqs: None, gpu_memory_utilization: None, ..free };
     let request =

@@ -1,6 +1,7 @@
 //! Remedies for infeasible problems. Each change is rounded to printed flags, and confirmed by a search with the values
 //! of these flags before it is shown.
 
+mod context;
 mod lengths;
 mod system;
 
@@ -34,6 +35,7 @@ pub fn with_flags(flags: &[Flag], scenario: &Scenario) -> Scenario {
             Flag::Isl(tokens) => scenario.isl = Some(*tokens),
             Flag::Osl(tokens) => scenario.osl = Some(*tokens),
             Flag::Prefix(tokens) => scenario.prefix = Some(*tokens),
+            Flag::MaxModelLen(tokens) => scenario.max_model_len = Some(*tokens),
             Flag::Hardware(name, _) => scenario.hardware = Some(name.clone()),
             Flag::HostMemory(..) => scenario.host_memory = Some(flag.value()),
             Flag::WeightFormat(id) => scenario.weight_format = Some(id.clone()),
@@ -89,11 +91,14 @@ impl InfeasibleProblem<'_> {
 
     fn fill(&self, found: &mut ConflictReport) -> Result<(), Stopped> {
         if self.problems.iter().all(|problem| problem.context_fits().is_err()) {
-            return self.lengths(found);
+            let stated = self.longest_request(found)?;
+            return if stated { Ok(()) } else { self.lengths(found) };
         }
         let all = conflicts(self.problems, self.control)?;
         if all.bare {
-            self.lengths(found)?;
+            if !self.longest_request(found)? {
+                self.lengths(found)?;
+            }
         } else {
             found.conflicts = all.sets.iter().map(|set| ConflictSet::of(set)).collect();
             for way in ways(&all.sets) {
@@ -189,6 +194,9 @@ impl InfeasibleProblem<'_> {
             Flag::Isl(_) => Some(format!("--isl {}", workload.isl)),
             Flag::Osl(_) => Some(format!("--osl {}", workload.osl)),
             Flag::Prefix(_) => Some(format!("--prefix {}", workload.prefix)),
+            Flag::MaxModelLen(_) => {
+                self.scenario.max_model_len.map(|tokens| format!("--max-model-len {tokens}"))
+            }
             Flag::Hardware(..) => Some(format!("--hardware {}", shell_word(&self.resolved.cluster.id))),
             Flag::HostMemory(..) => {
                 Some(format!("--host-memory {}", shell_word(self.scenario.host_memory.as_ref()?)))

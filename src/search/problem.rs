@@ -391,13 +391,26 @@ impl Problem {
     /// Checks the context length.
     ///
     /// # Errors
-    /// Prompt and output exceed that of the model.
+    /// Prompt and output exceed the longest request that the server takes, or one of them that of the model.
     pub fn context_fits(&self) -> Result<(), Infeasible> {
         let tokens = self.workload.lengths.isl + self.workload.lengths.osl;
-        match self.graph.max_context {
-            Some(limit) if tokens > limit => Err(Infeasible::ContextTooLong { tokens, limit }),
+        let stated = self.max_model_len();
+        let longest = stated.map_or(tokens, |stated| stated.max(tokens));
+        match (stated, self.graph.max_context) {
+            (Some(limit), _) if tokens > limit => Err(Infeasible::BeyondMaxModelLen { tokens, limit }),
+            (_, Some(limit)) if longest > limit => Err(Infeasible::ContextTooLong { tokens: longest, limit }),
             _ => Ok(()),
         }
+    }
+
+    /// Tokens of the longest request that the server takes, where they are stated.
+    pub fn max_model_len(&self) -> Option<u64> {
+        self.workload.longest.map(|longest| longest.tokens)
+    }
+
+    /// The longest request that any server takes: that of the model, or a stated one.
+    pub fn longest_taken(&self) -> Option<u64> {
+        [self.graph.max_context, self.max_model_len()].into_iter().flatten().min()
     }
 
     /// Whether only the optimum is needed.

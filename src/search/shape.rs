@@ -15,14 +15,14 @@ use crate::plan::rules::WorkerRoles;
 use crate::plan::stages::balance;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::admission::{prepared, residency, residency_of};
+use crate::serving::admission::{longest_at_start, prepared, residency, residency_of};
 use crate::serving::disaggregated::prompt_context;
 use crate::serving::evaluate::{Pool, aggregated};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::{prefill, prefill_among};
 use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
-use crate::serving::terms::{InstanceLoad, OffloadTarget};
+use crate::serving::terms::{InstanceLoad, OffloadTarget, WorkloadTerms};
 use crate::spec::objective::Metric;
 
 /// A plan in one format pair. Its instance shares the work of one stage's devices with those of other cuts and formats.
@@ -373,6 +373,25 @@ pub fn largest_part(held: &Footprint<Qty<f64>>) -> &'static str {
     parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("weights", |(name, _)| name)
 }
 
+/// Why an instance at `concurrency` does not hold the longest request that its server takes, where it holds the load;
+/// none where the load alone does not fit, or no length is stated.
+pub fn longest_request(
+    problem: &Problem,
+    formats: usize,
+    (instance, phase): (&Instance, Phase),
+    concurrency: u64,
+) -> Option<Infeasible> {
+    let (machine, terms) = (problem.formats[formats].plain(), problem.terms());
+    let fits = longest_at_start(&Plain, (instance, phase), machine, terms, concurrency)?;
+    let bare = WorkloadTerms { longest: None, ..terms.clone() };
+    let longest = problem.workload.longest?;
+    let prepared = machine.max_sequences.map_or(1, |most| most.value() as u64);
+    let slots = if longest.every_slot { concurrency.div_ceil(instance.plan.dp).max(prepared) } else { 1 };
+    let (tokens, fits) = (longest.tokens, fits.value().max(0.0) as u64);
+    let load = residency(&Plain, instance, phase, machine, &bare, concurrency);
+    (holds(&load) && fits < tokens).then_some(Infeasible::LongestRequest { tokens, fits, slots })
+}
+
 /// The error of a footprint that does not fit.
 pub fn short(held: &Footprint<Qty<f64>>) -> Infeasible {
     Infeasible::OutOfMemory {
@@ -458,7 +477,11 @@ fn shape_and_memory(
         let hosted = (**instance).clone().hosting(&problem.graph, part);
         let fits = hosting::fits(problem, &hosted, machine).min(most);
         let held = || residency(&Plain, &hosted, Phase::Decode, machine, problem.terms(), plan.dp);
-        return if fits == 0 { Err(short(&held())) } else { Ok((with(fits), None)) };
+        let longest = || longest_request(problem, formats, (&hosted, Phase::Decode), plan.dp);
+        return match fits {
+            0 => Err(longest().unwrap_or_else(|| short(&held()))),
+            _ => Ok((with(fits), None)),
+        };
     }
     let memory = prepared(&Plain, instance, Phase::Decode, machine, problem.terms());
     let held = |requests: u64| {
@@ -479,7 +502,8 @@ fn shape_and_memory(
     };
     let shape = with(fits.min(most));
     if shape.fits == 0 && !shape.prefills(problem) {
-        return Err(short(&held(1)));
+        let longest = longest_request(problem, formats, (instance, Phase::Decode), plan.dp);
+        return Err(longest.unwrap_or_else(|| short(&held(1))));
     }
     Ok((shape, Some(memory)))
 }

@@ -224,7 +224,7 @@ pub fn longest_context(problem: &Problem, users: u64) -> u64 {
         let shapes = shapes(&problem, &layouts, &mut Census::default());
         SizingCandidates::new(&problem, &shapes).serves(users)
     };
-    let most = problem.graph.max_context.unwrap_or(LONGEST);
+    let most = problem.longest_taken().unwrap_or(LONGEST);
     let doublings = u64::from(most.ilog2());
     let power = largest(doublings, |power| serves(1 << power));
     if most > 1 << power && power == doublings && serves(most) {

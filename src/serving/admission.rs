@@ -6,7 +6,7 @@ use super::instance::Instance;
 use super::longest::max_context;
 use super::residency::{CachedSequences, fullest, occupied};
 use super::stage_memory::InstanceMemory;
-use super::terms::WorkloadTerms;
+use super::terms::{LongestRequest, WorkloadTerms};
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
 use crate::plan::parallel::Phase;
@@ -77,8 +77,26 @@ pub fn longest_context<R: Reading>(
             Phase::Prefill => fits + terms.osl,
             Phase::Decode => fits,
         };
-        max_context(read, fits, terms.osl, instance.max_context).result()
+        let taken = terms.longest.map(|longest| longest.tokens);
+        max_context(read, fits, terms.osl, (instance.max_context, taken)).result()
     })
+}
+
+/// The most tokens that the longest request of a server may have, for which it starts: one of a rank, or each of a rank
+/// at `concurrency` where the cache of every slot is allocated. None where its length is not stated.
+pub fn longest_at_start<R: Reading>(
+    read: &R,
+    (instance, phase): (&Instance, Phase),
+    machine: &Machine<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    concurrency: u64,
+) -> Option<Qty<R::N>> {
+    let LongestRequest { tokens, every_slot } = terms.longest?;
+    let of_load = admitted(read, instance, phase, machine, (terms, concurrency));
+    let sequences = if every_slot { of_load.sequences } else { Qty::from(1.0) };
+    let held = CachedSequences::whole(sequences, tokens);
+    let memory = InstanceMemory::of(read, instance, phase, held, machine);
+    Some(memory.longest(read, (instance, phase), held, machine, None))
 }
 
 /// Sequences of a rank at `concurrency`, and the tokens that they hold.
@@ -95,7 +113,15 @@ pub fn admitted<R: Reading>(
         symbol: "requests_per_rank",
         origin: Origin::Plan("concurrency / dp"),
     });
-    match phase {
+    let longest = match terms.longest {
+        Some(LongestRequest { tokens, every_slot: true }) => {
+            let slots = machine.max_sequences.map_or(rank, |prepared| rank.max(prepared));
+            return CachedSequences::whole(slots, tokens);
+        }
+        Some(LongestRequest { tokens, every_slot: false }) => Some(tokens),
+        None => None,
+    };
+    let of_load = match phase {
         Phase::Prefill => CachedSequences::whole(rank, terms.isl).sharing(terms.shared),
         Phase::Decode => CachedSequences {
             sequences: rank,
@@ -103,6 +129,8 @@ pub fn admitted<R: Reading>(
             most: terms.isl + terms.osl,
             part: occupied(rank, machine.chip.answer_reserved),
             shared: terms.shared,
+            longest: None,
         },
-    }
+    };
+    CachedSequences { longest, ..of_load }
 }

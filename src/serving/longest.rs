@@ -135,15 +135,21 @@ impl<N: Num> CacheGrowth<Qty<N>> {
     }
 }
 
-/// Longest context of requests with `osl` output tokens: what fits, up to the context that the model supports; none where
-/// no prompt fits.
-pub fn max_context<R: Reading>(read: &R, fits: Qty<R::N>, osl: Qty<R::N>, limit: Option<u64>) -> Qty<R::N> {
+/// Longest context of requests with `osl` output tokens: what fits, up to the context that the model supports and the
+/// longest request that the server takes; none where no prompt fits.
+pub fn max_context<R: Reading>(
+    read: &R,
+    fits: Qty<R::N>,
+    osl: Qty<R::N>,
+    (limit, taken): (Option<u64>, Option<Qty<R::N>>),
+) -> Qty<R::N> {
     let fits = if osl.exceeds(fits) { Qty::from(0.0) } else { fits };
     let most = match limit {
         Some(limit) => Count::config("max_position_embeddings", limit),
         None => Count::derived("most_tokens", MOST_TOKENS, "no request is longer"),
     };
     let fits = fits.min(read.count(most));
+    let fits = taken.map_or(fits, |taken| fits.min(taken));
     (fits * Qty::literal(1.0 * TOKEN)).is(&MAX_CONTEXT)
 }
 
@@ -157,7 +163,7 @@ crate::formulas! {
     MAX_CONTEXT {
         symbol: "max_context",
         unit: TOKEN,
-        why: "the longest prompt plus output that fits in memory at the plan's load, up to the context that the model supports",
+        why: "the longest prompt plus output that fits in memory at the plan's load, up to the context that the model supports and the longest request that the server takes",
         cite: "definition",
     }
 }

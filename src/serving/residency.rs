@@ -285,12 +285,15 @@ pub struct CachedSequences<T> {
     pub part: T,
     /// Their common prefixes that are stored once, if any.
     pub shared: Option<SharedPrefixes<T>>,
+    /// Tokens of the longest sequence that the cache holds at least once, if it must.
+    pub longest: Option<T>,
 }
 
 impl<N: Num> CachedSequences<Qty<N>> {
     /// `sequences` sequences that hold all of `tokens` tokens each.
     pub fn whole(sequences: Qty<N>, tokens: Qty<N>) -> CachedSequences<Qty<N>> {
-        CachedSequences { sequences, least: tokens, most: tokens, part: Qty::from(1.0), shared: None }
+        let part = Qty::from(1.0);
+        CachedSequences { sequences, least: tokens, most: tokens, part, shared: None, longest: None }
     }
 
     /// The same, with prefixes that are stored once.

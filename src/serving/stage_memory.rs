@@ -25,6 +25,8 @@ pub(super) struct StageMemory<T> {
     /// Cache of a sequence that holds the fewest tokens, and the most.
     least: T,
     most: T,
+    /// Cache of the longest sequence that is held at least once, if any.
+    longest: Option<T>,
     /// One of the prefixes that sequences share, and the number of them, if any.
     shared: Option<(SharedPages<T>, T)>,
     /// State of a sequence, if any.
@@ -64,6 +66,7 @@ impl<N: Num> StageMemory<Qty<N>> {
             weights: weights(count("quantised_elements", quantised), count("native_elements", native), chip),
             least: cached(held.least),
             most: cached(held.most),
+            longest: held.longest.map(cached),
             shared: held.shared.map(prefix),
             state: stage_state(read, instance, phase, stage, machine),
             images: model
@@ -101,6 +104,7 @@ impl<N: Num> StageMemory<Qty<N>> {
             }
             None => (sequences * cache, None),
         };
+        let pages = self.longest.map_or(pages, |longest| pages.max(longest));
         let state = self.state.map(|state| sequences * state);
         footprint(self.weights, (pages, shared), state, peak, chip)
     }

@@ -22,6 +22,8 @@ pub struct WorkloadTerms<T> {
     pub prefix: T,
     /// The prefixes that the runtime stores once for all their requests, if it does.
     pub shared: Option<SharedPrefixes<T>>,
+    /// The longest request that the server takes, where it is stated.
+    pub longest: Option<LongestRequest<T>>,
     /// Power of a device, where known.
     pub power_draw: Option<PowerDraw<T>>,
     /// Payment model of a device, where known.
@@ -36,6 +38,15 @@ pub struct WorkloadTerms<T> {
     pub acceptance: Option<T>,
     /// Percentile of the latencies, under random arrivals.
     pub tail: Option<Tail<T>>,
+}
+
+/// The longest request that a server takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LongestRequest<T> {
+    /// Its tokens, prompt and output.
+    pub tokens: T,
+    /// Whether the cache of every request is allocated for that length; else the cache holds one at least.
+    pub every_slot: bool,
 }
 
 /// Prompt prefixes that several requests have in common.
@@ -65,6 +76,8 @@ pub struct WorkloadInputs {
     pub lengths: Lengths,
     /// Different prefixes, where the runtime stores each once for all its requests.
     pub shared_prefixes: Option<u64>,
+    /// The longest request that the server takes, where it is stated.
+    pub longest: Option<LongestRequest<u64>>,
     /// Power of a device.
     pub power_draw: Option<PowerDraw<Datum>>,
     /// Payment model of a device.
@@ -89,6 +102,7 @@ impl WorkloadInputs {
         WorkloadInputs {
             lengths,
             shared_prefixes: None,
+            longest: None,
             power_draw: None,
             bill: None,
             facility: None,
@@ -123,6 +137,10 @@ impl WorkloadInputs {
                 .shared_prefixes
                 .filter(|_| prefix.exceeds(Qty::from(0.0)))
                 .map(|groups| SharedPrefixes { tokens: prefix, groups: count("prefix_groups", groups) }),
+            longest: self.longest.map(|LongestRequest { tokens, every_slot }| LongestRequest {
+                tokens: count("max_model_len", tokens),
+                every_slot,
+            }),
             power_draw: self.power_draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
             bill: self.bill.as_ref().map(|bill| bill.read(read)),
             facility: self.facility.as_ref().map(|of| of.map(|datum| read.datum(datum))),

@@ -177,6 +177,9 @@ pub struct LaunchOption {
     /// The runtime's words for ids of formats and other names. A value that is not listed here has no option.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
+    /// Values that leave the setting to the server.
+    #[serde(default)]
+    pub open: Vec<String>,
     /// Whether it is another spelling, which is read and never written.
     #[serde(default)]
     pub read_only: bool,

@@ -74,6 +74,7 @@ limits! {
     HOURS_PER_DAY = "hours-per-day": number from 1e-2 to 24e0, "h", "a day has 24";
     STEP_TOKENS = "max-num-batched-tokens": whole from 1e0 to 1e8, "tokens", "the range of a runtime's file";
     SEQUENCES = "max-num-seqs": whole from 1e0 to 1e7, "sequences", "as for concurrency";
+    MAX_MODEL_LEN = "max-model-len": whole from 2e0 to 1e8, "tokens", "prompt and output, as for the prompt";
     MEMORY_SHARE = "gpu-memory-utilization": number from 1e-2 to 1e0, "", "a fraction of the device memory";
     DEGREE = "degree": whole from 1e0 to 1048576e0, "devices, stages or replicas", "tp, pp, dp, cp, dcp, ep, moe-tp, ffn-tp, vocab-tp and replicas: at most the maximum number of devices";
     DEVICES = "devices": whole from 1e0 to 1048576e0, "devices", "of a whole deployment: ten times the largest announced cluster";

@@ -249,8 +249,30 @@ pub struct Reserve {
     pub answer_reserved: Option<Figure<Ratio>>,
     /// It stores the common prefix of requests once, by default; absent where every request has its own.
     pub shared_prefixes: Option<PrefixSharing>,
+    /// Longest requests that its KV cache holds when it starts; absent where it checks nothing.
+    pub at_start: Option<HeldAtStart>,
     /// Measured / predicted memory; absent without measurements.
     pub measured: Option<MemoryQuantiles>,
+}
+
+/// The longest requests that the KV cache of a server must hold when it starts.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeldAtStart {
+    /// Their number.
+    pub requests: RequestsAtStart,
+    /// Where that is stated.
+    pub source: String,
+}
+
+/// The number of the longest requests that the KV cache of a server must hold when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestsAtStart {
+    /// One; without a length in its command, one of the model's.
+    One,
+    /// One for each slot: the cache of every slot is allocated.
+    EverySlot,
 }
 
 /// A runtime that stores the common prefix of requests once by default.

@@ -9,7 +9,7 @@ use super::figure::{Seconds, correction, read};
 use super::image::ImageSize;
 use super::limits::{
     ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, HOURS_PER_DAY, IMAGES, ISL, Limit,
-    MEMORY_SHARE, OSL, PREFIX, PREFIX_GROUPS, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT,
+    MAX_MODEL_LEN, MEMORY_SHARE, OSL, PREFIX, PREFIX_GROUPS, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT,
     USD_PER_DEVICE_HOUR, UTILIZATION,
 };
 #[cfg(feature = "cli")]
@@ -146,6 +146,10 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&SEQUENCES), allow_negative_numbers = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_num_seqs: Option<u64>,
+    /// Longest request that the server takes, prompt and output, as vLLM's flag: the KV cache must hold one of that length [default: the longest that fits at the load, at least ISL + OSL]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&MAX_MODEL_LEN), allow_negative_numbers = true, help_heading = CHOICES))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_model_len: Option<u64>,
     /// Fraction of the device memory that the runtime uses, as vLLM's flag [default: the runtime's]
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&MEMORY_SHARE), allow_negative_numbers = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -270,7 +274,7 @@ impl Scenario {
         let this = Scenario { set, ..self };
         or!(this, other: model, hardware, host, host_memory, p2p, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, prefix_groups, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
-            runtime, runtime_version, max_num_batched_tokens, max_num_seqs, gpu_memory_utilization, weight_format, prefill_weight_format, decode_weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
+            runtime, runtime_version, max_num_batched_tokens, max_num_seqs, max_model_len, gpu_memory_utilization, weight_format, prefill_weight_format, decode_weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, hours_per_day, set, deployment)
     }
 
@@ -328,6 +332,7 @@ impl Scenario {
             ("draft-tokens", self.draft_tokens, &DRAFT_TOKENS),
             ("max-num-batched-tokens", self.max_num_batched_tokens, &STEP_TOKENS),
             ("max-num-seqs", self.max_num_seqs, &SEQUENCES),
+            ("max-model-len", self.max_model_len, &MAX_MODEL_LEN),
         ];
         for (key, value, limit) in whole {
             value.map_or(Ok(()), |value| limit.check_whole(key, value))?;

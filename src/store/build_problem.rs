@@ -10,7 +10,7 @@ use crate::quantity::unit::COUNT;
 use crate::search::error_margin::ErrorMargin;
 use crate::search::problem::{Formats, OffloadPolicy, Problem, Traffic};
 use crate::serving::economy::{Bill, Facility, Owned, PowerDraw};
-use crate::serving::terms::WorkloadInputs;
+use crate::serving::terms::{LongestRequest, WorkloadInputs};
 use crate::spec::constant::{AttentionKind, CalibrationKey};
 use crate::spec::device::PriceRange;
 use crate::spec::error::Error;
@@ -20,6 +20,7 @@ use crate::spec::nearness::{Interval, PredictionIntervals};
 use crate::spec::percentile::Confidence;
 use crate::spec::precision::FormatOption;
 use crate::spec::price::{PriceBasis, PricePart};
+use crate::spec::runtime::RequestsAtStart;
 use crate::spec::scenario::{OffloadMode, Scenario};
 
 impl ResolvedScenario {
@@ -210,9 +211,13 @@ impl ResolvedScenario {
     fn workload_inputs(&self) -> WorkloadInputs {
         let device = &self.cluster.device;
         let economics = &self.economics;
-        let shares = self.runtime.memory.shared_prefixes.is_some();
+        let memory = &self.runtime.memory;
+        let shares = memory.shared_prefixes.is_some();
+        let every_slot =
+            memory.at_start.as_ref().is_some_and(|held| held.requests == RequestsAtStart::EverySlot);
         WorkloadInputs {
             lengths: self.lengths(),
+            longest: self.max_model_len.map(|tokens| LongestRequest { tokens, every_slot }),
             shared_prefixes: shares.then_some(self.workload.prefix_groups.unwrap_or(1)),
             images: self.graph.image_inputs.as_ref().map(|seen| (seen.images, seen.tokens)),
             power_draw: device.power.as_ref().map(|power| PowerDraw {

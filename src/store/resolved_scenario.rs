@@ -46,6 +46,8 @@ pub struct ResolvedScenario {
     pub runtime_version: Option<String>,
     /// Maximum number of sequences of a scheduler, where the scenario limits it.
     pub max_num_seqs: Option<u64>,
+    /// Longest request that the server takes, where the scenario states it.
+    pub max_model_len: Option<u64>,
     /// Whether the rules of the runtime are lifted.
     pub theoretical: bool,
     /// Whether heterogeneous workers may share the requests of a pool.
@@ -178,6 +180,7 @@ impl ResolvedScenario {
             runtime,
             runtime_version: scenario.runtime_version.clone(),
             max_num_seqs: scenario.max_num_seqs,
+            max_model_len: scenario.max_model_len,
             theoretical: scenario.theoretical.unwrap_or(false),
             custom_router: scenario.allows(Allowance::CustomRouter),
             unmeasured_allowed: scenario.allows(Allowance::Unmeasured),

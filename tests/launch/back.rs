@@ -78,7 +78,7 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     let result = read(text, &NamedFiles::new(), &given);
     assert_eq!(result.candidate.plan.decode.tp, 2);
     assert_eq!(result.candidate.kv_format, "fp8");
-    let command = result.command.unwrap();
+    let command = result.command.as_ref().unwrap();
     let refused: Vec<(&str, usize)> = command
         .unread
         .iter()
@@ -88,7 +88,8 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     assert_eq!(refused[0], ("--gpu-memory-utilisation", 9), "{:?}", command.unread);
     assert!(command.unread[0].reason.contains("--gpu-memory-utilization"), "{:?}", command.unread);
     assert_eq!(refused.len(), 2, "{:?}", command.unread);
-    assert!(command.notes.iter().any(|note| note.contains("2048")), "{:?}", command.notes);
+    let why = &result.candidate.violations;
+    assert!(why.iter().any(|why| why.contains("at most 2048")), "{why:?}");
     assert!(command.best.is_some());
     let docker = "docker run --gpus all -p 8000:8000 vllm/vllm-openai:latest --model Qwen/Qwen3-32B --tensor-parallel-size 4";
     assert_eq!(read(docker, &NamedFiles::new(), &given).candidate.plan.decode.tp, 4);

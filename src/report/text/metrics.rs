@@ -84,6 +84,9 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
                 Some(ContextBound::Model) => {
                     "ISL + OSL, at this concurrency: all that the model supports".to_string()
                 }
+                Some(ContextBound::Server) => {
+                    "ISL + OSL, at this concurrency: all that the server takes".to_string()
+                }
                 Some(ContextBound::Memory) => {
                     "ISL + OSL, at this concurrency: all that memory holds".to_string()
                 }

@@ -57,7 +57,7 @@ impl InfeasibleProblem<'_> {
             }
         }
         if let Some(most) = self.longest(osl, Flag::Osl, held)? {
-            let flags = self.completed(vec![Flag::Osl(most)])?;
+            let flags = self.completed(self.prompt(Flag::Osl(most)))?;
             found.remedies.extend(self.confirmed(flags)?);
         }
         Ok(())
@@ -92,13 +92,27 @@ impl InfeasibleProblem<'_> {
         largest_below(1, beyond, |tokens| holds(&self.prompt(flag(tokens))))
     }
 
-    /// A length, with a shorter cached prefix where the prompt gets shorter than the prefix.
+    /// A length, with a shorter cached prefix where the prompt gets shorter than the prefix, and with a stated longest
+    /// request that is no longer than needed.
     fn prompt(&self, length: Flag) -> Vec<Flag> {
+        let mut flags = Vec::new();
+        if let (Some(stated), Some(problem)) = (self.scenario.max_model_len, self.problems.first()) {
+            let now = problem.workload.lengths;
+            let images = now.isl - self.resolved.workload.isl;
+            let needed = match length {
+                Flag::Isl(tokens) => tokens + images + now.osl,
+                Flag::Osl(tokens) => now.isl + tokens,
+                _ => stated,
+            };
+            flags.extend((needed < stated).then_some(Flag::MaxModelLen(needed)));
+        }
         match length {
             Flag::Isl(tokens) if self.resolved.workload.prefix >= tokens => {
-                vec![Flag::Prefix(tokens.saturating_sub(1)), length]
+                flags.push(Flag::Prefix(tokens.saturating_sub(1)));
             }
-            _ => vec![length],
+            _ => {}
         }
+        flags.push(length);
+        flags
     }
 }
