@@ -295,6 +295,9 @@ fn shared_words(wrong: &str, name: &str) -> f64 {
     share(false).max(share(true))
 }
 
+/// Names whose likeness is below this fraction of that of the nearest are not suggested next to it.
+const FAR: f64 = 0.9;
+
 /// The names nearest to `wrong`, best first; at most three, and only near ones.
 pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // Longer texts are not misspelt names, and the comparison would be slow.
@@ -316,6 +319,9 @@ pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a st
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     scored.dedup_by_key(|(_, name)| *name);
+    // Next to a near name, a far one was not meant.
+    let least = scored.first().map_or(0.0, |(best, _)| FAR * best);
+    scored.retain(|(score, _)| *score >= least);
     scored.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
