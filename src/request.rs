@@ -39,6 +39,7 @@ pub mod sweep;
 pub mod timeline;
 pub mod validate;
 pub mod verify;
+pub mod wording;
 #[cfg(feature = "xlsx")]
 pub mod workbook;
 
@@ -314,10 +315,13 @@ fn in_json<Q: DeserializeOwned, R: Serialize>(
     control: &RequestControl,
     answer: impl Fn(&Catalog, &Q, &RequestControl) -> Result<R, Error>,
 ) -> Result<Value, Error> {
-    let given = given_files::taken(catalog, request)?;
-    let (catalog, request) = given.as_ref().map_or((catalog, request), |(catalog, rest)| (catalog, rest));
-    let request: Q = from_json(&request.to_string(), "a request")?;
-    Ok(value(&answer(catalog, &request, control)?))
+    let answered = || {
+        let given = given_files::taken(catalog, request)?;
+        let (catalog, request) = given.as_ref().map_or((catalog, request), |(catalog, rest)| (catalog, rest));
+        let request: Q = from_json(&request.to_string(), "a request")?;
+        answer(catalog, &request, control)
+    };
+    Ok(value(&answered().map_err(wording::fault_in_keys)?))
 }
 
 /// A report as a JSON value.

@@ -12,6 +12,7 @@ pub mod format;
 pub mod front_points;
 pub mod host_part;
 pub mod image;
+pub mod json_fault;
 pub mod launch;
 pub mod limits;
 pub mod link;

@@ -203,3 +203,34 @@ fn launch_commands_and_scripts() {
     ];
     through("launch", &seeds.map(String::from), 4);
 }
+
+#[test]
+fn names_in_emitted_files() {
+    let seeds = [
+        "fp8\nvllm\nmodels/mine\nhardware/systems/own",
+        "bf16\nsglang",
+        "$(touch pwned)\n'; touch pwned; '\nmodels/$(touch pwned)",
+        "=cmd|'x'!A1\n\u{1b}[31m\nhardware/devices/a b",
+    ];
+    through("emitted", &seeds.map(String::from), 4);
+}
+
+#[test]
+fn messages_of_assistants() {
+    let seeds = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"mantile://catalog/devices/l40s"}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"mantile://explain/m1.x/ttft","_meta":{"progressToken":3}}}"#,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+    ];
+    through("message", &seeds.map(String::from), 8);
+}
+
+#[test]
+fn permalinks() {
+    let question =
+        r#"{"request": "estimate", "scenario": {"model": "Qwen3-0.6B", "isl": 100, "set": ["a=b"]}}"#;
+    let seeds = [question.to_owned(), hostile::link_of(question), "m1.AAAA".to_owned(), "m2.x".to_owned()];
+    through("permalink", &seeds, 1);
+}

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::RefusedRequest;
+use crate::request::wording::fault_in_keys;
 use crate::spec::error::Error;
 
 /// A problem document.
@@ -54,6 +55,7 @@ impl ProblemDocument {
 
 impl From<Error> for ProblemDocument {
     fn from(fault: Error) -> ProblemDocument {
+        let fault = fault_in_keys(fault);
         let filled = |text: String| (!text.is_empty()).then_some(text);
         ProblemDocument {
             field: filled(fault.key.clone()),

@@ -51,7 +51,7 @@ pub fn diagnose(
         output_tok_s: request.output_tok_s,
     };
     if measured == MeasuredNumbers::default() {
-        let fix = "add --measured-tpot-ms, --measured-ttft-ms or --measured-tok-s";
+        let fix = "add a measured TPOT, TTFT or throughput";
         return Err(Error::new("tpot_ms", "no measured number", "at least one", fix));
     }
     for (key, value) in [

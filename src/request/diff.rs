@@ -102,7 +102,7 @@ fn side(catalog: &Catalog, saved: &Value, control: &RequestControl) -> Result<Sc
         (saved.clone(), Value::Null)
     };
     if !scenario.is_object() {
-        let fix = "save one with `mantile-opt ... --json --out answer.json`, or with --bundle";
+        let fix = "save one with `mantile-opt ... --json --out answer.json`, or as a bundle";
         return Err(Error::new("scenario", "no problem", "a saved answer, a bundle or a scenario", fix));
     }
     let scenario: Scenario = from_json(&scenario.to_string(), "a scenario")?;

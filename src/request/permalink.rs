@@ -44,7 +44,8 @@ fn optimize() -> String {
 
 /// A request of `permalink`: a question to encode, or a link to read.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(untagged, try_from = "PermalinkKeys")]
+#[schemars(!try_from, deny_unknown_fields)]
 pub enum PermalinkRequest {
     /// Encodes a question.
     Question(Box<LinkedQuestion>),
@@ -53,6 +54,35 @@ pub enum PermalinkRequest {
         /// The link, with or without the address before its `#`.
         link: String,
     },
+}
+
+/// Keys of a request of `permalink`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PermalinkKeys {
+    link: Option<String>,
+    request: Option<String>,
+    scenario: Option<Scenario>,
+}
+
+impl TryFrom<PermalinkKeys> for PermalinkRequest {
+    type Error = &'static str;
+
+    fn try_from(keys: PermalinkKeys) -> Result<PermalinkRequest, &'static str> {
+        match keys {
+            PermalinkKeys { link: Some(link), request: None, scenario: None } => {
+                Ok(PermalinkRequest::Link { link })
+            }
+            PermalinkKeys { link: None, request, scenario: Some(scenario) } => {
+                let request = request.unwrap_or_else(optimize);
+                Ok(PermalinkRequest::Question(Box::new(LinkedQuestion { request, scenario })))
+            }
+            PermalinkKeys { link: Some(_), .. } => {
+                Err("both `link` and a question, expected either `link`, or `scenario` with `request`")
+            }
+            PermalinkKeys { .. } => Err("neither `link` nor `scenario`, expected one of them"),
+        }
+    }
 }
 
 /// A link with its question.
@@ -120,7 +150,7 @@ pub fn encode(question: &LinkedQuestion) -> Result<String, Error> {
     let link = format!("{START}{}", URL_SAFE_NO_PAD.encode(bytes));
     if link.len() > MOST_BYTES {
         let found = format!("{} bytes", link.len());
-        let fix = "name catalogue entries instead of long values, or send a bundle (--bundle)";
+        let fix = "name catalogue entries instead of long values, or send a bundle";
         return Err(Error::new("permalink", found, format!("at most {MOST_BYTES} bytes"), fix));
     }
     Ok(link)

@@ -58,7 +58,8 @@ fn saved_row(saved: &Value, row: Option<&str>) -> Result<(Scenario, String), Err
     }
     let has = |key: &str| saved.get(key).is_some();
     if has("placement") {
-        let fix = "`mantile-opt explain --from` explains its times; `place --detail` lists its stages";
+        let fix =
+            "`mantile-opt explain --from` explains its times; `mantile-opt place --detail` lists its stages";
         return Err(Error::new("placement", "a placement of `place`", "an answer with deployments", fix));
     }
     let deployed = if has("routes") {

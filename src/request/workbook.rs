@@ -28,12 +28,12 @@ pub fn workbook(catalog: &Catalog, scenario: &Scenario, notation: &str) -> Resul
     let with = estimate_deployment(&problem, &candidate);
     if with.metrics.is_none() {
         let found = with.violations.first().map_or("a plan that cannot run", String::as_str);
-        let fix = "run it without --format xlsx to see every reason";
+        let fix = "answer it in another format to see every reason";
         return Err(Error::new("plan", found, "a plan that can run", fix));
     }
     let overrides = override_effects(catalog, &scenario, &with);
     written(&problem, &question, &candidate, overrides).map_err(|fault| {
-        let fix = "use --format json, and report this";
+        let fix = "use JSON, and report this";
         Error::new("format", fault.to_string(), "a workbook within the limits of the file format", fix)
     })
 }

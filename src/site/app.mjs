@@ -151,8 +151,10 @@ async function go(view, changes = {}) {
 async function opened() {
   try {
     const { view, fields, files, permalink } = await link.read(location.hash);
-    Object.assign(state, { files, command: null });
     const linked = permalink ? JSON.parse(await source.answer("permalink", { link: permalink }, "json")).question.scenario : fields;
+    const [unknown] = forms.unknown(question, flat(linked));
+    if (unknown) throw new Error(`this link has the key "${unknown}", which the page does not know; it was not answered without it`);
+    Object.assign(state, { files, command: null });
     forms.fill(question, flat(linked));
     tab(view);
     if (ANSWERED.includes(state.view)) {
@@ -169,7 +171,7 @@ async function opened() {
 }
 
 /** A scenario as fields. */
-const flat = ({ deployment, ...rest }) => ({ ...rest, ...(deployment?.plan ? { plan: deployment.plan } : {}) });
+const flat = ({ deployment, ...rest }) => ({ ...rest, ...(deployment?.plan ? { plan: deployment.plan } : deployment && { deployment }) });
 
 /** Whether the hardware of the question is heterogeneous, which only placements use. */
 const rigged = () => state.view === "where" && [...$("rigs").options].some((one) => one.value === question.elements.hardware.value);

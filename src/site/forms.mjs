@@ -25,6 +25,9 @@ export function fields(form) {
   return Object.fromEntries(inputs(form).filter((input) => input.value.trim()).map((input) => [input.name, input.value.trim()]));
 }
 
+/** Keys that no field of a form takes. */
+export const unknown = (form, named) => Object.keys(named).filter((key) => !inputs(form).some((input) => input.name === key));
+
 /** Fills a form; fields that are not named become empty. */
 export function fill(form, named) {
   for (const input of inputs(form)) {

@@ -6,6 +6,30 @@ const through = async (bytes, stream) => new Uint8Array(await new Response(new B
 /** Longest unpacked files, in bytes: a link is a stranger's. */
 const MOST = 4 << 20;
 
+/** Unpacks bytes, and stops where there are more than `most`. */
+async function inflated(bytes, most) {
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
+  const [parts, refused] = [[], new Error(`the files of this link are longer than ${most} bytes`)];
+  for (let length = 0; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return new Uint8Array(await new Blob(parts).arrayBuffer());
+    length += value.length;
+    if (length > most) {
+      await reader.cancel();
+      throw refused;
+    }
+    parts.push(value);
+  }
+}
+
+/** Whether an address leads others to their own machine, or to no machine. */
+export function isLocal(address) {
+  const { protocol, hostname } = new URL(address);
+  const host = hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+  const loopback = /^127\./.test(host) || /^(::ffff:7f|::1$|::$|0\.0\.0\.0$)/.test(host);
+  return !/^https?:$/.test(protocol) || loopback || host === "localhost" || host.endsWith(".localhost");
+}
+
 /** View, fields and files of an address. */
 export async function read(hash) {
   const [view, query = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
@@ -13,8 +37,7 @@ export async function read(hash) {
   const fields = Object.fromEntries(new URLSearchParams(query));
   let files = {};
   if (fields.files) {
-    const bytes = await through(unpacked(fields.files), new DecompressionStream("deflate-raw"));
-    if (bytes.length > MOST) throw new Error("the files of this link are too long");
+    const bytes = await inflated(unpacked(fields.files), MOST);
     files = JSON.parse(new TextDecoder().decode(bytes));
     delete fields.files;
   }

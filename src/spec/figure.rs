@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::json_fault::plain;
 use super::limits::{
     BYTE_RATE, BYTES, DOLLAR_RATE, DOLLARS, DOLLARS_PER_ENERGY, FLOP_RATE, Limit, RATIO, SECONDS, WATTS,
 };
@@ -89,7 +90,7 @@ impl<D: Dimension> Figure<D> {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "another value than a number or a text")]
 enum Spelled {
     Number(f64),
     Text(String),
@@ -149,7 +150,11 @@ impl<'de, D: Dimension> Deserialize<'de> for Figure<D> {
     fn deserialize<T: Deserializer<'de>>(deserializer: T) -> Result<Self, T::Error> {
         use serde::de::Error;
         let written = Written::deserialize(deserializer).map_err(|e| {
-            Error::custom(format!("{e}: a figure is {{ \"value\": \"{}\", \"source\": \"…\" }}", D::EXAMPLE))
+            let found = plain(&e.to_string(), "a figure").found;
+            let example = D::EXAMPLE;
+            Error::custom(format!(
+                "{found}, expected a figure such as {{ \"value\": \"{example}\", \"source\": \"…\" }}"
+            ))
         })?;
         if written.source.trim().is_empty() {
             return Err(Error::custom("the source is empty: name the origin of the figure"));

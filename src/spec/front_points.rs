@@ -10,7 +10,7 @@ pub const DEFAULT_FRONT_POINTS: usize = 1000;
 
 /// Maximum number of listed points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "another value than a number of points or `all`")]
 pub enum FrontPoints {
     /// At most this number.
     AtMost(usize),

@@ -371,13 +371,23 @@ impl Objective {
     /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// No aim, or no axis.
+    /// No aim, no axis, or one of them twice.
     pub fn check(&self) -> Result<(), Error> {
         if self.optimize.is_empty() {
             return Err(Error::new("optimize", "nothing", "at least one metric and direction", "add one"));
         }
         if self.pareto.is_empty() {
             return Err(Error::new("pareto", "no axis", "at least one metric", "add one, e.g. \"tpot\""));
+        }
+        let aims: Vec<Metric> = self.optimize.iter().map(|term| term.metric).collect();
+        for (key, listed) in [("optimize", &aims), ("pareto", &self.pareto)] {
+            let twice = (1..listed.len()).find(|at| listed[..*at].contains(&listed[*at]));
+            if let Some(at) = twice {
+                let found =
+                    format!("`{}` a second time, in {} entries", listed[at].entry().name, listed.len());
+                let expected = format!("each metric once, so at most {}", METRICS.len());
+                return Err(Error::new(format!("{key}[{at}]"), found, expected, "remove it"));
+            }
         }
         self.limits.check()
     }

@@ -8,6 +8,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess
 use serde_json::Value;
 
 use super::error::Error;
+use super::json_fault;
 use super::visible::acts;
 
 /// Parses `text`; `what` names its type with an article, e.g. "a device".
@@ -24,48 +25,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
 /// # Errors
 /// As [`from_json`].
 pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|fault| {
-        let key = fault.path().to_string();
-        let inner = fault.into_inner();
-        let key = if key == "." { String::new() } else { key };
-        if inner.is_syntax() || inner.is_eof() {
-            return Error::new(
-                "",
-                format!("text that is not JSON: {inner}"),
-                format!("{what} as a JSON object"),
-                "correct the syntax at that line and column",
-            );
-        }
-        let message = without_place(&inner.to_string());
-        let (found, expected) = match message.split_once(", expected ") {
-            // The text may be that of any file: only values at known keys are quoted.
-            Some((_, expected)) if key.is_empty() && inner.is_data() && message.starts_with("invalid") => {
-                (kind_of(text).to_owned(), plainly(expected, what))
-            }
-            Some((found, expected)) => (found.to_string(), plainly(expected, what)),
-            None => (message, what.to_string()),
-        };
-        let noun = what.split_once(' ').map_or(what, |(_, noun)| noun);
-        let fix = match found.split('`').collect::<Vec<_>>()[..] {
-            // Only unknown keys and names have a list of valid ones.
-            [unknown, wrong, ..] if unknown.starts_with("unknown") => {
-                let known = expected.split('`').skip(1).step_by(2);
-                suggest(wrong, known, &format!("mantile-opt schema {noun}"))
-            }
-            _ => format!("correct it; `mantile-opt schema {noun}` lists the valid values"),
-        };
-        Error::new(key, found, expected, fix)
-    })?;
-    reader.end().map_err(|fault| {
-        Error::new(
-            "",
-            format!("text after the end: {fault}"),
-            what.to_string(),
-            "keep one JSON object per file",
-        )
-    })?;
-    Ok(value)
+    json_fault::read(text, what)
 }
 
 /// Parses an entry of the catalogue: its texts name things in answers, files and terminals, so each is shown as it is.
@@ -133,7 +93,8 @@ pub fn each_key_once(text: &str) -> Result<(), Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let Err(fault) = serde_path_to_error::deserialize::<_, Once>(&mut reader) else { return Ok(()) };
     let (path, inner) = (fault.path().to_string(), fault.into_inner());
-    let message = without_place(&inner.to_string());
+    let message = inner.to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(before, _)| before);
     let Some(key) = inner.is_data().then(|| message.strip_prefix(TWICE)).flatten() else { return Ok(()) };
     let path = if path == "." { key.to_owned() } else { format!("{path}.{key}") };
     let found = format!("`{key}` a second time, in line {}", inner.line());
@@ -201,45 +162,10 @@ impl<'de> Visitor<'de> for Once {
     }
 }
 
-/// A message without `at line 1 column 2`: the key gives the place, and the text may not be the file's own.
-fn without_place(message: &str) -> String {
-    let Some((before, after)) = message.split_once(" at line ") else { return message.to_owned() };
-    let place = |c: char| c.is_ascii_digit();
-    let after = after.trim_start_matches(place);
-    let after = after.strip_prefix(" column ").unwrap_or(after).trim_start_matches(place);
-    format!("{before}{}", without_place(after))
-}
-
-/// The kind of the value in a JSON text.
-fn kind_of(text: &str) -> &'static str {
-    match text.trim_start().as_bytes().first() {
-        Some(b'{') => "an object",
-        Some(b'[') => "a list",
-        Some(b'"') => "a text",
-        Some(b't' | b'f') => "true or false",
-        Some(b'n') => "null",
-        _ => "a number",
-    }
-}
-
 /// A fault of YAML without the lines that it quotes: the text may be that of any file.
 pub fn yaml_place(fault: &serde_saphyr::Error) -> String {
     let place = fault.location().map(|at| format!(", in line {} at column {}", at.line(), at.column()));
     format!("text that is not YAML{}", place.unwrap_or_default())
-}
-
-/// The expected type in plain words.
-fn plainly(expected: &str, what: &str) -> String {
-    match expected {
-        "u64" | "u32" => "a whole number of 0 or more".to_owned(),
-        "f64" => "a number".to_owned(),
-        "a string" => "a text".to_owned(),
-        "a boolean" => "true or false".to_owned(),
-        "a sequence" => "a list".to_owned(),
-        "a map" => "an object".to_owned(),
-        other if other.starts_with("struct ") => format!("{what} as an object"),
-        other => other.to_owned(),
-    }
 }
 
 /// Maximum length in bytes of a text that is compared with known names.
@@ -357,8 +283,6 @@ mod tests {
         assert!(negative.found.contains("-5") && negative.fix.contains("schema scenario"), "{negative}");
         assert_eq!(fault(r#"{"model": 7}"#).expected, "a text");
         assert_eq!(fault(r#"{"deployment": {"both": 3}}"#).key, "deployment.both");
-        let place = "missing field `a` at line 1 column 22: a figure at line 3 column 4";
-        assert_eq!(without_place(place), "missing field `a`: a figure");
     }
 
     #[test]

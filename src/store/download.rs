@@ -91,7 +91,7 @@ impl Fetch {
         }
     }
 
-    /// The response at `address`, redirects followed. The token goes only to the endpoint.
+    /// The response at `address`, redirects on its host followed. The token goes only to the endpoint.
     fn answer(&self, agent: &Agent, address: &str) -> Result<Response<ureq::Body>, String> {
         let start: Uri = address.parse().map_err(|_| "not a server address")?;
         let home = origin(&start).ok_or("not a server address")?;
@@ -109,6 +109,12 @@ impl Fetch {
             let next = response.headers().get("location").and_then(|location| location.to_str().ok());
             let next = next.filter(|_| moved && redirected < MOST_REDIRECTIONS);
             let Some(next) = next.and_then(|location| joined(&place, location)) else { return Ok(response) };
+            if !stays(&home, &next) {
+                let host = next.host().unwrap_or_default();
+                return Err(format!(
+                    "a redirect to another host, `{host}`; its answer would not be the hub's"
+                ));
+            }
             place = if origin(&next).as_ref() == Some(&home) { at_home(&start, next) } else { next };
             redirected += 1;
         }
@@ -136,6 +142,14 @@ fn origin(place: &Uri) -> Option<(String, String, u16)> {
         _ => return None,
     };
     Some((scheme, place.host()?.to_lowercase(), place.port_u16().unwrap_or(usual)))
+}
+
+/// Whether an address is of the host of the endpoint: the same origin, or the encrypted one of a plain endpoint.
+fn stays((scheme, host, port): &(String, String, u16), next: &Uri) -> bool {
+    let Some((next_scheme, next_host, next_port)) = origin(next) else { return false };
+    let encrypted =
+        (scheme.as_str(), *port) == ("http", 80) && (next_scheme.as_str(), next_port) == ("https", 443);
+    next_host == *host && (encrypted || (&next_scheme, next_port) == (scheme, *port))
 }
 
 /// The target of `location` in a response from `place`, without `place`'s user and password.

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::spec::error::Error;
 use crate::spec::fleet::TracedRequest;
+use crate::spec::json_fault::plain;
 
 /// Expected forms of a trace.
 const EXPECTED: &str =
@@ -135,7 +136,8 @@ fn of_json(text: &str) -> Result<Vec<TracedRequest>, Error> {
 }
 
 fn json<T: DeserializeOwned>(value: Value, line: u64) -> Result<T, Error> {
-    serde_json::from_value(value).map_err(|fault| at_line(line, fault.to_string(), EXPECTED))
+    serde_json::from_value(value)
+        .map_err(|fault| at_line(line, plain(&fault.to_string(), "a request").found, EXPECTED))
 }
 
 fn mooncake(line: u64, text: &str) -> Result<TracedRequest, Error> {

@@ -1,6 +1,8 @@
 //! Laws of the text that leaves: nothing that others wrote is executed, and each file reads back what was written.
 
+mod faults;
 mod files;
+mod links;
 mod outputs;
 mod writers;
 

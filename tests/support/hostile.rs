@@ -5,19 +5,21 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use clap::Parser;
+use mantile::admission::RequestLimits;
 use mantile::cli::Cli;
 use mantile::cli::output::{FormatFlag, OutputArgs};
 use mantile::cli::verify::Verify;
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
 use mantile::launch::settings_file::NamedFiles;
+use mantile::mcp::McpServer;
 use mantile::quantity::unit::{humanize, parse};
 use mantile::report::answer::estimate_result;
 use mantile::report::rows::csv;
 use mantile::report::text;
 use mantile::request::command::of_command;
 use mantile::request::inspect::{InspectRequest, inspect};
-use mantile::request::{UNCONTROLLED, build_candidate, inputs, validate};
+use mantile::request::{UNCONTROLLED, build_candidate, entry as request_entry, inputs, permalink, validate};
 use mantile::spec::cluster::{Cluster, System};
 use mantile::spec::defaults::Defaults;
 use mantile::spec::deployment::Deployment;
@@ -49,7 +51,7 @@ use serde_json::Value;
 pub type Door = (&'static str, fn(&str));
 
 /// Every door.
-pub const DOORS: [Door; 11] = [
+pub const DOORS: [Door; 14] = [
     ("configuration", configuration),
     ("hardware", hardware),
     ("rig", rig),
@@ -61,6 +63,9 @@ pub const DOORS: [Door; 11] = [
     ("gguf", gguf),
     ("inspect", inspected),
     ("launch", launched),
+    ("emitted", emitted),
+    ("message", message),
+    ("permalink", linked),
 ];
 
 /// The model that hardware is tried with: small, so that what takes long is the text's doing.
@@ -299,6 +304,66 @@ pub fn inspected(text: &str) {
         ..InspectRequest::default()
     };
     let _ = inspect(catalog(), &request, &UNCONTROLLED);
+}
+
+/// Names in the files of a launch: lines are its weight format, its runtime and files that come with it.
+pub fn emitted(text: &str) {
+    let mut lines = text.lines();
+    let (format, runtime) = (lines.next(), lines.next());
+    let files: serde_json::Map<String, Value> =
+        lines.take(4).map(|line| (line.to_owned(), Value::from(line))).collect();
+    let body = serde_json::json!({
+        "scenario": {
+            "model": MODEL, "hardware": "2xl40s", "deployment": {"plan": "1 x tp1 @1"},
+            "weight_format": format, "runtime": runtime,
+        },
+        "files": files,
+    });
+    if let Ok(launch) = (request_entry("deploy").unwrap().answer)(catalog(), &body, &UNCONTROLLED) {
+        finite(&launch.to_string());
+    }
+}
+
+/// A line from a client of the Model Context Protocol. The server answers the next one.
+pub fn message(text: &str) {
+    const BEGIN: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    const BEGUN: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    const LAST: &str = r#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#;
+    let time = Some(std::time::Duration::ZERO);
+    let limits = RequestLimits { message_bytes: 1 << 20, running: 1, waiting: 0, time };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // What a request takes is the matter of other doors.
+    let line = text.replace(['\n', '\r'], " ").replace("tools/call", "tools/list");
+    let sent = format!("{BEGIN}\n{BEGUN}\n{line}\n{LAST}\n");
+    let answered = runtime.block_on(async {
+        let (mut near, far) = tokio::io::duplex(1 << 20);
+        let server = McpServer::new(catalog().clone(), limits).unwrap();
+        let served = tokio::spawn(server.serve_over(tokio::io::split(far)));
+        tokio::io::AsyncWriteExt::write_all(&mut near, sent.as_bytes()).await.unwrap();
+        let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(near));
+        let mut found = false;
+        while !found && let Ok(Some(line)) = lines.next_line().await {
+            found = line.contains(r#""id":"last""#);
+        }
+        served.abort();
+        found
+    });
+    assert!(answered, "no answer after {line}");
+}
+
+/// The link of a question in JSON.
+pub fn link_of(question: &str) -> String {
+    permalink::encode(&from_json(question, "a question").unwrap()).unwrap()
+}
+
+/// A link, and the question that one holds.
+pub fn linked(text: &str) {
+    let _ = permalink::decode(text);
+    if let Ok(question) = from_json::<permalink::LinkedQuestion>(text, "a question")
+        && let Ok(link) = permalink::encode(&question)
+    {
+        assert_eq!(permalink::decode(&link).unwrap(), question);
+    }
 }
 
 /// A launch command, a script that `--emit` wrote, or a manifest. What is read is estimated.

@@ -170,7 +170,7 @@ fn given_degrees(
 }
 
 fn late() -> Error {
-    let fix = "set --time-limit of the server higher, or name quant and parallelism";
+    let fix = "name quant and parallelism, or use a server with a longer time limit";
     Error::new("estimate", "no answer within the time limit", "a search that ends", fix)
 }
 

@@ -20,6 +20,7 @@ use crate::request::RequestControl;
 use crate::request::inspect::{InspectReport, InspectRequest, inspect};
 use crate::request::static_batch::static_batch;
 use crate::spec::error::Error;
+use crate::spec::json_fault::{PlainFault, plain};
 use crate::store::catalog::Catalog;
 
 /// The system whose devices limit the degrees, where the query names none.
@@ -41,11 +42,18 @@ pub(super) async fn layers(
 ) -> Result<Response, Refusal> {
     let Query(query) = query.map_err(|fault| ProblemDocument {
         field: Some("model_id".to_owned()),
-        ..ProblemDocument::new(StatusCode::UNPROCESSABLE_ENTITY, fault.body_text())
+        ..ProblemDocument::new(StatusCode::UNPROCESSABLE_ENTITY, in_words(&fault.body_text()))
     })?;
     let hardware = query.hardware_config.as_deref().unwrap_or_default();
     let key = RequestKey::of("layers", "", &serde_json::json!([query.model_id, hardware]).to_string());
     json_of(&state, key, move |known, control| of_model(known, &query, control)).await
+}
+
+/// The fault of a query, without the terms of its reader.
+fn in_words(fault: &str) -> String {
+    let message = fault.rsplit_once(": ").map_or(fault, |(_, message)| message);
+    let PlainFault { found, expected, .. } = plain(message, "a query");
+    expected.map_or(found.clone(), |expected| format!("found {found}, expected {expected}"))
 }
 
 /// Whether an operator is one of the layer type, by the roles of its weights.

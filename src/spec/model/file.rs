@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::ModelConfig;
 use crate::spec::error::Error;
+use crate::spec::json_fault::read;
 use crate::spec::text::each_key_once;
 
 /// `models/<org>--<name>.json`.
@@ -73,15 +74,9 @@ impl ModelFile {
     /// Reads the text of a model file.
     pub fn parse(text: &str) -> Result<ModelFile, Error> {
         each_key_once(text)?;
-        let json = &mut serde_json::Deserializer::from_str(text);
-        serde_path_to_error::deserialize(json).map_err(|error| {
-            let path = error.path().to_string();
-            Error::new(
-                if path == "." { String::new() } else { path },
-                error.into_inner().to_string(),
-                "a model file: source, name, parameters, config; optional: aliases, release, published",
-                "start from a shipped model file",
-            )
+        read(text, "a model file").map_err(|fault| Error {
+            fix: "write source, name, parameters, config; optional: aliases, release, published".to_owned(),
+            ..fault
         })
     }
 

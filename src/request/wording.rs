@@ -1,0 +1,129 @@
+//! Words of faults for those who ask in JSON: keys of a request in place of flags, requests in place of commands.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use schemars::Schema;
+use serde_json::Value;
+
+use super::REQUESTS;
+use crate::spec::error::Error;
+
+/// Every key of the requests, at any depth.
+static KEYS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let mut keys = BTreeSet::new();
+    REQUESTS
+        .iter()
+        .map(|entry| (entry.request)())
+        .for_each(|schema: Schema| collect(&schema.into(), &mut keys));
+    keys
+});
+
+fn collect(schema: &Value, keys: &mut BTreeSet<String>) {
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        keys.extend(properties.keys().cloned());
+    }
+    match schema {
+        Value::Object(parts) => parts.values().for_each(|part| collect(part, keys)),
+        Value::Array(parts) => parts.iter().for_each(|part| collect(part, keys)),
+        _ => {}
+    }
+}
+
+/// The key of a request that a flag without its dashes sets.
+pub fn key_of_flag(flag: &str) -> Option<String> {
+    let key = flag.replace('-', "_");
+    if KEYS.contains(&key) {
+        return Some(key);
+    }
+    // The degrees of one pool are an object of their own.
+    let (pool, degree) = key.split_once('_')?;
+    (["prefill", "decode"].contains(&pool) && KEYS.contains(degree)).then(|| format!("{pool}.{degree}"))
+}
+
+/// The flag that sets a key of a request: the way back.
+pub fn flag_of_key(key: &str) -> Option<String> {
+    KEYS.contains(key).then(|| format!("--{}", key.replace('_', "-")))
+}
+
+/// The fault in words of a request in JSON.
+pub fn fault_in_keys(fault: Error) -> Error {
+    let Error { file, key, found, expected, fix } = fault;
+    let [file, key, expected, fix] = [file, key, expected, fix].map(|text| in_keys(&text).into_owned());
+    // The found value is a quotation.
+    Error { file, key, found, expected, fix }
+}
+
+/// A text with keys of a request in place of flags, and requests in place of commands.
+pub fn in_keys(text: &str) -> Cow<'_, str> {
+    if !text.contains("--") && !text.contains(COMMAND) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for (at, part) in text.split('`').enumerate() {
+        let quoted = at % 2 == 1;
+        match quoted.then(|| part.strip_prefix(COMMAND)).flatten() {
+            Some(command) => shown.push_str(&request_of(command.trim())),
+            None if quoted => shown.extend(["`", &without_flags(part), "`"]),
+            None => shown.push_str(&without_flags(part)),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Start of a command in a text.
+const COMMAND: &str = "mantile-opt";
+
+/// A command as a request: only a command line writes what follows its first flag.
+fn request_of(command: &str) -> String {
+    let named = command.split("--").next().unwrap_or_default().trim_end_matches(['.', '…', ' ']);
+    if named.is_empty() { "a request".to_owned() } else { format!("request `{named}`") }
+}
+
+fn without_flags(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("--") {
+        let (before, after) = rest.split_at(at);
+        let length = after[2..].find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
+        let flag = &after[2..2 + length.unwrap_or(after.len() - 2)];
+        let begins = before.chars().next_back().or_else(|| shown.chars().next_back());
+        let begins = begins.is_none_or(|c| !c.is_alphanumeric() && c != '-');
+        let flag = flag.trim_end_matches('-');
+        shown.push_str(before);
+        // Flags of other programs remain.
+        match begins.then(|| key_of_flag(flag)).flatten() {
+            Some(key) => shown.push_str(&key),
+            None => shown.extend(["--", flag]),
+        }
+        rest = &after[2 + flag.len()..];
+    }
+    shown.push_str(rest);
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_become_keys_and_commands_become_requests() {
+        for (text, shown) in [
+            ("set --host-memory, or lower --osl", "set host_memory, or lower osl"),
+            ("add --hardware, e.g. --hardware 8xh100", "add hardware, e.g. hardware 8xh100"),
+            ("set --prefill-tp; `--vary tp=1`", "set prefill.tp; `vary tp=1`"),
+            (
+                "`mantile-opt schema scenario` lists the valid values",
+                "`schema scenario` lists the valid values",
+            ),
+            ("save one with `mantile-opt ... --format json --out a.json`", "save one with a request"),
+            ("a--b and -- and --tensor-split", "a--b and -- and --tensor-split"),
+            ("`catalog devices`", "`catalog devices`"),
+        ] {
+            assert_eq!(in_keys(text), shown);
+        }
+        assert_eq!(flag_of_key("host_memory").as_deref(), Some("--host-memory"));
+        assert_eq!((key_of_flag("no-such-flag"), flag_of_key("no_such_key")), (None, None));
+    }
+}
