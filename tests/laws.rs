@@ -8,5 +8,6 @@ mod optimality;
 mod physics;
 mod placement;
 mod purchase;
+mod reasons;
 mod servers;
 mod text;

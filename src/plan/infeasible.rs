@@ -316,15 +316,53 @@ impl Infeasible {
     }
 }
 
-/// Rejection counts by reason, each with the first as an example.
-pub type Refused = BTreeMap<String, (u64, String)>;
+/// Rejection counts by reason.
+pub type Refused = BTreeMap<String, RejectionCount>;
 
-/// Counts a rejection. Only the first of its kind is written out.
+/// A count of rejections with an example.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct RejectionCount {
+    /// Number of rejections.
+    pub count: u64,
+    /// One of them; where memory is short, the one that is short of the fewest bytes.
+    pub example: String,
+    /// Bytes of which the example is short; none where it is not about memory.
+    #[serde(skip)]
+    pub short: Option<u64>,
+}
+
+impl RejectionCount {
+    /// Adds rejections of the same kind. The example does not depend on the order in which they are added.
+    pub fn add(&mut self, other: RejectionCount) {
+        let rank = |one: &RejectionCount| (one.short.is_none(), one.short);
+        let is_better = (rank(&other), &other.example) < (rank(self), &self.example);
+        if self.count == 0 || is_better {
+            (self.example, self.short) = (other.example, other.short);
+        }
+        self.count += other.count;
+    }
+}
+
+/// Counts a rejection. Of each kind the first is written out, and every one that is short of less memory.
 pub fn refuse(refused: &mut Refused, reason: &Infeasible) {
+    let short = reason.short();
     match refused.get_mut(reason.kind()) {
-        Some((count, _)) => *count += 1,
-        None => {
-            refused.insert(reason.kind().to_owned(), (1, reason.to_string()));
+        Some(known) if short.is_none() || known.short.is_some_and(|least| Some(least) <= short) => {
+            known.count += 1;
+        }
+        _ => {
+            let one = RejectionCount { count: 1, example: reason.to_string(), short };
+            refused.entry(reason.kind().to_owned()).or_default().add(one);
+        }
+    }
+}
+
+impl Infeasible {
+    /// Bytes of which it is short; none where it is not about memory.
+    fn short(&self) -> Option<u64> {
+        match self {
+            Infeasible::OutOfMemory { needed, available, .. } => Some((needed - available) as u64),
+            _ => None,
         }
     }
 }

@@ -282,16 +282,35 @@ pub fn robustness<'q>(
         common += u32::from(winner(problem, shared) == Some(0));
     }
     let share = |number: u32| f64::from(number) / f64::from(DRAWS);
-    let rival = (1..plans.len()).max_by_key(|at| (wins[*at], std::cmp::Reverse(*at)));
-    let rival = rival.filter(|at| wins[*at] > 0);
+    let labels: Vec<String> = plans.iter().map(|one| rival_label(problem, one.found, best)).collect();
+    // One deployment at several loads is one rival.
+    let total = |label: &String| {
+        labels.iter().zip(&wins).filter(|(one, _)| *one == label).map(|(_, wins)| wins).sum()
+    };
+    let rivals = (1..plans.len()).filter(|at| labels[*at] != labels[0]).map(|at| (at, total(&labels[at])));
+    let rival = rivals.max_by_key(|(at, wins): &(usize, u32)| (*wins, std::cmp::Reverse(*at)));
+    let rival = rival.filter(|(_, wins)| *wins > 0);
     Some(Robustness {
         plans: plans.len() as u64,
         draws: DRAWS,
         stays_best_independent: share(wins[0]),
         stays_best_common: share(common),
         meets_slos: share(met),
-        rival: rival.map(|at| Rival { plan: plan(&plans[at].found.candidate).label, wins: share(wins[at]) }),
+        rival: rival.map(|(at, wins)| Rival { plan: labels[at].clone(), wins: share(wins) }),
     })
+}
+
+/// A plan, with its formats where they are not those of `best`: without them it would look like the best itself.
+fn rival_label(problem: &Problem, found: &EvaluatedCandidate, best: &EvaluatedCandidate) -> String {
+    let formats = |one: &EvaluatedCandidate| &problem.formats[one.candidate.formats];
+    let (own, known) = (formats(found), formats(best));
+    let label = plan(&found.candidate).label;
+    match (own.weights == known.weights, own.kv == known.kv) {
+        (true, true) => label,
+        (false, true) => format!("{label}, {} weights", own.weights),
+        (true, false) => format!("{label}, {} KV cache", own.kv),
+        (false, false) => format!("{label}, {} weights, {} KV cache", own.weights, own.kv),
+    }
 }
 
 #[cfg(test)]

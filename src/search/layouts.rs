@@ -226,8 +226,7 @@ fn legal(
             Some(at) => at,
             None => {
                 let plans = enumerate_until(&problem.graph, &problem.legal_limits(formats), stop)?;
-                let refused = plans.illegal.iter();
-                refused.for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
+                census.add_refused(plans.illegal.clone());
                 known.push((index, plans));
                 known.len() - 1
             }

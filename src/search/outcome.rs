@@ -6,7 +6,7 @@ use super::candidate::Candidate;
 use super::mixed::MixResult;
 use super::point::{Point, point};
 use super::problem::Problem;
-use crate::plan::infeasible::Infeasible;
+use crate::plan::infeasible::{Infeasible, Refused, RejectionCount, refuse};
 use crate::quantity::read::Plain;
 
 /// Solution status, in the terms of CP-SAT and MathOptInterface.
@@ -57,16 +57,7 @@ pub struct Census {
     /// Number pruned by each bound.
     pub pruned: BTreeMap<String, u64>,
     /// Rejections by reason, with an example.
-    pub illegal: BTreeMap<String, RejectionCount>,
-}
-
-/// A count of rejections with an example.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-pub struct RejectionCount {
-    /// Number of rejections.
-    pub count: u64,
-    /// One of them.
-    pub example: String,
+    pub illegal: Refused,
 }
 
 impl Census {
@@ -83,22 +74,20 @@ impl Census {
         self.prune(bound, count);
     }
 
-    /// Counts rejections.
+    /// Counts rejections whose reason is a text.
     pub fn refuse(&mut self, kind: &str, count: u64, example: &str) {
-        let refusal = self.illegal.entry(kind.to_string()).or_default();
-        refusal.count += count;
-        // Keep the first in alphabetical order, so that the order of the search does not matter.
-        if refusal.example.is_empty() || example < refusal.example.as_str() {
-            refusal.example = example.to_string();
-        }
+        let example = example.to_owned();
+        self.illegal.entry(kind.to_owned()).or_default().add(RejectionCount { count, example, short: None });
     }
 
-    /// Counts a rejection; the first of its kind is the example.
+    /// Counts a rejection.
     pub fn reject(&mut self, reason: &Infeasible) {
-        match self.illegal.get_mut(reason.kind()) {
-            Some(known) => known.count += 1,
-            None => self.refuse(reason.kind(), 1, &reason.to_string()),
-        }
+        refuse(&mut self.illegal, reason);
+    }
+
+    /// Adds rejections by reason.
+    pub fn add_refused(&mut self, refused: Refused) {
+        refused.into_iter().for_each(|(kind, one)| self.illegal.entry(kind).or_default().add(one));
     }
 
     /// Adds another census to this one.
@@ -107,7 +96,7 @@ impl Census {
         self.candidates += other.candidates;
         self.evaluated += other.evaluated;
         other.pruned.iter().for_each(|(bound, count)| self.prune(bound, *count));
-        other.illegal.iter().for_each(|(kind, r)| self.refuse(kind, r.count, &r.example));
+        self.add_refused(other.illegal);
     }
 }
 

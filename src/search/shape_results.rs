@@ -97,8 +97,8 @@ impl<'q> ShapeResults<'q> {
         self.aggregated = self.aggregated.merged(problem, other.aggregated);
         self.shapes.merge(other.shapes);
         self.filled.extend(other.filled);
-        for (kind, (count, example)) in other.refused {
-            self.refused.entry(kind).or_insert((0, example)).0 += count;
+        for (kind, one) in other.refused {
+            self.refused.entry(kind).or_default().add(one);
         }
         self
     }
@@ -115,8 +115,6 @@ impl<'q> ShapeResults<'q> {
     /// Adds the counts of configurations to those of the search.
     pub fn count(&mut self, census: &mut Census) {
         census.shapes = self.shapes.total;
-        for (kind, (count, example)) in std::mem::take(&mut self.refused) {
-            census.refuse(&kind, count, &example);
-        }
+        census.add_refused(std::mem::take(&mut self.refused));
     }
 }

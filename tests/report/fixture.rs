@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use mantile::plan::infeasible::RejectionCount;
 use mantile::plan::parallel::Phase;
 use mantile::quantity::datum::Grade;
 use mantile::report::audit::{AuditSection, AuditedInput};
@@ -21,7 +22,7 @@ use mantile::report::svg::deployment::optimize_picture;
 use mantile::report::svg::palette::SvgTheme;
 use mantile::report::text;
 use mantile::search::candidate::PoolRole;
-use mantile::search::outcome::{Census, RejectionCount, Status};
+use mantile::search::outcome::{Census, Status};
 use mantile::spec::format::Quality;
 use mantile::spec::objective::{Direction, LatencyLimits, Metric, ObjectiveTerm};
 use mantile::spec::percentile::Confidence;
@@ -211,7 +212,8 @@ fn answer() -> OptimizeResult {
         effects: vec![],
     };
     let best = candidate(true, 1.0);
-    let held = |duty, label: &str, weights| PoolMemory { duty, label: label.into(), memory: memory(weights) };
+    let held =
+        |duty, label: &str, weights| PoolMemory { duty, label: label.into(), memory: memory(weights) };
     OptimizeResult {
         launch: None,
         theoretical: false,
@@ -281,7 +283,7 @@ fn answer() -> OptimizeResult {
             pruned: BTreeMap::from([("latency_limit".into(), 2000), ("dominated".into(), 1222)]),
             illegal: BTreeMap::from([(
                 "out_of_memory".into(),
-                RejectionCount { count: 2, example: "90 GB needed".into() },
+                RejectionCount { count: 2, example: "90 GB needed".into(), short: None },
             )]),
         },
         nearest: None,

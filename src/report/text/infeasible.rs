@@ -2,11 +2,12 @@
 
 use super::head;
 use super::page::{BAD, bullet, bullet_within, heading, styled, wrap};
+use crate::plan::infeasible::RejectionCount;
 use crate::report::number::{count as times, digits, format_metric, gib, requests};
 use crate::report::relax::{ConflictSet, Remedy, RemedyClaim, RemedyGain};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
-use crate::search::outcome::{Census, RejectionCount, Status};
+use crate::search::outcome::{Census, Status};
 use crate::spec::objective::Metric;
 
 /// Infeasible, or unknown.
@@ -43,7 +44,7 @@ pub fn reasons(census: &Census) -> String {
         return String::new();
     }
     let mut text = heading("Rejected configurations", "");
-    for (kind, RejectionCount { count, example }) in all {
+    for (kind, RejectionCount { count, example, .. }) in all {
         text.push_str(&bullet(&format!("{kind}, {}, e.g. {example}", times(*count, "time"))));
     }
     text

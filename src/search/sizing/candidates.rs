@@ -64,7 +64,7 @@ pub fn shapes<'q>(
     for (held, shapes, refused) in parts.collect::<Vec<_>>() {
         all.extend(held);
         later.extend(shapes);
-        refused.iter().for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
+        census.add_refused(refused);
     }
     all.extend(later);
     census.shapes = all.len() as u64;
