@@ -246,7 +246,7 @@ fn a_fleet_has_one_basis() {
     let plain = [offer("l40s-x1", None), offer("rtx-4090-x1", None)];
     for (basis, expected) in [(None, PriceBasis::Rented), (Some(PriceBasis::Owned), PriceBasis::Owned)] {
         let found = asked(basis, &plain).unwrap();
-        assert_eq!(found.asked.price_basis, Some(expected));
+        assert_eq!(found.question.price_basis, Some(expected));
         let terms = if expected == PriceBasis::Owned { "owned" } else { "on-demand" };
         assert!(!found.systems.is_empty() && found.systems.iter().all(|system| system.offer == terms));
         assert!(found.usd_per_hour_most >= found.usd_per_hour);

@@ -107,7 +107,7 @@ fn the_document_of_placement_says_what_a_spark_gains_a_mac() {
     let number = |value: &serde_json::Value| value.as_f64().unwrap();
     let alone = found["alone"].as_array().unwrap();
     let mac = number(&alone.iter().find(|one| one[0] == "mac").unwrap()[1]);
-    let apart = &found["apart"];
+    let apart = &found["disaggregated"];
     let [request, prompt, token] = ["request_ms", "prefill_ms", "token_ms"].map(|key| number(&apart[key]));
     // The first token comes with the prompt.
     let prefill = (mac - 31.0 * token) / prompt;

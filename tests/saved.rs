@@ -77,7 +77,7 @@ fn numbers_of_saved_rows_are_explained() {
 fn routes_of_a_fleet_are_explained() {
     let saved = answer(ANSWERS[4].0);
     let found: FleetResult = serde_json::from_value(saved.clone()).unwrap();
-    let (routes, limits) = (&found.routes, &found.asked.limits);
+    let (routes, limits) = (&found.routes, &found.question.limits);
     assert!(routes.len() > 1);
     for (at, route) in routes.iter().enumerate() {
         let picked = format!("routes/{at}");

@@ -224,7 +224,7 @@ pub fn memory(
 fn pool(pool: &PoolPlan) -> PoolReport {
     let plan = pool.plan;
     PoolReport {
-        duty: pool.role,
+        role: pool.role,
         label: plan.label(),
         tp: plan.tp,
         pp: plan.pp,
@@ -246,7 +246,7 @@ fn pool(pool: &PoolPlan) -> PoolReport {
 /// The plan in full, with its label.
 pub fn plan(candidate: &Candidate) -> Plan {
     let pools: Vec<PoolReport> = candidate.pools.iter().map(pool).collect();
-    let of = |duty| pools.iter().filter(move |pool| pool.duty == duty);
+    let of = |duty| pools.iter().filter(move |pool| pool.role == duty);
     let joined = |pools: &mut dyn Iterator<Item = &PoolReport>| {
         pools.map(|pool| format!("{} x {}", pool.replicas, pool.label)).collect::<Vec<_>>().join(" + ")
     };

@@ -117,7 +117,8 @@ impl PhaseTime {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PoolMemory {
     /// Role of the pool.
-    pub duty: PoolRole,
+    #[serde(alias = "duty")]
+    pub role: PoolRole,
     /// Parallelism of one worker, e.g. `tp4 pp2`.
     pub label: String,
     /// Memory footprint.
@@ -234,7 +235,7 @@ fn held(
     DeploymentDetail {
         pools: pools
             .map(|(pool, held)| PoolMemory {
-                duty: pool.role,
+                role: pool.role,
                 label: pool.plan.label(),
                 memory: memory(&held, evaluation.spilled, problem, candidate),
             })

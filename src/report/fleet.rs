@@ -151,7 +151,8 @@ pub struct FleetResult {
     /// The scenario of every offer, so that the result can be verified.
     pub scenario: Scenario,
     /// The problem.
-    pub asked: FleetInputs,
+    #[serde(alias = "asked")]
+    pub question: FleetInputs,
     /// The fleet; empty if infeasible.
     pub systems: Vec<Systems>,
     /// Costs by time, token and bucket; null if infeasible.
@@ -318,7 +319,7 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
         kinds: posed.fleet.kinds.len() as u64,
         systems: vec![],
         scenario: posed.scenario.clone(),
-        asked: posed.asked.clone(),
+        question: posed.asked.clone(),
     };
     if mix.solved.values.is_none() {
         return result;

@@ -107,7 +107,8 @@ pub struct ParallelStage {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelPool {
     /// Role of the pool.
-    pub duty: PoolRole,
+    #[serde(alias = "duty")]
+    pub role: PoolRole,
     /// Its parallelism, e.g. `tp4 pp2`.
     pub label: String,
     /// Degrees of parallelism.
@@ -170,7 +171,7 @@ fn pool_graph(pool: &PoolPlan, instance: &Instance) -> ParallelPool {
         }
     };
     ParallelPool {
-        duty: pool.role,
+        role: pool.role,
         label: pool.plan.label(),
         plan: pool.plan,
         replicas: pool.replicas,

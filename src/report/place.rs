@@ -263,7 +263,8 @@ pub struct PlacementResult {
     /// Baselines by memory alone.
     pub compared: Vec<BaselineComparison>,
     /// The best disaggregated placement.
-    pub apart: Option<DisaggregatedReport>,
+    #[serde(alias = "apart")]
+    pub disaggregated: Option<DisaggregatedReport>,
     /// Request time on each device that holds the whole model, ms, if the objective is `request`.
     pub alone: Vec<(String, f64)>,
     /// Reason of infeasibility.

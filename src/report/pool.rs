@@ -9,7 +9,8 @@ use crate::search::candidate::PoolRole;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PoolReport {
     /// Role.
-    pub duty: PoolRole,
+    #[serde(alias = "duty")]
+    pub role: PoolRole,
     /// The degrees above 1, e.g. `tp4 pp2`.
     pub label: String,
     /// Tensor parallel.

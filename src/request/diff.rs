@@ -90,12 +90,21 @@ pub fn diff(catalog: &Catalog, request: &DiffRequest, control: &RequestControl) 
     })
 }
 
+/// Keys that only answers without one deployment on equal devices have, each with the request of that answer.
+const OTHERS: [(&str, &str); 4] =
+    [("placement", "place"), ("routes", "fleet"), ("builds", "recommend"), ("models", "recommend")];
+
 /// The scenario of one side with its plan.
 fn side(catalog: &Catalog, saved: &Value, control: &RequestControl) -> Result<Scenario, Error> {
     let (scenario, answer) = if is_bundle(saved) {
         let bundle = read_bundle(saved)?;
         let scenario = bundle.question.get("scenario").cloned().unwrap_or_default();
         (scenario, bundle.answer)
+    } else if let Some((key, request)) = OTHERS.iter().find(|(key, _)| saved.get(key).is_some()) {
+        let found = format!("an answer of `{request}`");
+        let expected = "an answer of `optimize` or `estimate`, a bundle or a scenario";
+        let fix = "save one with `mantile-opt ... --json --out answer.json`";
+        return Err(Error::new(*key, found, expected, fix));
     } else if saved.get("question").is_some() {
         (saved.get("scenario").cloned().unwrap_or_default(), saved.clone())
     } else {

@@ -124,7 +124,7 @@ pub fn route_scenario(result: &FleetResult, at: usize) -> Result<Scenario, Error
     let mut plan: PlanText = systems.notation.parse()?;
     plan.pools.iter_mut().for_each(|pool| pool.concurrency = None);
     let of_route = |bucket: &&TrafficBucket| (bucket.isl, bucket.osl) == (route.isl, route.osl);
-    let prefix = result.asked.buckets.iter().find(of_route).map(|bucket| bucket.prefix);
+    let prefix = result.question.buckets.iter().find(of_route).map(|bucket| bucket.prefix);
     Ok(Scenario {
         isl: Some(route.isl),
         osl: Some(route.osl),

@@ -107,7 +107,7 @@ impl MeasuredPlace {
             kinds: (
                 resolved.runtime.id.clone(),
                 of.weight_format.clone(),
-                of.plan.prefill.duty == PoolRole::Prefill,
+                of.plan.prefill.role == PoolRole::Prefill,
             ),
             sizes: [
                 workload.isl as f64,

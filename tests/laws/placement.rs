@@ -4,9 +4,10 @@ use std::process::Command;
 
 use mantile::report::place::{PlacementResult, StageReport};
 use mantile::report::text::screen;
-use mantile::request::UNCONTROLLED;
 use mantile::request::place::solve::rig_problems;
 use mantile::request::place::{PlaceRequest, aim, place};
+use mantile::request::verify::{VerifyRequest, verify};
+use mantile::request::{REQUESTS, UNCONTROLLED};
 use mantile::search::placement::chain::Stage;
 use mantile::search::placement::evaluate::PlacementEvaluator;
 use mantile::spec::placing::{PlacementScenario, PlacingGoal};
@@ -162,6 +163,58 @@ fn one_more_device_is_never_worse() {
     }
 }
 
+/// One more link between two devices of a rig, or a faster one, never worsens the optimum.
+#[test]
+fn one_more_link_or_a_faster_one_is_never_worse() {
+    const RATES: [&str; 4] = ["1 GB/s", "4 GB/s", "12.5 GB/s", "50 GB/s"];
+    let mut random = fastrand::Rng::with_seed(41);
+    let mut compared = 0;
+    for _ in 0..cases(12) {
+        let count = random.usize(2..4);
+        let members: Vec<_> = (0..count)
+            .map(|at| json!({ "name": format!("m{at}"), "device": name(&mut random, &DEVICES) }))
+            .collect();
+        // A chain of links, and one more between random ends.
+        let link = |from: usize, to: usize, rate: usize| {
+            json!({ "link": "ethernet-10g", "between": [format!("m{from}"), format!("m{to}")], "bandwidth": {
+                "value": RATES[rate], "source": "drawn" } })
+        };
+        let mut links: Vec<_> = (1..count).map(|at| link(at - 1, at, random.usize(0..3))).collect();
+        let before = links.clone();
+        if random.bool() {
+            let from = random.usize(0..count - 1);
+            links.push(link(from, random.usize(from + 1..count), random.usize(0..4)));
+        } else {
+            let at = random.usize(0..links.len());
+            links[at]["bandwidth"]["value"] = json!(RATES[3]);
+        }
+        let scenario = PlacementScenario {
+            hardware: Some("drawn".into()),
+            device: vec![],
+            link: vec![],
+            ..drawn(&mut random)
+        };
+        let [less, more] = [&before, &links].map(|links| {
+            let rig = json!({ "id": "drawn", "name": "drawn", "members": members, "links": links });
+            let catalog = Catalog::default().with_entry(CatalogKind::Rigs, "drawn", &rig.to_string());
+            place(&catalog, &PlaceRequest { scenario: scenario.clone() }, &UNCONTROLLED)
+        });
+        let (Ok(less), Ok(more)) = (&less, &more) else {
+            assert_eq!(less.is_ok(), more.is_ok(), "{scenario:?}: {less:?} {more:?}");
+            continue;
+        };
+        let (less, more) = (cost(less), cost(more));
+        assert!(more.is_infinite() == less.is_infinite() || less.is_infinite(), "{members:?} {links:?}");
+        let worse = more > less + CLOSE * less.abs();
+        assert!(
+            less.is_infinite() || !worse,
+            "{scenario:?} {members:?}: {less} with {before:?}, {more} with {links:?}"
+        );
+        compared += u64::from(less.is_finite());
+    }
+    assert!(compared > 4, "{compared}");
+}
+
 /// The order in which devices are named changes nothing.
 #[test]
 fn the_order_of_the_devices_changes_nothing() {
@@ -258,4 +311,45 @@ fn machines_that_were_not_connected_are() {
     assert_eq!(rig["question"]["weight_format"], flags["question"]["weight_format"]);
     assert_eq!(rig["certificate"], flags["certificate"]);
     assert!(rig["launch"]["unsupported"].as_array().unwrap().is_empty(), "{}", rig["launch"]);
+}
+
+/// Words that the field does not use, which were keys.
+const PRIVATE: [&str; 7] = ["apart", "told", "asked", "beside", "duty", "room", "paces"];
+
+fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            found.push(key.clone());
+            keys(value, found);
+        }),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+/// Keys of answers are words of the field, and an answer with the keys of the previous version is still verified.
+#[test]
+fn keys_are_the_fields_words_and_old_ones_are_read() {
+    for entry in REQUESTS {
+        let mut found = Vec::new();
+        keys(&serde_json::to_value((entry.report)()).unwrap(), &mut found);
+        let private: Vec<&String> = found.iter().filter(|key| PRIVATE.contains(&key.as_str())).collect();
+        assert!(private.is_empty(), "{}: {private:?}", entry.name);
+    }
+    let catalog = Catalog::default();
+    let scenario = PlacementScenario {
+        model: Some("Llama-3.1-8B".into()),
+        hardware: Some("exo-spark-mac".into()),
+        objective: PlacingGoal::Request,
+        isl: Some(8192),
+        osl: Some(32),
+        ..PlacementScenario::default()
+    };
+    let mut result = serde_json::to_value(answer(&catalog, &scenario).unwrap()).unwrap();
+    let best = result.as_object_mut().unwrap().remove("disaggregated").unwrap();
+    assert!(best.is_object());
+    result["apart"] = best;
+    let request = VerifyRequest { result, sample: 50, seed: 1 };
+    let checks = verify(&catalog, &request, &UNCONTROLLED).unwrap();
+    assert!(checks.holds, "{checks:?}");
 }

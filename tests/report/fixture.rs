@@ -34,7 +34,7 @@ const GIB: f64 = 1_073_741_824.0;
 
 fn pool(duty: PoolRole, (tp, pp): (u64, u64), replicas: u64, label: &str) -> PoolReport {
     PoolReport {
-        duty,
+        role: duty,
         label: label.into(),
         tp,
         pp,
@@ -213,7 +213,7 @@ fn answer() -> OptimizeResult {
     };
     let best = candidate(true, 1.0);
     let held =
-        |duty, label: &str, weights| PoolMemory { duty, label: label.into(), memory: memory(weights) };
+        |duty, label: &str, weights| PoolMemory { role: duty, label: label.into(), memory: memory(weights) };
     OptimizeResult {
         launch: None,
         theoretical: false,

@@ -185,12 +185,17 @@ pub fn table(text: &str) {
     }
 }
 
+/// Keys of an answer that hold what was asked; of a fleet also the whole problem.
+pub fn input_keys(answer: &Value) -> &'static [&'static str] {
+    let fleet = answer.get("routes").is_some();
+    if fleet { &["scenario", "question"] } else { &["scenario", "sought"] }
+}
+
 /// A saved answer. It is verified where it asks what an answer of [`answers`] asked; else its question is resolved.
 pub fn answer(text: &str) {
     let Ok(saved) = from_json::<Value>(text, "an answer") else { return };
-    let known = answers()
-        .iter()
-        .any(|answer| ["scenario", "sought", "asked"].iter().all(|key| answer[key] == saved[key]));
+    let known =
+        answers().iter().any(|answer| input_keys(answer).iter().all(|key| answer[*key] == saved[*key]));
     if !known {
         let Ok(asked) = serde_json::from_value::<Scenario>(saved["scenario"].clone()) else { return };
         let names =

@@ -141,7 +141,7 @@ pub(super) fn memory_bar(label: String, held: &MemoryReport) -> LabelledBar {
 
 fn memory(detail: &DeploymentDetail) -> SvgPanel {
     let all = detail.pools.iter().map(|pool| {
-        let role = match pool.duty {
+        let role = match pool.role {
             PoolRole::Aggregated => "",
             PoolRole::Prefill => "prefill ",
             PoolRole::Decode => "decode ",

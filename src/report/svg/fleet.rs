@@ -11,7 +11,7 @@ pub fn fleet_picture(found: &FleetResult) -> SvgPicture {
     let usd = found.usd_per_hour.map(|usd| format!("{} USD/h, ", digits(usd))).unwrap_or_default();
     let (served, requested) = found.output_tok_s;
     SvgPicture {
-        title: format!("Fleet for {}", found.asked.models.join(", ")),
+        title: format!("Fleet for {}", found.question.models.join(", ")),
         subtitle: format!(
             "{usd}{}; {} of {} output tok/s served",
             count(found.devices.unwrap_or_default(), "device"),

@@ -101,7 +101,7 @@ fn head(of: &ReportedDeployment) -> String {
     let all = pools(of);
     let names: Vec<String> = match all.as_slice() {
         [only] if only.pp > 1 => (0..only.pp.min(COLOURS as u64)).map(|at| stage_words(only, at)).collect(),
-        several => several.iter().map(|pool| format!("{}: {}", role_name(pool.duty), pool.label)).collect(),
+        several => several.iter().map(|pool| format!("{}: {}", role_name(pool.role), pool.label)).collect(),
     };
     let mut x = 0.0;
     for (at, name) in names.iter().enumerate() {
@@ -149,7 +149,7 @@ fn devices<'a>(
                 (pool.tp > 1).then(|| format!("tp{}", inside % pool.tp)),
             ];
             let parts: Vec<String> = parts.into_iter().flatten().collect();
-            let name = match pool.duty {
+            let name = match pool.role {
                 PoolRole::Aggregated => "replica",
                 role => role_name(role),
             };
@@ -161,7 +161,7 @@ fn devices<'a>(
 
 /// The memory of the fullest device of a pool.
 fn memory_of<'a>(detail: &'a DeploymentDetail, pool: &PoolReport) -> Option<&'a MemoryReport> {
-    let of_role = || detail.pools.iter().filter(|held| held.duty == pool.duty);
+    let of_role = || detail.pools.iter().filter(|held| held.role == pool.role);
     let held = of_role().find(|held| held.label == pool.label).or_else(|| of_role().next());
     held.map(|held| &held.memory)
 }

@@ -20,9 +20,9 @@ fn instance(pool: &PoolReport) -> String {
 /// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and expert and stage layouts.
 pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[Constraint]) -> String {
     let pools = pools(best);
-    let apart = pools[0].duty == PoolRole::Prefill;
+    let apart = pools[0].role == PoolRole::Prefill;
     let told = |pool: &&PoolReport| {
-        let duty = match pool.duty {
+        let duty = match pool.role {
             PoolRole::Aggregated if apart => "aggregated ",
             PoolRole::Aggregated => "",
             PoolRole::Prefill => "prefill ",

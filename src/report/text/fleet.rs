@@ -25,7 +25,7 @@ pub fn table(answer: &FleetResult) -> String {
         why(answer),
         unserved(answer),
         certificate(answer),
-        assumed(&answer.asked),
+        assumed(&answer.question),
     ])
 }
 
@@ -97,7 +97,7 @@ pub(super) fn head(answer: &FleetResult, width: usize) -> String {
         }
         _ => styled_within(BAD, "INFEASIBLE: no fleet serves this traffic", width),
     };
-    verdict + &wrap(&asked(&answer.asked), width, 0, 2)
+    verdict + &wrap(&asked(&answer.question), width, 0, 2)
 }
 
 /// The upper end of the price of a fleet, where it differs.
@@ -111,7 +111,7 @@ pub(super) fn systems(answer: &FleetResult, most: usize, width: usize) -> String
     if answer.systems.is_empty() {
         return String::new();
     }
-    let several = answer.asked.models.len() > 1;
+    let several = answer.question.models.len() > 1;
     let header = ["count", "system", "offer", "plan", "devices", "USD/h", "requests/s", "busy"];
     let row = |one: &crate::report::fleet::Systems| {
         let runs = if several { format!("{}, {}", one.model, one.plan) } else { one.plan.clone() };

@@ -50,7 +50,7 @@ const BEST: char = '#';
 
 /// Whether prefill and decode have workers of their own.
 pub fn is_disaggregated(point: &ReportedDeployment) -> bool {
-    point.plan.prefill.duty == PoolRole::Prefill
+    point.plan.prefill.role == PoolRole::Prefill
 }
 
 /// How much of a thinned front is listed; `None` where all of it is.

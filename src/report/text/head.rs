@@ -14,19 +14,19 @@ use crate::search::outcome::Status;
 /// The pools of a deployment: prefill workers first, aggregated replicas last.
 pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
     let plan = &best.plan;
-    let apart = (plan.prefill.duty == PoolRole::Prefill).then_some(&plan.prefill);
+    let apart = (plan.prefill.role == PoolRole::Prefill).then_some(&plan.prefill);
     let mut pools: Vec<&PoolReport> = apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
     let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
-    pools.sort_by_key(|pool| order.iter().position(|duty| *duty == pool.duty));
+    pools.sort_by_key(|pool| order.iter().position(|duty| *duty == pool.role));
     pools
 }
 
 /// The plan in words: `2 prefill (pp2) + 1 decode (tp4) workers`.
 pub fn plan(best: &ReportedDeployment) -> String {
     let pools = pools(best);
-    let apart = pools[0].duty == PoolRole::Prefill;
+    let apart = pools[0].role == PoolRole::Prefill;
     let told = |pool: &&PoolReport| {
-        let duty = match pool.duty {
+        let duty = match pool.role {
             PoolRole::Aggregated if apart => " aggregated",
             PoolRole::Aggregated => "",
             PoolRole::Prefill => " prefill",

@@ -49,7 +49,7 @@ fn rows(memory: &MemoryReport) -> String {
 pub fn memory(pools: &[PoolMemory]) -> String {
     let mut text = String::new();
     for pool in pools {
-        let duty = match pool.duty {
+        let duty = match pool.role {
             PoolRole::Aggregated => "",
             PoolRole::Prefill => ", prefill",
             PoolRole::Decode => ", decode",

@@ -16,7 +16,7 @@ pub fn parallel(graph: &ParallelGraph) -> String {
         text.push_str(&format!("- {}\n", visible(reason)));
     }
     for pool in &graph.pools {
-        text.push_str(&format!("\n{} x {}, {}\n", pool.replicas, pool.label, role(pool.duty)));
+        text.push_str(&format!("\n{} x {}, {}\n", pool.replicas, pool.label, role(pool.role)));
         for (number, stage) in pool.stages.iter().enumerate() {
             let ends = [(stage.embedding, ", embedding"), (stage.head, ", head")];
             let ends: String = ends.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();

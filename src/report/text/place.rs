@@ -225,7 +225,7 @@ fn compared(answer: &PlacementResult) -> String {
 }
 
 fn disaggregated(answer: &PlacementResult) -> String {
-    let Some(found) = &answer.apart else { return String::new() };
+    let Some(found) = &answer.disaggregated else { return String::new() };
     let DisaggregatedReport { prefill, decode, .. } = found;
     let mut runtimes = found.runtimes.clone();
     runtimes.dedup();

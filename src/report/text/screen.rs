@@ -247,8 +247,8 @@ fn over_others(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<Fact> 
     let mut facts = Vec::new();
     let runner = answer.alternatives.first();
     facts.extend(runner.and_then(against).map(|line| ("runner-up", line)));
-    let split = best.plan.prefill.duty == PoolRole::Prefill;
-    let aggregated = answer.alternatives.iter().find(|other| other.plan.prefill.duty != PoolRole::Prefill);
+    let split = best.plan.prefill.role == PoolRole::Prefill;
+    let aggregated = answer.alternatives.iter().find(|other| other.plan.prefill.role != PoolRole::Prefill);
     let shown = runner.zip(aggregated).is_some_and(|(a, b)| a.notation == b.notation);
     let aggregated = aggregated.filter(|_| split && !shown);
     facts.extend(aggregated.and_then(against).map(|line| ("aggregated", line)));

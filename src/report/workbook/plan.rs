@@ -46,7 +46,7 @@ pub(super) fn write(page: &mut SheetPage, content: &WorkbookContent) -> Result<(
     page.widths(0, &[34.0, 34.0, 34.0, 16.0, 16.0, 16.0])?;
     let found = pools(content.deployment);
     for (row, pool) in (4..).zip(&found) {
-        let role = match pool.duty {
+        let role = match pool.role {
             crate::search::candidate::PoolRole::Aggregated => "aggregated",
             crate::search::candidate::PoolRole::Prefill => "prefill",
             crate::search::candidate::PoolRole::Decode => "decode",

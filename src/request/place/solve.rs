@@ -155,7 +155,7 @@ impl PlacementRequest<'_> {
             certificate: None,
             theoretical: None,
             compared: vec![],
-            apart: None,
+            disaggregated: None,
             alone: vec![],
             infeasible: None,
             launch: None,
@@ -350,7 +350,7 @@ fn add_disaggregated(rigs: &[ResolvedRig], answer: &mut PlacementResult) {
     let of = best.as_ref().map(|(_, rigged)| *rigged).or(rigs.first());
     let alone = of.and_then(|rigged| rigged.problems.first().or(rigged.offloaded.first()));
     answer.alone = alone.map(single_member).unwrap_or_default();
-    answer.apart = best.map(|(report, rigged)| DisaggregatedReport {
+    answer.disaggregated = best.map(|(report, rigged)| DisaggregatedReport {
         runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),
         weight_format: rigged.weights.format.id.clone(),
         ..report

@@ -89,11 +89,31 @@ pub(super) fn off(what: &str, saved: f64, again: f64, close: f64) -> Option<Stri
     (!same(saved, again, close)).then(|| format!("{what}: saved {saved}, recomputed {again}"))
 }
 
+/// Keys of the previous version, and the present ones.
+const RENAMED: [(&str, &str); 3] = [("apart", "disaggregated"), ("asked", "question"), ("duty", "role")];
+
+/// A result with the keys of this version.
+fn with_present_keys(saved: &Value) -> Value {
+    match saved {
+        Value::Object(fields) => {
+            let present = |key: &String| {
+                let renamed =
+                    RENAMED.iter().find(|(before, now)| before == key && !fields.contains_key(*now));
+                renamed.map_or_else(|| key.clone(), |(_, now)| (*now).to_owned())
+            };
+            fields.iter().map(|(key, value)| (present(key), with_present_keys(value))).collect()
+        }
+        Value::Array(values) => values.iter().map(with_present_keys).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => saved.clone(),
+    }
+}
+
 /// A saved result as its report.
 ///
 /// # Errors
 /// A field is missing, unknown or of another kind.
 pub(super) fn read<T: Serialize + DeserializeOwned>(saved: &Value) -> Result<T, Error> {
+    let saved = &with_present_keys(saved);
     let report: T = from_json(&saved.to_string(), "a result")?;
     let Some(first) = differences("", saved, &report).into_iter().next() else { return Ok(report) };
     let found = match &first.saved {

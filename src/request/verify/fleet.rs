@@ -44,7 +44,7 @@ impl FleetRerun {
     /// # Errors
     /// Its problem no longer resolves.
     pub fn solve(catalog: &Catalog, saved: FleetResult) -> Result<FleetRerun, Error> {
-        let problem = build_problem(catalog, saved.asked, saved.scenario, &UNCONTROLLED)?;
+        let problem = build_problem(catalog, saved.question, saved.scenario, &UNCONTROLLED)?;
         let fresh = solved(&problem);
         let launches = launches(catalog, &fresh)?;
         let fresh = FleetResult { launches, ..fresh };
@@ -53,7 +53,7 @@ impl FleetRerun {
 
     fn checks(&self, saved: &FleetResult, sample: RandomSample) -> Vec<CheckResult> {
         let mut resolved = differences("scenario", &saved.scenario, &self.fresh.scenario);
-        resolved.extend(differences("asked", &saved.asked, &self.fresh.asked));
+        resolved.extend(differences("question", &saved.question, &self.fresh.question));
         let mut checks = vec![question([faults(resolved), self.limits(saved)].concat())];
         let read = SavedMix::read(&self.problem, saved);
         let unread = read.as_ref().err().cloned().unwrap_or_default();
@@ -112,7 +112,7 @@ impl FleetRerun {
 
     /// Compares the saved limits with those of the scenario.
     fn limits(&self, saved: &FleetResult) -> Vec<String> {
-        let limits = saved.asked.limits;
+        let limits = saved.question.limits;
         let same = self.problem.scenario.limits(limits).is_ok_and(|again| again == limits);
         if same { vec![] } else { vec!["limits: differ from those of the scenario".to_string()] }
     }

@@ -86,7 +86,7 @@ fn answer(line: &str) -> Option<Value> {
         }
         _ => panic!("{line}"),
     };
-    for key in ["scenario", "sought", "asked", "looked", "launch", "launches", "certificate"] {
+    for key in ["scenario", "sought", "question", "looked", "launch", "launches", "certificate"] {
         value.as_object_mut()?.remove(key);
     }
     Some(value)

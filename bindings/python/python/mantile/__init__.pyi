@@ -187,7 +187,7 @@ class Reportinputs(Record):
     warnings: list[str]
 
 class Poolreport(Record):
-    duty: Literal['aggregated'] | Literal['prefill'] | Literal['decode']
+    role: Literal['aggregated'] | Literal['prefill'] | Literal['decode']
     label: str
     tp: int
     pp: int
@@ -325,7 +325,7 @@ class Phasetime(Record):
     operators: list[Operatorline]
 
 class Poolmemory(Record):
-    duty: Literal['aggregated'] | Literal['prefill'] | Literal['decode']
+    role: Literal['aggregated'] | Literal['prefill'] | Literal['decode']
     label: str
     memory: Memoryreport
 
@@ -810,7 +810,7 @@ class PlaceAnswer(Answer):
     certificate: Placementcertificate | None
     theoretical: Theoreticalplacement | None
     compared: list[Baselinecomparison]
-    apart: Disaggregatedreport | None
+    disaggregated: Disaggregatedreport | None
     alone: list[list[Any]]
     infeasible: Infeasiblereport | None
     launch: Launchreport | None
@@ -1060,7 +1060,7 @@ class Relaxationhint(Record):
 
 class FleetAnswer(Answer):
     scenario: Scenario
-    asked: Fleetinputs
+    question: Fleetinputs
     systems: list[Systems]
     costs: Fleetcosts | None
     usd_per_hour: float | None

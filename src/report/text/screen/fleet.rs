@@ -37,7 +37,7 @@ fn facts(answer: &FleetResult, width: usize) -> String {
         facts.push(("systems", format!("{rest} more kinds with --detail")));
     }
     if !answer.routes.is_empty() {
-        let buckets = count(answer.asked.buckets.len() as u64, "bucket");
+        let buckets = count(answer.question.buckets.len() as u64, "bucket");
         facts.push(("traffic", format!("{buckets} in {}", count(answer.routes.len() as u64, "route"))));
     }
     if let Some(line) = answer.unserved.first() {

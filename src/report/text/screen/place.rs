@@ -60,7 +60,7 @@ fn facts(placed: &PlacementReport, answer: &PlacementResult, width: usize) -> St
     if let Some(found) = theoretical(answer) {
         facts.push(("theoretical", shorten(&found, 3 * width)));
     }
-    if let Some(found) = &answer.apart {
+    if let Some(found) = &answer.disaggregated {
         facts.push(("disaggregated", apart(found)));
     }
     if let Some(proof) = &answer.certificate {
