@@ -3,7 +3,7 @@
 use mantile::search::point::place;
 use mantile::search::problem::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
-use mantile::search::sizing::{longest_context, size};
+use mantile::search::sizing::size;
 use mantile::spec::objective::{Direction, Metric, ObjectiveTerm};
 use mantile::spec::scenario::{OffloadMode, Scenario};
 use mantile::store::catalog::Catalog;
@@ -74,18 +74,4 @@ fn what_cannot_serve_says_by_what() {
     let large = size(&question("Llama-3.3-70B", "1xh100", "50 ms"), 1).unwrap_err();
     assert_eq!(large.kind, "out_of_memory");
     assert!(large.reason.contains("short"), "{}", large.reason);
-}
-
-#[test]
-fn the_longest_context_is_served_and_twice_that_is_not() {
-    let problem = question("Llama-3.1-8B", "1xrtx-4090", "40 ms");
-    let longest = longest_context(&problem, 2);
-    assert!(longest.is_power_of_two() && longest > 2048, "{longest}");
-    let at = |tokens: u64| {
-        let lengths = problem.workload.lengths;
-        let isl = tokens - lengths.osl;
-        let prefix = isl.saturating_sub(lengths.isl);
-        searched(&problem.with_lengths(mantile::serving::terms::Lengths { isl, prefix, ..lengths }), 2)
-    };
-    assert!(at(longest).is_some() && at(2 * longest).is_none());
 }

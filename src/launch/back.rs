@@ -1,6 +1,8 @@
 //! From launch commands back to a plan: the runtime, the pools with their degrees, and the settings that a price rests
 //! on.
 
+use serde_json::Value;
+
 use super::read::{Leftover, LeftoverReason, ReadCommand, read};
 use super::settings::{SettingValue, Settings};
 use super::settings_file::NamedFiles;
@@ -186,6 +188,7 @@ impl ReadLaunch<'_> {
             max_num_batched_tokens: settings.count(Setting::TokenBudget),
             max_num_seqs: settings.count(Setting::MaxSequences),
             max_model_len: self.longest_request(&given),
+            set: self.model_overrides()?,
             gpu_memory_utilization: real(Setting::MemoryShare),
             draft_tokens: settings.count(Setting::DraftTokens).filter(|_| draft.is_some()),
             draft,
@@ -193,6 +196,22 @@ impl ReadLaunch<'_> {
         };
         let deployment = given.deployment.clone().unwrap_or_default().or(self.deployment(layers)?);
         Ok(Scenario { deployment: Some(deployment), ..given.or(read) })
+    }
+
+    /// The values of the model's configuration that the commands replace, as `--set` takes them.
+    fn model_overrides(&self) -> Result<Option<Vec<String>>, Error> {
+        let Some(text) = self.first().word(Setting::ModelOverrides) else { return Ok(None) };
+        let Ok(Value::Object(keys)) = serde_json::from_str(text) else {
+            let fix = "write the keys of config.json with their values";
+            return Err(Error::new(
+                "command",
+                "overrides of the model that are no object",
+                "a JSON object",
+                fix,
+            ));
+        };
+        let set: Vec<String> = keys.iter().map(|(key, value)| format!("model.{key}={value}")).collect();
+        Ok((!set.is_empty()).then_some(set))
     }
 
     /// Tokens of the longest request that the commands state. Slots share a total.

@@ -119,7 +119,13 @@ impl<'a> Deployed<'a> {
             workers.push(worker);
         }
         let instances = candidate.pools.iter().map(|pool| pool.replicas).sum();
-        let mut refused = vec![];
+        let of_models = candidate.pools.iter().filter_map(|pool| model(pool.role).refused);
+        let mut refused: Vec<String> = Vec::new();
+        for reason in of_models {
+            if !refused.contains(&reason) {
+                refused.push(reason);
+            }
+        }
         if launch.request.is_some() && workers.len() > 1 {
             refused.push("replicas of several shapes: its nearest is replicas of one".to_owned());
         }

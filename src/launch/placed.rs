@@ -189,7 +189,7 @@ impl<'a> Deployed<'a> {
             server.leader.set(Setting::Devices, SettingValue::Variable(Variable::Devices));
         }
         workers.insert(0, server);
-        let refused = placed.refused(launch);
+        let refused = placed.refused(launch).into_iter().chain(model.refused.clone()).collect();
         Deployed { launch, table, image: None, workers, devices_per_host, remote, instances: 1, refused }
     }
 }

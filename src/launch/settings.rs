@@ -160,7 +160,7 @@ impl Settings {
         if let Some(name) = &model.served_name {
             self.set(Setting::ServedName, SettingValue::Word(name.clone()));
         }
-        if weights != model.format {
+        if model.made_at_start {
             self.set(Setting::WeightFormat, SettingValue::Word(weights.to_owned()));
         }
         if model.states_kv || !["bf16", "fp16"].contains(&kv) {
@@ -181,8 +181,10 @@ pub struct LaunchModel {
     pub id: Option<String>,
     /// The name under which clients call it, where it is not that id.
     pub served_name: Option<String>,
-    /// Weight format of the checkpoint of that id.
-    pub format: String,
+    /// Whether the runtime makes the weight format of the checkpoint's 16-bit weights when it starts.
+    pub made_at_start: bool,
+    /// Why nothing that the launch loads has the weight format, if so.
+    pub refused: Option<String>,
     /// Whether the checkpoint has scales of a KV format, which then applies by itself.
     pub states_kv: bool,
 }

@@ -76,7 +76,7 @@ pub struct Build {
     pub device: String,
     /// The runtime.
     pub runtime: String,
-    /// The weights keep the model's quality: the checkpoint's own format, 8 bits and up, or at home the runtime's default.
+    /// The weights keep the model's quality: the checkpoint's own format, 4 bits and up, or no fewer bits than the checkpoint's.
     pub keeps_quality: bool,
     /// Checkpoint in that format, where one is published.
     pub checkpoint: Option<String>,

@@ -155,6 +155,7 @@ static BUILD_COLUMNS: &[BuildColumn] = &[
     ("usd_per_hour_most", |row| number(row.money.most_usd_per_hour())),
     ("usd_per_day", |row| number(row.money.usd_per_day)),
     ("usd_per_month", |row| number(row.money.usd_per_month)),
+    ("tok_per_usd", |row| number(row.money.tok_per_usd)),
     ("usd_per_mtok", |row| number(row.money.usd_per_mtok)),
     ("usd_per_mtok_full", |row| number(row.money.usd_per_mtok_full)),
     ("standing", |row| row.standing.clone()),

@@ -51,10 +51,17 @@ pub fn of_command(
     named.extend(files.clone());
     let launch = read_launch(&known, &processes, &named)?;
     let model = given.model.clone().or_else(|| named_model(&launch));
-    let graph = model.as_deref().and_then(|model| catalog.built(model).ok()).map(|(_, graph)| graph);
-    let layers = graph.as_ref().map(|graph| graph.layer_block.len() as u64);
-    let stated = launch.scenario(given.clone(), layers)?;
-    let of_model = graph.and_then(|graph| graph.max_context);
+    let built = model.as_deref().and_then(|model| catalog.built(model).ok());
+    let layers = built.as_ref().map(|(_, graph)| graph.layer_block.len() as u64);
+    let read = launch.scenario(given.clone(), layers)?;
+    // The format of a quantized checkpoint stays: an option only repeats its method.
+    let quantized =
+        built.as_ref().is_some_and(|(model, _)| model.config.quantization.is_some() || model.named.is_some());
+    let weight_format = if quantized { given.weight_format.clone() } else { read.weight_format.clone() };
+    let stated = Scenario { weight_format, ..read };
+    // Overrides of the configuration lengthen the context.
+    let changed = catalog.overridden(&Scenario { model: model.clone(), ..stated.clone() })?;
+    let of_model = model.as_deref().and_then(|model| changed.built(model).ok()?.1.max_context);
     let longest = longest_request(catalog, &launch, &stated, of_model)?;
     let scenario = Scenario { max_model_len: longest, ..stated.clone() };
     let result = estimate(catalog, &EstimateRequest::of(scenario.clone()), &UNCONTROLLED)?;

@@ -10,14 +10,17 @@ use crate::report::launch::{LaunchFlag, LaunchReport, LaunchWorker};
 use crate::report::number::digits;
 use crate::report::result::{Quantiles, ReportedDeployment};
 use crate::search::candidate::{Candidate, PoolRole};
-use crate::search::problem::{Formats, Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::spec::error::Error;
 use crate::spec::launch::Launch;
+use crate::spec::precision::FormatOption;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
+use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::hub::is_repository;
+use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The launch of a candidate that runs, which is reported as `reported`.
@@ -32,7 +35,21 @@ pub fn launch(
 ) -> Result<LaunchReport, Error> {
     let runtime = &resolved.runtime;
     let Some((launch, table)) = catalog.launch_of(&runtime.id)? else { return Ok(unlisted(runtime)) };
-    let model = |role| model(resolved, &problem.formats[candidate.formats], role, &launch);
+    let formats = &problem.formats[candidate.formats];
+    let choice = |role| {
+        let mut known = resolved.weight_formats.iter().chain(&resolved.prefill_weights);
+        known.find(|choice| choice.format.id == formats.weights_of(role))
+    };
+    let (Some(prefill), Some(decode)) = (choice(PoolRole::Prefill), choice(PoolRole::Decode)) else {
+        return Ok(unlisted(runtime));
+    };
+    // Clients call workers of several checkpoints by one name.
+    let served_name = formats.prefill_weights.as_ref().map(|_| resolved.model.name.clone());
+    let model = |role| {
+        let choice = if role == PoolRole::Prefill { prefill } else { decode };
+        let served_name = served_name.clone();
+        LaunchModel { served_name, ..launch_model(&resolved.model, choice, runtime, &launch) }
+    };
     let deployed = Deployed::new((&launch, &table), problem, candidate, model);
     let case = case((resolved, problem), (candidate, reported), (scenario, &deployed));
     let decoding = model(PoolRole::Decode);
@@ -81,21 +98,29 @@ pub(super) fn launch_report(
     })
 }
 
-/// The model as the launch names it: a published checkpoint, the model's own, or a path of the user.
-fn model(resolved: &ResolvedScenario, formats: &Formats, role: PoolRole, launch: &Launch) -> LaunchModel {
-    let used = formats.weights_of(role).to_owned();
-    let mut known = resolved.weight_formats.iter().chain(&resolved.prefill_weights);
-    let choice = known.find(|choice| choice.format.id == used);
-    let published = choice.and_then(|choice| choice.checkpoint.clone());
-    let own = resolved.weight_formats.first().map_or(used.clone(), |first| first.format.id.clone());
-    let hub = is_repository(&resolved.model.name);
-    let format = if published.is_some() || launch.model_file.is_some() { used.clone() } else { own };
-    let id = published.or_else(|| hub.then(|| resolved.model.name.clone()));
+/// The model in the weight format of `choice`, as a launch names it: a published checkpoint, the model's own, or a path of
+/// the user.
+pub(super) fn launch_model(
+    model: &ResolvedModel,
+    choice: &FormatOption,
+    runtime: &Runtime,
+    launch: &Launch,
+) -> LaunchModel {
+    let config = &model.config;
+    let hub = || is_repository(&model.name).then(|| model.name.clone());
+    // A file of the user is in the format that its hint names.
+    let file = launch.model_file.is_some();
+    let refused = (!file && !choice.loads(config, runtime)).then(|| {
+        let (weights, runtime, model) = (&choice.format.id, &runtime.name, visible(&model.name));
+        let lacks = "no checkpoint in it is published";
+        format!("{weights} weights of {model}: {lacks}, and {runtime} does not convert them when it starts")
+    });
     LaunchModel {
-        id: id.filter(|_| launch.model_file.is_none()),
-        served_name: formats.prefill_weights.as_ref().map(|_| resolved.model.name.clone()),
-        format,
-        states_kv: resolved.model.config.quantization.as_ref().is_some_and(|known| known.kv_format.is_some()),
+        id: choice.checkpoint.clone().or_else(hub).filter(|_| !file),
+        served_name: None,
+        made_at_start: !file && choice.made_at_start(config, runtime),
+        refused,
+        states_kv: config.quantization.as_ref().is_some_and(|known| known.kv_format.is_some()),
     }
 }
 

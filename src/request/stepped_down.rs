@@ -5,14 +5,10 @@ use super::RequestControl;
 use crate::search::run::run;
 use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
+use crate::spec::precision::{EIGHT_BITS, FOUR_BITS};
 use crate::spec::scenario::{OffloadMode, Scenario};
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
-
-/// Fewest bits per weight that are tried: below 4, published losses of quality grow fast.
-const FEWEST_BITS: f64 = 4.0;
-/// Weight formats of at least these bits are the usual ones.
-const USUAL_BITS: f64 = 8.0;
 
 /// The first scenario that runs; the last one tried where none does. A stated weight format stays.
 ///
@@ -34,7 +30,7 @@ pub fn stepped_down(
     if scenario.weight_format.is_none() {
         for id in &resolved.runtime.weight_formats {
             let bits = catalog.load::<NumberFormat>(id)?.bits_per_element.value * 8.0;
-            if (FEWEST_BITS..USUAL_BITS).contains(&bits) {
+            if (FOUR_BITS.0..EIGHT_BITS.0).contains(&bits) {
                 smaller.push((bits, id));
             }
         }

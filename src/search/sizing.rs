@@ -22,7 +22,6 @@ use crate::serving::admission::residency;
 use crate::serving::economy::{Bill, usd_per_second, usd_per_token, watts};
 use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
-use crate::serving::terms::Lengths;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
 use candidates::{MaxServed, NearestCandidate, SizingCandidates, layouts, shapes};
 
@@ -206,36 +205,6 @@ pub fn size(problem: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     let at_share = bench.found(&with_traffic(problem, Traffic::InFlight(share)), quickest);
     Ok(Sized { copies, share, at_share, full: bench.found(free, full), full_users, census })
 }
-
-/// The longest context at which `users` are served within the SLOs: a power of two, or the maximum of the model.
-/// Tokens beyond the new prompt tokens of the problem are cached. 0 where none is feasible.
-pub fn longest_context(problem: &Problem, users: u64) -> u64 {
-    let lengths = problem.workload.lengths;
-    let fresh = lengths.isl - lengths.prefix;
-    let layouts = layouts(problem, &mut Census::default());
-    let serves = |tokens: u64| {
-        let Some(isl) = tokens.checked_sub(lengths.osl).filter(|isl| *isl > 0) else { return true };
-        let longer = Lengths { isl, prefix: isl.saturating_sub(fresh), ..lengths };
-        let mut problem = problem.with_lengths(longer);
-        problem.traffic = Traffic::Free;
-        if problem.context_fits().is_err() {
-            return false;
-        }
-        let shapes = shapes(&problem, &layouts, &mut Census::default());
-        SizingCandidates::new(&problem, &shapes).serves(users)
-    };
-    let most = problem.longest_taken().unwrap_or(LONGEST);
-    let doublings = u64::from(most.ilog2());
-    let power = largest(doublings, |power| serves(1 << power));
-    if most > 1 << power && power == doublings && serves(most) {
-        return most;
-    }
-    // A context no longer than the output leaves no prompt.
-    if power == 0 || 1 << power <= lengths.osl { 0 } else { 1 << power }
-}
-
-/// Maximum context in tokens that is tried where the model has no limit.
-const LONGEST: u64 = 1 << 20;
 
 /// Throughput and power of `copies` of the system at a total concurrency of `users`, each copy running `found`.
 pub fn totals(problem: &Problem, found: &EvaluatedCandidate, copies: u64, users: u64) -> Totals {

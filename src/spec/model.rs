@@ -70,6 +70,7 @@ impl ModelConfig {
             Some(count) => Some(count.value),
             None => keys.count_or_none("max_position_embeddings")?.map(|count| count.value),
         };
+        let max_context = max_context.map(|tokens| yarn_context(text).map_or(tokens, |far| far.max(tokens)));
         let stated = |map: &Map<String, Value>| quantization::KEYS.iter().any(|key| map.contains_key(*key));
         let quantization = Quantization::find(if stated(&map) { &map } else { text }, hf_quant_config)?;
         Ok(ModelConfig { model_type, architectures, dtype, max_context, quantization, map })
@@ -121,6 +122,19 @@ impl ModelConfig {
         }
     }
 }
+
+/// The context that YaRN reaches, where the configuration has it: `factor` times the trained one, as vLLM and SGLang take
+/// it (<https://github.com/vllm-project/vllm>, vllm/config/model.py, `_get_and_verify_max_len`).
+fn yarn_context(text: &Map<String, Value>) -> Option<u64> {
+    let scaling = ["rope_parameters", "rope_scaling"].iter().find_map(|key| text.get(*key)?.as_object())?;
+    let kind = ["rope_type", "type"].iter().find_map(|key| scaling.get(*key)?.as_str())?;
+    let trained = scaling.get("original_max_position_embeddings")?.as_u64()?;
+    let factor = scaling.get("factor")?.as_f64().filter(|factor| (1.0..=MOST_FACTOR).contains(factor))?;
+    (kind == "yarn").then(|| (trained as f64 * factor) as u64)
+}
+
+/// The most that YaRN lengthens a context: beyond any published factor.
+const MOST_FACTOR: f64 = 1e4;
 
 /// Keys of the language model's configuration in multimodal models.
 const LANGUAGE: &[&[&str]] =

@@ -22,7 +22,57 @@ pub struct FormatOption {
     pub why: String,
     /// Hugging Face id of the checkpoint in this format, if one is published.
     pub checkpoint: Option<String>,
+    /// Whether the model's own checkpoint has it.
+    pub own: bool,
 }
+
+impl FormatOption {
+    /// Bits per weight, scales included.
+    pub fn bits(&self) -> f64 {
+        self.format.bits_per_element.value * 8.0
+    }
+
+    /// The quality of weights in it, of a model whose checkpoint has `checkpoint` bits per weight.
+    pub fn quality(&self, checkpoint: f64) -> WeightQuality {
+        let bits = self.bits();
+        WeightQuality { is_kept: self.own || bits >= FOUR_BITS.0.min(checkpoint), bits }
+    }
+
+    /// Whether some checkpoint has it, or the runtime makes it of 16-bit weights when it starts.
+    pub fn loads(&self, config: &ModelConfig, runtime: &Runtime) -> bool {
+        self.own || self.checkpoint.is_some() || self.made_at_start(config, runtime)
+    }
+
+    /// Whether the runtime makes it of the 16-bit weights of the model's own checkpoint when it starts.
+    pub fn made_at_start(&self, config: &ModelConfig, runtime: &Runtime) -> bool {
+        let made = config.quantization.is_none() && runtime.weights_at_start.contains(&self.format.id);
+        made && !self.own && self.checkpoint.is_none()
+    }
+}
+
+/// Quality of weights, of which more is better: whether it counts as that of the checkpoint, then bits per weight. Published
+/// figures bear it out, and each format has its own with the source: about no loss from 8 bits on (fp8, int8, Q8_0), a
+/// few points or per cent of perplexity from 4 to 6 (NVFP4, GPTQ, Q4_K_M), and fast growing losses below.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct WeightQuality {
+    /// It counts as that of the checkpoint: its own format, 4 bits and up, or no fewer bits than the checkpoint's.
+    pub is_kept: bool,
+    /// Bits per weight, scales included.
+    pub bits: f64,
+}
+
+impl WeightQuality {
+    /// Whether it is within a range of bits per weight.
+    pub fn is_within(self, (least, below): (f64, f64)) -> bool {
+        (least..below).contains(&self.bits)
+    }
+}
+
+/// Bits per weight, scales included, that count as 8 bits: from here on, a format is chosen without a request.
+pub const EIGHT_BITS: (f64, f64) = (8.0, 9.5);
+/// Bits per weight, scales included, that count as 4 bits. Below, a format is used only by name: published losses grow
+/// fast there (<https://github.com/ggml-org/llama.cpp/blob/master/tools/quantize/README.md>).
+pub const FOUR_BITS: (f64, f64) = (4.0, 5.5);
 
 /// Size of a checkpoint's weights in its own formats, from its tensors and its quantization.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,11 +111,6 @@ pub struct Precision<'a> {
     pub load: &'a dyn Fn(&str) -> Result<NumberFormat, Error>,
 }
 
-/// Bytes per element from which on quality counts as preserved.
-const KEPT: f64 = 1.0;
-/// Bytes per element below which a format is used only by name: 4 bits. Below it, published losses grow fast
-/// (https://github.com/ggml-org/llama.cpp/blob/master/tools/quantize/README.md).
-const LEAST: f64 = 0.5;
 /// Reason of the checkpoint's format.
 const OWN: &str = "the checkpoint's own";
 /// Requests every format that runs.
@@ -86,7 +131,12 @@ impl Precision<'_> {
             Some(other) => (USUAL, format!("dtype {other}, served in {USUAL}")),
             None => (USUAL, format!("no dtype: {USUAL} assumed")),
         };
-        Ok(FormatOption { format: (self.load)(id)?, why, checkpoint: None })
+        Ok(FormatOption {
+            format: (self.load)(id)?,
+            why,
+            checkpoint: None,
+            own: self.named.is_none() && self.config.quantization.is_none(),
+        })
     }
 
     /// The candidate weight formats, the checkpoint's own first.
@@ -97,7 +147,9 @@ impl Precision<'_> {
         let own = self.own()?;
         match asked {
             Some(ANY) => {
-                let wanted = |format: &NumberFormat| format.weights && format.bits_per_element.value >= LEAST;
+                let wanted = |format: &NumberFormat| {
+                    format.weights && format.bits_per_element.value * 8.0 >= FOUR_BITS.0
+                };
                 let converted = self.each(&self.runtime.weight_formats, wanted)?;
                 Ok(distinct(own.filter(|own| self.runs(&own.format)).into_iter().chain(converted)))
             }
@@ -112,11 +164,16 @@ impl Precision<'_> {
                 let kept = self.published.iter().filter(|_| self.named.is_none()).map(|published| {
                     let why = format!("published as {}", published.id);
                     let checkpoint = Some(published.id.clone());
-                    Ok(FormatOption { format: (self.load)(&published.weight_format)?, why, checkpoint })
+                    Ok(FormatOption {
+                        format: (self.load)(&published.weight_format)?,
+                        why,
+                        checkpoint,
+                        own: false,
+                    })
                 });
                 let kept: Vec<FormatOption> = kept.collect::<Result<_, Error>>()?;
                 let keeps = |choice: &FormatOption| {
-                    choice.format.bits_per_element.value >= KEPT
+                    choice.bits() >= EIGHT_BITS.0
                         && self.runs(&choice.format)
                         && self.native_arithmetic(&choice.format)
                 };
@@ -178,7 +235,7 @@ impl Precision<'_> {
                 if !format.kv || !known || !self.computes(&format) {
                     return Err(self.refuse(&format, "kv-format", &self.runtime.kv_formats));
                 }
-                Ok(vec![FormatOption { format, why: "requested".into(), checkpoint: None }])
+                Ok(vec![FormatOption { format, why: "requested".into(), checkpoint: None, own: false }])
             }
             None => {
                 let stated = self.config.quantization.as_ref().and_then(|q| q.kv_format);
@@ -192,6 +249,7 @@ impl Precision<'_> {
                     format,
                     why: "the checkpoint contains its scales".into(),
                     checkpoint: None,
+                    own: false,
                 });
                 Ok(distinct([native].into_iter().chain(stated)))
             }
@@ -241,12 +299,12 @@ impl Precision<'_> {
         if let Some(named) = self.named {
             let format = (self.load)(&named.weight_format)?;
             let why = format!("the format of {}", named.id);
-            return Ok(Some(FormatOption { format, why, checkpoint: Some(named.id.clone()) }));
+            return Ok(Some(FormatOption { format, why, checkpoint: Some(named.id.clone()), own: true }));
         }
         match (self.config.weight_format(), &self.config.quantization) {
             (Some(id), _) => {
                 let format = self.as_stored((self.load)(id)?);
-                Ok(Some(FormatOption { format, why: OWN.to_owned(), checkpoint: None }))
+                Ok(Some(FormatOption { format, why: OWN.to_owned(), checkpoint: None, own: true }))
             }
             (None, Some(_)) => self.several(),
             (None, None) => self.native().map(Some),
@@ -301,7 +359,7 @@ impl Precision<'_> {
             ..most.clone()
         };
         let why = format!("{OWN}: {} of it, evaluated at their mean size", names.join(" and "));
-        Ok(Some(FormatOption { format: self.with_layout(format, layout), why, checkpoint: None }))
+        Ok(Some(FormatOption { format: self.with_layout(format, layout), why, checkpoint: None, own: true }))
     }
 
     /// Those of `ids` that the device computes and that `wanted` accepts.
@@ -328,8 +386,9 @@ impl Precision<'_> {
                 why: format!("published as {}", published.id),
                 checkpoint: Some(published.id.clone()),
                 format,
+                own: false,
             },
-            None => FormatOption { format, why: why.to_owned(), checkpoint: None },
+            None => FormatOption { format, why: why.to_owned(), checkpoint: None, own: false },
         }
     }
 

@@ -113,6 +113,8 @@ pub enum Setting {
     FirstDpRank,
     /// Address of the first host, for attention data parallelism.
     DpAddress,
+    /// Keys of the model's configuration with other values, as a JSON object.
+    ModelOverrides,
     /// The runtime's own YAML file.
     YamlFile,
     /// Address to listen on.
@@ -212,6 +214,7 @@ impl Setting {
             | Setting::LocalDp
             | Setting::FirstDpRank
             | Setting::DpAddress
+            | Setting::ModelOverrides
             | Setting::YamlFile
             | Setting::Address
             | Setting::Port => false,
@@ -269,6 +272,7 @@ impl Setting {
             | Setting::HostExpertLayers
             | Setting::DraftMethod
             | Setting::DraftModel
+            | Setting::ModelOverrides
             | Setting::YamlFile
             | Setting::DpAddress
             | Setting::KvTransfer

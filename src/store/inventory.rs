@@ -9,7 +9,7 @@ use crate::graph::model::ModelGraph;
 use crate::spec::cluster::{Cluster, System};
 use crate::spec::device::{Device, Vendor};
 use crate::spec::error::Error;
-use crate::spec::precision::{ANY, FormatOption};
+use crate::spec::precision::{ANY, EIGHT_BITS, FOUR_BITS, FormatOption};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 
@@ -235,8 +235,9 @@ pub fn qualities(
     problems
 }
 
-/// A problem for each quality of weights: formats that preserve the model's quality (the checkpoint's own, published
-/// ones, one of 8 bits), and one of 4 bits. A requested format replaces both.
+/// A problem for each quality of weights, with whether it counts as that of the checkpoint: the checkpoint's own format,
+/// published ones and one of 8 bits, and lower ones (the runtime's default at home, or one of 4 bits). A requested format replaces
+/// both.
 fn on_runtime(
     catalog: &Catalog,
     scenario: &Scenario,
@@ -252,7 +253,7 @@ fn on_runtime(
             let any = Scenario { weight_format: Some("any".into()), ..scenario.clone() };
             let any = ResolvedScenario::on_host(catalog, &any, found(), cluster.clone())?;
             let (kept, lower): (Vec<FormatOption>, Vec<FormatOption>) =
-                any.weight_formats.iter().cloned().partition(|choice| bits(choice) >= KEPT);
+                any.weight_formats.iter().cloned().partition(is_full);
             if any.weight_formats.is_empty() {
                 return Err(fault);
             }
@@ -260,50 +261,41 @@ fn on_runtime(
         }
         other => other?,
     };
-    let mut problems = Vec::new();
-    let (mut weight_formats, lower_formats) = (problem.weight_formats.clone(), &problem.lower_formats);
-    let own = weight_formats.first().map_or(f64::INFINITY, bits);
-    let least = if problem.cluster.device.is_home() { FOUR_BITS.0 } else { KEPT.min(own) };
-    let keeps = weight_formats.iter().all(|choice| bits(choice) >= least);
+    let whole = problem.checkpoint_bits();
+    let quality = |choice: &FormatOption| choice.quality(whole);
+    let (mut full, mut lower): (Vec<FormatOption>, Vec<FormatOption>) =
+        problem.weight_formats.iter().cloned().partition(is_full);
     if scenario.weight_format.is_none() {
-        let within =
-            |choice: &FormatOption, (least, below): (f64, f64)| (least..below).contains(&bits(choice));
         // Weights that somebody published, or that the runtime or its usual tool makes.
         let runtime = &problem.runtime;
-        let available = |choice: &FormatOption| {
+        let available = |choice: &&FormatOption| {
             choice.checkpoint.is_some()
                 || !runtime.weights_at_home.is_empty()
                 || runtime.weights_at_start.contains(&choice.format.id)
         };
-        let best_of =
-            |band| lower_formats.iter().find(|choice| available(choice) && within(choice, band)).cloned();
-        if !weight_formats.iter().any(|choice| within(choice, EIGHT_BITS)) {
-            weight_formats.extend(best_of(EIGHT_BITS));
-        }
-        let known = weight_formats.iter().any(|choice| within(choice, FOUR_BITS));
-        if let Some(choice) = best_of(FOUR_BITS).filter(|_| !known) {
-            let keeps = bits(&choice) >= least;
-            problems.push((ResolvedScenario { weight_formats: vec![choice], ..problem.clone() }, keeps));
+        let others: Vec<&FormatOption> = problem.lower_formats.iter().filter(available).collect();
+        for band in [EIGHT_BITS, FOUR_BITS] {
+            let is_within = |choice: &FormatOption| quality(choice).is_within(band);
+            if full.iter().chain(&lower).any(is_within) {
+                continue;
+            }
+            let found = others.iter().copied().find(|choice| is_within(choice)).cloned();
+            let Some(found) = found else { continue };
+            if is_full(&found) { full.push(found) } else { lower.push(found) }
         }
     }
-    if !weight_formats.is_empty() {
-        problems.insert(0, (ResolvedScenario { weight_formats, ..problem }, keeps));
-    }
-    Ok(problems)
+    let of = |weight_formats: Vec<FormatOption>| {
+        let keeps = weight_formats.iter().all(|choice| quality(choice).is_kept);
+        let some = !weight_formats.is_empty();
+        some.then(|| (ResolvedScenario { weight_formats, ..problem.clone() }, keeps))
+    };
+    Ok([of(full), of(lower)].into_iter().flatten().collect())
 }
 
-fn bits(choice: &FormatOption) -> f64 {
-    choice.format.bits_per_element.value * 8.0
+/// Whether a format is that of the checkpoint, or one of 8 bits and up.
+fn is_full(choice: &FormatOption) -> bool {
+    choice.own || choice.bits() >= EIGHT_BITS.0
 }
-
-/// Bits per weight from which on quality counts as preserved, as in the default choice of formats; at home
-/// [`FOUR_BITS`], whatever the runtime.
-const KEPT: f64 = 8.0;
-
-/// Bits per weight, scales included, that count as 8 bits.
-pub const EIGHT_BITS: (f64, f64) = (KEPT, 9.5);
-/// Bits per weight, scales included, that count as 4 bits.
-const FOUR_BITS: (f64, f64) = (4.0, 5.5);
 
 #[cfg(test)]
 mod tests {

@@ -198,6 +198,12 @@ impl ResolvedScenario {
         Lengths { isl: isl.saturating_add(images), osl, prefix }
     }
 
+    /// Bits per weight of the model's checkpoint; 16 where its format is unknown here.
+    pub fn checkpoint_bits(&self) -> f64 {
+        let formats = self.weight_formats.iter().chain(&self.lower_formats);
+        formats.filter(|choice| choice.own).map(FormatOption::bits).next().unwrap_or(16.0)
+    }
+
     /// Rules of the runtime for this model on these devices.
     pub fn rules(&self) -> RuntimeRules {
         let version = self.runtime_version.as_deref();

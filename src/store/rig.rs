@@ -63,8 +63,6 @@ pub struct ResolvedRig {
     pub places: Vec<DevicePlace>,
     /// The links that the rig does not state.
     pub assumed: Option<AssumedLinks>,
-    /// Id of the weight format that the model's own checkpoint has, or that comes first.
-    pub own_weights: String,
     /// The weight format of all members.
     pub weights: FormatOption,
     /// The KV format of all members.
@@ -146,7 +144,6 @@ impl ResolvedRig {
         let first = single.first().ok_or_else(|| Error::new("members", "none", "a device", "name one"))?;
         let weights = common("weight-format", &single, |member| &member.weight_formats)?;
         let kv = common("kv-format", &single, |member| &member.kv_formats)?;
-        let own_weights = first.weight_formats.first().map_or(String::new(), |own| own.format.id.clone());
         let infeasible = caches(&first.graph, &ParallelPlan { pp: 2, ..ParallelPlan::SINGLE }).err();
         let wires = parts.wires.to_vec();
         let facts = RigFacts { wires, weights: &weights, kv: &kv, concurrency, uncut: infeasible.is_some() };
@@ -173,7 +170,6 @@ impl ResolvedRig {
             runtimes: single.iter().map(|member| (*member.runtime).clone()).collect(),
             places: order().flat_map(place).collect(),
             assumed: parts.assumed.clone(),
-            own_weights,
             weights,
             kv,
             problems,

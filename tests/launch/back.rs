@@ -152,3 +152,24 @@ fn environment_variables_of_options_are_read() {
     assert_eq!(result.command.as_ref().unwrap().scenario.max_num_seqs, Some(3));
     assert!(result.candidate.notation.contains("host experts 20"), "{}", result.candidate.notation);
 }
+
+/// The published way to 131,072 tokens of Qwen3: YaRN by an override of the configuration.
+#[test]
+fn overrides_of_the_configuration_change_the_model_that_is_priced() {
+    let given = Scenario {
+        hardware: Some("2xh100".into()),
+        isl: Some(60_000),
+        osl: Some(500),
+        concurrency: Some(1),
+        ..Scenario::default()
+    };
+    let yarn =
+        r#"{"rope_parameters":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}}"#;
+    let plain = "vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 --max-model-len 131072";
+    let refused = read(plain, &NamedFiles::new(), &given);
+    assert!(refused.candidate.violations[0].contains("supports at most 40960"), "{refused:?}");
+    let longer = read(&format!("{plain} --hf-overrides '{yarn}'"), &NamedFiles::new(), &given);
+    assert!(longer.candidate.metrics.is_some(), "{:?}", longer.candidate.violations);
+    let unread = longer.command.unwrap().unread;
+    assert!(unread.is_empty(), "{unread:?}");
+}

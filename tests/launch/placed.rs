@@ -232,7 +232,8 @@ proptest! {
         let mut hosts: Vec<usize> = stages.iter().map(|(_, host, _)| *host).collect();
         hosts.sort_unstable();
         hosts.dedup();
-        let model = LaunchModel { id: None, served_name: None, format: "q4_k_m".into(), states_kv: false };
+        let model =
+            LaunchModel { id: None, served_name: None, made_at_start: false, refused: None, states_kv: false };
         let (own, remote) = (known("llama.cpp"), known("llama.cpp-rpc"));
         let runtime = PlacingRuntime { own: (&own.0, &own.1), remote: Some((&remote.0, &remote.1)) };
         let deployed = Deployed::placed(runtime, &placed, &model);

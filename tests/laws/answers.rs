@@ -1,6 +1,7 @@
 //! Laws of one plan per answer: headline, launch files, formats and context agree.
 
 mod context;
+mod formats;
 mod lengths;
 mod loads;
 mod reasons;

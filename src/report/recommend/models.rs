@@ -18,9 +18,6 @@ pub struct ServedModel {
     pub family: String,
     /// Month of its release, `YYYY-MM`; null if unknown.
     pub released: Option<String>,
-    /// Longest context at which the stated users are still served within the limits, in powers of two or
-    /// what the model states; what is beyond the new prompt tokens of a request is cached.
-    pub longest_context_tokens: u64,
     /// Its deployment.
     pub build: Build,
     /// Other runtimes and weight formats in which it meets the SLO, in the order of the search.
@@ -118,7 +115,7 @@ pub fn serves(
         order.iter().map(|held| held.build.model.clone()).collect::<Vec<_>>()
     };
     ServedModels {
-        longest_contexts: by(|held| held.longest_context_tokens),
+        longest_contexts: by(|held| held.build.max_context_tokens as u64),
         most_users: by(|held| held.build.most_users),
         scenario,
         sought,

@@ -17,7 +17,7 @@ pub fn table(answer: &ServedModels) -> String {
         head(answer, WIDTH),
         families(&answer.models, ROWS, usize::from(u16::MAX)),
         first(answer, "Longest contexts", &answer.longest_contexts, |held| {
-            format!("{} tokens", grouped(held.longest_context_tokens))
+            format!("{} tokens", grouped(held.build.max_context_tokens as u64))
         }),
         first(answer, "Most users", &answer.most_users, |held| {
             format!(
@@ -74,7 +74,7 @@ pub(super) fn families(models: &[ServedModel], most: usize, width: usize) -> Str
             format!("{} {}", build.runtime, build.each.weight_format),
             digits(build.tok_s_per_user),
             grouped(build.most_users),
-            grouped(held.longest_context_tokens),
+            grouped(held.build.max_context_tokens as u64),
             other(held),
         ]
     };

@@ -84,11 +84,20 @@ pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> S
     ])
 }
 
-/// Facts of a given deployment, its chosen load first.
+/// Facts of a given deployment, its chosen load and formats first.
 pub fn estimate_facts(report: &EstimateResult) -> Vec<Fact> {
     let constraints = report.detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
     let load = report.chosen_load.iter().map(|text| ("load", text.clone()));
-    load.chain(facts(&report.candidate, &report.question, constraints)).collect()
+    let own = facts(&report.candidate, &report.question, constraints);
+    load.chain(chosen_format(report)).chain(own).collect()
+}
+
+/// The weight format with the reason for it, where no flag sets it.
+fn chosen_format(report: &EstimateResult) -> Option<Fact> {
+    let stated = report.scenario.as_ref().is_some_and(|scenario| scenario.weight_format.is_some());
+    let (id, considered) = (&report.candidate.weight_format, &report.question.weight_formats);
+    let named = considered.iter().find(|one| one.split_once(' ').is_some_and(|(name, _)| name == id))?;
+    (!stated).then(|| ("weights", named.clone()))
 }
 
 /// Headings of [`slo_rows`].

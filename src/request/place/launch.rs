@@ -7,7 +7,7 @@ use crate::launch::settings::LaunchModel;
 use crate::report::launch::LaunchReport;
 use crate::report::number::{digits, time};
 use crate::report::place::{PlacementReport, StageReport};
-use crate::request::launch::{launch_report, unlisted};
+use crate::request::launch::{launch_model, launch_report, unlisted};
 use crate::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
 use crate::search::placement::solve::SolvedPlacement;
 use crate::spec::error::Error;
@@ -18,7 +18,6 @@ use crate::spec::runtime::Runtime;
 use crate::spec::setting::Setting;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
-use crate::store::hub::is_repository;
 use crate::store::rig::{DevicePlace, ResolvedRig};
 
 /// A solved placement with its problem.
@@ -72,7 +71,9 @@ pub(super) fn refusals(
     let runtimes = solution.runtimes(rigged);
     let Some(runtime) = runtimes.first() else { return Ok(vec![]) };
     let Some(known) = RuntimeLaunch::load(catalog, runtime)? else { return Ok(solution.refused(&runtimes)) };
-    Ok(known.deployed(solution, rigged, &model(rigged, &known.launch)).missing())
+    Ok(known
+        .deployed(solution, rigged, &launch_model(&rigged.model, &rigged.weights, runtime, &known.launch))
+        .missing())
 }
 
 /// Whether the launch of a rig states how many layers each stage has; else the runtime divides them evenly.
@@ -100,7 +101,7 @@ pub(super) fn launch_placed(
     let Some(runtime) = runtimes.first() else { return Ok(LaunchReport::default()) };
     let Some(known) = RuntimeLaunch::load(catalog, runtime)? else { return Ok(unlisted(runtime)) };
     let (launch, placed) = (&known.launch, solution.placed(rigged));
-    let model = model(rigged, launch);
+    let model = launch_model(&rigged.model, &rigged.weights, runtime, launch);
     let deployed = known.deployed(solution, rigged, &model);
     let [device_order, remote_order] = orders(launch, &placed);
     let case = Case {
@@ -126,21 +127,6 @@ pub(super) fn launch_placed(
         remote_order: visible(&remote_order).into_owned(),
     };
     launch_report(&runtime.id, &deployed, Some(&case))
-}
-
-/// The model as the launch names it.
-fn model(rigged: &ResolvedRig, launch: &Launch) -> LaunchModel {
-    let (used, published) = (&rigged.weights.format.id, &rigged.weights.checkpoint);
-    let name = &rigged.model.name;
-    let hub = is_repository(name);
-    let own = if published.is_some() || launch.model_file.is_some() { used } else { &rigged.own_weights };
-    let id = published.clone().or_else(|| hub.then(|| name.clone()));
-    LaunchModel {
-        id: id.filter(|_| launch.model_file.is_none()),
-        served_name: None,
-        format: own.clone(),
-        states_kv: rigged.model.config.quantization.as_ref().is_some_and(|known| known.kv_format.is_some()),
-    }
 }
 
 impl PlacedSolution<'_> {

@@ -11,14 +11,15 @@ use crate::report::recommend::{
 };
 use crate::search::outcome::Census;
 use crate::search::problem::Problem;
-use crate::search::sizing::{Sized, longest_context, size};
+use crate::search::sizing::{Sized, size};
 use crate::spec::cluster::Cluster;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::precision::{EIGHT_BITS, WeightQuality};
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use crate::store::inventory::{EIGHT_BITS, Inventory, SystemOption, qualities};
+use crate::store::inventory::{Inventory, SystemOption, qualities};
 use crate::store::kind::CatalogKind;
 use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL, ResolvedScenario};
@@ -180,38 +181,35 @@ fn search_model(
         }
     }
     // The first has the highest quality on the default runtime.
-    let Some(least) = found.first().map(|(build, resolved)| weight_bits(build, resolved)) else {
+    let Some(least) = found.first().map(|(build, resolved)| quality(build, resolved)) else {
         return (None, miss, censuses);
     };
     let fastest = (0..found.len())
-        .filter(|at| weight_bits(&found[*at].0, found[*at].1) >= least)
+        .filter(|at| quality(&found[*at].0, found[*at].1) >= least)
         .max_by(|a, b| found[*a].0.tok_s_per_user.total_cmp(&found[*b].0.tok_s_per_user).then(b.cmp(a)));
-    let (build, resolved) = found.remove(fastest.unwrap_or(0));
+    let (build, _) = found.remove(fastest.unwrap_or(0));
     let release = model.release.as_ref();
     let served = ServedModel {
         parameters: graph.parameters().unique,
         family: release.map_or_else(|| model.name.clone(), |release| release.family.clone()),
         released: release.map(|release| release.date.clone()),
-        longest_context_tokens: resolved
-            .problem()
-            .map_or(0, |problem| longest_context(&problem, sought.users)),
         build,
         others: found.iter().map(|(build, _)| OtherFormat::of(build)).collect(),
     };
     (Some(served), None, censuses)
 }
 
-/// Bits per weight of a build, scales included.
-fn weight_bits(build: &Build, resolved: &ResolvedScenario) -> f64 {
+/// Quality of the weights of a build.
+fn quality(build: &Build, resolved: &ResolvedScenario) -> Option<WeightQuality> {
     let used = resolved.weight_formats.iter().find(|choice| choice.format.id == build.each.weight_format);
-    used.map_or(0.0, |choice| choice.format.bits_per_element.value * 8.0)
+    used.map(|choice| choice.quality(resolved.checkpoint_bits()))
 }
 
 /// Quality of the weights of a build: whether it counts as preserved, and whether they have 8 bits.
 type QualityGroup = (bool, bool);
 
-fn quality(build: &Build, resolved: &ResolvedScenario) -> QualityGroup {
-    (build.keeps_quality, weight_bits(build, resolved) >= EIGHT_BITS.0)
+fn quality_group(build: &Build, resolved: &ResolvedScenario) -> QualityGroup {
+    (build.keeps_quality, quality(build, resolved).is_some_and(|quality| quality.bits >= EIGHT_BITS.0))
 }
 
 /// The outcome of one lot.
@@ -243,7 +241,7 @@ fn search_system(
         tried.extend(resolved.weight_formats.iter().map(|choice| choice.format.id.clone()));
         match one(resolved, *kept, lot, sought) {
             Ok((build, census)) => {
-                let quality = quality(&build, resolved);
+                let quality = quality_group(&build, resolved);
                 let alike = |(known, _): &&mut (QualityGroup, Build)| *known == quality;
                 match seen.builds.iter_mut().find(alike) {
                     Some((_, known)) if build.serves_more(known) => *known = build,

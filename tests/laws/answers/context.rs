@@ -4,7 +4,7 @@
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use super::{answer, plan, problem, whole, with_plan};
+use super::{answer, one, plan, problem, whole, with_plan};
 use crate::draw::cases;
 
 /// The estimate of a plan at its own load and formats, with another prompt.
@@ -141,4 +141,28 @@ fn launches_take_the_requests_of_the_workload_and_no_more_than_runs() {
         read += 1;
     }
     assert!(read > 5, "{read}");
+}
+
+#[test]
+fn the_context_of_a_recommended_model_is_that_of_its_build() {
+    let hardware = one(&mut Rng::with_seed(353), &["1xl40s", "1xrtx-4090", "1xh100"]);
+    let asked = json!({ "hardware": hardware, "isl": 1_000, "osl": 200 });
+    let found = answer("recommend", &json!({ "scenario": asked, "users": 2, "target_tok_s": 5.0 })).unwrap();
+    let models = found["models"].as_array().unwrap();
+    let tokens = |served: &Value| served["build"]["max_context_tokens"].as_f64().unwrap();
+    for served in models.iter().take(cases(3) as usize) {
+        let build = &served["build"];
+        let mut scenario = found["scenario"].clone();
+        for (key, value) in [("model", &build["model"]), ("runtime", &build["runtime"])] {
+            scenario[key] = value.clone();
+        }
+        scenario["hardware"] = json!(hardware);
+        scenario["concurrency"] = json!(2);
+        let plan = build["each"]["notation"].as_str().unwrap();
+        let again = answer("estimate", &json!({ "scenario": with_plan(&scenario, plan) })).unwrap();
+        assert_eq!(context(&again).0 as f64, tokens(served), "{build}");
+    }
+    let of = |name: &Value| models.iter().find(|one| one["build"]["model"] == *name).map(tokens).unwrap();
+    let listed: Vec<f64> = found["longest_contexts"].as_array().unwrap().iter().map(of).collect();
+    assert!(listed.is_sorted_by(|a, b| a >= b), "{listed:?}");
 }

@@ -55,6 +55,7 @@ const OF_RECOMMEND: &[TriedFlag] = &[
     ("--runtime-version", &["0.10.0"]),
     ("--max-num-batched-tokens", &["256"]),
     ("--max-num-seqs", &["1"]),
+    ("--max-model-len", &["9000"]),
     ("--gpu-memory-utilization", &["0.5"]),
     ("--weight-format", &["q8_0", "int4-awq"]),
     ("--kv-format", &["fp8"]),
