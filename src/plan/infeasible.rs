@@ -306,14 +306,25 @@ impl Infeasible {
                 format!("max-model-len is {tokens} tokens, but the KV cache holds {each} of at most {fits}")
             }
             Infeasible::LimitMissed { metric, value, limit, confidence } => {
-                let (name, best, limit) = (metric.entry().name, value * 1e3, limit * 1e3);
-                format!("{name} is {best:.1} ms{} at best, the SLO is {limit:.1} ms", confidence.words())
+                let (name, [best, limit]) = (metric.entry().name, differing([value * 1e3, limit * 1e3], 1));
+                format!("{name} is {best} ms{} at best, the SLO is {limit} ms", confidence.words())
             }
             Infeasible::TooMuchTraffic { carried, asked } => {
-                format!("capacity is {carried:.2} requests/s, {asked:.2} required")
+                let [carried, asked] = differing([*carried, *asked], 2);
+                format!("capacity is {carried} requests/s, {asked} required")
             }
         }
     }
+}
+
+/// Most digits after the decimal point with which two numbers are written.
+const MOST_DECIMALS: usize = 12;
+
+/// Two numbers with as many digits after the decimal point as make them differ, and at least `decimals`.
+fn differing(numbers: [f64; 2], decimals: usize) -> [String; 2] {
+    let spelled = |decimals: usize| numbers.map(|number| format!("{number:.decimals$}"));
+    let differs = |decimals: &usize| spelled(*decimals)[0] != spelled(*decimals)[1];
+    spelled((decimals..MOST_DECIMALS).find(differs).unwrap_or(decimals))
 }
 
 /// Rejection counts by reason.

@@ -314,3 +314,42 @@ fn the_catalogue_of_the_estimator_has_what_its_examples_name() {
         assert!(status == 200 && rows.iter().any(|row| named(&row)), "{path} {name}");
     }
 }
+
+#[test]
+fn an_estimate_has_its_cost_and_the_hours_count() {
+    let server = Running::start();
+    let mut body = estimate();
+    let cost = |body: &Value| post(&server, "/v1/estimate", body).1["estimates"]["cost"].clone();
+    let all_day = cost(&body);
+    body["hours_per_day"] = json!(8.0);
+    let some = cost(&body);
+    for (found, hours) in [(&all_day, 24.0), (&some, 8.0)] {
+        let of = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{key}: {found}"));
+        assert!((of("usd_per_day") / (of("usd_per_hour") * hours) - 1.0).abs() < 1e-9, "{found}");
+        assert!((of("tok_per_usd") * of("usd_per_mtok") / 1e6 - 1.0).abs() < 1e-9, "{found}");
+        assert!(of("usd_per_month") > of("usd_per_day"), "{found}");
+    }
+}
+
+#[test]
+fn the_largest_model_is_an_objective() {
+    let server = Running::start();
+    let mut body = estimate();
+    body.as_object_mut().unwrap().remove("model_id");
+    body["objective"] = json!("max_model_size");
+    let (status, answer) = post(&server, "/v1/estimate", &body);
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer["estimates"].is_object() && answer["model_id"].is_string(), "{answer}");
+    // It is no smaller than any that runs.
+    let parameters = |name: &str| Catalog::default().built(name).unwrap().1.parameters().unique;
+    let largest = parameters(answer["model_id"].as_str().unwrap());
+    for model in ["Llama-3.1-8B", "Qwen3-32B", "Llama-3.3-70B", "gpt-oss-120b"] {
+        body["model_id"] = json!(model);
+        body["objective"] = json!("throughput");
+        let (_, one) = post(&server, "/v1/estimate", &body);
+        let in_memory = one["feasibility"] == "in_vram";
+        assert!(!in_memory || parameters(model) <= largest, "{model} runs: {answer}");
+    }
+    body["objective"] = json!("max_model_size");
+    assert_eq!(post(&server, "/v1/estimate", &body).0, 422, "a model that is named is not chosen");
+}

@@ -10,6 +10,7 @@ use crate::report::constraint::{Constraint, Resource};
 use crate::report::detail::{DeploymentDetail, Latencies};
 use crate::report::inputs::ReportInputs;
 use crate::report::launch::LaunchReport;
+use crate::report::recommend::report::RecommendReport;
 use crate::report::result::{
     EstimateResult, Feasibility, MemoryReport, OptimizeResult, Quantiles, ReportedDeployment,
 };
@@ -17,10 +18,12 @@ use crate::report::text::infeasible::gain_words;
 use crate::request::RequestControl;
 use crate::request::estimate::{EstimateRequest, estimate};
 use crate::request::optimize::{OptimizeRequest, optimize};
+use crate::request::recommend::{RecommendRequest, recommend};
 use crate::request::stepped_down::stepped_down;
 use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::limits::TARGET;
 use crate::spec::offloaded::Offloaded;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -30,6 +33,9 @@ use crate::store::catalog::Catalog;
 pub struct EstimatorAnswer {
     /// `in_vram`, `with_offload`, `insufficient_memory`, or `illegal` where a rule forbids the degrees.
     pub feasibility: Feasibility,
+    /// The model, where the objective chose it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_id: Option<String>,
     /// The metrics; null where nothing runs.
     pub estimates: Option<Estimates>,
     /// The limits of decode, largest first.
@@ -61,9 +67,26 @@ pub struct Estimates {
     pub vram_peak_gb: EstimatedMetric,
     /// Host memory in use, GB.
     pub ram_peak_gb: EstimatedMetric,
+    /// Cost of the devices in use; null where their price is unknown.
+    pub cost: Option<EstimatedCost>,
     /// Percentiles over requests that arrive at random at the rate of these requests; empty where such arrivals overload
     /// the deployment.
     pub request_percentiles: Vec<Latencies>,
+}
+
+/// Cost of a deployment.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct EstimatedCost {
+    /// US dollars per hour.
+    pub usd_per_hour: f64,
+    /// US dollars per day, of the hours in which it serves.
+    pub usd_per_day: Option<f64>,
+    /// US dollars per month.
+    pub usd_per_month: Option<f64>,
+    /// US dollars per million output tokens.
+    pub usd_per_mtok: Option<f64>,
+    /// Output tokens per US dollar.
+    pub tok_per_usd: Option<f64>,
 }
 
 /// A predicted metric. p10 and p90 are quantiles of the prediction's error, not of requests.
@@ -128,6 +151,9 @@ pub(super) fn answered(
     request: &EstimatorRequest,
     control: &RequestControl,
 ) -> Result<EstimatorAnswer, Error> {
+    if request.seeks_largest_model() {
+        return largest_model(known, request, control);
+    }
     let scenario = request.scenario(known)?;
     if scenario.deployment.is_some() {
         let (scenario, result) = given_degrees(known, scenario, control)?;
@@ -148,6 +174,50 @@ pub(super) fn answered(
         None if result.status == Status::Infeasible => Ok(nothing(&result)),
         None => Err(late()),
     }
+}
+
+/// The answer for the largest model of the catalogue that runs, in any of the formats that `recommend` tries.
+fn largest_model(
+    known: &Catalog,
+    request: &EstimatorRequest,
+    control: &RequestControl,
+) -> Result<EstimatorAnswer, Error> {
+    let named = |key: &str| {
+        let found = format!("{key} together with the objective that chooses it");
+        Error::new(key, found, "a request without it", format!("omit {key}, or name another objective"))
+    };
+    if !request.model_id.is_empty() {
+        return Err(named("model_id"));
+    }
+    if request.parallelism.is_some() {
+        return Err(named("parallelism"));
+    }
+    let scenario = Scenario { model: None, objective: None, ..request.scenario(known)? };
+    let sought = RecommendRequest {
+        users: scenario.concurrency.unwrap_or(1),
+        target_tok_s: Some(TARGET.least),
+        scenario: Scenario { concurrency: None, tpot: None, ..scenario.clone() },
+        ..RecommendRequest::default()
+    };
+    let RecommendReport::Models(found) = recommend(known, &sought, control)? else { return Err(late()) };
+    let Some(largest) = found.models.iter().max_by_key(|served| served.parameters) else {
+        let fix = "shorten the context, or choose larger hardware";
+        return Err(Error::new("hardware", "no model of the catalogue runs", "memory for one", fix));
+    };
+    let build = &largest.build;
+    let deployment = Deployment { plan: Some(build.each.notation.clone()), ..Deployment::default() };
+    let scenario = Scenario {
+        model: Some(build.model.clone()),
+        runtime: Some(build.runtime.clone()),
+        weight_format: Some(build.each.weight_format.clone()),
+        kv_format: Some(build.each.kv_format.clone()),
+        deployment: Some(deployment),
+        ..scenario
+    };
+    let EstimateResult { question, candidate, detail, launch, .. } =
+        estimate(known, &EstimateRequest::of(scenario.clone()), control)?;
+    let found = Found { question, scenario, deployment: candidate, detail, alternatives: vec![], launch };
+    Ok(EstimatorAnswer { model_id: Some(build.model.clone()), ..found.answer(known, control)? })
 }
 
 /// The estimate on given degrees; where device memory is too small, with layers in host memory.
@@ -193,6 +263,7 @@ fn nothing(result: &OptimizeResult) -> EstimatorAnswer {
     let explanations = explanations.iter().map(|text| sentence(text)).collect();
     EstimatorAnswer {
         feasibility: if too_large { Feasibility::InsufficientMemory } else { Feasibility::Illegal },
+        model_id: None,
         estimates: None,
         bottlenecks: if too_large { vec![BottleneckCode::VramCapacity] } else { vec![] },
         bottleneck_shares: vec![],
@@ -302,6 +373,7 @@ impl Found {
         }
         Ok(EstimatorAnswer {
             feasibility: self.deployment.feasibility,
+            model_id: None,
             estimates,
             bottlenecks: codes,
             bottleneck_shares: shares,
@@ -334,6 +406,13 @@ impl Found {
             latency_ms: EstimatedMetric::of(metrics.e2e_ms, None),
             vram_peak_gb: resident(memory, self.deployment.devices),
             ram_peak_gb: EstimatedMetric::of(detail.host_memory_peak_bytes / GB, None),
+            cost: metrics.usd_per_hour.map(|usd_per_hour| EstimatedCost {
+                usd_per_hour,
+                usd_per_day: metrics.usd_per_day,
+                usd_per_month: metrics.usd_per_month,
+                usd_per_mtok: metrics.usd_per_mtok,
+                tok_per_usd: metrics.tok_per_usd,
+            }),
             request_percentiles,
         })
     }

@@ -144,6 +144,7 @@ impl BenchmarkRun {
             objective: None,
             quant: self.quant.clone(),
             parallelism: Some(self.parallelism.clone()),
+            hours_per_day: None,
         };
         answered(known, &request, control)
     }

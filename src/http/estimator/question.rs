@@ -13,7 +13,8 @@ use crate::store::catalog::Catalog;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EstimatorRequest {
-    /// Model: an id of `/v1/catalog/models`, an alias, or a Hugging Face id.
+    /// Model: an id of `/v1/catalog/models`, an alias, or a Hugging Face id; absent where the objective chooses it.
+    #[serde(default)]
     pub model_id: String,
     /// Runtime, with a version where that matters, e.g. `vllm-0.19.0`; the usual one of the hardware if absent.
     #[serde(default)]
@@ -22,7 +23,8 @@ pub struct EstimatorRequest {
     pub hardware: HardwareProfile,
     /// Traffic.
     pub workload: EstimatorWorkload,
-    /// Objective: throughput, latency, perf-per-dollar …; `throughput` if absent.
+    /// Objective: throughput, latency, perf-per-dollar …, or `max_model_size`, the largest model of the catalogue that
+    /// runs; `throughput` if absent.
     #[serde(default)]
     pub objective: Option<String>,
     /// Weight format; if absent, the best one of at least 8 bits that fits, else any.
@@ -31,6 +33,9 @@ pub struct EstimatorRequest {
     /// Degrees; the best ones if absent.
     #[serde(default)]
     pub parallelism: Option<EstimatorDegrees>,
+    /// Hours per day in which the hardware serves, for its cost; 24 if absent.
+    #[serde(default)]
+    pub hours_per_day: Option<f64>,
 }
 
 /// Traffic of a request.
@@ -56,7 +61,16 @@ pub struct EstimatorDegrees {
     pub pipeline_parallel: Option<u64>,
 }
 
+/// The objective that chooses the model: by its words, whatever joins them.
+const MAX_MODEL_SIZE: [&str; 3] = ["max", "model", "size"];
+
 impl EstimatorRequest {
+    /// Whether the objective is the largest model.
+    pub(super) fn seeks_largest_model(&self) -> bool {
+        let words = self.objective.as_deref().unwrap_or_default().split([' ', '-', '_']);
+        words.eq(MAX_MODEL_SIZE)
+    }
+
     /// The scenario; the deployment is part of it where degrees are given.
     ///
     /// # Errors
@@ -87,6 +101,7 @@ impl EstimatorRequest {
             runtime_version,
             weight_format: self.quant.clone(),
             deployment: degrees,
+            hours_per_day: self.hours_per_day,
             ..self.hardware.scenario(known)?
         })
     }

@@ -30,17 +30,25 @@ fn times(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
+/// A number with its unit of bytes, in GiB.
+fn gib(number: &str, unit: &str) -> Option<f64> {
+    const GIB: f64 = (1u64 << 30) as f64;
+    let units = [("GiB", GIB), ("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
+    let (_, bytes) = units.into_iter().find(|(known, _)| *known == unit.trim_end_matches([',', ':', ';']))?;
+    number.replace(',', "").parse::<f64>().ok().map(|number| number * bytes / GIB)
+}
+
 /// The bytes after `before` in a sentence, in GiB.
 fn gib_after(text: &str, before: &str) -> Option<f64> {
-    let number = text.split_once(before)?.1.split_whitespace().next()?;
-    number.replace(',', "").parse().ok()
+    let mut words = text.split_once(before)?.1.split_whitespace();
+    gib(words.next()?, words.next()?)
 }
 
 /// The bytes before `after` in a sentence, in GiB.
 fn gib_before(text: &str, after: &str) -> Option<f64> {
     let mut words = text.split_once(after)?.0.rsplit(' ');
-    assert_eq!(words.next(), Some("GiB"), "{text}");
-    words.next()?.replace(',', "").parse().ok()
+    let unit = words.next()?;
+    gib(words.next()?, unit)
 }
 
 /// The numbers of a memory shortage imply it.
@@ -154,5 +162,66 @@ fn the_numbers_of_a_reason_imply_it() {
         }
         // Where a deployment was evaluated, memory is not what is short.
         assert!(found["nearest"].is_null() || found["weights_need"] == json!([]), "{asked}");
+    }
+}
+
+/// The number after `before` in a sentence.
+fn number_after(text: &str, before: &str) -> Option<f64> {
+    let number = text.split_once(before)?.1.split_whitespace().next()?;
+    number.trim_end_matches([',', ';', ':', ')', '.']).replace(',', "").parse().ok()
+}
+
+/// Sentences with two numbers: the words before what is needed, and before what there is.
+const COMPARED: [[&str; 2]; 6] = [
+    ["ISL + OSL of ", "holds at most "],
+    ["ISL + OSL of ", "supports at most "],
+    ["max-model-len is ", " of at most "],
+    [" is ", "the SLO is "],
+    ["requests/s, ", "capacity is "],
+    ["an instance of ", "in one domain of "],
+];
+
+/// Every sentence of an answer that gives a reason.
+fn reasons(found: &Value) -> Vec<String> {
+    let texts = |value: &Value| value.as_str().map(str::to_owned);
+    let conflicts = found["conflict"]["conflicts"].as_array().into_iter().flatten();
+    let census = found["census"]["illegal"].as_object().into_iter().flatten();
+    let violations = [&found["violations"], &found["nearest"]["violations"]];
+    let violations = violations.into_iter().filter_map(Value::as_array).flatten();
+    let all = conflicts.filter_map(|one| texts(&one["why"]));
+    all.chain(census.filter_map(|(_, one)| texts(&one["example"])))
+        .chain(violations.filter_map(texts))
+        .collect()
+}
+
+#[test]
+fn every_reason_needs_more_than_there_is() {
+    let mut random = Rng::with_seed(352);
+    let (mut read, mut tried) = (0, 0);
+    while read < cases(12) {
+        tried += 1;
+        assert!(tried < 100 * cases(12), "too few reasons have two numbers");
+        let mut asked = problem(&mut random);
+        if random.u8(0..3) == 0 {
+            asked["max_model_len"] = json!(random.u64(2_000..200_000));
+        }
+        let found = match random.bool() {
+            true => answer("optimize", &json!({ "scenario": asked, "max_front_points": 0 })),
+            false => answer("estimate", &json!({ "scenario": with_plan(&asked, &plan(&mut random)) })),
+        };
+        let Some(found) = found else { continue };
+        let feasible = found["best"].is_object() || found["metrics"].is_object();
+        for why in reasons(&found) {
+            implied(&why);
+            for [needed, there] in COMPARED {
+                if let (Some(needed), Some(there)) = (number_after(&why, needed), number_after(&why, there)) {
+                    assert!(needed > there, "{why}: {asked}");
+                    read += 1;
+                }
+            }
+            assert!(!feasible || !why.contains("holds the model"), "{why}: {asked}");
+        }
+        let short = found["violations"].to_string().contains(" short ");
+        assert!(!short || found["metrics"].is_null(), "{asked} {}", found["violations"]);
     }
 }
