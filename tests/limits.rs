@@ -2,7 +2,10 @@
 //! is that list, and what is outside is refused wherever it is stated.
 
 use clap::{Arg, Command};
+use mantile::admission::MESSAGE_BYTES;
+use mantile::request::permalink::{MOST_BYTES, MOST_JSON};
 use mantile::spec::limits::{LIMITS, markdown, of_flag};
+use mantile::store::file::FileSizeLimit;
 
 use crate::source;
 
@@ -89,3 +92,20 @@ fn the_document_of_limits_is_the_list() {
 
 const BEGIN: &str = "<!-- the list of src/spec/limits.rs -->";
 const END: &str = "<!-- its end -->";
+
+#[test]
+fn the_sizes_of_the_document_are_those_of_the_program() {
+    let text = std::fs::read_to_string(source::root().join("docs/limits.md")).unwrap();
+    let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
+    for (what, most) in [
+        ("a model's configuration, ", mebibytes(FileSizeLimit::Configuration.bytes())),
+        ("what is fetched from a hub", mebibytes(FileSizeLimit::Configuration.bytes())),
+        ("a saved answer, a table, a trace", mebibytes(FileSizeLimit::Answer.bytes())),
+        ("a body over HTTP, a message over MCP", mebibytes(MESSAGE_BYTES as u64)),
+        ("a permalink", format!("{MOST_BYTES} bytes")),
+        ("a permalink", mebibytes(MOST_JSON as u64)),
+    ] {
+        let row = text.lines().find(|line| line.starts_with(&format!("| {what}"))).unwrap();
+        assert!(row.contains(&most), "{row}: {most}");
+    }
+}

@@ -23,7 +23,7 @@ const START: &str = "m1.";
 /// Maximum length of a link: what browsers and chats carry safely.
 pub const MOST_BYTES: usize = 2048;
 /// Maximum length of the JSON in a link.
-const MOST_JSON: usize = 1 << 20;
+pub const MOST_JSON: usize = 1 << 20;
 /// Bytes of the checksum.
 const CHECKSUM: usize = 4;
 

@@ -42,11 +42,6 @@ pub fn key_of_flag(flag: &str) -> Option<String> {
     (["prefill", "decode"].contains(&pool) && KEYS.contains(degree)).then(|| format!("{pool}.{degree}"))
 }
 
-/// The flag that sets a key of a request: the way back.
-pub fn flag_of_key(key: &str) -> Option<String> {
-    KEYS.contains(key).then(|| format!("--{}", key.replace('_', "-")))
-}
-
 /// The fault in words of a request in JSON.
 pub fn fault_in_keys(fault: Error) -> Error {
     let Error { file, key, found, expected, fix } = fault;
@@ -115,7 +110,7 @@ mod tests {
             ("set --prefill-tp; `--vary tp=1`", "set prefill.tp; `vary tp=1`"),
             (
                 "`mantile-opt schema scenario` lists the valid values",
-                "`schema scenario` lists the valid values",
+                "request `schema scenario` lists the valid values",
             ),
             ("save one with `mantile-opt ... --format json --out a.json`", "save one with a request"),
             ("a--b and -- and --tensor-split", "a--b and -- and --tensor-split"),
@@ -123,7 +118,6 @@ mod tests {
         ] {
             assert_eq!(in_keys(text), shown);
         }
-        assert_eq!(flag_of_key("host_memory").as_deref(), Some("--host-memory"));
-        assert_eq!((key_of_flag("no-such-flag"), flag_of_key("no_such_key")), (None, None));
+        assert_eq!(key_of_flag("no-such-flag"), None);
     }
 }

@@ -100,7 +100,7 @@ fn syntax(text: &str, what: &str) -> Option<Error> {
     let fault = match reader.next() {
         Some(Ok(_)) => return None,
         Some(Err(fault)) => fault.to_string(),
-        None => "no text".to_owned(),
+        None => "no text at line 1 column 0".to_owned(),
     };
     Some(match fault.strip_prefix("recursion limit exceeded") {
         Some(place) => {
