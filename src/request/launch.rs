@@ -55,6 +55,9 @@ pub fn launch(
     let decoding = model(PoolRole::Decode);
     let case = Case { model_id: decoding.served_name.or(decoding.id), ..case };
     let mut report = launch_report(&runtime.id, &deployed, Some(&case))?;
+    if model.refused.is_some() {
+        report.workers.clear();
+    }
     if scenario.set.is_some() {
         let note = "--set changes the prediction, not the model or the machine that is launched";
         report.notes.push(note.to_owned());

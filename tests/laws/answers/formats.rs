@@ -87,7 +87,7 @@ fn a_format_without_a_checkpoint_has_no_launch() {
     let found = launched(&Catalog::default(), &asked).unwrap();
     let unsupported = found["launch"]["unsupported"].to_string();
     assert!(unsupported.contains("int8 weights of deepseek-ai/DeepSeek-R1"), "{unsupported}");
-    assert_eq!(found["launch"]["files"], json!([]));
+    assert_eq!((&found["launch"]["files"], &found["launch"]["workers"]), (&json!([]), &json!([])));
 }
 
 /// Bits per weight of a format.
