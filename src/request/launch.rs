@@ -55,7 +55,7 @@ pub fn launch(
     let decoding = model(PoolRole::Decode);
     let case = Case { model_id: decoding.served_name.or(decoding.id), ..case };
     let mut report = launch_report(&runtime.id, &deployed, Some(&case))?;
-    if model.refused.is_some() {
+    if candidate.pools.iter().any(|pool| model(pool.role).refused.is_some()) {
         report.workers.clear();
     }
     if scenario.set.is_some() {
