@@ -112,8 +112,11 @@ class Scenario(Record):
     runtime_version: str | None
     max_num_batched_tokens: int | None
     max_num_seqs: int | None
+    max_model_len: int | None
     gpu_memory_utilization: float | None
     weight_format: str | None
+    prefill_weight_format: str | None
+    decode_weight_format: str | None
     kv_format: str | None
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None
@@ -268,6 +271,7 @@ class Reporteddeployment(Record):
     plan: Plan
     notation: str
     weight_format: str
+    prefill_weight_format: str | None
     kv_format: str
     concurrency: float
     devices: int
@@ -277,7 +281,7 @@ class Reporteddeployment(Record):
     memory: Memoryreport | None
     bottleneck: str | None
     metrics: Metricsreport | None
-    context_bound: Literal['memory'] | Literal['model'] | None
+    context_bound: Literal['memory'] | Literal['model'] | Literal['server'] | None
     intervals: Intervals | None
     price_bounds: Pricebounds | None
 
@@ -590,6 +594,7 @@ class EstimateAnswer(Answer):
     plan: Plan
     notation: str
     weight_format: str
+    prefill_weight_format: str | None
     kv_format: str
     concurrency: float
     devices: int
@@ -599,7 +604,7 @@ class EstimateAnswer(Answer):
     memory: Memoryreport | None
     bottleneck: str | None
     metrics: Metricsreport | None
-    context_bound: Literal['memory'] | Literal['model'] | None
+    context_bound: Literal['memory'] | Literal['model'] | Literal['server'] | None
     intervals: Intervals | None
     price_bounds: Pricebounds | None
     question: Reportinputs
@@ -1208,8 +1213,11 @@ def optimize(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -1299,8 +1307,11 @@ def estimate(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -1390,8 +1401,11 @@ def static(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -1410,8 +1424,6 @@ def static(
     batch: int | None = None,
     prefill_batch: int | None = None,
     decode_batch: int | None = None,
-    prefill_weight_format: str | None = None,
-    decode_weight_format: str | None = None,
     native_layers: list[Literal['attention'] | Literal['feed_forward'] | Literal['experts'] | Literal['vocabulary']] | None = None,
     files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -1485,8 +1497,11 @@ def deploy(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -1598,8 +1613,11 @@ def explain(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -1691,8 +1709,11 @@ def audit(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -1780,8 +1801,11 @@ def diagnose(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -1874,8 +1898,11 @@ def nearest(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -1973,8 +2000,11 @@ def sweep(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -2064,8 +2094,11 @@ def compare(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -2154,8 +2187,11 @@ def recommend(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
@@ -2344,8 +2380,11 @@ def permalink(
     runtime_version: str | None = None,
     max_num_batched_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    max_model_len: int | None = None,
     gpu_memory_utilization: float | None = None,
     weight_format: str | None = None,
+    prefill_weight_format: str | None = None,
+    decode_weight_format: str | None = None,
     kv_format: str | None = None,
     offload: Literal['auto'] | Literal['never'] | Literal['always'] | None = None,
     allow: list[Literal['custom-router'] | Literal['unmeasured']] | None = None,
