@@ -29,7 +29,7 @@ pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
         id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
     };
     let has = |of_problem: &ResolvedScenario| {
-        let prefill = of_problem.prefill_weights.as_ref().map(std::slice::from_ref).unwrap_or_default();
+        let prefill = of_problem.prefill_weights.as_slice();
         of(&plan.weights, &of_problem.weight_formats)
             && of(&plan.prefill_weights, prefill)
             && of(&plan.kv, &of_problem.kv_formats)

@@ -130,7 +130,7 @@ fn yarn_context(text: &Map<String, Value>) -> Option<u64> {
     let kind = ["rope_type", "type"].iter().find_map(|key| scaling.get(*key)?.as_str())?;
     let trained = scaling.get("original_max_position_embeddings")?.as_u64()?;
     let factor = scaling.get("factor")?.as_f64().filter(|factor| (1.0..=MOST_FACTOR).contains(factor))?;
-    (kind == "yarn").then(|| (trained as f64 * factor) as u64)
+    (kind == "yarn").then_some((trained as f64 * factor) as u64)
 }
 
 /// The most that YaRN lengthens a context: beyond any published factor.

@@ -343,13 +343,17 @@ mod tests {
             some(NotationRole::Prefill),
             some(NotationRole::Decode),
             some(NotationRole::Aggregated),
-            (id(), id()),
+            (id(), id(), id()),
             (offload, host),
         )
-            .prop_filter_map("no pool", |(prefill, decode, both, (weights, kv), (offload, host))| {
-                let pools = [prefill, decode, both].concat();
-                (!pools.is_empty()).then_some(PlanText { pools, weights, kv, offload, host })
-            })
+            .prop_filter_map(
+                "no pool",
+                |(prefill, decode, both, (weights, prefill_weights, kv), (offload, host))| {
+                    let pools = [prefill, decode, both].concat();
+                    let text = PlanText { pools, weights, prefill_weights, kv, offload, host };
+                    (!text.pools.is_empty()).then_some(text)
+                },
+            )
     }
 
     proptest! {
