@@ -479,7 +479,11 @@ fn shape_and_memory(
         let held = || residency(&Plain, &hosted, Phase::Decode, machine, problem.terms(), plan.dp);
         let longest = || longest_request(problem, formats, (&hosted, Phase::Decode), plan.dp);
         return match fits {
-            0 => Err(longest().unwrap_or_else(|| short(&held()))),
+            0 => Err(longest().unwrap_or_else(|| {
+                let held = held();
+                let why = "host memory does not hold the part of one request and the weights that it takes";
+                if holds(&held) { Infeasible::NotHosted { why } } else { short(&held) }
+            })),
             _ => Ok((with(fits), None)),
         };
     }

@@ -112,7 +112,7 @@ pub struct Precision<'a> {
 }
 
 /// Reason of the checkpoint's format.
-const OWN: &str = "the checkpoint's own";
+pub const OWN: &str = "the checkpoint's own";
 /// Requests every format that runs.
 pub const ANY: &str = "any";
 /// Format in which runtimes serve float32 and unknown dtypes.

@@ -22,6 +22,7 @@ use crate::report::result::{EstimateResult, OptimizeResult, Quantiles, ReportedD
 use crate::report::table::table_within;
 use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
+use crate::spec::precision::OWN;
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
@@ -92,12 +93,12 @@ pub fn estimate_facts(report: &EstimateResult) -> Vec<Fact> {
     load.chain(chosen_format(report)).chain(own).collect()
 }
 
-/// The weight format with the reason for it, where no flag sets it.
+/// The weight format with the reason for it, where no flag sets it and it is not the checkpoint's own.
 fn chosen_format(report: &EstimateResult) -> Option<Fact> {
     let stated = report.scenario.as_ref().is_some_and(|scenario| scenario.weight_format.is_some());
     let (id, considered) = (&report.candidate.weight_format, &report.question.weight_formats);
     let named = considered.iter().find(|one| one.split_once(' ').is_some_and(|(name, _)| name == id))?;
-    (!stated).then(|| ("weights", named.clone()))
+    (!stated && !named.contains(OWN)).then(|| ("weights", named.clone()))
 }
 
 /// Headings of [`slo_rows`].

@@ -97,6 +97,15 @@ impl RecommendRequest {
         if given.tpot.is_some() {
             return refuse("tpot", "target-tok-s");
         }
+        let phases = [
+            ("prefill-weight-format", &given.prefill_weight_format),
+            ("decode-weight-format", &given.decode_weight_format),
+        ];
+        if let Some((key, _)) = phases.iter().find(|(_, format)| format.is_some()) {
+            let found = "a format of one phase, but builds are sized by aggregated replicas";
+            let fix = "set --weight-format, or ask `optimize` about one system";
+            return Err(Error::new(*key, found, "one weight format for both phases", fix));
+        }
         if given.pareto.is_some() {
             let fix = "remove it: builds are compared by cost, users, speed and output";
             return Err(Error::new("pareto", "axes of a front", "no axes for a recommendation", fix));

@@ -58,6 +58,8 @@ const OF_RECOMMEND: &[TriedFlag] = &[
     ("--max-model-len", &["9000"]),
     ("--gpu-memory-utilization", &["0.5"]),
     ("--weight-format", &["q8_0", "int4-awq"]),
+    ("--prefill-weight-format", &["fp8"]),
+    ("--decode-weight-format", &["fp8"]),
     ("--kv-format", &["fp8"]),
     ("--offload", &["never", "always"]),
     ("--theoretical", &["true"]),
