@@ -1,5 +1,5 @@
 //! Limits of the requests that a server answers, the same for every protocol: how many at the same time, how many wait,
-//! how long a search takes, how long a message is. Equal requests at the same time are computed once ([`flights`]).
+//! how long a search takes, how long a message is. Equal requests at the same time are computed once (`flights`).
 
 pub(crate) mod flights;
 
