@@ -1,5 +1,7 @@
 //! The processes of a deployment: for each pool its command, on the first host of a replica and on further ones.
 
+use std::collections::BTreeSet;
+
 use super::command::{LaunchCommand, command};
 use super::settings::{LaunchModel, SettingValue, Settings, Variable, served_context, settings};
 use super::slots::ReplicaSlot;
@@ -97,20 +99,20 @@ pub struct Deployed<'a> {
 }
 
 impl<'a> Deployed<'a> {
-    /// The processes of a candidate.
+    /// The processes of a candidate, each pool with its model.
     pub fn new(
         (launch, table): (&'a Launch, &'a OptionTable),
         problem: &Problem,
         candidate: &Candidate,
-        model: impl Fn(PoolRole) -> LaunchModel,
+        models: &[LaunchModel],
     ) -> Deployed<'a> {
         let vendor = problem.cluster.device.vendor.name();
         let image = launch.images.iter().find(|image| image.vendors.iter().any(|known| known == vendor));
         let devices_per_host = problem.cluster.devices_per_node.max(1);
         let mut workers: Vec<PoolLaunch> = Vec::new();
         let context = served_context(problem, candidate);
-        for pool in &candidate.pools {
-            let all = settings(problem, candidate, (pool, context), &model(pool.role));
+        for (pool, model) in candidate.pools.iter().zip(models) {
+            let all = settings(problem, candidate, (pool, context), model);
             let mut worker = worker(launch, pool, all, devices_per_host);
             let number = 1 + workers.iter().filter(|known| known.role == pool.role).count();
             if number > 1 {
@@ -119,13 +121,8 @@ impl<'a> Deployed<'a> {
             workers.push(worker);
         }
         let instances = candidate.pools.iter().map(|pool| pool.replicas).sum();
-        let of_models = candidate.pools.iter().filter_map(|pool| model(pool.role).refused);
-        let mut refused: Vec<String> = Vec::new();
-        for reason in of_models {
-            if !refused.contains(&reason) {
-                refused.push(reason);
-            }
-        }
+        let of_models: BTreeSet<&String> = models.iter().filter_map(|model| model.refused.as_ref()).collect();
+        let mut refused: Vec<String> = of_models.into_iter().cloned().collect();
         if launch.request.is_some() && workers.len() > 1 {
             refused.push("replicas of several shapes: its nearest is replicas of one".to_owned());
         }

@@ -188,7 +188,7 @@ pub enum Infeasible {
         /// Capacity, in requests per second.
         carried: f64,
         /// Requested rate, in requests per second.
-        asked: f64,
+        required: f64,
     },
 }
 
@@ -309,9 +309,9 @@ impl Infeasible {
                 let (name, [best, limit]) = (metric.entry().name, differing([value * 1e3, limit * 1e3], 1));
                 format!("{name} is {best} ms{} at best, the SLO is {limit} ms", confidence.words())
             }
-            Infeasible::TooMuchTraffic { carried, asked } => {
-                let [carried, asked] = differing([*carried, *asked], 2);
-                format!("capacity is {carried} requests/s, {asked} required")
+            Infeasible::TooMuchTraffic { carried, required } => {
+                let [carried, required] = differing([*carried, *required], 2);
+                format!("capacity is {carried} requests/s, {required} required")
             }
         }
     }

@@ -139,7 +139,7 @@ pub fn overload(problem: &Problem, candidate: &Candidate) -> Option<Infeasible> 
     }
     let carried = carried(&unbound(problem), candidate);
     // The lowest load that sustains the rate may sustain exactly that rate.
-    (carried < asked * (1.0 - 1e-9)).then_some(Infeasible::TooMuchTraffic { carried, asked })
+    (carried < asked * (1.0 - 1e-9)).then_some(Infeasible::TooMuchTraffic { carried, required: asked })
 }
 
 /// The same problem with unlimited traffic.
@@ -246,21 +246,22 @@ fn pool(pool: &PoolPlan) -> PoolReport {
 /// The plan in full, with its label.
 pub fn plan(candidate: &Candidate) -> Plan {
     let pools: Vec<PoolReport> = candidate.pools.iter().map(pool).collect();
-    let of = |duty| pools.iter().filter(move |pool| pool.role == duty);
+    let of = |role| pools.iter().filter(move |pool| pool.role == role);
     let joined = |pools: &mut dyn Iterator<Item = &PoolReport>| {
         pools.map(|pool| format!("{} x {}", pool.replicas, pool.label)).collect::<Vec<_>>().join(" + ")
     };
-    let all = |duty| joined(&mut of(duty));
-    let apart = of(PoolRole::Prefill).next().zip(of(PoolRole::Decode).next());
+    let all = |role| joined(&mut of(role));
+    let disaggregated = of(PoolRole::Prefill).next().zip(of(PoolRole::Decode).next());
     let first = &pools[0];
-    let (prefill, decode) = apart.unwrap_or((first, first));
-    let (mode, label) = match (apart, of(PoolRole::Aggregated).next()) {
+    let (prefill, decode) = disaggregated.unwrap_or((first, first));
+    let (mode, label) = match (disaggregated, of(PoolRole::Aggregated).next()) {
         (None, _) => ("aggregated", joined(&mut pools.iter())),
         (Some(_), both) => {
-            let beside = both.map_or_else(String::new, |_| format!(", both {}", all(PoolRole::Aggregated)));
+            let aggregated =
+                both.map_or_else(String::new, |_| format!(", both {}", all(PoolRole::Aggregated)));
             (
                 "disaggregated",
-                format!("prefill {}, decode {}{beside}", all(PoolRole::Prefill), all(PoolRole::Decode)),
+                format!("prefill {}, decode {}{aggregated}", all(PoolRole::Prefill), all(PoolRole::Decode)),
             )
         }
     };

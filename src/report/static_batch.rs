@@ -229,7 +229,7 @@ pub fn devices_why(plan: &ParallelPlan) -> String {
         ("vocabulary", plan.least_devices(LayerType::Vocabulary)),
     ];
     if plan.ep > 1 {
-        needs.insert(2, ("experts", plan.ep * plan.moe_tp));
+        needs.insert(2, ("experts", least_devices(plan, Module::Experts)));
     }
     let needs: Vec<String> = needs.iter().map(|(name, devices)| format!("{name} {devices}")).collect();
     let copies = match plan.attention_copies() {

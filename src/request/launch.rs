@@ -9,7 +9,7 @@ use crate::launch::slots::{MOST_LISTED, lists_replicas};
 use crate::report::launch::{LaunchFlag, LaunchReport, LaunchWorker};
 use crate::report::number::digits;
 use crate::report::result::{Quantiles, ReportedDeployment};
-use crate::search::candidate::{Candidate, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::error::Error;
 use crate::spec::launch::Launch;
@@ -36,26 +36,23 @@ pub fn launch(
     let runtime = &resolved.runtime;
     let Some((launch, table)) = catalog.launch_of(&runtime.id)? else { return Ok(unlisted(runtime)) };
     let formats = &problem.formats[candidate.formats];
-    let choice = |role| {
-        let mut known = resolved.weight_formats.iter().chain(&resolved.prefill_weights);
-        known.find(|choice| choice.format.id == formats.weights_of(role))
-    };
-    let (Some(prefill), Some(decode)) = (choice(PoolRole::Prefill), choice(PoolRole::Decode)) else {
-        return Ok(unlisted(runtime));
-    };
     // Clients call workers of several checkpoints by one name.
     let served_name = formats.prefill_weights.as_ref().map(|_| resolved.model.name.clone());
-    let model = |role| {
-        let choice = if role == PoolRole::Prefill { prefill } else { decode };
+    let model = |pool: &PoolPlan| {
+        let mut known = resolved.weight_formats.iter().chain(&resolved.prefill_weights);
+        let choice = known.find(|choice| choice.format.id == formats.weights_of(pool.role))?;
         let served_name = served_name.clone();
-        LaunchModel { served_name, ..launch_model(&resolved.model, choice, runtime, &launch) }
+        Some(LaunchModel { served_name, ..launch_model(&resolved.model, choice, runtime, &launch) })
     };
-    let deployed = Deployed::new((&launch, &table), problem, candidate, model);
+    let models: Option<Vec<LaunchModel>> = candidate.pools.iter().map(model).collect();
+    let Some(models) = models else { return Ok(unlisted(runtime)) };
+    let deployed = Deployed::new((&launch, &table), problem, candidate, &models);
     let case = case((resolved, problem), (candidate, reported), (scenario, &deployed));
-    let decoding = model(PoolRole::Decode);
-    let case = Case { model_id: decoding.served_name.or(decoding.id), ..case };
+    let answering = models.last();
+    let model_id = served_name.or(answering.and_then(|model| model.id.clone()));
+    let case = Case { model_id, ..case };
     let mut report = launch_report(&runtime.id, &deployed, Some(&case))?;
-    if candidate.pools.iter().any(|pool| model(pool.role).refused.is_some()) {
+    if models.iter().any(|model| model.refused.is_some()) {
         report.workers.clear();
     }
     if scenario.set.is_some() {

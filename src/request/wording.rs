@@ -4,21 +4,21 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use schemars::Schema;
 use serde_json::Value;
 
 use super::REQUESTS;
 use crate::spec::error::Error;
 
 /// Every key of the requests, at any depth.
-static KEYS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+static KEYS: LazyLock<BTreeSet<String>> =
+    LazyLock::new(|| REQUESTS.iter().flat_map(|entry| keys_of(&Value::from((entry.request)()))).collect());
+
+/// Every key of a schema, at any depth.
+pub fn keys_of(schema: &Value) -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
-    REQUESTS
-        .iter()
-        .map(|entry| (entry.request)())
-        .for_each(|schema: Schema| collect(&schema.into(), &mut keys));
+    collect(schema, &mut keys);
     keys
-});
+}
 
 fn collect(schema: &Value, keys: &mut BTreeSet<String>) {
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {

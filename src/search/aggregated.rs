@@ -260,7 +260,7 @@ fn carrying(laid: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
     let enough =
         least(laid.shape.fits, laid.shape.plan.pp, |requests| requests > below && flow(requests) >= rate);
     let carried = || flow(laid.shape.fits);
-    let enough = enough.ok_or_else(|| Infeasible::TooMuchTraffic { carried: carried(), asked: rate })?;
+    let enough = enough.ok_or_else(|| Infeasible::TooMuchTraffic { carried: carried(), required: rate })?;
     Ok(laid.concurrency(enough))
 }
 

@@ -92,6 +92,7 @@ pub fn longest_at_start<R: Reading>(
     concurrency: u64,
 ) -> Option<Qty<R::N>> {
     let LongestRequest { tokens, every_slot } = terms.longest?;
+    let machine = machine.of(phase);
     let of_load = admitted(read, instance, phase, machine, (terms, concurrency));
     let sequences = if every_slot { of_load.sequences } else { Qty::from(1.0) };
     let held = CachedSequences::whole(sequences, tokens);

@@ -20,17 +20,17 @@ fn instance(pool: &PoolReport) -> String {
 /// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and expert and stage layouts.
 pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[Constraint]) -> String {
     let pools = pools(best);
-    let apart = pools[0].role == PoolRole::Prefill;
-    let told = |pool: &&PoolReport| {
-        let duty = match pool.role {
-            PoolRole::Aggregated if apart => "aggregated ",
+    let disaggregated = pools[0].role == PoolRole::Prefill;
+    let worker = |pool: &&PoolReport| {
+        let role = match pool.role {
+            PoolRole::Aggregated if disaggregated => "aggregated ",
             PoolRole::Aggregated => "",
             PoolRole::Prefill => "prefill ",
             PoolRole::Decode => "decode ",
         };
-        format!("{duty}{} x {}", pool.replicas, instance(pool))
+        format!("{role}{} x {}", pool.replicas, instance(pool))
     };
-    let sum: Vec<String> = pools.iter().map(told).collect();
+    let sum: Vec<String> = pools.iter().map(worker).collect();
     let sum = format!("{} = {} + {} idle", asked.devices, sum.join(" + "), best.idle_devices);
     let mut text = heading("Devices", "") + &paragraph(&sum);
     if best.idle_devices > 0

@@ -17,26 +17,26 @@ pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
     let apart = (plan.prefill.role == PoolRole::Prefill).then_some(&plan.prefill);
     let mut pools: Vec<&PoolReport> = apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
     let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
-    pools.sort_by_key(|pool| order.iter().position(|duty| *duty == pool.role));
+    pools.sort_by_key(|pool| order.iter().position(|role| *role == pool.role));
     pools
 }
 
 /// The plan in words: `2 prefill (pp2) + 1 decode (tp4) workers`.
 pub fn plan(best: &ReportedDeployment) -> String {
     let pools = pools(best);
-    let apart = pools[0].role == PoolRole::Prefill;
-    let told = |pool: &&PoolReport| {
-        let duty = match pool.role {
-            PoolRole::Aggregated if apart => " aggregated",
+    let disaggregated = pools[0].role == PoolRole::Prefill;
+    let worker = |pool: &&PoolReport| {
+        let role = match pool.role {
+            PoolRole::Aggregated if disaggregated => " aggregated",
             PoolRole::Aggregated => "",
             PoolRole::Prefill => " prefill",
             PoolRole::Decode => " decode",
         };
-        format!("{}{duty} ({})", grouped(pool.replicas), pool.label)
+        format!("{}{role} ({})", grouped(pool.replicas), pool.label)
     };
     match pools[..] {
         [one] => format!("{} ({})", count(one.replicas, "replica"), one.label),
-        _ => format!("{} workers", pools.iter().map(told).collect::<Vec<_>>().join(" + ")),
+        _ => format!("{} workers", pools.iter().map(worker).collect::<Vec<_>>().join(" + ")),
     }
 }
 

@@ -49,13 +49,13 @@ fn rows(memory: &MemoryReport) -> String {
 pub fn memory(pools: &[PoolMemory]) -> String {
     let mut text = String::new();
     for pool in pools {
-        let duty = match pool.role {
+        let role = match pool.role {
             PoolRole::Aggregated => "",
             PoolRole::Prefill => ", prefill",
             PoolRole::Decode => ", decode",
         };
         text.push_str(&heading(
-            &format!("Memory per device{duty} ({})", pool.label),
+            &format!("Memory per device{role} ({})", pool.label),
             "% of the memory that software sees",
         ));
         text.push_str(&rows(&pool.memory));

@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_measurement_is_kept_for_its_machine() {
-        let Ok(folder) = tempfile::tempdir() else { panic!("no folder") };
+        let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("machine");
         let machine = ThisMachine { kept: Some(folder.clone()), ..ThisMachine::default() };
         let at = |name: &str, wanted| machine.bandwidth(name, 2e8, wanted);

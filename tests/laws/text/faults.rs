@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
+use mantile::request::wording::keys_of;
 use mantile::request::{REQUESTS, RequestControl, UNCONTROLLED};
 use mantile::search::run::Control;
 use mantile::store::catalog::Catalog;
@@ -98,23 +99,6 @@ pub fn spoilt(request: &Value, properties: &[String], random: &mut Rng) -> Value
     request
 }
 
-/// Every key of a schema, at any depth.
-pub fn properties(schema: &Value) -> Vec<String> {
-    fn collect(schema: &Value, keys: &mut BTreeSet<String>) {
-        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-            keys.extend(properties.keys().cloned());
-        }
-        match schema {
-            Value::Object(parts) => parts.values().for_each(|part| collect(part, keys)),
-            Value::Array(parts) => parts.iter().for_each(|part| collect(part, keys)),
-            _ => {}
-        }
-    }
-    let mut keys = BTreeSet::new();
-    collect(schema, &mut keys);
-    keys.into_iter().collect()
-}
-
 /// Nothing is searched: faults are found before.
 pub fn stopped() -> RequestControl<'static> {
     RequestControl { search: Control { progress: &|_, _| {}, stop: &|| true }, stopped_by: &|| None }
@@ -148,7 +132,7 @@ fn faults_of_spoilt_requests_are_in_plain_words() {
     let keys: BTreeMap<&str, Vec<String>> = REQUESTS
         .iter()
         .filter(|entry| bodies.iter().any(|(name, _)| *name == entry.name))
-        .map(|entry| (entry.name, properties(&Value::from((entry.request)()))))
+        .map(|entry| (entry.name, keys_of(&Value::from((entry.request)())).into_iter().collect()))
         .collect();
     let (mut faults, mut of_the_command_line) = (0, BTreeSet::new());
     for _ in 0..cases(300) {
