@@ -233,8 +233,8 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_is_kept_for_its_machine() {
-        let folder = tempfile::tempdir().unwrap();
+    fn a_measurement_is_kept_for_its_machine() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
         let folder = folder.path().join("machine");
         let machine = ThisMachine { kept: Some(folder.clone()), ..ThisMachine::default() };
         let at = |name: &str, wanted| machine.bandwidth(name, 2e8, wanted);
@@ -247,6 +247,7 @@ mod tests {
         assert_eq!(at("two", StreamTest::Once), now);
         assert!(file::write(&folder.join(STREAM), "{").is_ok());
         assert!(at("two", StreamTest::Once).is_some(), "a faulty file is measured anew");
+        Ok(())
     }
 
     #[test]
