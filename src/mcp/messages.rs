@@ -2,7 +2,6 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use rmcp::RoleServer;
@@ -11,13 +10,16 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Messages of a client. One that is too long is left out and answered with a fault that names the limit.
 pub(super) struct BoundedMessages<R: AsyncRead + Unpin, W: AsyncWrite> {
     messages: AsyncRwTransport<RoleServer, CountedLines<R>, W>,
     most: usize,
-    too_long: Arc<Notify>,
+    /// One for each line that was too long and is not answered.
+    too_long: UnboundedReceiver<()>,
+    /// A fault on its way. `receive` may be cancelled at every wait, and goes on with it.
+    fault: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
 }
 
 impl<R, W> BoundedMessages<R, W>
@@ -27,11 +29,19 @@ where
 {
     /// Messages of at most `most` bytes.
     pub(super) fn new(reader: R, writer: W, most: usize) -> BoundedMessages<R, W> {
-        let too_long = Arc::new(Notify::new());
-        let reader = CountedLines { reader, most, bytes: 0, too_long: too_long.clone() };
+        let (counted, too_long) = unbounded_channel();
+        let reader = CountedLines { reader, most, bytes: 0, too_long: counted };
         // The end of the line counts.
         let messages = AsyncRwTransport::new_server(reader, writer).with_max_line_length(most + 1);
-        BoundedMessages { messages, most, too_long }
+        BoundedMessages { messages, most, too_long, fault: None }
+    }
+
+    /// Begins to send a fault that names the limit.
+    fn refuse(&mut self) {
+        let text = format!("a message of more than {} bytes, the limit; send a shorter one", self.most);
+        // Its number is somewhere in what was left out.
+        let fault = TxJsonRpcMessage::<RoleServer>::error(ErrorData::invalid_request(text, None), None);
+        self.fault = Some(Box::pin(self.messages.send(fault)));
     }
 }
 
@@ -51,15 +61,17 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            if let Some(fault) = &mut self.fault {
+                fault.await.ok()?;
+                self.fault = None;
+            }
             tokio::select! {
                 biased;
-                () = self.too_long.notified() => {
-                    let text = format!("a message of more than {} bytes, the limit; send a shorter one", self.most);
-                    // Its number is somewhere in what was left out.
-                    let fault = TxJsonRpcMessage::<RoleServer>::error(ErrorData::invalid_request(text, None), None);
-                    self.messages.send(fault).await.ok()?;
-                }
-                message = self.messages.receive() => return message,
+                Some(()) = self.too_long.recv() => self.refuse(),
+                message = self.messages.receive() => match message {
+                    None if self.too_long.try_recv().is_ok() => self.refuse(),
+                    message => return message,
+                },
             }
         }
     }
@@ -75,7 +87,7 @@ struct CountedLines<R> {
     most: usize,
     /// Bytes of the line so far.
     bytes: usize,
-    too_long: Arc<Notify>,
+    too_long: UnboundedSender<()>,
 }
 
 impl<R> CountedLines<R> {
@@ -94,7 +106,8 @@ impl<R> CountedLines<R> {
         let before = self.bytes;
         self.bytes = before.saturating_add(bytes);
         if before <= self.most && self.bytes > self.most {
-            self.too_long.notify_one();
+            // The receiver lives as long as this.
+            let _ = self.too_long.send(());
         }
     }
 }

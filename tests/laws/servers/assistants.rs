@@ -96,27 +96,43 @@ fn calls_beyond_the_places_are_refused_with_the_limit() {
     }
 }
 
-/// 7. A message beyond the largest one is refused with the limit, and the next one is answered.
+/// 7. Each message beyond the largest one is refused with the limit, and all others are answered, also where
+/// many come at once.
 #[test]
 fn a_message_that_is_too_long_is_refused_with_the_limit() {
     let mut random = Rng::with_seed(7);
     let most = 20_000;
     let mut client = Assistant::of(RequestLimits { message_bytes: most, ..limits() });
-    for id in 0..cases(60) {
-        let filled = |bytes: usize| call(id, "glossary", &json!({"filter": "x".repeat(bytes)}));
-        let bytes = match random.bool() {
-            true => most + random.usize(..20) - 10,
-            false => random.usize(1000..4 * most),
-        };
-        let message = filled(bytes - filled(0).to_string().len());
-        client.send(std::slice::from_ref(&message));
-        let answer = client.next();
-        if bytes <= most {
-            assert_eq!(answer["id"], id, "{answer}");
-        } else {
-            let text = answer["error"]["message"].as_str().unwrap();
-            assert!(answer["id"].is_null() && text.contains(&format!("{most} bytes")), "{answer}");
+    for _ in 0..cases(60) {
+        let filled = |id: u64, bytes: usize| call(id, "glossary", &json!({"filter": "x".repeat(bytes)}));
+        let messages = (0..random.u64(1..6)).map(|id| {
+            let bytes = match random.bool() {
+                true => most + random.usize(..20) - 10,
+                false => random.usize(1000..4 * most),
+            };
+            (id, bytes, filled(id, bytes - filled(id, 0).to_string().len()))
+        });
+        let (mut too_long, mut answered, mut sent) = (0, BTreeSet::new(), Vec::new());
+        for (id, bytes, message) in messages {
+            match bytes <= most {
+                true => assert!(answered.insert(id)),
+                false => too_long += 1,
+            }
+            sent.push(message);
         }
+        client.send(&sent);
+        for _ in &sent {
+            let answer = client.next();
+            match answer["id"].as_u64() {
+                Some(id) => assert!(answered.remove(&id), "{answer}"),
+                None => {
+                    let text = answer["error"]["message"].as_str().unwrap();
+                    assert!(text.contains(&format!("{most} bytes")), "{answer}");
+                    too_long -= 1;
+                }
+            }
+        }
+        assert!(answered.is_empty() && too_long == 0, "{answered:?}, {too_long}");
     }
 }
 
