@@ -2,7 +2,7 @@
 
 use mantile::spec::text::folded;
 use mantile::store::catalog::Catalog;
-use mantile::store::kind::KINDS;
+use mantile::store::kind::{CatalogKind, KINDS};
 
 /// Separators and case say nothing, and what is misspelt is near what was meant.
 #[test]
@@ -38,5 +38,19 @@ fn no_two_ids_differ_in_separators_alone() {
                 panic!("{other} and {id}");
             }
         }
+    }
+}
+
+/// Devices that are equal and devices that differ have questions of their own: each says which is the other's.
+#[test]
+fn a_rig_is_no_system_and_a_system_is_no_rig() {
+    let catalog = Catalog::default();
+    for id in catalog.entries(CatalogKind::Rigs).keys() {
+        let fault = catalog.hardware(id).unwrap_err();
+        assert!(fault.found.contains("a rig") && fault.fix.contains("`place`"), "{fault}");
+    }
+    for id in catalog.entries(CatalogKind::Systems).keys() {
+        let fault = catalog.rig(id).unwrap_err();
+        assert!(fault.found.contains("a system") && fault.fix.contains("`optimize`"), "{fault}");
     }
 }

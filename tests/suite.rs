@@ -15,6 +15,7 @@ mod source;
 #[path = "support/spoil.rs"]
 mod spoil;
 
+mod answers;
 mod bundles;
 mod calibrate;
 mod cli;

@@ -14,7 +14,7 @@ use builder::{RigBuilder, RigFacts};
 pub use places::DevicePlace;
 pub use usual_links::AssumedLinks;
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, is_path};
 use super::model::ResolvedModel;
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::PricedLink;
@@ -315,7 +315,14 @@ impl Catalog {
     pub fn rig(&self, text: &str) -> Result<Rig, Error> {
         match self.is_local(text, CatalogKind::Rigs) {
             true => self.local_rig(),
-            false => self.load_or_read(text),
+            false => self.load_or_read(text).map_err(|fault| {
+                if is_path(text) || self.hardware(text).is_err() {
+                    return fault;
+                }
+                let found = format!("`{}`, a system of equal devices", text.trim());
+                let fix = "use `optimize` or `estimate`, the questions about systems";
+                Error::new("rig", found, CatalogKind::Rigs.expected(), fix)
+            }),
         }
     }
 
