@@ -102,7 +102,10 @@ fn of_bodies() -> Vec<(String, Vec<Body>)> {
     let placed = answer("place --model Llama-3.1-8B --hardware rtx-4090-3090");
     let link = json!({"request": "optimize", "scenario": {"model": "Qwen3-0.6B", "hardware": "1xh100"}});
     let mut rows = vec![
-        ("verify an answer of optimize".to_owned(), of_table("verify", &json!({"result": one, "sample": 20}))),
+        (
+            "verify an answer of optimize".to_owned(),
+            of_table("verify", &json!({"result": one, "sample": 20})),
+        ),
         ("verify an answer of place".to_owned(), of_table("verify", &json!({"result": placed}))),
         ("diff two answers".to_owned(), of_table("diff", &json!({"a": one, "b": two}))),
         ("permalink".to_owned(), of_table("permalink", &link)),

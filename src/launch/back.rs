@@ -228,6 +228,13 @@ impl ReadLaunch<'_> {
         ![Setting::Context, Setting::TotalContext].iter().any(stated)
     }
 
+    /// Whether the runtime decides by itself which layers lie in host memory: it has an option for them, and the command
+    /// leaves it open.
+    pub fn leaves_host_part(&self) -> bool {
+        let has = self.known.0.settings.iter().any(|option| option.setting == Setting::GpuLayers);
+        has && self.first().word(Setting::GpuLayers).is_none_or(|layers| layers == "auto")
+    }
+
     /// The plan of the commands; `layers` are those of the model.
     fn deployment(&self, layers: Option<u64>) -> Result<Deployment, Error> {
         let mut pools: Vec<ReadPool> = Vec::new();

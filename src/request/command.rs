@@ -17,7 +17,7 @@ use crate::spec::notation::PlanText;
 use crate::spec::objective::Direction;
 use crate::spec::precision::ANY;
 use crate::spec::runtime::RequestsAtStart;
-use crate::spec::scenario::Scenario;
+use crate::spec::scenario::{OffloadMode, Scenario};
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
 
@@ -63,9 +63,10 @@ pub fn of_command(
     let changed = catalog.overridden(&Scenario { model: model.clone(), ..stated.clone() })?;
     let of_model = model.as_deref().and_then(|model| changed.built(model).ok()?.1.max_context);
     let longest = longest_request(catalog, &launch, &stated, of_model)?;
-    let scenario = Scenario { max_model_len: longest, ..stated.clone() };
+    let offload = stated.offload.or_else(|| (!may_offload(&launch, &stated)).then_some(OffloadMode::Never));
+    let scenario = Scenario { max_model_len: longest, offload, ..stated.clone() };
     let result = estimate(catalog, &EstimateRequest::of(scenario.clone()), &UNCONTROLLED)?;
-    let (best, changes) = better(catalog, (&scenario, stated.max_model_len), &result)?;
+    let (best, changes) = better(catalog, &scenario, &stated, &result)?;
     let command = CommandReport {
         runtime: launch.known.0.id.clone(),
         runtime_version: launch.known.1.version.clone(),
@@ -77,6 +78,12 @@ pub fn of_command(
         changes,
     };
     Ok(EstimateResult { command: Some(command), ..result })
+}
+
+/// Whether a part of the model is in host memory: the command says so, or its runtime decides that.
+fn may_offload(launch: &ReadLaunch, stated: &Scenario) -> bool {
+    let states = |deployment: &Deployment| deployment.offload_part.is_some() || deployment.plan.is_some();
+    launch.leaves_host_part() || stated.deployment.as_ref().is_some_and(states)
 }
 
 /// The longest request that the command's server takes: as stated, or the model's where the runtime takes that and
@@ -152,17 +159,18 @@ fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> V
     notes
 }
 
-/// The best plan for the same problem, and the single changes towards it that help. `longest` is the longest request as
-/// stated: another one is free.
+/// The best plan for the same problem, and the single changes towards it that help. What `stated` leaves open is free.
 fn better(
     catalog: &Catalog,
-    (scenario, longest): (&Scenario, Option<u64>),
+    scenario: &Scenario,
+    stated: &Scenario,
     result: &EstimateResult,
 ) -> Result<(Option<ReportedDeployment>, Vec<FlagChange>), Error> {
     let free = Scenario { deployment: None, weight_format: None, kv_format: None, ..scenario.clone() };
     // A length that refuses the requests of the workload has no plan at all.
     let serves = |tokens: &u64| *tokens >= result.question.isl + result.question.osl;
-    let free = Scenario { max_model_len: longest.filter(serves), ..free };
+    let free =
+        Scenario { max_model_len: stated.max_model_len.filter(serves), offload: stated.offload, ..free };
     let unset =
         Scenario { max_num_batched_tokens: None, max_num_seqs: None, gpu_memory_utilization: None, ..free };
     let request =

@@ -30,7 +30,15 @@ const HARDWARE: [&str; 10] = [
 const FLAGS: [(&str, &[&str]); 25] = [
     (
         "objective",
-        &["latency", "throughput", "perf-per-dollar", "min-chips", "interactive", "least-cost", "max-context"],
+        &[
+            "latency",
+            "throughput",
+            "perf-per-dollar",
+            "min-chips",
+            "interactive",
+            "least-cost",
+            "max-context",
+        ],
     ),
     ("isl", &["1", "128", "1000", "8k"]),
     ("osl", &["1", "64", "500"]),
@@ -107,8 +115,23 @@ fn plan(random: &mut Rng, hardware: &str) -> &'static str {
 /// A command line.
 pub fn question(random: &mut Rng) -> Vec<String> {
     let kinds = [
-        "optimize", "optimize", "optimize", "estimate", "estimate", "explain", "deploy", "recommend", "compare",
-        "sweep", "audit", "place", "static", "nearest", "diagnose", "fleet", "inspect",
+        "optimize",
+        "optimize",
+        "optimize",
+        "estimate",
+        "estimate",
+        "explain",
+        "deploy",
+        "recommend",
+        "compare",
+        "sweep",
+        "audit",
+        "place",
+        "static",
+        "nearest",
+        "diagnose",
+        "fleet",
+        "inspect",
     ];
     let kind = one(random, &kinds);
     let (model, hardware) = (one(random, &MODELS), one(random, &HARDWARE));
@@ -136,7 +159,9 @@ pub fn question(random: &mut Rng) -> Vec<String> {
         _ => add(&["--hardware", hardware]),
     }
     match kind {
-        "estimate" | "deploy" | "audit" | "explain" | "nearest" | "diagnose" => add(&["--plan", plan(random, hardware)]),
+        "estimate" | "deploy" | "audit" | "explain" | "nearest" | "diagnose" => {
+            add(&["--plan", plan(random, hardware)])
+        }
         "static" => add(&["--tp", one(random, &["1", "2"]), "--batch", one(random, &["1", "32"])]),
         "sweep" => add(&["--vary", one(random, &["isl=100,1000", "tp=1,2", "concurrency=1,8"])]),
         _ => {}
