@@ -32,6 +32,7 @@ pub mod place;
 pub mod recommend;
 pub mod reference;
 pub mod remedy;
+mod rendered;
 pub mod saved_answer;
 pub mod static_batch;
 pub mod stepped_down;
@@ -52,6 +53,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::report::proof::StoppedBy;
+use crate::report::rendered::{MakeFormat, RenderedFormat, made};
 use crate::search::run::{Control, UNWATCHED};
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
@@ -108,6 +110,18 @@ pub struct RequestEntry {
     /// # Errors
     /// The request is faulty; the error names the key.
     pub answer: fn(&Catalog, &Value, &RequestControl) -> Result<Value, Error>,
+    /// An answer in another format.
+    pub format: MakeFormat,
+}
+
+impl RequestEntry {
+    /// The answer in a format; none where there is nothing to draw.
+    ///
+    /// # Errors
+    /// The answer is not one of this request.
+    pub fn rendered(&self, answer: &Value, format: RenderedFormat) -> Result<Option<String>, Error> {
+        (self.format)(self.name, answer, format)
+    }
 }
 
 /// An entry of [`REQUESTS`].
@@ -121,6 +135,7 @@ macro_rules! request {
             answer: |catalog, request, control| {
                 in_json::<$request, $report>(catalog, request, control, $answer)
             },
+            format: made::<$report>,
         }
     };
 }

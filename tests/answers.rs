@@ -13,7 +13,7 @@ use std::process::Command as Process;
 use std::sync::LazyLock;
 
 use mantile::report::pretty::pretty;
-use mantile::report::rendered::{RenderedFormat, rendered};
+use mantile::report::rendered::RenderedFormat;
 use mantile::request::{UNCONTROLLED, entry};
 use mantile::spec::error::Error;
 use mantile::store::catalog::Catalog;
@@ -60,10 +60,15 @@ fn of_table(name: &str, body: &Value) -> Vec<Body> {
         Ok(answer) => answer,
         Err(fault) => return vec![("fault".into(), fault.to_string())],
     };
-    let formats =
-        [("csv", RenderedFormat::Csv), ("svg", RenderedFormat::Svg), ("html", RenderedFormat::Html)];
+    let formats = [
+        ("csv", RenderedFormat::Csv),
+        ("svg", RenderedFormat::Svg),
+        ("html", RenderedFormat::Html),
+        ("text", RenderedFormat::Text),
+        ("md", RenderedFormat::Markdown),
+    ];
     let made = formats.into_iter().filter_map(|(ending, format)| {
-        let body = rendered(name, &answer, format).transpose()?;
+        let body = entry(name).unwrap().rendered(&answer, format).transpose()?;
         Some((ending.into(), body.unwrap_or_else(|fault: Error| fault.to_string())))
     });
     std::iter::once(("json".into(), pretty(&answer))).chain(made).collect()
@@ -204,4 +209,57 @@ fn answers_are_those_of_the_last_version() {
         found.len(),
         changed[..changed.len().min(40)].join("\n"),
     );
+}
+
+/// Questions whose answers have nothing to draw.
+const UNDRAWN: [&str; 14] = [
+    "deploy",
+    "explain",
+    "diagnose",
+    "nearest",
+    "diff",
+    "formulas",
+    "inspect",
+    "verify",
+    "validate",
+    "calibrate",
+    "catalog",
+    "detect",
+    "permalink",
+    "schema",
+];
+
+/// Every question has every format at every door; only pictures are of answers that have something to draw.
+#[test]
+fn every_question_has_every_format_at_every_door() {
+    let made = [
+        ("text", RenderedFormat::Text),
+        ("markdown", RenderedFormat::Markdown),
+        ("csv", RenderedFormat::Csv),
+        ("html", RenderedFormat::Html),
+        ("svg", RenderedFormat::Svg),
+    ];
+    let command = mantile::cli::command();
+    for line in LINES {
+        let entry = entry(line[0]).unwrap();
+        let answer = (entry.answer)(&CATALOG, &request(line), &UNCONTROLLED).unwrap();
+        let has: Vec<&str> = made
+            .iter()
+            .filter(|(_, format)| entry.rendered(&answer, *format).unwrap().is_some())
+            .map(|(name, _)| *name)
+            .collect();
+        let flag =
+            command.find_subcommand(line[0]).unwrap().get_arguments().find(|arg| arg.get_id() == "format");
+        let offered: Vec<String> =
+            flag.unwrap().get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+        eprintln!("{:10} {} | command line: {}", line[0], has.join(" "), offered.join(" "));
+        let undrawn = UNDRAWN.contains(&line[0]) || line[0] == "glossary";
+        let rest: Vec<&str> = made.map(|(name, _)| name).into_iter().filter(|name| *name != "svg").collect();
+        let drawn = has.contains(&"svg");
+        assert!(rest.iter().all(|name| has.contains(name)), "{line:?}: {has:?}");
+        assert!(drawn != undrawn || line.contains(&"1ms"), "{line:?}: {has:?}");
+        for name in ["table", "json", "csv", "html", "markdown"] {
+            assert!(offered.iter().any(|known| known == name), "{}: {offered:?}", line[0]);
+        }
+    }
 }

@@ -1,6 +1,7 @@
-//! Answers as HTML: every template renders, markup in a name is text, and nothing is loaded from elsewhere.
+//! Answers as HTML: every answer has a page, markup in a name is text, and nothing is loaded from elsewhere.
 
-use mantile::report::page::{document, has_section, section};
+use mantile::report::page::has_template;
+use mantile::report::rendered::RenderedFormat;
 use mantile::request::{UNCONTROLLED, entry};
 use mantile::site::{NAMES, PageEngine, files};
 use mantile::store::catalog::Catalog;
@@ -46,7 +47,7 @@ fn hostile(answer: &Value) -> Value {
 }
 
 #[test]
-fn every_answer_with_a_template_is_a_page_and_markup_in_it_is_text() {
+fn every_answer_is_a_page_and_markup_in_it_is_text() {
     let infeasible: &[&str] =
         &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xl40s", "--offload", "never"];
     let decided: &[&str] = &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"];
@@ -54,19 +55,20 @@ fn every_answer_with_a_template_is_a_page_and_markup_in_it_is_text() {
     for line in LINES.iter().copied().chain([infeasible, decided]) {
         let answer =
             (entry(line[0]).unwrap().answer)(&Catalog::default(), &request(line), &UNCONTROLLED).unwrap();
-        let page = document(line[0], &answer).unwrap_or_else(|fault| panic!("{line:?}: {fault}"));
-        assert_eq!(page.is_some(), has_section(line[0]), "{line:?}");
-        let Some(page) = page else { continue };
-        seen += 1;
+        let made = |answer: &Value, format| {
+            let page = entry(line[0]).unwrap().rendered(answer, format);
+            page.unwrap_or_else(|fault| panic!("{line:?}: {fault}")).unwrap()
+        };
+        let page = made(&answer, RenderedFormat::Html);
+        seen += usize::from(has_template(line[0]));
         assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<main>"), "{line:?}");
         for loaded in ["src=\"http", "href=\"http", "@import", "url("] {
             assert!(!page.contains(loaded), "{line:?} loads {loaded}");
         }
-        let page =
-            section(line[0], &hostile(&answer)).unwrap_or_else(|fault| panic!("{line:?}: {fault}")).unwrap();
+        let page = made(&hostile(&answer), RenderedFormat::Section);
         assert!(!page.contains("<script") && !page.contains("<img"), "{line:?} has markup of a name");
     }
-    assert!(seen > 12, "{seen} answers have a page");
+    assert!(seen > 12, "{seen} answers have a template");
 }
 
 #[test]

@@ -29,35 +29,23 @@ pub(super) fn defaults_of(cli: &Cli) -> Result<UserDefaults, Error> {
 }
 
 impl Cli {
-    /// Puts the user's defaults under the flags of the command, and its name into its output.
+    /// Puts the user's defaults under the flags of the command.
     pub(super) fn apply(&mut self, defaults: &UserDefaults) {
-        let (request, own, output) = match &mut self.command {
-            None => ("optimize", &mut self.optimize.problem.defaults, &mut self.optimize.output),
-            Some(Command::Optimize(command)) => {
-                ("optimize", &mut command.problem.defaults, &mut command.output)
-            }
-            Some(Command::Estimate(command)) => {
-                ("estimate", &mut command.problem.defaults, &mut command.output)
-            }
-            Some(Command::Static(command)) => ("static", &mut command.problem.defaults, &mut command.output),
-            Some(Command::Deploy(command)) => ("deploy", &mut command.problem.defaults, &mut command.output),
-            Some(Command::Explain(command)) => {
-                ("explain", &mut command.problem.defaults, &mut command.output)
-            }
-            Some(Command::Diagnose(command)) => {
-                ("diagnose", &mut command.problem.defaults, &mut command.output)
-            }
-            Some(Command::Nearest(command)) => {
-                ("nearest", &mut command.problem.defaults, &mut command.output)
-            }
-            Some(Command::Audit(command)) => ("audit", &mut command.problem.defaults, &mut command.output),
-            Some(Command::Place(command)) => ("place", &mut command.defaults, &mut command.output),
-            Some(Command::Recommend(command)) => ("recommend", &mut command.defaults, &mut command.output),
-            Some(Command::Fleet(command)) => ("fleet", &mut command.defaults, &mut command.output),
-            Some(Command::Config(command)) => ("config", &mut command.defaults, &mut command.output),
-            Some(Command::Compare(command)) => {
-                ("compare", &mut command.problem.defaults, &mut command.output)
-            }
+        let (own, output) = match &mut self.command {
+            None => (&mut self.optimize.problem.defaults, &mut self.optimize.output),
+            Some(Command::Optimize(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Estimate(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Static(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Deploy(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Explain(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Diagnose(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Nearest(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Audit(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Place(command)) => (&mut command.defaults, &mut command.output),
+            Some(Command::Recommend(command)) => (&mut command.defaults, &mut command.output),
+            Some(Command::Fleet(command)) => (&mut command.defaults, &mut command.output),
+            Some(Command::Config(command)) => (&mut command.defaults, &mut command.output),
+            Some(Command::Compare(command)) => (&mut command.problem.defaults, &mut command.output),
             Some(Command::Sweep(command)) => {
                 command.problem.defaults = defaults.clone();
                 command.applied = defaults.applied.clone();
@@ -67,6 +55,5 @@ impl Cli {
         };
         *own = defaults.clone();
         output.applied = defaults.applied.clone();
-        output.request = request;
     }
 }

@@ -2,15 +2,12 @@
 
 use super::deadline::with_deadline;
 use super::estimate::SavedPlan;
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
-use super::terminal::width;
 use super::{CliError, ExitStatus};
-use crate::report::audit::csv;
-use crate::report::pretty::pretty;
 use crate::report::svg::tornado::audit_picture;
-use crate::report::text::audit::{FEW, audit as text, markdown};
+use crate::report::text::audit::markdown;
 use crate::request::audit::{AuditRequest, audit};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -65,13 +62,11 @@ impl Audit {
         self.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| audit(catalog, &request, control))?;
         self.plot.write(|| audit_picture(&report))?;
-        let most = if self.detail { usize::MAX } else { FEW };
-        self.output.found(&match self.output.format() {
-            OutputFormat::Table if self.markdown => markdown(&report),
-            OutputFormat::Table => text(&report, most, width()),
-            OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => csv(&report),
-        })
+        match self.markdown {
+            true => self.output.write(&markdown(&report))?,
+            false => self.output.answer("audit", &report, self.detail)?,
+        }
+        Ok(ExitStatus::Success)
     }
 
     /// The request of the flags and files.

@@ -4,12 +4,10 @@ pub mod check;
 pub mod diff;
 pub mod versions;
 
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::OutputArgs;
 use super::{CliError, ExitStatus};
-use crate::report::catalog::{CatalogLine, entry, list};
-use crate::report::pretty::pretty;
 use crate::request::UNCONTROLLED;
-use crate::request::catalog::{self as request, CatalogReport, CatalogRequest};
+use crate::request::catalog::{self as request, CatalogRequest};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
@@ -69,20 +67,7 @@ impl ListCatalog {
 
     fn list(&self, catalog: &Catalog, kind: CatalogKind) -> Result<ExitStatus, CliError> {
         let request = CatalogRequest { kind, name: self.name.clone() };
-        let text = match (request::catalog(catalog, &request, &UNCONTROLLED)?, self.output.format()) {
-            (CatalogReport::Entries(lines), OutputFormat::Table) => list(&lines),
-            (CatalogReport::Entries(lines), OutputFormat::Json) => pretty(&lines),
-            (CatalogReport::Entries(lines), OutputFormat::Csv) => {
-                let row = |line: CatalogLine| vec![line.id, line.name, line.aliases.join(" "), line.summary];
-                csv(&["id", "name", "aliases", "summary"], lines.into_iter().map(row))?
-            }
-            (CatalogReport::Entry(value), OutputFormat::Table) => entry(&value),
-            (CatalogReport::Entry(value), OutputFormat::Json) => pretty(&value),
-            (CatalogReport::Entry(_), OutputFormat::Csv) => {
-                let fix = "use --format table or json for one entry";
-                return Err(Error::new("format", "csv", "table or json", fix).into());
-            }
-        };
-        self.output.found(&text)
+        self.output.answer("catalog", &request::catalog(catalog, &request, &UNCONTROLLED)?, false)?;
+        Ok(ExitStatus::Success)
     }
 }

@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::deadline::with_deadline;
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
-use super::terminal::width;
 use super::{CliError, ExitStatus};
-use crate::report::pretty::pretty;
 use crate::report::svg::compare::comparison_picture;
 use crate::request::compare::{CompareRequest, ComparedEntry, compare};
 use crate::request::estimate::is_saved_result;
@@ -60,11 +58,7 @@ impl Compare {
         let request = self.request()?;
         let report = with_deadline(None, |control| compare(catalog, &request, control))?;
         self.plot.write(|| comparison_picture(&report))?;
-        self.output.write(&match self.output.format() {
-            OutputFormat::Table => report.table(width()),
-            OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => report.csv(),
-        })?;
+        self.output.answer("compare", &report, false)?;
         let runs = report.rows.iter().any(|row| row.metrics.is_some());
         Ok(if runs { ExitStatus::Success } else { ExitStatus::Infeasible })
     }

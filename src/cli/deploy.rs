@@ -3,12 +3,10 @@
 use super::deadline::with_deadline;
 use super::emit::EmitArgs;
 use super::estimate::SavedPlan;
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::OutputArgs;
 use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::launch::LaunchReport;
-use crate::report::pretty::pretty;
-use crate::report::text::launch::table;
 use crate::request::deploy::{DeployRequest, deploy};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -58,7 +56,10 @@ impl Deploy {
         self.problem.save(catalog, &request.scenario)?;
         let launch = with_deadline(None, |control| deploy(catalog, &request, control))?;
         self.emit.write([(None, &launch)])?;
-        self.output.write(&self.text(&launch)?)?;
+        match &self.print {
+            Some(path) => self.output.write(&printed(&launch, path)?)?,
+            None => self.output.answer("deploy", &launch, false)?,
+        }
         Ok(if launch.runs() { ExitStatus::Success } else { ExitStatus::Infeasible })
     }
 
@@ -69,33 +70,22 @@ impl Deploy {
     pub fn request(&self) -> Result<DeployRequest, Error> {
         Ok(DeployRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
     }
+}
 
-    fn text(&self, launch: &LaunchReport) -> Result<String, CliError> {
-        if let Some(path) = &self.print {
-            if !launch.infeasible.is_empty() {
-                let found =
-                    format!("`{path}` of a deployment that cannot run: {}", launch.infeasible.join("; "));
-                let fix = "run it without --print for the reasons, and change the plan or the limits";
-                return Err(Error::new("print", found, "a deployment that runs", fix).into());
-            }
-            let known: Vec<&str> = launch.files.iter().map(|file| file.path.as_str()).collect();
-            let file = launch.file(path).ok_or_else(|| {
-                let found = format!("`{path}`, which this launch does not have");
-                Error::new("print", found, format!("one of {}", known.join(", ")), "name one of these files")
-            })?;
-            return Ok(file.text.clone());
-        }
-        match self.output.format() {
-            OutputFormat::Table => Ok(table(launch)),
-            OutputFormat::Json => Ok(pretty(launch)),
-            OutputFormat::Csv => csv(
-                &["worker", "replicas", "devices", "hosts", "command"],
-                launch.workers.iter().map(|worker| {
-                    let counts =
-                        [worker.replicas, worker.devices, worker.hosts].map(|count| count.to_string());
-                    [vec![worker.name.clone()], counts.to_vec(), vec![worker.command.clone()]].concat()
-                }),
-            ),
-        }
+/// The file of a launch at `path`.
+///
+/// # Errors
+/// The deployment cannot run, or the launch has no such file.
+fn printed(launch: &LaunchReport, path: &str) -> Result<String, Error> {
+    if !launch.infeasible.is_empty() {
+        let found = format!("`{path}` of a deployment that cannot run: {}", launch.infeasible.join("; "));
+        let fix = "run it without --print for the reasons, and change the plan or the limits";
+        return Err(Error::new("print", found, "a deployment that runs", fix));
     }
+    let known: Vec<&str> = launch.files.iter().map(|file| file.path.as_str()).collect();
+    let file = launch.file(path).ok_or_else(|| {
+        let found = format!("`{path}`, which this launch does not have");
+        Error::new("print", found, format!("one of {}", known.join(", ")), "name one of these files")
+    })?;
+    Ok(file.text.clone())
 }

@@ -2,10 +2,9 @@
 
 use super::deadline::with_deadline;
 use super::estimate::{SavedPlan, with_command};
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
-use crate::report::pretty::pretty;
 use crate::request::diagnose::{DiagnoseRequest, diagnose};
 use crate::request::estimate::EstimateRequest;
 use crate::spec::deployment::Deployment;
@@ -62,11 +61,7 @@ impl Diagnose {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| diagnose(catalog, &request, control))?;
-        self.output.write(&match self.output.format() {
-            OutputFormat::Table => report.text(),
-            OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => report.csv(),
-        })?;
+        self.output.answer("diagnose", &report, false)?;
         Ok(if report.is_expected() { ExitStatus::Success } else { ExitStatus::Infeasible })
     }
 

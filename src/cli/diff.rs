@@ -5,11 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::deadline::with_progress;
-use super::output::{OutputArgs, OutputFormat};
-use super::terminal::width;
+use super::output::OutputArgs;
 use super::{CliError, ExitStatus};
-use crate::report::pretty::pretty;
-use crate::report::text::answer_diff::table;
 use crate::request::diff::{DiffRequest, diff};
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
@@ -50,11 +47,8 @@ impl DiffArgs {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let report = with_progress(|control| diff(catalog, &request, control))?;
-        self.output.found(&match self.output.format() {
-            OutputFormat::Table => table(&report, width()),
-            OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => report.csv(),
-        })
+        self.output.answer("diff", &report, false)?;
+        Ok(ExitStatus::Success)
     }
 
     /// The request of the files.

@@ -6,15 +6,11 @@ use super::emit::EmitArgs;
 use super::output::{OutputArgs, OutputFormat};
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
-use super::terminal::width;
 use super::trace::TraceArgs;
 use super::{CliError, ExitStatus, stdin, workbook};
 use crate::launch::settings_file::NamedFiles;
 use crate::report::operator_rows::operator_rows;
-use crate::report::pretty::pretty;
-use crate::report::rows::csv;
 use crate::report::svg::deployment::estimate_picture;
-use crate::report::text::{estimate as table, screen};
 use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
 use crate::request::saved_answer::{is_saved_answer, of_saved};
@@ -113,16 +109,10 @@ impl Estimate {
             workbook::write(&self.output, catalog, scenario, &report.candidate.notation)?;
             return Ok(status);
         }
-        let text = match self.output.format() {
-            OutputFormat::Table if self.detail => table(&report),
-            OutputFormat::Table => screen::estimate(&report, scenario, width()),
-            OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => match report.detail.as_ref().filter(|_| self.detail) {
-                Some(detail) => operator_rows(detail),
-                None => csv(std::slice::from_ref(&report.candidate), &report.question),
-            },
-        };
-        self.output.write(&text)?;
+        match report.detail.as_ref().filter(|_| self.detail && self.output.format() == OutputFormat::Csv) {
+            Some(detail) => self.output.write(&operator_rows(detail))?,
+            None => self.output.answer("estimate", &report, self.detail)?,
+        }
         Ok(status)
     }
 

@@ -1,13 +1,11 @@
 //! `explain`: one number, down to its source data.
 
 use super::estimate::SavedPlan;
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
-use crate::report::explain::{explained as text, leaves};
-use crate::report::pretty::pretty;
 use crate::request::UNCONTROLLED;
-use crate::request::explain::{ExplainReport, ExplainRequest, Explained, Number, explained};
+use crate::request::explain::{ExplainReport, ExplainRequest, Number, explain};
 use crate::request::explained_placement::saved_placement;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -57,22 +55,11 @@ impl Explain {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
-        let found = match explained(catalog, &request, &UNCONTROLLED)? {
-            Ok(found) => found,
-            Err(infeasible) => {
-                let text = match self.output.format() {
-                    OutputFormat::Json => pretty(&ExplainReport::Infeasible { infeasible }),
-                    OutputFormat::Table | OutputFormat::Csv => format!("{infeasible}\n"),
-                };
-                self.output.write(&text)?;
-                return Ok(ExitStatus::Infeasible);
-            }
-        };
-        let Explained { of, number, depth, violations, .. } = &found;
-        self.output.found(&match self.output.format() {
-            OutputFormat::Table => text(of, number, *depth, violations),
-            OutputFormat::Json => pretty(number),
-            OutputFormat::Csv => leaves(&found.leaves),
+        let report = explain(catalog, &request, &UNCONTROLLED)?;
+        self.output.answer("explain", &report, false)?;
+        Ok(match report {
+            ExplainReport::Explained(_) => ExitStatus::Success,
+            ExplainReport::Infeasible { .. } => ExitStatus::Infeasible,
         })
     }
 

@@ -6,15 +6,10 @@ use super::deadline::with_progress;
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
-use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
-use crate::report::fleet::routes::csv;
-use crate::report::pretty::pretty;
 use crate::report::svg::fleet::fleet_picture;
-use crate::report::text::fleet::table;
-use crate::report::text::screen;
 use crate::request::fleet::{FleetRequest, fleet};
 use crate::search::fleet::FleetObjective;
 use crate::spec::error::Error;
@@ -152,13 +147,7 @@ impl FleetArgs {
         self.plot.write(|| fleet_picture(&report))?;
         let folder = |at: usize| Some(format!("{}-{}", at + 1, report.systems[at].system));
         self.emit.write(report.launches.iter().enumerate().map(|(at, launch)| (folder(at), launch)))?;
-        let text = match self.output.format() {
-            OutputFormat::Table if self.detail => table(&report),
-            OutputFormat::Table => screen::fleet(&report, &typed(), width()),
-            OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => csv(&report),
-        };
-        self.output.write(&text)?;
+        self.output.answer("fleet", &report, self.detail)?;
         Ok(report.certificate.status.into())
     }
 

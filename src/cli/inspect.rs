@@ -1,15 +1,9 @@
 //! `inspect`: a model's layers, operators and tensors as tables, a drawing, or a comparison.
 
 use super::defaults::AppliedInputs;
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::OutputArgs;
 use super::{CliError, ExitStatus};
-use crate::report::diff::Difference;
 use crate::report::graph::{GraphDrawing, notation, svg};
-use crate::report::inspect::compare::{self, Comparison};
-use crate::report::inspect::{Inspected, role, text};
-use crate::report::parallel::ParallelGraph;
-use crate::report::pretty::pretty;
-use crate::report::text::parallel::{PARALLEL_COLUMNS, parallel, parallel_rows};
 use crate::request::UNCONTROLLED;
 use crate::request::inspect::{InspectReport, InspectRequest, inspect};
 use crate::spec::deployment::Deployment;
@@ -65,17 +59,17 @@ impl Inspect {
             // No defaults apply to this command.
             let _ = self.output.applied.set(inputs);
         }
-        let (text, status) = match inspect(catalog, &self.request(), &UNCONTROLLED)? {
-            InspectReport::Model(inspected) => (self.structure(&inspected)?, ExitStatus::Success),
-            InspectReport::Comparison(comparison) => (self.differences(comparison)?, ExitStatus::Success),
-            InspectReport::Parallel(graph) => {
-                let legal = graph.violations.is_empty();
-                let status = if legal { ExitStatus::Success } else { ExitStatus::Infeasible };
-                (self.parallel(&graph)?, status)
+        let report = inspect(catalog, &self.request(), &UNCONTROLLED)?;
+        match (&report, self.graph) {
+            (InspectReport::Model(inspected), Some(notation)) => {
+                self.output.write(&notation.drawn(&GraphDrawing::of(inspected)))?;
             }
-        };
-        self.output.write(&text)?;
-        Ok(status)
+            _ => self.output.answer("inspect", &report, false)?,
+        }
+        Ok(match report {
+            InspectReport::Parallel(graph) if !graph.violations.is_empty() => ExitStatus::Infeasible,
+            _ => ExitStatus::Success,
+        })
     }
 
     /// The request of the flags.
@@ -88,45 +82,14 @@ impl Inspect {
         let (hardware, overrides) = (self.hardware.clone(), self.overrides.clone());
         InspectRequest { model, compared_with, overrides, hardware, deployment }
     }
+}
 
-    fn structure(&self, inspected: &Inspected) -> Result<String, CliError> {
-        if let Some(notation) = self.graph {
-            let view = GraphDrawing::of(inspected);
-            return Ok(match notation {
-                Notation::Svg => svg::svg(&view),
-                Notation::Dot => notation::dot(&view),
-                Notation::Mermaid => notation::mermaid(&view),
-            });
+impl Notation {
+    fn drawn(self, view: &GraphDrawing) -> String {
+        match self {
+            Notation::Svg => svg::svg(view),
+            Notation::Dot => notation::dot(view),
+            Notation::Mermaid => notation::mermaid(view),
         }
-        Ok(match self.output.format() {
-            OutputFormat::Table => text(inspected),
-            OutputFormat::Json => pretty(inspected),
-            OutputFormat::Csv => {
-                let rows = inspected.inspection.tensors.iter().map(|tensor| {
-                    let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
-                    vec![tensor.name.clone(), shape.join("x"), role(tensor), tensor.buffer.to_string()]
-                });
-                csv(&["tensor", "shape", "role", "buffer"], rows)?
-            }
-        })
-    }
-
-    fn parallel(&self, graph: &ParallelGraph) -> Result<String, CliError> {
-        Ok(match self.output.format() {
-            OutputFormat::Table => parallel(graph),
-            OutputFormat::Json => pretty(graph),
-            OutputFormat::Csv => csv(&PARALLEL_COLUMNS, parallel_rows(graph))?,
-        })
-    }
-
-    fn differences(&self, comparison: Comparison) -> Result<String, CliError> {
-        Ok(match self.output.format() {
-            OutputFormat::Table => compare::text(&comparison),
-            OutputFormat::Json => pretty(&comparison),
-            OutputFormat::Csv => {
-                let Comparison { a, b, differences } = comparison;
-                csv(&["key", &a, &b, "ratio"], differences.into_iter().map(Difference::cells))?
-            }
-        })
     }
 }

@@ -2,10 +2,9 @@
 
 use super::deadline::with_deadline;
 use super::estimate::SavedPlan;
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
-use crate::report::pretty::pretty;
 use crate::request::nearest::{NearestRequest, nearest};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -53,11 +52,7 @@ impl Nearest {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| nearest(catalog, &request, control))?;
-        self.output.write(&match self.output.format() {
-            OutputFormat::Table => report.text(),
-            OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => report.csv(),
-        })?;
+        self.output.answer("nearest", &report, false)?;
         Ok(ExitStatus::Success)
     }
 

@@ -17,7 +17,7 @@ use crate::report::pretty::pretty;
 use crate::report::rows::csv;
 use crate::report::svg::deployment::optimize_picture;
 use crate::report::text::front::front_listed;
-use crate::report::text::{screen, table};
+use crate::report::text::screen;
 use crate::request::optimize::{OptimizeRequest, optimize};
 use crate::request::place::of_scenario;
 use crate::request::timeline::answer_timeline;
@@ -110,13 +110,7 @@ impl Optimize {
             }
             return Ok(report.status.into());
         }
-        let text = match self.output.format() {
-            OutputFormat::Table if self.detail || self.why => table(&report),
-            OutputFormat::Table => screen::optimize(&report, width()),
-            OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => csv(&report.front, &report.question),
-        };
-        self.output.write(&text)?;
+        self.output.answer("optimize", &report, self.detail || self.why)?;
         let rows_only = self.pareto_out.is_some() || self.output.format() == OutputFormat::Csv;
         if let Some(thinned) = front_listed(&report).filter(|_| rows_only && !is_quiet()) {
             writeln!(anstream::stderr(), "note: {thinned}; --front all lists all")?;

@@ -10,11 +10,13 @@ use anstream::adapter::strip_str;
 use serde::Serialize;
 
 use super::defaults::{AppliedDefaults, footer, overrides_line};
+use super::terminal::{typed, width};
 use super::{CliError, ExitStatus, progress};
-use crate::report::text::page::{BAD, BOLD, GOOD};
-use crate::report::{page, sheet};
-use crate::spec::error::Error;
-use crate::spec::text::from_json;
+use crate::report::page::document;
+use crate::report::pretty::pretty;
+use crate::report::rendered::{Answer, TextView, markdown};
+use crate::report::sheet;
+use crate::report::text::page::{BAD, BOLD, GOOD, WIDTH, unstyled};
 use crate::spec::visible::{visible, visible_lines};
 use crate::store::file;
 
@@ -44,6 +46,8 @@ pub enum FormatFlag {
     Xlsx,
     /// A report for a browser: one file that needs nothing else.
     Html,
+    /// The text as a part of a document in Markdown.
+    Markdown,
 }
 
 impl From<OutputFormat> for FormatFlag {
@@ -64,7 +68,7 @@ pub struct OutputArgs {
         long,
         value_enum,
         default_value_t,
-        value_name = "table|json|csv|html|xlsx",
+        value_name = "table|json|csv|html|markdown|xlsx",
         hide_possible_values = true,
         help_heading = "Output"
     )]
@@ -78,9 +82,6 @@ pub struct OutputArgs {
     /// The user's defaults that the command applied.
     #[arg(skip)]
     pub applied: AppliedDefaults,
-    /// Name of the request, by which a page is chosen.
-    #[arg(skip)]
-    pub request: &'static str,
 }
 
 impl OutputArgs {
@@ -88,8 +89,7 @@ impl OutputArgs {
     pub fn format(&self) -> OutputFormat {
         match self.format {
             _ if self.json => OutputFormat::Json,
-            FormatFlag::Table | FormatFlag::Xlsx => OutputFormat::Table,
-            // A page is made of the answer in JSON.
+            FormatFlag::Table | FormatFlag::Xlsx | FormatFlag::Markdown => OutputFormat::Table,
             FormatFlag::Json | FormatFlag::Html => OutputFormat::Json,
             FormatFlag::Csv => OutputFormat::Csv,
         }
@@ -115,12 +115,24 @@ impl OutputArgs {
         Ok(ExitStatus::Success)
     }
 
-    /// The page of an answer in JSON.
-    fn page(&self, answer: &str) -> Result<String, Error> {
-        let page = page::document(self.request, &from_json(answer, "an answer")?)?;
-        page.ok_or_else(|| {
-            Error::new("format", "html", "a command whose answer has a page", "use --format json")
-        })
+    /// Writes the answer to the question `name` in its format; `detail` shows everything.
+    ///
+    /// # Errors
+    /// The file or the pipe cannot be written.
+    pub fn answer<T: Answer>(&self, name: &str, answer: &T, detail: bool) -> Result<(), CliError> {
+        let command = typed();
+        let view = TextView { width: width(), detail, command: &command };
+        let text = match self.format {
+            _ if self.json => pretty(answer),
+            FormatFlag::Table | FormatFlag::Xlsx => answer.text(&view),
+            FormatFlag::Markdown => markdown(&unstyled(&answer.text(&view))),
+            FormatFlag::Json => pretty(answer),
+            FormatFlag::Csv => answer.csv(),
+            FormatFlag::Html => document(name, &value(answer), answer.page(), || {
+                unstyled(&answer.text(&TextView { width: WIDTH, ..view }))
+            })?,
+        };
+        self.write(&text)
     }
 
     /// Writes `text` to its destination.
@@ -131,24 +143,22 @@ impl OutputArgs {
         if self.ends_in_xlsx() {
             return Err(super::workbook::text_in_workbook(self).into());
         }
-        let page = (self.format == FormatFlag::Html && !self.json).then(|| self.page(text)).transpose()?;
-        let text = page.as_deref().unwrap_or(text);
         let footer = footer(&self.applied);
-        // JSON and CSV are already visible text.
-        let text = match self.format() {
-            OutputFormat::Table => Cow::Owned(
+        let table = self.format() == OutputFormat::Table && self.format != FormatFlag::Markdown;
+        // The others are already visible text.
+        let text = match table {
+            true => Cow::Owned(
                 for_people(&format!("{}{text}{footer}", overrides_line(&self.applied))).into_owned(),
             ),
-            OutputFormat::Json | OutputFormat::Csv => Cow::Borrowed(text),
+            false => Cow::Borrowed(text),
         };
-        if self.format() != OutputFormat::Table {
+        if !table {
             note_defaults(&self.applied)?;
         }
         match &self.out {
             Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
             _ => {
                 let mut out = std::io::stdout().lock();
-                let table = self.format() == OutputFormat::Table;
                 // Only tables have colours. A terminal is no pipe.
                 if table && std::io::stdout().is_terminal() {
                     let mut out = anstream::AutoStream::auto(out);

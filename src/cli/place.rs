@@ -4,16 +4,11 @@ use super::deadline::with_deadline;
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
-use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::place::PlacementStatus as Proved;
-use crate::report::place::build::{COLUMNS, rows};
-use crate::report::pretty::pretty;
 use crate::report::svg::place::place_picture;
-use crate::report::text::place::table_of;
-use crate::report::text::screen;
 use crate::request::place::{PlaceRequest, place};
 use crate::spec::limits::{TIME_LIMIT, number};
 use crate::spec::placing::{CHOICES, PlacementScenario};
@@ -91,12 +86,7 @@ impl PlaceArgs {
         let answer = with_deadline(self.time_limit, |control| place(catalog, &request, control))?;
         self.plot.write(|| place_picture(&answer))?;
         self.emit.write(answer.launch.iter().map(|launch| (None, launch)))?;
-        self.output.write(&match self.output.format() {
-            OutputFormat::Table if self.detail => table_of(&answer),
-            OutputFormat::Table => screen::place(&answer, &typed(), width()),
-            OutputFormat::Json => pretty(&answer),
-            OutputFormat::Csv => csv(&COLUMNS, rows(&answer))?,
-        })?;
+        self.output.answer("place", &answer, self.detail)?;
         Ok(match answer.status {
             Proved::Optimal => ExitStatus::Success,
             Proved::Feasible | Proved::TimeLimit | Proved::Interrupted => ExitStatus::Feasible,

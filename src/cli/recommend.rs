@@ -4,15 +4,9 @@ use super::deadline::with_progress;
 use super::defaults::UserDefaults;
 use super::emit::EmitArgs;
 use super::exit::exit_codes;
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
-use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
-use crate::report::pretty::pretty;
-use crate::report::recommend::report::RecommendReport;
-use crate::report::text::models::table as served_table;
-use crate::report::text::recommend::table;
-use crate::report::text::screen;
 use crate::request::recommend::{RecommendRequest, recommend};
 use crate::spec::limits::{MAX_WATTS, TARGET, USERS, number, whole};
 use crate::spec::scenario::Scenario;
@@ -97,17 +91,7 @@ impl Recommend {
         let report = with_progress(|control| recommend(catalog, &request, control))?;
         self.plot.write(|| report.picture())?;
         self.emit.write(report.launch().map(|launch| (None, launch)))?;
-        let text = match (&report, self.output.format()) {
-            (RecommendReport::Models(found), OutputFormat::Table) if self.detail => served_table(found),
-            (RecommendReport::Models(found), OutputFormat::Table) => screen::models(found, &typed(), width()),
-            (RecommendReport::Hardware(found), OutputFormat::Table) if self.detail => table(found),
-            (RecommendReport::Hardware(found), OutputFormat::Table) => {
-                screen::recommend(found, &typed(), width())
-            }
-            (_, OutputFormat::Json) => pretty(&report),
-            (_, OutputFormat::Csv) => report.csv(),
-        };
-        self.output.write(&text)?;
+        self.output.answer("recommend", &report, self.detail)?;
         Ok(if report.serves() { ExitStatus::Success } else { ExitStatus::Infeasible })
     }
 

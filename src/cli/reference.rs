@@ -2,10 +2,10 @@
 
 use clap::builder::PossibleValuesParser;
 
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::OutputArgs;
 use super::{CliError, ExitStatus, command, command_line};
-use crate::report::formulas::{formulas, formulas_csv, formulas_text};
-use crate::report::help::{glossary as words, glossary_text};
+use crate::report::formulas::formulas;
+use crate::report::help::glossary as words;
 use crate::report::pretty::pretty;
 use crate::request::UNCONTROLLED;
 use crate::request::reference::{SchemaRequest, schema, schema_names};
@@ -49,12 +49,8 @@ impl FormulasArgs {
     /// # Errors
     /// The output cannot be written.
     pub fn run(&self) -> Result<ExitStatus, CliError> {
-        let found = formulas(self.word.as_deref());
-        self.output.found(&match self.output.format() {
-            OutputFormat::Table => formulas_text(&found),
-            OutputFormat::Json => pretty(&found),
-            OutputFormat::Csv => formulas_csv(&found),
-        })
+        self.output.answer("formulas", &formulas(self.word.as_deref()), false)?;
+        Ok(ExitStatus::Success)
     }
 }
 
@@ -124,11 +120,6 @@ pub fn man() -> Result<ExitStatus, CliError> {
 /// # Errors
 /// The output cannot be written.
 pub fn glossary(output: &OutputArgs) -> Result<ExitStatus, CliError> {
-    output.found(&match output.format() {
-        OutputFormat::Table => glossary_text(),
-        OutputFormat::Json => pretty(&words()),
-        OutputFormat::Csv => {
-            csv(&["word", "meaning"], words().iter().map(|term| vec![term.term.into(), term.meaning.into()]))?
-        }
-    })
+    output.answer("glossary", &words(), false)?;
+    Ok(ExitStatus::Success)
 }

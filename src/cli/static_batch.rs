@@ -1,14 +1,11 @@
 //! `static`: a static batch on given degrees.
 
 use super::estimate::SavedPlan;
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
-use crate::report::pretty::pretty;
-use crate::report::static_batch::csv;
 use crate::report::svg::static_batch::static_picture;
-use crate::report::text::static_batch::static_batch as text;
 use crate::request::UNCONTROLLED;
 use crate::request::static_batch::{NativeLayers, StaticRequest, static_batch};
 use crate::spec::deployment::Deployment;
@@ -81,11 +78,7 @@ impl Static {
         self.problem.save(catalog, &request.scenario)?;
         let report = static_batch(catalog, &request, &UNCONTROLLED)?;
         self.plot.write(|| static_picture(&report))?;
-        self.output.write(&match self.output.format() {
-            OutputFormat::Table => text(&report, self.detail),
-            OutputFormat::Json => pretty(&report),
-            OutputFormat::Csv => csv(&report),
-        })?;
+        self.output.answer("static", &report, self.detail)?;
         let fits = report.phases.iter().all(|phase| phase.fits);
         Ok(if fits { ExitStatus::Success } else { ExitStatus::Infeasible })
     }

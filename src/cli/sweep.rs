@@ -9,12 +9,13 @@ use serde_json::Value;
 
 use super::deadline::with_deadline;
 use super::defaults::AppliedDefaults;
-use super::output::{OutputArgs, OutputFormat, note_defaults};
+use super::output::{FormatFlag, OutputArgs, OutputFormat, note_defaults};
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::pretty::pretty;
+use crate::report::rendered::markdown;
 use crate::report::svg::sweep::{MOST_POINTS, sweep_picture};
 use crate::report::sweep::{PointStatus, SHOWN_ROWS, ShardNumber, SweepReport, SweepRow, table};
 #[cfg(feature = "parquet")]
@@ -61,6 +62,10 @@ pub enum SweepFormat {
     /// Parquet for data frames: typed columns, in a file.
     #[cfg(feature = "parquet")]
     Parquet,
+    /// A report for a browser: one file that needs nothing else.
+    Html,
+    /// The first rows as a part of a document in Markdown.
+    Markdown,
 }
 
 impl SweepFormat {
@@ -72,8 +77,15 @@ impl SweepFormat {
             "json" => Some(SweepFormat::Json),
             #[cfg(feature = "parquet")]
             "parquet" => Some(SweepFormat::Parquet),
+            "html" | "htm" => Some(SweepFormat::Html),
+            "md" => Some(SweepFormat::Markdown),
             _ => None,
         }
+    }
+
+    /// Whether all rows are needed at once.
+    fn is_whole(self) -> bool {
+        matches!(self, SweepFormat::Json | SweepFormat::Html)
     }
 }
 
@@ -103,7 +115,7 @@ pub struct Sweep {
     #[arg(
         long,
         value_enum,
-        value_name = "table|json|jsonl|csv|parquet",
+        value_name = "table|json|jsonl|csv|parquet|html|markdown",
         hide_possible_values = true,
         help_heading = "Output"
     )]
@@ -201,7 +213,7 @@ impl Sweep {
                 if let Some(table) = &mut table {
                     rows.iter().try_for_each(|row| table.push(cells(row)))?;
                 }
-                if drawn || format == SweepFormat::Json {
+                if drawn || format.is_whole() {
                     report.rows.extend(rows);
                 }
                 Ok::<(), CliError>(())
@@ -263,16 +275,19 @@ impl Sweep {
         format: SweepFormat,
         summary: &SweepSummary,
     ) -> Result<(), CliError> {
-        let (text, format) = match format {
-            SweepFormat::Table => {
-                let head = SweepReport { rows: summary.first.clone(), ..report.clone() };
-                (table(&head, &summary.counts, width()), OutputFormat::Table)
-            }
-            SweepFormat::Json => (pretty(report), OutputFormat::Json),
-            _ => return Ok(note_defaults(&self.applied)?),
-        };
         let (out, applied) = (self.out.clone(), self.applied.clone());
-        OutputArgs { format: format.into(), out, applied, json: false, request: "" }.write(&text)
+        let head = || SweepReport { rows: summary.first.clone(), ..report.clone() };
+        let written = |format| OutputArgs { format, out, applied, json: false };
+        match format {
+            SweepFormat::Table => written(FormatFlag::Table).write(&table(&head(), &summary.counts, width())),
+            SweepFormat::Markdown => {
+                let text = markdown(&table(&head(), &summary.counts, width()));
+                written(FormatFlag::Markdown).write(&text)
+            }
+            SweepFormat::Json => written(FormatFlag::Json).answer("sweep", report, false),
+            SweepFormat::Html => written(FormatFlag::Html).answer("sweep", report, false),
+            _ => Ok(note_defaults(&self.applied)?),
+        }
     }
 }
 
@@ -319,6 +334,12 @@ impl Merge {
             SweepFormat::Csv => RowFormat::Csv,
             SweepFormat::Jsonl => RowFormat::JsonLines,
             SweepFormat::Json | SweepFormat::Table => return self.reports(),
+            SweepFormat::Html | SweepFormat::Markdown => {
+                let fix = "write the shards with --out shard-1.csv, or .jsonl, or .json";
+                return Err(
+                    Error::new("files", "pages", "files that end in .csv, .jsonl or .json", fix).into()
+                );
+            }
             #[cfg(feature = "parquet")]
             SweepFormat::Parquet => {
                 let fix = "read them as one table: pandas, DuckDB and Polars take several files";

@@ -14,7 +14,20 @@ pub fn width() -> usize {
     named.or_else(measured).map_or(WIDTH, |width: usize| width.clamp(NARROWEST, WIDTH))
 }
 
-/// The words after the program's name, as a shell reads them.
+/// The words after the program's name without the format and the file of the output, as a shell reads them.
 pub fn typed() -> String {
-    command_line::words().iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    const OUTPUT: [&str; 2] = ["--format", "--out"];
+    let mut words = Vec::new();
+    let typed = command_line::words();
+    let mut all = typed.iter();
+    while let Some(word) = all.next() {
+        match word.split_once('=').map_or(word.as_str(), |(flag, _)| flag) {
+            flag if OUTPUT.contains(&flag) => {
+                let _value = if flag == word { all.next() } else { None };
+            }
+            "--json" => {}
+            _ => words.push(shell_word(word)),
+        }
+    }
+    words.join(" ")
 }

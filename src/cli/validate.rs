@@ -2,22 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::{OutputArgs, csv};
 use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
 use crate::report::left_out;
-use crate::report::pretty::pretty;
 use crate::report::scatter::scatter;
-use crate::report::table::table as lines;
-use crate::report::validation::{GROUP_HEADER, ROW_HEADER, group_rows, markdown, row_cells, text};
+use crate::report::validation::{ROW_HEADER, markdown, row_cells};
 use crate::request::UNCONTROLLED;
 use crate::request::validate::table::MeasuredTable;
 use crate::request::validate::{ValidateReport, ValidateRequest, scored, validate};
 use crate::spec::error::Error;
-use crate::spec::nearness::LeftOut;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
-use crate::validate::summary::{GroupBy, Validation, validation};
+use crate::validate::summary::{GroupBy, validation};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,12 +69,9 @@ impl Validate {
                 file::write(path, &csv(&ROW_HEADER, scored.iter().map(row_cells))?)?;
             }
             self.plot.write(|| scatter(&scored))?;
-            return self.output.found(&self.errors(&validation(&scored, &request.by))?);
+            return self.write(&ValidateReport::Validation(Box::new(validation(&scored, &request.by))));
         }
-        self.output.found(&match validate(catalog, &request, &UNCONTROLLED)? {
-            ValidateReport::Validation(found) => self.errors(&found)?,
-            ValidateReport::LeftOut(found) => self.left_out_errors(&found)?,
-        })
+        self.write(&validate(catalog, &request, &UNCONTROLLED)?)
     }
 
     /// The request of the flags and files.
@@ -93,24 +87,13 @@ impl Validate {
         })
     }
 
-    fn errors(&self, found: &Validation) -> Result<String, CliError> {
-        Ok(match self.output.format() {
-            OutputFormat::Table if self.markdown => markdown(found),
-            OutputFormat::Table => text(found),
-            OutputFormat::Json => pretty(found),
-            OutputFormat::Csv => csv(&GROUP_HEADER, group_rows(found))?,
-        })
-    }
-
-    fn left_out_errors(&self, found: &[LeftOut]) -> Result<String, CliError> {
-        Ok(match self.output.format() {
-            OutputFormat::Table if self.markdown => left_out::markdown(found),
-            OutputFormat::Table => {
-                lines(&left_out::HEADER, &found.iter().map(left_out::cells).collect::<Vec<_>>())
-            }
-            OutputFormat::Json => pretty(&found),
-            OutputFormat::Csv => csv(&left_out::HEADER, found.iter().map(left_out::cells))?,
-        })
+    fn write(&self, report: &ValidateReport) -> Result<ExitStatus, CliError> {
+        match (self.markdown, report) {
+            (false, _) => self.output.answer("validate", report, false)?,
+            (true, ValidateReport::Validation(found)) => self.output.write(&markdown(found))?,
+            (true, ValidateReport::LeftOut(found)) => self.output.write(&left_out::markdown(found))?,
+        }
+        Ok(ExitStatus::Success)
     }
 }
 

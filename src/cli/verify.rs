@@ -5,10 +5,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::deadline::with_progress;
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::OutputArgs;
 use super::{CliError, ExitStatus};
-use crate::report::pretty::pretty;
-use crate::report::text::verify::table;
 use crate::request::verify::{DEFAULT_SAMPLE, DEFAULT_SEED, VerifyRequest, verify};
 use crate::spec::error::Error;
 use crate::spec::limits::{SAMPLE, SEED, whole};
@@ -57,18 +55,7 @@ impl Verify {
         let request = self.request()?;
         let verified = with_progress(|control| verify(catalog, &request, control))
             .map_err(|fault| fault.in_file(file::shown(&self.file)))?;
-        let text = match self.output.format() {
-            OutputFormat::Table => table(&verified),
-            OutputFormat::Json => pretty(&verified),
-            OutputFormat::Csv => csv(
-                &["check", "of", "holds", "faults"],
-                verified.checks.iter().map(|check| {
-                    let holds = check.faults.is_empty().to_string();
-                    vec![check.what.clone(), check.of.to_string(), holds, check.faults.join("; ")]
-                }),
-            )?,
-        };
-        self.output.write(&text)?;
+        self.output.answer("verify", &verified, false)?;
         Ok(if verified.holds { ExitStatus::Success } else { ExitStatus::CheckFailed })
     }
 

@@ -19,28 +19,13 @@ use crate::store::file;
 /// Subcommands whose result has a workbook.
 const COMMANDS: [&str; 2] = ["optimize", "estimate"];
 
-/// Subcommands that write their answer as a page.
-const PAGES: [&str; 10] = [
-    "optimize",
-    "estimate",
-    "static",
-    "explain",
-    "audit",
-    "diagnose",
-    "nearest",
-    "place",
-    "recommend",
-    "compare",
-];
-
 /// The formats of a subcommand.
 fn formats(name: &str) -> Vec<&'static str> {
-    let page = PAGES.contains(&name).then_some("html");
     let workbook = COMMANDS.contains(&name).then_some("xlsx");
-    ["table", "json", "csv"].into_iter().chain(page).chain(workbook).collect()
+    ["table", "json", "csv", "html", "markdown"].into_iter().chain(workbook).collect()
 }
 
-/// The command line with `--format html` and `--format xlsx` only where there is a page or a workbook.
+/// The command line with `--format xlsx` only where there is a workbook.
 pub(super) fn where_supported(command: clap::Command) -> clap::Command {
     let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     names.into_iter().fold(command, |command, name| {

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::model::ModelGraph;
 use super::tensor::{Role, Weight};
@@ -16,7 +16,7 @@ use crate::spec::model::scheme::{Scheme, Stored};
 use crate::spec::precision::CheckpointLayout;
 
 /// Tensor bytes of a checkpoint, including multi-token-prediction weights.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     /// Total tensor bytes; file headers are not included.
     pub bytes: u64,

@@ -3,7 +3,7 @@
 //! Serialisable data, independent of output formats.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::assembly::once;
 use super::cache::Cache;
@@ -16,7 +16,7 @@ use crate::quantity::count::{Count, Tag};
 use crate::spec::model::ModelConfig;
 
 /// The inspected model.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inspection {
     /// `model_type` of the configuration.
     pub model_type: String,
@@ -49,7 +49,7 @@ pub struct Inspection {
 }
 
 /// A number of the structure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedValue {
     /// Its key in `config.json`, or its name in formulas.
     pub key: String,
@@ -62,7 +62,7 @@ pub struct InspectedValue {
 }
 
 /// An encoder.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedTower {
     /// Encoder parameters.
     pub name: String,
@@ -77,7 +77,7 @@ pub struct InspectedTower {
 }
 
 /// Identical layers.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedBlock {
     /// Its name.
     pub name: String,
@@ -96,7 +96,7 @@ pub struct InspectedBlock {
 }
 
 /// One operator.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedOperator {
     /// Its name in the layer.
     pub name: String,
@@ -115,7 +115,7 @@ pub struct InspectedOperator {
 }
 
 /// One dimension.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedDim {
     /// Its name in the operator.
     pub name: String,
@@ -128,7 +128,7 @@ pub struct InspectedDim {
 }
 
 /// One tensor.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedTensor {
     /// Its name in the checkpoint.
     pub name: String,

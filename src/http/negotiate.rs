@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::problem::{ProblemDocument, Refusal};
 use crate::report::pretty::pretty;
-use crate::report::rendered::{RenderedFormat, rendered};
+use crate::report::rendered::RenderedFormat;
 use crate::request::RequestEntry;
 use crate::request::workbook::workbook_of_answer;
 use crate::spec::error::Error;
@@ -28,10 +28,12 @@ pub(super) enum AnswerFormat {
 }
 
 /// Formats by their media types; the first one is the default.
-const FORMATS: [(&str, AnswerFormat); 8] = [
+const FORMATS: [(&str, AnswerFormat); 10] = [
     ("application/json", AnswerFormat::Json),
     ("text/event-stream", AnswerFormat::Events),
     ("text/csv", AnswerFormat::Rendered(RenderedFormat::Csv)),
+    ("text/plain", AnswerFormat::Rendered(RenderedFormat::Text)),
+    ("text/markdown", AnswerFormat::Rendered(RenderedFormat::Markdown)),
     ("image/svg+xml", AnswerFormat::Rendered(RenderedFormat::Svg)),
     ("text/html", AnswerFormat::Rendered(RenderedFormat::Html)),
     ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", AnswerFormat::Xlsx),
@@ -81,7 +83,7 @@ impl AnswerFormat {
         entry: &RequestEntry,
         answer: &Value,
     ) -> Result<Option<Vec<u8>>, Error> {
-        let text = |format| rendered(entry.name, answer, format);
+        let text = |format| entry.rendered(answer, format);
         Ok(match self {
             AnswerFormat::Json => Some(pretty(answer).into_bytes()),
             // The data of an event is one line.

@@ -3,7 +3,7 @@
 //! Independent of where entries are stored.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::table::{grouped, table};
@@ -22,7 +22,7 @@ use crate::spec::runtime::Runtime;
 use crate::spec::runtime_id::RuntimeId;
 
 /// One line of a catalogue.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogLine {
     /// Id.
     pub id: String,
@@ -40,7 +40,7 @@ pub struct CatalogLine {
 }
 
 /// Facts of a model or a runtime.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogFacts {
     /// Layers of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub struct CatalogFacts {
 }
 
 /// The limits of a runtime's scheduler, with their sources.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SchedulerFacts {
     /// Maximum number of tokens per step.
     pub max_batched_tokens: Figure<Ratio>,
@@ -76,7 +76,7 @@ pub struct SchedulerFacts {
 }
 
 /// A build of a runtime.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RuntimeBuild {
     /// Its id.
     pub id: String,
@@ -305,9 +305,14 @@ pub fn list(lines: &[CatalogLine]) -> String {
 
 /// One entry: a line for every value, with the source of every figure.
 pub fn entry(value: &Value) -> String {
+    table(&["key", "value [grade: source]"], &key_rows(value))
+}
+
+/// A row for every value: its key with those around it, and the value.
+pub fn key_rows(value: &Value) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     flatten(String::new(), value, &mut rows);
-    table(&["key", "value [grade: source]"], &rows)
+    rows
 }
 
 fn flatten(path: String, value: &Value, rows: &mut Vec<Vec<String>>) {

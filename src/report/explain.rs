@@ -50,6 +50,15 @@ pub struct ExplainedNumber {
     /// The number.
     #[serde(flatten)]
     pub number: Explanation,
+    /// The deployment or the placement, in words.
+    #[serde(default)]
+    pub of: String,
+    /// The constraints that the deployment violates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<String>,
+    /// Every input of the number, also those below the depth of the tree.
+    #[serde(default)]
+    pub inputs: Vec<Leaf>,
     /// Its interval; absent for numbers without one and for terms of a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<ExplainedInterval>,
@@ -91,15 +100,21 @@ pub fn candidate_words(problem: &Problem, candidate: &Candidate) -> String {
     format!("{plan}, {} weights, {} KV, {requests} concurrent requests", formats.weights, formats.kv)
 }
 
-/// The explanation of a number of `of`, `depth` levels deep; violations come first.
-pub fn explained(of: &str, number: &ExplainedNumber, depth: usize, violations: &[String]) -> String {
+/// Levels of a tree.
+fn levels(tree: &Explanation) -> usize {
+    tree.parts.iter().map(|part| 1 + levels(part)).max().unwrap_or(0)
+}
+
+/// The explanation of a number; violations come first.
+pub fn explained(number: &ExplainedNumber) -> String {
     let explanation = &number.number;
     let Explanation { symbol, text, grade, .. } = explanation;
     let head = styled(BOLD, &format!("{symbol} = {text}"));
-    let of = format!("of {of}");
+    let of = format!("of {}", number.of);
     let rests = format!("weakest source: {grade}; noted again only where a sub-term is better sourced");
     let interval = number.interval.as_ref().map(interval).unwrap_or_default();
-    let broken: String = violations
+    let broken: String = number
+        .violations
         .iter()
         .map(|reason| styled(BAD, wrap(&format!("INFEASIBLE: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
         .collect();
@@ -115,7 +130,7 @@ pub fn explained(of: &str, number: &ExplainedNumber, depth: usize, violations: &
         let more = format!(
             "{} can be expanded: use --depth {}, or --path with a path in brackets",
             count(told.cut, "term"),
-            depth + 1
+            levels(explanation) + 1
         );
         told.text.push('\n');
         told.text.push_str(&wrap(&more, WIDTH, 0, 2));

@@ -1,22 +1,24 @@
 //! The glossary.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::table::table;
 use crate::spec::objective::METRICS;
 
 /// A term and its meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GlossaryTerm {
     /// The term.
-    pub term: &'static str,
+    pub term: Cow<'static, str>,
     /// Its meaning.
-    pub meaning: &'static str,
+    pub meaning: Cow<'static, str>,
 }
 
 const fn term(term: &'static str, meaning: &'static str) -> GlossaryTerm {
-    GlossaryTerm { term, meaning }
+    GlossaryTerm { term: Cow::Borrowed(term), meaning: Cow::Borrowed(meaning) }
 }
 
 /// Terms other than metrics.
@@ -94,12 +96,12 @@ static WORDS: &[GlossaryTerm] = &[
 
 /// Every term, metrics first.
 pub fn glossary() -> Vec<GlossaryTerm> {
-    METRICS.iter().map(|entry| term(entry.column, entry.meaning)).chain(WORDS.iter().copied()).collect()
+    METRICS.iter().map(|entry| term(entry.column, entry.meaning)).chain(WORDS.iter().cloned()).collect()
 }
 
 /// The glossary as text.
-pub fn glossary_text() -> String {
+pub fn glossary_text(terms: &[GlossaryTerm]) -> String {
     let rows: Vec<_> =
-        glossary().iter().map(|term| vec![term.term.to_owned(), term.meaning.to_owned()]).collect();
+        terms.iter().map(|term| vec![term.term.to_string(), term.meaning.to_string()]).collect();
     table(&["word", "meaning"], &rows)
 }

@@ -6,7 +6,7 @@ pub mod total;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::total::Reconciliation;
 use super::table::{grouped, ranges, table};
@@ -14,7 +14,7 @@ use crate::graph::inspect::{InspectedBlock, InspectedTensor, InspectedValue, Ins
 use crate::spec::visible::visible;
 
 /// The inspection of a model, with its name and source.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Inspected {
     /// Hugging Face id, or the path it was read from.
     pub name: String,

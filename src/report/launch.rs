@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::result::ReportedDeployment;
+use super::sheet;
 use crate::spec::scenario::Scenario;
 
 /// How a deployment is launched.
@@ -125,6 +126,15 @@ impl LaunchReport {
     /// No launch, since a deployment on `runtime` cannot run.
     pub fn refused(runtime: &str, infeasible: Vec<String>) -> LaunchReport {
         LaunchReport { runtime: runtime.to_owned(), infeasible, ..LaunchReport::default() }
+    }
+
+    /// A row for each worker.
+    pub fn csv(&self) -> String {
+        let row = |worker: &LaunchWorker| {
+            let counts = [worker.replicas, worker.devices, worker.hosts].map(|count| count.to_string());
+            [vec![worker.name.clone()], counts.to_vec(), vec![worker.command.clone()]].concat()
+        };
+        sheet::csv(["worker", "replicas", "devices", "hosts", "command"], self.workers.iter().map(row))
     }
 
     /// Whether the deployment can be launched as reported.

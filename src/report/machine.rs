@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::sheet;
+
 /// A detected machine.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MachineReport {
@@ -125,4 +127,24 @@ pub struct ToolResult {
     pub found: bool,
     /// Its outcome in words.
     pub result: String,
+}
+
+impl MachineReport {
+    /// A row for each kind of device.
+    pub fn csv(&self) -> String {
+        let header = ["count", "device", "catalogue", "memory_bytes", "used_bytes", "slot", "power_limit_w"];
+        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let row = |one: &DetectedDevices| {
+            vec![
+                one.count.to_string(),
+                one.printed.clone(),
+                one.device.clone().unwrap_or_default(),
+                number(one.memory_bytes),
+                number(one.used_bytes),
+                one.slot.clone().unwrap_or_default(),
+                number(one.power_limit_w),
+            ]
+        };
+        sheet::csv(header, self.devices.iter().map(row))
+    }
 }

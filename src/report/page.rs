@@ -2,7 +2,7 @@
 //!
 //! A part of a page is a sequence of `<section data-view>`; a report file has all of them below each other.
 
-mod context;
+pub mod context;
 mod filters;
 
 use std::sync::LazyLock;
@@ -65,33 +65,43 @@ pub fn rendered_text(name: &str, text: &str, context: TemplateValue) -> Result<S
     ENVIRONMENT.render_named_str(name, text, context).map_err(|fault| faulty(&fault))
 }
 
-/// Whether answers to the request `name` have a part of a page.
-pub fn has_section(name: &str) -> bool {
+/// Whether the question `name` has a template of its own.
+pub fn has_template(name: &str) -> bool {
     ENVIRONMENT.get_template(&format!("{name}.html")).is_ok()
 }
 
-/// The answer to the request `name` as a part of a page; none where it has no template.
+/// The answer to the question `name` as a part of a page, by its template and `page`; without a template, its pictures
+/// and its text.
 ///
 /// # Errors
-/// The answer is not one of that request.
-pub fn section(name: &str, answer: &Value) -> Result<Option<String>, Error> {
-    if !has_section(name) {
-        return Ok(None);
+/// The template is faulty.
+pub fn section(
+    name: &str,
+    answer: &Value,
+    page: TemplateValue,
+    text: impl FnOnce() -> String,
+) -> Result<String, Error> {
+    let answer = TemplateValue::from(Serde(answer));
+    if has_template(name) {
+        return rendered_template(&format!("{name}.html"), context! { answer, ..page });
     }
-    let extra = context::context(name, answer)?;
-    let context = context! { answer => TemplateValue::from(Serde(answer)), ..extra };
-    rendered_template(&format!("{name}.html"), context).map(Some)
+    rendered_template("_answer.html", context! { name, answer, text => text(), ..page })
 }
 
-/// The answer as a page that needs nothing else; none where it has no template.
+/// The answer as a page that needs nothing else.
 ///
 /// # Errors
 /// As [`section`].
-pub fn document(name: &str, answer: &Value) -> Result<Option<String>, Error> {
-    let Some(body) = section(name, answer)? else { return Ok(None) };
+pub fn document(
+    name: &str,
+    answer: &Value,
+    page: TemplateValue,
+    text: impl FnOnce() -> String,
+) -> Result<String, Error> {
     let title = context::title(answer).unwrap_or_else(|| name.to_owned());
-    let (body, style) = (TemplateValue::from_safe_string(body), TemplateValue::from_safe_string(style()));
-    rendered_template("_report.html", context! { title, body, style }).map(Some)
+    let body = TemplateValue::from_safe_string(section(name, answer, page, text)?);
+    let style = TemplateValue::from_safe_string(style());
+    rendered_template("_report.html", context! { title, body, style })
 }
 
 /// A picture inside a page, whose style sheet colours it.

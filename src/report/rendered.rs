@@ -1,19 +1,28 @@
-//! Answers as CSV, SVG and HTML, by the name of their request: for doors that hold an answer in JSON.
+//! Answers in every format: a text, Markdown, rows for spreadsheets, a picture, a page.
 
+use minijinja::{Value as TemplateValue, context};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::answer_diff::AnswerDiff;
 use super::audit::{AuditReport, csv as audit_csv};
 use super::comparison::ComparisonReport;
 use super::diagnose::Diagnosis;
 use super::fleet::FleetResult;
 use super::fleet::routes::csv as fleet_csv;
+use super::formulas::{FormulaEntry, formulas_csv, formulas_text};
+use super::help::{GlossaryTerm, glossary_text};
+use super::launch::LaunchReport;
+use super::machine::MachineReport;
 use super::nearest::NearestReport;
+use super::page::{self, embedded};
 use super::place::PlacementResult;
 use super::place::build::{COLUMNS as PLACED, rows as placed_rows};
 use super::recommend::report::RecommendReport;
 use super::result::{EstimateResult, OptimizeResult};
 use super::rows::csv as deployments;
+use super::sheet;
 use super::static_batch::{StaticReport, csv as static_csv};
 use super::svg::SvgPicture;
 use super::svg::compare::comparison_picture;
@@ -24,14 +33,37 @@ use super::svg::place::place_picture;
 use super::svg::static_batch::static_picture;
 use super::svg::sweep::sweep_picture;
 use super::svg::tornado::audit_picture;
-use super::sweep::{SweepReport, cells, columns};
-use super::{page, sheet};
+use super::sweep::{SweepReport, cells, columns, counted, table as sweep_table};
+use super::text::page::{WIDTH, unstyled};
+use super::text::{self, screen};
+use super::verify::Verified;
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
+use crate::spec::writer::{Writer, fenced};
 
-/// A format that some answers have.
+/// How an answer is shown as text.
+#[derive(Clone, Copy, Debug)]
+pub struct TextView<'a> {
+    /// Longest line, in characters.
+    pub width: usize,
+    /// Whether everything is shown, not one screen.
+    pub detail: bool,
+    /// The words that pose the question again, after the program's name; empty where it was not posed by a command.
+    pub command: &'a str,
+}
+
+impl TextView<'_> {
+    /// One screen of the usual width, for doors without a terminal.
+    pub const PLAIN: TextView<'static> = TextView { width: WIDTH, detail: false, command: "" };
+}
+
+/// A format that is made from an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderedFormat {
+    /// Text for people.
+    Text,
+    /// Text for people, as a part of a document in Markdown.
+    Markdown,
     /// Rows for spreadsheets.
     Csv,
     /// A picture.
@@ -42,86 +74,216 @@ pub enum RenderedFormat {
     Section,
 }
 
-/// An answer with rows and a picture.
-trait Rendered: DeserializeOwned {
-    fn csv(&self) -> Option<String>;
-    fn picture(&self) -> Option<SvgPicture>;
+/// An answer that people read.
+pub trait Answer: Serialize + DeserializeOwned {
+    /// The text for people.
+    fn text(&self, view: &TextView) -> String;
+
+    /// Rows for spreadsheets under a header.
+    fn csv(&self) -> String;
+
+    /// A picture, if there is something to draw.
+    fn picture(&self) -> Option<SvgPicture> {
+        None
+    }
+
+    /// The context of its page's template, in addition to the JSON of the answer.
+    fn page(&self) -> TemplateValue {
+        pictures(self.picture())
+    }
 }
 
-/// Implements [`Rendered`] by two functions of the answer.
-macro_rules! rendered_by {
-    ($($report:ty: $csv:expr, $picture:expr;)*) => {$(
-        impl Rendered for $report {
-            fn csv(&self) -> Option<String> {
-                let csv: fn(&$report) -> Option<String> = $csv;
+/// The pictures of a page.
+pub fn pictures(picture: Option<SvgPicture>) -> TemplateValue {
+    let Some(picture) = picture.filter(|picture| !picture.is_empty()) else {
+        return context! { pictures => Vec::<TemplateValue>::new() };
+    };
+    let panels = picture.panels.iter().map(|panel| embedded(panel, &picture.title));
+    context! { pictures => panels.collect::<Vec<_>>(), subtitle => picture.subtitle }
+}
+
+/// Makes a format of an answer in JSON. The question is that of the answer.
+pub type MakeFormat = fn(&str, &Value, RenderedFormat) -> Result<Option<String>, Error>;
+
+/// The answer `value` of type `T` to the question `name` in a format; none where there is nothing to draw.
+///
+/// # Errors
+/// The answer is not one of that question.
+pub fn made<T: Answer>(name: &str, value: &Value, format: RenderedFormat) -> Result<Option<String>, Error> {
+    let answer: T = from_json(&value.to_string(), "an answer")?;
+    of(name, &answer, value, format)
+}
+
+/// The answer in a format, where its JSON is known too.
+///
+/// # Errors
+/// The template of its page is faulty.
+pub fn of<T: Answer>(
+    name: &str,
+    answer: &T,
+    value: &Value,
+    format: RenderedFormat,
+) -> Result<Option<String>, Error> {
+    let text = || unstyled(&answer.text(&TextView::PLAIN));
+    Ok(match format {
+        RenderedFormat::Text => Some(text()),
+        RenderedFormat::Markdown => Some(markdown(&text())),
+        RenderedFormat::Csv => Some(answer.csv()),
+        RenderedFormat::Svg => {
+            let drawn = answer.picture().filter(|picture| !picture.is_empty());
+            drawn.map(|picture| picture.svg(SvgTheme::Adaptive))
+        }
+        RenderedFormat::Html => Some(page::document(name, value, answer.page(), text)?),
+        RenderedFormat::Section => Some(page::section(name, value, answer.page(), text)?),
+    })
+}
+
+/// A text as a part of a document: its first line as a heading, the rest unchanged.
+pub fn markdown(text: &str) -> String {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let heading =
+        Writer::MarkdownText.write(first).map(|written| written.text().to_owned()).unwrap_or_default();
+    format!("## {heading}\n\n{}", fenced(rest.trim_start_matches('\n')))
+}
+
+impl Answer for OptimizeResult {
+    fn text(&self, view: &TextView) -> String {
+        if view.detail { text::table(self) } else { screen::optimize(self, view.width) }
+    }
+    fn csv(&self) -> String {
+        deployments(&self.front, &self.question)
+    }
+    fn picture(&self) -> Option<SvgPicture> {
+        Some(optimize_picture(self))
+    }
+    fn page(&self) -> TemplateValue {
+        page::context::optimize(self)
+    }
+}
+
+impl Answer for EstimateResult {
+    fn text(&self, view: &TextView) -> String {
+        if view.detail { text::estimate(self) } else { screen::estimate(self, view.width) }
+    }
+    fn csv(&self) -> String {
+        deployments(std::slice::from_ref(&self.candidate), &self.question)
+    }
+    fn picture(&self) -> Option<SvgPicture> {
+        Some(estimate_picture(self, None))
+    }
+    fn page(&self) -> TemplateValue {
+        page::context::estimate(self)
+    }
+}
+
+impl Answer for PlacementResult {
+    fn text(&self, view: &TextView) -> String {
+        if view.detail { text::place::table_of(self) } else { screen::place(self, view.command, view.width) }
+    }
+    fn csv(&self) -> String {
+        sheet::csv(PLACED, placed_rows(self))
+    }
+    fn picture(&self) -> Option<SvgPicture> {
+        Some(place_picture(self))
+    }
+}
+
+impl Answer for SweepReport {
+    fn text(&self, view: &TextView) -> String {
+        sweep_table(self, &counted(&self.rows), view.width)
+    }
+    fn csv(&self) -> String {
+        let names = columns(&self.vary);
+        sheet::csv(names.iter().map(|(name, _)| name.as_str()), self.rows.iter().map(cells))
+    }
+    fn picture(&self) -> Option<SvgPicture> {
+        Some(sweep_picture(self, None))
+    }
+}
+
+impl Answer for RecommendReport {
+    fn text(&self, view: &TextView) -> String {
+        match self {
+            RecommendReport::Models(found) if view.detail => text::models::table(found),
+            RecommendReport::Models(found) => screen::models(found, view.command, view.width),
+            RecommendReport::Hardware(found) if view.detail => text::recommend::table(found),
+            RecommendReport::Hardware(found) => screen::recommend(found, view.command, view.width),
+        }
+    }
+    fn csv(&self) -> String {
+        RecommendReport::csv(self)
+    }
+    fn picture(&self) -> Option<SvgPicture> {
+        Some(RecommendReport::picture(self))
+    }
+}
+
+impl Answer for FleetResult {
+    fn text(&self, view: &TextView) -> String {
+        if view.detail { text::fleet::table(self) } else { screen::fleet(self, view.command, view.width) }
+    }
+    fn csv(&self) -> String {
+        fleet_csv(self)
+    }
+    fn picture(&self) -> Option<SvgPicture> {
+        Some(fleet_picture(self))
+    }
+}
+
+impl Answer for NearestReport {
+    fn text(&self, _view: &TextView) -> String {
+        NearestReport::text(self)
+    }
+    fn csv(&self) -> String {
+        NearestReport::csv(self)
+    }
+    fn page(&self) -> TemplateValue {
+        context! { sentence => self.sentence() }
+    }
+}
+
+/// Implements [`Answer`] by functions of the answer and the view.
+macro_rules! answers {
+    ($($report:ty: $text:expr, $csv:expr $(, $picture:expr)?;)*) => {$(
+        impl Answer for $report {
+            fn text(&self, view: &TextView) -> String {
+                let text: fn(&$report, &TextView) -> String = $text;
+                text(self, view)
+            }
+            fn csv(&self) -> String {
+                let csv: fn(&$report) -> String = $csv;
                 csv(self)
             }
-            fn picture(&self) -> Option<SvgPicture> {
-                let picture: fn(&$report) -> Option<SvgPicture> = $picture;
-                picture(self)
-            }
+            $(fn picture(&self) -> Option<SvgPicture> {
+                let picture: fn(&$report) -> SvgPicture = $picture;
+                Some(picture(self))
+            })?
         }
     )*};
 }
 
-rendered_by! {
-    OptimizeResult:
-        |answer| Some(deployments(&answer.front, &answer.question)),
-        |answer| Some(optimize_picture(answer));
-    EstimateResult:
-        |answer| Some(deployments(std::slice::from_ref(&answer.candidate), &answer.question)),
-        |answer| Some(estimate_picture(answer, None));
-    PlacementResult:
-        |answer| Some(sheet::csv(PLACED, placed_rows(answer))),
-        |answer| Some(place_picture(answer));
-    SweepReport:
-        |answer| {
-            let names = columns(&answer.vary);
-            Some(sheet::csv(names.iter().map(|(name, _)| name.as_str()), answer.rows.iter().map(cells)))
+answers! {
+    ComparisonReport:
+        |answer, view| answer.table(view.width), |answer| answer.csv(), |answer| comparison_picture(answer);
+    StaticReport:
+        |answer, view| text::static_batch::static_batch(answer, view.detail),
+        |answer| static_csv(answer),
+        |answer| static_picture(answer);
+    AuditReport:
+        |answer, view| {
+            let most = if view.detail { usize::MAX } else { text::audit::FEW };
+            text::audit::audit(answer, most, view.width)
         },
-        |answer| Some(sweep_picture(answer, None));
-    ComparisonReport: |answer| Some(answer.csv()), |answer| Some(comparison_picture(answer));
-    RecommendReport: |answer| Some(answer.csv()), |answer| Some(answer.picture());
-    FleetResult: |answer| Some(fleet_csv(answer)), |answer| Some(fleet_picture(answer));
-    StaticReport: |answer| Some(static_csv(answer)), |answer| Some(static_picture(answer));
-    Diagnosis: |answer| Some(answer.csv()), |_| None;
-    NearestReport: |answer| Some(answer.csv()), |_| None;
-    AuditReport: |answer| Some(audit_csv(answer)), |answer| Some(audit_picture(answer));
-}
-
-/// The answer to the request `name` in a format; none where it has no such format.
-///
-/// # Errors
-/// The answer is not one of that request.
-pub fn rendered(name: &str, answer: &Value, format: RenderedFormat) -> Result<Option<String>, Error> {
-    match format {
-        RenderedFormat::Html => return page::document(name, answer),
-        RenderedFormat::Section => return page::section(name, answer),
-        RenderedFormat::Csv | RenderedFormat::Svg => {}
-    }
-    let of = match name {
-        "optimize" => as_format::<OptimizeResult>,
-        "estimate" => as_format::<EstimateResult>,
-        "place" => as_format::<PlacementResult>,
-        "sweep" => as_format::<SweepReport>,
-        "compare" => as_format::<ComparisonReport>,
-        "recommend" => as_format::<RecommendReport>,
-        "fleet" => as_format::<FleetResult>,
-        "static" => as_format::<StaticReport>,
-        "audit" => as_format::<AuditReport>,
-        "diagnose" => as_format::<Diagnosis>,
-        "nearest" => as_format::<NearestReport>,
-        _ => return Ok(None),
+        |answer| audit_csv(answer),
+        |answer| audit_picture(answer);
+    Diagnosis: |answer, _| answer.text(), |answer| answer.csv();
+    AnswerDiff: |answer, view| text::answer_diff::table(answer, view.width), |answer| answer.csv();
+    LaunchReport: |answer, _| text::launch::table(answer), |answer| answer.csv();
+    Verified: |answer, _| text::verify::table(answer), |answer| answer.csv();
+    MachineReport: |answer, view| text::machine::machine(answer, None, view.width), |answer| answer.csv();
+    Vec<FormulaEntry>: |answer, _| formulas_text(answer), |answer| formulas_csv(answer);
+    Vec<GlossaryTerm>: |answer, _| glossary_text(answer), |answer| {
+        let row = |term: &GlossaryTerm| vec![term.term.to_string(), term.meaning.to_string()];
+        sheet::csv(["word", "meaning"], answer.iter().map(row))
     };
-    of(answer, format)
-}
-
-fn as_format<T: Rendered>(answer: &Value, format: RenderedFormat) -> Result<Option<String>, Error> {
-    let report: T = from_json(&answer.to_string(), "an answer")?;
-    let drawn = || report.picture().filter(|picture| !picture.is_empty());
-    Ok(match format {
-        RenderedFormat::Csv => report.csv(),
-        RenderedFormat::Svg => drawn().map(|picture| picture.svg(SvgTheme::Adaptive)),
-        RenderedFormat::Html | RenderedFormat::Section => None,
-    })
 }

@@ -1,5 +1,7 @@
 //! The points of a sweep as rows: JSON, JSON lines, CSV, and a table of the first ones.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -211,6 +213,13 @@ fn cut(line: &str, width: usize) -> String {
 /// Rows of the table.
 pub const SHOWN_ROWS: usize = 40;
 
+/// Number of rows of each outcome.
+pub fn counted(rows: &[SweepRow]) -> Vec<(PointStatus, u64)> {
+    let mut counts = BTreeMap::new();
+    rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
+    counts.into_iter().collect()
+}
+
 /// The first rows as a table in lines of at most `width` characters, with the number of points of each outcome.
 pub fn table(head: &SweepReport, counts: &[(PointStatus, u64)], width: usize) -> String {
     let keys = head.vary.iter().map(|axis| axis.key.as_str());
@@ -226,7 +235,7 @@ pub fn table(head: &SweepReport, counts: &[(PointStatus, u64)], width: usize) ->
         let values = values.chain([row.status.name().to_owned()]).chain(SHOWN.iter().map(figure));
         values.chain([plan.unwrap_or_default()]).collect()
     };
-    let rows: Vec<Vec<String>> = head.rows.iter().map(cells).collect();
+    let rows: Vec<Vec<String>> = head.rows.iter().take(SHOWN_ROWS).map(cells).collect();
     let all: u64 = counts.iter().map(|(_, count)| count).sum();
     let parts: Vec<String> = counts
         .iter()

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::sheet;
+
 /// The checks of a saved result.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Verified {
@@ -36,6 +38,15 @@ impl Verified {
     pub fn of(checks: Vec<CheckResult>, seed: impl Into<Option<u64>>) -> Verified {
         let holds = checks.iter().all(|check| check.faults.is_empty());
         Verified { holds, checks, seed: seed.into(), notes: vec![] }
+    }
+
+    /// A row for each check.
+    pub fn csv(&self) -> String {
+        let row = |check: &CheckResult| {
+            let holds = check.faults.is_empty().to_string();
+            vec![check.what.clone(), check.of.to_string(), holds, check.faults.join("; ")]
+        };
+        sheet::csv(["check", "of", "holds", "faults"], self.checks.iter().map(row))
     }
 }
 

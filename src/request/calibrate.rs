@@ -48,7 +48,7 @@ pub struct CalibrateRequest {
 }
 
 /// A report of `calibrate`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CalibrateReport {
     /// Of latencies.
@@ -58,7 +58,7 @@ pub enum CalibrateReport {
 }
 
 /// Constants fitted to latencies.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyFit {
     /// Runtimes of the rows.
     pub runtimes: Vec<String>,
@@ -84,7 +84,7 @@ pub struct LatencyFit {
 }
 
 /// Intervals fitted to memory.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryFit {
     /// Measured / predicted memory except the KV cache, by runtime.
     pub memory: BTreeMap<String, MemoryRatios>,

@@ -35,7 +35,7 @@ pub struct CatalogRequest {
 }
 
 /// A report of `catalog`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CatalogReport {
     /// All entries of the kind, one line each.

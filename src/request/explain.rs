@@ -8,7 +8,7 @@ use super::RequestControl;
 use super::build_candidate::candidate;
 use super::explained_placement::{ExplainedPlacement, explained_placement};
 use super::given_plan::with_plan;
-use crate::quantity::ledger::{Leaf, Ledger, Traced};
+use crate::quantity::ledger::{Ledger, Traced};
 use crate::quantity::num::Qty;
 use crate::report::answer::estimate_deployment;
 use crate::report::explain::{ExplainedInterval, ExplainedNumber, candidate_words, interval_of};
@@ -131,20 +131,6 @@ pub enum ExplainReport {
     },
 }
 
-/// An explained number with the deployment it belongs to.
-pub struct Explained {
-    /// The deployment or the placement, in words.
-    pub of: String,
-    /// The number.
-    pub number: ExplainedNumber,
-    /// Its inputs.
-    pub leaves: Vec<Leaf>,
-    /// Levels of the tree.
-    pub depth: usize,
-    /// The constraints that the deployment violates.
-    pub violations: Vec<String>,
-}
-
 /// Default depth, in levels.
 const LEVELS: u64 = 3;
 
@@ -158,7 +144,7 @@ pub fn explain(
     control: &RequestControl,
 ) -> Result<ExplainReport, Error> {
     Ok(match explained(catalog, request, control)? {
-        Ok(found) => ExplainReport::Explained(Box::new(found.number)),
+        Ok(found) => ExplainReport::Explained(Box::new(found)),
         Err(infeasible) => ExplainReport::Infeasible { infeasible },
     })
 }
@@ -171,7 +157,7 @@ pub fn explained(
     catalog: &Catalog,
     request: &ExplainRequest,
     control: &RequestControl,
-) -> Result<Result<Explained, String>, Error> {
+) -> Result<Result<ExplainedNumber, String>, Error> {
     request.depth.map_or(Ok(()), |depth| DEPTH.check_whole("depth", depth))?;
     if let Some(saved) = &request.placement {
         return Ok(match explained_placement(catalog, saved)? {
@@ -212,7 +198,7 @@ pub fn explained(
 
 impl ExplainRequest {
     /// A time of a placement.
-    fn explained_time(&self, placement: &ExplainedPlacement) -> Result<Explained, Error> {
+    fn explained_time(&self, placement: &ExplainedPlacement) -> Result<ExplainedNumber, Error> {
         let ledger = Ledger::new();
         let times = placement.times(&&ledger);
         let number = match self.number {
@@ -244,9 +230,9 @@ impl ExplainRequest {
         ledger: &'l Ledger,
         number: Qty<Traced<'l>>,
         (of, interval, violations): (String, Option<ExplainedInterval>, Vec<String>),
-    ) -> Explained {
+    ) -> ExplainedNumber {
         let depth = self.depth.unwrap_or(LEVELS) as usize;
-        let number_of = ExplainedNumber { number: ledger.explain(number, depth), interval };
-        Explained { of, number: number_of, leaves: ledger.leaves(number), depth, violations }
+        let inputs = ledger.leaves(number);
+        ExplainedNumber { number: ledger.explain(number, depth), of, violations, inputs, interval }
     }
 }

@@ -37,7 +37,7 @@ pub struct InspectRequest {
 }
 
 /// A report of `inspect`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum InspectReport {
     /// Structure of a model.

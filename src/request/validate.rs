@@ -29,7 +29,7 @@ pub struct ValidateRequest {
 }
 
 /// A report of `validate`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ValidateReport {
     /// Errors of predictions.

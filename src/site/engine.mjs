@@ -4,6 +4,8 @@ import { MantileError } from "./mantile.mjs";
 /** Media types of the formats. */
 const TYPES = {
   json: "application/json",
+  text: "text/plain",
+  markdown: "text/markdown",
   csv: "text/csv",
   svg: "image/svg+xml",
   html: "text/html",
@@ -66,7 +68,7 @@ function module(progress) {
   begin();
   return {
     kind: "wasm",
-    formats: ["json", "csv", "svg", "html", "section"],
+    formats: ["json", "text", "markdown", "csv", "svg", "html", "section"],
     stop: () => stop(),
     answer: (name, body, format) =>
       new Promise((resolve, reject) => {

@@ -323,3 +323,11 @@ fn is_plain(text: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/') && text.chars().all(known)
 }
+
+/// Lines of text unchanged in a document in Markdown: between fences that are longer than any run of backticks in it.
+pub fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}text\n{text}{end}{fence}\n")
+}

@@ -1,7 +1,7 @@
 //! Decision quality: whether predictions select good configurations among measured ones.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::score::quantile;
 
@@ -38,7 +38,7 @@ impl DecisionOption {
 }
 
 /// Quality of choices by prediction.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     /// Groups of at least three comparable configurations.
     pub groups: usize,

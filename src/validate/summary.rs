@@ -73,7 +73,7 @@ impl GroupBy {
 }
 
 /// Statistics of a group of rows.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RowGroup {
     /// Name of the group; empty for all rows.
     pub name: String,
@@ -100,7 +100,7 @@ pub struct RowGroup {
 }
 
 /// Rows without a prediction, for one reason.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsupported {
     /// The reason.
     pub reason: String,
@@ -109,7 +109,7 @@ pub struct Unsupported {
 }
 
 /// Figures of a table that are not scored.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unscored {
     /// The column, or the metric.
     pub column: String,
@@ -118,7 +118,7 @@ pub struct Unscored {
 }
 
 /// Statistics of a table.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
     /// All rows that are not flagged doubtful.
     pub overall: RowGroup,

@@ -10,9 +10,9 @@ use mantile::spec::scenario::Scenario;
 
 use super::{plain, pose, reads_well, scenario};
 
-/// A number without an interval.
-fn alone(number: Explanation) -> ExplainedNumber {
-    ExplainedNumber { number, interval: None }
+/// A number of a deployment without an interval.
+fn alone(number: Explanation, of: String, violations: Vec<String>) -> ExplainedNumber {
+    ExplainedNumber { number, of, violations, inputs: vec![], interval: None }
 }
 
 /// TPOT of a deployment, `depth` levels deep: as data and as text.
@@ -20,8 +20,8 @@ fn told(problem: &Problem, candidate: &Candidate, depth: usize) -> (Explanation,
     let ledger = Ledger::new();
     let number = candidate.evaluate(&&ledger, problem, &mut ()).metrics.tpot;
     let explanation = ledger.explain(number, depth);
-    let text =
-        plain(&explained(&candidate_words(problem, candidate), &alone(explanation.clone()), depth, &[]));
+    let of = candidate_words(problem, candidate);
+    let text = plain(&explained(&alone(explanation.clone(), of, vec![])));
     (explanation, text)
 }
 
@@ -89,11 +89,7 @@ fn what_is_broken_is_told_before_the_number() {
     let candidate = candidate(&problem, &"tp1".parse().unwrap()).unwrap();
     let ledger = Ledger::new();
     let number = candidate.evaluate(&&ledger, &problem, &mut ()).metrics.tpot;
-    let text = explained(
-        &candidate_words(&problem, &candidate),
-        &alone(ledger.explain(number, 1)),
-        1,
-        &["too slow".to_string()],
-    );
+    let of = candidate_words(&problem, &candidate);
+    let text = explained(&alone(ledger.explain(number, 1), of, vec!["too slow".to_string()]));
     assert!(plain(&text).starts_with("INFEASIBLE: too slow\n"), "{text}");
 }

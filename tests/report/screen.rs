@@ -160,9 +160,9 @@ fn an_estimate_fits_one_screen_whether_it_runs_or_not() {
     for plan in ["1 x tp2 @4", "2 x tp1 @1", "1 x tp2 @9000", "prefill 1 x tp1 @1, decode 1 x tp1 @8"] {
         let deployment = Some(Deployment { plan: Some(plan.into()), ..Deployment::default() });
         let scenario = Scenario { deployment, ..Scenario::of("Llama-3.1-8B", "2xh100") };
-        let request = EstimateRequest::of(scenario.clone());
+        let request = EstimateRequest::of(scenario);
         let report = estimate(&Catalog::default(), &request, &UNCONTROLLED).unwrap();
-        let text = plain(&screen::estimate(&report, &scenario, 80));
+        let text = plain(&screen::estimate(&report, 80));
         fits(&text, 80);
         let command = text.lines().find(|line| is_command(line)).unwrap();
         assert!(matches!(typed(command).command, Some(Command::Estimate(_))), "{command}");

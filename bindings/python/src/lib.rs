@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use mantile::report::pretty::pretty;
 use mantile::report::proof::StoppedBy;
-use mantile::report::rendered::{RenderedFormat, rendered};
+use mantile::report::rendered::RenderedFormat;
 use mantile::request::workbook::workbook_of_answer;
 use mantile::request::{ProgressSteps, REQUESTS, RequestControl, entry};
 use mantile::search::run::Control;
@@ -84,17 +84,20 @@ fn answer(py: Python<'_>, name: &str, body: &str, progress: Option<Py<PyAny>>) -
     found.map_err(|fault: Error| raised(&fault))
 }
 
-/// The answer to the request `name` in another format: csv, svg, html, png or xlsx; None where it has no such format.
+/// The answer to the request `name` in another format: text, markdown, csv, svg, html, png or xlsx; None where it has no such format.
 #[pyfunction]
 fn render(py: Python<'_>, name: &str, text: &str, format: &str) -> PyResult<Option<Vec<u8>>> {
-    let formats = ["csv", "svg", "html", "png", "xlsx"];
+    let formats = ["text", "markdown", "csv", "svg", "html", "png", "xlsx"];
     if !formats.contains(&format) {
         return Err(PyValueError::new_err(format!("{format}: choose one of {}", formats.join(", "))));
     }
     py.detach(|| {
         let answer: Value = from_json(text, "an answer")?;
-        let text = |format| rendered(name, &answer, format);
+        let entry = entry(name)?;
+        let text = |format| entry.rendered(&answer, format);
         match format {
+            "text" => Ok(text(RenderedFormat::Text)?.map(String::into_bytes)),
+            "markdown" => Ok(text(RenderedFormat::Markdown)?.map(String::into_bytes)),
             "csv" => Ok(text(RenderedFormat::Csv)?.map(String::into_bytes)),
             "html" => Ok(text(RenderedFormat::Html)?.map(String::into_bytes)),
             "png" => text(RenderedFormat::Svg)?.map(|svg| png(&svg)).transpose(),

@@ -7,7 +7,7 @@ use std::slice;
 
 use mantile::report::pretty::pretty;
 use mantile::report::proof::StoppedBy;
-use mantile::report::rendered::{RenderedFormat, rendered};
+use mantile::report::rendered::RenderedFormat;
 use mantile::request::{ProgressSteps, RequestControl, entry};
 use mantile::search::run::Control;
 use mantile::spec::error::Error;
@@ -88,11 +88,13 @@ fn answered(name: &str, format: &str, body: &str) -> Result<Option<String>, Erro
     let answer = (entry.answer)(&Catalog::default().closed(false), &request, &control)?;
     let format = match format {
         "json" => return Ok(Some(pretty(&answer))),
+        "text" => RenderedFormat::Text,
+        "markdown" => RenderedFormat::Markdown,
         "csv" => RenderedFormat::Csv,
         "svg" => RenderedFormat::Svg,
         "html" => RenderedFormat::Html,
         "section" => RenderedFormat::Section,
         _ => return Ok(None),
     };
-    rendered(name, &answer, format)
+    entry.rendered(&answer, format)
 }

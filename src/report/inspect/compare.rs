@@ -1,7 +1,7 @@
 //! Compares two models: values, counts and operators that differ.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Inspected;
@@ -14,7 +14,7 @@ use crate::spec::visible::visible;
 const STATED_BY: &str = " stated by";
 
 /// Differences between two models.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Name of the first.
     pub a: String,

@@ -2,40 +2,22 @@
 
 use minijinja::value::Serde;
 use minijinja::{Value as TemplateValue, context};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::embedded;
-use crate::report::audit::AuditReport;
 use crate::report::breakdown::OperatorLine;
-use crate::report::comparison::ComparisonReport;
 use crate::report::detail::DeploymentDetail;
-use crate::report::fleet::FleetResult;
 use crate::report::inputs::ReportInputs;
-use crate::report::nearest::NearestReport;
-use crate::report::place::PlacementResult;
-use crate::report::recommend::report::RecommendReport;
 use crate::report::result::{EstimateResult, Intervals, OptimizeResult, ReportedDeployment};
-use crate::report::static_batch::StaticReport;
-use crate::report::svg::SvgPicture;
-use crate::report::svg::compare::comparison_picture;
 use crate::report::svg::deployment::detail_panels;
-use crate::report::svg::fleet::fleet_picture;
 use crate::report::svg::front::front;
 use crate::report::svg::layout::layout;
-use crate::report::svg::place::place_picture;
-use crate::report::svg::static_batch::static_picture;
-use crate::report::svg::sweep::sweep_picture;
-use crate::report::svg::tornado::audit_picture;
 use crate::report::svg::why::why_panels;
-use crate::report::sweep::SweepReport;
 use crate::report::text::front::axes;
 use crate::report::text::screen::{SLO_HEADINGS, estimate_facts, optimum_facts, slo_rows};
 use crate::report::text::{head, infeasible};
-use crate::spec::error::Error;
 use crate::spec::objective::{LatencyLimits, Metric};
 use crate::spec::scenario::Scenario;
-use crate::spec::text::from_json;
 
 /// The title of an answer, where it has a problem.
 pub fn title(answer: &Value) -> Option<String> {
@@ -44,35 +26,8 @@ pub fn title(answer: &Value) -> Option<String> {
     Some(format!("{} on {}", part("model")?, part("hardware").or_else(|| part("rig"))?))
 }
 
-fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, Error> {
-    from_json(&answer.to_string(), "an answer")
-}
-
-/// The context of the answer to the request `name`.
-///
-/// # Errors
-/// The answer is not one of that request.
-pub fn context(name: &str, answer: &Value) -> Result<TemplateValue, Error> {
-    let drawn = |picture: SvgPicture| {
-        let panels = picture.panels.iter().map(|panel| embedded(panel, &picture.title));
-        context! { pictures => panels.collect::<Vec<_>>(), subtitle => picture.subtitle }
-    };
-    Ok(match name {
-        "optimize" => optimize(&read(answer)?),
-        "estimate" => estimate(&read(answer)?),
-        "place" => drawn(place_picture(&read::<PlacementResult>(answer)?)),
-        "sweep" => drawn(sweep_picture(&read::<SweepReport>(answer)?, None)),
-        "compare" => drawn(comparison_picture(&read::<ComparisonReport>(answer)?)),
-        "fleet" => drawn(fleet_picture(&read::<FleetResult>(answer)?)),
-        "static" => drawn(static_picture(&read::<StaticReport>(answer)?)),
-        "audit" => drawn(audit_picture(&read::<AuditReport>(answer)?)),
-        "nearest" => context! { sentence => read::<NearestReport>(answer)?.sentence() },
-        "recommend" => drawn(read::<RecommendReport>(answer)?.picture()),
-        _ => context! {},
-    })
-}
-
-fn optimize(answer: &OptimizeResult) -> TemplateValue {
+/// Of an optimum, or of the reasons why there is none.
+pub fn optimize(answer: &OptimizeResult) -> TemplateValue {
     let flags = answer.scenario.as_ref().map(Scenario::flags);
     let problem = head::problem(&answer.question);
     let Some(best) = &answer.best else {
@@ -104,7 +59,8 @@ fn optimize(answer: &OptimizeResult) -> TemplateValue {
     }
 }
 
-fn estimate(answer: &EstimateResult) -> TemplateValue {
+/// Of an estimate.
+pub fn estimate(answer: &EstimateResult) -> TemplateValue {
     let EstimateResult { candidate, question: inputs, detail, .. } = answer;
     context! {
         sentence => head::sentence(candidate, inputs),

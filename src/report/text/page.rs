@@ -25,6 +25,14 @@ pub fn styled(style: Style, text: &str) -> String {
     format!("{style}{}{style:#}", visible_lines(text))
 }
 
+/// A text without terminal styles, and without other control sequences.
+pub fn unstyled(text: &str) -> String {
+    let styles =
+        [GOOD, BAD, BOLD].map(|style| (style.render().to_string(), style.render_reset().to_string()));
+    let plain = styles.iter().fold(text.to_owned(), |text, (on, off)| text.replace(on, "").replace(off, ""));
+    visible_lines(&plain).into_owned()
+}
+
 /// `text` in a terminal style, in lines of at most `width` characters.
 pub fn styled_within(style: Style, text: &str, width: usize) -> String {
     wrap(text, width, 0, 2).lines().map(|line| format!("{}\n", styled(style, line))).collect()

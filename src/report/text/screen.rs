@@ -66,10 +66,12 @@ pub fn optimum_facts(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<
     own.into_iter().chain(gains(answer, best)).chain(applied).collect()
 }
 
-/// The estimate of a given deployment in lines of at most `width` characters; `scenario` contains it.
-pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> String {
+/// The estimate of a given deployment in lines of at most `width` characters.
+pub fn estimate(report: &EstimateResult, width: usize) -> String {
     let EstimateResult { candidate, question: inputs, .. } = report;
-    let flags = Scenario { deployment: None, ..scenario.clone() }.flags();
+    let read = report.command.as_ref().map(|command| &command.scenario);
+    let scenario = read.or(report.scenario.as_ref()).cloned().unwrap_or_default();
+    let flags = Scenario { deployment: None, ..scenario }.flags();
     let plan = format!("--plan {}", shell_word(&candidate.notation));
     let mut commands = vec![(line(&["estimate", &flags, &plan, "--detail"]), "memory, breakdown, sources")];
     if candidate.metrics.is_some() {
@@ -346,6 +348,15 @@ pub(super) fn router(answer: &OptimizeResult) -> Option<String> {
 /// The words of a command; empty ones are omitted.
 fn line(words: &[&str]) -> String {
     words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(" ")
+}
+
+/// The commands for all of an answer and for a file of it; none where no command posed its question.
+fn more(command: &str, contents: &str, width: usize) -> String {
+    if command.is_empty() {
+        return String::new();
+    }
+    let file = (line(&[command, "--json --out answer.json"]), "a file to `verify`");
+    next(&[(line(&[command, "--detail"]), contents), file], width)
 }
 
 /// Commands to copy, never wrapped.

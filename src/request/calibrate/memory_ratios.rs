@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::validate::predict::PreparedRow;
@@ -16,7 +16,7 @@ pub(super) const LEAST: usize = 5;
 pub const HEADER: [&str; 5] = ["runtime", "runs", "p10", "p50", "p90"];
 
 /// Measured / predicted ratios of one runtime, and the publishers of the data.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryRatios {
     ratios: Vec<f64>,
     sources: Vec<String>,

@@ -28,15 +28,26 @@ impl InfeasibleProblem<'_> {
             problems.retain(|problem| problem.context_fits().is_ok());
             Ok(!problems.is_empty() && !conflicts(&problems, self.control)?.bare)
         };
-        let context = problem.context_fits().err();
-        if let Some(Infeasible::ContextTooLong { limit, .. }) = context {
-            let why = format!("{request}; the model supports at most {}", grouped(limit));
-            found.conflicts.push(ConflictSet { conditions: stated.clone(), why: Some(why) });
-        }
+        let refused = problem.context_fits().err();
+        let beyond = match refused {
+            Some(Infeasible::ContextTooLong { limit, .. }) if tokens > limit => {
+                let why = format!("{request}; the model supports at most {}", grouped(limit));
+                found.conflicts.push(ConflictSet { conditions: stated.clone(), why: Some(why) });
+                true
+            }
+            // The longest request of the server is too long, not those of the workload.
+            Some(refused) => {
+                let longest = self.scenario.max_model_len.map(|most| format!("--max-model-len {most}"));
+                let conditions = longest.into_iter().collect();
+                found.conflicts.push(ConflictSet { conditions, why: Some(refused.to_string()) });
+                false
+            }
+            None => false,
+        };
         // Other conditions do not bound the length: first the longest that fits, then the longest that meets all of
         // them.
         let longest = self.longest(isl, Flag::Isl, |flags| held(flags))?;
-        if context.is_none() {
+        if !beyond {
             found.conflicts.push(match longest {
                 Some(most) => {
                     let holds = grouped(most + images + osl);

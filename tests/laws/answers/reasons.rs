@@ -4,10 +4,10 @@ use clap::Parser;
 use fastrand::Rng;
 
 use mantile::cli::{Cli, Command, ExitStatus};
-use mantile::report::page::section;
+use mantile::report::rendered::RenderedFormat;
 use mantile::report::result::EstimateResult;
 use mantile::report::text::{self, screen};
-use mantile::spec::scenario::Scenario;
+use mantile::request::entry;
 use mantile::store::catalog::Catalog;
 use serde_json::{Value, json};
 
@@ -75,11 +75,10 @@ fn nothing_runs(asked: &Value, found: &Value) {
     assert!(timed.is_empty(), "{timed:?} {}", said("times"));
     violations.iter().filter_map(Value::as_str).for_each(implied);
     let report: EstimateResult = serde_json::from_value(found.clone()).unwrap();
-    let scenario: Scenario = serde_json::from_value(asked.clone()).unwrap();
-    for shown in [screen::estimate(&report, &scenario, 100), text::estimate(&report)] {
+    for shown in [screen::estimate(&report, 100), text::estimate(&report)] {
         assert!(shown.contains("CANNOT RUN") && !shown.contains("Launch:"), "{shown}");
     }
-    let html = section("estimate", found).unwrap().unwrap();
+    let html = entry("estimate").unwrap().rendered(found, RenderedFormat::Section).unwrap().unwrap();
     assert!(html.contains("CANNOT RUN") && !html.contains("Copy launch command"), "{}", said("page"));
     let request = json!({ "scenario": asked });
     let deployed = answer("deploy", &request).unwrap();
@@ -104,7 +103,7 @@ fn what_cannot_run_has_no_launch_and_no_time() {
         } else {
             assert!(found["launch"].is_object(), "{asked}");
             let report: EstimateResult = serde_json::from_value(found).unwrap();
-            let shown = screen::estimate(&report, &Scenario::default(), 100);
+            let shown = screen::estimate(&report, 100);
             assert!(!shown.contains(" short of "), "{shown}");
             runs += 1;
         }

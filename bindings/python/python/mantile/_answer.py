@@ -84,7 +84,7 @@ class Answer(Record):
         return self._text
 
     def render(self, format: str) -> bytes | None:
-        """The answer as csv, svg, html, png or xlsx; None where it has no such format."""
+        """The answer as text, markdown, csv, svg, html, png or xlsx; None where it has no such format."""
         return _mantile.render(self._name, self._text, format)
 
     def to_pandas(self):
@@ -92,17 +92,13 @@ class Answer(Record):
         import pandas
 
         rows = self.render("csv")
-        if rows is not None:
-            return pandas.read_csv(StringIO(rows.decode()))
-        items = self._values.get("items")
-        if isinstance(items, list):
-            return pandas.json_normalize(items)
-        return pandas.json_normalize(self._values)
+        return pandas.read_csv(StringIO(rows.decode()))
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the answer; the ending of the file selects the format: json, csv, svg, html, png or xlsx."""
+        """Writes the answer; the ending of the file selects the format: json, txt, md, csv, svg, html, png or xlsx."""
         target = Path(path)
         ending = target.suffix.lstrip(".").lower()
+        ending = {"txt": "text", "md": "markdown", "htm": "html"}.get(ending, ending)
         data = self._text.encode() if ending == "json" else self.render(ending)
         if data is None:
             raise ValueError(f"an answer to {self._name} has no {ending}")

@@ -3,7 +3,7 @@
 use super::super::fleet::{costs, head, proof, systems};
 use super::super::launch::first_command;
 use super::super::page::{bullet_within, heading, join, shorten};
-use super::{fact, line, next};
+use super::{fact, more};
 use crate::report::fleet::FleetResult;
 use crate::report::number::{count, digits, plain};
 
@@ -19,13 +19,8 @@ pub fn fleet(answer: &FleetResult, command: &str, width: usize) -> String {
         systems(answer, SYSTEMS, width),
         facts(answer, width),
         conflict(answer, width),
-        next(
-            &[
-                (line(&[command, "--detail"]), "routing, certificate, defaults"),
-                (line(&[command, "--json --out answer.json"]), "a file to `verify`"),
-            ],
-            width,
-        ) + &first_command(answer.launches.first(), width),
+        more(command, "routing, certificate, defaults", width)
+            + &first_command(answer.launches.first(), width),
     ])
 }
 

@@ -3,7 +3,7 @@
 use super::super::launch::first_command;
 use super::super::page::{bullet_within, heading, join, shorten, wrap};
 use super::super::place::{apart, head, stage_table, theoretical};
-use super::{fact, line, next};
+use super::{fact, more};
 use crate::report::number::{digits, gib, percent, time};
 use crate::report::place::{InfeasibleReport, PlacementReport, PlacementResult};
 use crate::report::table::grouped;
@@ -15,13 +15,7 @@ const ENTRIES: usize = 3;
 
 /// The result in lines of at most `width` characters; `command` is the one that posed the problem.
 pub fn place(answer: &PlacementResult, command: &str, width: usize) -> String {
-    let more = next(
-        &[
-            (line(&[command, "--detail"]), "baselines, disaggregation, notes"),
-            (line(&[command, "--json --out answer.json"]), "a file to `verify`"),
-        ],
-        width,
-    );
+    let more = more(command, "baselines, disaggregation, notes", width);
     let Some(placed) = &answer.placement else {
         let why = answer.infeasible.as_ref().map(|reason| infeasible(reason, width)).unwrap_or_default();
         return join([head(answer, width), why, more]);

@@ -5,7 +5,7 @@ use super::super::launch::first_command;
 use super::super::models as model_list;
 use super::super::page::{join, shorten};
 use super::super::recommend::{choices, head, left_out, priced};
-use super::{fact, line, next};
+use super::{fact, more};
 use crate::report::number::{count, digits, time};
 use crate::report::recommend::models::ServedModels;
 use crate::report::recommend::{Build, Recommendation, RejectedBuild};
@@ -72,16 +72,6 @@ pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
         ])
     };
     most_that_fit(1, MODELS, screen)
-}
-
-fn more(command: &str, contents: &str, width: usize) -> String {
-    next(
-        &[
-            (line(&[command, "--detail"]), contents),
-            (line(&[command, "--json --out answer.json"]), "a file to `verify`"),
-        ],
-        width,
-    )
 }
 
 fn table(choices: &[(String, &Build)], width: usize) -> String {

@@ -1,0 +1,158 @@
+//! Formats of the answers whose types belong to requests.
+
+use serde_json::Value;
+
+use super::calibrate::{CalibrateReport, LatencyFit, memory_ratios};
+use super::catalog::CatalogReport;
+use super::explain::ExplainReport;
+use super::inspect::InspectReport;
+use super::permalink::Permalink;
+use super::validate::ValidateReport;
+use crate::report::catalog::{CatalogLine, entry, key_rows, list};
+use crate::report::diff::Difference;
+use crate::report::explain::{explained, leaves};
+use crate::report::inspect::compare::text as differences;
+use crate::report::inspect::{role, text as structure};
+use crate::report::left_out::{HEADER as LEFT_OUT, cells as left_out_cells};
+use crate::report::rendered::{Answer, TextView};
+use crate::report::sheet;
+use crate::report::table::table;
+use crate::report::text::parallel::{PARALLEL_COLUMNS, parallel, parallel_rows};
+use crate::report::validation::{GROUP_HEADER, group_rows, text as errors};
+
+impl Answer for ExplainReport {
+    fn text(&self, _view: &TextView) -> String {
+        match self {
+            ExplainReport::Explained(number) => explained(number),
+            ExplainReport::Infeasible { infeasible } => format!("{infeasible}\n"),
+        }
+    }
+    fn csv(&self) -> String {
+        match self {
+            ExplainReport::Explained(number) => leaves(&number.inputs),
+            ExplainReport::Infeasible { .. } => leaves(&[]),
+        }
+    }
+}
+
+impl Answer for InspectReport {
+    fn text(&self, _view: &TextView) -> String {
+        match self {
+            InspectReport::Model(inspected) => structure(inspected),
+            InspectReport::Comparison(comparison) => differences(comparison),
+            InspectReport::Parallel(graph) => parallel(graph),
+        }
+    }
+    fn csv(&self) -> String {
+        match self {
+            InspectReport::Model(inspected) => {
+                let rows = inspected.inspection.tensors.iter().map(|tensor| {
+                    let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
+                    vec![tensor.name.clone(), shape.join("x"), role(tensor), tensor.buffer.to_string()]
+                });
+                sheet::csv(["tensor", "shape", "role", "buffer"], rows)
+            }
+            InspectReport::Comparison(found) => {
+                let header = ["key", found.a.as_str(), found.b.as_str(), "ratio"];
+                sheet::csv(header, found.differences.iter().cloned().map(Difference::cells))
+            }
+            InspectReport::Parallel(graph) => sheet::csv(PARALLEL_COLUMNS, parallel_rows(graph)),
+        }
+    }
+}
+
+impl Answer for ValidateReport {
+    fn text(&self, _view: &TextView) -> String {
+        match self {
+            ValidateReport::Validation(found) => errors(found),
+            ValidateReport::LeftOut(found) => {
+                table(&LEFT_OUT, &found.iter().map(left_out_cells).collect::<Vec<_>>())
+            }
+        }
+    }
+    fn csv(&self) -> String {
+        match self {
+            ValidateReport::Validation(found) => sheet::csv(GROUP_HEADER, group_rows(found)),
+            ValidateReport::LeftOut(found) => sheet::csv(LEFT_OUT, found.iter().map(left_out_cells)),
+        }
+    }
+}
+
+impl Answer for CalibrateReport {
+    fn text(&self, _view: &TextView) -> String {
+        match self {
+            CalibrateReport::Latency(fit) => fit.text(),
+            CalibrateReport::Memory(fit) => {
+                let cells: Vec<Vec<String>> = fit.memory.iter().map(|(name, one)| one.cells(name)).collect();
+                let rows = table(&memory_ratios::HEADER, &cells);
+                format!("Memory except the KV cache, measured / predicted\n\n{rows}")
+            }
+        }
+    }
+    fn csv(&self) -> String {
+        match self {
+            CalibrateReport::Latency(fit) => sheet::csv(LEFT_OUT, fit.errors.iter().map(left_out_cells)),
+            CalibrateReport::Memory(fit) => {
+                sheet::csv(memory_ratios::HEADER, fit.memory.iter().map(|(name, one)| one.cells(name)))
+            }
+        }
+    }
+}
+
+impl LatencyFit {
+    fn text(&self) -> String {
+        let kept = match &self.constants_not_told[..] {
+            [] => String::new(),
+            names => format!("Not determined by these rows, unchanged: {}\n", names.join(", ")),
+        };
+        format!(
+            "{} rows of {}; {} unknowns\n{kept}\n{}\nAbsolute errors in %: median and p90. Choices under a TPOT \
+             SLO: the share in % that meets\nthe SLO as measured, and the median throughput regret in %. In 80 %: the \
+             share of rows between p10 and\np90 of the other held-out groups.\n",
+            self.rows,
+            self.runtimes.join(", "),
+            self.unknowns,
+            table(&LEFT_OUT, &self.errors.iter().map(left_out_cells).collect::<Vec<_>>()),
+        )
+    }
+}
+
+impl Answer for CatalogReport {
+    fn text(&self, _view: &TextView) -> String {
+        match self {
+            CatalogReport::Entries(lines) => list(lines),
+            CatalogReport::Entry(value) => entry(value),
+        }
+    }
+    fn csv(&self) -> String {
+        match self {
+            CatalogReport::Entries(lines) => {
+                let row = |line: &CatalogLine| {
+                    let CatalogLine { id, name, aliases, summary, .. } = line.clone();
+                    vec![id, name, aliases.join(" "), summary]
+                };
+                sheet::csv(["id", "name", "aliases", "summary"], lines.iter().map(row))
+            }
+            CatalogReport::Entry(value) => Answer::csv(value),
+        }
+    }
+}
+
+impl Answer for Permalink {
+    fn text(&self, _view: &TextView) -> String {
+        format!("{}\n", self.link)
+    }
+    fn csv(&self) -> String {
+        sheet::csv(["link"], [vec![self.link.clone()]])
+    }
+}
+
+/// A schema: its keys, one line each.
+impl Answer for Value {
+    fn text(&self, _view: &TextView) -> String {
+        entry(self)
+    }
+    fn csv(&self) -> String {
+        sheet::csv(["key", "value"], key_rows(self))
+    }
+}
