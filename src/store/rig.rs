@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use builder::{RigBuilder, RigFacts};
 pub use places::DevicePlace;
+use runtimes::RuntimeChoice;
 pub use usual_links::AssumedLinks;
 
 use super::catalog::{Catalog, is_path};
@@ -112,20 +113,25 @@ impl ResolvedRig {
         let wires = catalog.wires(&rig, &names)?;
         let places = catalog.places(&rig, &seats, &names)?;
         let parts = RigParts { rig: &rig, seats: &seats, wires: &wires, places: &places, assumed: &assumed };
+        let resolved = |scenario: &Scenario, runtimes: RuntimeChoice| {
+            let (known, model) = (RefCell::default(), model.clone());
+            let builder = RigBuilder { catalog, scenario, rig: &rig, model, seats: &seats, runtimes, known };
+            ResolvedRig::of(&builder, &parts, concurrency)
+        };
         let (mut found, mut fault) = (Vec::new(), None);
-        for runtimes in catalog.runtime_choices(&seats, scenario)? {
-            let builder = RigBuilder {
-                catalog,
-                scenario,
-                rig: &rig,
-                model: model.clone(),
-                seats: &seats,
-                runtimes,
-                known: RefCell::default(),
-            };
-            match ResolvedRig::of(&builder, &parts, concurrency) {
+        let choices = catalog.runtime_choices(&seats, scenario)?;
+        for runtimes in &choices {
+            match resolved(scenario, runtimes.clone()) {
                 Ok(resolved) => found.push(resolved),
                 Err(why) => fault = fault.or(Some(why)),
+            }
+        }
+        // A device alone, in the format of all, has runtimes that another may not share: one more device takes nothing
+        // away.
+        if let Some(format) = found.first().map(|joined: &ResolvedRig| joined.weights.format.id.clone()) {
+            let scenario = Scenario { weight_format: Some(format), ..scenario.clone() };
+            for runtimes in alone(&choices) {
+                found.extend(resolved(&scenario, runtimes).ok());
             }
         }
         match fault {
@@ -187,6 +193,19 @@ impl ResolvedRig {
     pub fn has_one_runtime(&self) -> bool {
         self.runtimes.windows(2).all(|pair| pair[0].id == pair[1].id)
     }
+}
+
+/// The choices in which one device takes part, of all that are not listed.
+fn alone(choices: &[RuntimeChoice]) -> Vec<RuntimeChoice> {
+    let mut found: Vec<RuntimeChoice> = Vec::new();
+    for (choice, at) in choices.iter().flat_map(|choice| (0..choice.len()).map(move |at| (choice, at))) {
+        let one: RuntimeChoice =
+            choice.iter().enumerate().map(|(seat, id)| id.clone().filter(|_| seat == at)).collect();
+        if one.iter().any(Option::is_some) && !choices.contains(&one) && !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
 }
 
 /// The parts of a rig that are the same for every choice of runtimes.

@@ -42,7 +42,7 @@ impl RigRuntimes<'_> {
 impl Catalog {
     /// The ways to serve the seats: the requested runtime; else every device's default, as for that device alone, on
     /// all devices that it runs on. Where none of them runs on all, first the runtime that does, or with the runtimes
-    /// that the rig names, or with the devices' own; last, each device alone.
+    /// that the rig names, or with the devices' own.
     ///
     /// # Errors
     /// A runtime is unknown, or the file of one is faulty.
@@ -74,17 +74,7 @@ impl Catalog {
         if choices.first().is_some_and(|first| first.iter().any(Option::is_none)) {
             choices.insert(0, self.joining(&rig)?);
         }
-        // A device alone has formats and runtimes that another may not share: one more device takes nothing away.
-        choices.extend((0..seats.len()).map(|at| {
-            let own = |seat: usize| (seat == at).then(|| rig.defaults[at].clone());
-            (0..seats.len()).map(own).collect()
-        }));
-        let mut seen = Vec::new();
-        choices.retain(|choice| {
-            let new = !seen.contains(choice);
-            seen.push(choice.clone());
-            new
-        });
+        choices.dedup();
         Ok(choices)
     }
 
