@@ -35,7 +35,7 @@ pub fn place(
     request: &PlaceRequest,
     control: &RequestControl,
 ) -> Result<PlacementResult, Error> {
-    let (mut report, _) = solve::answer_placement(catalog, &request.scenario, &control.search)?;
+    let mut report = solve::answer_placement(catalog, &request.scenario, &control.search)?.result;
     if report.status == PlacementStatus::Feasible {
         report.status = match (control.stopped_by)() {
             Some(StoppedBy::TimeLimit) => PlacementStatus::TimeLimit,

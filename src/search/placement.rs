@@ -17,6 +17,7 @@ pub mod min_latency;
 pub mod overflow;
 pub mod path;
 pub mod price;
+pub mod program;
 pub mod reasons;
 pub mod relax;
 pub mod replicas;

@@ -142,6 +142,101 @@ fn priced_again(catalog: &Catalog, scenario: &PlacementScenario, answer: &Placem
     f64::NAN
 }
 
+/// The mixed-integer programs of memory rows and stage times, solved by branch and bound, have the optimum of the answer;
+/// spoilt by a hundredth, the answer contradicts them.
+#[test]
+fn the_programs_of_an_answer_have_its_optimum() {
+    let catalog = Catalog::default();
+    let mut random = fastrand::Rng::with_seed(42);
+    let (mut programs, mut decided, mut compared) = (0, 0, 0);
+    for _ in 0..cases(8) {
+        let scenario = drawn(&mut random);
+        let Some(answer) = answer(&catalog, &scenario) else { continue };
+        let check = |answer: &PlacementResult| {
+            let request =
+                VerifyRequest { result: serde_json::to_value(answer).unwrap(), sample: 20, seed: 1 };
+            verify(&catalog, &request, &UNCONTROLLED).unwrap()
+        };
+        let found = check(&answer);
+        assert!(found.holds, "{scenario:?}: {:#?}", found.checks);
+        let Some(solved) = found.checks.iter().find(|check| check.what.starts_with("program: ")) else {
+            continue;
+        };
+        programs += solved.what.split(' ').nth(2).and_then(|count| count.parse::<u64>().ok()).unwrap();
+        decided += solved.of;
+        let complete = solved.what.contains(&format!("of {} mixed", solved.of));
+        if answer.theoretical.is_some() || answer.placement.is_none() || !complete {
+            continue;
+        }
+        for (factor, key) in [(1.01, "worse"), (0.99, "too good")] {
+            let mut spoilt = answer.clone();
+            spoilt.placement.as_mut().unwrap().objective_ms *= factor;
+            // A bound below the optimum is no fault of the bound.
+            spoilt.certificate.as_mut().unwrap().lower_bound_ms *= factor.max(1.0);
+            let found = check(&spoilt);
+            let program = found.checks.iter().find(|check| check.what.starts_with("program: ")).unwrap();
+            assert!(
+                key == "too good" || !program.faults.is_empty(),
+                "{key}: {scenario:?} {:?}",
+                found.checks
+            );
+        }
+        compared += 1;
+    }
+    assert!(compared > 1 && decided * 10 >= programs * 9, "{compared}: {decided} of {programs}");
+}
+
+/// The rows that no software starts are re-estimated as the others are: each number spoilt is found by a row's own check.
+#[test]
+fn theoretical_rows_are_estimated_again() {
+    let catalog = Catalog::default();
+    let mut random = fastrand::Rng::with_seed(43);
+    let (mut better, mut halves) = (0, 0);
+    for _ in 0..cases(10) {
+        let mut scenario = drawn(&mut random);
+        let objective = random.choice([PlacingGoal::Throughput, PlacingGoal::Request]).unwrap();
+        scenario.objective = objective;
+        scenario.device.push(name(&mut random, &DEVICES).unwrap());
+        let Some(answer) = answer(&catalog, &scenario) else { continue };
+        let value = serde_json::to_value(&answer).unwrap();
+        let failed = |value: &serde_json::Value| {
+            let request = VerifyRequest { result: value.clone(), sample: 20, seed: 1 };
+            let found = verify(&catalog, &request, &UNCONTROLLED).unwrap();
+            let failed = found.checks.into_iter().filter(|check| !check.faults.is_empty());
+            failed.map(|check| check.what).collect::<Vec<_>>()
+        };
+        assert_eq!(failed(&value), Vec::<String>::new(), "{scenario:?}");
+        let spoil = |pointer: &str| {
+            let mut spoilt = value.clone();
+            let number = spoilt.pointer_mut(pointer).unwrap();
+            *number = (number.as_f64().unwrap() * 1.01 + 1.0).into();
+            failed(&spoilt)
+        };
+        let found = |failed: &[String], by: &str| failed.iter().any(|what| what.starts_with(by));
+        if answer.theoretical.is_some() {
+            better += 1;
+            let placement = "/theoretical/placement";
+            for (key, by) in [
+                ("stages/0/memory_bytes", "theoretical memory"),
+                ("stages/0/decode_ms", "theoretical objective"),
+                ("decode_tok_s", "theoretical objective"),
+                ("token_ms", "theoretical objective"),
+            ] {
+                let failed = spoil(&format!("{placement}/{key}"));
+                assert!(found(&failed, by), "{scenario:?}: {key}: {failed:?}");
+            }
+        }
+        if answer.disaggregated.is_some() {
+            halves += 1;
+            for key in ["prefill_ms", "token_ms", "request_ms", "exposed_ms"] {
+                let failed = spoil(&format!("/disaggregated/{key}"));
+                assert!(found(&failed, "disaggregated"), "{scenario:?}: {key}: {failed:?}");
+            }
+        }
+    }
+    assert!(better + halves > 2, "{better} {halves}");
+}
+
 /// One more device, in any place, never worsens the optimum: neither what is started nor what is theoretical.
 #[test]
 fn one_more_device_is_never_worse() {

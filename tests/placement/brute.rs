@@ -5,9 +5,11 @@ use mantile::search::placement::chain::{Chain, HostOverhead, Spill, Stage};
 use mantile::search::placement::device_classes::DeviceClasses;
 use mantile::search::placement::feasibility::min_host_memory;
 use mantile::search::placement::min_latency::MinLatencySearch;
+use mantile::search::placement::program::{EQUAL, ProgramOptimum, ProgramTime, optimum};
 use mantile::search::placement::reasons::holds;
 use mantile::search::placement::{bound, device_classes, least_slowest, least_sum};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 
 use super::chains::{any, sharing, some};
 
@@ -151,4 +153,68 @@ proptest! {
             }
         }
     }
+}
+
+/// The mixed-integer programs of every order agree with the dynamic programs: feasible together, with the same sum and
+/// the same cycle, and their stages are worth what they say.
+fn programs_agree(chain: &Chain) -> Result<usize, TestCaseError> {
+    let counts = || 1..=chain.members.len().min(chain.layers);
+    let all = counts().map(|count| optimum(chain, count, ProgramTime::Sum { limit: None }));
+    let sums = all.fold(ProgramOptimum::default(), ProgramOptimum::and);
+    let least = least_sum(chain);
+    let near = |a: f64, b: f64| (a - b).abs() <= EQUAL * b.max(1.0);
+    if let Some((ticks, stages)) = &sums.best {
+        let found = least.as_ref().map(|least| least.ticks as f64);
+        prop_assert!(
+            found.as_ref().is_ok_and(|found| *ticks >= found * (1.0 - EQUAL)),
+            "{} {:?}",
+            ticks,
+            found
+        );
+        if chain.hosts.is_empty() {
+            prop_assert!(chain.sum(stages).is_ok_and(|again| near(*ticks, again as f64)), "{:?}", stages);
+        }
+    }
+    if sums.is_complete() {
+        let optimum = sums.best.as_ref().map(|(ticks, _)| *ticks);
+        prop_assert_eq!(optimum.is_some(), least.is_ok());
+        prop_assert!(optimum.zip(least.ok()).is_none_or(|(ticks, least)| near(ticks, least.ticks as f64)));
+    }
+    let mut decided = sums.decided;
+    if !chain.hosts.is_empty() {
+        return Ok(decided);
+    }
+    for count in counts() {
+        let of_count = every(chain).into_iter().filter(|stages| stages.len() == count);
+        let flying = 1 + count as u64 / 2;
+        let cycle =
+            |stages: Vec<Stage>| Some(chain.sum(&stages).ok()?.max(flying * chain.slowest(&stages).ok()?));
+        let Some(least) = of_count.filter_map(cycle).min() else { continue };
+        let found = optimum(chain, count, ProgramTime::Cycle { flying, limit: 2 * least.max(1) });
+        decided += found.decided;
+        if found.is_complete() {
+            let ticks = found.best.map(|(ticks, _)| ticks);
+            prop_assert!(ticks.is_some_and(|ticks| near(ticks, least as f64)), "{:?} {}", ticks, least);
+        }
+    }
+    Ok(decided)
+}
+
+#[test]
+fn programs_of_memory_rows_and_stage_times_find_the_same_optimum() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut decided, mut chains) = (0, 0);
+    for at in 0..crate::draw::cases(60) {
+        let draw = |runner: &mut proptest::test_runner::TestRunner| {
+            if at % 3 == 0 {
+                sharing(4, 5).new_tree(runner).map(|tree| tree.current())
+            } else {
+                any(4, 7).new_tree(runner).map(|tree| tree.current())
+            }
+        };
+        let chain = draw(&mut runner).unwrap();
+        decided += programs_agree(&chain).unwrap_or_else(|fault| panic!("{fault}\n{chain:?}"));
+        chains += 1;
+    }
+    assert!(decided > 5 * chains, "{decided} programs of {chains} problems");
 }

@@ -27,6 +27,29 @@ use crate::store::catalog::Catalog;
 use crate::store::hardware::Shorthand;
 use crate::store::rig::ResolvedRig;
 
+/// An answer and the problems behind it.
+pub struct AnsweredPlacement {
+    /// The answer.
+    pub result: PlacementResult,
+    /// The problems of the devices with the runtimes of the answer.
+    pub rigged: ResolvedRig,
+    /// Those with other runtimes.
+    pub others: Vec<ResolvedRig>,
+}
+
+impl AnsweredPlacement {
+    fn new(
+        result: PlacementResult,
+        at: usize,
+        mut rigs: Vec<ResolvedRig>,
+    ) -> Result<AnsweredPlacement, Error> {
+        if at >= rigs.len() {
+            return Err(no_group());
+        }
+        Ok(AnsweredPlacement { result, rigged: rigs.remove(at), others: rigs })
+    }
+}
+
 /// A placement problem with its rig.
 pub(super) struct PlacementRequest<'a> {
     pub(super) catalog: &'a Catalog,
@@ -34,7 +57,7 @@ pub(super) struct PlacementRequest<'a> {
     rig: Rig,
 }
 
-/// Resolves `stated` and solves it until `control` stops the search; also returns the problem of each device.
+/// Resolves `stated` and solves it until `control` stops the search.
 ///
 /// # Errors
 /// The problem is faulty.
@@ -42,7 +65,7 @@ pub fn answer_placement(
     catalog: &Catalog,
     stated: &PlacementScenario,
     control: &Control,
-) -> Result<(PlacementResult, ResolvedRig), Error> {
+) -> Result<AnsweredPlacement, Error> {
     stated.check()?;
     let catalog = &*catalog.overridden_by_name(&stated.scenario())?;
     let sought = PlacementRequest { catalog, scenario: stated, rig: rig(catalog, stated)? };
@@ -100,11 +123,6 @@ fn rig(catalog: &Catalog, stated: &PlacementScenario) -> Result<Rig, Error> {
     Ok(rig)
 }
 
-/// The rig at `at`, whose result is reported.
-fn of_rig(at: usize, mut rigs: Vec<ResolvedRig>) -> Result<ResolvedRig, Error> {
-    if at < rigs.len() { Ok(rigs.swap_remove(at)) } else { Err(no_group()) }
-}
-
 fn no_group() -> Error {
     let fix = "name another --runtime, which shares layers between such devices";
     Error::new("members", "a group too small for the model", "a group that fits the model", fix)
@@ -126,13 +144,9 @@ impl PlacementRequest<'_> {
         ResolvedRig::resolve_each(self.catalog, scenario, self.rig.clone(), self.scenario.in_flight())
     }
 
-    fn answered(
-        &self,
-        rigs: Vec<ResolvedRig>,
-        control: &Control,
-    ) -> Result<(PlacementResult, ResolvedRig), Error> {
+    fn answered(&self, rigs: Vec<ResolvedRig>, control: &Control) -> Result<AnsweredPlacement, Error> {
         let (answer, at) = self.answer(&rigs, control)?;
-        Ok((answer, of_rig(at, rigs)?))
+        AnsweredPlacement::new(answer, at, rigs)
     }
 
     /// The best placement on `rigs`, which differ in their runtimes, until `control` stops the search; and the index of
@@ -231,7 +245,7 @@ impl PlacementRequest<'_> {
     }
 
     /// The longest prompt whose KV cache fits, and the best placement for it.
-    fn max_context(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
+    fn max_context(&self, control: &Control) -> Result<AnsweredPlacement, Error> {
         let longest: Vec<(u64, u64, ResolvedRig)> =
             started(self.resolve(&self.scenario.scenario())?).into_iter().map(longest).collect();
         let Some((low, limit)) = longest.iter().map(|(low, limit, _)| (*low, *limit)).max() else {
@@ -247,11 +261,11 @@ impl PlacementRequest<'_> {
                 answer.notes.push(format!("{limit} tokens is the context limit of the model"));
             }
         }
-        Ok((answer, of_rig(at, rigs)?))
+        AnsweredPlacement::new(answer, at, rigs)
     }
 
     /// The largest model that fits, by parameters, in the given weight format or its own.
-    fn largest_model(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
+    fn largest_model(&self, control: &Control) -> Result<AnsweredPlacement, Error> {
         let mut smallest = None;
         for name in self.catalog.models_by_size()? {
             let scenario = Scenario { model: Some(name), ..self.scenario.scenario() };
@@ -311,7 +325,8 @@ fn longest(rigged: ResolvedRig) -> (u64, u64, ResolvedRig) {
     let offload = !rigged.problems.iter().any(fits) && rigged.offloaded.iter().any(fits);
     let questions = if offload { &rigged.offloaded } else { &rigged.problems };
     let with = |problem: &PlacementProblem, isl: u64| {
-        let lengths = crate::serving::terms::Lengths { isl, prefix: 0, ..problem.lengths };
+        let prefix = problem.lengths.prefix.min(isl.saturating_sub(1));
+        let lengths = crate::serving::terms::Lengths { isl, prefix, ..problem.lengths };
         PlacementProblem { lengths, ..problem.clone() }
     };
     let osl = questions.first().map_or(1, |problem| problem.lengths.osl);

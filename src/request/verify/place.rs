@@ -1,6 +1,8 @@
 //! Verification of a saved placement: its stages, memory, times, certificate, neighbouring and random placements, and
 //! the search itself.
 
+mod disaggregated;
+mod program;
 mod stages;
 
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ use crate::report::place::build::placement_report;
 use crate::report::place::{PlacementCertificate, PlacementReport, PlacementResult, PlacementStatus};
 use crate::report::verify::Verified;
 use crate::request::place::aim;
-use crate::request::place::solve::{answer_placement, with_left_out};
+use crate::request::place::solve::{AnsweredPlacement, answer_placement, with_left_out};
 use crate::search::placement::chain::Stage;
 use crate::search::placement::evaluate::PlacementEvaluator;
 use crate::search::placement::sample::{drawn, neighbours};
@@ -29,6 +31,8 @@ pub struct PlaceRerun {
     pub fresh: PlacementResult,
     /// The problems, without host memory and with it.
     pub rigged: ResolvedRig,
+    /// Those of the same devices with other runtimes.
+    pub others: Vec<ResolvedRig>,
     /// The objective.
     pub aim: PlacementObjective,
 }
@@ -56,42 +60,68 @@ impl PlaceRerun {
     /// Its problem is missing or no longer resolves.
     pub fn solve(catalog: &Catalog, saved: &PlacementResult) -> Result<PlaceRerun, Error> {
         let scenario = saved.scenario.as_ref().ok_or_else(no_problem)?;
-        let (fresh, rigged) = answer_placement(catalog, scenario, &UNWATCHED)?;
-        Ok(PlaceRerun { fresh, rigged, aim: aim(scenario.objective) })
+        let AnsweredPlacement { result: fresh, rigged, others } =
+            answer_placement(catalog, scenario, &UNWATCHED)?;
+        Ok(PlaceRerun { fresh, rigged, others, aim: aim(scenario.objective) })
     }
 
     fn checks(&self, saved: &PlacementResult, sample: RandomSample) -> Vec<CheckResult> {
         let mut resolved = differences("question", &saved.question, &self.fresh.question);
         resolved.extend(differences("scenario", &saved.scenario, &self.fresh.scenario));
-        let sets = [&self.rigged.problems, &self.rigged.offloaded]
-            .map(|set| set.iter().map(|one| PlacementEvaluator::new(one, self.aim)).collect());
-        let count = saved.placement.as_ref().map_or(0, |placement| placement.stages.len());
-        let (found, unread) =
-            match saved.placement.as_ref().map(|placement| reevaluated(&self.rigged, &sets, placement)) {
-                Some(Ok(found)) => (Some(found), vec![]),
-                Some(Err(faults)) => (None, faults),
-                None => (None, vec![]),
+        let mut checks = vec![question(faults(resolved))];
+        let sets = self.evaluators(&self.rigged);
+        let found = match &saved.placement {
+            Some(placement) => {
+                let proof = (saved.certificate.as_ref(), Some(saved.status));
+                rows((&self.rigged, &sets), (placement, ""), proof, &mut checks)
+            }
+            None => {
+                checks.push(CheckResult::new(format!("stages: {STAGES}"), 0, vec![]));
+                None
+            }
+        };
+        if let Some(better) = &saved.theoretical {
+            let same = |rigged: &&ResolvedRig| {
+                rigged.runtimes.iter().map(|own| &own.id).eq(&better.runtimes)
+                    && rigged.weights.format.id == better.weight_format
             };
-        let mut checks = vec![
-            question(faults(resolved)),
-            CheckResult::new("stages: known devices, each once, every layer once in order", count, unread),
-        ];
-        if let Some((found, placement)) = found.as_ref().zip(saved.placement.as_ref()) {
-            let stages = &found.stages;
-            let what = "memory: of every stage and host, from the formulas";
-            checks.push(CheckResult::new(what, count, stages.memory(placement)));
-            let what = "times: of every stage, from the formulas";
-            checks.push(CheckResult::new(what, count, stages.times(placement)));
-            let what = "objective: the placement re-evaluated";
-            checks.push(CheckResult::new(what, count, found.faults.clone()));
-            let what = "certificate: objective, bounds and gap agree";
-            checks.push(CheckResult::new(what, 1, certificate(saved, found.seconds)));
+            match self.rigs().find(same) {
+                Some(rigged) => {
+                    let (placed, proof) = (&better.placement, Some(&better.certificate));
+                    let sets = self.evaluators(rigged);
+                    rows((rigged, &sets), (placed, "theoretical "), (proof, None), &mut checks);
+                }
+                None => checks.push(CheckResult::new(
+                    format!("theoretical stages: {STAGES}"),
+                    better.placement.stages.len(),
+                    vec![format!(
+                        "no devices with {} in {}",
+                        better.runtimes.join(", "),
+                        better.weight_format
+                    )],
+                )),
+            }
+        }
+        if let Some(halves) = &saved.disaggregated {
+            checks.push(disaggregated::check(self.rigs(), halves));
         }
         if saved.status != PlacementStatus::Unknown && (found.is_some() || saved.placement.is_none()) {
             checks.push(sampled(&sets, saved, found.as_ref(), sample));
+            checks.extend(program::check(&sets, saved, self.aim));
         }
         checks.push(self.searched(saved));
         checks
+    }
+
+    /// The devices with each choice of runtimes.
+    fn rigs(&self) -> impl Iterator<Item = &ResolvedRig> {
+        std::iter::once(&self.rigged).chain(&self.others)
+    }
+
+    /// Its problems, without host memory and with it.
+    fn evaluators<'q>(&self, rigged: &'q ResolvedRig) -> [Vec<PlacementEvaluator<'q>>; 2] {
+        [&rigged.problems, &rigged.offloaded]
+            .map(|set| set.iter().map(|one| PlacementEvaluator::new(one, self.aim)).collect())
     }
 
     /// Compares the saved result with a new search; of a stopped one, only the bounds.
@@ -110,6 +140,37 @@ impl PlaceRerun {
         };
         CheckResult::new(what, 1, faults)
     }
+}
+
+/// The check of stages.
+const STAGES: &str = "known devices, each once, every layer once in order";
+
+/// Checks the rows of a placement, which `kind` names; returns it evaluated again, where its stages can be read.
+fn rows<'a, 'q>(
+    (rigged, sets): (&ResolvedRig, &'a [Vec<PlacementEvaluator<'q>>; 2]),
+    (placement, kind): (&PlacementReport, &str),
+    (proof, status): (Option<&PlacementCertificate>, Option<PlacementStatus>),
+    checks: &mut Vec<CheckResult>,
+) -> Option<Reevaluated<'a, 'q>> {
+    let count = placement.stages.len();
+    let mut add = |what: String, count: usize, faults: Vec<String>| {
+        checks.push(CheckResult::new(format!("{kind}{what}"), count, faults));
+    };
+    let found = match reevaluated(rigged, sets, placement) {
+        Ok(found) => found,
+        Err(faults) => {
+            add(format!("stages: {STAGES}"), count, faults);
+            return None;
+        }
+    };
+    add(format!("stages: {STAGES}"), count, vec![]);
+    let stages = &found.stages;
+    add("memory: of every stage and host, from the formulas".into(), count, stages.memory(placement));
+    add("times: of every stage, from the formulas".into(), count, stages.times(placement));
+    add("objective: the placement re-evaluated".into(), count, found.faults.clone());
+    let agree = certificate(proof, status, found.seconds);
+    add("certificate: objective, bounds and gap agree".into(), 1, agree);
+    Some(found)
 }
 
 /// Contradictions of a complete search to the certificate of a stopped one.
@@ -170,8 +231,12 @@ fn again(
 }
 
 /// Consistency of the certificate.
-fn certificate(saved: &PlacementResult, (seconds, least): (f64, f64)) -> Vec<String> {
-    let Some(proof) = &saved.certificate else { return vec!["certificate: none is saved".to_string()] };
+fn certificate(
+    proof: Option<&PlacementCertificate>,
+    status: Option<PlacementStatus>,
+    (seconds, least): (f64, f64),
+) -> Vec<String> {
+    let Some(proof) = proof else { return vec!["certificate: none is saved".to_string()] };
     let objective = proof.objective_ms;
     let mut faults: Vec<String> =
         off("certificate.objective_ms", objective, 1e3 * seconds, CLOSE).into_iter().collect();
@@ -189,8 +254,8 @@ fn certificate(saved: &PlacementResult, (seconds, least): (f64, f64)) -> Vec<Str
     if (proof.gap - gap).abs() > CLOSE {
         faults.push(format!("certificate.gap: saved {}, recomputed {gap}", proof.gap));
     }
-    if (gap <= CLOSE) != (saved.status == PlacementStatus::Optimal) {
-        faults.push(format!("status: saved {}, the gap is {gap}", json!(saved.status)));
+    if let Some(status) = status.filter(|status| (gap <= CLOSE) != (*status == PlacementStatus::Optimal)) {
+        faults.push(format!("status: saved {}, the gap is {gap}", json!(status)));
     }
     faults
 }

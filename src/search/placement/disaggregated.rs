@@ -92,6 +92,17 @@ pub fn best_disaggregated(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlac
     })
 }
 
+/// Given placements of prefill and decode, evaluated; `None` where a member cannot hold its stage, or reach the next.
+pub fn evaluate_disaggregated(
+    prices: &MemberPrices<'_>,
+    prefill: Vec<Stage>,
+    decode: Vec<Stage>,
+) -> Option<DisaggregatedPlacement> {
+    let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
+    let halves = DisaggregatedSearch { prices, prompt: &prompt, token: &token, cache: caches(prices) };
+    halves.evaluate(prefill, decode)
+}
+
 impl DisaggregatedSearch<'_> {
     fn evaluate(&self, front: Vec<Stage>, back: Vec<Stage>) -> Option<DisaggregatedPlacement> {
         let problem = self.prices.problem;
