@@ -10,4 +10,5 @@ mod placement;
 mod purchase;
 mod reasons;
 mod servers;
+mod shared_prefixes;
 mod text;

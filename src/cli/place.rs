@@ -61,10 +61,12 @@ pub struct PlaceArgs {
 }
 
 /// The keys of a scenario that are also keys of a placement, with the same meaning.
-const SHARED: [&str; 11] = [
+const SHARED: [&str; 13] = [
     "model",
     "isl",
     "osl",
+    "prefix",
+    "prefix_groups",
     "images",
     "image_size",
     "concurrency",

@@ -75,6 +75,7 @@ pub(super) fn explained_placement(
         model: Some(saved.question.model.clone()),
         isl: Some(saved.question.isl),
         osl: Some(saved.question.osl),
+        prefix: Some(saved.question.prefix),
         concurrency: Some(saved.question.concurrency),
         objective: PlacingGoal::Latency,
         ..scenario

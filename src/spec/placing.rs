@@ -7,7 +7,7 @@ use super::error::Error;
 use super::image::ImageSize;
 use super::limits::{CONCURRENCY, MEMBERS};
 #[cfg(feature = "cli")]
-use super::limits::{IMAGES, ISL, OSL, whole};
+use super::limits::{IMAGES, ISL, OSL, PREFIX, PREFIX_GROUPS, whole};
 use super::rig::RigTopology;
 use super::scenario::{OffloadMode, Scenario};
 
@@ -91,6 +91,14 @@ pub struct PlacementScenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&OSL), help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub osl: Option<u64>,
+    /// Prompt tokens that every request shares and that are already in the KV cache (prefix cache hits)
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&PREFIX), help_heading = TRAFFIC))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<u64>,
+    /// Different prefixes among the requests: each is stored once, by runtimes that share them [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&PREFIX_GROUPS), help_heading = TRAFFIC))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_groups: Option<u64>,
     /// Images per request, for models with a vision encoder; their tokens are added to --isl
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&IMAGES), help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,6 +151,8 @@ impl PlacementScenario {
         Scenario {
             model: self.model.clone(),
             isl: self.isl,
+            prefix: self.prefix,
+            prefix_groups: self.prefix_groups,
             images: self.images,
             image_size: self.image_size,
             osl: self.osl,
@@ -175,13 +185,16 @@ impl PlacementScenario {
     /// The placement problem of a general scenario on a rig.
     pub fn of(scenario: Scenario, objective: PlacingGoal) -> PlacementScenario {
         let Scenario { model, hardware, isl, osl, images, image_size, concurrency, .. } = scenario;
-        let Scenario { runtime, weight_format, kv_format, offload, set, .. } = scenario;
+        let Scenario { prefix, prefix_groups, runtime, weight_format, kv_format, offload, set, .. } =
+            scenario;
         PlacementScenario {
             model,
             hardware,
             objective,
             isl,
             osl,
+            prefix,
+            prefix_groups,
             images,
             image_size,
             concurrency,

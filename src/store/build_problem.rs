@@ -208,17 +208,22 @@ impl ResolvedScenario {
         }
     }
 
+    /// Different prefixes of the traffic, where the runtime stores each once for all their requests.
+    pub(super) fn shared_prefixes(&self) -> Option<u64> {
+        let shares = self.runtime.memory.shared_prefixes.is_some();
+        shares.then_some(self.workload.prefix_groups.unwrap_or(1))
+    }
+
     fn workload_inputs(&self) -> WorkloadInputs {
         let device = &self.cluster.device;
         let economics = &self.economics;
         let memory = &self.runtime.memory;
-        let shares = memory.shared_prefixes.is_some();
         let every_slot =
             memory.at_start.as_ref().is_some_and(|held| held.requests == RequestsAtStart::EverySlot);
         WorkloadInputs {
             lengths: self.lengths(),
             longest: self.max_model_len.map(|tokens| LongestRequest { tokens, every_slot }),
-            shared_prefixes: shares.then_some(self.workload.prefix_groups.unwrap_or(1)),
+            shared_prefixes: self.shared_prefixes(),
             images: self.graph.image_inputs.as_ref().map(|seen| (seen.images, seen.tokens)),
             power_draw: device.power.as_ref().map(|power| PowerDraw {
                 tdp: power.tdp.datum("tdp"),

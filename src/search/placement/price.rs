@@ -47,6 +47,8 @@ pub struct DeviceGroup {
     pub machine: Machine<Datum>,
     /// Parallel plan of its devices.
     pub plan: ParallelPlan,
+    /// Different prefixes, where its runtime stores each once for all their requests.
+    pub shared_prefixes: Option<u64>,
     /// Bandwidth of the link of each device to host memory.
     pub host_link: Option<Datum>,
     /// Its host, where host memory may be used; members with the same number share it.
@@ -178,8 +180,11 @@ impl<N: Num> PreparedMember<N> {
     ) -> PreparedMember<N> {
         let shapes = &offer.machine.shapes;
         let layers = problem.graph.layer_block.len() as u32;
-        let stated =
-            WorkloadInputs { host_link: offer.host_link.clone(), ..WorkloadInputs::of(problem.lengths) };
+        let stated = WorkloadInputs {
+            host_link: offer.host_link.clone(),
+            shared_prefixes: offer.shared_prefixes,
+            ..WorkloadInputs::of(problem.lengths)
+        };
         PreparedMember {
             instance: Instance::new(&problem.graph, offer.plan, vec![layers], shapes),
             machine: offer.machine.read(read),
@@ -262,7 +267,7 @@ impl PreparedMember {
             Phase::Prefill => self.terms.isl,
             Phase::Decode => self.terms.isl + self.terms.osl,
         };
-        let load = CachedSequences::whole(Qty::from(sequences as f64), tokens);
+        let load = CachedSequences::whole(Qty::from(sequences as f64), tokens).sharing(self.terms.shared);
         let held = stage_footprint(&Plain, &self.instance, phase, kind, load, &self.machine);
         (held.total.value(), held.usable.value())
     }

@@ -84,6 +84,7 @@ impl RigBuilder<'_> {
                 first_device: (place + group * degree) as usize,
                 machine: member.machine(facts.weights, facts.kv)?,
                 plan,
+                shared_prefixes: member.shared_prefixes(),
                 host_link: link.map(|link| link.bandwidth.datum("host_bandwidth")),
                 host: host
                     .and_then(|host| Some((number(&seat.host)?, host.memory.as_ref()?.value)))
