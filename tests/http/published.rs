@@ -233,6 +233,7 @@ fn the_estimate_of_the_documented_example_obeys_physics() {
     let (status, with_figures) = post(&server, "/v1/estimate", &body);
     assert_eq!(status, 200, "{with_figures}");
     assert_eq!(with_figures["feasibility"], "with_offload");
+    assert_eq!(without_effect(&with_figures), ["storage.read_gbps", "cpu.cores", "cpu.numa_nodes"]);
     // Half the memory bandwidth is never faster.
     body["hardware"]["gpus"][0]["mem_bw_gbps"] = json!(504);
     let (_, slower) = post(&server, "/v1/estimate", &body);
@@ -244,6 +245,68 @@ fn the_estimate_of_the_documented_example_obeys_physics() {
         let mut body = body.clone();
         body["hardware"]["gpus"][0][key] = value;
         assert_eq!(post(&server, "/v1/estimate", &body).0, 422, "{key}");
+    }
+}
+
+/// The figures of a profile that an answer says to change no number.
+fn without_effect(answer: &Value) -> Vec<String> {
+    let explanations = answer["explanations"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let found =
+        explanations.filter_map(|text| text.split_once(" of the profile change").map(|(keys, _)| keys));
+    found.flat_map(|keys| keys.split(", ").map(str::to_owned)).collect()
+}
+
+/// Each figure of a profile changes a number, or the answer says that it does not.
+#[test]
+fn every_figure_of_a_profile_acts_or_is_named() {
+    let server = Running::start();
+    let figures = [
+        ("/gpus/0", "vram_gb", json!(20)),
+        ("/gpus/0", "mem_bw_gbps", json!(300)),
+        ("/gpus/0", "fp16_tflops", json!(40)),
+        ("/interconnect", "bw_gbps", json!(3)),
+        ("/interconnect", "latency_us", json!(900)),
+        ("/cpu", "cores", json!(4)),
+        ("/cpu", "mem_bw_gbps", json!(20)),
+        ("/cpu", "numa_nodes", json!(8)),
+        ("/storage", "read_gbps", json!(0.5)),
+    ];
+    for hardware in [
+        json!({"gpus": [{"sku": "RTX 4090", "count": 2}]}),
+        json!({"hardware_id": "dual-4090-epyc"}),
+        json!({"gpus": [{"sku": "RTX 4090"}]}),
+    ] {
+        for (place, key, value) in &figures {
+            let part = place.split('/').nth(1).unwrap();
+            if part == "gpus" && hardware["gpus"].is_null() {
+                continue;
+            }
+            // One runtime reads layers in host memory over the link, the other computes them on the host.
+            let [streamed, computed] = ["vllm", "llama.cpp"].map(|runtime| {
+                let mut body = estimate();
+                body["runtime_id"] = json!(runtime);
+                body["quant"] = Value::Null;
+                body["hardware"] = hardware.clone();
+                body["hardware"]["ram_gb"] = json!(256);
+                let (status, before) = post(&server, "/v1/estimate", &body);
+                assert_eq!(status, 200, "{before}");
+                match part {
+                    "gpus" => body["hardware"]["gpus"][0][key] = value.clone(),
+                    _ => body["hardware"][part] = json!({ *key: value }),
+                }
+                let (status, after) = post(&server, "/v1/estimate", &body);
+                assert_eq!(status, 200, "{after}");
+                let named = without_effect(&after).iter().any(|one| one.ends_with(key));
+                (after["estimates"] != before["estimates"], named)
+            });
+            let shown = format!("{part}.{key}: {hardware}");
+            assert_eq!(streamed.1, computed.1, "{shown}");
+            assert_ne!(
+                streamed.0 || computed.0,
+                streamed.1,
+                "{shown} acts, or the answer says that it does not"
+            );
+        }
     }
 }
 

@@ -151,6 +151,17 @@ pub(super) fn answered(
     request: &EstimatorRequest,
     control: &RequestControl,
 ) -> Result<EstimatorAnswer, Error> {
+    let idle = request.hardware.without_effect(known)?;
+    let mut answer = answer_of_profile(known, request, control)?;
+    answer.explanations.extend(idle);
+    Ok(answer)
+}
+
+fn answer_of_profile(
+    known: &Catalog,
+    request: &EstimatorRequest,
+    control: &RequestControl,
+) -> Result<EstimatorAnswer, Error> {
     if request.seeks_largest_model() {
         return largest_model(known, request, control);
     }
