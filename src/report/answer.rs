@@ -22,6 +22,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::front_thinning::thinned;
+use crate::search::hosting::{held_on_node, host_memory_for};
 use crate::search::outcome::Outcome;
 use crate::search::problem::{Problem, Traffic};
 use crate::serving::evaluate::Evaluation;
@@ -218,6 +219,7 @@ pub fn memory(
         utilization: chip.utilization.value(),
         offloaded_bytes: spilled.filter(|_| !hosted).map_or(0.0, Qty::value),
         host_bytes: spilled.filter(|_| hosted).map_or(0.0, Qty::value),
+        least_host_bytes: host_memory_for(held_on_node(problem, candidate, spilled.map_or(0.0, Qty::value))),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::quantity::ledger::Leaf;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolRole};
+use crate::search::hosting::held_on_node;
 use crate::search::prepared::PreparedInstance;
 use crate::search::problem::{Problem, Traffic};
 use crate::serving::evaluate::Evaluation;
@@ -231,7 +232,6 @@ fn held(
     let problem = reporter.problem();
     let pools = candidate.pools.iter().zip(reporter.held(candidate, instances, evaluation));
     let prompt = prefill_flops(problem);
-    let on_host = candidate.devices().min(problem.cluster.devices_per_node);
     DeploymentDetail {
         pools: pools
             .map(|(pool, held)| PoolMemory {
@@ -246,7 +246,7 @@ fn held(
         prefill_tok_s: None,
         prefill_flops: prompt.flops,
         prefill_flops_noncausal_without_head: prompt.noncausal_without_head,
-        host_memory_peak_bytes: evaluation.spilled.map_or(0.0, Qty::value) * on_host as f64,
+        host_memory_peak_bytes: held_on_node(problem, candidate, evaluation.spilled.map_or(0.0, Qty::value)),
         evidence: BTreeMap::new(),
     }
 }

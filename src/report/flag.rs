@@ -82,8 +82,8 @@ pub enum Flag {
     MaxModelLen(u64),
     /// A system, and the next smaller one tried.
     Hardware(String, Option<String>),
-    /// Host memory of a node in GB, and the next smaller size tried.
-    HostMemory(u64, Option<u64>),
+    /// Host memory of a node in GB.
+    HostMemory(u64),
     /// A weight format.
     WeightFormat(String),
 }
@@ -144,7 +144,7 @@ impl Flag {
             | Flag::Prefix(number)
             | Flag::MaxModelLen(number) => number.to_string(),
             Flag::Rate(digits) => digits.to_string(),
-            Flag::HostMemory(gigabytes, _) => format!("{gigabytes}GB"),
+            Flag::HostMemory(gigabytes) => format!("{gigabytes}GB"),
             Flag::Hardware(name, _) | Flag::WeightFormat(name) => name.clone(),
         }
     }
@@ -158,7 +158,9 @@ impl Flag {
             Flag::Isl(tokens) => Flag::Isl(tokens + 1),
             Flag::Osl(tokens) => Flag::Osl(tokens + 1),
             Flag::Hardware(_, smaller) => Flag::Hardware(smaller.clone()?, None),
-            Flag::HostMemory(_, smaller) => Flag::HostMemory((*smaller)?, None),
+            Flag::HostMemory(gigabytes) => {
+                Flag::HostMemory(gigabytes.checked_sub(1).filter(|less| *less > 0)?)
+            }
             Flag::Prefix(_) | Flag::MaxModelLen(_) | Flag::WeightFormat(_) => return None,
         })
     }

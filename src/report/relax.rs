@@ -16,7 +16,7 @@ pub struct ConflictReport {
     /// others of it.
     pub conflicts: Vec<ConflictSet>,
     /// Changes that resolve every conflict, each re-optimized with exactly these flags; the one that gives the most by
-    /// the objective first, then the cheaper one.
+    /// the objective first, then by throughput, then the cheaper one.
     pub remedies: Vec<Remedy>,
     /// GB of additional memory on every device of the same kind, in whole GB, and there is an answer; null where there
     /// is none with four times as much, or memory is not what is short.
@@ -64,19 +64,26 @@ pub struct RemedyGain {
     pub objective: ObjectiveTerm,
     /// Its value, in the unit of its column.
     pub value: f64,
+    /// Output tokens per second.
+    #[serde(default)]
+    pub output_tok_s: f64,
+    /// Output tokens per second that a user sees.
+    #[serde(default)]
+    pub output_tok_s_per_user: f64,
     /// Cost per hour in US dollars; null where it is unknown.
     pub usd_per_hour: Option<f64>,
 }
 
 impl RemedyGain {
-    /// The better one first: by the objective, then by cost.
+    /// The better one first: by the objective, then by throughput, then by cost.
     pub fn order(&self, other: &RemedyGain) -> Ordering {
         let ahead = match self.objective.direction {
             Direction::Maximize => other.value.total_cmp(&self.value),
             Direction::Minimize => self.value.total_cmp(&other.value),
         };
         let cost = |one: &RemedyGain| one.usd_per_hour.unwrap_or(f64::INFINITY);
-        ahead.then(cost(self).total_cmp(&cost(other)))
+        let output = other.output_tok_s.total_cmp(&self.output_tok_s);
+        ahead.then(output).then(cost(self).total_cmp(&cost(other)))
     }
 }
 

@@ -241,7 +241,11 @@ impl<'q> Reporter<'q> {
                 format!("; at most {} of it may lie in host memory", gib(bytes))
             }
             Some(SpillFault::HostMemory { needed, room }) => {
-                format!("; {} in host memory for all devices of a host, which has {}", gib(needed), gib(room))
+                format!(
+                    "; {} in host memory for all devices of a host, of which {} are usable",
+                    gib(needed),
+                    gib(room)
+                )
             }
         }
     }

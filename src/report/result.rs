@@ -310,6 +310,10 @@ pub struct MemoryReport {
     /// Weights and KV cache in host memory that its processor computes with; not in the total.
     #[serde(default, skip_serializing_if = "super::number::is_zero")]
     pub host_bytes: f64,
+    /// Least memory of the host: the part of the model in it on the fullest node, and 4 GiB that the operating system and
+    /// the runtime's own process are assumed to take.
+    #[serde(default)]
+    pub least_host_bytes: f64,
 }
 
 impl MemoryReport {
@@ -396,6 +400,10 @@ pub struct WeightsNeed {
     pub usable_bytes_per_device: f64,
     /// Smallest number of devices that holds the weights alone.
     pub least_devices: u64,
+    /// Least memory of each host with which these devices hold the model and one request, a part of it in host memory;
+    /// null where that does not make it fit, is not wanted, or the host is unknown.
+    #[serde(default)]
+    pub least_host_bytes: Option<f64>,
 }
 
 /// The deployment nearest to feasibility, and the limits it misses.

@@ -70,6 +70,7 @@ static AFTER_METRICS: &[CsvColumn] = &[
     held!("memory_total_bytes_p10", p10),
     held!("memory_total_bytes_p90", p90),
     ("memory_usable_bytes", |row| number(row.memory.as_ref().map(|memory| memory.usable_bytes))),
+    ("least_host_bytes", |row| number(row.memory.as_ref().map(|memory| memory.least_host_bytes))),
     ("bottleneck", |row| row.bottleneck.clone().unwrap_or_default()),
 ];
 
@@ -144,6 +145,8 @@ static BUILD_COLUMNS: &[BuildColumn] = &[
     ("most_users", |row| row.most_users.to_string()),
     ("most_output_tok_s", |row| row.most_output_tok_s.to_string()),
     ("max_context_tokens", |row| row.max_context_tokens.to_string()),
+    ("least_device_bytes", |row| number(row.each.memory.as_ref().map(|memory| memory.on_device()))),
+    ("least_host_bytes", |row| number(row.each.memory.as_ref().map(|memory| memory.least_host_bytes))),
     ("watts", |row| number(row.watts)),
     ("price_basis", |row| row.money.basis.map_or_else(String::new, |basis| basis.name().into())),
     ("buy_usd", |row| number(row.money.buy_usd)),

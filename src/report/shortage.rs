@@ -2,6 +2,7 @@
 
 use super::number::{count, gib};
 use super::result::WeightsNeed;
+use crate::search::hosting::least_host_memories;
 use crate::search::problem::{OffloadPolicy, Problem};
 use crate::search::shortage::{HeldPart, Shortage};
 use crate::search::sizing::weights;
@@ -12,8 +13,11 @@ pub const OUT_OF_MEMORY: &str = "out_of_memory";
 /// The whole model in each weight format, against the usable memory of one device.
 pub fn weights_need(problem: &Problem) -> Vec<WeightsNeed> {
     let mut needs: Vec<WeightsNeed> = Vec::new();
-    for (formats, (weights, usable)) in problem.formats.iter().zip(weights(problem)) {
-        if needs.iter().any(|need| need.weight_format == formats.weights) {
+    let hosts = least_host_memories(problem);
+    for (at, (formats, (weights, usable))) in problem.formats.iter().zip(weights(problem)).enumerate() {
+        let host = hosts.get(&at).copied();
+        if let Some(need) = needs.iter_mut().find(|need| need.weight_format == formats.weights) {
+            need.least_host_bytes = need.least_host_bytes.into_iter().chain(host).reduce(f64::min);
             continue;
         }
         needs.push(WeightsNeed {
@@ -21,6 +25,7 @@ pub fn weights_need(problem: &Problem) -> Vec<WeightsNeed> {
             weights_bytes: weights,
             usable_bytes_per_device: usable,
             least_devices: (weights / usable).ceil() as u64,
+            least_host_bytes: host,
         });
     }
     needs

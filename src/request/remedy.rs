@@ -37,7 +37,7 @@ pub fn with_flags(flags: &[Flag], scenario: &Scenario) -> Scenario {
             Flag::Prefix(tokens) => scenario.prefix = Some(*tokens),
             Flag::MaxModelLen(tokens) => scenario.max_model_len = Some(*tokens),
             Flag::Hardware(name, _) => scenario.hardware = Some(name.clone()),
-            Flag::HostMemory(..) => scenario.host_memory = Some(flag.value()),
+            Flag::HostMemory(_) => scenario.host_memory = Some(flag.value()),
             Flag::WeightFormat(id) => scenario.weight_format = Some(id.clone()),
         }
     }
@@ -108,8 +108,8 @@ impl InfeasibleProblem<'_> {
         }
         found.remedies.extend(self.larger(all.bare)?);
         self.other_devices(all.bare, found)?;
+        found.remedies.extend(self.host_memory(all.bare)?);
         if all.bare {
-            found.remedies.extend(self.host_memory()?);
             self.other_systems(found)?;
         }
         found.remedies.extend(self.lower_formats()?);
@@ -175,7 +175,13 @@ impl InfeasibleProblem<'_> {
             let metrics = found.candidate.evaluate(&Plain, &problem, &mut ()).metrics;
             let in_column = |metric: Metric| Some(metric.entry().in_column(metrics.get(metric)?.value()));
             let value = in_column(objective.metric)?;
-            Some(RemedyGain { objective, value, usd_per_hour: in_column(Metric::UsdPerHour) })
+            Some(RemedyGain {
+                objective,
+                value,
+                output_tok_s: in_column(Metric::OutputTokS)?,
+                output_tok_s_per_user: in_column(Metric::OutputTokSPerUser)?,
+                usd_per_hour: in_column(Metric::UsdPerHour),
+            })
         });
         gains.min_by(RemedyGain::order)
     }
@@ -198,7 +204,7 @@ impl InfeasibleProblem<'_> {
                 self.scenario.max_model_len.map(|tokens| format!("--max-model-len {tokens}"))
             }
             Flag::Hardware(..) => Some(format!("--hardware {}", shell_word(&self.resolved.cluster.id))),
-            Flag::HostMemory(..) => {
+            Flag::HostMemory(_) => {
                 Some(format!("--host-memory {}", shell_word(self.scenario.host_memory.as_ref()?)))
             }
             Flag::WeightFormat(_) => {

@@ -1,7 +1,13 @@
 //! Tensors in host memory that the host's processor computes with: where a plan may have them, and how many layers.
 
-use super::problem::Problem;
-use super::shape::{InstanceConfig, MOST_REQUESTS_PER_RANK, filled_up};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::candidate::{Candidate, PoolPlan};
+use super::layouts::each;
+use super::outcome::Census;
+use super::problem::{OffloadPolicy, Problem};
+use super::shape::{InstanceConfig, MOST_REQUESTS_PER_RANK, filled_up, spilled};
 use crate::cost::machine::Machine;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
@@ -70,9 +76,81 @@ pub fn parts(problem: &Problem, formats: usize, instance: &Instance) -> Vec<Offl
     legal.map(OffloadTarget::Host).collect()
 }
 
+/// Bytes of `memory` bytes of a host that tensors may take.
+pub fn usable_host_memory(memory: f64) -> f64 {
+    (memory - RESERVED).max(0.0)
+}
+
+/// The least memory of a host that has `held` bytes of tensors.
+pub fn host_memory_for(held: f64) -> f64 {
+    held + RESERVED
+}
+
 /// Host memory of a node that a part of the model may take, in bytes; 0 where it is unknown.
 pub fn host_room(problem: &Problem) -> f64 {
-    (problem.host_memory.unwrap_or(0.0) - RESERVED).max(0.0)
+    usable_host_memory(problem.host_memory.unwrap_or(0.0))
+}
+
+/// Bytes of the fullest node in host memory, where each device of `copies` replicas has `over` bytes of its tensors there.
+pub fn streamed_on_node(problem: &Problem, plan: &ParallelPlan, copies: u64, over: f64) -> f64 {
+    over * (plan.devices() * copies).min(problem.cluster.devices_per_node) as f64
+}
+
+/// Bytes of the fullest node in host memory, where `spilled` bytes are: of each device those that are streamed, of the one
+/// replica of a node those that its processor computes with.
+pub fn held_on_node(problem: &Problem, candidate: &Candidate, spilled: f64) -> f64 {
+    let streamed =
+        |pool: &PoolPlan| streamed_on_node(problem, &pool.plan, on_node(problem, pool.replicas), spilled);
+    match candidate.offload {
+        OffloadTarget::Host(_) => spilled,
+        _ => candidate.pools.iter().map(streamed).fold(0.0, f64::max),
+    }
+}
+
+/// The least host memory of a node, in bytes, with which the devices hold the model and one request in some format;
+/// none where no part in host memory makes it fit, or nothing is known of the hosts.
+pub fn least_host_memory(problem: &Problem) -> Option<f64> {
+    least_host_memories(problem).into_iter().map(|(_, bytes)| bytes).reduce(f64::min)
+}
+
+/// The same in each format pair that it makes fit, by its index.
+pub fn least_host_memories(problem: &Problem) -> BTreeMap<usize, f64> {
+    let mut least = BTreeMap::new();
+    if problem.offload == OffloadPolicy::Never || problem.context_fits().is_err() {
+        return least;
+    }
+    let all = each(problem, &mut Census::default(), |formats, instance: Arc<Instance>| {
+        let held = |target| held_in_host(problem, formats, &instance, target);
+        let held = problem.offloads(formats, &instance, false).into_iter().filter_map(held).reduce(f64::min);
+        held.map(|held| (formats, host_memory_for(held)))
+    });
+    for (formats, bytes) in all.into_iter().flatten() {
+        let known = least.entry(formats).or_insert(bytes);
+        *known = known.min(bytes);
+    }
+    least
+}
+
+/// Bytes of a node in host memory with one request per rank, where the devices hold the rest.
+fn held_in_host(
+    problem: &Problem,
+    formats: usize,
+    instance: &Instance,
+    target: OffloadTarget,
+) -> Option<f64> {
+    let machine = problem.formats[formats].plain();
+    let (terms, plan) = (problem.terms(), instance.plan);
+    let placed = placed(problem, instance.clone(), target);
+    let held = residency(&Plain, &placed, Phase::Decode, machine, terms, plan.dp);
+    if matches!(target, OffloadTarget::Host(_)) {
+        let tokens = admitted(&Plain, &placed, Phase::Decode, machine, (terms, plan.dp));
+        let there = in_host_memory(&Plain, &placed, Phase::Decode, tokens, machine).map_or(0.0, Qty::value);
+        return (held.total.value() <= held.usable.value()).then_some(there);
+    }
+    match spilled(problem, &held, (target, 1), &plan) {
+        Ok(needed) => Some(needed.max(0.0)),
+        Err(_) => None,
+    }
 }
 
 /// The requests per rank of a hosted `instance` that fit in device and host memory; 0 if none.

@@ -412,9 +412,35 @@ pub enum SpillFault {
     HostMemory {
         /// Bytes in host memory.
         needed: f64,
-        /// Host memory of a node.
+        /// Host memory of a node that they may take.
         room: f64,
     },
+}
+
+/// Bytes of a node that its devices lack and may have in host memory, whatever its size.
+///
+/// # Errors
+/// The host is unknown, or too little of the model may lie there.
+pub fn spilled(
+    problem: &Problem,
+    held: &Footprint<Qty<f64>>,
+    (offload, copies): (OffloadTarget, u64),
+    plan: &ParallelPlan,
+) -> Result<f64, SpillFault> {
+    let over = held.total.value() - held.usable.value();
+    let movable = match offload {
+        OffloadTarget::Layers => held.weights.value(),
+        OffloadTarget::Experts if crate::plan::legal::has_experts(&problem.graph) => held.weights.value(),
+        OffloadTarget::Nothing | OffloadTarget::Host(_) | OffloadTarget::Experts => 0.0,
+        OffloadTarget::Kv => held.kv.value(),
+    };
+    if problem.host_memory.is_none() || problem.terms().host_link.is_none() {
+        return Err(SpillFault::UnknownHost);
+    }
+    if over > movable {
+        return Err(SpillFault::TooFewMovable(movable));
+    }
+    Ok(hosting::streamed_on_node(problem, plan, copies, over))
 }
 
 /// Why offloading does not make the model fit; none where it does.
@@ -424,21 +450,10 @@ pub fn spill_fault(
     (offload, copies): (OffloadTarget, u64),
     plan: &ParallelPlan,
 ) -> Option<SpillFault> {
-    let over = held.total.value() - held.usable.value();
-    let movable = match offload {
-        OffloadTarget::Layers => held.weights.value(),
-        OffloadTarget::Experts if crate::plan::legal::has_experts(&problem.graph) => held.weights.value(),
-        OffloadTarget::Nothing | OffloadTarget::Host(_) | OffloadTarget::Experts => 0.0,
-        OffloadTarget::Kv => held.kv.value(),
-    };
-    let needed = over * (plan.devices() * copies).min(problem.cluster.devices_per_node) as f64;
-    let Some(room) = problem.host_memory.filter(|_| problem.terms().host_link.is_some()) else {
-        return Some(SpillFault::UnknownHost);
-    };
-    match () {
-        () if over > movable => Some(SpillFault::TooFewMovable(movable)),
-        () if needed > room => Some(SpillFault::HostMemory { needed, room }),
-        () => None,
+    let room = hosting::host_room(problem);
+    match spilled(problem, held, (offload, copies), plan) {
+        Err(fault) => Some(fault),
+        Ok(needed) => (needed > room).then_some(SpillFault::HostMemory { needed, room }),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod doors;
 mod flags;
+mod hosts;
 mod remedies;
 
 use fastrand::Rng;

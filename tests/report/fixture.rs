@@ -66,6 +66,7 @@ fn memory(weights: f64) -> MemoryReport {
         utilization: 0.9,
         offloaded_bytes: 0.0,
         host_bytes: 0.0,
+        least_host_bytes: 0.0,
     }
 }
 

@@ -121,10 +121,15 @@ pub fn change(remedy: &Remedy) -> String {
     }
 }
 
-/// The objective with a remedy, and the cost.
+/// The objective with a remedy, the speeds that it is not, and the cost.
 pub fn gain_words(gain: &RemedyGain) -> String {
     let cost = gain.usd_per_hour.map_or_else(String::new, |usd| format!(" at {} USD/h", digits(usd)));
-    format!("{}{cost}", format_metric(gain.objective.metric, gain.value))
+    let speeds =
+        [(Metric::OutputTokS, gain.output_tok_s), (Metric::OutputTokSPerUser, gain.output_tok_s_per_user)];
+    let others = speeds.into_iter().filter(|(metric, _)| *metric != gain.objective.metric);
+    let all = std::iter::once((gain.objective.metric, gain.value)).chain(others);
+    let all: Vec<String> = all.map(|(metric, value)| format_metric(metric, value)).collect();
+    format!("{}{cost}", all.join(", "))
 }
 
 /// Memory of the weights against the usable memory per device.
@@ -137,7 +142,11 @@ pub fn weights(answer: &OptimizeResult, width: usize) -> String {
         let line = format!("{format} weights take {weights}, usable per device {usable}");
         if need.least_devices > there {
             let least = times(need.least_devices, "device");
-            text.push_str(&bullet(&format!("{line}: at least {least} needed, {} available", grouped(there))));
+            let host = need.least_host_bytes.map_or_else(String::new, |bytes| {
+                format!("; or {} of memory on each host, a part of the model in it", gib(bytes))
+            });
+            let needed = format!("{line}: at least {least} needed, {} available{host}", grouped(there));
+            text.push_str(&bullet(&needed));
         } else {
             text.push_str(&bullet(&format!(
                 "{line}: {} hold the weights in all, but no plan holds them with activations, buffers and a request",

@@ -2,7 +2,7 @@
 
 use super::head;
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, shorten, styled_within, wrap};
-use crate::report::number::{count, digits, limit, plain, time};
+use crate::report::number::{count, digits, gib, limit, plain, time};
 use crate::report::recommend::money::Money;
 use crate::report::recommend::{Build, Recommendation, RejectedBuild, Requirements};
 use crate::report::table::{grouped, table as rows};
@@ -146,6 +146,7 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         2,
         4,
     ));
+    text.extend(least_memory(build).map(|memory| wrap(&format!("memory: {memory}"), WIDTH, 2, 4)));
     text.push_str(&wrap(&priced(build), WIDTH, 2, 4));
     // A ratio to a cost of 0 is undefined.
     let minimum = minimum.and_then(|minimum| Some((minimum, minimum.money.usd_per_hour?)));
@@ -164,6 +165,13 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         ));
     }
     text
+}
+
+/// The least memory of each device and each host with which a build works.
+pub(super) fn least_memory(build: &Build) -> Option<String> {
+    let memory = build.each.memory.as_ref()?;
+    let (device, host) = (gib(memory.on_device()), gib(memory.least_host_bytes));
+    Some(format!("at least {device} usable on the fullest device, {host} of each host"))
 }
 
 /// Price, parts and range of a build.

@@ -3,8 +3,9 @@
 use super::InfeasibleProblem;
 use crate::report::flag::Flag;
 use crate::report::relax::{ConflictReport, Remedy};
+use crate::search::hosting::least_host_memory;
 use crate::search::problem::OffloadPolicy;
-use crate::search::relax::{Stopped, more_memory};
+use crate::search::relax::{Stopped, answered, largest_below, more_memory};
 use crate::search::sizing::weights;
 use crate::spec::cluster::Cluster;
 use crate::spec::device::Device;
@@ -18,8 +19,8 @@ const MOST_TIMES: u64 = 4;
 const MOST_OF_FEW: u64 = 16;
 /// Maximum number of other devices to try.
 const MOST_OTHERS: usize = 4;
-/// Sizes of host memory of a node that are tried, in GB: twice and one and a half times the smaller ones.
-const HOST_GIGABYTES: [u64; 14] = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048];
+/// Most host memory of a node that is proposed, in GB: that of a server of eight devices in the catalogue.
+const MOST_HOST_GIGABYTES: u64 = 2048;
 /// Maximum number of other systems that are proposed.
 const MOST_PROPOSED: usize = 2;
 
@@ -137,28 +138,34 @@ impl InfeasibleProblem<'_> {
         Ok(())
     }
 
-    /// The smallest host memory that makes the problem feasible, where a part of the model may be in it.
-    pub(super) fn host_memory(&self) -> Result<Option<Remedy>, Stopped> {
+    /// The smallest host memory that makes the problem feasible, where a part of the model may be in it. Where the devices
+    /// do not hold the model otherwise (`bare`), other conditions may be relaxed too.
+    pub(super) fn host_memory(&self, bare: bool) -> Result<Option<Remedy>, Stopped> {
         if self.problems.iter().all(|problem| problem.offload == OffloadPolicy::Never) {
             return Ok(None);
         }
         const GB: f64 = 1e9;
         let here = self.problems.iter().filter_map(|problem| problem.host_memory).fold(0.0, f64::max) / GB;
-        let sizes: Vec<u64> = HOST_GIGABYTES.into_iter().filter(|size| *size as f64 > here).collect();
-        let flag = |at: usize| {
-            let smaller = at.checked_sub(1).map(|below| sizes[below]);
-            vec![Flag::HostMemory(sizes[at], smaller)]
-        };
-        // More host memory holds what less holds.
-        let (mut short, Some(mut enough)) = (0, sizes.len().checked_sub(1)) else { return Ok(None) };
-        if !self.works(&flag(enough))? {
+        let flag = |gigabytes: u64| vec![Flag::HostMemory(gigabytes)];
+        if here >= MOST_HOST_GIGABYTES as f64 {
             return Ok(None);
         }
-        while short < enough {
-            let middle = short + (enough - short) / 2;
-            if self.works(&flag(middle))? { enough = middle } else { short = middle + 1 }
+        // The memory of one request is a lower bound, and enough where no other condition needs more.
+        let hosts = self.with_flags(&flag(MOST_HOST_GIGABYTES))?;
+        let Some(bytes) = hosts.iter().filter_map(least_host_memory).reduce(f64::min) else {
+            return Ok(None);
+        };
+        let least = ((bytes / GB).ceil() as u64).max(here as u64 + 1).min(MOST_HOST_GIGABYTES);
+        if answered(&hosts, self.control)? {
+            let fails = |gigabytes: u64| Ok(!self.works(&flag(gigabytes))?);
+            let short = largest_below(least, MOST_HOST_GIGABYTES, fails)?;
+            return self.confirmed(Some(flag(short.map_or(least, |short| short + 1))));
         }
-        self.confirmed(Some(flag(enough)))
+        if !bare {
+            return Ok(None);
+        }
+        let flags = self.completed(flag(least))?;
+        self.confirmed(flags)
     }
 
     /// Other systems of the catalogue whose devices hold the weights, the smallest memory first.

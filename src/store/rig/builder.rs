@@ -10,6 +10,7 @@ use super::{PlacedMember, priced, shared};
 use crate::cost::machine::PricedLink;
 use crate::graph::model::ModelGraph;
 use crate::quantity::datum::Datum;
+use crate::search::hosting::usable_host_memory;
 use crate::search::placement::price::{DeviceGroup, Disk, Hop, HostCapacity, PlacementProblem};
 use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
@@ -87,7 +88,9 @@ impl RigBuilder<'_> {
                 shared_prefixes: member.shared_prefixes(),
                 host_link: link.map(|link| link.bandwidth.datum("host_bandwidth")),
                 host: host
-                    .and_then(|host| Some((number(&seat.host)?, host.memory.as_ref()?.value)))
+                    .and_then(|host| {
+                        Some((number(&seat.host)?, usable_host_memory(host.memory.as_ref()?.value)))
+                    })
                     .map(|(number, bytes)| HostCapacity { number, bytes }),
                 // Storage is not shared: each device has its part.
                 disk: host.and_then(|host| {

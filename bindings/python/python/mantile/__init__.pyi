@@ -231,6 +231,7 @@ class Memoryreport(Record):
     utilization: float
     offloaded_bytes: float
     host_bytes: float
+    least_host_bytes: float
 
 class Metricsreport(Record):
     ttft_ms: float

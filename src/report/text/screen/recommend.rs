@@ -4,7 +4,7 @@ use super::super::head as plan_head;
 use super::super::launch::first_command;
 use super::super::models as model_list;
 use super::super::page::{join, shorten};
-use super::super::recommend::{choices, head, left_out, priced};
+use super::super::recommend::{choices, head, least_memory, left_out, priced};
 use super::{fact, more};
 use crate::report::number::{count, digits, time};
 use crate::report::recommend::models::ServedModels;
@@ -117,7 +117,9 @@ fn facts(build: &Build, width: usize) -> String {
         digits(build.tok_s_per_user),
         digits(build.output_tok_s)
     );
-    let facts = [("build", build.name.clone()), ("plan", plan), ("speed", speed), ("cost", priced(build))];
+    let mut facts = vec![("build", build.name.clone()), ("plan", plan), ("speed", speed)];
+    facts.extend(least_memory(build).map(|memory| ("memory", memory)));
+    facts.push(("cost", priced(build)));
     facts.iter().map(|(label, text)| fact(label, text, width)).collect()
 }
 
