@@ -62,9 +62,17 @@ fn facts(placed: &PlacementReport, answer: &PlacementResult, width: usize) -> St
         facts.push(("proof", format!("lower bound {bound}, gap {gap}, by {}", proof.proved_by)));
     }
     if !answer.question.defaults.is_empty() {
-        facts.push(("defaults", answer.question.defaults.join(" ")));
+        facts.push(("defaults", defaults(&answer.question.defaults)));
     }
     facts.iter().map(|(label, text)| fact(label, text, width)).collect()
+}
+
+/// Flags as on a command line, then sentences.
+fn defaults(all: &[String]) -> String {
+    let (flags, sentences): (Vec<&str>, Vec<&str>) =
+        all.iter().map(String::as_str).partition(|one| one.starts_with("--"));
+    let flags = Some(flags.join(" ")).filter(|flags| !flags.is_empty());
+    flags.into_iter().chain(sentences.into_iter().map(str::to_owned)).collect::<Vec<_>>().join("; ")
 }
 
 /// The reason, the nearest placement, and changes that make the problem feasible.
