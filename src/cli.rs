@@ -68,6 +68,7 @@ use crate::spec::error::Error;
 use crate::spec::limits::of_flag;
 use crate::spec::visible::{acts, visible_lines};
 use crate::store::catalog::Catalog;
+use crate::store::closed_output::check_stdout;
 use crate::store::detect::probe::ThisMachine;
 use crate::store::file;
 use applied_defaults::defaults_of;
@@ -312,7 +313,7 @@ fn unparsed(told: &clap::Error) -> u8 {
         let _ = write!(anstream::stderr(), "{text}");
         return BAD_INPUT;
     }
-    match told.print().and_then(|()| std::io::stdout().flush()) {
+    match check_stdout().and_then(|()| told.print()).and_then(|()| std::io::stdout().flush()) {
         Ok(()) => ExitStatus::Success.code(),
         Err(error) => unwritten(&error),
     }

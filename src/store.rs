@@ -3,6 +3,7 @@
 pub mod build_problem;
 pub mod catalog;
 pub mod check;
+pub mod closed_output;
 pub mod detect;
 #[cfg(feature = "cli")]
 mod download;

@@ -18,6 +18,7 @@ use crate::report::rendered::{Answer, TextView, markdown};
 use crate::report::sheet;
 use crate::report::text::page::{BAD, BOLD, GOOD, WIDTH, unstyled};
 use crate::spec::visible::{visible, visible_lines};
+use crate::store::closed_output::check_stdout;
 use crate::store::file;
 
 /// Format of a result.
@@ -158,6 +159,7 @@ impl OutputArgs {
         match &self.out {
             Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
             _ => {
+                check_stdout()?;
                 let mut out = std::io::stdout().lock();
                 // Only tables have colours. A terminal is no pipe.
                 if table && std::io::stdout().is_terminal() {

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use super::closed_output::check_stdout;
 use super::interrupt;
 use crate::spec::error::Error;
 use crate::spec::visible::visible;
@@ -185,6 +186,7 @@ pub fn names(path: &Path) -> Result<Vec<String>, Error> {
 
 fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if path.as_os_str() == "-" {
+        check_stdout()?;
         let mut out = io::stdout().lock();
         let all = out.write_all(bytes).and_then(|()| out.flush());
         // A closed pipe is no error: the reader has read enough.

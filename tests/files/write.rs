@@ -166,6 +166,47 @@ fn a_reader_that_leaves_before_an_answer_is_told_by_the_exit_code() {
     }
 }
 
+/// An answer is not lost in silence where standard output is closed; discarded output is no fault, whoever discards it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_closed_standard_output_is_a_fault_and_a_discarded_one_is_not() {
+    let small = "--model Qwen3-0.6B --hardware 1xl40s";
+    let commands = [
+        format!("optimize {small}"),
+        format!("estimate {small} --json"),
+        format!("inspect Qwen3-0.6B {}", "--format csv"),
+        "place --model Qwen3-0.6B --device rtx-4090 --device rtx-3090".to_owned(),
+        format!("sweep {small} --vary concurrency=1,2 --format csv"),
+        "catalog devices".to_owned(),
+        "schema scenario --out -".to_owned(),
+        "glossary".to_owned(),
+        "--help".to_owned(),
+    ];
+    for args in &commands {
+        let ran = |ending: &str, null: bool| {
+            let mut command = Command::new("sh");
+            let script = format!("\"$0\" {args} {ending}; echo $? >&2");
+            command.args(["-c", &script, MANTILE]).env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR"));
+            // Node.js and Python open it for reading and writing.
+            let both = fs::File::options().read(true).write(true).open("/dev/null").unwrap();
+            let command = if null { command.stdout(both) } else { &mut command };
+            text(&command.output().unwrap().stderr)
+        };
+        let lost = "error: the output could not be written: standard output is closed\n2\n";
+        let found = ran(">&-", false);
+        assert!(found.ends_with(lost), "{args}: {found}");
+        for (ending, null) in [(">/dev/null", false), ("", false), ("", true), ("| cat >/dev/null", true)] {
+            let found = ran(ending, null);
+            assert!(found.ends_with("0\n") && !found.contains("closed"), "{args} {ending}: {found}");
+        }
+    }
+    // Without a shell.
+    let both = fs::File::options().read(true).write(true).open("/dev/null").unwrap();
+    let mut command = Command::new(MANTILE);
+    command.arg("glossary").env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR")).stdout(both);
+    assert!(command.status().unwrap().success());
+}
+
 /// The folder that a second run of this very test makes a file in.
 const FOLDER: &str = "MANTILE_TEST_MAKES_IN";
 

@@ -10,6 +10,7 @@ use crate::request::sweep::PreparedSweep;
 use crate::request::sweep::merge::RowFormat;
 use crate::spec::error::Error;
 use crate::spec::visible::visible_json;
+use crate::store::closed_output::check_stdout;
 use crate::store::file;
 
 /// Writes rows.
@@ -53,6 +54,9 @@ impl RowWriter {
 
     /// Opens the destination, and writes a header where it has none. Returns the number of rows that are kept.
     pub(super) fn open(&mut self, sweep: &PreparedSweep, resume: bool) -> Result<u64, CliError> {
+        if self.path.is_none() {
+            check_stdout()?;
+        }
         let header = match self.format {
             RowFormat::Csv => csv_header(&sweep.head().vary),
             RowFormat::JsonLines => String::new(),
