@@ -22,6 +22,7 @@ pub mod kind;
 pub mod launches;
 mod lookup;
 pub mod model;
+mod network;
 mod objective_choice;
 mod overrides;
 #[cfg(feature = "parquet")]

@@ -3,11 +3,14 @@
 use mantile::report::nearest::NearestReport;
 use mantile::request::UNCONTROLLED;
 use mantile::request::nearest::{NearestRequest, nearest};
+use mantile::request::place::{PlaceRequest, place};
+use mantile::request::saved_answer::of_saved;
 use mantile::request::validate::table::rows;
 use mantile::spec::deployment::Deployment;
+use mantile::spec::placing::PlacementScenario;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::kind::measured_tables;
+use mantile::store::kind::{CatalogKind, measured_tables};
 
 fn found(scenario: Scenario, most: u64) -> NearestReport {
     nearest(&Catalog::default(), &NearestRequest { scenario, most }, &UNCONTROLLED).unwrap()
@@ -49,4 +52,29 @@ fn of_an_unmeasured_model_nothing_is_listed() {
     );
     assert_eq!((report.known, report.rows.len()), (0, 0));
     assert!(report.text().contains("no published measurement"));
+}
+
+/// A rig of unlike devices and an answer of `place` are refused with what they are, not as names that nobody knows.
+#[test]
+fn rigs_and_placements_are_refused_with_their_reason() {
+    let catalog = Catalog::default();
+    for rig in catalog.entries(CatalogKind::Rigs).into_keys() {
+        let scenario = Scenario {
+            model: Some("Llama-3.1-8B".into()),
+            hardware: Some(rig.clone()),
+            ..Scenario::default()
+        };
+        let fault = nearest(&catalog, &NearestRequest { scenario, most: 5 }, &UNCONTROLLED).unwrap_err();
+        assert_eq!(fault.key, "hardware");
+        assert!(fault.found.contains("rig") && fault.fix.contains("place --hardware"), "{rig}: {fault}");
+    }
+    let asked = PlacementScenario {
+        model: Some("Llama-3.1-8B".into()),
+        device: vec!["rtx-4090".into(), "rtx-3090".into()],
+        ..PlacementScenario::default()
+    };
+    let placed = place(&catalog, &PlaceRequest { scenario: asked }, &UNCONTROLLED).unwrap();
+    let text = serde_json::to_string(&placed).unwrap();
+    let fault = of_saved(&text, None, &Scenario::default(), &Deployment::default()).unwrap_err();
+    assert!(fault.found.contains("unlike devices") && fault.fix.contains("explain --from"), "{fault}");
 }

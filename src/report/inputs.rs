@@ -107,6 +107,9 @@ pub struct ReportedTier {
     /// Whether devices on PCIe read each other's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p2p: Option<PeerToPeer>,
+    /// Whether it is the usual network between such nodes: no system states its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed_network: bool,
 }
 
 /// Speculative decoding.

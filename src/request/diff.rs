@@ -31,12 +31,13 @@ pub struct DiffRequest {
 /// Most differences for which every mixture is evaluated: 2⁶ evaluations.
 const MOST_MIXED: usize = 6;
 /// Keys that decide together whether a plan runs.
-const TOGETHER: [&str; 15] = [
+const TOGETHER: [&str; 16] = [
     "model",
     "hardware",
     "host",
     "host_memory",
     "p2p",
+    "network",
     "runtime",
     "runtime_version",
     "weight_format",

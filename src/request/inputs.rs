@@ -1,5 +1,6 @@
 //! From a resolved problem to its report: the problem as understood, lower weight formats, why.
 
+use crate::quantity::datum::Grade;
 use crate::report::inputs::{ReportImages, ReportInputs, ReportedTier, Speculation};
 use crate::report::result::LowerFormat;
 use crate::report::why::{Why, why as why_report};
@@ -14,7 +15,7 @@ use crate::search::problem::Problem;
 use crate::search::run::Control;
 use crate::search::why::{change_results, families};
 use crate::serving::economy::Bill;
-use crate::spec::cluster::Tier;
+use crate::spec::cluster::{Cluster, Tier};
 use crate::spec::defaults::{HOUR, MONTH};
 use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
@@ -33,7 +34,7 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         model: resolved.model.name.clone(),
         hardware: resolved.cluster.name.clone(),
         devices: resolved.cluster.devices(),
-        interconnect: resolved.cluster.tiers.iter().map(tier).collect(),
+        interconnect: resolved.cluster.tiers.iter().map(|of| tier(of, &resolved.cluster)).collect(),
         runtime: resolved.runtime.id.clone(),
         runtime_version: resolved.runtime_version.clone(),
         version_counts_as_mean: resolved
@@ -71,13 +72,15 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
     }
 }
 
-fn tier(of: &Tier) -> ReportedTier {
+fn tier(of: &Tier, cluster: &Cluster) -> ReportedTier {
+    let between = cluster.networked && of.devices > cluster.devices_per_node;
     ReportedTier {
         name: of.name.clone(),
         devices: of.devices,
         link: of.link.clone(),
         bandwidth_bytes_per_s: of.bandwidth.value,
         p2p: of.peer_to_peer,
+        assumed_network: between && of.bandwidth.source.grade == Grade::Assumed,
     }
 }
 

@@ -58,9 +58,10 @@ fn saved_row(saved: &Value, row: Option<&str>) -> Result<(Scenario, String), Err
     }
     let has = |key: &str| saved.get(key).is_some();
     if has("placement") {
-        let fix =
-            "`mantile-opt explain --from` explains its times; `mantile-opt place --detail` lists its stages";
-        return Err(Error::new("placement", "a placement of `place`", "an answer with deployments", fix));
+        let fix = "`mantile-opt explain --from` explains its times, `mantile-opt verify` estimates it again, \
+                   `mantile-opt place --detail` lists its stages; or state a deployment of one of its devices";
+        let found = "a placement of `place`: its layers are on unlike devices, and no deployment has them";
+        return Err(Error::new("placement", found, "an answer with deployments", fix));
     }
     let deployed = if has("routes") {
         let result: FleetResult = read(saved, "a fleet")?;

@@ -58,6 +58,10 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "yes|no|switch", hide_possible_values = true, help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p2p: Option<PeerToPeer>,
+    /// Link between nodes, one port for each device: ethernet-100g, ib-ndr … [default: the system's, else that of hardware/defaults.json]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "LINK", help_heading = QUESTION))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
     /// Objective: its id, or path of an objective file
     #[cfg_attr(feature = "cli", arg(long, value_name = "O", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -272,7 +276,7 @@ impl Scenario {
         let set: Vec<String> = set.collect();
         let set = (!set.is_empty()).then_some(set);
         let this = Scenario { set, ..self };
-        or!(this, other: model, hardware, host, host_memory, p2p, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, prefix_groups, images,
+        or!(this, other: model, hardware, host, host_memory, p2p, network, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, prefix_groups, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
             runtime, runtime_version, max_num_batched_tokens, max_num_seqs, max_model_len, gpu_memory_utilization, weight_format, prefill_weight_format, decode_weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, hours_per_day, set, deployment)

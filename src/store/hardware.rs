@@ -56,9 +56,7 @@ fn leading_count(text: &str) -> Result<(Option<u64>, &str), Error> {
 }
 
 /// Keys of faults that another number of devices resolves.
-const UNSEATED: [&str; 3] = ["devices_per_node", "tiers", NETWORK];
-/// Key of the fault that no network joins the nodes.
-const NETWORK: &str = "network";
+const UNSEATED: [&str; 2] = ["devices_per_node", "tiers"];
 /// Maximum number of nodes over which devices are spread evenly, to find a valid shorthand.
 const MOST_NODES: u64 = 1 << 16;
 
@@ -117,7 +115,7 @@ impl Catalog {
 
     /// The cluster of a shorthand, or valid shorthands in its place.
     fn seated(&self, device: &Device, short: &Shorthand<'_>) -> Result<Cluster, Error> {
-        let host = self.host(device, short)?;
+        let host = self.with_usual_network(self.host(device, short)?, device)?;
         let seated = seat(&host, device, short);
         match seated {
             Err(fault) if UNSEATED.contains(&fault.key.as_str()) => {
@@ -125,9 +123,7 @@ impl Catalog {
                 if others.is_empty() {
                     return Err(fault);
                 }
-                let others = format!("use {}", others.join(" or "));
-                let fix = if fault.key == NETWORK { format!("{}; or {others}", fault.fix) } else { others };
-                Err(Error { fix, ..fault })
+                Err(Error { fix: format!("use {}", others.join(" or ")), ..fault })
             }
             other => other,
         }
@@ -152,7 +148,8 @@ impl Catalog {
         tried.dedup();
         let does = |(nodes, count): &(u64, u64)| {
             let short = Shorthand { nodes: *nodes, by_node: *nodes > 1, count: *count, device: short.device };
-            self.host(device, &short).and_then(|host| seat(&host, device, &short)).is_ok()
+            let host = self.host(device, &short).and_then(|host| self.with_usual_network(host, device));
+            host.and_then(|host| seat(&host, device, &short)).is_ok()
         };
         let found = tried.into_iter().filter(does).take(2);
         found.map(|(nodes, count)| format!("`{}`", spell(nodes, count))).collect()
@@ -241,6 +238,14 @@ impl Catalog {
                 known.extend(self.label(&file).map(|label| label.aliases.clone()).unwrap_or_default());
                 known.push(file.id);
             }
+        }
+        if self.has_rig(text) {
+            let fix = format!(
+                "`mantile-opt place --hardware {text}` places the layers of a model on them, or name one of its devices"
+            );
+            let found = format!("the rig `{text}` of unlike devices");
+            let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
+            return Error::new("hardware", found, expected, fix);
         }
         let fix = suggest(text, known.iter().map(String::as_str), "mantile-opt catalog systems");
         Error { key: "hardware".into(), fix, ..unknown }
@@ -332,7 +337,6 @@ mod tests {
             ("2x32xh200-sxm", "`8x8xnvidia-h200-sxm`"),
             ("13xh100-sxm", "`8xnvidia-h100-sxm`"),
             ("256x4xgb200", "`14x72xnvidia-gb200` or `15x72xnvidia-gb200`"),
-            ("2x8xl40s", "network"),
         ] {
             let error = Catalog::default().hardware(text).unwrap_err();
             assert!(error.fix.contains(fix), "{text}: {error}");

@@ -116,11 +116,12 @@ impl Catalog {
         Ok((Box::new(found), count))
     }
 
-    /// `cluster` with the host and the bus that `scenario` states, and with its processor.
+    /// `cluster` with the host, the bus and the network that `scenario` states, and with its processor.
     ///
     /// # Errors
     /// The host is neither memory nor a processor, or the size is no size.
     pub fn with_host(&self, cluster: Cluster, scenario: &Scenario) -> Result<Cluster, Error> {
+        let cluster = self.with_network(cluster, scenario.network.as_deref())?;
         let mut cluster = self.with_peer_to_peer(cluster, scenario.p2p)?;
         let size = |text: &String| {
             let fix = format!("write `{}`", corrected::<Bytes>(text));

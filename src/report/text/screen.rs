@@ -301,6 +301,7 @@ pub fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeplo
         seconds.filter(|_| given.is_none()).map(|seconds| limit(seconds * 1e3).replace(' ', ""))
     };
     let lengths = scenario.workload.is_none() && scenario.isl.is_none() && scenario.osl.is_none();
+    let network = inputs.interconnect.iter().find(|tier| tier.assumed_network);
     let bus = inputs.interconnect.iter().find_map(|tier| tier.p2p);
     let flags: Vec<String> = [
         (scenario.objective.is_none(), format!("--objective {}", shell_word(&inputs.objective))),
@@ -311,6 +312,7 @@ pub fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeplo
     .into_iter()
     .filter_map(|(unset, flag)| unset.then_some(flag))
     .chain(bus.filter(|_| scenario.p2p.is_none()).map(|stated| format!("--p2p {}", stated.name())))
+    .chain(network.filter(|_| scenario.network.is_none()).map(|tier| format!("--network {}", tier.link)))
     .chain(limit(&scenario.ttft, inputs.limits.ttft).map(|text| format!("--ttft {text}")))
     .chain(limit(&scenario.tpot, inputs.limits.tpot).map(|text| format!("--tpot {text}")))
     .chain(money(scenario, inputs))

@@ -33,6 +33,7 @@ const OF_RECOMMEND: &[TriedFlag] = &[
     ("--host", &["ddr5-6000x2"]),
     ("--host-memory", &["32GB"]),
     ("--p2p", &["no", "yes"]),
+    ("--network", &["ib-ndr"]),
     ("--prefix-groups", &["3"]),
     ("--objective", &["interactive"]),
     ("--workload", &["long-prompt"]),
