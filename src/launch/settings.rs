@@ -160,6 +160,9 @@ impl Settings {
         if let Some(name) = &model.served_name {
             self.set(Setting::ServedName, SettingValue::Word(name.clone()));
         }
+        if let Some(overrides) = &model.overrides {
+            self.set(Setting::ModelOverrides, SettingValue::Word(overrides.clone()));
+        }
         if model.made_at_start {
             self.set(Setting::WeightFormat, SettingValue::Word(weights.to_owned()));
         }
@@ -185,6 +188,8 @@ pub struct LaunchModel {
     pub made_at_start: bool,
     /// Why nothing that the launch loads has the weight format, if so.
     pub refused: Option<String>,
+    /// Keys of its configuration that decide the context and differ from the checkpoint's, as a JSON object.
+    pub overrides: Option<String>,
     /// Whether the checkpoint has scales of a KV format, which then applies by itself.
     pub states_kv: bool,
 }

@@ -1,5 +1,7 @@
 //! The launch of a deployment: commands, and files that run them.
 
+use serde_json::{Map, Value};
+
 use crate::launch::command::LaunchCommand;
 use crate::launch::context::{CommandText, nested};
 use crate::launch::deployment::{Deployed, PoolLaunch, Surroundings};
@@ -13,6 +15,7 @@ use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::error::Error;
 use crate::spec::launch::Launch;
+use crate::spec::overrides::{OverriddenFile, Override};
 use crate::spec::precision::FormatOption;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
@@ -38,11 +41,17 @@ pub fn launch(
     let formats = &problem.formats[candidate.formats];
     // Clients call workers of several checkpoints by one name.
     let served_name = formats.prefill_weights.as_ref().map(|_| resolved.model.name.clone());
+    let (overrides, others) = context_overrides(scenario.set.as_deref(), &resolved.model);
     let model = |pool: &PoolPlan| {
         let mut known = resolved.weight_formats.iter().chain(&resolved.prefill_weights);
         let choice = known.find(|choice| choice.format.id == formats.weights_of(pool.role))?;
         let served_name = served_name.clone();
-        Some(LaunchModel { served_name, ..launch_model(&resolved.model, choice, runtime, &launch) })
+        let overrides = overrides.as_ref().map(Value::to_string);
+        Some(LaunchModel {
+            served_name,
+            overrides,
+            ..launch_model(&resolved.model, choice, runtime, &launch)
+        })
     };
     let models: Option<Vec<LaunchModel>> = candidate.pools.iter().map(model).collect();
     let Some(models) = models else { return Ok(unlisted(runtime)) };
@@ -55,11 +64,41 @@ pub fn launch(
     if models.iter().any(|model| model.refused.is_some()) {
         report.workers.clear();
     }
-    if scenario.set.is_some() {
+    if others {
         let note = "--set changes the prediction, not the model or the machine that is launched";
         report.notes.push(note.to_owned());
     }
     Ok(report)
+}
+
+/// Keys of a configuration that decide how long a request may be: a server takes them from its command.
+const OF_CONTEXT: [&str; 3] = ["rope_parameters", "rope_scaling", "max_position_embeddings"];
+
+/// The keys of the configuration on its context that `set` replaces, with their whole values, as an object; and whether it
+/// replaces others. A runtime replaces a key as a whole.
+pub(super) fn context_overrides(set: Option<&[String]>, model: &ResolvedModel) -> (Option<Value>, bool) {
+    let (mut keys, mut others) = (Value::Object(Map::new()), false);
+    for text in set.unwrap_or_default() {
+        let read: Option<Override> =
+            text.parse().ok().filter(|one: &Override| one.file == OverriddenFile::Model);
+        let found = read.and_then(|one| {
+            let at = one.keys.iter().position(|key| OF_CONTEXT.contains(&key.as_str()))?;
+            let path = one.keys.get(..=at)?.to_vec();
+            let value = model.config.value(&path)?.clone();
+            Some((path, value))
+        });
+        let Some((path, value)) = found else {
+            others = true;
+            continue;
+        };
+        let mut inside = &mut keys;
+        for key in &path {
+            inside = &mut inside[key.as_str()];
+        }
+        *inside = value;
+    }
+    let any = keys.as_object().is_some_and(|keys| !keys.is_empty());
+    (any.then_some(keys), others)
 }
 
 /// The report of a runtime without a launch.
@@ -120,6 +159,7 @@ pub(super) fn launch_model(
         served_name: None,
         made_at_start: !file && choice.made_at_start(config, runtime),
         refused,
+        overrides: None,
         states_kv: config.quantization.as_ref().is_some_and(|known| known.kv_format.is_some()),
     }
 }

@@ -48,6 +48,12 @@ impl ModelConfig {
         ModelConfig::from_map(object(text)?, quant.as_ref())
     }
 
+    /// The value under `path`, if it has one.
+    pub fn value(&self, path: &[String]) -> Option<&Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(self.map.get(first)?, |inside, key| inside.get(key))
+    }
+
     /// Takes the parsed object of a `config.json`, and that of an `hf_quant_config.json`.
     pub fn from_map(
         map: Map<String, Value>,

@@ -185,6 +185,7 @@ impl Setting {
             | Setting::OffloadedGib
             | Setting::OffloadedPart
             | Setting::Role
+            | Setting::ModelOverrides
             | Setting::Hosts => true,
             Setting::Model
             | Setting::ServedName
@@ -214,7 +215,6 @@ impl Setting {
             | Setting::LocalDp
             | Setting::FirstDpRank
             | Setting::DpAddress
-            | Setting::ModelOverrides
             | Setting::YamlFile
             | Setting::Address
             | Setting::Port => false,

@@ -233,7 +233,7 @@ proptest! {
         hosts.sort_unstable();
         hosts.dedup();
         let model =
-            LaunchModel { id: None, served_name: None, made_at_start: false, refused: None, states_kv: false };
+            LaunchModel { id: None, served_name: None, made_at_start: false, refused: None, overrides: None, states_kv: false };
         let (own, remote) = (known("llama.cpp"), known("llama.cpp-rpc"));
         let runtime = PlacingRuntime { own: (&own.0, &own.1), remote: Some((&remote.0, &remote.1)) };
         let deployed = Deployed::placed(runtime, &placed, &model);

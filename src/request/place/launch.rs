@@ -7,7 +7,7 @@ use crate::launch::settings::LaunchModel;
 use crate::report::launch::LaunchReport;
 use crate::report::number::{digits, time};
 use crate::report::place::{PlacementReport, StageReport};
-use crate::request::launch::{launch_model, launch_report, unlisted};
+use crate::request::launch::{context_overrides, launch_model, launch_report, unlisted};
 use crate::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
 use crate::search::placement::solve::SolvedPlacement;
 use crate::spec::error::Error;
@@ -101,7 +101,9 @@ pub(super) fn launch_placed(
     let Some(runtime) = runtimes.first() else { return Ok(LaunchReport::default()) };
     let Some(known) = RuntimeLaunch::load(catalog, runtime)? else { return Ok(unlisted(runtime)) };
     let (launch, placed) = (&known.launch, solution.placed(rigged));
-    let model = launch_model(&rigged.model, &rigged.weights, runtime, launch);
+    let (overrides, _) = context_overrides(scenario.set.as_deref(), &rigged.model);
+    let overrides = overrides.map(|keys| keys.to_string());
+    let model = LaunchModel { overrides, ..launch_model(&rigged.model, &rigged.weights, runtime, launch) };
     let deployed = known.deployed(solution, rigged, &model);
     let [device_order, remote_order] = orders(launch, &placed);
     let case = Case {
