@@ -166,18 +166,16 @@ fn better(
     stated: &Scenario,
     result: &EstimateResult,
 ) -> Result<(Option<ReportedDeployment>, Vec<FlagChange>), Error> {
-    let free = Scenario { deployment: None, weight_format: None, kv_format: None, ..scenario.clone() };
     // A length that refuses the requests of the workload has no plan at all.
     let serves = |tokens: &u64| *tokens >= result.question.isl + result.question.osl;
-    let free =
-        Scenario { max_model_len: stated.max_model_len.filter(serves), offload: stated.offload, ..free };
-    let unset =
-        Scenario { max_num_batched_tokens: None, max_num_seqs: None, gpu_memory_utilization: None, ..free };
-    let request =
-        OptimizeRequest { scenario: unset, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
-    let Ok(optimum) = optimize(catalog, &request, &UNCONTROLLED) else { return Ok((None, vec![])) };
-    let Some(best) = optimum.best else { return Ok((None, vec![])) };
-    let Some(aim) = optimum.question.optimize.first().copied() else { return Ok((Some(best), vec![])) };
+    let kept = Scenario {
+        deployment: None,
+        max_model_len: stated.max_model_len.filter(serves),
+        offload: stated.offload,
+        ..scenario.clone()
+    };
+    let Some(best) = best_plan(catalog, kept, result) else { return Ok((None, vec![])) };
+    let Some(aim) = result.question.optimize.first().copied() else { return Ok((Some(best), vec![])) };
     let value = |deployment: &ReportedDeployment| deployment.figure(aim.metric);
     let Some(now) = value(&result.candidate) else { return Ok((Some(best), vec![])) };
     let variants = [
@@ -201,6 +199,35 @@ fn better(
     }
     changes.sort_by(|a, b| (b.then - b.now).abs().total_cmp(&(a.then - a.now).abs()));
     Ok((Some(best), changes))
+}
+
+/// The best plan with the runtime's own settings and any format; where it is worse than what `result` starts, that with
+/// every setting and format of the command, which is never worse.
+fn best_plan(catalog: &Catalog, kept: Scenario, result: &EstimateResult) -> Option<ReportedDeployment> {
+    let given =
+        Some(&result.candidate).filter(|given| given.metrics.is_some() && given.violations.is_empty());
+    let aim = result.question.optimize.first();
+    let worse = |found: &ReportedDeployment| {
+        let pair = aim.and_then(|aim| Some((*aim, found.figure(aim.metric)?, given?.figure(aim.metric)?)));
+        pair.is_some_and(|(aim, found, given)| match aim.direction {
+            Direction::Maximize => found < given,
+            Direction::Minimize => found > given,
+        })
+    };
+    let search = |scenario: Scenario| {
+        let points = Some(0.into());
+        let request = OptimizeRequest { scenario, max_front_points: points, ..OptimizeRequest::default() };
+        optimize(catalog, &request, &UNCONTROLLED).ok()?.best.filter(|found| !worse(found))
+    };
+    let unset = Scenario {
+        weight_format: None,
+        kv_format: None,
+        max_num_batched_tokens: None,
+        max_num_seqs: None,
+        gpu_memory_utilization: None,
+        ..kept.clone()
+    };
+    search(unset).or_else(|| given.and_then(|_| search(kept))).or_else(|| given.cloned())
 }
 
 /// A plan without its formats and without the concurrency of its pools, which follows from the traffic.
