@@ -2,6 +2,7 @@
 //! schema; nothing is read silently.
 
 mod back;
+mod devices;
 mod files;
 mod golden;
 mod placed;
