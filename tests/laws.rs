@@ -2,8 +2,10 @@
 //! of cases of all, which the nightly lane does.
 
 mod answers;
+mod commands;
 mod flags;
 mod intervals;
+mod names;
 mod optimality;
 mod physics;
 mod placement;

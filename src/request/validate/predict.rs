@@ -21,7 +21,7 @@ use crate::spec::constant::CalibrationKey;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
-use crate::store::catalog::Catalog;
+use crate::store::catalog::{Catalog, LookupError};
 use crate::store::kind::CatalogKind;
 use crate::store::resolved_scenario::ResolvedScenario;
 use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
@@ -248,9 +248,13 @@ fn problem_of(
             _ => Err(fault),
         })
     };
-    // A published name may end in words on its format: the longest start of it that names a model counts.
-    let named = |start: &str| match ran(start) {
+    // A published name may end in words on its format, and in no others: the whole of it counts.
+    let named = |(start, rest): (&str, &str)| match ran(start) {
         Err(fault) if fault.key == "model" => None,
+        _ if !rest.split_whitespace().all(|word| is_format(catalog, word)) => {
+            let expected = format!("`{start}`, or `{start}` and the words of a weight format");
+            Some(Err(Error::new("model", format!("`{model}`"), expected, "correct the name of the row")))
+        }
         found => Some(found),
     };
     let found = starts(model).find_map(named).unwrap_or_else(|| ran(model));
@@ -265,11 +269,18 @@ fn problem_of(
     Ok((resolved.problem()?, (resolved.runtime.id.clone(), resolved.calibration_key())))
 }
 
-/// A name, then the name without its last word, and so on.
-fn starts(name: &str) -> impl Iterator<Item = &str> {
+/// A name, then the name without its last word, and so on; each with the words that it leaves out.
+fn starts(name: &str) -> impl Iterator<Item = (&str, &str)> {
     let ends = name.match_indices(' ').map(|(at, _)| at);
     let ends: Vec<usize> = ends.chain([name.len()]).collect();
-    ends.into_iter().rev().map(|end| name[..end].trim_end())
+    ends.into_iter().rev().map(|end| (name[..end].trim_end(), name[end..].trim()))
+}
+
+/// Whether a word names a weight format, or several of one family.
+fn is_format(catalog: &Catalog, word: &str) -> bool {
+    let bare = word.trim_matches(['(', ')', '[', ']', ',']);
+    let found = catalog.find(CatalogKind::Formats, &format(bare));
+    !bare.is_empty() && !matches!(found, Err(LookupError::Unknown(_)))
 }
 
 fn plan(graph: &ModelGraph, degrees: &MeasuredDegrees) -> Result<ParallelPlan, String> {
