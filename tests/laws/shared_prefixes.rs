@@ -68,7 +68,10 @@ fn a_prefix_is_stored_once_a_stage_and_computed_once() {
         let whole = apart(2) - apart(1);
         let rest = held(groups + 1) - held(groups);
         let prefix = whole - rest;
-        assert!(prefix > 0.0 && rest > 0.0, "{scenario:?}: {whole} {rest}");
+        // A layer with a window moves on beyond the prefix.
+        let windowed = scenario.model.as_deref() == Some("gpt-oss-20b") && stage.to - stage.from == 1;
+        let stored = prefix > 0.0 || windowed && prefix == 0.0;
+        assert!(stored && rest > 0.0, "{scenario:?}: {whole} {rest}");
         assert!(near(held(1), apart(1)), "{scenario:?}");
         let law = held(1) + (groups - 1) as f64 * prefix + (n - 1) as f64 * rest;
         assert!(near(held(n), law), "{scenario:?}: {n} requests hold {} B, not {law}", held(n));

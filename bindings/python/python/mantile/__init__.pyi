@@ -90,6 +90,7 @@ class Scenario(Record):
     host: str | None
     host_memory: str | None
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None
+    network: str | None
     objective: str | None
     workload: str | None
     isl: int | None
@@ -138,6 +139,7 @@ class Reportedtier(Record):
     link: str
     bandwidth_bytes_per_s: float
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None
+    assumed_network: bool
 
 class Reportimages(Record):
     number: int
@@ -698,6 +700,8 @@ class Placementscenario(Record):
     objective: Literal['latency'] | Literal['request'] | Literal['throughput'] | Literal['max-context'] | Literal['largest-model']
     isl: int | None
     osl: int | None
+    prefix: int | None
+    prefix_groups: int | None
     images: int | None
     image_size: str | None
     concurrency: int | None
@@ -1192,6 +1196,7 @@ def optimize(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1286,6 +1291,7 @@ def estimate(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1380,6 +1386,7 @@ def static(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1476,6 +1483,7 @@ def deploy(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1533,6 +1541,8 @@ def place(
     objective: Literal['latency'] | Literal['request'] | Literal['throughput'] | Literal['max-context'] | Literal['largest-model'] | None = None,
     isl: int | None = None,
     osl: int | None = None,
+    prefix: int | None = None,
+    prefix_groups: int | None = None,
     images: int | None = None,
     image_size: str | None = None,
     concurrency: int | None = None,
@@ -1592,6 +1602,7 @@ def explain(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1688,6 +1699,7 @@ def audit(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1780,6 +1792,7 @@ def diagnose(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1877,6 +1890,7 @@ def nearest(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -1979,6 +1993,7 @@ def sweep(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -2073,6 +2088,7 @@ def compare(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -2166,6 +2182,7 @@ def recommend(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
@@ -2359,6 +2376,7 @@ def permalink(
     host: str | None = None,
     host_memory: str | None = None,
     p2p: Literal['yes'] | Literal['no'] | Literal['switch'] | None = None,
+    network: str | None = None,
     objective: str | None = None,
     workload: str | None = None,
     isl: int | None = None,
