@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod compared;
 pub mod comparison;
 pub mod constraint;
+pub mod cost;
 pub mod detail;
 pub mod diagnose;
 pub mod diff;

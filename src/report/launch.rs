@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::cost::CostReport;
 use super::result::ReportedDeployment;
 use super::sheet;
 use crate::spec::scenario::Scenario;
@@ -23,6 +24,9 @@ pub struct LaunchReport {
     pub workers: Vec<LaunchWorker>,
     /// The command of the router in front of several workers.
     pub router: Option<String>,
+    /// The cost of the deployment, in an answer of `deploy`; absent without a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostReport>,
     /// Why nothing is launched: what the deployment misses, so that it cannot run. Empty if it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub infeasible: Vec<String>,

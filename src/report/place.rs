@@ -29,8 +29,11 @@ pub struct PlacementInputs {
     pub concurrency: u64,
     /// Runtime of each device.
     pub runtimes: Vec<String>,
-    /// Weight format, with the reason.
+    /// Weight format.
     pub weight_format: String,
+    /// The reason for the weight format.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub weight_format_why: String,
     /// KV format.
     pub kv_format: String,
     /// Inputs that the request leaves open, as flags that state them.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
+use crate::report::cost::CostReport;
 use crate::report::launch::LaunchReport;
 use crate::report::result::OptimizeResult;
 use crate::report::text::infeasible::{conflict_words, verdict};
@@ -34,14 +35,16 @@ pub fn deploy(
     let scenario = request.scenario.clone();
     if scenario.deployment.as_ref().is_some_and(Deployment::is_stated) {
         let given = estimate(catalog, &EstimateRequest::of(scenario), control)?;
+        let cost = CostReport::of(&given.candidate, &given.question);
         let refused = || LaunchReport::refused(&given.question.runtime, given.candidate.violations);
-        return Ok(given.launch.unwrap_or_else(refused));
+        return Ok(given.launch.map(|launch| LaunchReport { cost, ..launch }).unwrap_or_else(refused));
     }
     let request =
         OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
     let best = optimize(catalog, &request, control)?;
     let refused = || LaunchReport::refused(&best.question.runtime, reasons(&best));
-    Ok(best.launch.clone().unwrap_or_else(refused))
+    let cost = best.best.as_ref().and_then(|found| CostReport::of(found, &best.question));
+    Ok(best.launch.clone().map(|launch| LaunchReport { cost, ..launch }).unwrap_or_else(refused))
 }
 
 /// Why nothing is launched: the verdict, and the conditions that conflict.

@@ -125,6 +125,7 @@ pub(super) fn launch_report(
     let router = files.iter().find(|file| file.path == "router.sh");
     let router = router.and_then(|file| file.text.lines().last());
     Ok(LaunchReport {
+        cost: None,
         runtime: runtime.to_owned(),
         infeasible: vec![],
         runtime_version: deployed.table.version.clone(),

@@ -177,7 +177,16 @@ impl Precision<'_> {
                         && self.runs(&choice.format)
                         && self.native_arithmetic(&choice.format)
                 };
-                let own = self.must_run(own.ok_or_else(|| self.mixed())?, "weight-format")?;
+                let mut own = self.must_run(own.ok_or_else(|| self.mixed())?, "weight-format")?;
+                let slow = |choice: &&FormatOption| choice.bits() >= EIGHT_BITS.0 && !keeps(choice);
+                if let Some(choice) = kept.iter().find(slow) {
+                    let id = &choice.format.id;
+                    let lacks = match self.runs(&choice.format) {
+                        true => format!("no {id} arithmetic on {}", self.device.name),
+                        false => format!("no {id} kernels of {} on {}", self.runtime.name, self.device.name),
+                    };
+                    own.why = format!("{}; {lacks}", own.why);
+                }
                 Ok(distinct([own].into_iter().chain(kept.into_iter().filter(keeps))))
             }
         }

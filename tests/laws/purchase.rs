@@ -1,5 +1,6 @@
 //! Laws of recommendations, remedies and costs.
 
+mod costs;
 mod doors;
 mod flags;
 mod hosts;

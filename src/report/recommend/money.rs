@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::{Build, Requirements};
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
+use crate::report::cost::CostReport;
 use crate::report::number::digits;
 use crate::search::sizing::Totals;
 use crate::serving::economy::{Bill, Owned, tok_per_usd, usd_per_day, usd_per_month};
 use crate::spec::defaults::{HOUR, MONTH};
-use crate::spec::price::PriceBasis;
+use crate::spec::price::{HOURS_OF_A_DAY, PriceBasis};
 
 /// Cost of a build on the price basis of the comparison.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +40,9 @@ pub struct Money {
     pub usd_per_hour: Option<f64>,
     /// The lowest and highest cost per hour; a budget holds at the highest.
     pub usd_per_hour_range: Option<[f64; 2]>,
+    /// Hours of a day in which the hardware serves; null without a price.
+    #[serde(default)]
+    pub hours_per_day: Option<f64>,
     /// Cost per day, over the hours of a day in which the hardware serves.
     pub usd_per_day: Option<f64>,
     /// Cost per month.
@@ -116,6 +120,7 @@ impl SystemPrices {
                 .map(|owned| hourly(&unpaid(owned))),
             usd_per_hour: per_second.map(|usd| usd * HOUR),
             usd_per_hour_range: ends(&|bill| Some(hourly(bill))),
+            hours_per_day: bill.map(|_| self.serving_time / HOUR),
             usd_per_day: a_day.map(Qty::value),
             usd_per_month: a_day.map(|usd| usd_per_month(usd).value()),
             tok_per_usd: per_second.map(|usd| tok_per_usd(Qty(now.output_tok_s), Qty(usd)).value()),
@@ -127,6 +132,20 @@ impl SystemPrices {
 }
 
 impl Money {
+    /// The cost by time and by token; none without a price.
+    pub fn cost(&self) -> Option<CostReport> {
+        let (usd_per_hour, usd_per_day) = self.usd_per_hour.zip(self.usd_per_day)?;
+        Some(CostReport {
+            price_basis: self.basis,
+            hours_per_day: self.hours_per_day.unwrap_or(HOURS_OF_A_DAY),
+            usd_per_hour,
+            usd_per_day,
+            usd_per_month: self.usd_per_month?,
+            usd_per_mtok: self.usd_per_mtok?,
+            tok_per_usd: self.tok_per_usd?,
+        })
+    }
+
     /// The most that the purchase may cost.
     pub fn most_usd(&self) -> Option<f64> {
         self.buy_usd_range.map(|[_, high]| high).or(self.buy_usd)

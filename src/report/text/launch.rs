@@ -1,6 +1,7 @@
 //! Launch commands as text.
 
 use super::page::{heading, indent, join, paragraph, wrap};
+use crate::report::cost::CostReport;
 use crate::report::launch::{CommandReport, LaunchReport, LaunchWorker};
 use crate::report::number::{count, digits};
 use crate::report::result::ReportedDeployment;
@@ -46,9 +47,14 @@ pub fn table(launch: &LaunchReport) -> String {
         refused.collect::<String>(),
         launch.workers.iter().map(worker).collect::<Vec<_>>().join("\n"),
         router,
+        launch.cost.as_ref().map_or(String::new(), cost),
         notes.collect::<String>(),
         files,
     ])
+}
+
+fn cost(cost: &CostReport) -> String {
+    paragraph(&format!("{}: {}.", cost.label(), cost.row("", "")))
 }
 
 /// The command of a pool, an option a line.

@@ -181,16 +181,10 @@ pub(super) fn priced(build: &Build) -> String {
         return build.because.clone().unwrap_or_else(|| "no price is known".to_owned());
     };
     let known = |usd: Option<f64>| usd.map_or_else(|| "unknown".to_owned(), digits);
-    let hourly = format!(
-        "{}: {} USD/h{}, {} USD/day, {} USD/month, {} USD/Mtok ({} at full load), {} output tok/USD",
-        basis.name(),
-        known(money.usd_per_hour),
-        range(money.usd_per_hour_range),
-        known(money.usd_per_day),
-        known(money.usd_per_month),
-        known(money.usd_per_mtok),
-        known(money.usd_per_mtok_full),
-        known(money.tok_per_usd)
+    let full = format!(" ({} at full load)", known(money.usd_per_mtok_full));
+    let hourly = money.cost().map_or_else(
+        || "unknown".to_owned(),
+        |cost| format!("{}: {}", basis.name(), cost.row(&range(money.usd_per_hour_range), &full)),
     );
     let dated = match money.dated.as_slice() {
         [] => String::new(),

@@ -16,6 +16,7 @@ use super::launch::{first_command, read_back};
 use super::page::{BOLD, join, styled_within, wrap};
 use crate::report::bounds::PriceBounds;
 use crate::report::constraint::Constraint;
+use crate::report::cost::CostReport;
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{change, digits, format_metric, gib_number, limit, requests, time, word};
 use crate::report::result::{EstimateResult, OptimizeResult, Quantiles, ReportedDeployment};
@@ -23,7 +24,6 @@ use crate::report::table::table_within;
 use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
 use crate::spec::precision::OWN;
-use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
 use crate::spec::writer::shell_word;
@@ -188,12 +188,10 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
         let range = best.price_bounds.as_ref().map_or_else(String::new, |PriceBounds { low, high }| {
             format!(" ({} to {})", digits(low.usd_per_mtok), digits(high.usd_per_mtok))
         });
-        let cost = cost_row(best, &range)
-            .unwrap_or_else(|| "unknown: no price on this basis; set --usd-per-device-hour".into());
-        let label = inputs.price_basis.map_or("cost", |basis| match basis {
-            PriceBasis::Owned => "cost, owned",
-            PriceBasis::Rented => "cost, rented",
-        });
+        let cost = CostReport::of(best, inputs);
+        let unknown = || "unknown: no price on this basis; set --usd-per-device-hour".to_owned();
+        let label = cost.as_ref().map_or("cost", CostReport::label);
+        let cost = cost.map_or_else(unknown, |cost| cost.row("", &range));
         let power = m.watts.map_or_else(String::new, |watts| format!("; {} W of devices", digits(watts)));
         lines.push((label, cost + &power));
     }
@@ -215,19 +213,6 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
         lines.push(("bottleneck", limit.join("; ")));
     }
     lines
-}
-
-/// The cost by time and by token, with the `range` of the latter; none without a price.
-fn cost_row(best: &ReportedDeployment, range: &str) -> Option<String> {
-    let known = |metric: Metric| best.figure(metric).map(digits);
-    Some(format!(
-        "{} USD/h, {}/day, {}/month; {} USD/Mtok of output{range}, {} tok/USD",
-        known(Metric::UsdPerHour)?,
-        known(Metric::UsdPerDay)?,
-        known(Metric::UsdPerMonth)?,
-        known(Metric::UsdPerMtok)?,
-        known(Metric::TokPerUsd)?
-    ))
 }
 
 /// A label and its text.
@@ -295,7 +280,12 @@ fn runtimes(answer: &OptimizeResult) -> Option<Fact> {
     Some(("runtimes", spelled.collect::<Vec<_>>().join("; ")))
 }
 
-/// The defaults that decide the answer, as flags to change.
+/// The format `id` with its reason, among those that were considered.
+fn reason_of<'a>(id: &str, considered: &'a [String]) -> Option<&'a str> {
+    considered.iter().find(|text| text.split(' ').next() == Some(id)).map(String::as_str)
+}
+
+/// The defaults that decide the answer, as flags to change, with the reasons of the formats.
 pub fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeployment) -> Option<Fact> {
     let limit = |given: &Option<String>, seconds: Option<f64>| {
         seconds.filter(|_| given.is_none()).map(|seconds| limit(seconds * 1e3).replace(' ', ""))
@@ -323,7 +313,15 @@ pub fn defaults(scenario: &Scenario, inputs: &ReportInputs, best: &ReportedDeplo
             .map(|requests| format!("--concurrency {requests}")),
     )
     .collect();
-    (!flags.is_empty()).then(|| ("defaults", flags.join(" ")))
+    let whys = [
+        ("weights", &scenario.weight_format, &best.weight_format, &inputs.weight_formats),
+        ("KV cache", &scenario.kv_format, &best.kv_format, &inputs.kv_formats),
+    ];
+    let whys = whys.into_iter().filter(|(_, stated, ..)| stated.is_none());
+    let whys: Vec<String> =
+        whys.filter_map(|(part, _, id, all)| Some(format!("{part} {}", reason_of(id, all)?))).collect();
+    let reasons = if whys.is_empty() { String::new() } else { format!("; {}", whys.join(", ")) };
+    (!flags.is_empty()).then(|| ("defaults", flags.join(" ") + &reasons))
 }
 
 /// The price basis, amortization and utilization that no flag sets.

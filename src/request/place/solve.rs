@@ -220,6 +220,7 @@ impl PlacementRequest<'_> {
             concurrency: problem.concurrency,
             runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),
             weight_format: rigged.weights.format.id.clone(),
+            weight_format_why: rigged.weights.why.clone(),
             kv_format: rigged.kv.format.id.clone(),
             defaults: self.defaults(rigged, problem),
         }

@@ -381,10 +381,13 @@ class Conflictset(Record):
 class Remedygain(Record):
     objective: Objectiveterm
     value: float
+    output_tok_s: float
+    output_tok_s_per_user: float
     usd_per_hour: float | None
 
 class Remedy(Record):
     flags: str
+    set: dict[str, str]
     now: str
     claim: Literal['least'] | Literal['about'] | Literal['works']
     tighter: list[str]
@@ -463,6 +466,7 @@ class Weightsneed(Record):
     weights_bytes: float
     usable_bytes_per_device: float
     least_devices: int
+    least_host_bytes: float | None
 
 class Quality(Record):
     metric: str
@@ -496,12 +500,22 @@ class Launchfile(Record):
     path: str
     text: str
 
+class Costreport(Record):
+    price_basis: Literal['owned'] | Literal['rented'] | None
+    hours_per_day: float
+    usd_per_hour: float
+    usd_per_day: float
+    usd_per_month: float
+    usd_per_mtok: float
+    tok_per_usd: float
+
 class Launchreport(Record):
     runtime: str
     runtime_version: str
     image: str | None
     workers: list[Launchworker]
     router: str | None
+    cost: Costreport | None
     infeasible: list[str]
     unsupported: list[str]
     notes: list[str]
@@ -721,6 +735,7 @@ class Placementinputs(Record):
     concurrency: int
     runtimes: list[str]
     weight_format: str
+    weight_format_why: str
     kv_format: str
     defaults: list[str]
 
