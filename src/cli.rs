@@ -61,9 +61,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::report::pretty::pretty;
 use crate::request::bundle::bundle;
 use crate::request::permalink::link_of;
+use crate::request::wording::answer_text;
 use crate::spec::error::Error;
 use crate::spec::limits::of_flag;
 use crate::spec::visible::{acts, visible_lines};
@@ -331,7 +331,7 @@ fn unwritten(error: &std::io::Error) -> u8 {
 /// Ends a command that failed, with its error as JSON.
 fn failed_in_json(error: &Error) -> u8 {
     // A failed write to standard error cannot be reported anywhere.
-    let _ = write!(std::io::stderr(), "{}", pretty(&serde_json::json!({"error": error})));
+    let _ = write!(std::io::stderr(), "{}", answer_text(&serde_json::json!({"error": error})));
     BAD_INPUT
 }
 
@@ -401,7 +401,7 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
     if let Some(path) = &cli.bundle {
         let (name, question) = cli.request(catalog)?;
         let bundle = with_deadline(cli.time_limit(), |control| bundle(catalog, name, &question, control))?;
-        file::write(path, &pretty(&bundle))?;
+        file::write(path, &answer_text(&bundle))?;
     }
     match cli.command {
         None => {

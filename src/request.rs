@@ -336,7 +336,7 @@ fn in_json<Q: DeserializeOwned, R: Serialize>(
         let request: Q = from_json(&request.to_string(), "a request")?;
         answer(catalog, &request, control)
     };
-    Ok(value(&answered().map_err(wording::fault_in_keys)?))
+    Ok(wording::answer_in_keys(value(&answered().map_err(wording::fault_in_keys)?)))
 }
 
 /// A report as a JSON value.

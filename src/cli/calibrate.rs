@@ -7,12 +7,12 @@ use super::output::{OutputArgs, OutputFormat, csv};
 use super::validate::tables;
 use super::{CliError, ExitStatus};
 use crate::report::left_out::{HEADER, cells};
-use crate::report::pretty::pretty;
 use crate::report::table::table as lines;
 use crate::request::UNCONTROLLED;
 use crate::request::calibrate::{
     CalibrateReport, CalibrateRequest, LatencyFit, MemoryFit, calibrate, memory_ratios,
 };
+use crate::request::wording::answer_text;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::file;
@@ -92,7 +92,7 @@ impl Calibrate {
         self.profiles(&fit.profiles, self.whole)?;
         Ok(match self.format {
             OutputFormat::Table => report(fit),
-            OutputFormat::Json => pretty(fit),
+            OutputFormat::Json => answer_text(fit),
             OutputFormat::Csv => csv(&HEADER, fit.errors.iter().map(cells))?,
         })
     }
@@ -107,7 +107,7 @@ impl Calibrate {
                 "Memory except the KV cache, measured / predicted\n\n{}",
                 lines(&memory_ratios::HEADER, &cells)
             ),
-            OutputFormat::Json => pretty(fit),
+            OutputFormat::Json => answer_text(fit),
             OutputFormat::Csv => csv(&memory_ratios::HEADER, cells)?,
         })
     }

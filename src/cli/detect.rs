@@ -6,10 +6,10 @@ use super::output::{OutputArgs, OutputFormat, csv};
 use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::machine::{DetectedDevices, MachineFile};
-use crate::report::pretty::pretty;
 use crate::report::text::machine::machine;
 use crate::request::UNCONTROLLED;
 use crate::request::detect::{DetectRequest, detect};
+use crate::request::wording::answer_text;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::file;
@@ -74,7 +74,7 @@ impl DetectArgs {
         let output = OutputArgs { format: self.format.into(), json: self.json, ..OutputArgs::default() };
         output.found(&match output.format() {
             OutputFormat::Table => machine(&report, written.as_deref(), width()),
-            OutputFormat::Json => pretty(&report),
+            OutputFormat::Json => answer_text(&report),
             OutputFormat::Csv => {
                 let header =
                     ["count", "device", "catalogue", "memory_bytes", "used_bytes", "slot", "power_limit_w"];
@@ -109,6 +109,6 @@ fn write(path: &std::path::Path, found: &MachineFile) -> Result<String, Error> {
     if let (Some(id), Some(known)) = (id.filter(|_| path.as_os_str() != "-"), content.get_mut("id")) {
         *known = id.into();
     }
-    file::write(path, &pretty(&content))?;
+    file::write(path, &answer_text(&content))?;
     Ok(file::shown(path))
 }

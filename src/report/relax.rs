@@ -1,6 +1,7 @@
 //! Why a problem is infeasible: conflicting conditions, and changes that make it feasible.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::flag::{Flag, condition_flags, line};
 use crate::search::relax::Condition;
 use crate::spec::objective::{Direction, ObjectiveTerm};
+use crate::spec::writer::shell_word;
 
 /// Why a problem is infeasible.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -44,8 +46,11 @@ impl ConflictSet {
 /// A change that makes the problem feasible.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
-    /// The flags to use in place of the current ones.
+    /// The flags to use in place of the current ones; in JSON, the keys.
     pub flags: String,
+    /// The keys of a request with the values of these flags.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
     /// The flags they replace; empty if none were given.
     pub now: String,
     /// How close the change is to the smallest one.
@@ -103,7 +108,15 @@ impl Remedy {
     /// From flags that replace `now`, and the tighter ones tried.
     pub fn new(flags: &[Flag], now: String, claim: RemedyClaim, tighter: &[Flag]) -> Remedy {
         let tighter = tighter.iter().map(Flag::to_string).collect();
-        Remedy { flags: line(flags), now, claim, tighter, gives: None }
+        let set = flags.iter().map(|flag| (flag.name()[2..].replace('-', "_"), flag.value())).collect();
+        Remedy { flags: line(flags), set, now, claim, tighter, gives: None }
+    }
+
+    /// Its values as flags, whatever the words of the answer.
+    pub fn typed(&self) -> String {
+        let flag =
+            |(key, value): (&String, &String)| format!("--{} {}", key.replace('_', "-"), shell_word(value));
+        self.set.iter().map(flag).collect::<Vec<_>>().join(" ")
     }
 
     /// The one that gives more first; those of which nothing is known last.

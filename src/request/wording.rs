@@ -1,12 +1,14 @@
-//! Words of faults for those who ask in JSON: keys of a request in place of flags, requests in place of commands.
+//! Words of answers and faults in JSON: keys of a request in place of flags, requests in place of commands.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::REQUESTS;
+use crate::report::pretty::pretty;
 use crate::spec::error::Error;
 
 /// Every key of the requests, at any depth.
@@ -48,6 +50,55 @@ pub fn fault_in_keys(fault: Error) -> Error {
     let [file, key, expected, fix] = [file, key, expected, fix].map(|text| in_keys(&text).into_owned());
     // The found value is a quotation.
     Error { file, key, found, expected, fix }
+}
+
+/// Parts of an answer that quote others: the request, commands and files of a launch, options of a runtime, sources.
+const QUOTED: [&str; 17] = [
+    "scenario",
+    "command",
+    "commands",
+    "router",
+    "files",
+    "options",
+    "unsupported",
+    "yaml",
+    "environment",
+    "changes",
+    "unread",
+    "processes",
+    "rule",
+    "words",
+    "source",
+    "sources",
+    "cite",
+];
+
+/// An answer in words of a request in JSON: each of its texts, except those that quote others.
+pub fn answer_in_keys(answer: Value) -> Value {
+    match answer {
+        Value::String(text) => match in_keys(&text) {
+            Cow::Borrowed(_) => Value::String(text),
+            Cow::Owned(shown) => Value::String(shown),
+        },
+        Value::Array(parts) => parts.into_iter().map(answer_in_keys).collect(),
+        Value::Object(parts) => {
+            let quoted = |key: &str, part: &Value| {
+                // The report of a command that was read back has texts of its own.
+                QUOTED.contains(&key) && !(key == "command" && part.is_object())
+            };
+            let part = |(key, part): (String, Value)| match quoted(&key, &part) {
+                true => (key, part),
+                false => (key, answer_in_keys(part)),
+            };
+            parts.into_iter().map(part).collect()
+        }
+        other => other,
+    }
+}
+
+/// An answer as indented JSON in words of a request, the same from the command line as from elsewhere.
+pub fn answer_text<T: Serialize>(answer: &T) -> String {
+    pretty(&answer_in_keys(super::value(answer)))
 }
 
 /// A text with keys of a request in place of flags, and requests in place of commands.

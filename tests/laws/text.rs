@@ -4,6 +4,7 @@ mod faults;
 mod files;
 mod links;
 mod outputs;
+mod words;
 mod writers;
 
 /// Texts that a shell, a parser or a spreadsheet would obey, without characters that are refused in names.

@@ -32,7 +32,8 @@ pub fn optimize(answer: &OptimizeResult) -> TemplateValue {
     let problem = head::problem(&answer.question);
     let Some(best) = &answer.best else {
         let remedies = answer.conflict.iter().flat_map(|conflict| &conflict.remedies);
-        let remedies: Vec<_> = remedies.map(|one| (&one.flags, infeasible::change(one))).collect();
+        let remedies: Vec<_> =
+            remedies.map(|one| (one.typed(), &one.flags, infeasible::change(one))).collect();
         return context! {
             verdict => infeasible::verdict(answer),
             problem,

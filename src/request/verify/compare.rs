@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::super::value;
+use super::super::wording::answer_in_keys;
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
 
@@ -42,7 +43,8 @@ pub(super) fn differences(
     again: &impl Serialize,
 ) -> Vec<FieldDifference> {
     let mut found = Vec::new();
-    compare(path, Some(&value(saved)), Some(&value(again)), &mut found);
+    let [saved, again] = [value(saved), value(again)].map(answer_in_keys);
+    compare(path, Some(&saved), Some(&again), &mut found);
     found
 }
 
