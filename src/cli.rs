@@ -61,6 +61,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::report::pretty::pretty;
 use crate::request::bundle::bundle;
 use crate::request::permalink::link_of;
 use crate::request::wording::answer_text;
@@ -401,7 +402,7 @@ fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliErro
     if let Some(path) = &cli.bundle {
         let (name, question) = cli.request(catalog)?;
         let bundle = with_deadline(cli.time_limit(), |control| bundle(catalog, name, &question, control))?;
-        file::write(path, &answer_text(&bundle))?;
+        file::write(path, &pretty(&bundle))?;
     }
     match cli.command {
         None => {

@@ -53,7 +53,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::report::proof::StoppedBy;
-use crate::report::rendered::{MakeFormat, RenderedFormat, made};
+use crate::report::rendered::{Answer, MakeFormat, RenderedFormat, made};
 use crate::search::run::{Control, UNWATCHED};
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
@@ -324,7 +324,7 @@ pub fn entry(name: &str) -> Result<&'static RequestEntry, Error> {
 }
 
 /// Reads a request, answers it, and writes the report.
-fn in_json<Q: DeserializeOwned, R: Serialize>(
+fn in_json<Q: DeserializeOwned, R: Answer>(
     catalog: &Catalog,
     request: &Value,
     control: &RequestControl,
@@ -336,7 +336,7 @@ fn in_json<Q: DeserializeOwned, R: Serialize>(
         let request: Q = from_json(&request.to_string(), "a request")?;
         answer(catalog, &request, control)
     };
-    Ok(wording::answer_in_keys(value(&answered().map_err(wording::fault_in_keys)?)))
+    Ok(wording::worded(&answered().map_err(wording::fault_in_keys)?))
 }
 
 /// A report as a JSON value.

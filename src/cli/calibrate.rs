@@ -3,16 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::{FormatFlag, OutputArgs};
 use super::validate::tables;
 use super::{CliError, ExitStatus};
-use crate::report::left_out::{HEADER, cells};
-use crate::report::table::table as lines;
 use crate::request::UNCONTROLLED;
-use crate::request::calibrate::{
-    CalibrateReport, CalibrateRequest, LatencyFit, MemoryFit, calibrate, memory_ratios,
-};
-use crate::request::wording::answer_text;
+use crate::request::calibrate::{CalibrateReport, CalibrateRequest, LatencyFit, calibrate};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::file;
@@ -49,8 +44,14 @@ pub struct Calibrate {
     #[arg(long, value_name = "FILE.csv")]
     pub rows: Option<PathBuf>,
     /// Format of the report
-    #[arg(long, value_enum, default_value_t, value_name = "table|json|csv", hide_possible_values = true)]
-    pub format: OutputFormat,
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "table|json|csv|html|markdown",
+        hide_possible_values = true
+    )]
+    pub format: FormatFlag,
 }
 
 impl Calibrate {
@@ -63,11 +64,16 @@ impl Calibrate {
         if let Some(folder) = self.out.as_deref().filter(|_| self.whole) {
             file::make_folder(folder)?;
         }
-        let text = match calibrate(catalog, &self.request()?, &UNCONTROLLED)? {
-            CalibrateReport::Latency(fit) => self.latency(&fit)?,
-            CalibrateReport::Memory(fit) => self.memory(&fit)?,
-        };
-        OutputArgs { format: self.format.into(), ..OutputArgs::default() }.found(&text)
+        let report = calibrate(catalog, &self.request()?, &UNCONTROLLED)?;
+        match &report {
+            CalibrateReport::Latency(fit) => self.latency(fit)?,
+            CalibrateReport::Memory(fit) => {
+                let folder = fit.profiles.len() > 1 || self.out.as_ref().is_some_and(|path| path.is_dir());
+                self.profiles(&fit.profiles, folder)?;
+            }
+        }
+        OutputArgs { format: self.format, ..OutputArgs::default() }.answer("calibrate", &report, false)?;
+        Ok(ExitStatus::Success)
     }
 
     /// The request of the flags and files.
@@ -82,34 +88,15 @@ impl Calibrate {
         })
     }
 
-    fn latency(&self, fit: &LatencyFit) -> Result<String, CliError> {
+    /// Writes the files of a fit.
+    fn latency(&self, fit: &LatencyFit) -> Result<(), Error> {
         if let Some(path) = &self.rows {
             file::write(path, &fit.rows_csv)?;
         }
         if let Some(path) = &self.residuals {
             file::write(path, &fit.residuals_svg)?;
         }
-        self.profiles(&fit.profiles, self.whole)?;
-        Ok(match self.format {
-            OutputFormat::Table => report(fit),
-            OutputFormat::Json => answer_text(fit),
-            OutputFormat::Csv => csv(&HEADER, fit.errors.iter().map(cells))?,
-        })
-    }
-
-    /// Reports the error of the predicted memory except the KV cache.
-    fn memory(&self, fit: &MemoryFit) -> Result<String, CliError> {
-        let folder = fit.profiles.len() > 1 || self.out.as_ref().is_some_and(|path| path.is_dir());
-        self.profiles(&fit.profiles, folder)?;
-        let cells: Vec<Vec<String>> = fit.memory.iter().map(|(name, one)| one.cells(name)).collect();
-        Ok(match self.format {
-            OutputFormat::Table => format!(
-                "Memory except the KV cache, measured / predicted\n\n{}",
-                lines(&memory_ratios::HEADER, &cells)
-            ),
-            OutputFormat::Json => answer_text(fit),
-            OutputFormat::Csv => csv(&memory_ratios::HEADER, cells)?,
-        })
+        self.profiles(&fit.profiles, self.whole)
     }
 
     /// Writes the profiles: into a folder, or the only one to a file.
@@ -120,20 +107,4 @@ impl Calibrate {
             false => file::write(path, profile),
         })
     }
-}
-
-fn report(fit: &LatencyFit) -> String {
-    let kept = match &fit.constants_not_told[..] {
-        [] => String::new(),
-        names => format!("Not determined by these rows, unchanged: {}\n", names.join(", ")),
-    };
-    format!(
-        "{} rows of {}; {} unknowns\n{kept}\n{}\nAbsolute errors in %: median and p90. Choices under a \
-         TPOT SLO: the share in % that meets\nthe SLO as measured, and the median throughput regret in %. In 80 %: the \
-         share of rows between p10 and\np90 of the other held-out groups.\n",
-        fit.rows,
-        fit.runtimes.join(", "),
-        fit.unknowns,
-        lines(&HEADER, &fit.errors.iter().map(cells).collect::<Vec<_>>()),
-    )
 }

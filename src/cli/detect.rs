@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::{FormatFlag, OutputArgs};
 use super::terminal::width;
 use super::{CliError, ExitStatus};
-use crate::report::machine::{DetectedDevices, MachineFile};
+use crate::report::machine::MachineFile;
+use crate::report::pretty::pretty;
 use crate::report::text::machine::machine;
 use crate::request::UNCONTROLLED;
 use crate::request::detect::{DetectRequest, detect};
-use crate::request::wording::answer_text;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::file;
@@ -43,11 +43,11 @@ pub struct DetectArgs {
         long,
         value_enum,
         default_value_t,
-        value_name = "table|json|csv",
+        value_name = "table|json|csv|html|markdown",
         hide_possible_values = true,
         help_heading = "Output"
     )]
-    pub format: OutputFormat,
+    pub format: FormatFlag,
     /// Short for `--format json`
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     pub json: bool,
@@ -71,35 +71,20 @@ impl DetectArgs {
                     .into());
             }
         };
-        let output = OutputArgs { format: self.format.into(), json: self.json, ..OutputArgs::default() };
-        output.found(&match output.format() {
-            OutputFormat::Table => machine(&report, written.as_deref(), width()),
-            OutputFormat::Json => answer_text(&report),
-            OutputFormat::Csv => {
-                let header =
-                    ["count", "device", "catalogue", "memory_bytes", "used_bytes", "slot", "power_limit_w"];
-                csv(&header, report.devices.iter().map(row))?
+        let output = OutputArgs { format: self.format, json: self.json, ..OutputArgs::default() };
+        match self.format {
+            FormatFlag::Table if !self.json => {
+                output.write(&machine(&report, written.as_deref(), width()))?
             }
-        })
+            _ => output.answer("detect", &report, false)?,
+        }
+        Ok(ExitStatus::Success)
     }
 
     /// The request of the flags.
     pub fn request(&self) -> DetectRequest {
         DetectRequest { stream: !self.no_stream }
     }
-}
-
-fn row(one: &DetectedDevices) -> Vec<String> {
-    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    vec![
-        one.count.to_string(),
-        one.printed.clone(),
-        one.device.clone().unwrap_or_default(),
-        number(one.memory_bytes),
-        number(one.used_bytes),
-        one.slot.clone().unwrap_or_default(),
-        number(one.power_limit_w),
-    ]
 }
 
 /// Writes the file under the id of its name, so that it may also lie in a catalogue folder.
@@ -109,6 +94,6 @@ fn write(path: &std::path::Path, found: &MachineFile) -> Result<String, Error> {
     if let (Some(id), Some(known)) = (id.filter(|_| path.as_os_str() != "-"), content.get_mut("id")) {
         *known = id.into();
     }
-    file::write(path, &answer_text(&content))?;
+    file::write(path, &pretty(&content))?;
     Ok(file::shown(path))
 }

@@ -17,6 +17,7 @@ use crate::report::pretty::pretty;
 use crate::report::rendered::{Answer, TextView, markdown};
 use crate::report::sheet;
 use crate::report::text::page::{BAD, BOLD, GOOD, WIDTH, unstyled};
+use crate::request::wording::worded;
 use crate::spec::visible::{visible, visible_lines};
 use crate::store::closed_output::check_stdout;
 use crate::store::file;
@@ -124,12 +125,12 @@ impl OutputArgs {
         let command = typed();
         let view = TextView { width: width(), detail, command: &command };
         let text = match self.format {
-            _ if self.json => pretty(answer),
+            _ if self.json => pretty(&worded(answer)),
             FormatFlag::Table | FormatFlag::Xlsx => answer.text(&view),
             FormatFlag::Markdown => markdown(&unstyled(&answer.text(&view))),
-            FormatFlag::Json => pretty(answer),
+            FormatFlag::Json => pretty(&worded(answer)),
             FormatFlag::Csv => answer.csv(),
-            FormatFlag::Html => document(name, &value(answer), answer.page(), || {
+            FormatFlag::Html => document(name, &worded(answer), answer.page(), || {
                 unstyled(&answer.text(&TextView { width: WIDTH, ..view }))
             })?,
         };

@@ -76,6 +76,9 @@ pub enum RenderedFormat {
 
 /// An answer that people read.
 pub trait Answer: Serialize + DeserializeOwned {
+    /// Whether its texts are those of files: no door puts them into its own words.
+    const VERBATIM: bool = false;
+
     /// The text for people.
     fn text(&self, view: &TextView) -> String;
 

@@ -118,6 +118,8 @@ impl LatencyFit {
 }
 
 impl Answer for CatalogReport {
+    const VERBATIM: bool = true;
+
     fn text(&self, _view: &TextView) -> String {
         match self {
             CatalogReport::Entries(lines) => list(lines),
@@ -149,6 +151,8 @@ impl Answer for Permalink {
 
 /// A schema: its keys, one line each.
 impl Answer for Value {
+    const VERBATIM: bool = true;
+
     fn text(&self, _view: &TextView) -> String {
         entry(self)
     }

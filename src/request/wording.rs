@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::REQUESTS;
 use crate::report::pretty::pretty;
+use crate::report::rendered::Answer;
 use crate::spec::error::Error;
 
 /// Every key of the requests, at any depth.
@@ -53,7 +54,7 @@ pub fn fault_in_keys(fault: Error) -> Error {
 }
 
 /// Parts of an answer that quote others: the request, commands and files of a launch, options of a runtime, sources.
-const QUOTED: [&str; 17] = [
+const QUOTED: [&str; 18] = [
     "scenario",
     "command",
     "commands",
@@ -64,6 +65,7 @@ const QUOTED: [&str; 17] = [
     "yaml",
     "environment",
     "changes",
+    "content",
     "unread",
     "processes",
     "rule",
@@ -96,7 +98,13 @@ pub fn answer_in_keys(answer: Value) -> Value {
     }
 }
 
-/// An answer as indented JSON in words of a request, the same from the command line as from elsewhere.
+/// An answer as JSON in words of a request, the same from the command line as from elsewhere.
+pub fn worded<T: Answer>(answer: &T) -> Value {
+    let answer = super::value(answer);
+    if T::VERBATIM { answer } else { answer_in_keys(answer) }
+}
+
+/// A report that is no answer of the table as indented JSON in words of a request.
 pub fn answer_text<T: Serialize>(answer: &T) -> String {
     pretty(&answer_in_keys(super::value(answer)))
 }

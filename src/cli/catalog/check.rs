@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::output::{OutputArgs, OutputFormat};
 use crate::cli::{CliError, ExitStatus};
-use crate::request::wording::answer_text;
+use crate::report::pretty::pretty;
 use crate::spec::error::Error;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
@@ -45,7 +45,7 @@ impl CheckFiles {
             paths.iter().map(|path| check.file(path, self.kind)).collect();
         let text = match self.output.format() {
             OutputFormat::Table => results.iter().map(spell).collect::<Vec<_>>().join("\n"),
-            OutputFormat::Json => answer_text(&results.iter().map(value).collect::<Vec<_>>()),
+            OutputFormat::Json => pretty(&results.iter().map(value).collect::<Vec<_>>()),
             OutputFormat::Csv => {
                 let fix = "use --format table or json for a check";
                 return Err(Error::new("format", "csv", "table or json", fix).into());

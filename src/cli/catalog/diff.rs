@@ -3,8 +3,8 @@
 use crate::cli::output::{OutputArgs, OutputFormat, csv};
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text};
+use crate::report::pretty::pretty;
 use crate::request::catalog::diff::differences;
-use crate::request::wording::answer_text;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 
@@ -34,7 +34,7 @@ impl DiffEntries {
         let found = differences(catalog, self.kind, [&self.a, &self.b])?;
         self.output.found(&match self.output.format() {
             OutputFormat::Table => text([&self.a, &self.b], &found),
-            OutputFormat::Json => answer_text(&found),
+            OutputFormat::Json => pretty(&found),
             OutputFormat::Csv => {
                 csv(&["key", &self.a, &self.b, "ratio"], found.into_iter().map(Difference::cells))?
             }

@@ -6,7 +6,7 @@ use crate::cli::output::{OutputArgs, OutputFormat, csv};
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text as differences};
 use crate::report::number::count;
-use crate::request::wording::answer_text;
+use crate::report::pretty::pretty;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
@@ -88,7 +88,7 @@ fn report(saved: &SavedEntry, output: &OutputArgs) -> Result<ExitStatus, CliErro
             }
             text
         }
-        OutputFormat::Json => answer_text(saved),
+        OutputFormat::Json => pretty(saved),
         OutputFormat::Csv => {
             csv(&["key", "before", "now", "ratio"], changes.iter().cloned().map(Difference::cells))?
         }
@@ -104,7 +104,7 @@ impl EntryHistory {
         let versions = catalog.entry_versions(self.kind, &self.name)?;
         self.output.found(&match self.output.format() {
             OutputFormat::Table => versions.iter().map(spell).collect::<Vec<_>>().join("\n"),
-            OutputFormat::Json => answer_text(&versions),
+            OutputFormat::Json => pretty(&versions),
             OutputFormat::Csv => {
                 let fix = "use --format table or json for a history";
                 return Err(Error::new("format", "csv", "table or json", fix).into());

@@ -248,11 +248,11 @@ fn problem_of(
             _ => Err(fault),
         })
     };
-    // A published name may end in words on its format, and in no others: the whole of it counts.
+    // A published name may end in words on its format and runtime, and in no others: the whole of it counts.
     let named = |(start, rest): (&str, &str)| match ran(start) {
         Err(fault) if fault.key == "model" => None,
-        _ if !rest.split_whitespace().all(|word| is_format(catalog, word)) => {
-            let expected = format!("`{start}`, or `{start}` and the words of a weight format");
+        _ if !rest.split_whitespace().all(|word| is_of_the_run(catalog, word)) => {
+            let expected = format!("`{start}`, or `{start}` and the words of a weight format or a runtime");
             Some(Err(Error::new("model", format!("`{model}`"), expected, "correct the name of the row")))
         }
         found => Some(found),
@@ -276,11 +276,14 @@ fn starts(name: &str) -> impl Iterator<Item = (&str, &str)> {
     ends.into_iter().rev().map(|end| (name[..end].trim_end(), name[end..].trim()))
 }
 
-/// Whether a word names a weight format, or several of one family.
-fn is_format(catalog: &Catalog, word: &str) -> bool {
-    let bare = word.trim_matches(['(', ')', '[', ']', ',']);
-    let found = catalog.find(CatalogKind::Formats, &format(bare));
-    !bare.is_empty() && !matches!(found, Err(LookupError::Unknown(_)))
+/// Whether a word names a weight format, or several of one family, or a runtime: what the row says elsewhere too.
+fn is_of_the_run(catalog: &Catalog, word: &str) -> bool {
+    let bare = word.trim_matches(['(', ')', '[', ']', ',']).to_lowercase();
+    // llama.cpp names a file by the format of its experts.
+    let of_experts = bare.strip_suffix("_moe").unwrap_or(&bare);
+    let known = |kind, name: &str| !matches!(catalog.find(kind, name), Err(LookupError::Unknown(_)));
+    !bare.is_empty()
+        && (known(CatalogKind::Formats, &format(of_experts)) || known(CatalogKind::Runtimes, &runtime(&bare)))
 }
 
 fn plan(graph: &ModelGraph, degrees: &MeasuredDegrees) -> Result<ParallelPlan, String> {
