@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::flag::{Flag, condition_flags, line};
 use crate::search::relax::Condition;
@@ -50,7 +51,7 @@ pub struct Remedy {
     pub flags: String,
     /// The keys of a request with the values of these flags.
     #[serde(default)]
-    pub set: BTreeMap<String, String>,
+    pub set: BTreeMap<String, Value>,
     /// The flags they replace; empty if none were given.
     pub now: String,
     /// How close the change is to the smallest one.
@@ -104,18 +105,26 @@ pub enum RemedyClaim {
     Works,
 }
 
+/// A number as a number, another text as it is.
+fn in_json(text: String) -> Value {
+    serde_json::from_str(&text).ok().filter(Value::is_number).unwrap_or(Value::String(text))
+}
+
 impl Remedy {
     /// From flags that replace `now`, and the tighter ones tried.
     pub fn new(flags: &[Flag], now: String, claim: RemedyClaim, tighter: &[Flag]) -> Remedy {
         let tighter = tighter.iter().map(Flag::to_string).collect();
-        let set = flags.iter().map(|flag| (flag.name()[2..].replace('-', "_"), flag.value())).collect();
+        let set =
+            flags.iter().map(|flag| (flag.name()[2..].replace('-', "_"), in_json(flag.value()))).collect();
         Remedy { flags: line(flags), set, now, claim, tighter, gives: None }
     }
 
     /// Its values as flags, whatever the words of the answer.
     pub fn typed(&self) -> String {
-        let flag =
-            |(key, value): (&String, &String)| format!("--{} {}", key.replace('_', "-"), shell_word(value));
+        let flag = |(key, value): (&String, &Value)| {
+            let text = value.as_str().map_or_else(|| value.to_string(), shell_word);
+            format!("--{} {text}", key.replace('_', "-"))
+        };
         self.set.iter().map(flag).collect::<Vec<_>>().join(" ")
     }
 

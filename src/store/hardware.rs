@@ -95,11 +95,6 @@ impl Catalog {
         let device = match self.device(short.device) {
             Ok(device) => device,
             // A text with a count is a shorthand; any other is a misspelt system.
-            Err(LookupError::Unknown(_)) if short.device == text && self.has_rig(text) => {
-                let found = format!("`{text}`, a rig, whose devices differ");
-                let fix = "use `place`, the question about rigs";
-                return Err(Error::new("hardware", found, "a system of equal devices", fix));
-            }
             Err(LookupError::Unknown(_)) if short.device == text => {
                 return match system(vec![]) {
                     Err(LookupError::Unknown(unknown)) => Err(self.neither(text, unknown)),

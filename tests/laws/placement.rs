@@ -398,7 +398,7 @@ fn machines_that_were_not_connected_are() {
     let stated = program(&format!("{asked} --link ethernet-10g"));
     assert_eq!(assumed["placement"], stated["placement"]);
     let defaults = assumed["question"]["defaults"].to_string();
-    assert!(defaults.contains("--link ethernet-10g"), "{defaults}");
+    assert!(defaults.contains("link ethernet-10g"), "{defaults}");
 
     let asked = "place --model Llama-3.1-8B --objective request --isl 8192 --osl 32 --json";
     let rig = program(&format!("{asked} --hardware spark-mac-studio"));

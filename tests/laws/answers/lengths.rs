@@ -124,10 +124,13 @@ fn an_optimum_holds_the_stated_request_or_a_remedy_says_which_it_holds() {
             continue;
         }
         let all = found["conflict"]["remedies"].as_array().unwrap();
-        let shorter = all.iter().find_map(|one| one["flags"].as_str()?.strip_prefix("--max-model-len "));
+        let shorter = all.iter().find(|one| one["set"]["max_model_len"].is_u64());
         let shorter = shorter.unwrap_or_else(|| panic!("{tokens}: {asked} {}", found["conflict"]));
         // Where no length alone helps, another condition is changed with it.
-        let Ok(most) = shorter.parse::<u64>() else { continue };
+        if shorter["set"].as_object().unwrap().len() > 1 {
+            continue;
+        }
+        let most = shorter["set"]["max_model_len"].as_u64().unwrap();
         assert!(most < tokens && of(&taking(&asked, most)).unwrap()["best"].is_object(), "{most}: {asked}");
         assert!(of(&taking(&asked, most + 1)).unwrap()["best"].is_null(), "{most} and one: {asked}");
         remedies += 1;
