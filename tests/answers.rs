@@ -117,7 +117,6 @@ fn of_bodies() -> Vec<(String, Vec<Body>)> {
     ];
     rows.extend(
         mantile::request::reference::schema_names()
-            .into_iter()
             .map(|name| (format!("schema {name}"), of_table("schema", &json!({"name": name})))),
     );
     rows

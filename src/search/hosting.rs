@@ -110,7 +110,7 @@ pub fn held_on_node(problem: &Problem, candidate: &Candidate, spilled: f64) -> f
 /// The least host memory of a node, in bytes, with which the devices hold the model and one request in some format;
 /// none where no part in host memory makes it fit, or nothing is known of the hosts.
 pub fn least_host_memory(problem: &Problem) -> Option<f64> {
-    least_host_memories(problem).into_iter().map(|(_, bytes)| bytes).reduce(f64::min)
+    least_host_memories(problem).into_values().reduce(f64::min)
 }
 
 /// The same in each format pair that it makes fit, by its index.

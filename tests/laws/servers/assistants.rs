@@ -96,8 +96,7 @@ fn calls_beyond_the_places_are_refused_with_the_limit() {
     }
 }
 
-/// 7. Each message beyond the largest one is refused with the limit, and all others are answered, also where
-/// many come at once.
+/// 7. Each message beyond the largest one is refused with the limit; all others are answered. Many come at once.
 #[test]
 fn a_message_that_is_too_long_is_refused_with_the_limit() {
     let mut random = Rng::with_seed(7);
