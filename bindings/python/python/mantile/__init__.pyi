@@ -387,7 +387,7 @@ class Remedygain(Record):
 
 class Remedy(Record):
     flags: str
-    set: dict[str, str]
+    set: Record
     now: str
     claim: Literal['least'] | Literal['about'] | Literal['works']
     tighter: list[str]
@@ -496,10 +496,6 @@ class Launchworker(Record):
     environment: Record
     yaml: Record
 
-class Launchfile(Record):
-    path: str
-    text: str
-
 class Costreport(Record):
     price_basis: Literal['owned'] | Literal['rented'] | None
     hours_per_day: float
@@ -508,6 +504,10 @@ class Costreport(Record):
     usd_per_month: float
     usd_per_mtok: float
     tok_per_usd: float
+
+class Launchfile(Record):
+    path: str
+    text: str
 
 class Launchreport(Record):
     runtime: str
@@ -700,6 +700,7 @@ class DeployAnswer(Answer):
     image: str | None
     workers: list[Launchworker]
     router: str | None
+    cost: Costreport | None
     infeasible: list[str]
     unsupported: list[str]
     notes: list[str]
