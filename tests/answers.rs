@@ -15,7 +15,6 @@ use std::sync::LazyLock;
 use mantile::report::pretty::pretty;
 use mantile::report::rendered::RenderedFormat;
 use mantile::request::{UNCONTROLLED, entry};
-use mantile::spec::error::Error;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::CatalogKind;
 use rayon::prelude::*;
@@ -69,7 +68,7 @@ fn of_table(name: &str, body: &Value) -> Vec<Body> {
     ];
     let made = formats.into_iter().filter_map(|(ending, format)| {
         let body = entry(name).unwrap().rendered(&answer, format).transpose()?;
-        Some((ending.into(), body.unwrap_or_else(|fault: Error| fault.to_string())))
+        Some((ending.into(), body.unwrap_or_else(|fault| panic!("{name} in {ending}: {fault}"))))
     });
     std::iter::once(("json".into(), pretty(&answer))).chain(made).collect()
 }
@@ -122,7 +121,8 @@ fn of_bodies() -> Vec<(String, Vec<Body>)> {
     rows
 }
 
-/// One deployment of a model on systems that hold it: on one of so many of the catalogue, others for each model.
+/// The structure of a model, and one deployment on systems that hold it: on one of so many of the catalogue, others for
+/// each model.
 fn of_model(at: usize, model: &str) -> (String, Vec<Body>) {
     const EACH: usize = 61;
     let systems = CATALOG.entries(CatalogKind::Systems);
@@ -132,7 +132,9 @@ fn of_model(at: usize, model: &str) -> (String, Vec<Body>) {
         let bodies = of_table("estimate", &json!({ "scenario": scenario }));
         writeln!(all, "{system}: {}", bodies[0].1).unwrap();
     }
-    (format!("estimate of {model}"), vec![("json".into(), all)])
+    let mut bodies = of_table("inspect", &json!({ "model": model }));
+    bodies.push(("estimates".into(), all));
+    (format!("structure and estimates of {model}"), bodies)
 }
 
 /// Every question with its bodies.

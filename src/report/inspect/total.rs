@@ -19,7 +19,7 @@ pub struct Reconciliation {
     /// Whether they add up exactly.
     pub explained: bool,
     /// Published elements beyond the counts; negative if the counts exceed the total.
-    pub unexplained: i128,
+    pub unexplained: i64,
 }
 
 /// A count that a published total may include.
@@ -47,7 +47,7 @@ impl Reconciliation {
         };
         let best = choices.into_iter().min_by_key(|choice| rest(*choice).unsigned_abs()).unwrap_or_default();
         let terms = [unique.clone()].into_iter().chain(chosen(best).map(|(_, term)| term.clone())).collect();
-        let unexplained = rest(best);
+        let unexplained = rest(best).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let source = total.source.clone();
         Reconciliation { published: total.elements, source, terms, explained: unexplained == 0, unexplained }
     }
