@@ -88,7 +88,7 @@ pub fn text(reconciliation: &Reconciliation) -> Vec<String> {
     }
     if !explained {
         let sign = if *unexplained < 0 { "-" } else { "+" };
-        let size = u64::try_from(unexplained.unsigned_abs()).unwrap_or(u64::MAX);
+        let size = unexplained.unsigned_abs();
         lines.push(format!("              {sign} {} unexplained", grouped(size)));
     }
     lines
