@@ -64,7 +64,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::report::pretty::pretty;
 use crate::request::bundle::bundle;
 use crate::request::permalink::link_of;
-use crate::request::wording::answer_text;
+use crate::request::wording::answer_in_keys;
 use crate::spec::error::Error;
 use crate::spec::limits::of_flag;
 use crate::spec::visible::{acts, visible_lines};
@@ -303,20 +303,20 @@ fn in_json() -> bool {
 }
 
 /// Prints a parse result of clap: help and version on standard output, errors on standard error.
-fn unparsed(told: &clap::Error) -> u8 {
-    if told.use_stderr() {
+fn unparsed(error: &clap::Error) -> u8 {
+    if error.use_stderr() {
         // Typed text is echoed: control sequences in it are spelled out, so that the terminal does not act on them.
         let hostile = command_line::words().iter().any(|typed| typed.chars().any(acts));
         let text = match hostile {
-            true => visible_lines(&told.render().to_string()).replace('\t', "\\t"),
-            false => told.render().ansi().to_string(),
+            true => visible_lines(&error.render().to_string()).replace('\t', "\\t"),
+            false => error.render().ansi().to_string(),
         };
         let _ = write!(anstream::stderr(), "{text}");
         return BAD_INPUT;
     }
-    match check_stdout().and_then(|()| told.print()).and_then(|()| std::io::stdout().flush()) {
+    match check_stdout().and_then(|()| error.print()).and_then(|()| std::io::stdout().flush()) {
         Ok(()) => ExitStatus::Success.code(),
-        Err(error) => unwritten(&error),
+        Err(fault) => unwritten(&fault),
     }
 }
 
@@ -332,7 +332,7 @@ fn unwritten(error: &std::io::Error) -> u8 {
 /// Ends a command that failed, with its error as JSON.
 fn failed_in_json(error: &Error) -> u8 {
     // A failed write to standard error cannot be reported anywhere.
-    let _ = write!(std::io::stderr(), "{}", answer_text(&serde_json::json!({"error": error})));
+    let _ = write!(std::io::stderr(), "{}", pretty(&answer_in_keys(serde_json::json!({"error": error}))));
     BAD_INPUT
 }
 

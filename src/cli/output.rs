@@ -12,11 +12,10 @@ use serde::Serialize;
 use super::defaults::{AppliedDefaults, footer, overrides_line};
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus, progress};
-use crate::report::page::document;
 use crate::report::pretty::pretty;
-use crate::report::rendered::{Answer, TextView, markdown};
+use crate::report::rendered::{Answer, RenderedFormat, TextView, of as rendered};
 use crate::report::sheet;
-use crate::report::text::page::{BAD, BOLD, GOOD, WIDTH, unstyled};
+use crate::report::text::page::{BAD, BOLD, GOOD, WIDTH};
 use crate::request::wording::worded;
 use crate::spec::visible::{visible, visible_lines};
 use crate::store::closed_output::check_stdout;
@@ -124,16 +123,16 @@ impl OutputArgs {
     pub fn answer<T: Answer>(&self, name: &str, answer: &T, detail: bool) -> Result<(), CliError> {
         let command = typed();
         let view = TextView { width: width(), detail, command: &command };
+        let made = |format, view: &TextView| rendered(name, answer, &worded(answer), format, view);
         let text = match self.format {
-            _ if self.json => pretty(&worded(answer)),
-            FormatFlag::Table | FormatFlag::Xlsx => answer.text(&view),
-            FormatFlag::Markdown => markdown(&unstyled(&answer.text(&view))),
-            FormatFlag::Json => pretty(&worded(answer)),
-            FormatFlag::Csv => answer.csv(),
-            FormatFlag::Html => document(name, &worded(answer), answer.page(), || {
-                unstyled(&answer.text(&TextView { width: WIDTH, ..view }))
-            })?,
+            _ if self.json => Some(pretty(&worded(answer))),
+            FormatFlag::Json => Some(pretty(&worded(answer))),
+            FormatFlag::Table | FormatFlag::Xlsx => Some(answer.text(&view)),
+            FormatFlag::Markdown => made(RenderedFormat::Markdown, &view)?,
+            FormatFlag::Csv => Some(answer.csv()),
+            FormatFlag::Html => made(RenderedFormat::Html, &TextView { width: WIDTH, ..view })?,
         };
+        let text = text.unwrap_or_default();
         self.write(&text)
     }
 

@@ -323,7 +323,12 @@ impl Merge {
         let format = |path: &PathBuf| SweepFormat::of(path);
         let first = self.files.first().and_then(format);
         let format = match first {
-            Some(format) if self.files.iter().all(|path| SweepFormat::of(path) == first) => format,
+            Some(format)
+                if !matches!(format, SweepFormat::Html | SweepFormat::Markdown)
+                    && self.files.iter().all(|path| SweepFormat::of(path) == first) =>
+            {
+                format
+            }
             _ => {
                 let fix = "write the shards with --out shard-1.csv, or .jsonl, or .json";
                 let expected = "files that all end in .csv, .jsonl or .json";
@@ -333,12 +338,8 @@ impl Merge {
         let rows = match format {
             SweepFormat::Csv => RowFormat::Csv,
             SweepFormat::Jsonl => RowFormat::JsonLines,
-            SweepFormat::Json | SweepFormat::Table => return self.reports(),
-            SweepFormat::Html | SweepFormat::Markdown => {
-                let fix = "write the shards with --out shard-1.csv, or .jsonl, or .json";
-                return Err(
-                    Error::new("files", "pages", "files that end in .csv, .jsonl or .json", fix).into()
-                );
+            SweepFormat::Json | SweepFormat::Table | SweepFormat::Html | SweepFormat::Markdown => {
+                return self.reports();
             }
             #[cfg(feature = "parquet")]
             SweepFormat::Parquet => {

@@ -23,8 +23,10 @@ use super::problem::{ProblemDocument, Refusal};
 use super::search::searched;
 use super::state::ServerState;
 use crate::admission::flights::RequestKey;
+use crate::report::pretty::pretty;
 use crate::request::RequestControl;
-use crate::request::wording::answer_text;
+use crate::request::value;
+use crate::request::wording::answer_in_keys;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 pub(super) use drift::MeasuredRuns;
@@ -56,7 +58,7 @@ async fn estimate(State(state): State<ServerState>, body: Bytes) -> Result<Respo
     let of = state.clone();
     let answer = cached(&state, key, move |progress| async move {
         let work = move |known: &Catalog, control: &RequestControl| {
-            Ok(answer_text(&answer::answered(known, &request, control)?))
+            Ok(pretty(&answer_in_keys(value(&answer::answered(known, &request, control)?))))
         };
         let (text, whole) = searched(&of, progress, work).await?;
         Ok((CachedAnswer { kind: "application/json", body: text.into() }, whole))

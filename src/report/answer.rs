@@ -134,13 +134,13 @@ fn within_capacity(reporter: &Reporter, candidate: &Candidate) -> ReportedDeploy
 
 /// The given rate if it exceeds the capacity of a valid candidate with all slots always full.
 pub fn overload(problem: &Problem, candidate: &Candidate) -> Option<Infeasible> {
-    let Traffic::Rate(asked) = problem.traffic else { return None };
+    let Traffic::Rate(required) = problem.traffic else { return None };
     if !forbidden(problem, candidate).is_empty() {
         return None;
     }
     let carried = carried(&unbound(problem), candidate);
     // The lowest load that sustains the rate may sustain exactly that rate.
-    (carried < asked * (1.0 - 1e-9)).then_some(Infeasible::TooMuchTraffic { carried, required: asked })
+    (carried < required * (1.0 - 1e-9)).then_some(Infeasible::TooMuchTraffic { carried, required })
 }
 
 /// The same problem with unlimited traffic.

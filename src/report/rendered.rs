@@ -114,10 +114,10 @@ pub type MakeFormat = fn(&str, &Value, RenderedFormat) -> Result<Option<String>,
 /// The answer is not one of that question.
 pub fn made<T: Answer>(name: &str, value: &Value, format: RenderedFormat) -> Result<Option<String>, Error> {
     let answer: T = from_json(&value.to_string(), "an answer")?;
-    of(name, &answer, value, format)
+    of(name, &answer, value, format, &TextView::PLAIN)
 }
 
-/// The answer in a format, where its JSON is known too.
+/// The answer in a format, where its JSON is known too; `view` is that of its text.
 ///
 /// # Errors
 /// The template of its page is faulty.
@@ -126,8 +126,9 @@ pub fn of<T: Answer>(
     answer: &T,
     value: &Value,
     format: RenderedFormat,
+    view: &TextView,
 ) -> Result<Option<String>, Error> {
-    let text = || unstyled(&answer.text(&TextView::PLAIN));
+    let text = || unstyled(&answer.text(view));
     Ok(match format {
         RenderedFormat::Text => Some(text()),
         RenderedFormat::Markdown => Some(markdown(&text())),

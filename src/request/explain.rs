@@ -153,7 +153,7 @@ pub fn explain(
 ///
 /// # Errors
 /// As [`explain`].
-pub fn explained(
+fn explained(
     catalog: &Catalog,
     request: &ExplainRequest,
     control: &RequestControl,

@@ -4,11 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::REQUESTS;
-use crate::report::pretty::pretty;
 use crate::report::rendered::Answer;
 use crate::spec::error::Error;
 
@@ -102,11 +100,6 @@ pub fn answer_in_keys(answer: Value) -> Value {
 pub fn worded<T: Answer>(answer: &T) -> Value {
     let answer = super::value(answer);
     if T::VERBATIM { answer } else { answer_in_keys(answer) }
-}
-
-/// A report that is no answer of the table as indented JSON in words of a request.
-pub fn answer_text<T: Serialize>(answer: &T) -> String {
-    pretty(&answer_in_keys(super::value(answer)))
 }
 
 /// A text with keys of a request in place of flags, and requests in place of commands.

@@ -227,13 +227,6 @@ impl Catalog {
 
     /// The fault of a text that is neither a system nor a device, with near names of both.
     fn neither(&self, text: &str, unknown: Error) -> Error {
-        let mut known: Vec<String> = Vec::new();
-        for kind in [CatalogKind::Systems, CatalogKind::Devices] {
-            for file in self.entries(kind).into_values() {
-                known.extend(self.label(&file).map(|label| label.aliases.clone()).unwrap_or_default());
-                known.push(file.id);
-            }
-        }
         if self.has_rig(text) {
             let fix = format!(
                 "`mantile-opt place --hardware {text}` places the layers of a model on them, or name one of its devices"
@@ -241,6 +234,13 @@ impl Catalog {
             let found = format!("the rig `{text}` of unlike devices");
             let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
             return Error::new("hardware", found, expected, fix);
+        }
+        let mut known: Vec<String> = Vec::new();
+        for kind in [CatalogKind::Systems, CatalogKind::Devices] {
+            for file in self.entries(kind).into_values() {
+                known.extend(self.label(&file).map(|label| label.aliases.clone()).unwrap_or_default());
+                known.push(file.id);
+            }
         }
         let fix = suggest(text, known.iter().map(String::as_str), "mantile-opt catalog systems");
         Error { key: "hardware".into(), fix, ..unknown }

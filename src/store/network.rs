@@ -52,7 +52,8 @@ impl Catalog {
             ..network.clone()
         };
         let mut tiers = cluster.tiers.clone();
-        tiers.iter_mut().next_back().into_iter().for_each(|tier| *tier = whole.clone());
+        tiers.pop();
+        tiers.push(whole);
         Ok(Cluster { tiers, ..cluster })
     }
 }

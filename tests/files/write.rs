@@ -166,7 +166,7 @@ fn a_reader_that_leaves_before_an_answer_is_told_by_the_exit_code() {
     }
 }
 
-/// An answer is not lost in silence where standard output is closed; discarded output is no fault, whoever discards it.
+/// An answer is not lost in silence where standard output is closed; output that a caller discards is no fault.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_closed_standard_output_is_a_fault_and_a_discarded_one_is_not() {

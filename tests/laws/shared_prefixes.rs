@@ -47,7 +47,8 @@ fn a_prefix_is_stored_once_a_stage_and_computed_once() {
     for _ in 0..cases(24) {
         let scenario = drawn(&mut random);
         let without = PlacementScenario { prefix: None, prefix_groups: None, ..scenario.clone() };
-        let [Ok(with), Ok(without)] = [&scenario, &without].map(|asked| rig_problems(&catalog, asked)) else {
+        let [Ok(with), Ok(without)] = [&scenario, &without].map(|scenario| rig_problems(&catalog, scenario))
+        else {
             continue;
         };
         let (Some(with), Some(without)) = (with.first(), without.first()) else { continue };
@@ -57,25 +58,25 @@ fn a_prefix_is_stored_once_a_stage_and_computed_once() {
         let from = random.usize(0..layers);
         let stage = Stage { member, from, to: random.usize(from + 1..=layers) };
         let held = |n: u64| bytes(with, &scenario, stage, n);
-        let apart = |n: u64| bytes(without, &scenario, stage, n);
+        let unshared = |n: u64| bytes(without, &scenario, stage, n);
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
         let n = random.u64(groups + 1..64);
         if scenario.runtime.as_deref() == Some("llama.cpp") {
-            assert!(near(held(n), apart(n)), "{scenario:?}: {} and {}", held(n), apart(n));
+            assert!(near(held(n), unshared(n)), "{scenario:?}: {} and {}", held(n), unshared(n));
             own += 1;
             continue;
         }
-        let whole = apart(2) - apart(1);
+        let whole = unshared(2) - unshared(1);
         let rest = held(groups + 1) - held(groups);
         let prefix = whole - rest;
         // A layer with a window moves on beyond the prefix.
         let windowed = scenario.model.as_deref() == Some("gpt-oss-20b") && stage.to - stage.from == 1;
         let stored = prefix > 0.0 || windowed && prefix == 0.0;
         assert!(stored && rest > 0.0, "{scenario:?}: {whole} {rest}");
-        assert!(near(held(1), apart(1)), "{scenario:?}");
+        assert!(near(held(1), unshared(1)), "{scenario:?}");
         let law = held(1) + (groups - 1) as f64 * prefix + (n - 1) as f64 * rest;
         assert!(near(held(n), law), "{scenario:?}: {n} requests hold {} B, not {law}", held(n));
-        assert!(near(apart(n), held(1) + (n - 1) as f64 * whole), "{scenario:?}");
+        assert!(near(unshared(n), held(1) + (n - 1) as f64 * whole), "{scenario:?}");
         shared += 1;
     }
     assert!(shared > 3 && own > 3, "{shared} {own}");
@@ -91,17 +92,17 @@ fn a_prefix_never_makes_an_answer_worse() {
         let scenario =
             PlacementScenario { objective: PlacingGoal::Request, concurrency: None, ..drawn(&mut random) };
         let without = PlacementScenario { prefix: None, prefix_groups: None, ..scenario.clone() };
-        let answer = |asked: &PlacementScenario| {
-            place(&catalog, &PlaceRequest { scenario: asked.clone() }, &UNCONTROLLED).ok()
+        let answer = |scenario: &PlacementScenario| {
+            place(&catalog, &PlaceRequest { scenario: scenario.clone() }, &UNCONTROLLED).ok()
         };
         let (Some(with), Some(without)) = (answer(&scenario), answer(&without)) else { continue };
         assert_eq!(Some(with.question.prefix), scenario.prefix);
         let request = VerifyRequest { result: serde_json::to_value(&with).unwrap(), sample: 20, seed: 1 };
         let verified = verify(&catalog, &request, &UNCONTROLLED).unwrap();
         assert!(verified.holds, "{scenario:?}: {:?}", verified.checks);
-        let (Some(found), Some(apart)) = (&with.placement, &without.placement) else { continue };
-        assert!(found.objective_ms < apart.objective_ms, "{scenario:?}");
-        assert!(found.prefill_ms <= apart.prefill_ms, "{scenario:?}");
+        let (Some(found), Some(unshared)) = (&with.placement, &without.placement) else { continue };
+        assert!(found.objective_ms < unshared.objective_ms, "{scenario:?}");
+        assert!(found.prefill_ms <= unshared.prefill_ms, "{scenario:?}");
         compared += 1;
     }
     assert!(compared > 2, "{compared}");

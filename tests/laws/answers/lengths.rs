@@ -107,32 +107,36 @@ fn an_optimum_holds_the_stated_request_or_a_remedy_says_which_it_holds() {
     while held.min(remedies) < cases(2) {
         tried += 1;
         assert!(tried < 300 * cases(4), "{held} hold it, {remedies} have a remedy");
-        let mut asked = problem(&mut random);
-        asked.as_object_mut().unwrap().retain(|key, _| !["rate", "tpot"].contains(&key.as_str()));
-        let of = |asked: &Value| answer("optimize", &json!({ "scenario": asked, "max_front_points": 0 }));
-        if !of(&asked).is_some_and(|found| found["best"].is_object()) {
+        let mut question = problem(&mut random);
+        question.as_object_mut().unwrap().retain(|key, _| !["rate", "tpot"].contains(&key.as_str()));
+        let of =
+            |question: &Value| answer("optimize", &json!({ "scenario": question, "max_front_points": 0 }));
+        if !of(&question).is_some_and(|found| found["best"].is_object()) {
             continue;
         }
-        let tokens = whole(&mut random, least(&asked) as f64, 1e6).max(least(&asked));
-        let stated = taking(&asked, tokens);
+        let tokens = whole(&mut random, least(&question) as f64, 1e6).max(least(&question));
+        let stated = taking(&question, tokens);
         let found = of(&stated).unwrap();
         if let Some(best) = found["best"]["notation"].as_str() {
-            assert!(launched(&found).iter().all(|one| *one == tokens), "{tokens}: {asked} {best}");
+            assert!(launched(&found).iter().all(|one| *one == tokens), "{tokens}: {question} {best}");
             let again = estimate(&stated, best).unwrap();
-            assert!(!again["metrics"].is_null(), "{tokens}: {asked} {best}");
+            assert!(!again["metrics"].is_null(), "{tokens}: {question} {best}");
             held += 1;
             continue;
         }
         let all = found["conflict"]["remedies"].as_array().unwrap();
         let shorter = all.iter().find(|one| one["set"]["max_model_len"].is_u64());
-        let shorter = shorter.unwrap_or_else(|| panic!("{tokens}: {asked} {}", found["conflict"]));
+        let shorter = shorter.unwrap_or_else(|| panic!("{tokens}: {question} {}", found["conflict"]));
         // Where no length alone helps, another condition is changed with it.
         if shorter["set"].as_object().unwrap().len() > 1 {
             continue;
         }
         let most = shorter["set"]["max_model_len"].as_u64().unwrap();
-        assert!(most < tokens && of(&taking(&asked, most)).unwrap()["best"].is_object(), "{most}: {asked}");
-        assert!(of(&taking(&asked, most + 1)).unwrap()["best"].is_null(), "{most} and one: {asked}");
+        assert!(
+            most < tokens && of(&taking(&question, most)).unwrap()["best"].is_object(),
+            "{most}: {question}"
+        );
+        assert!(of(&taking(&question, most + 1)).unwrap()["best"].is_null(), "{most} and one: {question}");
         remedies += 1;
     }
 }

@@ -62,7 +62,7 @@ fn facts(placed: &PlacementReport, answer: &PlacementResult, width: usize) -> St
         facts.push(("proof", format!("lower bound {bound}, gap {gap}, by {}", proof.proved_by)));
     }
     if !answer.question.defaults.is_empty() {
-        let named = answer.scenario.as_ref().is_some_and(|asked| asked.weight_format.is_some());
+        let named = answer.scenario.as_ref().is_some_and(|scenario| scenario.weight_format.is_some());
         let (id, why) = (&answer.question.weight_format, &answer.question.weight_format_why);
         let reason = if named || why.is_empty() { String::new() } else { format!("; weights {id} ({why})") };
         facts.push(("defaults", defaults(&answer.question.defaults) + &reason));
