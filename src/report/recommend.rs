@@ -104,16 +104,6 @@ pub struct Build {
     pub because: Option<String>,
 }
 
-impl Build {
-    /// Whether it is better than another of the same system and quality: fewer copies, then more users, then a higher
-    /// speed per user.
-    pub fn serves_more(&self, other: &Build) -> bool {
-        let users = self.most_users.cmp(&other.most_users);
-        let pace = self.tok_s_per_user.total_cmp(&other.tok_s_per_user);
-        other.copies.cmp(&self.copies).then(users).then(pace).is_gt()
-    }
-}
-
 /// A build that was considered and rejected.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RejectedBuild {

@@ -167,6 +167,28 @@ impl Layouts {
         }
         None
     }
+
+    /// The results of `make` for every instance, by index of its formats, ordered by plans, plainest first, formats and
+    /// cuts. Illegal plans are counted.
+    pub fn all<T: Send>(
+        &self,
+        problem: &Problem,
+        census: &mut Census,
+        make: impl Fn(usize, Arc<Instance>) -> T + Sync,
+    ) -> Vec<T> {
+        self.count_illegal(census);
+        let made = (0..self.stages()).into_par_iter().flat_map_iter(|stage| {
+            let mut made = Vec::new();
+            self.each(problem, stage, |place, formats, instance| {
+                made.push((place, make(formats, instance)));
+                true
+            });
+            made
+        });
+        let mut made: Vec<(usize, T)> = made.collect();
+        made.sort_by_key(|(place, _)| *place);
+        made.into_iter().map(|(_, one)| one).collect()
+    }
 }
 
 /// The cuts into `pp` stages that any format of the problem has.
@@ -192,19 +214,7 @@ pub fn each<T: Send>(
     census: &mut Census,
     make: impl Fn(usize, Arc<Instance>) -> T + Sync,
 ) -> Vec<T> {
-    let layouts = Layouts::new(problem);
-    layouts.count_illegal(census);
-    let made = (0..layouts.stages()).into_par_iter().flat_map_iter(|stage| {
-        let mut made = Vec::new();
-        layouts.each(problem, stage, |place, formats, instance| {
-            made.push((place, make(formats, instance)));
-            true
-        });
-        made
-    });
-    let mut made: Vec<(usize, T)> = made.collect();
-    made.sort_by_key(|(place, _)| *place);
-    made.into_iter().map(|(_, one)| one).collect()
+    Layouts::new(problem).all(problem, census, make)
 }
 
 /// Every legal plan in every format pair, the plainest first: of equal deployments the first is kept. `None` where `stop`

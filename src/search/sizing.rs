@@ -8,10 +8,13 @@ pub mod candidates;
 
 use std::borrow::Cow;
 
+use super::family::StrategyFamily;
+use super::hint::above;
+use super::layouts::Layouts;
 use super::outcome::{Census, EvaluatedCandidate};
-use super::point::place;
+use super::point::{Point, place};
 use super::problem::{Formats, OffloadPolicy, Problem, Traffic};
-use super::run::{UNWATCHED, run};
+use super::run::UNWATCHED;
 use super::shape::largest;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
@@ -23,7 +26,7 @@ use crate::serving::economy::{Bill, usd_per_second, usd_per_token, watts};
 use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
-use candidates::{MaxServed, NearestCandidate, SizingCandidates, layouts, shapes};
+use candidates::{NearestCandidate, SizingCandidates, instances, shapes};
 
 /// A sized system: every user has a concurrency of one.
 #[derive(Clone, Debug)]
@@ -41,6 +44,57 @@ pub struct Sized {
     pub full_users: u64,
     /// Counts of all candidates of all searches.
     pub census: Census,
+}
+
+/// A system sized for its users, before the search of its full load.
+pub struct SizedForUsers {
+    /// Number of copies of the system; the users are divided among them.
+    pub copies: u64,
+    /// Concurrency of the copy with the highest load.
+    pub share: u64,
+    /// The deployment of one copy at that load with the lowest latency.
+    pub at_share: EvaluatedCandidate,
+    /// Maximum concurrency of one copy within the SLOs: exact for identical replicas, a lower bound for other
+    /// deployments.
+    pub full_users: u64,
+    layouts: Layouts,
+    /// A deployment within the SLOs, whose throughput the maximum is at least.
+    floor: Option<Point>,
+    census: Census,
+}
+
+impl SizedForUsers {
+    /// Maximum users of all copies.
+    pub fn most_users(&self) -> u64 {
+        self.full_users * self.copies
+    }
+
+    /// Output tokens per second per user, with the given users.
+    pub fn tok_s_per_user(&self) -> f64 {
+        self.at_share.point[place(Metric::OutputTokSPerUser)]
+    }
+
+    /// Whether it is better than another of the same system and quality: fewer copies, then more users, then a higher
+    /// speed per user.
+    pub fn serves_more(&self, other: &SizedForUsers) -> bool {
+        let users = self.most_users().cmp(&other.most_users());
+        let speed = self.tok_s_per_user().total_cmp(&other.tok_s_per_user());
+        other.copies.cmp(&self.copies).then(users).then(speed).is_gt()
+    }
+
+    /// The same with the deployment of one copy that has the highest throughput.
+    pub fn at_full_load(self, problem: &Problem) -> Sized {
+        let SizedForUsers { copies, share, at_share, full_users, layouts, floor, mut census } = self;
+        let aim = aimed(problem, Traffic::Free, MOST_OUTPUT);
+        let copy = CopySearch { problem, layouts: &layouts };
+        let full = copy.optimum(&aim, floor.as_ref(), &mut census).unwrap_or_else(|| at_share.clone());
+        Sized { copies, share, at_share, full, full_users, census }
+    }
+
+    /// Counts of the candidates of its searches.
+    pub fn census(&self) -> &Census {
+        &self.census
+    }
 }
 
 /// The reason why a system is infeasible.
@@ -123,53 +177,86 @@ fn with_traffic(problem: &Problem, traffic: Traffic) -> Cow<'_, Problem> {
     Cow::Owned(changed)
 }
 
-/// The optimum of the full search under `aim`, disaggregated and mixed deployments included.
-fn searched(
-    problem: &Problem,
-    traffic: Traffic,
-    aim: ObjectiveTerm,
-    census: &mut Census,
-) -> Option<EvaluatedCandidate> {
-    let mut changed = with_traffic(problem, traffic).into_owned();
-    changed.axes.clear();
-    changed.aims = vec![aim];
-    let outcome = run(&changed, &UNWATCHED);
-    census.add(outcome.census);
-    outcome.best
+/// The problem with this traffic, of which only the optimum under `aim` is needed.
+fn aimed(problem: &Problem, traffic: Traffic, aim: ObjectiveTerm) -> Problem {
+    let mut aimed = with_traffic(problem, traffic).into_owned();
+    aimed.axes.clear();
+    aimed.aims = vec![aim];
+    aimed
 }
 
-/// The fewest copies up to `most` that serve `users`, with the deployment of one copy that has the lowest latency.
-fn fewest(
-    problem: &Problem,
-    users: u64,
-    most: u64,
-    census: &mut Census,
-) -> Option<(u64, EvaluatedCandidate)> {
-    let quickest = ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize };
-    let mut serving = |copies: u64| {
-        let share = Traffic::InFlight(users.div_ceil(copies));
-        searched(problem, share, quickest, census).map(|best| (copies, best))
-    };
+/// The searches of one copy.
+struct CopySearch<'a> {
+    problem: &'a Problem,
+    layouts: &'a Layouts,
+}
+
+impl CopySearch<'_> {
+    /// Whether anything else than identical replicas is searched: disaggregated workers, and with a router that has weights
+    /// any mix.
+    fn has_others(&self) -> bool {
+        self.problem.split || self.problem.custom_router
+    }
+
+    /// The optimum of `aimed`, where it is as good as `floor`.
+    fn optimum(
+        &self,
+        aimed: &Problem,
+        floor: Option<&Point>,
+        census: &mut Census,
+    ) -> Option<EvaluatedCandidate> {
+        let outcome = above(aimed, floor, self.layouts, &UNWATCHED);
+        census.add(outcome.census);
+        outcome.best
+    }
+
+    /// The deployment of `share` requests with the lowest latency, where it is none of identical replicas and better than
+    /// `known`.
+    fn other(
+        &self,
+        share: u64,
+        known: Option<&EvaluatedCandidate>,
+        census: &mut Census,
+    ) -> Option<EvaluatedCandidate> {
+        let mut aimed = aimed(self.problem, Traffic::InFlight(share), QUICKEST);
+        if !aimed.custom_router {
+            aimed.family = StrategyFamily::Split;
+        }
+        let found = self.optimum(&aimed, known.map(|known| &known.point), census);
+        found.filter(|found| known.is_none_or(|known| aimed.is_better(&found.point, &known.point)))
+    }
+}
+
+/// Lowest latency, the aim of a copy at its share of the users.
+const QUICKEST: ObjectiveTerm = ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize };
+/// Highest throughput, the aim of a copy at full load.
+const MOST_OUTPUT: ObjectiveTerm =
+    ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize };
+
+/// The fewest copies below `most` that serve `users`, which no identical replicas do, with the deployment of one copy
+/// that has the lowest latency.
+fn fewer(copy: &CopySearch, users: u64, most: u64, census: &mut Census) -> Option<(u64, EvaluatedCandidate)> {
     let mut found: Option<(u64, EvaluatedCandidate)> = None;
     largest(most - 1, |saved| {
-        let served = serving(most - saved);
+        let copies = most - saved;
+        let served = copy.other(users.div_ceil(copies), None, census);
         let serves = served.is_some();
         // Fewer copies may be tried before more.
-        if let Some(served) =
-            served.filter(|(copies, _)| found.as_ref().is_none_or(|(known, _)| copies < known))
+        if let Some(served) = served
+            && found.as_ref().is_none_or(|(known, _)| copies < *known)
         {
-            found = Some(served);
+            found = Some((copies, served));
         }
         serves
     });
-    found.or_else(|| serving(most))
+    found
 }
 
 /// The minimum number of copies of the system that serve `users` within the SLOs.
 ///
 /// # Errors
 /// The system is infeasible for one user.
-pub fn size(problem: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
+pub fn size(problem: &Problem, users: u64) -> Result<SizedForUsers, Box<Unfit>> {
     let refused = |reason: Infeasible| {
         let (kind, reason) = (reason.kind().to_string(), reason.to_string());
         Box::new(Unfit { kind, reason, nearest: None, census: Census::default() })
@@ -180,30 +267,30 @@ pub fn size(problem: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     }
     let free = &*with_traffic(problem, Traffic::Free);
     let mut census = Census::default();
-    let layouts = layouts(free, &mut census);
-    let shapes = shapes(free, &layouts, &mut census);
+    let layouts = Layouts::shared(free);
+    let instances = instances(free, &layouts, &mut census);
+    let shapes = shapes(free, &instances, &mut census);
     let bench = SizingCandidates::new(free, &shapes);
     let alike = bench.most(&mut census);
+    let copy = CopySearch { problem, layouts: &layouts };
     // One copy per user, or the number that identical replicas need.
     let most = alike.map_or(users, |alike| users.div_ceil(alike.users));
-    // On one device nothing but identical replicas serves.
-    let more = problem.cluster.devices() > 1 && (alike.is_some() || bench.paced());
-    let found = if more { fewest(problem, users, most, &mut census) } else { None };
-    if let Some((copies, at_share)) = found {
-        let share = users.div_ceil(copies);
-        let output = ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize };
-        let full = searched(problem, Traffic::Free, output, &mut census).unwrap_or_else(|| at_share.clone());
-        let full_users = alike.map_or(share, |alike| alike.users.max(share));
-        return Ok(Sized { copies, share, at_share, full, full_users, census });
-    }
-    let Some(MaxServed { users: full_users, output: (_, full) }) = alike else {
+    let more = copy.has_others() && (alike.is_some() || bench.meets_tpot());
+    let saved = if more { fewer(&copy, users, most, &mut census) } else { None };
+    let copies = saved.as_ref().map_or(most, |(copies, _)| *copies);
+    let share = users.div_ceil(copies);
+    let quickest = || {
+        let aim = aimed(problem, Traffic::InFlight(share), QUICKEST);
+        let known = bench.quickest(&aim, share, &mut census).map(|key| bench.found(&aim, key));
+        let other = if more { copy.other(share, known.as_ref(), &mut census) } else { None };
+        other.or(known)
+    };
+    let Some(at_share) = saved.map(|(_, found)| found).or_else(quickest) else {
         return Err(Box::new(unfit(bench.nearest(), census)));
     };
-    let copies = users.div_ceil(full_users);
-    let share = users.div_ceil(copies);
-    let quickest = bench.quickest(share, &mut census).expect("some configuration carries most users");
-    let at_share = bench.found(&with_traffic(problem, Traffic::InFlight(share)), quickest);
-    Ok(Sized { copies, share, at_share, full: bench.found(free, full), full_users, census })
+    let full_users = alike.map_or(share, |alike| alike.users.max(share));
+    let floor = alike.map(|alike| alike.point);
+    Ok(SizedForUsers { copies, share, at_share, full_users, layouts, floor, census })
 }
 
 /// Throughput and power of `copies` of the system at a total concurrency of `users`, each copy running `found`.

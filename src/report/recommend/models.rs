@@ -39,19 +39,6 @@ pub struct OtherFormat {
     pub most_users: u64,
 }
 
-impl OtherFormat {
-    /// The format of a build.
-    pub fn of(build: &Build) -> OtherFormat {
-        OtherFormat {
-            runtime: build.runtime.clone(),
-            weight_format: build.each.weight_format.clone(),
-            checkpoint: build.checkpoint.clone(),
-            tok_s_per_user: build.tok_s_per_user,
-            most_users: build.most_users,
-        }
-    }
-}
-
 /// The result.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ServedModels {

@@ -106,10 +106,11 @@ pub fn whisker(series: usize, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2]) -> String 
 /// A bar with its title.
 pub fn bar(series: usize, [x, y]: [f64; 2], [width, height]: [f64; 2], title: &str) -> String {
     let (class, title) = (class(series), escaped(title, LONGEST));
+    // The sum has no negative zero.
+    let width = width.max(0.0) + 0.0;
     format!(
-        "<rect class=\"mark {class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
-         <title>{title}</title></rect>\n",
-        width.max(0.0)
+        "<rect class=\"mark {class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\">\
+         <title>{title}</title></rect>\n"
     )
 }
 

@@ -9,13 +9,13 @@ use crate::report::recommend::money::SystemPrices;
 use crate::report::recommend::{
     Build, Recommendation, RejectedBuild, Requirements, SearchSummary, SizedSystem, missed, recommend,
 };
-use crate::search::outcome::Census;
+use crate::search::outcome::{Census, EvaluatedCandidate};
 use crate::search::problem::Problem;
-use crate::search::sizing::{Sized, size};
+use crate::search::sizing::{Sized, SizedForUsers, size};
 use crate::spec::cluster::Cluster;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
-use crate::spec::precision::{EIGHT_BITS, WeightQuality};
+use crate::spec::precision::{EIGHT_BITS, FormatOption, WeightQuality};
 use crate::spec::price::PriceBasis;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -47,7 +47,7 @@ pub(in crate::request) fn for_model(
     for one in seen {
         looked.serve += u64::from(!one.builds.is_empty());
         one.censuses.iter().for_each(|census| looked.add(census));
-        builds.extend(one.builds.into_iter().map(|(_, build)| build));
+        builds.extend(one.builds);
         misses.extend(one.rejected);
     }
     misses.extend(market.rejected.iter().map(|(name, fault)| rejected_for_error(name, fault)));
@@ -162,60 +162,114 @@ fn search_model(
         Err(fault) => return (None, Some(rejected_for_error(&model.name, &fault)), censuses),
     };
     for (resolved, kept) in &problems {
-        match one(resolved, *kept, lot, sought) {
-            Ok((build, census)) if build.copies == 1 => {
-                censuses.push(census);
-                found.push((build, resolved));
-            }
-            Ok((build, census)) => {
-                censuses.push(census);
-                let reason = format!("it needs {} copies of the machine", build.copies);
+        match SizedOption::new((resolved, *kept), sought) {
+            Ok(option) if option.sized.copies == 1 => found.push(option),
+            Ok(SizedOption { sized, .. }) => {
+                censuses.push(sized.census().clone());
+                let reason = format!("it needs {} copies of the machine", sized.copies);
                 let name = model.name.clone();
                 miss = Some(RejectedBuild { name, weight_formats: vec![], kind: "users".into(), reason });
             }
             Err(refused) => {
-                let (told, census) = *refused;
+                let (rejected, census) = *refused;
                 censuses.extend(census);
-                miss = Some(RejectedBuild { name: model.name.clone(), ..told });
+                miss = Some(RejectedBuild { name: model.name.clone(), ..rejected });
             }
         }
     }
     // The first has the highest quality on the default runtime.
-    let Some(least) = found.first().map(|(build, resolved)| quality(build, resolved)) else {
+    let Some(least) = found.first().map(SizedOption::quality) else {
         return (None, miss, censuses);
     };
+    let speed = |at: usize| found[at].sized.tok_s_per_user();
     let fastest = (0..found.len())
-        .filter(|at| quality(&found[*at].0, found[*at].1) >= least)
-        .max_by(|a, b| found[*a].0.tok_s_per_user.total_cmp(&found[*b].0.tok_s_per_user).then(b.cmp(a)));
-    let (build, _) = found.remove(fastest.unwrap_or(0));
+        .filter(|at| found[*at].quality() >= least)
+        .max_by(|a, b| speed(*a).total_cmp(&speed(*b)).then(b.cmp(a)));
+    let option = found.remove(fastest.unwrap_or(0));
+    let (build, census) = option.build(lot, sought);
+    censuses.push(census);
+    censuses.extend(found.iter().map(|option| option.sized.census().clone()));
     let release = model.release.as_ref();
     let served = ServedModel {
         parameters: graph.parameters().unique,
         family: release.map_or_else(|| model.name.clone(), |release| release.family.clone()),
         released: release.map(|release| release.date.clone()),
         build,
-        others: found.iter().map(|(build, _)| OtherFormat::of(build)).collect(),
+        others: found.iter().map(SizedOption::other_format).collect(),
     };
     (Some(served), None, censuses)
 }
 
-/// Quality of the weights of a build.
-fn quality(build: &Build, resolved: &ResolvedScenario) -> Option<WeightQuality> {
-    let used = resolved.weight_formats.iter().find(|choice| choice.format.id == build.each.weight_format);
-    used.map(|choice| choice.quality(resolved.checkpoint_bits()))
+/// One system in formats of one quality that meets the requirements, before its full load is searched.
+struct SizedOption<'a> {
+    resolved: &'a ResolvedScenario,
+    keeps_quality: bool,
+    problem: Problem,
+    sized: SizedForUsers,
 }
 
 /// Quality of the weights of a build: whether it counts as preserved, and whether they have 8 bits.
 type QualityGroup = (bool, bool);
 
-fn quality_group(build: &Build, resolved: &ResolvedScenario) -> QualityGroup {
-    (build.keeps_quality, quality(build, resolved).is_some_and(|quality| quality.bits >= EIGHT_BITS.0))
+impl<'a> SizedOption<'a> {
+    fn new(
+        (resolved, keeps_quality): (&'a ResolvedScenario, bool),
+        sought: &Requirements,
+    ) -> Result<SizedOption<'a>, Box<(RejectedBuild, Option<Census>)>> {
+        let name = &resolved.cluster.name;
+        let problem =
+            resolved.problem().map_err(|fault| Box::new((rejected_for_error(name, &fault), None)))?;
+        match size(&problem, sought.users) {
+            Err(unfit) => Err(Box::new((missed(name, vec![], &unfit), Some(unfit.census)))),
+            Ok(sized) => Ok(SizedOption { resolved, keeps_quality, problem, sized }),
+        }
+    }
+
+    fn weights(&self) -> Option<&'a FormatOption> {
+        weights(self.resolved, &self.problem, &self.sized.at_share)
+    }
+
+    /// Quality of its weights.
+    fn quality(&self) -> Option<WeightQuality> {
+        self.weights().map(|choice| choice.quality(self.resolved.checkpoint_bits()))
+    }
+
+    fn quality_group(&self) -> QualityGroup {
+        (self.keeps_quality, self.quality().is_some_and(|quality| quality.bits >= EIGHT_BITS.0))
+    }
+
+    fn build(self, lot: &SystemOption, sought: &Requirements) -> (Build, Census) {
+        let SizedOption { resolved, keeps_quality, problem, sized } = self;
+        let sized = sized.at_full_load(&problem);
+        let build = serving(resolved, &problem, &sized, (keeps_quality, lot)).build(sought);
+        (build, sized.census)
+    }
+
+    fn other_format(&self) -> OtherFormat {
+        OtherFormat {
+            runtime: self.problem.runtime.id.clone(),
+            weight_format: self.problem.formats[self.sized.at_share.candidate.formats].weights.clone(),
+            checkpoint: self.weights().and_then(|choice| choice.checkpoint.clone()),
+            tok_s_per_user: self.sized.tok_s_per_user(),
+            most_users: self.sized.most_users(),
+        }
+    }
+}
+
+/// The weight format of a deployment.
+fn weights<'a>(
+    resolved: &'a ResolvedScenario,
+    problem: &Problem,
+    found: &EvaluatedCandidate,
+) -> Option<&'a FormatOption> {
+    let format = &problem.formats[found.candidate.formats].weights;
+    resolved.weight_formats.iter().find(|choice| choice.format.id == *format)
 }
 
 /// The outcome of one lot.
 #[derive(Default)]
 struct SystemResult {
-    builds: Vec<(QualityGroup, Build)>,
+    builds: Vec<Build>,
     rejected: Option<RejectedBuild>,
     censuses: Vec<Census>,
 }
@@ -237,18 +291,23 @@ fn search_system(
         }
     };
     let mut tried: Vec<String> = Vec::new();
+    let mut found: Vec<(QualityGroup, SizedOption)> = Vec::new();
     for (resolved, kept) in &problems {
         tried.extend(resolved.weight_formats.iter().map(|choice| choice.format.id.clone()));
-        match one(resolved, *kept, lot, sought) {
-            Ok((build, census)) => {
-                let quality = quality_group(&build, resolved);
-                let alike = |(known, _): &&mut (QualityGroup, Build)| *known == quality;
-                match seen.builds.iter_mut().find(alike) {
-                    Some((_, known)) if build.serves_more(known) => *known = build,
-                    Some(_) => {}
-                    None => seen.builds.push((quality, build)),
+        match SizedOption::new((resolved, *kept), sought) {
+            Ok(option) => {
+                let quality = option.quality_group();
+                match found.iter_mut().find(|(known, _)| *known == quality) {
+                    Some((_, known)) => {
+                        let worse = if option.sized.serves_more(&known.sized) {
+                            std::mem::replace(known, option)
+                        } else {
+                            option
+                        };
+                        seen.censuses.push(worse.sized.census().clone());
+                    }
+                    None => found.push((quality, option)),
                 }
-                seen.censuses.push(census);
             }
             Err(refused) => {
                 let (mut miss, census) = *refused;
@@ -258,28 +317,15 @@ fn search_system(
             }
         }
     }
+    for (_, option) in found {
+        let (build, census) = option.build(lot, sought);
+        seen.builds.push(build);
+        seen.censuses.push(census);
+    }
     if !seen.builds.is_empty() {
         seen.rejected = None;
     }
     seen
-}
-
-/// One system in formats of one quality.
-fn one(
-    resolved: &ResolvedScenario,
-    kept: bool,
-    lot: &SystemOption,
-    sought: &Requirements,
-) -> Result<(Build, Census), Box<(RejectedBuild, Option<Census>)>> {
-    let name = &resolved.cluster.name;
-    let problem = resolved.problem().map_err(|fault| Box::new((rejected_for_error(name, &fault), None)))?;
-    match size(&problem, sought.users) {
-        Err(unfit) => Err(Box::new((missed(name, vec![], &unfit), Some(unfit.census)))),
-        Ok(sized) => {
-            let serving = serving(resolved, &problem, &sized, (kept, lot));
-            Ok((serving.build(sought), sized.census))
-        }
-    }
 }
 
 /// A system that meets the requirements, with its names and prices.
@@ -289,8 +335,7 @@ pub(in crate::request) fn serving<'a>(
     sized: &'a Sized,
     (kept, lot): (bool, &SystemOption),
 ) -> SizedSystem<'a> {
-    let format = &problem.formats[sized.at_share.candidate.formats].weights;
-    let choice = resolved.weight_formats.iter().find(|choice| choice.format.id == *format);
+    let choice = weights(resolved, problem, &sized.at_share);
     let checkpoint = choice.and_then(|choice| choice.checkpoint.clone());
     let economics = &resolved.economics;
     let prices = SystemPrices {

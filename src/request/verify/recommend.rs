@@ -171,7 +171,8 @@ impl<'a> RecommendRerun<'a> {
         })?;
         let problem = resolved.problem().map_err(fault)?;
         let sized = size(&problem, self.requirements.users)
-            .map_err(|unfit| format!("it does not meet the requirements: {}", unfit.reason))?;
+            .map_err(|unfit| format!("it does not meet the requirements: {}", unfit.reason))?
+            .at_full_load(&problem);
         Ok(of_sized(build, &serving(resolved, &problem, &sized, (*kept, lot)), &self.requirements))
     }
 

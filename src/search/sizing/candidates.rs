@@ -1,5 +1,5 @@
-//! All instance configurations of a system: the one with the highest concurrency, the highest throughput, or the
-//! lowest latency at a concurrency.
+//! All instance configurations of a system: the one with the highest concurrency, or the lowest latency at a
+//! concurrency.
 //!
 //! Covers aggregated deployments of identical replicas. Exact: a configuration is skipped only where it cannot be the
 //! best, because latencies never decrease with load.
@@ -12,7 +12,7 @@ use crate::plan::infeasible::{Infeasible, Refused, refuse};
 use crate::search::aggregated::measure;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::hosting::most_replicas;
-use crate::search::layouts::each;
+use crate::search::layouts::Layouts;
 use crate::search::outcome::{Census, EvaluatedCandidate};
 use crate::search::point::{Point, place};
 use crate::search::problem::{OffloadPolicy, Problem};
@@ -27,8 +27,8 @@ pub struct InstanceLayout {
 }
 
 /// Every legal instance of the problem, independent of lengths.
-pub fn layouts(problem: &Problem, census: &mut Census) -> Vec<InstanceLayout> {
-    each(problem, census, |formats, instance| InstanceLayout { formats, instance })
+pub fn instances(problem: &Problem, layouts: &Layouts, census: &mut Census) -> Vec<InstanceLayout> {
+    layouts.all(problem, census, |formats, instance| InstanceLayout { formats, instance })
 }
 
 /// Those that hold the model and one request: with offloading where it is allowed, or where nothing fits without.
@@ -102,25 +102,16 @@ type DeploymentKey = (usize, u64, u64);
 pub struct MaxServed {
     /// Maximum concurrency, in any deployment.
     pub users: u64,
-    /// Maximum output tokens per second, with the deployment.
-    pub output: (f64, DeploymentKey),
+    /// The highest throughput of those that were evaluated: a lower bound of the maximum.
+    pub point: Point,
 }
 
 impl MaxServed {
-    const NONE: MaxServed = MaxServed { users: 0, output: (0.0, (usize::MAX, 0, 0)) };
-
-    /// With the throughput of one more deployment.
-    fn with_output(self, point: &Point, deployment: DeploymentKey) -> MaxServed {
-        self.with(MaxServed { users: 0, output: (point[place(Metric::OutputTokS)], deployment) })
-    }
-
+    /// The maxima of both.
     fn with(self, other: MaxServed) -> MaxServed {
-        // Of equals the first.
-        let ahead = (other.output.0, self.output.1.0) > (self.output.0, other.output.1.0);
-        MaxServed {
-            users: self.users.max(other.users),
-            output: if ahead { other.output } else { self.output },
-        }
+        let output = place(Metric::OutputTokS);
+        let point = if other.point[output] > self.point[output] { other.point } else { self.point };
+        MaxServed { users: self.users.max(other.users), point }
     }
 }
 
@@ -146,33 +137,16 @@ struct FeasibleShape<'q> {
     lowest: FeasibleLoad,
 }
 
-impl FeasibleShape<'_> {
-    /// Upper bound of the total throughput at up to `concurrency` per replica, if no latency is below that at `low`.
-    fn output_at_most(&self, osl: f64, concurrency: u64, low: &FeasibleLoad) -> f64 {
-        (self.capacity * concurrency) as f64 * osl / low.e2e * (1.0 + HAIR)
-    }
-
-    /// The lowest concurrency at which the same bound may reach `output`.
-    fn output_from(&self, osl: f64, low: &FeasibleLoad, output: f64) -> u64 {
-        (output * low.e2e / (osl * self.capacity as f64) * (1.0 - HAIR)).ceil() as u64
-    }
-}
-
-/// Steps to the lowest concurrency that may improve the best throughput, before the SLOs are followed.
-const LEAPS: u64 = 4;
-/// Rounding margin.
-const HAIR: f64 = 1e-12;
-
 /// The nearest candidate where all are infeasible: the factor by which it misses an SLO, and which.
 pub type NearestCandidate = (f64, EvaluatedCandidate, Infeasible);
 
-/// All configurations that meet the SLOs, those with the highest throughput bound first.
+/// All configurations that meet the SLOs, those that hold the most requests first.
 pub struct SizingCandidates<'q> {
     problem: &'q Problem,
     shapes: &'q [PreparedShape<'q>],
     entries: Vec<(usize, FeasibleShape<'q>)>,
     nearest: Option<(f64, usize, Infeasible)>,
-    paced: bool,
+    meets_tpot: bool,
 }
 
 impl<'q> SizingCandidates<'q> {
@@ -201,15 +175,15 @@ impl<'q> SizingCandidates<'q> {
             }
         });
         let (mut entries, mut nearest) = (Vec::new(), None::<(f64, usize, Infeasible)>);
-        let mut paced = false;
+        let mut meets_tpot = false;
         for (at, tried) in tried.collect::<Vec<_>>().into_iter().enumerate() {
             match tried {
                 Ok(entry) => {
-                    paced = true;
+                    meets_tpot = true;
                     entries.push((at, entry))
                 }
                 Err((reason, pace)) => {
-                    paced |= pace;
+                    meets_tpot |= pace;
                     let Infeasible::LimitMissed { value, limit, .. } = reason else { continue };
                     let miss = value / limit;
                     if nearest.as_ref().is_none_or(|(known, ..)| miss < *known) {
@@ -218,15 +192,14 @@ impl<'q> SizingCandidates<'q> {
                 }
             }
         }
-        let promise =
-            |(_, entry): &(usize, FeasibleShape)| entry.output_at_most(1.0, entry.fits, &entry.lowest);
-        entries.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.0.cmp(&b.0)));
-        SizingCandidates { problem, shapes, entries, nearest, paced }
+        let users = |(_, entry): &(usize, FeasibleShape)| entry.capacity * entry.fits;
+        entries.sort_by(|a, b| users(b).cmp(&users(a)).then(a.0.cmp(&b.0)));
+        SizingCandidates { problem, shapes, entries, nearest, meets_tpot }
     }
 
     /// Whether any configuration meets the TPOT SLO with one request. If none does, no decode worker does either.
-    pub fn paced(&self) -> bool {
-        self.paced
+    pub fn meets_tpot(&self) -> bool {
+        self.meets_tpot
     }
 
     /// The nearest candidate.
@@ -236,21 +209,23 @@ impl<'q> SizingCandidates<'q> {
         Some((miss, self.found(self.problem, (at, 1, lowest)), reason))
     }
 
-    /// Maximum concurrency and throughput; `None` where no candidate meets the SLOs.
+    /// Maximum concurrency; `None` where no candidate meets the SLOs.
     pub fn most(&self, census: &mut Census) -> Option<MaxServed> {
         let count = self.entries.len().div_ceil(ENTRIES_PER_PART).clamp(1, PARTS);
         let parts = (0..count).into_par_iter().map(|part| {
-            let (mut most, mut probes) = (MaxServed::NONE, 0);
-            for (at, entry) in self.entries.iter().skip(part).step_by(count) {
-                probes += self.raise(*at, entry, &mut most);
+            let (mut most, mut probes) = (None::<MaxServed>, 0);
+            for (_, entry) in self.entries.iter().skip(part).step_by(count) {
+                let (found, tried) = self.raise(entry, most.map_or(0, |most| most.users));
+                most = merged(most, found);
+                probes += tried;
             }
             (most, probes)
         });
-        let start = (MaxServed::NONE, self.shapes.len() as u64);
+        let start = (None, self.shapes.len() as u64);
         let (most, probes) = parts
             .collect::<Vec<_>>()
             .into_iter()
-            .fold(start, |(most, probes), (other, more)| (most.with(other), probes + more));
+            .fold(start, |(most, probes), (other, more)| (merged(most, other), probes + more));
         let loads: u64 = self.shapes.iter().map(|laid| laid.shape.fits + 1 - laid.shape.from).sum();
         let missing = (self.shapes.len() - self.entries.len()) as u64;
         let evaluated = probes.min(loads);
@@ -260,32 +235,18 @@ impl<'q> SizingCandidates<'q> {
         if let Some((_, _, reason)) = &self.nearest {
             census.refuse(reason.kind(), missing, &reason.to_string());
         }
-        (most.users > 0).then_some(most)
+        most
     }
 
-    /// Examines one configuration as far as it may improve `most`. Returns the number of evaluations.
-    fn raise(&self, at: usize, entry: &FeasibleShape, most: &mut MaxServed) -> u64 {
-        let osl = self.problem.workload.lengths.osl as f64;
+    /// Examines one configuration as far as it may serve more than `users`. Returns the number of evaluations too.
+    fn raise(&self, entry: &FeasibleShape, users: u64) -> (Option<MaxServed>, u64) {
         // The SLOs are met at `low` and missed beyond `highest`.
         let (mut low, mut highest, mut above) = (entry.lowest, entry.fits, None::<(u64, f64)>);
         let (mut steps, mut halve) = (0, false);
-        // Whether no concurrency below `low` has a higher throughput than the best so far.
-        let mut all_leaps = true;
-        while low.concurrency < highest {
-            let more_users = entry.capacity * highest > most.users.max(entry.capacity * low.concurrency);
-            let more_output = entry.output_at_most(osl, highest, &low) >= most.output.0;
-            if !more_users && !more_output {
-                break;
-            }
+        let mut most: Option<MaxServed> = None;
+        while low.concurrency < highest && entry.capacity * highest > users {
             let from = low.concurrency + 1;
-            // The lowest concurrency that may improve on the users or the throughput so far.
-            let raising = if more_users { most.users / entry.capacity + 1 } else { u64::MAX };
-            let leap = if more_output { entry.output_from(osl, &low, most.output.0) } else { u64::MAX };
-            let next = raising.min(leap);
-            let leaping = steps < LEAPS && (from..highest).contains(&next);
-            all_leaps &= leaping;
             let probe = match above {
-                _ if leaping => next,
                 None => highest,
                 Some(_) if halve => from + (highest - from) / 2,
                 // Secant step to the SLO.
@@ -301,40 +262,29 @@ impl<'q> SizingCandidates<'q> {
             let before = highest - low.concurrency;
             if filled <= 1.0 {
                 low = FeasibleLoad { concurrency: probe, filled, e2e: point[place(Metric::E2e)] };
-                *most = most.with_output(&point, (at, entry.capacity, probe));
+                most = merged(most, Some(MaxServed { users: entry.capacity * probe, point }));
             } else {
                 (highest, above) = (probe - 1, Some((probe, filled)));
             }
             halve = !halve && highest - low.concurrency > before / 2;
         }
-        most.users = most.users.max(entry.capacity * low.concurrency);
-        if all_leaps && low.concurrency > 1 {
-            return steps;
-        }
-        // Throughput increases among loads that fill every rank and micro-batch equally, and after the last of them.
-        let plan = &entry.prepared.shape.plan;
-        let ranks = low.concurrency / plan.dp;
-        let loads = [ranks * plan.dp, (ranks - ranks % plan.pp) * plan.dp];
-        for concurrency in loads.into_iter().map(|load| if ranks == 0 { low.concurrency } else { load }) {
-            if concurrency == 0 || entry.output_at_most(osl, concurrency, &entry.lowest) < most.output.0 {
-                continue;
-            }
+        if most.is_none() && entry.capacity * low.concurrency > users {
             steps += 1;
-            let point = entry.prepared.at(entry.capacity, concurrency);
-            *most = most.with_output(&point, (at, entry.capacity, concurrency));
+            let point = entry.prepared.at(entry.capacity, low.concurrency);
+            most = Some(MaxServed { users: entry.capacity * low.concurrency, point });
         }
-        steps
+        (most, steps)
     }
 
-    /// The deployment of `share` concurrent requests with the lowest latency within the SLOs. Uses as many replicas
-    /// as fit: fewer are never faster.
-    pub fn quickest(&self, share: u64, census: &mut Census) -> Option<DeploymentKey> {
+    /// The deployment of `share` concurrent requests that is the best under `aim`, whose objective is the lowest latency,
+    /// within the SLOs. Fewer replicas are never faster: of those with the lowest concurrency of each it takes the fewest.
+    pub fn quickest(&self, aim: &Problem, share: u64, census: &mut Census) -> Option<DeploymentKey> {
         let mut order: Vec<&(usize, FeasibleShape)> = self.entries.iter().collect();
         order.sort_by(|a, b| a.1.lowest.e2e.total_cmp(&b.1.lowest.e2e).then(a.0.cmp(&b.0)));
-        let mut best: Option<(f64, DeploymentKey)> = None;
+        let mut best: Option<(Point, DeploymentKey)> = None;
         for (at, entry) in order {
             // No load has a lower latency than the lowest.
-            if best.is_some_and(|(e2e, _)| entry.lowest.e2e > e2e) {
+            if best.is_some_and(|(known, _)| entry.lowest.e2e > known[place(Metric::E2e)]) {
                 break;
             }
             let (replicas, concurrency) = spread(entry, share);
@@ -343,11 +293,11 @@ impl<'q> SizingCandidates<'q> {
             }
             census.candidates += 1;
             census.evaluated += 1;
-            let point = entry.prepared.at(replicas, concurrency);
-            let found = (point[place(Metric::E2e)], (*at, replicas, concurrency));
-            let ahead = best.is_none_or(|known| (found.0, found.1.0) < (known.0, known.1.0));
+            let point = entry.prepared.under(&aim.traffic, replicas, concurrency);
+            let ahead =
+                best.is_none_or(|(known, key)| aim.compare(&point, &known).then(at.cmp(&key.0)).is_lt());
             if ahead && entry.prepared.missed(&point, concurrency).is_none() {
-                best = Some(found);
+                best = Some((point, (*at, replicas, concurrency)));
             }
         }
         best.map(|(_, at)| at)
@@ -377,8 +327,16 @@ impl<'q> SizingCandidates<'q> {
     }
 }
 
-/// Number of replicas for `requests`, and the highest concurrency of one.
+/// The maxima of both, where there are any.
+fn merged(one: Option<MaxServed>, other: Option<MaxServed>) -> Option<MaxServed> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.with(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The lowest concurrency of each replica at which those that fit serve `requests`, and the fewest replicas that do.
 fn spread(entry: &FeasibleShape, requests: u64) -> (u64, u64) {
-    let replicas = entry.capacity.min(requests);
-    (replicas, requests.div_ceil(replicas))
+    let concurrency = requests.div_ceil(entry.capacity.min(requests));
+    (requests.div_ceil(concurrency), concurrency)
 }
