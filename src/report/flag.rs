@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::search::relax::Condition;
 use crate::spec::objective::Metric;
+use crate::spec::scenario::OffloadMode;
 use crate::spec::writer::shell_word;
 
 /// A decimal number that prints exactly.
@@ -80,6 +81,10 @@ pub enum Flag {
     Prefix(u64),
     /// Tokens of the longest request that the server takes.
     MaxModelLen(u64),
+    /// Requests that the server takes at a time.
+    MaxNumSeqs(u64),
+    /// Whether a part of the model may be in host memory.
+    Offload(OffloadMode),
     /// A system, and the next smaller one tried.
     Hardware(String, Option<String>),
     /// Host memory of a node in GB.
@@ -127,6 +132,8 @@ impl Flag {
             Flag::Osl(_) => "--osl",
             Flag::Prefix(_) => "--prefix",
             Flag::MaxModelLen(_) => "--max-model-len",
+            Flag::MaxNumSeqs(_) => "--max-num-seqs",
+            Flag::Offload(_) => "--offload",
             Flag::Hardware(..) => "--hardware",
             Flag::HostMemory(..) => "--host-memory",
             Flag::WeightFormat(_) => "--weight-format",
@@ -142,7 +149,9 @@ impl Flag {
             | Flag::Isl(number)
             | Flag::Osl(number)
             | Flag::Prefix(number)
-            | Flag::MaxModelLen(number) => number.to_string(),
+            | Flag::MaxModelLen(number)
+            | Flag::MaxNumSeqs(number) => number.to_string(),
+            Flag::Offload(mode) => mode.name().to_owned(),
             Flag::Rate(digits) => digits.to_string(),
             Flag::HostMemory(gigabytes) => format!("{gigabytes}GB"),
             Flag::Hardware(name, _) | Flag::WeightFormat(name) => name.clone(),
@@ -161,7 +170,8 @@ impl Flag {
             Flag::HostMemory(gigabytes) => {
                 Flag::HostMemory(gigabytes.checked_sub(1).filter(|less| *less > 0)?)
             }
-            Flag::Prefix(_) | Flag::MaxModelLen(_) | Flag::WeightFormat(_) => return None,
+            Flag::MaxNumSeqs(requests) => Flag::MaxNumSeqs(requests.checked_sub(1)?),
+            Flag::Prefix(_) | Flag::MaxModelLen(_) | Flag::Offload(_) | Flag::WeightFormat(_) => return None,
         })
     }
 

@@ -3,6 +3,7 @@
 
 mod context;
 mod lengths;
+mod stated_limits;
 mod system;
 
 use crate::quantity::read::Plain;
@@ -36,6 +37,8 @@ pub fn with_flags(flags: &[Flag], scenario: &Scenario) -> Scenario {
             Flag::Osl(tokens) => scenario.osl = Some(*tokens),
             Flag::Prefix(tokens) => scenario.prefix = Some(*tokens),
             Flag::MaxModelLen(tokens) => scenario.max_model_len = Some(*tokens),
+            Flag::MaxNumSeqs(requests) => scenario.max_num_seqs = Some(*requests),
+            Flag::Offload(mode) => scenario.offload = Some(*mode),
             Flag::Hardware(name, _) => scenario.hardware = Some(name.clone()),
             Flag::HostMemory(_) => scenario.host_memory = Some(flag.value()),
             Flag::WeightFormat(id) => scenario.weight_format = Some(id.clone()),
@@ -106,6 +109,7 @@ impl InfeasibleProblem<'_> {
                 found.remedies.extend(self.confirmed(flags)?);
             }
         }
+        self.stated_limits(all.bare, found)?;
         found.remedies.extend(self.larger(all.bare)?);
         self.other_devices(all.bare, found)?;
         found.remedies.extend(self.host_memory(all.bare)?);
@@ -203,6 +207,8 @@ impl InfeasibleProblem<'_> {
             Flag::MaxModelLen(_) => {
                 self.scenario.max_model_len.map(|tokens| format!("--max-model-len {tokens}"))
             }
+            Flag::MaxNumSeqs(_) => Some(format!("--max-num-seqs {}", self.scenario.max_num_seqs?)),
+            Flag::Offload(_) => Some(Flag::Offload(self.scenario.offload?).to_string()),
             Flag::Hardware(..) => Some(format!("--hardware {}", shell_word(&self.resolved.cluster.id))),
             Flag::HostMemory(_) => {
                 Some(format!("--host-memory {}", shell_word(self.scenario.host_memory.as_ref()?)))

@@ -223,9 +223,9 @@ impl DecodeOptions {
         })
     }
 
-    /// Whether only latency and throughput count, so that each later option of a list sustains more requests.
-    pub fn by_pace(&self) -> bool {
-        self.looks.rate_only()
+    /// The metrics that the options are compared by, next to latency and throughput.
+    pub fn required(&self) -> RequiredMetrics {
+        self.looks
     }
 
     /// Merges other options.

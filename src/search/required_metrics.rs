@@ -12,6 +12,8 @@ pub struct RequiredMetrics {
     pub power: bool,
     /// Longest context that fits.
     pub context: bool,
+    /// TPOT itself, or the speed that a user sees: a heavier load is worse, though requests wait less for it.
+    pub tpot: bool,
     /// TTFT in a closed loop: requests that do not decode wait for their first token, so that a slower decode shortens it.
     pub queue: bool,
 }
@@ -29,6 +31,7 @@ impl RequiredMetrics {
             energy: problem.workload.power_draw.is_some() && energy,
             power: at(Metric::Watts),
             context: at(Metric::MaxContext),
+            tpot: at(Metric::Tpot) || at(Metric::OutputTokSPerUser),
             queue: problem.traffic.in_flight().is_some()
                 && (problem.limits.ttft.is_some() || at(Metric::Ttft)),
         }

@@ -18,6 +18,7 @@ use super::point::Point;
 use super::prefill_options::{PrefillOption, workers_for};
 use super::problem::{Problem, Traffic};
 use super::region::{Loads, Region};
+use super::required_metrics::RequiredMetrics;
 use super::shape_cache::ShapeCache;
 use super::shapes::Shapes;
 use crate::plan::locality::gcd;
@@ -114,8 +115,8 @@ pub struct PoolPair<'a, 'q> {
     pub ttft: (f64, f64),
     /// Cache of prepared configurations.
     pub cache: &'a ShapeCache<'q>,
-    /// Whether only latency and throughput count.
-    pub by_pace: bool,
+    /// The metrics that count.
+    pub required: RequiredMetrics,
     /// The front of the rest of the search.
     pub rivals: &'a ParetoFront<super::aggregated::AggregatedKey>,
     /// The best result of the rest of the search.

@@ -166,7 +166,7 @@ pub fn pair_up<'q>(
     let alone = finish(problem, shapes, together);
     let points = alone.iter().map(|found| &found.point).chain(&together.leader);
     let leader = points.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
-    let (by_pace, rivals) = (answers.by_pace(), &together.front);
+    let (required, rivals) = (answers.required(), &together.front);
     let fronts: Vec<_> = fronts.iter().collect();
     let nothing = &split::SplitIncumbents::new(problem);
     let done = watch.done.load(Relaxed);
@@ -192,7 +192,7 @@ pub fn pair_up<'q>(
                 room: problem.capacity().pair(front.prepared.shape.plan.devices(), list.options[0].devices),
                 ttft,
                 cache: bench,
-                by_pace,
+                required,
                 rivals,
                 leader,
                 known: nothing,

@@ -33,6 +33,17 @@ pub enum OffloadMode {
     Always,
 }
 
+impl OffloadMode {
+    /// Its name, as typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            OffloadMode::Auto => "auto",
+            OffloadMode::Never => "never",
+            OffloadMode::Always => "always",
+        }
+    }
+}
+
 /// A problem, as flags or as a file. Absent fields have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
@@ -174,7 +185,7 @@ pub struct Scenario {
     #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_format: Option<String>,
-    /// Offload of weights, experts or KV cache to host memory [default: auto, only where nothing fits without]
+    /// Offload of weights, experts or KV cache to host memory [default: auto, wherever it can help]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,

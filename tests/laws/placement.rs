@@ -4,6 +4,7 @@ use std::process::Command;
 
 use mantile::report::place::{PlacementResult, StageReport};
 use mantile::report::text::screen;
+use mantile::report::verify::CheckResult;
 use mantile::request::place::solve::rig_problems;
 use mantile::request::place::{PlaceRequest, aim, place};
 use mantile::request::verify::{VerifyRequest, verify};
@@ -164,8 +165,9 @@ fn the_programs_of_an_answer_have_its_optimum() {
         };
         programs += solved.what.split(' ').nth(2).and_then(|count| count.parse::<u64>().ok()).unwrap();
         decided += solved.of;
-        let complete = solved.what.contains(&format!("of {} mixed", solved.of));
-        if answer.theoretical.is_some() || answer.placement.is_none() || !complete {
+        // A busy machine may not solve them in their time.
+        let complete = |check: &CheckResult| check.what.contains(&format!("of {} mixed", check.of));
+        if answer.theoretical.is_some() || answer.placement.is_none() || !complete(solved) {
             continue;
         }
         for (factor, key) in [(1.01, "worse"), (0.99, "too good")] {
@@ -176,7 +178,7 @@ fn the_programs_of_an_answer_have_its_optimum() {
             let found = check(&spoilt);
             let program = found.checks.iter().find(|check| check.what.starts_with("program: ")).unwrap();
             assert!(
-                key == "too good" || !program.faults.is_empty(),
+                key == "too good" || !complete(program) || !program.faults.is_empty(),
                 "{key}: {scenario:?} {:?}",
                 found.checks
             );

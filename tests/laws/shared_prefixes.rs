@@ -101,7 +101,9 @@ fn a_prefix_never_makes_an_answer_worse() {
         let verified = verify(&catalog, &request, &UNCONTROLLED).unwrap();
         assert!(verified.holds, "{scenario:?}: {:?}", verified.checks);
         let (Some(found), Some(unshared)) = (&with.placement, &without.placement) else { continue };
-        assert!(found.objective_ms < unshared.objective_ms, "{scenario:?}");
+        // Where reading the weights bounds a prefill, fewer tokens take as long.
+        let times = format!("{} and {} ms", found.objective_ms, unshared.objective_ms);
+        assert!(found.objective_ms <= unshared.objective_ms * (1.0 + 1e-9), "{scenario:?}: {times}");
         assert!(found.prefill_ms <= unshared.prefill_ms, "{scenario:?}");
         compared += 1;
     }

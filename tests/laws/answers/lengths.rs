@@ -26,9 +26,10 @@ fn least(asked: &Value) -> u64 {
 
 /// The longest request that a refusal says is held.
 fn held(found: &Value) -> Option<u64> {
-    let mut reasons = found["violations"].as_array()?.iter().filter_map(Value::as_str);
-    let reason = reasons.find(|why| why.contains("max-model-len is"))?;
-    reason.rsplit(' ').next()?.parse().ok()
+    // Each pool has its own.
+    let reasons = found["violations"].as_array()?.iter().filter_map(Value::as_str);
+    let reasons = reasons.filter(|why| why.contains("max-model-len is"));
+    reasons.filter_map(|reason| reason.rsplit(' ').next()?.parse().ok()).min()
 }
 
 /// The length that each command of an answer states, of one slot.

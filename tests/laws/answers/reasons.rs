@@ -164,10 +164,16 @@ fn the_numbers_of_a_reason_imply_it() {
     }
 }
 
-/// The number after `before` in a sentence.
+/// The number after `before` in a sentence, a time in milliseconds.
 fn number_after(text: &str, before: &str) -> Option<f64> {
-    let number = text.split_once(before)?.1.split_whitespace().next()?;
-    number.trim_end_matches([',', ';', ':', ')', '.']).replace(',', "").parse().ok()
+    let mut words = text.split_once(before)?.1.split_whitespace();
+    let mut word = || words.next().map(|word| word.trim_end_matches([',', ';', ':', ')', '.']));
+    let number: f64 = word()?.replace(',', "").parse().ok()?;
+    Some(match word() {
+        Some("s") => 1e3 * number,
+        Some("µs") => 1e-3 * number,
+        _ => number,
+    })
 }
 
 /// Sentences with two numbers: the words before what is needed, and before what there is.
@@ -222,5 +228,39 @@ fn every_reason_needs_more_than_there_is() {
         }
         let short = found["violations"].to_string().contains(" short ");
         assert!(!short || found["metrics"].is_null(), "{asked} {}", found["violations"]);
+    }
+}
+
+/// Where lifting one stated limit of the server makes a question feasible, every conflict names it, and a remedy sets it.
+#[test]
+fn a_stated_limit_that_is_in_the_way_is_named() {
+    let mut random = Rng::with_seed(353);
+    let (mut named, mut tried) = (0, 0);
+    let of = |question: &Value| answer("optimize", &json!({ "scenario": question, "max_front_points": 0 }));
+    while named < cases(1) {
+        tried += 1;
+        assert!(tried < 200 * cases(1), "{named} limits are in the way");
+        let mut asked = problem(&mut random);
+        let (key, limit) = match random.bool() {
+            true => ("max_num_seqs", json!(random.u64(1..=60))),
+            false => ("offload", json!("never")),
+        };
+        asked[key] = limit;
+        let Some(found) = of(&asked).filter(|found| found["status"] == "infeasible") else { continue };
+        let mut lifted = asked.clone();
+        lifted.as_object_mut().unwrap().remove(key);
+        let feasible = of(&lifted).is_some_and(|found| found["best"].is_object());
+        let conflicts = found["conflict"]["conflicts"].as_array().unwrap();
+        let names = |set: &Value| set["conditions"].to_string().contains(key);
+        let remedies = found["conflict"]["remedies"].as_array().unwrap();
+        let remedy = remedies.iter().find(|one| one["set"].as_object().unwrap().contains_key(key));
+        assert_eq!(feasible, conflicts.iter().any(names), "{asked}: {}", found["conflict"]);
+        assert_eq!(feasible, remedy.is_some(), "{asked}: {}", found["conflict"]);
+        let Some(remedy) = remedy else { continue };
+        assert!(conflicts.iter().all(names), "{asked}: {}", found["conflict"]);
+        let mut changed = asked.clone();
+        changed[key] = remedy["set"][key].clone();
+        assert!(of(&changed).unwrap()["best"].is_object(), "{changed}");
+        named += 1;
     }
 }

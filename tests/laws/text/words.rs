@@ -27,7 +27,8 @@ fn flags(answer: &Value, place: &str, found: &mut Vec<String>) {
     match answer {
         Value::String(text) => {
             let begins = |at: usize| text[at + 2..].starts_with(|letter: char| letter.is_ascii_lowercase());
-            if text.match_indices("--").any(|(at, _)| begins(at)) {
+            // A rule of a runtime names its options.
+            if text.match_indices("--").any(|(at, _)| begins(at)) && !text.contains("(rule ") {
                 found.push(format!("{place}: {text}"));
             }
         }
