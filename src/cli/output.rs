@@ -123,16 +123,16 @@ impl OutputArgs {
     pub fn answer<T: Answer>(&self, name: &str, answer: &T, detail: bool) -> Result<(), CliError> {
         let command = typed();
         let view = TextView { width: width(), detail, command: &command };
+        let page = TextView { width: WIDTH, ..view };
         let made = |format, view: &TextView| rendered(name, answer, &worded(answer), format, view);
         let text = match self.format {
-            _ if self.json => Some(pretty(&worded(answer))),
-            FormatFlag::Json => Some(pretty(&worded(answer))),
-            FormatFlag::Table | FormatFlag::Xlsx => Some(answer.text(&view)),
-            FormatFlag::Markdown => made(RenderedFormat::Markdown, &view)?,
-            FormatFlag::Csv => Some(answer.csv()),
-            FormatFlag::Html => made(RenderedFormat::Html, &TextView { width: WIDTH, ..view })?,
+            _ if self.json => pretty(&worded(answer)),
+            FormatFlag::Json => pretty(&worded(answer)),
+            FormatFlag::Table | FormatFlag::Xlsx => answer.text(&view),
+            FormatFlag::Csv => answer.csv(),
+            FormatFlag::Markdown => made(RenderedFormat::Markdown, &view)?.unwrap_or_default(),
+            FormatFlag::Html => made(RenderedFormat::Html, &page)?.unwrap_or_default(),
         };
-        let text = text.unwrap_or_default();
         self.write(&text)
     }
 

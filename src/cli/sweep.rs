@@ -320,31 +320,21 @@ impl Merge {
     /// # Errors
     /// A file is not of the sweep, a point is missing or comes twice, or the output cannot be written.
     pub fn run(&self) -> Result<ExitStatus, CliError> {
-        let format = |path: &PathBuf| SweepFormat::of(path);
-        let first = self.files.first().and_then(format);
-        let format = match first {
-            Some(format)
-                if !matches!(format, SweepFormat::Html | SweepFormat::Markdown)
-                    && self.files.iter().all(|path| SweepFormat::of(path) == first) =>
-            {
-                format
+        let first = self.files.first().and_then(|path| SweepFormat::of(path));
+        let one = first.filter(|_| self.files.iter().all(|path| SweepFormat::of(path) == first));
+        let rows = match one {
+            Some(SweepFormat::Csv) => RowFormat::Csv,
+            Some(SweepFormat::Jsonl) => RowFormat::JsonLines,
+            Some(SweepFormat::Json | SweepFormat::Table) => return self.reports(),
+            #[cfg(feature = "parquet")]
+            Some(SweepFormat::Parquet) => {
+                let fix = "read them as one table: pandas, DuckDB and Polars take several files";
+                return Err(Error::new("files", "Parquet files", "CSV, JSON Lines or JSON", fix).into());
             }
-            _ => {
+            Some(SweepFormat::Html | SweepFormat::Markdown) | None => {
                 let fix = "write the shards with --out shard-1.csv, or .jsonl, or .json";
                 let expected = "files that all end in .csv, .jsonl or .json";
                 return Err(Error::new("files", "other endings", expected, fix).into());
-            }
-        };
-        let rows = match format {
-            SweepFormat::Csv => RowFormat::Csv,
-            SweepFormat::Jsonl => RowFormat::JsonLines,
-            SweepFormat::Json | SweepFormat::Table | SweepFormat::Html | SweepFormat::Markdown => {
-                return self.reports();
-            }
-            #[cfg(feature = "parquet")]
-            SweepFormat::Parquet => {
-                let fix = "read them as one table: pandas, DuckDB and Polars take several files";
-                return Err(Error::new("files", "Parquet files", "CSV, JSON Lines or JSON", fix).into());
             }
         };
         let shard =

@@ -1,8 +1,8 @@
 //! Number of copies of a system for a number of users, with their load, power and cost.
 //!
-//! Aggregated deployments of identical replicas are searched first, exhaustively. On several devices the full search
-//! then finds whether another deployment takes fewer copies, and the one of a copy with the lowest latency. Covers one
-//! system; [`super::ranking`] chooses among systems.
+//! Identical replicas are searched first, exhaustively. Where other deployments are possible, a search of these alone
+//! finds whether they take fewer copies, or serve the share of one copy at a lower latency. The full load of a copy is a
+//! search of all deployments, for the system that is kept. Covers one system; [`super::ranking`] chooses among systems.
 
 pub mod candidates;
 
@@ -60,7 +60,8 @@ pub struct SizedForUsers {
     layouts: Layouts,
     /// A deployment within the SLOs, whose throughput the maximum is at least.
     floor: Option<Point>,
-    census: Census,
+    /// Counts of the candidates of its searches.
+    pub census: Census,
 }
 
 impl SizedForUsers {
@@ -89,11 +90,6 @@ impl SizedForUsers {
         let copy = CopySearch { problem, layouts: &layouts };
         let full = copy.optimum(&aim, floor.as_ref(), &mut census).unwrap_or_else(|| at_share.clone());
         Sized { copies, share, at_share, full, full_users, census }
-    }
-
-    /// Counts of the candidates of its searches.
-    pub fn census(&self) -> &Census {
-        &self.census
     }
 }
 

@@ -165,7 +165,7 @@ fn search_model(
         match SizedOption::new((resolved, *kept), sought) {
             Ok(option) if option.sized.copies == 1 => found.push(option),
             Ok(SizedOption { sized, .. }) => {
-                censuses.push(sized.census().clone());
+                censuses.push(sized.census.clone());
                 let reason = format!("it needs {} copies of the machine", sized.copies);
                 let name = model.name.clone();
                 miss = Some(RejectedBuild { name, weight_formats: vec![], kind: "users".into(), reason });
@@ -188,7 +188,7 @@ fn search_model(
     let option = found.remove(fastest.unwrap_or(0));
     let (build, census) = option.build(lot, sought);
     censuses.push(census);
-    censuses.extend(found.iter().map(|option| option.sized.census().clone()));
+    censuses.extend(found.iter().map(|option| option.sized.census.clone()));
     let release = model.release.as_ref();
     let served = ServedModel {
         parameters: graph.parameters().unique,
@@ -299,12 +299,11 @@ fn search_system(
                 let quality = option.quality_group();
                 match found.iter_mut().find(|(known, _)| *known == quality) {
                     Some((_, known)) => {
-                        let worse = if option.sized.serves_more(&known.sized) {
-                            std::mem::replace(known, option)
-                        } else {
-                            option
-                        };
-                        seen.censuses.push(worse.sized.census().clone());
+                        let mut worse = option;
+                        if worse.sized.serves_more(&known.sized) {
+                            std::mem::swap(known, &mut worse);
+                        }
+                        seen.censuses.push(worse.sized.census);
                     }
                     None => found.push((quality, option)),
                 }

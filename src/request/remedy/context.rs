@@ -5,15 +5,19 @@ use crate::plan::infeasible::Infeasible;
 use crate::report::flag::Flag;
 use crate::report::relax::{ConflictReport, ConflictSet};
 use crate::report::table::grouped;
+use crate::search::problem::Problem;
 use crate::search::relax::{Stopped, conflicts, largest_below};
 
 impl InfeasibleProblem<'_> {
+    /// The stated longest request, with a problem that has its workload.
+    pub(super) fn stated_longest(&self) -> Option<(u64, &Problem)> {
+        Some((self.scenario.max_model_len?, self.problems.first()?))
+    }
+
     /// Reports the stated longest request as the conflict, with the one that fits; false where none is stated, or where
     /// requests of the workload alone do not fit either.
     pub(super) fn longest_request(&self, found: &mut ConflictReport) -> Result<bool, Stopped> {
-        let (Some(stated), Some(problem)) = (self.scenario.max_model_len, self.problems.first()) else {
-            return Ok(false);
-        };
+        let Some((stated, problem)) = self.stated_longest() else { return Ok(false) };
         let lengths = problem.workload.lengths;
         let least = lengths.isl.saturating_add(lengths.osl);
         let holds = |tokens: u64| {

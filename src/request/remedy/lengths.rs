@@ -107,7 +107,7 @@ impl InfeasibleProblem<'_> {
     /// request that is no longer than needed.
     fn prompt(&self, length: Flag) -> Vec<Flag> {
         let mut flags = Vec::new();
-        if let (Some(stated), Some(problem)) = (self.scenario.max_model_len, self.problems.first()) {
+        if let Some((stated, problem)) = self.stated_longest() {
             let now = problem.workload.lengths;
             let images = now.isl - self.resolved.workload.isl;
             let needed = match length {

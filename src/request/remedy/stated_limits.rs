@@ -25,9 +25,7 @@ impl InfeasibleProblem<'_> {
 
     /// The longest of shorter longest requests.
     fn shorter_request(&self) -> Result<Option<Flag>, Stopped> {
-        let (Some(stated), Some(problem)) = (self.scenario.max_model_len, self.problems.first()) else {
-            return Ok(None);
-        };
+        let Some((stated, problem)) = self.stated_longest() else { return Ok(None) };
         let lengths = problem.workload.lengths;
         let least = lengths.isl.saturating_add(lengths.osl);
         let most = largest_below(least, stated, |tokens| self.works(&[Flag::MaxModelLen(tokens)]))?;

@@ -231,34 +231,34 @@ fn every_reason_needs_more_than_there_is() {
     }
 }
 
-/// Where lifting one stated limit of the server makes a question feasible, every conflict names it, and a remedy sets it.
+/// Where leaving out one stated limit of the server makes a question feasible, every conflict names it, and a remedy sets it.
 #[test]
 fn a_stated_limit_that_is_in_the_way_is_named() {
     let mut random = Rng::with_seed(353);
     let (mut named, mut tried) = (0, 0);
-    let of = |question: &Value| answer("optimize", &json!({ "scenario": question, "max_front_points": 0 }));
+    let of = |scenario: &Value| answer("optimize", &json!({ "scenario": scenario, "max_front_points": 0 }));
     while named < cases(1) {
         tried += 1;
         assert!(tried < 200 * cases(1), "{named} limits are in the way");
-        let mut asked = problem(&mut random);
+        let mut question = problem(&mut random);
         let (key, limit) = match random.bool() {
             true => ("max_num_seqs", json!(random.u64(1..=60))),
             false => ("offload", json!("never")),
         };
-        asked[key] = limit;
-        let Some(found) = of(&asked).filter(|found| found["status"] == "infeasible") else { continue };
-        let mut lifted = asked.clone();
-        lifted.as_object_mut().unwrap().remove(key);
-        let feasible = of(&lifted).is_some_and(|found| found["best"].is_object());
+        question[key] = limit;
+        let Some(found) = of(&question).filter(|found| found["status"] == "infeasible") else { continue };
+        let mut without = question.clone();
+        without.as_object_mut().unwrap().remove(key);
+        let feasible = of(&without).is_some_and(|found| found["best"].is_object());
         let conflicts = found["conflict"]["conflicts"].as_array().unwrap();
         let names = |set: &Value| set["conditions"].to_string().contains(key);
         let remedies = found["conflict"]["remedies"].as_array().unwrap();
         let remedy = remedies.iter().find(|one| one["set"].as_object().unwrap().contains_key(key));
-        assert_eq!(feasible, conflicts.iter().any(names), "{asked}: {}", found["conflict"]);
-        assert_eq!(feasible, remedy.is_some(), "{asked}: {}", found["conflict"]);
+        assert_eq!(feasible, conflicts.iter().any(names), "{question}: {}", found["conflict"]);
+        assert_eq!(feasible, remedy.is_some(), "{question}: {}", found["conflict"]);
         let Some(remedy) = remedy else { continue };
-        assert!(conflicts.iter().all(names), "{asked}: {}", found["conflict"]);
-        let mut changed = asked.clone();
+        assert!(conflicts.iter().all(names), "{question}: {}", found["conflict"]);
+        let mut changed = question.clone();
         changed[key] = remedy["set"][key].clone();
         assert!(of(&changed).unwrap()["best"].is_object(), "{changed}");
         named += 1;
