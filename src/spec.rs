@@ -13,6 +13,7 @@ pub mod front_points;
 pub mod host_part;
 pub mod image;
 pub mod json_fault;
+pub mod json_objects;
 pub mod launch;
 pub mod limits;
 pub mod link;

@@ -57,6 +57,7 @@ impl From<Error> for ProblemDocument {
     fn from(fault: Error) -> ProblemDocument {
         let fault = fault_in_keys(fault);
         let filled = |text: String| (!text.is_empty()).then_some(text);
+        let place = filled(fault.key.clone()).map(|key| format!("{key}: ")).unwrap_or_default();
         ProblemDocument {
             field: filled(fault.key.clone()),
             found: filled(fault.found.clone()),
@@ -64,7 +65,7 @@ impl From<Error> for ProblemDocument {
             fix: filled(fault.fix.clone()),
             ..ProblemDocument::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
-                format!("{}: found {}, expected {}", fault.key, fault.found, fault.expected),
+                format!("{place}found {}, expected {}", fault.found, fault.expected),
             )
         }
     }

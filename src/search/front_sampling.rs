@@ -21,7 +21,10 @@ impl FrontSampling {
     /// The limits for a system of `devices` devices: the more plans, the coarser the steps between loads.
     pub fn of(devices: u64) -> FrontSampling {
         let few = FrontSampling::default();
-        FrontSampling { load_steps: if devices > few.any_size_up_to { 8 } else { few.load_steps }, ..few }
+        if devices <= few.any_size_up_to {
+            return FrontSampling { decode_workers: devices, ..few };
+        }
+        FrontSampling { load_steps: 8, ..few }
     }
 }
 
@@ -30,7 +33,7 @@ impl Default for FrontSampling {
         FrontSampling {
             load_steps: 16,
             count_steps: 32,
-            decode_workers: 4,
+            decode_workers: 8,
             across_domains_up_to: 128,
             any_size_up_to: 16,
         }

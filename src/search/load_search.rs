@@ -45,7 +45,8 @@ impl<F> LoadRange<F> {
 const LEAPS: [u64; 3] = [16, 4, 2];
 
 /// Evaluates the listed loads between `from` and `most`, and the others where they matter. Listed is every load at first,
-/// then geometric steps of one part in `every`, and both ends.
+/// then geometric steps of one part in `every`, both ends, and the highest load within the SLOs: a figure may change by
+/// more than its load in the last step.
 pub fn explore<S: LoadSearch>(search: &mut S, (from, most): (u64, u64), every: u64) {
     if most < from {
         return;
@@ -54,15 +55,16 @@ pub fn explore<S: LoadSearch>(search: &mut S, (from, most): (u64, u64), every: u
         search.discard(BEYOND_LIMIT, most - from);
         return;
     };
-    let listed: Vec<u64> = sampled(most, every).collect();
+    let steps: Vec<u64> = sampled(most, every).collect();
     let mut open = vec![LoadRange { low: (from, first), high: most, above: None }];
     while let Some(range) = open.pop() {
         if range.count() == 0 {
             continue;
         }
-        let first_listed = listed.partition_point(|load| *load <= range.low.0);
-        let inside = &listed[first_listed..listed.partition_point(|load| *load <= range.high)];
-        if let Some(reason) = search.beaten(&range, !inside.is_empty()) {
+        let first = steps.partition_point(|load| *load <= range.low.0);
+        let inside = &steps[first..steps.partition_point(|load| *load <= range.high)];
+        let listed = !inside.is_empty() || matches!(range.above, Some(Err(_)));
+        if let Some(reason) = search.beaten(&range, listed) {
             search.discard(reason, range.count());
             continue;
         }

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::Error;
+use super::json_objects::Objects;
 use super::text::suggest;
 
 /// The meaning of a message of the reader.
@@ -74,14 +75,15 @@ pub const ANOTHER_FORM: &str = "another value than ";
 /// Names the key, the found and the expected value.
 pub fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|fault| match syntax(text, what) {
-        Some(broken) => broken,
-        // The values are read again: the text alone says of some only that they are wrong.
-        None => match serde_path_to_error::deserialize::<_, T>(&parsed(text)) {
-            Ok(_) => of_data(fault, what, text),
-            Err(again) => of_data(again, what, text),
-        },
-    })?;
+    let value =
+        serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|fault| match syntax(text, what) {
+            Some(broken) => broken,
+            // The values are read again: the text alone says of some only that they are wrong.
+            None => match serde_path_to_error::deserialize::<_, T>(Objects(&parsed(text))) {
+                Ok(_) => of_data(fault, what, text),
+                Err(again) => of_data(again, what, text),
+            },
+        })?;
     reader.end().map_err(|fault| {
         let fix = "keep one JSON object per file";
         Error::new("", format!("text after the end: {fault}"), what.to_string(), fix)
@@ -145,7 +147,7 @@ fn without_place(message: &str) -> String {
 }
 
 /// The kind of the value in a JSON text.
-fn kind_of(text: &str) -> &'static str {
+pub fn kind_of(text: &str) -> &'static str {
     match text.trim_start().as_bytes().first() {
         Some(b'{') => "an object",
         Some(b'[') => "a list",

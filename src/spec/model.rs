@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::spec::error::Error;
+use crate::spec::json_fault::kind_of;
 use crate::spec::text::each_key_once;
 use keys::Keys;
 use quantization::Quantization;
@@ -188,7 +189,8 @@ fn object(text: &str) -> Result<Map<String, Value>, Error> {
     each_key_once(&text)?;
     match serde_json::from_str(&text) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(other) => Err(Error::new("", value::shown(&other), "a JSON object", fix)),
+        // The text may be that of any file, which a fault does not quote.
+        Ok(_) => Err(Error::new("", kind_of(&text), "a JSON object", fix)),
         Err(error) => Err(Error::new("", format!("text that is not JSON: {error}"), "a JSON object", fix)),
     }
 }

@@ -102,19 +102,31 @@ impl Interval {
             let ([low, middle, high], [a, _, b]) = (*of(far), *of(near));
             [low.min(a), middle, high.max(b)]
         };
-        let source = if far.source == near.source {
-            far.source.clone()
-        } else {
-            format!("the wider of both ends: {}; {}", far.source, near.source)
-        };
         Interval {
             near: far.near,
             ttft: wide(|one| &one.ttft),
             tpot: wide(|one| &one.tpot),
             throughput: wide(|one| &one.throughput),
-            source,
+            source: widest_of(&far.source, &near.source),
         }
     }
+}
+
+/// Start of the source of an interval that covers several.
+const WIDEST: &str = "the widest of: ";
+
+/// The sources of two intervals, each once.
+fn widest_of(far: &str, near: &str) -> String {
+    let of =
+        |source: &str| source.trim_start_matches(WIDEST).split("; ").map(str::to_owned).collect::<Vec<_>>();
+    let mut sources = of(far);
+    for source in of(near) {
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    let start = if sources.len() > 1 && far != near { WIDEST } else { "" };
+    format!("{start}{}", sources.join("; "))
 }
 
 /// One model on one device in one weight format, with the measured range of each setting.

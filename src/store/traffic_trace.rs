@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::spec::error::Error;
 use crate::spec::fleet::TracedRequest;
 use crate::spec::json_fault::plain;
+use crate::spec::json_objects::Objects;
 
 /// Expected forms of a trace.
 const EXPECTED: &str =
@@ -136,7 +137,7 @@ fn of_json(text: &str) -> Result<Vec<TracedRequest>, Error> {
 }
 
 fn json<T: DeserializeOwned>(value: Value, line: u64) -> Result<T, Error> {
-    serde_json::from_value(value)
+    T::deserialize(Objects(value))
         .map_err(|fault| at_line(line, plain(&fault.to_string(), "a request").found, EXPECTED))
 }
 

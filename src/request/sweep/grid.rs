@@ -1,10 +1,12 @@
 //! The points of a sweep: the Cartesian product of its varied keys over a scenario.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::json_fault::{PlainFault, plain};
+use crate::spec::json_objects::Objects;
 use crate::spec::limits::POINTS;
 use crate::spec::scenario::Scenario;
 use crate::spec::vary::{VariedKey, path, put};
@@ -130,7 +132,7 @@ impl SweepGrid {
 }
 
 fn read(scenario: Value) -> Result<Scenario, Error> {
-    serde_json::from_value(scenario).map_err(|fault| {
+    Scenario::deserialize(Objects(scenario)).map_err(|fault| {
         let PlainFault { found, expected, .. } = plain(&fault.to_string(), "a scenario");
         let expected = expected.unwrap_or_else(|| "a scenario".to_owned());
         Error::new("vary", found, expected, "correct the values of the varied keys")

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::report::sheet;
 use crate::spec::error::Error;
+use crate::spec::json_fault;
 use crate::spec::visible::visible_json;
 
 /// Format of saved rows.
@@ -44,7 +45,7 @@ impl RowFormat {
                 sweep.zip(whole(point)).zip(whole(points))
             }
             RowFormat::JsonLines => {
-                let read = serde_json::from_str::<RowIdentity>(line).ok();
+                let read = json_fault::read::<RowIdentity>(line, "a row of a sweep").ok();
                 read.map(|row| ((row.sweep, row.point), row.points))
             }
         };
