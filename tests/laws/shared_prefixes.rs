@@ -1,5 +1,6 @@
 //! Laws of prefixes that requests share, on the devices of a placement.
 
+use mantile::report::place::PlacementReport;
 use mantile::request::UNCONTROLLED;
 use mantile::request::place::solve::rig_problems;
 use mantile::request::place::{PlaceRequest, aim, place};
@@ -104,7 +105,13 @@ fn a_prefix_never_makes_an_answer_worse() {
         // Where reading the weights bounds a prefill, fewer tokens take as long.
         let times = format!("{} and {} ms", found.objective_ms, unshared.objective_ms);
         assert!(found.objective_ms <= unshared.objective_ms * (1.0 + 1e-9), "{scenario:?}: {times}");
-        assert!(found.prefill_ms <= unshared.prefill_ms, "{scenario:?}");
+        let layers = |placed: &PlacementReport| {
+            placed.stages.iter().map(|stage| (stage.member.clone(), stage.layers)).collect::<Vec<_>>()
+        };
+        // Another placement may decode faster and prefill slower.
+        if layers(found) == layers(unshared) {
+            assert!(found.prefill_ms <= unshared.prefill_ms, "{scenario:?}");
+        }
         compared += 1;
     }
     assert!(compared > 2, "{compared}");
