@@ -57,9 +57,10 @@ impl From<Error> for ProblemDocument {
     fn from(fault: Error) -> ProblemDocument {
         let fault = fault_in_keys(fault);
         let filled = |text: String| (!text.is_empty()).then_some(text);
-        let place = filled(fault.key.clone()).map(|key| format!("{key}: ")).unwrap_or_default();
+        let field = filled(fault.key.clone());
+        let place = field.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();
         ProblemDocument {
-            field: filled(fault.key.clone()),
+            field,
             found: filled(fault.found.clone()),
             expected: filled(fault.expected.clone()),
             fix: filled(fault.fix.clone()),

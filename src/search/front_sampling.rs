@@ -9,7 +9,8 @@ pub struct FrontSampling {
     /// Up to twice this number of equal instances every number is listed; above it, geometric steps of one part in this
     /// number. So that the front does not grow with the system, but only with its logarithm.
     pub count_steps: u64,
-    /// Maximum number of decode workers of a listed deployment.
+    /// Maximum number of decode workers of a listed deployment: every number on few devices. Above them a bound keeps
+    /// the front from growing with the system; the optimum is not bound by it.
     pub decode_workers: u64,
     /// On more devices than this, every worker lies inside a domain.
     pub across_domains_up_to: u64,

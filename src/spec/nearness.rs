@@ -117,15 +117,12 @@ const WIDEST: &str = "the widest of: ";
 
 /// The sources of two intervals, each once.
 fn widest_of(far: &str, near: &str) -> String {
-    let of =
-        |source: &str| source.trim_start_matches(WIDEST).split("; ").map(str::to_owned).collect::<Vec<_>>();
-    let mut sources = of(far);
-    for source in of(near) {
-        if !sources.contains(&source) {
-            sources.push(source);
-        }
+    fn parts(source: &str) -> impl Iterator<Item = &str> {
+        source.trim_start_matches(WIDEST).split("; ")
     }
-    let start = if sources.len() > 1 && far != near { WIDEST } else { "" };
+    let more = parts(near).filter(|source| parts(far).all(|known| known != *source));
+    let sources: Vec<&str> = parts(far).chain(more).collect();
+    let start = if sources.len() > 1 { WIDEST } else { "" };
     format!("{start}{}", sources.join("; "))
 }
 
@@ -318,6 +315,21 @@ mod tests {
                 prop_assert!(both.tpot[0] <= each.tpot[0] && both.tpot[2] >= each.tpot[2]);
             }
             prop_assert_eq!((both.near, both.tpot[1]), (Nearness::Vendor, 1.1));
+        }
+    }
+
+    #[test]
+    fn a_source_is_named_once() {
+        let both = widest_of("a", "b");
+        assert_eq!(both, "the widest of: a; b");
+        for (far, near, all) in [
+            ("a", "a", "a"),
+            (&both, &both, &both),
+            (&both, "a", &both),
+            ("b", &both, "the widest of: b; a"),
+            (&both, "c", "the widest of: a; b; c"),
+        ] {
+            assert_eq!(widest_of(far, near), all, "{far}, {near}");
         }
     }
 
