@@ -69,6 +69,9 @@ pub fn plain(message: &str, what: &str) -> PlainFault {
 /// Start of the message of a type with several forms, which follow.
 pub const ANOTHER_FORM: &str = "another value than ";
 
+/// The expected type of a value within another.
+const PART: &str = "an object";
+
 /// Parses a text without duplicate keys.
 ///
 /// # Errors
@@ -122,7 +125,9 @@ fn syntax(text: &str, what: &str) -> Option<Error> {
 fn of_data(fault: serde_path_to_error::Error<serde_json::Error>, what: &str, text: &str) -> Error {
     let key = fault.path().to_string();
     let key = if key == "." { String::new() } else { key };
-    let plain = plain(&fault.into_inner().to_string(), what);
+    // Within the value a struct is one of its parts.
+    let part = if key.is_empty() { what } else { PART };
+    let plain = plain(&fault.into_inner().to_string(), part);
     let noun = what.split_once(' ').map_or(what, |(_, noun)| noun);
     let list = format!("mantile-opt schema {noun}");
     let fix = match &plain.unknown {
@@ -213,7 +218,10 @@ fn plainly(expected: &str, what: &str) -> String {
             let length = rest.rsplit(' ').next().unwrap_or_default();
             format!("a list of {length} entries")
         }
-        _ if of_the_reader.iter().any(|start| expected.starts_with(start)) => format!("{what} as an object"),
+        _ if of_the_reader.iter().any(|start| expected.starts_with(start)) => match what {
+            PART => PART.to_owned(),
+            _ => format!("{what} as an object"),
+        },
         _ => expected.to_owned(),
     }
 }
@@ -249,5 +257,28 @@ mod tests {
         }
         let place = "no text at line 1 column 22: a figure at line 3 column 4";
         assert_eq!(without_place(place), "no text: a figure");
+    }
+
+    #[test]
+    fn a_part_is_expected_as_an_object_and_not_as_the_whole() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Whole {
+            #[serde(rename = "part")]
+            _part: Part,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        struct Part {
+            #[serde(rename = "tp")]
+            _tp: u64,
+        }
+        let fault = |text: &str| read::<Whole>(text, "a scenario").unwrap_err();
+        for (text, key, expected) in [
+            ("[1]", "", "a scenario as an object"),
+            (r#"{"part": [1]}"#, "part", "an object"),
+            (r#"{"part": {}}"#, "part", "an object with the key `tp`"),
+        ] {
+            let fault = fault(text);
+            assert_eq!((fault.key.as_str(), fault.expected.as_str()), (key, expected), "{text}");
+        }
     }
 }
