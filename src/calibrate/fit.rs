@@ -126,7 +126,7 @@ fn weights(samples: &[&CalibrationSample]) -> Vec<f64> {
     let counts = samples.iter().map(|a| samples.iter().filter(|b| like(a, b)).count() as f64);
     let counts: Vec<f64> = counts.collect();
     let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
-    counts.iter().map(|count| (count / mean).powf(ALIKE / 2.0)).collect()
+    counts.iter().map(|count| libm::pow(count / mean, ALIKE / 2.0)).collect()
 }
 
 /// A residual whose square grows quadratically for small errors and linearly for large ones, and its slope.
@@ -137,8 +137,8 @@ fn robust(error: f64, scale: f64) -> (f64, f64) {
 }
 
 fn errors(sample: &CalibrationSample, times: PredictedTimes) -> [WeightedResidual; 2] {
-    let ttft = sample.ttft.map(|measured| ((times.ttft / measured).ln(), TTFT_SCALE, TTFT_WEIGHT));
-    let tpot = sample.tpot.map(|measured| ((times.tpot / measured).ln(), TPOT_SCALE, 1.0));
+    let ttft = sample.ttft.map(|measured| (libm::log(times.ttft / measured), TTFT_SCALE, TTFT_WEIGHT));
+    let tpot = sample.tpot.map(|measured| (libm::log(times.tpot / measured), TPOT_SCALE, 1.0));
     [ttft, tpot]
 }
 

@@ -40,7 +40,7 @@ pub fn rounded(value: f64) -> f64 {
 fn figure(value: f64, unit: WrittenUnit, source: &str) -> Value {
     let value = value * unit.per_base;
     // Four digits: more than the data support.
-    let digits = (3 - value.abs().log10().floor() as i32).max(0) as usize;
+    let digits = (3 - libm::log10(value.abs()).floor() as i32).max(0) as usize;
     let text = format!("{value:.digits$} {}", unit.name);
     json!({"value": text.trim_end(), "source": source, "grade": "fitted"})
 }
@@ -73,7 +73,7 @@ impl JointFit<'_> {
             let change: f64 = all.iter().filter(|(factor, _)| alone(factor)).map(|(_, x)| x).sum();
             let determined = self.determined.contains(&entry.of);
             let value = match determined {
-                true => figure(known.value * change.exp(), known.unit, source),
+                true => figure(known.value * libm::exp(change), known.unit, source),
                 false => {
                     json!({"value": format!("0 {}", known.unit.name).trim_end(), "source": UNTOLD, "grade": "assumed"})
                 }
@@ -99,7 +99,7 @@ impl JointFit<'_> {
             for (factor, x) in changes(self.found, &runtime, of) {
                 let in_value = settings(of).initial.is_some() && factor == CalibrationFactor::of(of);
                 if !in_value && x.abs() >= SMALLEST {
-                    factors.push(json!(CalibrationFactor { times: rounded(x.exp()), ..factor }));
+                    factors.push(json!(CalibrationFactor { times: rounded(libm::exp(x)), ..factor }));
                 }
             }
         }
@@ -120,8 +120,8 @@ pub fn adjust(profile: &mut Value, found: &FitSolution, source: &str) {
                 CalibrationFactor { times: 1.0, ..(**known).clone() } == change
             };
             match factors.iter_mut().find(like) {
-                Some(known) => known.times = rounded(known.times * x.exp()),
-                None => factors.push(CalibrationFactor { times: rounded(x.exp()), ..change }),
+                Some(known) => known.times = rounded(known.times * libm::exp(x)),
+                None => factors.push(CalibrationFactor { times: rounded(libm::exp(x)), ..change }),
             }
         }
     }

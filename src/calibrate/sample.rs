@@ -47,7 +47,7 @@ fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Ma
     let mut machine = machine.clone();
     for (entry, change) in CONSTANTS.iter().zip(changes).filter(|(_, change)| **change != 0.0) {
         let constant = machine.chip.constant_mut(entry.of);
-        *constant = calibrated(entry.of, *constant, Some(Qty::from(change.exp())));
+        *constant = calibrated(entry.of, *constant, Some(Qty::from(libm::exp(*change))));
     }
     machine
 }
@@ -78,7 +78,7 @@ impl CalibrationSample {
             let mut changes = *changes;
             changes[place] += STEP;
             let there = self.times(&changes);
-            ((there.ttft / here.ttft).ln() / STEP, (there.tpot / here.tpot).ln() / STEP)
+            (libm::log(there.ttft / here.ttft) / STEP, libm::log(there.tpot / here.tpot) / STEP)
         })
     }
 }

@@ -59,7 +59,7 @@ fn processor(chip: &Chip<Datum>, host: &HostCompute, of: &HostProcessor) -> Chip
     let growth = host.growth.value;
     let peak = || {
         let mut peak = of.peak.datum("host_vector_peak");
-        peak.value = REFERENCE.powf(1.0 - growth) * peak.value.powf(growth);
+        peak.value = libm::pow(REFERENCE, 1.0 - growth) * libm::pow(peak.value, growth);
         let text =
             format!("4 TFLOP/s to the {:.2} x peak to the {growth:.2}: {}", 1.0 - growth, peak.source.text);
         peak.source = Source { grade: Grade::Assumed, text: text.into() };

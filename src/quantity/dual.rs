@@ -68,16 +68,16 @@ impl Num for Dual {
         let base = if self.slope == 0.0 {
             0.0
         } else {
-            exponent.value * self.value.powf(exponent.value - 1.0) * self.slope
+            exponent.value * libm::pow(self.value, exponent.value - 1.0) * self.slope
         };
-        let power = if exponent.slope == 0.0 { 0.0 } else { value * self.value.ln() * exponent.slope };
+        let power = if exponent.slope == 0.0 { 0.0 } else { value * libm::log(self.value) * exponent.slope };
         Dual { value, slope: base + power }
     }
     fn ceil(self) -> Dual {
         Dual::constant(self.value.ceil())
     }
     fn ln(self) -> Dual {
-        Dual { value: self.value.ln(), slope: self.slope / self.value }
+        Dual { value: libm::log(self.value), slope: self.slope / self.value }
     }
     fn exceeds(self, other: Dual) -> bool {
         self.value > other.value

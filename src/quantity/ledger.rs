@@ -342,7 +342,7 @@ impl Num for Traced<'_> {
         {
             ledger.complain(format!("the logarithm of a value in {}", ledger.entry(id).unit));
         }
-        self.alone(Op::Ln, f64::ln)
+        self.alone(Op::Ln, libm::log)
     }
     fn exceeds(self, other: Self) -> bool {
         let exceeds = self.value() > other.value();

@@ -80,7 +80,7 @@ impl Num for f64 {
     #[inline(always)]
     fn pow(self, exponent: f64) -> f64 {
         // The square root has its own instruction.
-        if exponent == 0.5 { self.sqrt() } else { self.powf(exponent) }
+        if exponent == 0.5 { self.sqrt() } else { libm::pow(self, exponent) }
     }
     #[inline(always)]
     fn ceil(self) -> f64 {
@@ -88,7 +88,7 @@ impl Num for f64 {
     }
     #[inline(always)]
     fn ln(self) -> f64 {
-        f64::ln(self)
+        libm::log(self)
     }
     #[inline(always)]
     fn exceeds(self, other: f64) -> bool {

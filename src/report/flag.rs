@@ -24,7 +24,7 @@ impl Digits {
         if !value.is_finite() || value <= 0.0 || value >= 1e15 {
             return None;
         }
-        let power = ((value.log10().floor() as i32) - (COUNTED - 1)).min(0);
+        let power = ((libm::log10(value).floor() as i32) - (COUNTED - 1)).min(0);
         let near = (value * 10f64.powi(-power)).floor() as u64;
         // Logarithm and product have rounding errors: the printed value decides.
         let tried = (near.saturating_sub(1)..=near + 1).map(|units| Digits { units, power });
@@ -229,7 +229,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_rounded_outward_reads_back_outside_and_one_unit_less_inside(power in -9.0..9.0) {
-            let value = 10f64.powf(power);
+            let value = libm::pow(10.0, power);
             let (up, down) = (Digits::up(value).unwrap(), Digits::down(value).unwrap());
             prop_assert!(up.value() >= value && down.value() <= value);
             prop_assert!(up.less().is_none_or(|less| less.value() < value) && down.more().value() > value);

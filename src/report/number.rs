@@ -17,7 +17,7 @@ pub fn digits(value: f64) -> String {
         return "0".to_string();
     }
     // A value that rounds up to the next power of ten takes its number of decimals.
-    let power = (size * 1.000_500_25).log10().floor() as i32;
+    let power = libm::log10(size * 1.000_500_25).floor() as i32;
     let decimals = (2 - power).clamp(0, 12) as usize;
     format!("{value:.decimals$}")
 }

@@ -37,7 +37,7 @@ impl Axis {
 
     /// Index of the cell of a value.
     fn cell(&self, value: f64, cells: usize) -> usize {
-        let scale = |value: f64| if self.logarithmic { value.ln() } else { value };
+        let scale = |value: f64| if self.logarithmic { libm::log(value) } else { value };
         let span = scale(self.high) - scale(self.low);
         if span <= 0.0 {
             return 0;

@@ -65,7 +65,7 @@ fn names(strips: &[Strip]) -> SvgPanel {
 
 /// Horizontal place of a ratio.
 fn along(ratio: f64) -> f64 {
-    let share = ratio.clamp(1.0 / WIDEST, WIDEST).ln() / WIDEST.ln();
+    let share = libm::log(ratio.clamp(1.0 / WIDEST, WIDEST)) / libm::log(WIDEST);
     GAP + SIDE * (share + 1.0) / 2.0
 }
 

@@ -55,17 +55,17 @@ struct PlanErrors {
 impl PlanErrors {
     fn drawn(random: &mut fastrand::Rng) -> PlanErrors {
         PlanErrors {
-            radius: (-2.0 * (1.0 - random.f64()).ln()).sqrt(),
+            radius: (-2.0 * libm::log(1.0 - random.f64())).sqrt(),
             angle: std::f64::consts::TAU * random.f64(),
         }
     }
 
     fn ttft(self) -> f64 {
-        self.radius * self.angle.cos()
+        self.radius * libm::cos(self.angle)
     }
 
     fn decode(self) -> f64 {
-        self.radius * self.angle.sin()
+        self.radius * libm::sin(self.angle)
     }
 }
 
@@ -88,13 +88,13 @@ struct ErrorCurve {
 impl ErrorCurve {
     /// The errors of an interval.
     fn new([low, middle, high]: [f64; 3]) -> ErrorCurve {
-        let slope = |end: f64| end.ln() / Percentile::P90.deviations();
+        let slope = |end: f64| libm::log(end) / Percentile::P90.deviations();
         ErrorCurve { middle, slopes: [slope(middle / low), slope(high / middle)] }
     }
 
     /// The ratio at `error` standard deviations.
     fn at(&self, error: f64) -> f64 {
-        self.middle * (self.slopes[usize::from(error > 0.0)] * error).exp()
+        self.middle * libm::exp(self.slopes[usize::from(error > 0.0)] * error)
     }
 }
 

@@ -138,7 +138,8 @@ impl MeasuredPlace {
         let ((runtime, format, split), (other_runtime, other_format, other_split)) =
             (&self.kinds, &other.kinds);
         let kinds = [runtime != other_runtime, format != other_format, split != other_split];
-        let sizes = self.sizes.iter().zip(other.sizes).map(|(a, b)| (a.max(1e-3) / b.max(1e-3)).ln().abs());
+        let sizes =
+            self.sizes.iter().zip(other.sizes).map(|(a, b)| libm::log(a.max(1e-3) / b.max(1e-3)).abs());
         sizes.sum::<f64>() + kinds.into_iter().filter(|differs| *differs).count() as f64
     }
 }
@@ -205,6 +206,6 @@ mod tests {
                 }
             }
         }
-        assert!((all[0].distance(&all[2]) - (1.0 + 2f64.ln())).abs() < 1e-12);
+        assert!((all[0].distance(&all[2]) - (1.0 + libm::log(2.0))).abs() < 1e-12);
     }
 }

@@ -56,7 +56,7 @@ pub fn thinned(
         if tried.0.len() <= most { (wide, kept) = (middle, tried) } else { narrow = middle }
     }
     let (mut listed, farthest) = kept;
-    let tolerance = (listed.len() <= most).then_some(farthest.exp_m1());
+    let tolerance = (listed.len() <= most).then_some(libm::expm1(farthest));
     listed.truncate(most);
     listed.sort_unstable();
     ThinnedFront { listed, tolerance }
@@ -79,7 +79,7 @@ fn logarithms(front: &[EvaluatedCandidate], axes: &[Metric]) -> Vec<[f64; WIDTH]
     for (at, axis) in axes.iter().enumerate() {
         let value = |point: &Point| {
             let value = point[place(*axis)];
-            if value > 0.0 { value.ln() } else { f64::MIN_POSITIVE.ln() }
+            if value > 0.0 { libm::log(value) } else { libm::log(f64::MIN_POSITIVE) }
         };
         let lowest = front.iter().map(|one| value(&one.point)).fold(f64::INFINITY, f64::min);
         places.iter_mut().zip(front).for_each(|(place, one)| place[at] = value(&one.point) - lowest);

@@ -90,7 +90,7 @@ mod tests {
             state ^= state >> 7;
             state ^= state << 17;
             let uniform = (state >> 11) as f64 / (1u64 << 53) as f64;
-            wait = (wait + 2.0 + (1.0 - uniform).ln() * 2.0 / load).max(0.0);
+            wait = (wait + 2.0 + libm::log(1.0 - uniform) * 2.0 / load).max(0.0);
             waits.push(wait);
         }
         waits.sort_by(f64::total_cmp);

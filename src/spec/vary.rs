@@ -237,7 +237,7 @@ impl<'a> Range<'a> {
     /// Its values as texts.
     fn texts(&self, key: &str, kind: ValueType) -> Result<Vec<String>, Error> {
         let steps = match self.step {
-            Step::Factor(factor) => (self.high / self.low).ln() / factor.ln(),
+            Step::Factor(factor) => libm::log(self.high / self.low) / libm::log(factor),
             Step::Difference(difference) => (self.high - self.low) / difference,
         };
         let last = (steps * (1.0 + END) + END).floor();
@@ -245,7 +245,7 @@ impl<'a> Range<'a> {
         let mut texts: Vec<String> = Vec::new();
         for at in 0..=last as u64 {
             let value = match self.step {
-                Step::Factor(factor) => self.low * factor.powf(at as f64),
+                Step::Factor(factor) => self.low * libm::pow(factor, at as f64),
                 Step::Difference(difference) => self.low + difference * at as f64,
             };
             let text = match kind {

@@ -7,7 +7,7 @@ pub fn cases(usual: u64) -> u64 {
 
 /// A number of any size between two.
 pub fn between(random: &mut fastrand::Rng, low: f64, high: f64) -> f64 {
-    low * (high / low).powf(random.f64())
+    low * libm::pow(high / low, random.f64())
 }
 
 /// One of several names.

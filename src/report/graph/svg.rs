@@ -207,7 +207,7 @@ fn bent(points: &[(f64, f64)]) -> String {
         let [before, corner, after] = [three[0], three[1], three[2]];
         let towards = |other: (f64, f64)| {
             let (x, y) = (other.0 - corner.0, other.1 - corner.1);
-            let length = x.hypot(y).max(1e-9);
+            let length = libm::hypot(x, y).max(1e-9);
             let step = BEND.min(length / 2.0) / length;
             (corner.0 + x * step, corner.1 + y * step)
         };

@@ -80,7 +80,7 @@ impl ServedModel {
             let (year, month) = date.split_once('-')?;
             Some((year.parse::<f64>().ok()? - 2000.0) * 12.0 + month.parse::<f64>().ok()?)
         });
-        (self.parameters as f64).log2() + months.unwrap_or(0.0) / HALVING_MONTHS
+        libm::log2(self.parameters as f64) + months.unwrap_or(0.0) / HALVING_MONTHS
     }
 }
 

@@ -131,7 +131,7 @@ fn luminance(colour: &str) -> f64 {
         let value =
             f64::from(colour.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(0));
         let share = value / 255.0;
-        if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        if share <= 0.04045 { share / 12.92 } else { libm::pow((share + 0.055) / 1.055, 2.4) }
     };
     0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
 }

@@ -71,7 +71,7 @@ impl PlotScale {
 
     /// The place of a value, from 0 to 1; values outside are at the edge.
     pub fn share(&self, value: f64) -> f64 {
-        let on = |value: f64| if self.logarithmic { value.max(self.low).ln() } else { value };
+        let on = |value: f64| if self.logarithmic { libm::log(value.max(self.low)) } else { value };
         let share = (on(value) - on(self.low)) / (on(self.high) - on(self.low));
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
@@ -84,7 +84,7 @@ impl PlotScale {
             let count = ((self.high - self.low) / step).round().clamp(1.0, 20.0) as u64;
             return (0..=count).map(|at| tidy((first + at as f64) * step)).collect();
         }
-        let (from, to) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
+        let (from, to) = (libm::log10(self.low).floor() as i32, libm::log10(self.high).ceil() as i32);
         let within = |value: &f64| *value >= self.low * 0.999 && *value <= self.high * 1.001;
         let of = |parts: &[f64]| -> Vec<f64> {
             let all =
@@ -108,21 +108,21 @@ fn widening(value: f64) -> f64 {
 /// A round step: at most [`MOST`] of them in `span`.
 fn step(span: f64) -> f64 {
     let rough = span / (MOST - 1) as f64;
-    let power = 10f64.powf(rough.log10().floor());
+    let power = 10f64.powi(libm::log10(rough).floor() as i32);
     let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999_999);
     factor.unwrap_or(10.0) * power
 }
 
 /// The next of 1, 2, 5 times a power of ten at or below `value`.
 fn round_down(value: f64) -> f64 {
-    let power = 10f64.powf(value.log10().floor());
+    let power = 10f64.powi(libm::log10(value).floor() as i32);
     let part = [5.0, 2.0].into_iter().find(|part| part * power <= value * 1.000_001).unwrap_or(1.0);
     tidy(part * power)
 }
 
 /// The next of 1, 2, 5 times a power of ten at or above `value`.
 fn round_up(value: f64) -> f64 {
-    let power = 10f64.powf(value.log10().floor());
+    let power = 10f64.powi(libm::log10(value).floor() as i32);
     let part = [1.0, 2.0, 5.0].into_iter().find(|part| part * power >= value * 0.999_999).unwrap_or(10.0);
     tidy(part * power)
 }
@@ -153,7 +153,7 @@ mod tests {
             values in prop::collection::vec((-12.0..12.0f64, any::<bool>()), 1..20), signed in any::<bool>(),
         ) {
             let number = |(power, negative): &(f64, bool)| {
-                let size = 10f64.powf(*power);
+                let size = libm::pow(10.0, *power);
                 if signed && *negative { -size } else { size }
             };
             let values: Vec<f64> = values.iter().map(number).collect();

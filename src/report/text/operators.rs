@@ -23,7 +23,7 @@ pub(super) fn scaled(value: f64) -> String {
     if value <= 0.0 {
         return String::new();
     }
-    let step = ((value.log10() / 3.0).floor().max(0.0) as usize).min(PREFIXES.len() - 1);
+    let step = ((libm::log10(value) / 3.0).floor().max(0.0) as usize).min(PREFIXES.len() - 1);
     format!("{} {}", digits(value / 1000f64.powi(step as i32)), PREFIXES[step]).trim_end().to_string()
 }
 

@@ -321,7 +321,7 @@ fn grouped(scarce: &ScarceResources, kinds: &[usize], costs: &[f64]) -> Vec<Vec<
             let dearer = |cost: &Option<f64>| match cost {
                 None => i64::MAX,
                 Some(_) if least <= 0.0 => 0,
-                Some(cost) => ((cost / least).ln() * parts).round() as i64,
+                Some(cost) => (libm::log(cost / least) * parts).round() as i64,
             };
             let key = std::iter::once(model).chain(each.iter().map(dearer)).collect();
             groups.entry(key).or_default().push(bucket);
