@@ -350,8 +350,10 @@ function slid(input) {
   question.elements.plan.value = plan;
   clearTimeout(state.sliding);
   state.sliding = setTimeout(async () => {
-    await ask();
+    // Before the answer, whose last parts may come after the next address.
     history.replaceState(null, "", await address());
+    await ask();
+    document.documentElement.dataset.opened = location.hash;
     page("answer").querySelector("[data-slider]")?.focus();
   }, 60);
 }
