@@ -1,7 +1,5 @@
 //! The command line: parses flags into problems and renders reports. It contains no formula.
 
-mod applied_defaults;
-pub mod as_request;
 pub mod audit;
 pub mod calibrate;
 pub mod catalog;
@@ -42,6 +40,7 @@ pub mod serve;
 pub mod site;
 pub mod static_batch;
 mod stdin;
+pub mod subcommand;
 pub mod summary;
 pub mod sweep;
 pub mod terminal;
@@ -59,7 +58,7 @@ use std::sync::Arc;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::report::pretty::pretty;
 use crate::request::bundle::bundle;
@@ -71,13 +70,12 @@ use crate::spec::visible::{acts, visible_lines};
 use crate::store::catalog::Catalog;
 use crate::store::closed_output::check_stdout;
 use crate::store::detect::probe::ThisMachine;
-use crate::store::file;
-use applied_defaults::defaults_of;
 use deadline::with_deadline;
 use defaults::UserDefaults;
 use exit::{BAD_INPUT, exit_codes};
 
 pub use exit::ExitStatus;
+use subcommand::{Command, Subcommand};
 
 const AFTER: &str = concat!(
     "\
@@ -137,74 +135,9 @@ pub struct Cli {
     /// The files that it writes.
     #[arg(skip)]
     pub outputs: Vec<outputs::Output>,
-}
-
-/// The subcommands.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Find the best deployment and the Pareto front (default command)
-    Optimize(Box<optimize::Optimize>),
-    /// Evaluate one given deployment: the same metrics as `optimize`
-    Estimate(Box<estimate::Estimate>),
-    /// Evaluate a static batch on given degrees, without a scheduler, layer type by layer type
-    Static(Box<static_batch::Static>),
-    /// Write the commands and files that launch a deployment; starts nothing
-    Deploy(Box<deploy::Deploy>),
-    /// Place layers on heterogeneous devices, provably optimal
-    Place(Box<place::PlaceArgs>),
-    /// Explain one number, down to its source data
-    Explain(Box<explain::Explain>),
-    /// List the assumptions of a prediction by their effect, and what is left out
-    Audit(Box<audit::Audit>),
-    /// Measured numbers compared with the prediction and the roofline
-    Diagnose(Box<diagnose::Diagnose>),
-    /// Published measurements that are nearest to a deployment, each with its own prediction
-    Nearest(Box<nearest::Nearest>),
-    /// Compare two answers: the inputs that differ, and the part of each metric's change that each explains
-    Diff(diff::DiffArgs),
-    /// Sweep: the metrics of every combination of varied keys, as table, CSV or JSON Lines
-    Sweep(Box<sweep::Sweep>),
-    /// Merge the shards of a sweep into one file
-    Merge(sweep::Merge),
-    /// Compare saved answers, scenarios or systems side by side
-    Compare(Box<compare::Compare>),
-    /// Recommend hardware to buy or rent for a model, or models for a given machine
-    Recommend(Box<recommend::Recommend>),
-    /// Size a fleet: the cheapest mix of systems for a traffic mix, with an optimality certificate
-    Fleet(Box<fleet::FleetArgs>),
-    /// Inspect a model: layers, operators, tensors, KV cache, parameter counts
-    Inspect(Box<inspect::Inspect>),
-    /// Recheck a saved result: every row, the objective, a sample of the pruned candidates, the search
-    Verify(verify::Verify),
-    /// Compare predictions with a table of measurements
-    Validate(validate::Validate),
-    /// Refit a runtime's calibration constants to measurements
-    Calibrate(calibrate::Calibrate),
-    /// Serve every request over HTTP
-    #[cfg(feature = "serve")]
-    Serve(serve::Serve),
-    /// The page as files that need no server
-    #[cfg(feature = "site")]
-    Site(site::Site),
-    /// Serve every request to an assistant, over the Model Context Protocol
-    #[cfg(feature = "mcp")]
-    Mcp(mcp::Mcp),
-    /// List the catalogue: models, devices, systems, formats …
-    Catalog(catalog::ListCatalog),
-    /// Detect this machine: GPUs, processor, memory bandwidth, and write it to a file for --hardware
-    Detect(detect::DetectArgs),
-    /// Show your defaults (hardware, prices, SLOs) and the source of each
-    Config(config::Config),
-    /// Print the JSON Schema of a file or a result
-    Schema(reference::SchemaArgs),
-    /// List every formula with its unit, reason and citation
-    Formulas(reference::FormulasArgs),
-    /// Explain the terms in the output
-    Glossary(output::OutputArgs),
-    /// Print completions for a shell
-    Completions(reference::Completions),
-    /// Print the manual page in roff
-    Man,
+    /// Whether its model is on standard input.
+    #[arg(skip)]
+    pub reads_model: bool,
 }
 
 /// An error that ends a command without a result.
@@ -239,7 +172,7 @@ pub fn command() -> clap::Command {
         });
         names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_ranges))
     }
-    workbook::where_supported(with_ranges(Cli::command()))
+    workbook::with_formats(with_ranges(Cli::command()))
 }
 
 /// Parses, runs, and turns the outcome into an exit code.
@@ -292,7 +225,7 @@ pub fn parsed(line: &[OsString]) -> Result<Cli, clap::Error> {
         }
     }
     let cli = Cli::from_arg_matches(&matches)?;
-    Ok(Cli { outputs: outputs::outputs(&matches), ..cli })
+    Ok(Cli { outputs: outputs::outputs(&matches), reads_model: stdin::is_named(&matches), ..cli })
 }
 
 /// Whether the output was requested in JSON: errors are JSON then too.
@@ -345,45 +278,47 @@ fn failed(text: &str) -> u8 {
 }
 
 impl Cli {
-    /// The limit of the search, in seconds.
-    fn time_limit(&self) -> Option<f64> {
-        match &self.command {
-            None => self.optimize.time_limit,
-            Some(Command::Optimize(command)) => command.time_limit,
-            Some(Command::Place(command)) => command.time_limit,
-            Some(Command::Sweep(command)) => command.time_limit,
-            Some(_) => None,
+    /// The command; `optimize` where none is named.
+    fn subcommand(&mut self) -> &mut dyn Subcommand {
+        match &mut self.command {
+            None => &mut *self.optimize,
+            Some(command) => command.as_subcommand(),
         }
+    }
+
+    /// Name and JSON of the question that the command line poses.
+    ///
+    /// # Errors
+    /// A file of the flags is faulty, or the command answers no question.
+    pub fn request(&mut self, catalog: &Catalog) -> Result<(&'static str, serde_json::Value), Error> {
+        self.subcommand().question(catalog)
     }
 }
 
 /// Reads the user's defaults and runs a command; `bare` means that the command line is empty.
 fn run(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
-    let defaults = if cli.no_config { UserDefaults::default() } else { defaults_of(&cli)? };
-    cli.apply(&defaults);
+    let ignored = cli.no_config;
+    let mut defaults = UserDefaults::default();
+    if let Some((own, applied)) = cli.subcommand().defaults() {
+        if !ignored {
+            defaults = UserDefaults::from_env()?;
+        }
+        // Both share the inputs that were applied, which the output names.
+        (*own, *applied) = (defaults.clone(), defaults.applied.clone());
+    }
     run_command(cli, bare).map_err(|error| match error {
         CliError::Input(fault) => CliError::Input(defaults.located(fault)),
         CliError::Output(error) => CliError::Output(error),
     })
 }
 
-fn run_command(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
-    let apart = matches!(
-        cli.command,
-        Some(
-            Command::Schema(_)
-                | Command::Formulas(_)
-                | Command::Glossary(_)
-                | Command::Completions(_)
-                | Command::Man
-        )
-    );
+fn run_command(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     outputs::check_distinct(&cli.outputs)?;
-    let mut catalog = if apart { Catalog::default() } else { Catalog::from_env()? };
+    let mut catalog = if cli.subcommand().is_embedded() { Catalog::default() } else { Catalog::from_env()? };
     catalog = catalog.with_machine(Arc::new(ThisMachine::default()));
     catalog.refresh = cli.refresh;
     catalog.unknown_keys.strict = cli.strict;
-    if stdin::is_named(&cli) {
+    if cli.reads_model {
         catalog = stdin::with_model(catalog)?;
     }
     let status = answer(cli, &catalog, bare);
@@ -394,56 +329,20 @@ fn run_command(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
 }
 
 /// Runs a command on its catalogue.
-fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
+fn answer(mut cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
     if cli.permalink {
         let (name, question) = cli.request(catalog)?;
         return output::OutputArgs::default().found(&format!("{}\n", link_of(name, &question)?));
     }
-    if let Some(path) = &cli.bundle {
+    if let Some(path) = cli.bundle.clone() {
         let (name, question) = cli.request(catalog)?;
-        let bundle = with_deadline(cli.time_limit(), |control| bundle(catalog, name, &question, control))?;
-        file::write(path, &pretty(&bundle))?;
+        let limit = cli.subcommand().time_limit();
+        let bundle = with_deadline(limit, |control| bundle(catalog, name, &question, control))?;
+        output::write_document(&path, &bundle)?;
     }
-    match cli.command {
-        None => {
-            let verdict = cli.optimize.run(catalog)?;
-            if bare && !cli.quiet {
-                optimize::hint()?;
-            }
-            Ok(verdict)
-        }
-        Some(Command::Optimize(command)) => command.run(catalog),
-        Some(Command::Estimate(command)) => command.run(catalog),
-        Some(Command::Static(command)) => command.run(catalog),
-        #[cfg(feature = "serve")]
-        Some(Command::Serve(command)) => command.run(catalog),
-        #[cfg(feature = "site")]
-        Some(Command::Site(command)) => command.run(catalog),
-        #[cfg(feature = "mcp")]
-        Some(Command::Mcp(command)) => command.run(catalog),
-        Some(Command::Deploy(command)) => command.run(catalog),
-        Some(Command::Place(command)) => command.run(catalog),
-        Some(Command::Explain(command)) => command.run(catalog),
-        Some(Command::Audit(command)) => command.run(catalog),
-        Some(Command::Diagnose(command)) => command.run(catalog),
-        Some(Command::Nearest(command)) => command.run(catalog),
-        Some(Command::Diff(command)) => command.run(catalog),
-        Some(Command::Sweep(command)) => command.run(catalog),
-        Some(Command::Merge(command)) => command.run(),
-        Some(Command::Compare(command)) => command.run(catalog),
-        Some(Command::Recommend(command)) => command.run(catalog),
-        Some(Command::Fleet(command)) => command.run(catalog),
-        Some(Command::Inspect(command)) => command.run(catalog),
-        Some(Command::Validate(command)) => command.run(catalog),
-        Some(Command::Verify(command)) => command.run(catalog),
-        Some(Command::Calibrate(command)) => command.run(catalog),
-        Some(Command::Catalog(command)) => command.run(catalog),
-        Some(Command::Detect(command)) => command.run(catalog),
-        Some(Command::Config(command)) => command.run(catalog),
-        Some(Command::Schema(command)) => command.run(),
-        Some(Command::Formulas(command)) => command.run(),
-        Some(Command::Glossary(output)) => reference::glossary(&output),
-        Some(Command::Completions(command)) => command.run(),
-        Some(Command::Man) => reference::man(),
+    let status = cli.subcommand().run(catalog)?;
+    if bare && cli.command.is_none() && !cli.quiet {
+        optimize::hint()?;
     }
+    Ok(status)
 }

@@ -17,6 +17,7 @@ pub mod diff;
 pub mod explain;
 pub mod flag;
 pub mod fleet;
+pub mod format;
 pub mod formulas;
 pub mod graph;
 pub mod help;

@@ -32,7 +32,7 @@ pub mod place;
 pub mod recommend;
 pub mod reference;
 pub mod remedy;
-mod rendered;
+pub mod rendered;
 pub mod saved_answer;
 pub mod static_batch;
 pub mod stepped_down;
@@ -47,13 +47,14 @@ pub mod workbook;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
-use schemars::{Schema, schema_for};
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::report::format::Format;
 use crate::report::proof::StoppedBy;
-use crate::report::rendered::{Answer, MakeFormat, RenderedFormat, made};
+use crate::report::rendered::{Answer, EVERY};
 use crate::search::run::{Control, UNWATCHED};
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
@@ -95,7 +96,22 @@ impl RequestControl<'_> {
     }
 }
 
-/// A question that the program answers.
+/// A question of the program: its request, posed to a catalogue, has one kind of answer.
+pub trait Question: DeserializeOwned + Serialize + JsonSchema {
+    /// The answer, which has the name of the question.
+    type Answer: Answer + JsonSchema;
+
+    /// The answer in one line.
+    const ABOUT: &'static str;
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// The request is faulty; the error names the key.
+    fn answer(&self, catalog: &Catalog, control: &RequestControl) -> Result<Self::Answer, Error>;
+}
+
+/// A question as doors read it.
 pub struct RequestEntry {
     /// Name, which is that of the subcommand.
     pub name: &'static str,
@@ -103,214 +119,117 @@ pub struct RequestEntry {
     pub about: &'static str,
     /// JSON Schema of the request.
     pub request: fn() -> Schema,
-    /// JSON Schema of the report.
+    /// JSON Schema of the answer.
     pub report: fn() -> Schema,
     /// The answer to a request in JSON.
     ///
     /// # Errors
     /// The request is faulty; the error names the key.
     pub answer: fn(&Catalog, &Value, &RequestControl) -> Result<Value, Error>,
-    /// An answer in another format.
-    pub format: MakeFormat,
+    more: &'static [Format],
+    format: fn(&Catalog, &Value, Format) -> Result<Option<Vec<u8>>, Error>,
 }
 
 impl RequestEntry {
-    /// The answer in a format; none where there is nothing to draw.
+    const fn of<Q: Question>() -> RequestEntry {
+        RequestEntry {
+            name: Q::Answer::QUESTION,
+            about: Q::ABOUT,
+            request: || given_files::with_files(schema_for!(Q)),
+            report: || wording::named_schema::<Q::Answer>(),
+            answer: in_json::<Q>,
+            more: Q::Answer::MORE,
+            format: rendered::formatted::<Q::Answer>,
+        }
+    }
+
+    /// The formats of its answers.
+    pub fn formats(&self) -> impl Iterator<Item = Format> {
+        EVERY.into_iter().chain(self.more.iter().copied())
+    }
+
+    /// An answer in a format; none where there is nothing to draw, or the question has no such format.
     ///
     /// # Errors
-    /// The answer is not one of this request.
-    pub fn rendered(&self, answer: &Value, format: RenderedFormat) -> Result<Option<String>, Error> {
-        (self.format)(self.name, answer, format)
+    /// The answer is not one of this question, or its plan cannot run.
+    pub fn formatted(
+        &self,
+        catalog: &Catalog,
+        answer: &Value,
+        format: Format,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        (self.format)(catalog, answer, format)
     }
 }
 
-/// An entry of [`REQUESTS`].
-macro_rules! request {
-    ($name:literal, $about:literal, $request:ty, $report:ty, $answer:path) => {
-        RequestEntry {
-            name: $name,
-            about: $about,
-            request: || given_files::with_files(schema_for!($request)),
-            report: || schema_for!($report),
-            answer: |catalog, request, control| {
-                in_json::<$request, $report>(catalog, request, control, $answer)
-            },
-            format: made::<$report>,
-        }
+/// The questions: implements [`Question`] for their requests, and lists them.
+macro_rules! questions {
+    ($($request:ty => $answer:ty, $ask:path, $about:literal;)*) => {
+        $(impl Question for $request {
+            type Answer = $answer;
+
+            const ABOUT: &'static str = $about;
+
+            fn answer(&self, catalog: &Catalog, control: &RequestControl) -> Result<$answer, Error> {
+                $ask(catalog, self, control)
+            }
+        })*
+
+        /// Every question, in the order of the help.
+        pub static REQUESTS: &[RequestEntry] = &[$(RequestEntry::of::<$request>()),*];
     };
 }
 
-/// Every question, in the order of the help.
-pub static REQUESTS: &[RequestEntry] = &[
-    request!(
-        "optimize",
-        "the best deployment and the Pareto front",
-        optimize::OptimizeRequest,
-        crate::report::result::OptimizeResult,
-        optimize::optimize
-    ),
-    request!(
-        "estimate",
-        "the metrics of one given deployment",
-        estimate::EstimateRequest,
-        crate::report::result::EstimateResult,
-        estimate::estimate
-    ),
-    request!(
-        "static",
-        "a static batch on given degrees, without a scheduler",
-        static_batch::StaticRequest,
-        crate::report::static_batch::StaticReport,
-        static_batch::static_batch
-    ),
-    request!(
-        "deploy",
-        "the commands and files that launch a deployment",
-        deploy::DeployRequest,
-        crate::report::launch::LaunchReport,
-        deploy::deploy
-    ),
-    request!(
-        "place",
-        "layers on heterogeneous devices",
-        place::PlaceRequest,
-        crate::report::place::PlacementResult,
-        place::place
-    ),
-    request!(
-        "explain",
-        "one number as formulas, figures and sources",
-        explain::ExplainRequest,
-        explain::ExplainReport,
-        explain::explain
-    ),
-    request!(
-        "audit",
-        "the assumptions of a prediction, by their effect",
-        audit::AuditRequest,
-        crate::report::audit::AuditReport,
-        audit::audit
-    ),
-    request!(
-        "diagnose",
-        "measured numbers compared with the prediction and the roofline",
-        diagnose::DiagnoseRequest,
-        crate::report::diagnose::Diagnosis,
-        diagnose::diagnose
-    ),
-    request!(
-        "nearest",
-        "the published measurements that are nearest to a deployment, each with its own prediction",
-        nearest::NearestRequest,
-        crate::report::nearest::NearestReport,
-        nearest::nearest
-    ),
-    request!(
-        "diff",
-        "two answers compared, with the part that each input explains",
-        diff::DiffRequest,
-        crate::report::answer_diff::AnswerDiff,
-        diff::diff
-    ),
-    request!(
-        "sweep",
-        "the metrics of every combination of varied keys",
-        sweep::SweepRequest,
-        crate::report::sweep::SweepReport,
-        sweep::sweep
-    ),
-    request!(
-        "compare",
-        "answers or systems side by side",
-        compare::CompareRequest,
-        crate::report::comparison::ComparisonReport,
-        compare::compare
-    ),
-    request!(
-        "recommend",
-        "hardware for a model, or models for a machine",
-        recommend::RecommendRequest,
-        crate::report::recommend::report::RecommendReport,
-        recommend::recommend
-    ),
-    request!(
-        "fleet",
-        "the cheapest mix of systems for a traffic mix",
-        fleet::FleetRequest,
-        crate::report::fleet::FleetResult,
-        fleet::fleet
-    ),
-    request!(
-        "formulas",
-        "every formula with its unit, reason and citation",
-        reference::FormulasRequest,
-        Vec<crate::report::formulas::FormulaEntry>,
-        reference::formulas
-    ),
-    request!(
-        "inspect",
-        "the structure of a model, or the differences of two",
-        inspect::InspectRequest,
-        inspect::InspectReport,
-        inspect::inspect
-    ),
-    request!(
-        "verify",
-        "the checks of a saved result",
-        verify::VerifyRequest,
-        crate::report::verify::Verified,
-        verify::verify
-    ),
-    request!(
-        "validate",
-        "predictions compared with measurements",
-        validate::ValidateRequest,
-        validate::ValidateReport,
-        validate::validate
-    ),
-    request!(
-        "calibrate",
-        "runtime profiles fitted to measurements",
-        calibrate::CalibrateRequest,
-        calibrate::CalibrateReport,
-        calibrate::calibrate
-    ),
-    request!(
-        "catalog",
-        "the entries of the catalogue",
-        catalog::CatalogRequest,
-        catalog::CatalogReport,
-        catalog::catalog
-    ),
-    request!(
-        "detect",
-        "this machine as a file that --hardware reads",
-        detect::DetectRequest,
-        crate::report::machine::MachineReport,
-        detect::detect
-    ),
-    request!(
-        "permalink",
-        "a scenario as a short text for URLs, or the scenario of one",
-        permalink::PermalinkRequest,
-        permalink::Permalink,
-        permalink::permalink
-    ),
-    request!(
-        "schema",
-        "the JSON Schema of a file or a result",
-        reference::SchemaRequest,
-        Value,
-        reference::schema
-    ),
-    request!(
-        "glossary",
-        "the terms of the reports",
-        reference::GlossaryRequest,
-        Vec<crate::report::help::GlossaryTerm>,
-        reference::glossary
-    ),
-];
+questions! {
+    optimize::OptimizeRequest => crate::report::result::OptimizeResult, optimize::optimize,
+        "the best deployment and the Pareto front";
+    estimate::EstimateRequest => crate::report::result::EstimateResult, estimate::estimate,
+        "the metrics of one given deployment";
+    static_batch::StaticRequest => crate::report::static_batch::StaticReport, static_batch::static_batch,
+        "a static batch on given degrees, without a scheduler";
+    deploy::DeployRequest => crate::report::launch::LaunchReport, deploy::deploy,
+        "the commands and files that launch a deployment";
+    place::PlaceRequest => crate::report::place::PlacementResult, place::place,
+        "layers on heterogeneous devices";
+    explain::ExplainRequest => explain::ExplainReport, explain::explain,
+        "one number as formulas, figures and sources";
+    audit::AuditRequest => crate::report::audit::AuditReport, audit::audit,
+        "the assumptions of a prediction, by their effect";
+    diagnose::DiagnoseRequest => crate::report::diagnose::Diagnosis, diagnose::diagnose,
+        "measured numbers compared with the prediction and the roofline";
+    nearest::NearestRequest => crate::report::nearest::NearestReport, nearest::nearest,
+        "the published measurements that are nearest to a deployment, each with its own prediction";
+    diff::DiffRequest => crate::report::answer_diff::AnswerDiff, diff::diff,
+        "two answers compared, with the part that each input explains";
+    sweep::SweepRequest => crate::report::sweep::SweepReport, sweep::sweep,
+        "the metrics of every combination of varied keys";
+    compare::CompareRequest => crate::report::comparison::ComparisonReport, compare::compare,
+        "answers or systems side by side";
+    recommend::RecommendRequest => crate::report::recommend::report::RecommendReport, recommend::recommend,
+        "hardware for a model, or models for a machine";
+    fleet::FleetRequest => crate::report::fleet::FleetResult, fleet::fleet,
+        "the cheapest mix of systems for a traffic mix";
+    reference::FormulasRequest => Vec<crate::report::formulas::FormulaEntry>, reference::formulas,
+        "every formula with its unit, reason and citation";
+    inspect::InspectRequest => inspect::InspectReport, inspect::inspect,
+        "the structure of a model, or the differences of two";
+    verify::VerifyRequest => crate::report::verify::Verified, verify::verify,
+        "the checks of a saved result";
+    validate::ValidateRequest => validate::ValidateReport, validate::validate,
+        "predictions compared with measurements";
+    calibrate::CalibrateRequest => calibrate::CalibrateReport, calibrate::calibrate,
+        "runtime profiles fitted to measurements";
+    catalog::CatalogRequest => catalog::CatalogReport, catalog::catalog,
+        "the entries of the catalogue";
+    detect::DetectRequest => crate::report::machine::MachineReport, detect::detect,
+        "this machine as a file that --hardware reads";
+    permalink::PermalinkRequest => permalink::Permalink, permalink::permalink,
+        "a scenario as a short text for URLs, or the scenario of one";
+    reference::SchemaRequest => Value, reference::schema,
+        "the JSON Schema of a file or a result";
+    reference::GlossaryRequest => Vec<crate::report::help::GlossaryTerm>, reference::glossary,
+        "the terms of the reports";
+}
 
 /// The entry called `name`.
 ///
@@ -323,18 +242,17 @@ pub fn entry(name: &str) -> Result<&'static RequestEntry, Error> {
     })
 }
 
-/// Reads a request, answers it, and writes the report.
-fn in_json<Q: DeserializeOwned, R: Answer>(
+/// Reads a request, answers it, and writes the answer.
+fn in_json<Q: Question>(
     catalog: &Catalog,
     request: &Value,
     control: &RequestControl,
-    answer: impl Fn(&Catalog, &Q, &RequestControl) -> Result<R, Error>,
 ) -> Result<Value, Error> {
     let answered = || {
         let given = given_files::taken(catalog, request)?;
         let (catalog, request) = given.as_ref().map_or((catalog, request), |(catalog, rest)| (catalog, rest));
         let request: Q = from_json(&request.to_string(), "a request")?;
-        answer(catalog, &request, control)
+        request.answer(catalog, control)
     };
     Ok(wording::worded(&answered().map_err(wording::fault_in_keys)?))
 }

@@ -6,8 +6,8 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde_json::{Value, json};
 
+use crate::report::format::Format;
 use crate::report::page::{rendered_text, style};
-use crate::report::rendered::RenderedFormat;
 use crate::request::{UNCONTROLLED, entry};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
@@ -127,7 +127,8 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
     let answered = |name: &str, body: Value| (entry(name)?.answer)(catalog, &body, &UNCONTROLLED);
     let listed = |kind: &str| answered("catalog", json!({"kind": kind}));
     let first = answered("optimize", json!({"scenario": {}, "max_front_points": POINTS}))?;
-    let answer = entry("optimize")?.rendered(&first, RenderedFormat::Section)?.unwrap_or_default();
+    let answer = entry("optimize")?.formatted(catalog, &first, Format::Section)?.unwrap_or_default();
+    let answer = String::from_utf8(answer).unwrap_or_default();
     let mut paths = vec!["model.num_hidden_layers".to_owned()];
     for (part, kind, name) in OVERRIDDEN {
         figures(&answered("catalog", json!({"kind": kind, "name": name}))?, part, &mut paths);

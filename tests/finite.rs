@@ -2,8 +2,8 @@
 //! number that is none would be `null` and break the schema.
 
 use mantile::report::answer::{estimate_result, optimize_result};
-use mantile::report::schema::schema;
 use mantile::report::{rows, text};
+use mantile::request::reference::schema_of as schema;
 use mantile::request::{build_candidate, inputs};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::deployment::{Degrees, Deployment};

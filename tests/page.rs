@@ -1,7 +1,7 @@
 //! Answers as HTML: every answer has a page, markup in a name is text, and nothing is loaded from elsewhere.
 
+use mantile::report::format::Format;
 use mantile::report::page::has_template;
-use mantile::report::rendered::RenderedFormat;
 use mantile::request::{UNCONTROLLED, entry};
 use mantile::site::{NAMES, PageEngine, files};
 use mantile::store::catalog::Catalog;
@@ -56,16 +56,17 @@ fn every_answer_is_a_page_and_markup_in_it_is_text() {
         let answer =
             (entry(line[0]).unwrap().answer)(&Catalog::default(), &request(line), &UNCONTROLLED).unwrap();
         let made = |answer: &Value, format| {
-            let page = entry(line[0]).unwrap().rendered(answer, format);
-            page.unwrap_or_else(|fault| panic!("{line:?}: {fault}")).unwrap()
+            let page = entry(line[0]).unwrap().formatted(&Catalog::default(), answer, format);
+            let page = page.unwrap_or_else(|fault| panic!("{line:?}: {fault}")).unwrap();
+            String::from_utf8(page).unwrap()
         };
-        let page = made(&answer, RenderedFormat::Html);
+        let page = made(&answer, Format::Html);
         seen += usize::from(has_template(line[0]));
         assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<main>"), "{line:?}");
         for loaded in ["src=\"http", "href=\"http", "@import", "url("] {
             assert!(!page.contains(loaded), "{line:?} loads {loaded}");
         }
-        let page = made(&hostile(&answer), RenderedFormat::Section);
+        let page = made(&hostile(&answer), Format::Section);
         assert!(!page.contains("<script") && !page.contains("<img"), "{line:?} has markup of a name");
     }
     assert!(seen > 12, "{seen} answers have a template");

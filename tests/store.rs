@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
 use mantile::report::inspect::Inspected;
-use mantile::report::schema::schema;
+use mantile::request::reference::schema_of as schema;
 use mantile::spec::cluster::{System, Tier};
 use mantile::spec::device::Device;
 use mantile::spec::error::Error;

@@ -64,7 +64,7 @@ impl Audit {
         self.plot.write(|| audit_picture(&report))?;
         match self.markdown {
             true => self.output.write(&markdown(&report))?,
-            false => self.output.answer("audit", &report, self.detail)?,
+            false => self.output.answer(&report, self.detail)?,
         }
         Ok(ExitStatus::Success)
     }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::output::{FormatFlag, OutputArgs};
+use super::output::{OutputArgs, parser};
 use super::validate::tables;
 use super::{CliError, ExitStatus};
+use crate::report::format::Format;
+use crate::report::rendered::EVERY;
 use crate::request::UNCONTROLLED;
 use crate::request::calibrate::{CalibrateReport, CalibrateRequest, LatencyFit, calibrate};
 use crate::spec::error::Error;
@@ -44,14 +46,8 @@ pub struct Calibrate {
     #[arg(long, value_name = "FILE.csv")]
     pub rows: Option<PathBuf>,
     /// Format of the report
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        value_name = "table|json|csv|html|markdown",
-        hide_possible_values = true
-    )]
-    pub format: FormatFlag,
+    #[arg(long, value_parser = parser(EVERY), value_name = "FORMAT", hide_possible_values = true)]
+    pub format: Option<Format>,
 }
 
 impl Calibrate {
@@ -72,7 +68,7 @@ impl Calibrate {
                 self.profiles(&fit.profiles, folder)?;
             }
         }
-        OutputArgs { format: self.format, ..OutputArgs::default() }.answer("calibrate", &report, false)?;
+        OutputArgs { format: self.format, ..OutputArgs::default() }.answer(&report, false)?;
         Ok(ExitStatus::Success)
     }
 

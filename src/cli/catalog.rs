@@ -51,23 +51,28 @@ impl ListCatalog {
     /// # Errors
     /// The entry does not exist, a file is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        match (&self.action, self.kind, &self.name) {
-            (Some(Action::Check(check)), ..) => check.run(catalog),
-            (Some(Action::Diff(diff)), ..) => diff.run(catalog),
-            (Some(Action::Save(save)), ..) => save.run(catalog),
-            (Some(Action::History(history)), ..) => history.run(catalog),
-            (Some(Action::Restore(restore)), ..) => restore.run(catalog),
-            (None, Some(kind), _) => self.list(catalog, kind),
-            (None, None, _) => {
-                let fix = "write e.g. `mantile-opt catalog devices`, `catalog check` or `catalog diff`";
-                Err(Error::new("KIND", "nothing", "a kind of catalogue entries", fix).into())
+        match &self.action {
+            Some(Action::Check(check)) => check.run(catalog),
+            Some(Action::Diff(diff)) => diff.run(catalog),
+            Some(Action::Save(save)) => save.run(catalog),
+            Some(Action::History(history)) => history.run(catalog),
+            Some(Action::Restore(restore)) => restore.run(catalog),
+            None => {
+                self.output.answer(&request::catalog(catalog, &self.request()?, &UNCONTROLLED)?, false)?;
+                Ok(ExitStatus::Success)
             }
         }
     }
 
-    fn list(&self, catalog: &Catalog, kind: CatalogKind) -> Result<ExitStatus, CliError> {
-        let request = CatalogRequest { kind, name: self.name.clone() };
-        self.output.answer("catalog", &request::catalog(catalog, &request, &UNCONTROLLED)?, false)?;
-        Ok(ExitStatus::Success)
+    /// The request of the flags.
+    ///
+    /// # Errors
+    /// No kind is named.
+    pub fn request(&self) -> Result<CatalogRequest, Error> {
+        let kind = self.kind.ok_or_else(|| {
+            let fix = "write e.g. `mantile-opt catalog devices`, `catalog check` or `catalog diff`";
+            Error::new("KIND", "nothing", "a kind of catalogue entries", fix)
+        })?;
+        Ok(CatalogRequest { kind, name: self.name.clone() })
     }
 }

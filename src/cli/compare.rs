@@ -9,7 +9,7 @@ use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::svg::compare::comparison_picture;
 use crate::request::compare::{CompareRequest, ComparedEntry, compare};
-use crate::request::estimate::is_saved_result;
+use crate::request::saved_answer::is_saved_answer;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -58,7 +58,7 @@ impl Compare {
         let request = self.request()?;
         let report = with_deadline(None, |control| compare(catalog, &request, control))?;
         self.plot.write(|| comparison_picture(&report))?;
-        self.output.answer("compare", &report, false)?;
+        self.output.answer(&report, false)?;
         let runs = report.rows.iter().any(|row| row.metrics.is_some());
         Ok(if runs { ExitStatus::Success } else { ExitStatus::Infeasible })
     }
@@ -79,9 +79,9 @@ impl Compare {
 
 fn entry(path: &Path) -> Result<ComparedEntry, Error> {
     let name = file::shown(path);
-    let text = file::read_most(path, FileSizeLimit::Answer)?;
+    let text = file::read_json(path, FileSizeLimit::Answer)?;
     let read = || {
-        Ok(match is_saved_result(&text) {
+        Ok(match is_saved_answer(&text) {
             true => (Some(from_json(&text, "a saved result")?), None),
             false => (None, Some(from_json(&text, "a scenario")?)),
         })

@@ -1,9 +1,8 @@
 //! `config`: the defaults of a problem without flags, and the source of each.
 
 use super::defaults::{UserDefault, UserDefaults};
-use super::output::{OutputArgs, OutputFormat, csv};
+use super::output::{OutputArgs, csv};
 use super::{CliError, ExitStatus};
-use crate::report::pretty::pretty;
 use crate::report::table::table;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -53,17 +52,14 @@ impl Config {
             let text = one.value.as_str().map_or_else(|| one.value.to_string(), str::to_owned);
             vec![one.key.clone(), text, one.source.clone()]
         });
-        self.output.found(&match self.output.format() {
-            OutputFormat::Table => {
-                let file = file.unwrap_or_else(|| "none".to_owned());
-                format!("Defaults file: {file}\n\n{}", table(&HEADER, &rows.collect::<Vec<_>>()))
-            }
-            OutputFormat::Json => {
-                let value = |one: &UserDefault| serde_json::json!({"key": one.key, "value": one.value, "source": one.source});
-                pretty(&serde_json::json!({"file": file, "defaults": all.iter().map(value).collect::<Vec<_>>()}))
-            }
-            OutputFormat::Csv => csv(&HEADER, rows)?,
-        })
+        let rows: Vec<Vec<String>> = rows.collect();
+        let name = file.as_deref().unwrap_or("none");
+        let text = format!("Defaults file: {name}\n\n{}", table(&HEADER, &rows));
+        let value =
+            |one: &UserDefault| serde_json::json!({"key": one.key, "value": one.value, "source": one.source});
+        let value = serde_json::json!({"file": file, "defaults": all.iter().map(value).collect::<Vec<_>>()});
+        self.output.plain(&text, &value, Some(csv(&HEADER, rows)?))?;
+        Ok(ExitStatus::Success)
     }
 
     /// The user's defaults, and those of the program for other keys.

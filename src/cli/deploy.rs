@@ -58,7 +58,7 @@ impl Deploy {
         self.emit.write([(None, &launch)])?;
         match &self.print {
             Some(path) => self.output.write(&printed(&launch, path)?)?,
-            None => self.output.answer("deploy", &launch, false)?,
+            None => self.output.answer(&launch, false)?,
         }
         Ok(if launch.runs() { ExitStatus::Success } else { ExitStatus::Infeasible })
     }

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::output::{FormatFlag, OutputArgs};
+use super::output::{OutputArgs, parser};
 use super::terminal::width;
 use super::{CliError, ExitStatus};
+use crate::report::format::Format;
 use crate::report::machine::MachineFile;
 use crate::report::pretty::pretty;
+use crate::report::rendered::EVERY;
 use crate::report::text::machine::machine;
 use crate::request::UNCONTROLLED;
 use crate::request::detect::{DetectRequest, detect};
@@ -39,15 +41,8 @@ pub struct DetectArgs {
     #[arg(long, value_name = "FILE.json", help_heading = "Output")]
     pub out: Option<PathBuf>,
     /// Output format
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        value_name = "table|json|csv|html|markdown",
-        hide_possible_values = true,
-        help_heading = "Output"
-    )]
-    pub format: FormatFlag,
+    #[arg(long, value_parser = parser(EVERY), value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
+    pub format: Option<Format>,
     /// Short for `--format json`
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     pub json: bool,
@@ -72,11 +67,9 @@ impl DetectArgs {
             }
         };
         let output = OutputArgs { format: self.format, json: self.json, ..OutputArgs::default() };
-        match self.format {
-            FormatFlag::Table if !self.json => {
-                output.write(&machine(&report, written.as_deref(), width()))?
-            }
-            _ => output.answer("detect", &report, false)?,
+        match output.format() {
+            Format::Table => output.write(&machine(&report, written.as_deref(), width()))?,
+            _ => output.answer(&report, false)?,
         }
         Ok(ExitStatus::Success)
     }

@@ -61,7 +61,7 @@ impl Diagnose {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| diagnose(catalog, &request, control))?;
-        self.output.answer("diagnose", &report, false)?;
+        self.output.answer(&report, false)?;
         Ok(if report.is_expected() { ExitStatus::Success } else { ExitStatus::Infeasible })
     }
 

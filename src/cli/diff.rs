@@ -47,7 +47,7 @@ impl DiffArgs {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let report = with_progress(|control| diff(catalog, &request, control))?;
-        self.output.answer("diff", &report, false)?;
+        self.output.answer(&report, false)?;
         Ok(ExitStatus::Success)
     }
 
@@ -57,7 +57,7 @@ impl DiffArgs {
     /// A file is not JSON.
     pub fn request(&self) -> Result<DiffRequest, Error> {
         let read = |path: &Path| -> Result<Value, Error> {
-            let text = file::read_most(path, FileSizeLimit::Answer)?;
+            let text = file::read_json(path, FileSizeLimit::Answer)?;
             from_json(&text, "an answer").map_err(|fault| fault.in_file(file::shown(path)))
         };
         Ok(DiffRequest { a: read(&self.a)?, b: read(&self.b)? })

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::emit::EmitArgs;
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::trace::TraceArgs;
 use super::{CliError, ExitStatus, stdin, workbook};
 use crate::launch::settings_file::NamedFiles;
+use crate::report::format::Format;
 use crate::report::operator_rows::operator_rows;
+use crate::report::result::EstimateResult;
 use crate::report::svg::deployment::estimate_picture;
 use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
@@ -92,7 +94,7 @@ impl Estimate {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
-        let in_workbook = workbook::is_wanted(&self.output)?;
+        self.output.check::<EstimateResult>()?;
         self.problem.save(catalog, &request.scenario)?;
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
         self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
@@ -105,13 +107,13 @@ impl Estimate {
         let kept = report.candidate.violations.is_empty();
         let runs = timed && (kept || !self.slo);
         let status = if runs { ExitStatus::Success } else { ExitStatus::Infeasible };
-        if in_workbook {
-            workbook::write(&self.output, catalog, scenario, &report.candidate.notation)?;
+        if self.output.format() == Format::Xlsx {
+            workbook::write(&self.output, catalog, &report)?;
             return Ok(status);
         }
-        match report.detail.as_ref().filter(|_| self.detail && self.output.format() == OutputFormat::Csv) {
+        match report.detail.as_ref().filter(|_| self.detail && self.output.format() == Format::Csv) {
             Some(detail) => self.output.write(&operator_rows(detail))?,
-            None => self.output.answer("estimate", &report, self.detail)?,
+            None => self.output.answer(&report, self.detail)?,
         }
         Ok(status)
     }
@@ -189,7 +191,7 @@ impl SavedPlan {
                 let fix = "write e.g. `mantile-opt explain --from - < answer.json`";
                 stdin::text("plan-from", "a saved answer on standard input", fix)?
             }
-            _ => file::read_most(path, FileSizeLimit::Answer)?,
+            _ => file::read_json(path, FileSizeLimit::Answer)?,
         };
         Ok(Some(text))
     }

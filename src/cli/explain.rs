@@ -56,7 +56,7 @@ impl Explain {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
         let report = explain(catalog, &request, &UNCONTROLLED)?;
-        self.output.answer("explain", &report, false)?;
+        self.output.answer(&report, false)?;
         Ok(match report {
             ExplainReport::Explained(_) => ExitStatus::Success,
             ExplainReport::Infeasible { .. } => ExitStatus::Infeasible,

@@ -147,7 +147,7 @@ impl FleetArgs {
         self.plot.write(|| fleet_picture(&report))?;
         let folder = |at: usize| Some(format!("{}-{}", at + 1, report.systems[at].system));
         self.emit.write(report.launches.iter().enumerate().map(|(at, launch)| (folder(at), launch)))?;
-        self.output.answer("fleet", &report, self.detail)?;
+        self.output.answer(&report, self.detail)?;
         Ok(report.certificate.status.into())
     }
 
@@ -159,8 +159,8 @@ impl FleetArgs {
         let fleet = match &self.file {
             Some(path) => {
                 let name = file::shown(path);
-                let filed: FleetFile =
-                    from_json(&file::read(path)?, "a fleet").map_err(|fault| fault.in_file(&name))?;
+                let text = file::read_json(path, FileSizeLimit::Configuration)?;
+                let filed: FleetFile = from_json(&text, "a fleet").map_err(|fault| fault.in_file(&name))?;
                 filed.check().map_err(|fault| fault.in_file(&name))?;
                 filed
             }

@@ -64,7 +64,7 @@ impl Inspect {
             (InspectReport::Model(inspected), Some(notation)) => {
                 self.output.write(&notation.drawn(&GraphDrawing::of(inspected)))?;
             }
-            _ => self.output.answer("inspect", &report, false)?,
+            _ => self.output.answer(&report, false)?,
         }
         Ok(match report {
             InspectReport::Parallel(graph) if !graph.violations.is_empty() => ExitStatus::Infeasible,

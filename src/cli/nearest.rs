@@ -52,7 +52,7 @@ impl Nearest {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| nearest(catalog, &request, control))?;
-        self.output.answer("nearest", &report, false)?;
+        self.output.answer(&report, false)?;
         Ok(ExitStatus::Success)
     }
 

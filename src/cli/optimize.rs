@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::deadline::with_deadline;
 use super::emit::EmitArgs;
-use super::output::{OutputArgs, OutputFormat};
+use super::output::OutputArgs;
 use super::place::PlaceArgs;
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
@@ -13,7 +13,9 @@ use super::progress::is_quiet;
 use super::terminal::width;
 use super::trace::TraceArgs;
 use super::{CliError, ExitStatus, workbook};
+use crate::report::format::Format;
 use crate::report::pretty::pretty;
+use crate::report::result::OptimizeResult;
 use crate::report::rows::csv;
 use crate::report::svg::deployment::optimize_picture;
 use crate::report::text::front::front_listed;
@@ -71,7 +73,8 @@ impl Optimize {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
-        let in_workbook = workbook::is_wanted(&self.output)?;
+        self.output.check::<OptimizeResult>()?;
+        let in_workbook = self.output.format() == Format::Xlsx;
         let front_ending = self.pareto_out.as_deref().map(FrontEnding::of).transpose()?;
         // A rig has heterogeneous devices: the problem is a placement of layers.
         if request.scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
@@ -102,16 +105,13 @@ impl Optimize {
             Some(answer_timeline(catalog, scenario, &best.notation))
         })?;
         if in_workbook {
-            match (&report.best, &report.scenario) {
-                (Some(best), Some(scenario)) => {
-                    workbook::write(&self.output, catalog, scenario, &best.notation)?;
-                }
-                _ => workbook::note(&screen::optimize(&report, width()))?,
+            if !workbook::write(&self.output, catalog, &report)? {
+                workbook::note(&screen::optimize(&report, width()))?;
             }
             return Ok(report.status.into());
         }
-        self.output.answer("optimize", &report, self.detail || self.why)?;
-        let rows_only = self.pareto_out.is_some() || self.output.format() == OutputFormat::Csv;
+        self.output.answer(&report, self.detail || self.why)?;
+        let rows_only = self.pareto_out.is_some() || self.output.format() == Format::Csv;
         if let Some(thinned) = front_listed(&report).filter(|_| rows_only && !is_quiet()) {
             writeln!(anstream::stderr(), "note: {thinned}; --front all lists all")?;
         }

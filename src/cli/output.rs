@@ -7,73 +7,48 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anstream::adapter::strip_str;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
 use serde::Serialize;
 
 use super::defaults::{AppliedDefaults, footer, overrides_line};
 use super::terminal::{typed, width};
 use super::{CliError, ExitStatus, progress};
+use crate::report::format::{Format, FormatEntry};
 use crate::report::pretty::pretty;
-use crate::report::rendered::{Answer, RenderedFormat, TextView, of as rendered};
+use crate::report::rendered::{Answer, EVERY, TextView, drawn, markdown, rendered, yaml};
 use crate::report::sheet;
 use crate::report::text::page::{BAD, BOLD, GOOD, WIDTH};
+use crate::request::rendered::pixels;
 use crate::request::wording::worded;
+use crate::spec::error::Error;
 use crate::spec::visible::{visible, visible_lines};
 use crate::store::closed_output::check_stdout;
 use crate::store::file;
 
-/// Format of a result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum OutputFormat {
-    /// Text for people.
-    #[default]
-    Table,
-    /// JSON for programs; `schema` describes it.
-    Json,
-    /// CSV rows for spreadsheets.
-    Csv,
-}
+/// Formats of what only the command line answers.
+const PLAIN: [Format; 5] = [Format::Table, Format::Json, Format::Yaml, Format::Csv, Format::Markdown];
 
-/// A value of `--format`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum FormatFlag {
-    /// Text for people.
-    #[default]
-    Table,
-    /// JSON for programs; `schema` describes it.
-    Json,
-    /// CSV rows for spreadsheets.
-    Csv,
-    /// A workbook with live formulas.
-    Xlsx,
-    /// A report for a browser: one file that needs nothing else.
-    Html,
-    /// The text as a part of a document in Markdown.
-    Markdown,
-}
-
-impl From<OutputFormat> for FormatFlag {
-    fn from(format: OutputFormat) -> FormatFlag {
-        match format {
-            OutputFormat::Table => FormatFlag::Table,
-            OutputFormat::Json => FormatFlag::Json,
-            OutputFormat::Csv => FormatFlag::Csv,
-        }
-    }
+/// A flag of `formats`.
+pub(super) fn parser(formats: impl IntoIterator<Item = Format>) -> ValueParser {
+    let values = formats.into_iter().map(|format| {
+        let FormatEntry { name, about, .. } = format.entry();
+        PossibleValue::new(*name).help(*about)
+    });
+    ValueParser::new(PossibleValuesParser::new(values).try_map(|name| Format::parse(&name)))
 }
 
 /// Format and destination of a result.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct OutputArgs {
-    /// Output format
+    /// Output format [default: by the ending of --out, else table]
     #[arg(
         long,
-        value_enum,
-        default_value_t,
-        value_name = "table|json|csv|html|markdown|xlsx",
+        value_parser = parser(PLAIN),
+        value_name = "FORMAT",
         hide_possible_values = true,
         help_heading = "Output"
     )]
-    pub format: FormatFlag,
+    pub format: Option<Format>,
     /// Short for `--format json`
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     pub json: bool,
@@ -86,24 +61,54 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// The format of a text. What is not written to a workbook is written for people.
-    pub fn format(&self) -> OutputFormat {
-        match self.format {
-            _ if self.json => OutputFormat::Json,
-            FormatFlag::Table | FormatFlag::Xlsx | FormatFlag::Markdown => OutputFormat::Table,
-            FormatFlag::Json | FormatFlag::Html => OutputFormat::Json,
-            FormatFlag::Csv => OutputFormat::Csv,
+    /// The format: the stated one, else that of the file's ending, else the text for people.
+    pub fn format(&self) -> Format {
+        let by_ending = || self.out.as_deref().and_then(format_of);
+        match self.json {
+            true => Format::Json,
+            false => self.format.or_else(by_ending).unwrap_or_default(),
         }
     }
 
-    /// Whether the file is a workbook by its ending.
-    pub(super) fn ends_in_xlsx(&self) -> bool {
-        let ending = self.out.as_deref().and_then(Path::extension);
-        ending.is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"))
+    /// Checks that an answer of type `T` can be written as requested, before anything is computed.
+    ///
+    /// # Errors
+    /// It has no such format, a text would get the ending of another format's file, or bytes would go to a terminal.
+    pub fn check<T: Answer>(&self) -> Result<(), Error> {
+        self.check_among(&[&EVERY[..], T::MORE].concat(), T::QUESTION)
+    }
+
+    fn check_among(&self, formats: &[Format], name: &str) -> Result<(), Error> {
+        let format = self.format();
+        if !formats.contains(&format) {
+            let names: Vec<&str> =
+                formats.iter().filter(|one| **one != Format::Section).map(|one| one.entry().name).collect();
+            let expected = format!("a format of `{name}`: {}", names.join(", "));
+            let fix = "state --format, or choose another ending of --out";
+            return Err(Error::new("format", format.entry().name, expected, fix));
+        }
+        if format.is_binary() && self.to_stdout() && std::io::stdout().is_terminal() {
+            let fix = format!("add --out FILE.{}, or redirect the output to a file", format.entry().name);
+            let found = format!("{}, on a terminal", format.entry().name);
+            return Err(Error::new("format", found, "a file: this format is binary", fix));
+        }
+        let ending = self.out.as_deref().and_then(format_of);
+        match ending.filter(|ending| ending.is_binary() && *ending != format) {
+            Some(ending) => {
+                let found = format!(
+                    "{} for `{}`",
+                    format.entry().name,
+                    file::shown(self.out.as_deref().unwrap_or(Path::new("-")))
+                );
+                let fix = format!("choose another ending, or --format {}", ending.entry().name);
+                Err(Error::new("out", found, "the ending of a text file", fix))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether the result goes to standard output.
-    pub(super) fn to_stdout(&self) -> bool {
+    fn to_stdout(&self) -> bool {
         self.out.as_deref().is_none_or(|path| path.as_os_str() == "-")
     }
 
@@ -116,24 +121,60 @@ impl OutputArgs {
         Ok(ExitStatus::Success)
     }
 
-    /// Writes the answer to the question `name` in its format; `detail` shows everything.
+    /// Writes the answer in its format; `detail` shows everything.
+    ///
+    /// # Errors
+    /// The answer has no such format, or the file or the pipe cannot be written.
+    pub fn answer<T: Answer>(&self, answer: &T, detail: bool) -> Result<(), CliError> {
+        self.check::<T>()?;
+        let command = typed();
+        let view = TextView { width: width(), detail, command: &command };
+        let nothing = || {
+            let fix = "relax the limits until something runs, or choose another --format";
+            let found = "nothing that runs, so that there is nothing to draw";
+            CliError::from(Error::new("format", found, "a result with metrics", fix))
+        };
+        match self.format() {
+            Format::Table => self.write(&answer.text(&view)),
+            Format::Png => self.write_bytes(&pixels(&drawn(answer).ok_or_else(nothing)?)?),
+            format => {
+                // A page has its own width.
+                let view = if format == Format::Html { TextView { width: WIDTH, ..view } } else { view };
+                self.write(&rendered(answer, &worded(answer), format, &view)?.ok_or_else(nothing)?)
+            }
+        }
+    }
+
+    /// Writes what only the command line answers: its text, its JSON and its rows.
+    ///
+    /// # Errors
+    /// There is no such format, or the file or the pipe cannot be written.
+    pub fn plain(&self, text: &str, value: &impl Serialize, csv: Option<String>) -> Result<(), CliError> {
+        let formats: Vec<Format> =
+            PLAIN.into_iter().filter(|format| *format != Format::Csv || csv.is_some()).collect();
+        self.check_among(&formats, "this command")?;
+        self.write(&match self.format() {
+            Format::Json => pretty(value),
+            Format::Yaml => yaml(&super::output::value(value)),
+            Format::Csv => csv.unwrap_or_default(),
+            Format::Markdown => markdown(text),
+            _ => text.to_owned(),
+        })
+    }
+
+    /// Writes `bytes` to the destination.
     ///
     /// # Errors
     /// The file or the pipe cannot be written.
-    pub fn answer<T: Answer>(&self, name: &str, answer: &T, detail: bool) -> Result<(), CliError> {
-        let command = typed();
-        let view = TextView { width: width(), detail, command: &command };
-        let page = TextView { width: WIDTH, ..view };
-        let made = |format, view: &TextView| rendered(name, answer, &worded(answer), format, view);
-        let text = match self.format {
-            _ if self.json => pretty(&worded(answer)),
-            FormatFlag::Json => pretty(&worded(answer)),
-            FormatFlag::Table | FormatFlag::Xlsx => answer.text(&view),
-            FormatFlag::Csv => answer.csv(),
-            FormatFlag::Markdown => made(RenderedFormat::Markdown, &view)?.unwrap_or_default(),
-            FormatFlag::Html => made(RenderedFormat::Html, &page)?.unwrap_or_default(),
-        };
-        self.write(&text)
+    pub(super) fn write_bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
+        note_defaults(&self.applied)?;
+        match &self.out {
+            Some(path) if !self.to_stdout() => Ok(file::write_bytes(path, bytes)?),
+            _ => {
+                check_stdout()?;
+                Ok(written(&mut std::io::stdout().lock(), bytes)?)
+            }
+        }
     }
 
     /// Writes `text` to its destination.
@@ -141,11 +182,8 @@ impl OutputArgs {
     /// # Errors
     /// The file or the pipe cannot be written.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
-        if self.ends_in_xlsx() {
-            return Err(super::workbook::text_in_workbook(self).into());
-        }
         let footer = footer(&self.applied);
-        let table = self.format() == OutputFormat::Table && self.format != FormatFlag::Markdown;
+        let table = self.format() == Format::Table;
         // The others are already visible text.
         let text = match table {
             true => Cow::Owned(
@@ -175,6 +213,22 @@ impl OutputArgs {
                 Ok(written(&mut out, text.as_bytes())?)
             }
         }
+    }
+}
+
+/// The format of a file, by its ending.
+pub(super) fn format_of(path: &Path) -> Option<Format> {
+    Format::of_ending(path.file_name()?.to_str()?)
+}
+
+/// Writes a document to a file: YAML by its ending, else JSON.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn write_document(path: &Path, document: &impl Serialize) -> Result<(), Error> {
+    match format_of(path) {
+        Some(Format::Yaml) => file::write(path, &yaml(&value(document))),
+        _ => file::write(path, &pretty(document)),
     }
 }
 

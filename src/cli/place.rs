@@ -88,7 +88,7 @@ impl PlaceArgs {
         let answer = with_deadline(self.time_limit, |control| place(catalog, &request, control))?;
         self.plot.write(|| place_picture(&answer))?;
         self.emit.write(answer.launch.iter().map(|launch| (None, launch)))?;
-        self.output.answer("place", &answer, self.detail)?;
+        self.output.answer(&answer, self.detail)?;
         Ok(match answer.status {
             Proved::Optimal => ExitStatus::Success,
             Proved::Feasible | Proved::TimeLimit | Proved::Interrupted => ExitStatus::Feasible,

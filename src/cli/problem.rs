@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use super::defaults::UserDefaults;
-use crate::report::pretty::pretty;
+use super::output::write_document;
 use crate::request::permalink::{decode, is_link};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
-use crate::store::file;
+use crate::store::file::{self, FileSizeLimit};
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// A problem as flags.
@@ -38,7 +38,7 @@ impl ProblemArgs {
     pub fn save(&self, catalog: &Catalog, scenario: &Scenario) -> Result<(), Error> {
         let Some(path) = &self.save_scenario else { return Ok(()) };
         ResolvedScenario::resolve(catalog, scenario)?;
-        file::write(path, &pretty(scenario))
+        write_document(path, scenario)
     }
 
     /// Flags merged over the file, and both over the user's defaults.
@@ -51,7 +51,8 @@ impl ProblemArgs {
                 decode(path.to_str().unwrap_or_default())?.scenario
             }
             Some(path) => {
-                from_json(&file::read(path)?, "a scenario").map_err(|e| e.in_file(file::shown(path)))?
+                let text = file::read_json(path, FileSizeLimit::Configuration)?;
+                from_json(&text, "a scenario").map_err(|e| e.in_file(file::shown(path)))?
             }
             None => Scenario::default(),
         };

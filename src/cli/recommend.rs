@@ -91,7 +91,7 @@ impl Recommend {
         let report = with_progress(|control| recommend(catalog, &request, control))?;
         self.plot.write(|| report.picture())?;
         self.emit.write(report.launch().map(|launch| (None, launch)))?;
-        self.output.answer("recommend", &report, self.detail)?;
+        self.output.answer(&report, self.detail)?;
         Ok(if report.serves() { ExitStatus::Success } else { ExitStatus::Infeasible })
     }
 

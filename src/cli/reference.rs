@@ -1,6 +1,6 @@
 //! Reference output: schemas, glossary, completions, manual page.
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::output::OutputArgs;
 use super::{CliError, ExitStatus, command, command_line};
@@ -8,16 +8,25 @@ use crate::report::formulas::formulas;
 use crate::report::help::glossary as words;
 use crate::report::pretty::pretty;
 use crate::request::UNCONTROLLED;
-use crate::request::reference::{SchemaRequest, schema, schema_names};
+use crate::request::reference::{FormulasRequest, SchemaRequest, other_schema_names, schema, schema_names};
 use crate::spec::device::Device;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
+
+/// The names of schemas; those that have another name are not listed.
+fn schema_values() -> impl Iterator<Item = PossibleValue> {
+    let files: Vec<String> = schema_names().collect();
+    let others = other_schema_names()
+        .filter(|name| !files.iter().any(|known| known == name))
+        .map(|name| PossibleValue::new(name).hide(true));
+    schema_names().map(PossibleValue::new).chain(others.collect::<Vec<_>>())
+}
 
 /// The flags of `schema`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SchemaArgs {
     /// Name of the schema
-    #[arg(value_parser = PossibleValuesParser::new(schema_names()), value_name = "WHAT")]
+    #[arg(value_parser = PossibleValuesParser::new(schema_values()), value_name = "WHAT")]
     pub what: String,
     /// Write it to a file instead of standard output
     #[arg(long, value_name = "FILE")]
@@ -48,9 +57,14 @@ impl FormulasArgs {
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn run(&self) -> Result<ExitStatus, CliError> {
-        self.output.answer("formulas", &formulas(self.word.as_deref()), false)?;
+    pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        self.output.answer(&formulas(self.word.as_deref()), false)?;
         Ok(ExitStatus::Success)
+    }
+
+    /// The request of the flags.
+    pub fn request(&self) -> FormulasRequest {
+        FormulasRequest { word: self.word.clone() }
     }
 }
 
@@ -63,10 +77,15 @@ impl SchemaArgs {
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn run(&self) -> Result<ExitStatus, CliError> {
-        let request = SchemaRequest { name: self.what.clone() };
-        let known = schema(&Catalog::default(), &request, &UNCONTROLLED)?;
-        OutputArgs { out: self.out.clone(), ..standard() }.found(&pretty(&known))
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let known = schema(catalog, &self.request(), &UNCONTROLLED)?;
+        OutputArgs { out: self.out.clone(), ..standard() }.plain(&pretty(&known), &known, None)?;
+        Ok(ExitStatus::Success)
+    }
+
+    /// The request of the flags.
+    pub fn request(&self) -> SchemaRequest {
+        SchemaRequest { name: self.what.clone() }
     }
 }
 
@@ -75,7 +94,7 @@ impl Completions {
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn run(&self) -> Result<ExitStatus, CliError> {
+    pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command(), "mantile-opt", &mut script);
         standard().found(&String::from_utf8_lossy(&script))
@@ -105,21 +124,37 @@ pub fn version() -> String {
     )
 }
 
-/// Prints the manual page.
-///
-/// # Errors
-/// The output cannot be written.
-pub fn man() -> Result<ExitStatus, CliError> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command()).render(&mut page)?;
-    standard().found(&String::from_utf8_lossy(&page))
+/// The manual page has no flags.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct ManualPage {}
+
+impl ManualPage {
+    /// Prints the manual page.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command()).render(&mut page)?;
+        standard().found(&String::from_utf8_lossy(&page))
+    }
 }
 
-/// Prints the glossary.
-///
-/// # Errors
-/// The output cannot be written.
-pub fn glossary(output: &OutputArgs) -> Result<ExitStatus, CliError> {
-    output.answer("glossary", &words(), false)?;
-    Ok(ExitStatus::Success)
+/// The flags of `glossary`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct GlossaryArgs {
+    /// The output flags.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl GlossaryArgs {
+    /// Prints the glossary.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        self.output.answer(&words(), false)?;
+        Ok(ExitStatus::Success)
+    }
 }

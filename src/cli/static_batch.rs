@@ -78,7 +78,7 @@ impl Static {
         self.problem.save(catalog, &request.scenario)?;
         let report = static_batch(catalog, &request, &UNCONTROLLED)?;
         self.plot.write(|| static_picture(&report))?;
-        self.output.answer("static", &report, self.detail)?;
+        self.output.answer(&report, self.detail)?;
         let fits = report.phases.iter().all(|phase| phase.fits);
         Ok(if fits { ExitStatus::Success } else { ExitStatus::Infeasible })
     }

@@ -2,7 +2,8 @@
 
 use std::io::IsTerminal;
 
-use super::{Cli, Command};
+use clap::ArgMatches;
+
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::store::catalog::Catalog;
@@ -13,46 +14,9 @@ use crate::store::kind::CatalogKind;
 pub const STDIN: &str = "-";
 
 /// Whether a flag names the model on standard input.
-pub fn is_named(cli: &Cli) -> bool {
-    let model = match &cli.command {
-        None => &cli.optimize.problem.scenario.model,
-        Some(Command::Optimize(command)) => &command.problem.scenario.model,
-        Some(Command::Estimate(command)) => &command.problem.scenario.model,
-        Some(Command::Deploy(command)) => &command.problem.scenario.model,
-        Some(Command::Explain(command)) => &command.problem.scenario.model,
-        Some(Command::Static(command)) => &command.problem.scenario.model,
-        Some(Command::Audit(command)) => &command.problem.scenario.model,
-        Some(Command::Diagnose(command)) => &command.problem.scenario.model,
-        Some(Command::Nearest(command)) => &command.problem.scenario.model,
-        Some(Command::Compare(command)) => &command.problem.scenario.model,
-        Some(Command::Sweep(command)) => &command.problem.scenario.model,
-        Some(Command::Place(command)) => &command.scenario.model,
-        Some(Command::Recommend(command)) => &command.scenario.model,
-        Some(Command::Fleet(command)) => &command.model,
-        Some(Command::Inspect(command)) => &command.model,
-        Some(
-            Command::Merge(_)
-            | Command::Diff(_)
-            | Command::Verify(_)
-            | Command::Validate(_)
-            | Command::Calibrate(_)
-            | Command::Catalog(_)
-            | Command::Detect(_)
-            | Command::Config(_)
-            | Command::Schema(_)
-            | Command::Formulas(_)
-            | Command::Glossary(_)
-            | Command::Completions(_)
-            | Command::Man,
-        ) => &None,
-        #[cfg(feature = "serve")]
-        Some(Command::Serve(_)) => &None,
-        #[cfg(feature = "mcp")]
-        Some(Command::Mcp(_)) => &None,
-        #[cfg(feature = "site")]
-        Some(Command::Site(_)) => &None,
-    };
-    model.as_deref() == Some(STDIN)
+pub fn is_named(matches: &ArgMatches) -> bool {
+    let below = matches.subcommand().is_some_and(|(_, below)| is_named(below));
+    below || matches!(matches.try_get_one::<String>("model"), Ok(Some(model)) if model == STDIN)
 }
 
 /// The catalogue with the config.json of standard input as the model `-`.

@@ -2,20 +2,21 @@
 
 mod rows;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde_json::Value;
 
 use super::deadline::with_deadline;
 use super::defaults::AppliedDefaults;
-use super::output::{FormatFlag, OutputArgs, OutputFormat, note_defaults};
+use super::output::{OutputArgs, format_of, note_defaults, parser};
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
+use crate::report::format::Format;
 use crate::report::pretty::pretty;
-use crate::report::rendered::markdown;
+use crate::report::rendered::{EVERY, markdown};
 use crate::report::svg::sweep::{MOST_POINTS, sweep_picture};
 use crate::report::sweep::{PointStatus, SHOWN_ROWS, ShardNumber, SweepReport, SweepRow, table};
 #[cfg(feature = "parquet")]
@@ -48,45 +49,9 @@ Examples:
   mantile-opt sweep --hardware 8xh100 --tp 8 --vary isl=1k..64k+500 --shard 3/16 --out shard-3.csv
   mantile-opt merge shard-*.csv --out sweep.csv";
 
-/// Format of the rows of a sweep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum SweepFormat {
-    /// The first rows, for people.
-    Table,
-    /// JSON for programs, whole.
-    Json,
-    /// A JSON object per line.
-    Jsonl,
-    /// CSV rows for spreadsheets.
-    Csv,
-    /// Parquet for data frames: typed columns, in a file.
-    #[cfg(feature = "parquet")]
-    Parquet,
-    /// A report for a browser: one file that needs nothing else.
-    Html,
-    /// The first rows as a part of a document in Markdown.
-    Markdown,
-}
-
-impl SweepFormat {
-    /// The format that the ending of a file names.
-    fn of(path: &Path) -> Option<SweepFormat> {
-        match path.extension()?.to_str()?.to_lowercase().as_str() {
-            "csv" => Some(SweepFormat::Csv),
-            "jsonl" | "ndjson" => Some(SweepFormat::Jsonl),
-            "json" => Some(SweepFormat::Json),
-            #[cfg(feature = "parquet")]
-            "parquet" => Some(SweepFormat::Parquet),
-            "html" | "htm" => Some(SweepFormat::Html),
-            "md" => Some(SweepFormat::Markdown),
-            _ => None,
-        }
-    }
-
-    /// Whether all rows are needed at once.
-    fn is_whole(self) -> bool {
-        matches!(self, SweepFormat::Json | SweepFormat::Html)
-    }
+/// Whether all rows are needed at once.
+fn is_whole(format: Format) -> bool {
+    format.is_picture() || matches!(format, Format::Json | Format::Yaml | Format::Html)
 }
 
 /// The flags of `sweep`.
@@ -112,14 +77,8 @@ pub struct Sweep {
     #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = "Sweep")]
     pub time_limit: Option<f64>,
     /// Output format [default: by the ending of --out, else table]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "table|json|jsonl|csv|parquet|html|markdown",
-        hide_possible_values = true,
-        help_heading = "Output"
-    )]
-    pub format: Option<SweepFormat>,
+    #[arg(long, value_parser = parser(EVERY), value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
+    pub format: Option<Format>,
     /// Write the rows to a file, as they are evaluated
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
@@ -185,16 +144,17 @@ impl Sweep {
         let metric = self.picture_metric()?;
         self.problem.save(catalog, &request.scenario)?;
         let prepared = PreparedSweep::new(catalog, &request)?;
-        let format = self.format();
-        let drawn = self.plot.plot.is_some();
+        self.output().check::<SweepReport>()?;
+        let format = self.output().format();
+        let drawn = self.plot.plot.is_some() || format.is_picture();
         if drawn && prepared.len() > MOST_POINTS {
             let expected = format!("at most {MOST_POINTS} points for a picture");
             let fix = "vary fewer values, or omit --plot";
             return Err(Error::new("plot", format!("{} points", prepared.len()), expected, fix).into());
         }
         let mut writer = match format {
-            SweepFormat::Csv => Some(RowWriter::new(RowFormat::Csv, self.out.as_deref())),
-            SweepFormat::Jsonl => Some(RowWriter::new(RowFormat::JsonLines, self.out.as_deref())),
+            Format::Csv => Some(RowWriter::new(RowFormat::Csv, self.out.as_deref())),
+            Format::JsonLines => Some(RowWriter::new(RowFormat::JsonLines, self.out.as_deref())),
             _ => None,
         };
         #[cfg(feature = "parquet")]
@@ -213,7 +173,7 @@ impl Sweep {
                 if let Some(table) = &mut table {
                     rows.iter().try_for_each(|row| table.push(cells(row)))?;
                 }
-                if drawn || format.is_whole() {
+                if drawn || is_whole(format) {
                     report.rows.extend(rows);
                 }
                 Ok::<(), CliError>(())
@@ -235,8 +195,8 @@ impl Sweep {
 
     /// The Parquet file that is written, if any.
     #[cfg(feature = "parquet")]
-    fn parquet(&self, format: SweepFormat, sweep: &PreparedSweep) -> Result<Option<ParquetWriter>, Error> {
-        if format != SweepFormat::Parquet {
+    fn parquet(&self, format: Format, sweep: &PreparedSweep) -> Result<Option<ParquetWriter>, Error> {
+        if format != Format::Parquet {
             return Ok(None);
         }
         if self.out.as_ref().is_none_or(|path| path.as_os_str() == "-") {
@@ -263,31 +223,20 @@ impl Sweep {
         Ok(SweepRequest { scenario, vary: self.vary.clone(), shard: self.shard })
     }
 
-    fn format(&self) -> SweepFormat {
-        let by_ending = || self.out.as_deref().and_then(SweepFormat::of);
-        self.format.or_else(by_ending).unwrap_or(SweepFormat::Table)
+    /// Writes a report that is not written row by row.
+    fn finish(&self, report: &SweepReport, format: Format, summary: &SweepSummary) -> Result<(), CliError> {
+        let output = OutputArgs { format: Some(format), ..self.output() };
+        let head = || SweepReport { rows: summary.first.clone(), ..report.clone() };
+        match format {
+            Format::Table => output.write(&table(&head(), &summary.counts, width())),
+            Format::Markdown => output.write(&markdown(&table(&head(), &summary.counts, width()))),
+            Format::Csv | Format::JsonLines | Format::Parquet => Ok(note_defaults(&self.applied)?),
+            _ => output.answer(report, false),
+        }
     }
 
-    /// Writes a report that is not written row by row.
-    fn finish(
-        &self,
-        report: &SweepReport,
-        format: SweepFormat,
-        summary: &SweepSummary,
-    ) -> Result<(), CliError> {
-        let (out, applied) = (self.out.clone(), self.applied.clone());
-        let head = || SweepReport { rows: summary.first.clone(), ..report.clone() };
-        let written = |format| OutputArgs { format, out, applied, json: false };
-        match format {
-            SweepFormat::Table => written(FormatFlag::Table).write(&table(&head(), &summary.counts, width())),
-            SweepFormat::Markdown => {
-                let text = markdown(&table(&head(), &summary.counts, width()));
-                written(FormatFlag::Markdown).write(&text)
-            }
-            SweepFormat::Json => written(FormatFlag::Json).answer("sweep", report, false),
-            SweepFormat::Html => written(FormatFlag::Html).answer("sweep", report, false),
-            _ => Ok(note_defaults(&self.applied)?),
-        }
+    fn output(&self) -> OutputArgs {
+        OutputArgs { format: self.format, out: self.out.clone(), applied: self.applied.clone(), json: false }
     }
 }
 
@@ -319,19 +268,19 @@ impl Merge {
     ///
     /// # Errors
     /// A file is not of the sweep, a point is missing or comes twice, or the output cannot be written.
-    pub fn run(&self) -> Result<ExitStatus, CliError> {
-        let first = self.files.first().and_then(|path| SweepFormat::of(path));
-        let one = first.filter(|_| self.files.iter().all(|path| SweepFormat::of(path) == first));
+    pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let first = self.files.first().and_then(|path| format_of(path));
+        let one = first.filter(|_| self.files.iter().all(|path| format_of(path) == first));
         let rows = match one {
-            Some(SweepFormat::Csv) => RowFormat::Csv,
-            Some(SweepFormat::Jsonl) => RowFormat::JsonLines,
-            Some(SweepFormat::Json | SweepFormat::Table) => return self.reports(),
+            Some(Format::Csv) => RowFormat::Csv,
+            Some(Format::JsonLines) => RowFormat::JsonLines,
+            Some(Format::Json | Format::Table) => return self.reports(),
             #[cfg(feature = "parquet")]
-            Some(SweepFormat::Parquet) => {
+            Some(Format::Parquet) => {
                 let fix = "read them as one table: pandas, DuckDB and Polars take several files";
                 return Err(Error::new("files", "Parquet files", "CSV, JSON Lines or JSON", fix).into());
             }
-            Some(SweepFormat::Html | SweepFormat::Markdown) | None => {
+            _ => {
                 let fix = "write the shards with --out shard-1.csv, or .jsonl, or .json";
                 let expected = "files that all end in .csv, .jsonl or .json";
                 return Err(Error::new("files", "other endings", expected, fix).into());
@@ -363,8 +312,7 @@ impl Merge {
             Ok((file::shown(path), report))
         };
         let reports = self.files.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
-        let output =
-            OutputArgs { format: OutputFormat::Json.into(), out: self.out.clone(), ..OutputArgs::default() };
+        let output = OutputArgs { json: true, out: self.out.clone(), ..OutputArgs::default() };
         output.found(&pretty(&merge_reports(reports)?))
     }
 }

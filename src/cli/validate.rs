@@ -89,7 +89,7 @@ impl Validate {
 
     fn write(&self, report: &ValidateReport) -> Result<ExitStatus, CliError> {
         match (self.markdown, report) {
-            (false, _) => self.output.answer("validate", report, false)?,
+            (false, _) => self.output.answer(report, false)?,
             (true, ValidateReport::Validation(found)) => self.output.write(&markdown(found))?,
             (true, ValidateReport::LeftOut(found)) => self.output.write(&left_out::markdown(found))?,
         }

@@ -55,7 +55,7 @@ impl Verify {
         let request = self.request()?;
         let verified = with_progress(|control| verify(catalog, &request, control))
             .map_err(|fault| fault.in_file(file::shown(&self.file)))?;
-        self.output.answer("verify", &verified, false)?;
+        self.output.answer(&verified, false)?;
         Ok(if verified.holds { ExitStatus::Success } else { ExitStatus::CheckFailed })
     }
 
@@ -64,7 +64,7 @@ impl Verify {
     /// # Errors
     /// The file is not JSON.
     pub fn request(&self) -> Result<VerifyRequest, Error> {
-        let result: Value = from_json(&file::read_most(&self.file, FileSizeLimit::Answer)?, "a result")
+        let result: Value = from_json(&file::read_json(&self.file, FileSizeLimit::Answer)?, "a result")
             .map_err(|fault| fault.in_file(file::shown(&self.file)))?;
         Ok(VerifyRequest { result, sample: self.sample, seed: self.seed })
     }

@@ -1,89 +1,46 @@
-//! Results as workbooks: `--format xlsx`, or a file that ends in `.xlsx`.
+//! `--format`: each command with the formats of its question, and results as workbooks.
 
-use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::io::Write;
 
-use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::Command;
 
 use super::CliError;
-use super::defaults::footer;
-use super::output::{FormatFlag, OutputArgs, OutputFormat, for_people};
-use super::progress;
+use super::output::{OutputArgs, for_people, parser};
+use crate::report::format::Format;
+use crate::report::rendered::Answer;
 use crate::request::workbook::workbook;
-use crate::spec::error::Error;
-use crate::spec::scenario::Scenario;
+use crate::request::{RequestEntry, entry};
 use crate::store::catalog::Catalog;
-use crate::store::file;
 
-/// Subcommands whose result has a workbook.
-const COMMANDS: [&str; 2] = ["optimize", "estimate"];
-
-/// The formats of a subcommand.
-fn formats(name: &str) -> Vec<&'static str> {
-    let workbook = COMMANDS.contains(&name).then_some("xlsx");
-    ["table", "json", "csv", "html", "markdown"].into_iter().chain(workbook).collect()
+/// The command line with the formats of each question at its command; the default command is `optimize`.
+pub(super) fn with_formats(command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let command = names.into_iter().fold(command, |command, name| match entry(&name) {
+        Ok(entry) => command.mut_subcommand(name, |sub| formats_of(sub, entry)),
+        Err(_) => command,
+    });
+    entry("optimize").map_or(command.clone(), |entry| formats_of(command, entry))
 }
 
-/// The command line with `--format xlsx` only where there is a workbook.
-pub(super) fn where_supported(command: clap::Command) -> clap::Command {
-    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-    names.into_iter().fold(command, |command, name| {
-        let formats = formats(&name);
-        command.mut_subcommand(name, |sub| {
-            sub.mut_args(|arg| {
-                let mut values = arg.get_possible_values().into_iter();
-                let all = arg.get_id() == "format" && values.any(|value| value.get_name() == "xlsx");
-                if !all {
-                    return arg;
-                }
-                let named = PossibleValuesParser::new(formats.clone());
-                let read = |name: String| FormatFlag::from_str(&name, false).unwrap_or_default();
-                arg.value_parser(ValueParser::new(named.map(read))).value_name(formats.join("|"))
-            })
-        })
+fn formats_of(command: Command, entry: &RequestEntry) -> Command {
+    command.mut_args(|arg| {
+        if arg.get_id() != "format" {
+            return arg;
+        }
+        let formats: Vec<Format> = entry.formats().filter(|format| *format != Format::Section).collect();
+        let names: Vec<&str> = formats.iter().map(|format| format.entry().name).collect();
+        arg.value_parser(parser(formats)).value_name(names.join("|"))
     })
 }
 
-/// Whether the result is written as a workbook.
-///
-/// # Errors
-/// The format is that of a text and the file that of a workbook, or the bytes would go to a terminal.
-pub(super) fn is_wanted(output: &OutputArgs) -> Result<bool, Error> {
-    let text = output.format() != OutputFormat::Table;
-    if output.ends_in_xlsx() && text {
-        return Err(text_in_workbook(output));
-    }
-    let wanted = !text && (output.format == FormatFlag::Xlsx || output.ends_in_xlsx());
-    if wanted && output.to_stdout() && std::io::stdout().is_terminal() {
-        let fix = "add --out FILE.xlsx, or redirect the output to a file";
-        return Err(Error::new("format", "xlsx, on a terminal", "a file: a workbook is binary", fix));
-    }
-    Ok(wanted)
-}
-
-/// The error of a text that would be written to a file of a workbook.
-pub(super) fn text_in_workbook(output: &OutputArgs) -> Error {
-    let path = output.out.as_deref().unwrap_or(Path::new("-"));
-    let fix = "choose another ending, or use optimize or estimate without another --format";
-    Error::new("out", format!("a text for `{}`", file::shown(path)), "the ending of a text file", fix)
-}
-
-/// Writes the workbook of the plan `notation`.
+/// Writes the workbook of an answer if it is what the command writes; whether it has one.
 ///
 /// # Errors
 /// The plan cannot run, or the file cannot be written.
-pub(super) fn write(
-    output: &OutputArgs,
-    catalog: &Catalog,
-    scenario: &Scenario,
-    notation: &str,
-) -> Result<(), CliError> {
-    let bytes = workbook(catalog, scenario, notation)?;
-    if !progress::is_quiet() {
-        note(&footer(&output.applied))?;
-    }
-    Ok(file::write_bytes(output.out.as_deref().unwrap_or(Path::new("-")), &bytes)?)
+pub(super) fn write<T: Answer>(output: &OutputArgs, catalog: &Catalog, answer: &T) -> Result<bool, CliError> {
+    let Some((scenario, notation)) = answer.workbook() else { return Ok(false) };
+    output.write_bytes(&workbook(catalog, scenario, notation)?)?;
+    Ok(true)
 }
 
 /// Writes a text to standard error: standard output may be a workbook.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::answer_cache::{CachedAnswer, joined, landed};
-use super::negotiate::AnswerFormat;
+use super::negotiate::Accepted;
 use super::problem::{ProblemDocument, Refusal};
 use super::search::searched;
 use super::state::ServerState;
@@ -72,7 +72,7 @@ pub(super) async fn answer(
 ) -> Result<Response, Refusal> {
     let entry = found(&name)?;
     let request = read(&body)?;
-    let format = AnswerFormat::of(&headers)?;
+    let format = Accepted::of(&headers)?;
     let key = RequestKey::of(entry.name, format.media_type(), &request.to_string());
     let of = state.clone();
     let flight = joined(&state, key, move |progress| async move {
@@ -85,11 +85,11 @@ pub(super) async fn answer(
         Ok((CachedAnswer { kind: format.media_type(), body: body.into() }, whole))
     });
     // A request that is refused before it begins has its own status.
-    if format == AnswerFormat::Events && flight.begun().await {
+    if format == Accepted::Events && flight.begun().await {
         return Ok(events(flight));
     }
     let answer = landed(&flight).await?;
-    Ok(if format == AnswerFormat::Events { events(flight) } else { answer.into_response() })
+    Ok(if format == Accepted::Events { events(flight) } else { answer.into_response() })
 }
 
 /// The body as JSON; an empty one is an empty request.

@@ -1,55 +1,46 @@
 //! The format of an answer, by the `Accept` header.
 
+use std::collections::BTreeSet;
+
 use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
 
 use super::problem::{ProblemDocument, Refusal};
+use crate::report::format::{FORMATS, Format};
 use crate::report::pretty::pretty;
-use crate::report::rendered::RenderedFormat;
 use crate::request::RequestEntry;
-use crate::request::workbook::workbook_of_answer;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
-use crate::store::png::png;
 
-/// A format of answers.
+/// The form in which a client takes an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AnswerFormat {
-    /// JSON, as the command line prints it.
-    Json,
-    /// Events with progress, then the answer.
+pub(super) enum Accepted {
+    /// The answer in a format.
+    Answer(Format),
+    /// Events with progress, then the answer as JSON.
     Events,
-    /// A text that some answers have.
-    Rendered(RenderedFormat),
-    /// A workbook.
-    Xlsx,
-    /// The picture as pixels.
-    Png,
 }
 
-/// Formats by their media types; the first one is the default.
-const FORMATS: [(&str, AnswerFormat); 10] = [
-    ("application/json", AnswerFormat::Json),
-    ("text/event-stream", AnswerFormat::Events),
-    ("text/csv", AnswerFormat::Rendered(RenderedFormat::Csv)),
-    ("text/plain", AnswerFormat::Rendered(RenderedFormat::Text)),
-    ("text/markdown", AnswerFormat::Rendered(RenderedFormat::Markdown)),
-    ("image/svg+xml", AnswerFormat::Rendered(RenderedFormat::Svg)),
-    ("text/html", AnswerFormat::Rendered(RenderedFormat::Html)),
-    ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", AnswerFormat::Xlsx),
-    ("image/png", AnswerFormat::Png),
-    ("application/vnd.mantile.section+html", AnswerFormat::Rendered(RenderedFormat::Section)),
-];
+/// The media type of events.
+const EVENTS: &str = "text/event-stream";
 
-impl AnswerFormat {
+/// Every form with its media type; the first one is the default.
+fn offers() -> impl Iterator<Item = (&'static str, Accepted)> {
+    let json = Accepted::Answer(Format::Json);
+    let rest = FORMATS.iter().map(|entry| (entry.media_type, Accepted::Answer(entry.format)));
+    let events = std::iter::once((EVENTS, Accepted::Events));
+    std::iter::once((Format::Json.entry().media_type, json)).chain(events).chain(rest)
+}
+
+impl Accepted {
     /// The first format that the client accepts, in the order of its weights.
-    pub(super) fn of(headers: &HeaderMap) -> Result<AnswerFormat, Refusal> {
+    pub(super) fn of(headers: &HeaderMap) -> Result<Accepted, Refusal> {
         let accepted: Vec<&str> =
             headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let mut ranges: Vec<(f64, &str)> =
             accepted.iter().flat_map(|text| text.split(',')).map(range).collect();
         if ranges.is_empty() {
-            return Ok(AnswerFormat::Json);
+            return Ok(Accepted::Answer(Format::Json));
         }
         ranges.sort_by(|a, b| b.0.total_cmp(&a.0));
         let wanted = ranges.iter().filter(|(weight, _)| *weight > 0.0).find_map(|(_, range)| {
@@ -58,13 +49,13 @@ impl AnswerFormat {
                     || range.strip_suffix('*').is_some_and(|start| kind.starts_with(start))
                     || *range == "*/*"
             };
-            FORMATS.iter().find(|(kind, _)| fits(kind)).map(|(_, format)| *format)
+            offers().find(|(kind, _)| fits(kind)).map(|(_, accepted)| accepted)
         });
         let wanted = wanted.ok_or_else(|| {
-            let kinds: Vec<&str> = FORMATS.iter().map(|(kind, _)| *kind).collect();
+            let kinds: BTreeSet<&str> = offers().map(|(kind, _)| kind).collect();
             ProblemDocument {
                 field: Some("Accept".to_owned()),
-                expected: Some(kinds.join(", ")),
+                expected: Some(kinds.into_iter().collect::<Vec<_>>().join(", ")),
                 ..ProblemDocument::new(StatusCode::NOT_ACCEPTABLE, "no such format")
             }
         });
@@ -73,7 +64,10 @@ impl AnswerFormat {
 
     /// Its media type.
     pub(super) fn media_type(self) -> &'static str {
-        FORMATS.iter().find(|(_, format)| *format == self).map_or("", |(kind, _)| *kind)
+        match self {
+            Accepted::Answer(format) => format.entry().media_type,
+            Accepted::Events => EVENTS,
+        }
     }
 
     /// The answer in this format; none where the request has no such format.
@@ -83,21 +77,19 @@ impl AnswerFormat {
         entry: &RequestEntry,
         answer: &Value,
     ) -> Result<Option<Vec<u8>>, Error> {
-        let text = |format| entry.rendered(answer, format);
-        Ok(match self {
-            AnswerFormat::Json => Some(pretty(answer).into_bytes()),
+        match self {
+            Accepted::Answer(Format::Json) => Ok(Some(pretty(answer).into_bytes())),
+            Accepted::Answer(format) => entry.formatted(catalog, answer, format),
             // The data of an event is one line.
-            AnswerFormat::Events => Some(answer.to_string().into_bytes()),
-            AnswerFormat::Rendered(format) => text(format)?.map(String::into_bytes),
-            AnswerFormat::Xlsx => workbook_of_answer(catalog, entry.name, answer)?,
-            AnswerFormat::Png => text(RenderedFormat::Svg)?.map(|svg| png(&svg)).transpose()?,
-        })
+            Accepted::Events => Ok(Some(answer.to_string().into_bytes())),
+        }
     }
 
     /// The problem of an answer that has no such format.
     pub(super) fn missing(self, entry: &RequestEntry) -> ProblemDocument {
         ProblemDocument {
             field: Some("Accept".to_owned()),
+            expected: Some(other_media_types(entry).collect::<Vec<_>>().join(", ")),
             fix: Some("accept application/json".to_owned()),
             ..ProblemDocument::new(
                 StatusCode::NOT_ACCEPTABLE,
@@ -107,9 +99,10 @@ impl AnswerFormat {
     }
 }
 
-/// Media types of answers other than JSON.
-pub(super) fn other_media_types() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().filter(|(_, format)| *format != AnswerFormat::Json).map(|(kind, _)| *kind)
+/// Media types of the answers of a question, other than JSON.
+pub(super) fn other_media_types(entry: &RequestEntry) -> impl Iterator<Item = &'static str> {
+    let formats = entry.formats().filter(|format| *format != Format::Json);
+    std::iter::once(EVENTS).chain(formats.map(|format| format.entry().media_type))
 }
 
 /// A media range and its weight.

@@ -53,7 +53,7 @@ pub fn openapi() -> Value {
         add(&mut schemas, &report, &json!((entry.report)()));
         let content = |schema: &str| json!({"application/json": {"schema": {"$ref": format!("#/components/schemas/{schema}")}}});
         let mut answer = content(&report);
-        for kind in other_media_types() {
+        for kind in other_media_types(entry) {
             answer[kind] = json!({"schema": {"type": "string"}});
         }
         let operation = json!({

@@ -11,6 +11,7 @@ use super::comparison::ComparisonReport;
 use super::diagnose::Diagnosis;
 use super::fleet::FleetResult;
 use super::fleet::routes::csv as fleet_csv;
+use super::format::Format;
 use super::formulas::{FormulaEntry, formulas_csv, formulas_text};
 use super::help::{GlossaryTerm, glossary_text};
 use super::launch::LaunchReport;
@@ -19,6 +20,7 @@ use super::nearest::NearestReport;
 use super::page::{self, embedded};
 use super::place::PlacementResult;
 use super::place::build::{COLUMNS as PLACED, rows as placed_rows};
+use super::pretty::pretty;
 use super::recommend::report::RecommendReport;
 use super::result::{EstimateResult, OptimizeResult};
 use super::rows::csv as deployments;
@@ -33,12 +35,12 @@ use super::svg::place::place_picture;
 use super::svg::static_batch::static_picture;
 use super::svg::sweep::sweep_picture;
 use super::svg::tornado::audit_picture;
-use super::sweep::{SweepReport, cells, columns, counted, table as sweep_table};
+use super::sweep::{SweepReport, cells, columns, counted, json_line, table as sweep_table};
 use super::text::page::{WIDTH, unstyled};
 use super::text::{self, screen};
 use super::verify::Verified;
 use crate::spec::error::Error;
-use crate::spec::text::from_json;
+use crate::spec::scenario::Scenario;
 use crate::spec::writer::{Writer, fenced};
 
 /// How an answer is shown as text.
@@ -57,27 +59,16 @@ impl TextView<'_> {
     pub const PLAIN: TextView<'static> = TextView { width: WIDTH, detail: false, command: "" };
 }
 
-/// A format that is made from an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RenderedFormat {
-    /// Text for people.
-    Text,
-    /// Text for people, as a part of a document in Markdown.
-    Markdown,
-    /// Rows for spreadsheets.
-    Csv,
-    /// A picture.
-    Svg,
-    /// A report file: a page that needs nothing else.
-    Html,
-    /// A part of a page.
-    Section,
-}
-
 /// An answer that people read.
 pub trait Answer: Serialize + DeserializeOwned {
+    /// The name of its question, which is that of the subcommand; its JSON carries it as `answer`.
+    const QUESTION: &str;
+
     /// Whether its texts are those of files: no door puts them into its own words.
     const VERBATIM: bool = false;
+
+    /// Its formats beyond [`EVERY`].
+    const MORE: &'static [Format] = &[];
 
     /// The text for people.
     fn text(&self, view: &TextView) -> String;
@@ -85,8 +76,18 @@ pub trait Answer: Serialize + DeserializeOwned {
     /// Rows for spreadsheets under a header.
     fn csv(&self) -> String;
 
-    /// A picture, if there is something to draw.
+    /// A picture, if there is something to draw; `MORE` has the formats of pictures then.
     fn picture(&self) -> Option<SvgPicture> {
+        None
+    }
+
+    /// The scenario and the one-line plan of its workbook; `MORE` has the format then.
+    fn workbook(&self) -> Option<(&Scenario, &str)> {
+        None
+    }
+
+    /// Its rows as JSON objects; `MORE` has the format then.
+    fn json_lines(&self) -> Option<String> {
         None
     }
 
@@ -95,6 +96,17 @@ pub trait Answer: Serialize + DeserializeOwned {
         pictures(self.picture())
     }
 }
+
+/// Formats of every answer.
+pub const EVERY: [Format; 7] =
+    [Format::Table, Format::Json, Format::Yaml, Format::Csv, Format::Markdown, Format::Html, Format::Section];
+
+/// Further formats of an answer that is drawn.
+pub const DRAWN: [Format; 2] = [Format::Svg, Format::Png];
+/// Further formats of an answer that is drawn and has a workbook.
+pub const DRAWN_WITH_WORKBOOK: [Format; 3] = [Format::Svg, Format::Png, Format::Xlsx];
+/// Further formats of a sweep, whose rows are made one after another.
+pub const DRAWN_WITH_ROWS: [Format; 4] = [Format::Svg, Format::Png, Format::JsonLines, Format::Parquet];
 
 /// The pictures of a page.
 pub fn pictures(picture: Option<SvgPicture>) -> TemplateValue {
@@ -105,41 +117,40 @@ pub fn pictures(picture: Option<SvgPicture>) -> TemplateValue {
     context! { pictures => panels.collect::<Vec<_>>(), subtitle => picture.subtitle }
 }
 
-/// Makes a format of an answer in JSON. The question is that of the answer.
-pub type MakeFormat = fn(&str, &Value, RenderedFormat) -> Result<Option<String>, Error>;
-
-/// The answer `value` of type `T` to the question `name` in a format; none where there is nothing to draw.
-///
-/// # Errors
-/// The answer is not one of that question.
-pub fn made<T: Answer>(name: &str, value: &Value, format: RenderedFormat) -> Result<Option<String>, Error> {
-    let answer: T = from_json(&value.to_string(), "an answer")?;
-    of(name, &answer, value, format, &TextView::PLAIN)
-}
-
-/// The answer in a format, where its JSON is known too; `view` is that of its text.
+/// The answer in a format that is a text, where its JSON is known too; `view` is that of its text. None where there is
+/// nothing to draw, and for formats that are no text.
 ///
 /// # Errors
 /// The template of its page is faulty.
-pub fn of<T: Answer>(
-    name: &str,
+pub fn rendered<T: Answer>(
     answer: &T,
     value: &Value,
-    format: RenderedFormat,
+    format: Format,
     view: &TextView,
 ) -> Result<Option<String>, Error> {
     let text = || unstyled(&answer.text(view));
     Ok(match format {
-        RenderedFormat::Text => Some(text()),
-        RenderedFormat::Markdown => Some(markdown(&text())),
-        RenderedFormat::Csv => Some(answer.csv()),
-        RenderedFormat::Svg => {
-            let drawn = answer.picture().filter(|picture| !picture.is_empty());
-            drawn.map(|picture| picture.svg(SvgTheme::Adaptive))
-        }
-        RenderedFormat::Html => Some(page::document(name, value, answer.page(), text)?),
-        RenderedFormat::Section => Some(page::section(name, value, answer.page(), text)?),
+        Format::Table => Some(text()),
+        Format::Json => Some(pretty(value)),
+        Format::Yaml => Some(yaml(value)),
+        Format::Csv => Some(answer.csv()),
+        Format::JsonLines => answer.json_lines(),
+        Format::Markdown => Some(markdown(&text())),
+        Format::Svg => drawn(answer).map(|picture| picture.svg(SvgTheme::Adaptive)),
+        Format::Html => Some(page::document(T::QUESTION, value, answer.page(), text)?),
+        Format::Section => Some(page::section(T::QUESTION, value, answer.page(), text)?),
+        Format::Parquet | Format::Png | Format::Xlsx => None,
     })
+}
+
+/// The picture of an answer that has something to draw.
+pub fn drawn<T: Answer>(answer: &T) -> Option<SvgPicture> {
+    answer.picture().filter(|picture| !picture.is_empty())
+}
+
+/// JSON as YAML.
+pub fn yaml(value: &Value) -> String {
+    serde_saphyr::to_string(value).expect("every value of JSON is one of YAML")
 }
 
 /// A text as a part of a document: its first line as a heading, the rest unchanged.
@@ -151,6 +162,9 @@ pub fn markdown(text: &str) -> String {
 }
 
 impl Answer for OptimizeResult {
+    const QUESTION: &str = "optimize";
+    const MORE: &'static [Format] = &DRAWN_WITH_WORKBOOK;
+
     fn text(&self, view: &TextView) -> String {
         if view.detail { text::table(self) } else { screen::optimize(self, view.width) }
     }
@@ -160,12 +174,18 @@ impl Answer for OptimizeResult {
     fn picture(&self) -> Option<SvgPicture> {
         Some(optimize_picture(self))
     }
+    fn workbook(&self) -> Option<(&Scenario, &str)> {
+        Some((self.scenario.as_ref()?, &self.best.as_ref()?.notation))
+    }
     fn page(&self) -> TemplateValue {
         page::context::optimize(self)
     }
 }
 
 impl Answer for EstimateResult {
+    const QUESTION: &str = "estimate";
+    const MORE: &'static [Format] = &DRAWN_WITH_WORKBOOK;
+
     fn text(&self, view: &TextView) -> String {
         if view.detail { text::estimate(self) } else { screen::estimate(self, view.width) }
     }
@@ -175,12 +195,18 @@ impl Answer for EstimateResult {
     fn picture(&self) -> Option<SvgPicture> {
         Some(estimate_picture(self, None))
     }
+    fn workbook(&self) -> Option<(&Scenario, &str)> {
+        Some((self.scenario.as_ref()?, &self.candidate.notation))
+    }
     fn page(&self) -> TemplateValue {
         page::context::estimate(self)
     }
 }
 
 impl Answer for PlacementResult {
+    const QUESTION: &str = "place";
+    const MORE: &'static [Format] = &DRAWN;
+
     fn text(&self, view: &TextView) -> String {
         if view.detail { text::place::table_of(self) } else { screen::place(self, view.command, view.width) }
     }
@@ -193,6 +219,9 @@ impl Answer for PlacementResult {
 }
 
 impl Answer for SweepReport {
+    const QUESTION: &str = "sweep";
+    const MORE: &'static [Format] = &DRAWN_WITH_ROWS;
+
     fn text(&self, view: &TextView) -> String {
         sweep_table(self, &counted(&self.rows), view.width)
     }
@@ -203,9 +232,15 @@ impl Answer for SweepReport {
     fn picture(&self) -> Option<SvgPicture> {
         Some(sweep_picture(self, None))
     }
+    fn json_lines(&self) -> Option<String> {
+        Some(self.rows.iter().map(json_line).collect())
+    }
 }
 
 impl Answer for RecommendReport {
+    const QUESTION: &str = "recommend";
+    const MORE: &'static [Format] = &DRAWN;
+
     fn text(&self, view: &TextView) -> String {
         match self {
             RecommendReport::Models(found) if view.detail => text::models::table(found),
@@ -223,6 +258,9 @@ impl Answer for RecommendReport {
 }
 
 impl Answer for FleetResult {
+    const QUESTION: &str = "fleet";
+    const MORE: &'static [Format] = &DRAWN;
+
     fn text(&self, view: &TextView) -> String {
         if view.detail { text::fleet::table(self) } else { screen::fleet(self, view.command, view.width) }
     }
@@ -235,6 +273,8 @@ impl Answer for FleetResult {
 }
 
 impl Answer for NearestReport {
+    const QUESTION: &str = "nearest";
+
     fn text(&self, _view: &TextView) -> String {
         NearestReport::text(self)
     }
@@ -248,8 +288,10 @@ impl Answer for NearestReport {
 
 /// Implements [`Answer`] by functions of the answer and the view.
 macro_rules! answers {
-    ($($report:ty: $text:expr, $csv:expr $(, $picture:expr)?;)*) => {$(
+    ($($question:literal $report:ty: $text:expr, $csv:expr $(, $picture:expr)?;)*) => {$(
         impl Answer for $report {
+            const QUESTION: &str = $question;
+
             fn text(&self, view: &TextView) -> String {
                 let text: fn(&$report, &TextView) -> String = $text;
                 text(self, view)
@@ -258,7 +300,9 @@ macro_rules! answers {
                 let csv: fn(&$report) -> String = $csv;
                 csv(self)
             }
-            $(fn picture(&self) -> Option<SvgPicture> {
+            $(const MORE: &'static [Format] = &DRAWN;
+
+            fn picture(&self) -> Option<SvgPicture> {
                 let picture: fn(&$report) -> SvgPicture = $picture;
                 Some(picture(self))
             })?
@@ -267,26 +311,26 @@ macro_rules! answers {
 }
 
 answers! {
-    ComparisonReport:
+    "compare" ComparisonReport:
         |answer, view| answer.table(view.width), |answer| answer.csv(), |answer| comparison_picture(answer);
-    StaticReport:
+    "static" StaticReport:
         |answer, view| text::static_batch::static_batch(answer, view.detail),
         |answer| static_csv(answer),
         |answer| static_picture(answer);
-    AuditReport:
+    "audit" AuditReport:
         |answer, view| {
             let most = if view.detail { usize::MAX } else { text::audit::FEW };
             text::audit::audit(answer, most, view.width)
         },
         |answer| audit_csv(answer),
         |answer| audit_picture(answer);
-    Diagnosis: |answer, _| answer.text(), |answer| answer.csv();
-    AnswerDiff: |answer, view| text::answer_diff::table(answer, view.width), |answer| answer.csv();
-    LaunchReport: |answer, _| text::launch::table(answer), |answer| answer.csv();
-    Verified: |answer, _| text::verify::table(answer), |answer| answer.csv();
-    MachineReport: |answer, view| text::machine::machine(answer, None, view.width), |answer| answer.csv();
-    Vec<FormulaEntry>: |answer, _| formulas_text(answer), |answer| formulas_csv(answer);
-    Vec<GlossaryTerm>: |answer, _| glossary_text(answer), |answer| {
+    "diagnose" Diagnosis: |answer, _| answer.text(), |answer| answer.csv();
+    "diff" AnswerDiff: |answer, view| text::answer_diff::table(answer, view.width), |answer| answer.csv();
+    "deploy" LaunchReport: |answer, _| text::launch::table(answer), |answer| answer.csv();
+    "verify" Verified: |answer, _| text::verify::table(answer), |answer| answer.csv();
+    "detect" MachineReport: |answer, view| text::machine::machine(answer, None, view.width), |answer| answer.csv();
+    "formulas" Vec<FormulaEntry>: |answer, _| formulas_text(answer), |answer| formulas_csv(answer);
+    "glossary" Vec<GlossaryTerm>: |answer, _| glossary_text(answer), |answer| {
         let row = |term: &GlossaryTerm| vec![term.term.to_string(), term.meaning.to_string()];
         sheet::csv(["word", "meaning"], answer.iter().map(row))
     };

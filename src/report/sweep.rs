@@ -14,6 +14,7 @@ use super::table::{grouped, table as lines};
 use crate::spec::objective::Metric;
 use crate::spec::scenario::Scenario;
 use crate::spec::vary::VariedKey;
+use crate::spec::visible::visible_json;
 
 /// Outcome of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -177,6 +178,12 @@ pub fn csv_header(vary: &[VariedKey]) -> String {
 /// A row as a line of CSV.
 pub fn csv_line(row: &SweepRow) -> String {
     sheet::lines([cells(row)])
+}
+
+/// A row as a line of JSON.
+pub fn json_line(row: &SweepRow) -> String {
+    let line = serde_json::to_string(row).expect("reports have only text keys");
+    format!("{}\n", visible_json(&line))
 }
 
 /// The cells of a row under [`columns`]; empty where there is no value.

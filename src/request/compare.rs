@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RequestControl;
+use super::saved_answer::question_of;
 use super::sweep::point::PointEvaluator;
 use crate::report::comparison::{ComparedProblem, ComparedRow, ComparisonReport};
 use crate::report::inputs::ReportInputs;
+use crate::report::rendered::Answer;
 use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
 use crate::report::sweep::{PointOutcome, PointStatus};
 use crate::search::outcome::Status;
@@ -121,7 +123,8 @@ fn saved(name: &str, result: &Value) -> Result<ComparedRow, Error> {
     };
     let missed =
         |found: &ReportedDeployment| (!found.violations.is_empty()).then(|| found.violations.join("; "));
-    if result.get("front").is_some() {
+    let question = question_of(result);
+    if question == Some(OptimizeResult::QUESTION) {
         let found: OptimizeResult = from_json(&result.to_string(), "a result")?;
         let status = match found.status {
             Status::Optimal => PointStatus::Optimal,
@@ -131,7 +134,7 @@ fn saved(name: &str, result: &Value) -> Result<ComparedRow, Error> {
         let reason = found.nearest.map(|nearest| nearest.misses);
         return Ok(ComparedRow::new(of(&found.question), status, reason, found.best));
     }
-    if result.get("notation").is_some() && result.get("question").is_some() {
+    if question == Some(EstimateResult::QUESTION) {
         let found: EstimateResult = from_json(&result.to_string(), "an estimate")?;
         let reason = missed(&found.candidate);
         let status = match (&found.candidate.metrics, &reason) {

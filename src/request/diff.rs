@@ -8,9 +8,12 @@ use super::RequestControl;
 use super::bundle::{is_bundle, read_bundle};
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
+use super::saved_answer::question_of;
 use super::value;
+use super::wording::ANSWER;
 use crate::report::answer_diff::{AnswerDiff, DifferenceEffect, InputDifference, MetricDifference};
-use crate::report::result::ReportedDeployment;
+use crate::report::rendered::Answer;
+use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::objective::METRICS;
@@ -91,9 +94,8 @@ pub fn diff(catalog: &Catalog, request: &DiffRequest, control: &RequestControl) 
     })
 }
 
-/// Keys that only answers without one deployment on equal devices have, each with the request of that answer.
-const OTHERS: [(&str, &str); 4] =
-    [("placement", "place"), ("routes", "fleet"), ("builds", "recommend"), ("models", "recommend")];
+/// Questions whose answers have a deployment on equal devices.
+const DEPLOYED: [&str; 2] = [OptimizeResult::QUESTION, EstimateResult::QUESTION];
 
 /// The scenario of one side with its plan.
 fn side(catalog: &Catalog, saved: &Value, control: &RequestControl) -> Result<Scenario, Error> {
@@ -101,12 +103,12 @@ fn side(catalog: &Catalog, saved: &Value, control: &RequestControl) -> Result<Sc
         let bundle = read_bundle(saved)?;
         let scenario = bundle.question.get("scenario").cloned().unwrap_or_default();
         (scenario, bundle.answer)
-    } else if let Some((key, request)) = OTHERS.iter().find(|(key, _)| saved.get(key).is_some()) {
-        let found = format!("an answer of `{request}`");
+    } else if let Some(question) = question_of(saved).filter(|question| !DEPLOYED.contains(question)) {
+        let found = format!("an answer of `{question}`");
         let expected = "an answer of `optimize` or `estimate`, a bundle or a scenario";
         let fix = "save one with `mantile-opt ... --json --out answer.json`";
-        return Err(Error::new(*key, found, expected, fix));
-    } else if saved.get("question").is_some() {
+        return Err(Error::new(ANSWER, found, expected, fix));
+    } else if question_of(saved).is_some() {
         (saved.get("scenario").cloned().unwrap_or_default(), saved.clone())
     } else {
         (saved.clone(), Value::Null)

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::RequestControl;
 use super::build_candidate::candidate;
@@ -115,13 +114,4 @@ fn chosen_load(chosen: &ReportedDeployment, problem: &Problem, objective: &str) 
     }
     let within = if problem.limits == LatencyLimits::default() { "" } else { " within the SLOs" };
     format!("{load}, chosen as the best load of this plan for {objective}{within}")
-}
-
-/// Whether the text is a saved result, not a deployment.
-pub fn is_saved_result(text: &str) -> bool {
-    serde_json::from_str(text).is_ok_and(|saved| is_result(&saved))
-}
-
-fn is_result(saved: &Value) -> bool {
-    saved.get("question").is_some() || saved.get("best").is_some()
 }

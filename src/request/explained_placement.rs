@@ -4,9 +4,11 @@ use serde_json::Value;
 
 use super::bundle::{is_bundle, read_bundle};
 use super::place::solve::rig_problems;
+use super::saved_answer::question_of;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
 use crate::report::place::{PlacementReport, PlacementResult};
+use crate::report::rendered::Answer;
 use crate::search::placement::chain::Stage;
 use crate::search::placement::price::PlacementProblem;
 use crate::search::placement::traced::{PlacementTimes, placement_times};
@@ -22,7 +24,7 @@ use crate::store::catalog::Catalog;
 pub fn saved_placement(text: &str) -> Result<Option<Value>, Error> {
     let Ok(saved) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     let answer = if is_bundle(&saved) { read_bundle(&saved)?.answer } else { saved };
-    Ok(answer.get("placement").is_some().then_some(answer))
+    Ok((question_of(&answer) == Some(PlacementResult::QUESTION)).then_some(answer))
 }
 
 fn fault(found: impl Into<String>, expected: &str, fix: &str) -> Error {

@@ -8,19 +8,74 @@ use super::explain::ExplainReport;
 use super::inspect::InspectReport;
 use super::permalink::Permalink;
 use super::validate::ValidateReport;
+#[cfg(feature = "xlsx")]
+use super::workbook::workbook;
 use crate::report::catalog::{CatalogLine, entry, key_rows, list};
 use crate::report::diff::Difference;
 use crate::report::explain::{explained, leaves};
+use crate::report::format::Format;
 use crate::report::inspect::compare::text as differences;
 use crate::report::inspect::{role, text as structure};
 use crate::report::left_out::{HEADER as LEFT_OUT, cells as left_out_cells};
-use crate::report::rendered::{Answer, TextView};
+use crate::report::rendered::{Answer, TextView, drawn, rendered};
 use crate::report::sheet;
+use crate::report::svg::SvgPicture;
+#[cfg(feature = "png")]
+use crate::report::svg::palette::SvgTheme;
 use crate::report::table::table;
 use crate::report::text::parallel::{PARALLEL_COLUMNS, parallel, parallel_rows};
 use crate::report::validation::{GROUP_HEADER, group_rows, text as errors};
+use crate::spec::error::Error;
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+#[cfg(feature = "png")]
+use crate::store::png::png;
+
+/// The answer `value` of type `T` in a format; none where there is nothing to draw, or it has no such format.
+///
+/// # Errors
+/// It is not an answer of that type, or its plan cannot run.
+pub(super) fn formatted<T: Answer>(
+    catalog: &Catalog,
+    value: &Value,
+    format: Format,
+) -> Result<Option<Vec<u8>>, Error> {
+    let answer: T = from_json(&value.to_string(), "an answer")?;
+    match format {
+        Format::Xlsx => workbook_of(catalog, &answer),
+        Format::Png => drawn(&answer).map(|picture| pixels(&picture)).transpose(),
+        _ => Ok(rendered(&answer, value, format, &TextView::PLAIN)?.map(String::into_bytes)),
+    }
+}
+
+#[cfg(feature = "xlsx")]
+fn workbook_of<T: Answer>(catalog: &Catalog, answer: &T) -> Result<Option<Vec<u8>>, Error> {
+    answer.workbook().map(|(scenario, plan)| workbook(catalog, scenario, plan)).transpose()
+}
+
+#[cfg(not(feature = "xlsx"))]
+fn workbook_of<T: Answer>(_: &Catalog, _: &T) -> Result<Option<Vec<u8>>, Error> {
+    Ok(None)
+}
+
+/// A picture as PNG.
+///
+/// # Errors
+/// This machine has no font, or the program was built without the feature.
+#[cfg(feature = "png")]
+pub fn pixels(picture: &SvgPicture) -> Result<Vec<u8>, Error> {
+    png(&picture.svg(SvgTheme::Light))
+}
+
+#[cfg(not(feature = "png"))]
+pub fn pixels(_: &SvgPicture) -> Result<Vec<u8>, Error> {
+    let fix = "write an .svg file, or build the program with the feature `png`";
+    Err(Error::new("format", "png, which this build cannot draw", "svg", fix))
+}
 
 impl Answer for ExplainReport {
+    const QUESTION: &str = "explain";
+
     fn text(&self, _view: &TextView) -> String {
         match self {
             ExplainReport::Explained(number) => explained(number),
@@ -36,6 +91,8 @@ impl Answer for ExplainReport {
 }
 
 impl Answer for InspectReport {
+    const QUESTION: &str = "inspect";
+
     fn text(&self, _view: &TextView) -> String {
         match self {
             InspectReport::Model(inspected) => structure(inspected),
@@ -62,6 +119,8 @@ impl Answer for InspectReport {
 }
 
 impl Answer for ValidateReport {
+    const QUESTION: &str = "validate";
+
     fn text(&self, _view: &TextView) -> String {
         match self {
             ValidateReport::Validation(found) => errors(found),
@@ -79,6 +138,8 @@ impl Answer for ValidateReport {
 }
 
 impl Answer for CalibrateReport {
+    const QUESTION: &str = "calibrate";
+
     fn text(&self, _view: &TextView) -> String {
         match self {
             CalibrateReport::Latency(fit) => fit.text(),
@@ -118,6 +179,7 @@ impl LatencyFit {
 }
 
 impl Answer for CatalogReport {
+    const QUESTION: &str = "catalog";
     const VERBATIM: bool = true;
 
     fn text(&self, _view: &TextView) -> String {
@@ -141,6 +203,8 @@ impl Answer for CatalogReport {
 }
 
 impl Answer for Permalink {
+    const QUESTION: &str = "permalink";
+
     fn text(&self, _view: &TextView) -> String {
         format!("{}\n", self.link)
     }
@@ -151,6 +215,7 @@ impl Answer for Permalink {
 
 /// A schema: its keys, one line each.
 impl Answer for Value {
+    const QUESTION: &str = "schema";
     const VERBATIM: bool = true;
 
     fn text(&self, _view: &TextView) -> String {

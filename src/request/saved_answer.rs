@@ -3,27 +3,51 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::REQUESTS;
 use super::bundle::{is_bundle, read_bundle};
 use super::fleet::route_scenario;
 use super::recommend::explore::build_scenario;
+use super::wording::ANSWER;
 use crate::report::fleet::FleetResult;
-use crate::report::recommend::models::ServedModels;
+use crate::report::place::PlacementResult;
+use crate::report::recommend::report::RecommendReport;
 use crate::report::recommend::{Build, Recommendation};
+use crate::report::rendered::Answer;
+use crate::report::result::{EstimateResult, OptimizeResult};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 
-/// Keys of which each is in the answers of one command, or in a bundle.
-const ANSWERS: [&str; 6] = ["question", "best", "routes", "builds", "models", "bundle"];
+/// The question of a saved answer; none where the value is no answer.
+///
+/// An answer names its question. Those saved before it did are known by keys that only they have.
+pub fn question_of(saved: &Value) -> Option<&'static str> {
+    let named = saved.get(ANSWER).and_then(Value::as_str);
+    if let Some(name) = named {
+        return REQUESTS.iter().map(|entry| entry.name).find(|known| *known == name);
+    }
+    let of_key = BY_KEY.iter().find(|(keys, _)| keys.iter().all(|key| saved.get(key).is_some()));
+    of_key.map(|(_, question)| *question)
+}
 
-/// Whether the text is a saved answer or a bundle, not a deployment.
+/// Keys of which all are in the answers to one question.
+const BY_KEY: [(&[&str], &str); 6] = [
+    (&["front"], OptimizeResult::QUESTION),
+    (&["placement"], PlacementResult::QUESTION),
+    (&["routes"], FleetResult::QUESTION),
+    (&["builds"], RecommendReport::QUESTION),
+    (&["models"], RecommendReport::QUESTION),
+    (&["notation", "question"], EstimateResult::QUESTION),
+];
+
+/// Whether the text is a saved answer or a bundle, not a deployment or a scenario.
 pub fn is_saved_answer(text: &str) -> bool {
     serde_json::from_str(text).is_ok_and(|saved| is_answer(&saved))
 }
 
 fn is_answer(saved: &Value) -> bool {
-    ANSWERS.iter().any(|key| saved.get(key).is_some())
+    is_bundle(saved) || question_of(saved).is_some()
 }
 
 /// The scenario of a saved answer, a bundle or a deployment in JSON; fields of `scenario` and `deployment` take
@@ -56,26 +80,27 @@ fn saved_row(saved: &Value, row: Option<&str>) -> Result<(Scenario, String), Err
         let asked = if asked.is_object() { read(&asked, "a scenario")? } else { Scenario::default() };
         return Ok((filed.or(asked), plan));
     }
-    let has = |key: &str| saved.get(key).is_some();
-    if has("placement") {
-        let fix = "`mantile-opt explain --from` explains its times, `mantile-opt verify` estimates it again, \
-                   `mantile-opt place --detail` lists its stages; or state a deployment of one of its devices";
-        let found = "a placement of `place`: its layers are on unlike devices, and no deployment has them";
-        return Err(Error::new("placement", found, "an answer with deployments", fix));
-    }
-    let deployed = if has("routes") {
-        let result: FleetResult = read(saved, "a fleet")?;
-        let at = numbered(row, "routes", result.routes.len())?;
-        route_scenario(&result, at)?
-    } else if has("builds") {
-        let result: Recommendation = read(saved, "a recommendation")?;
-        build_scenario(&result.scenario, build(&result, row)?)
-    } else if has("models") {
-        let result: ServedModels = read(saved, "a recommendation")?;
-        let at = numbered(row, "models", result.models.len())?;
-        build_scenario(&result.scenario, &result.models[at].build)
-    } else {
-        return plan_row(saved, row);
+    let deployed = match question_of(saved) {
+        Some(PlacementResult::QUESTION) => {
+            let fix = "`mantile-opt explain --from` explains its times, `mantile-opt verify` estimates it again, \
+                       `mantile-opt place --detail` lists its stages; or state a deployment of one of its devices";
+            let found =
+                "a placement of `place`: its layers are on unlike devices, and no deployment has them";
+            return Err(Error::new("placement", found, "an answer with deployments", fix));
+        }
+        Some(FleetResult::QUESTION) => {
+            let result: FleetResult = read(saved, "a fleet")?;
+            let at = numbered(row, "routes", result.routes.len())?;
+            route_scenario(&result, at)?
+        }
+        Some(RecommendReport::QUESTION) => match read(saved, "a recommendation")? {
+            RecommendReport::Hardware(result) => build_scenario(&result.scenario, build(&result, row)?),
+            RecommendReport::Models(result) => {
+                let at = numbered(row, "models", result.models.len())?;
+                build_scenario(&result.scenario, &result.models[at].build)
+            }
+        },
+        _ => return plan_row(saved, row),
     };
     let plan = deployed.deployment.as_ref().and_then(|deployment| deployment.plan.clone());
     Ok((Scenario { deployment: None, ..deployed }, plan.unwrap_or_default()))

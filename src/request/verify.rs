@@ -18,6 +18,12 @@ use serde_json::Value;
 
 use super::RequestControl;
 use super::bundle::{changed_files, is_bundle, read_bundle, verify_bundle};
+use super::saved_answer::question_of;
+use crate::report::fleet::FleetResult;
+use crate::report::place::PlacementResult;
+use crate::report::recommend::report::RecommendReport;
+use crate::report::rendered::Answer;
+use crate::report::result::{EstimateResult, OptimizeResult};
 use crate::report::verify::{CheckResult, Verified};
 use crate::spec::error::Error;
 use crate::spec::limits::{SAMPLE, SEED};
@@ -74,21 +80,16 @@ pub trait Rerun {
 /// # Errors
 /// It is not a result, or its problem no longer resolves.
 pub fn rerun<'a>(catalog: &'a Catalog, saved: &Value) -> Result<Box<dyn Rerun + 'a>, Error> {
-    // The key that only the results of one command have.
-    let has = |key: &str| saved.get(key).is_some();
-    if has("front") {
-        Ok(Box::new(optimize::OptimizeRerun::solve(catalog, &read(saved)?)?))
-    } else if has("placement") {
-        Ok(Box::new(place::PlaceRerun::solve(catalog, &read(saved)?)?))
-    } else if has("routes") {
-        Ok(Box::new(fleet::FleetRerun::solve(catalog, read(saved)?)?))
-    } else if has("builds") || has("models") {
-        Ok(Box::new(recommend::RecommendRerun::solve(catalog, recommend::report(saved)?)?))
-    } else if has("notation") {
-        Ok(Box::new(estimate::EstimateRerun::solve(catalog, &read(saved)?)?))
-    } else {
-        Err(no_problem())
-    }
+    Ok(match question_of(saved) {
+        Some(OptimizeResult::QUESTION) => Box::new(optimize::OptimizeRerun::solve(catalog, &read(saved)?)?),
+        Some(PlacementResult::QUESTION) => Box::new(place::PlaceRerun::solve(catalog, &read(saved)?)?),
+        Some(FleetResult::QUESTION) => Box::new(fleet::FleetRerun::solve(catalog, read(saved)?)?),
+        Some(RecommendReport::QUESTION) => {
+            Box::new(recommend::RecommendRerun::solve(catalog, recommend::report(saved)?)?)
+        }
+        Some(EstimateResult::QUESTION) => Box::new(estimate::EstimateRerun::solve(catalog, &read(saved)?)?),
+        _ => return Err(no_problem()),
+    })
 }
 
 /// Not a result, or one without its problem.

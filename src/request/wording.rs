@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use serde_json::Value;
+use schemars::{JsonSchema, Schema, schema_for};
+use serde_json::{Value, json};
 
 use super::REQUESTS;
 use crate::report::rendered::Answer;
@@ -98,8 +99,33 @@ pub fn answer_in_keys(answer: Value) -> Value {
 
 /// An answer as JSON in words of a request, the same from the command line as from elsewhere.
 pub fn worded<T: Answer>(answer: &T) -> Value {
-    let answer = super::value(answer);
-    if T::VERBATIM { answer } else { answer_in_keys(answer) }
+    match super::value(answer) {
+        answer if T::VERBATIM => answer,
+        Value::Object(parts) => {
+            let name = (ANSWER.to_owned(), T::QUESTION.into());
+            let Value::Object(parts) = answer_in_keys(Value::Object(parts)) else { return Value::Null };
+            Value::Object(std::iter::once(name).chain(parts).collect())
+        }
+        answer => answer_in_keys(answer),
+    }
+}
+
+/// The key of an answer that names its question.
+pub const ANSWER: &str = "answer";
+
+/// The JSON Schema of an answer with the key that names its question.
+pub fn named_schema<T: Answer + JsonSchema>() -> Schema {
+    let mut schema = schema_for!(T);
+    if T::VERBATIM || schema.get("type").is_some_and(|kind| kind == "array") {
+        return schema;
+    }
+    let object = schema.ensure_object();
+    let named = json!({"const": T::QUESTION, "description": "The question that this answers."});
+    let properties = object.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        properties.shift_insert(0, ANSWER.to_owned(), named);
+    }
+    schema
 }
 
 /// A text with keys of a request in place of flags, and requests in place of commands.

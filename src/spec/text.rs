@@ -168,6 +168,21 @@ pub fn yaml_place(fault: &serde_saphyr::Error) -> String {
     format!("text that is not YAML{}", place.unwrap_or_default())
 }
 
+/// The text of the file `name` as JSON: that of a YAML file is converted, any other is as it is.
+///
+/// # Errors
+/// It is a YAML file by its ending, and its text is not YAML.
+pub fn json_text(name: &str, text: String) -> Result<String, Error> {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_lowercase());
+    if !ending.is_some_and(|ending| ["yaml", "yml"].contains(&ending.as_str())) {
+        return Ok(text);
+    }
+    let value: Value = serde_saphyr::from_str(&text).map_err(|fault| {
+        Error::new("", yaml_place(&fault), "a file in YAML", "correct it at that place").in_file(name)
+    })?;
+    Ok(value.to_string())
+}
+
 /// Maximum length in bytes of a text that is compared with known names.
 const LONGEST_NAME: usize = 200;
 

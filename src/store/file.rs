@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::closed_output::check_stdout;
 use super::interrupt;
 use crate::spec::error::Error;
+use crate::spec::text::json_text;
 use crate::spec::visible::visible;
 
 /// Maximum size of a file by kind, whatever length it claims.
@@ -51,6 +52,14 @@ pub fn shown(path: &Path) -> String {
 /// As [`read_most`].
 pub fn read(path: &Path) -> Result<String, Error> {
     read_most(path, FileSizeLimit::Configuration)
+}
+
+/// Reads a file in JSON, or in YAML by its ending, as JSON.
+///
+/// # Errors
+/// As [`read_most`], or it is not YAML.
+pub fn read_json(path: &Path, most: FileSizeLimit) -> Result<String, Error> {
+    json_text(&shown(path), read_most(path, most)?)
 }
 
 /// Reads a configuration from a plain file: pipes and devices in a folder must not block.

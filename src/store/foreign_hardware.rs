@@ -11,7 +11,6 @@ use super::hardware::Shorthand;
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
-use crate::spec::text::yaml_place;
 
 /// A figure of a foreign file: its path there, its factor to base units and unit, and where it goes in a system file.
 struct ForeignFigure {
@@ -124,24 +123,11 @@ impl Catalog {
     /// The catalogue has no device of that name, or a figure is no positive number.
     pub(super) fn foreign_system(&self, path: &str, text: &str) -> Result<Option<String>, Error> {
         let (file, entry) = path.split_once(ENTRY).map_or((path, None), |(file, entry)| (file, Some(entry)));
-        let ending = file.rsplit('.').next().unwrap_or_default().to_lowercase();
-        let is_yaml = ["yaml", "yml"].contains(&ending.as_str());
-        let values: Value = if is_yaml {
-            serde_saphyr::from_str(text).map_err(|error| {
-                let expected = "a system of AIConfigurator in YAML";
-                fault(yaml_place(&error), expected, "correct it at that place").in_file(file)
-            })?
-        } else {
-            let Ok(values) = serde_json::from_str(text) else { return Ok(None) };
-            values
-        };
+        let Ok(values): Result<Value, _> = serde_json::from_str(text) else { return Ok(None) };
         let of_blis = |(_, value): &(&String, &Value)| PEAKS.iter().any(|key| value.get(key).is_some());
-        let device = if is_yaml {
-            if at(&values, "gpu.mem_bw").is_none() || at(&values, "node.num_gpus_per_node").is_none() {
-                let expected = "a system of AIConfigurator, with `gpu.mem_bw` and `node.num_gpus_per_node`";
-                let found = "YAML without them".to_owned();
-                return Err(fault(found, expected, "name a system file in JSON").in_file(file));
-            }
+        let is_aiconfigurator =
+            ["gpu.mem_bw", "node.num_gpus_per_node"].iter().all(|key| at(&values, key).is_some());
+        let device = if is_aiconfigurator {
             let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
             let name = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).replace('_', "-");
             ForeignDevice { name, figures: AICONFIGURATOR, values: &values, planner: "AIConfigurator" }

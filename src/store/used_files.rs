@@ -9,6 +9,7 @@ use super::file;
 use super::gguf;
 use super::kind::KINDS;
 use crate::spec::error::Error;
+use crate::spec::text::json_text;
 
 /// Folder of a recorded file: that of its kind in the catalogue, or one of these.
 pub const PATHS: &str = "path";
@@ -66,6 +67,7 @@ impl Catalog {
             None if path.ends_with(gguf::ENDING) => gguf::model_text(Path::new(path))?,
             None => file::read(Path::new(path))?,
         };
+        let text = json_text(path, text)?;
         self.note((PATHS, path), &text);
         Ok(text)
     }

@@ -175,6 +175,8 @@ fn a_closed_standard_output_is_a_fault_and_a_discarded_one_is_not() {
         format!("optimize {small}"),
         format!("estimate {small} --json"),
         format!("inspect Qwen3-0.6B {}", "--format csv"),
+        format!("estimate {small} --format svg"),
+        format!("estimate {small} --format xlsx"),
         "place --model Qwen3-0.6B --device rtx-4090 --device rtx-3090".to_owned(),
         format!("sweep {small} --vary concurrency=1,2 --format csv"),
         "catalog devices".to_owned(),

@@ -1,6 +1,6 @@
 //! The schemas describe what is written.
 
-use mantile::report::schema::schema;
+use mantile::request::reference::schema_of as schema;
 use mantile::spec::deployment::{Degrees, Deployment};
 use mantile::spec::scenario::Scenario;
 use serde_json::{Value, to_value};

@@ -1,7 +1,8 @@
 //! The default answer fits one screen.
 
 use clap::Parser;
-use mantile::cli::{Cli, Command};
+use mantile::cli::Cli;
+use mantile::cli::subcommand::Command;
 use mantile::report::recommend::report::RecommendReport;
 use mantile::report::text::screen;
 use mantile::request::UNCONTROLLED;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use clap::Parser;
 use mantile::admission::RequestLimits;
 use mantile::cli::Cli;
-use mantile::cli::output::{FormatFlag, OutputArgs};
+use mantile::cli::output::OutputArgs;
 use mantile::cli::verify::Verify;
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
@@ -15,6 +15,7 @@ use mantile::launch::settings_file::NamedFiles;
 use mantile::mcp::McpServer;
 use mantile::quantity::unit::{humanize, parse};
 use mantile::report::answer::estimate_result;
+use mantile::report::format::Format;
 use mantile::report::rows::csv;
 use mantile::report::text;
 use mantile::request::command::of_command;
@@ -209,7 +210,7 @@ pub fn answer(text: &str) {
     let path = scratch().join("saved.json");
     std::fs::write(&path, text).unwrap();
     let output = OutputArgs {
-        format: FormatFlag::Table,
+        format: Some(Format::Table),
         out: Some(scratch().join("checks.txt")),
         ..OutputArgs::default()
     };
@@ -244,7 +245,7 @@ pub fn answers() -> &'static [Value] {
                 let line = [&["mantile-opt"], flags, &out].concat();
                 let cli = Cli::try_parse_from(line).unwrap();
                 match cli.command {
-                    Some(mantile::cli::Command::Place(place)) => place.run(catalog()).map(|_| ()),
+                    Some(mantile::cli::subcommand::Command::Place(place)) => place.run(catalog()).map(|_| ()),
                     _ => cli.optimize.run(catalog()).map(|_| ()),
                 }
                 .unwrap();

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use clap::Parser;
 use fastrand::Rng;
-use mantile::cli::{Cli, Command};
+use mantile::cli::Cli;
+use mantile::cli::subcommand::Command;
 use mantile::report::verify::Verified;
 use mantile::request::verify::{RandomSample, Rerun, rerun};
 use mantile::store::catalog::Catalog;
@@ -291,7 +292,8 @@ fn random_spoilings_are_found() {
             spoilt += 1;
             // What is asked is resolved again; an answer that is none any more is found as well.
             let fleet = value.get("routes").is_some();
-            let inputs = ["scenario", "sought", "models", if fleet { "question" } else { "scenario" }];
+            let inputs =
+                ["answer", "scenario", "sought", "models", if fleet { "question" } else { "scenario" }];
             let same = inputs.iter().all(|key| other[*key] == value[*key]);
             let holds = |again: &dyn Rerun| again.check(&other, DRAWN).is_ok_and(|checked| checked.holds);
             let found = if same {

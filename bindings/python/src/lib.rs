@@ -4,17 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use mantile::report::format::Format;
 use mantile::report::pretty::pretty;
 use mantile::report::proof::StoppedBy;
-use mantile::report::rendered::RenderedFormat;
-use mantile::request::workbook::workbook_of_answer;
 use mantile::request::{ProgressSteps, REQUESTS, RequestControl, entry};
 use mantile::search::run::Control;
 use mantile::spec::error::Error;
 use mantile::spec::text::from_json;
 use mantile::store::catalog::Catalog;
 use mantile::store::detect::probe::ThisMachine;
-use mantile::store::png::png;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
@@ -84,26 +82,13 @@ fn answer(py: Python<'_>, name: &str, body: &str, progress: Option<Py<PyAny>>) -
     found.map_err(|fault: Error| raised(&fault))
 }
 
-/// The answer to the request `name` in another format: text, markdown, csv, svg, html, png or xlsx; None where it has no such format.
+/// The answer to the request `name` in another format: table, json, yaml, csv, markdown or html; svg, png, xlsx or jsonl where the answer has one, else None.
 #[pyfunction]
 fn render(py: Python<'_>, name: &str, text: &str, format: &str) -> PyResult<Option<Vec<u8>>> {
-    let formats = ["text", "markdown", "csv", "svg", "html", "png", "xlsx"];
-    if !formats.contains(&format) {
-        return Err(PyValueError::new_err(format!("{format}: choose one of {}", formats.join(", "))));
-    }
+    let format = Format::parse(format).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
     py.detach(|| {
         let answer: Value = from_json(text, "an answer")?;
-        let entry = entry(name)?;
-        let text = |format| entry.rendered(&answer, format);
-        match format {
-            "text" => Ok(text(RenderedFormat::Text)?.map(String::into_bytes)),
-            "markdown" => Ok(text(RenderedFormat::Markdown)?.map(String::into_bytes)),
-            "csv" => Ok(text(RenderedFormat::Csv)?.map(String::into_bytes)),
-            "html" => Ok(text(RenderedFormat::Html)?.map(String::into_bytes)),
-            "png" => text(RenderedFormat::Svg)?.map(|svg| png(&svg)).transpose(),
-            "xlsx" => workbook_of_answer(&catalog()?, name, &answer),
-            _ => Ok(text(RenderedFormat::Svg)?.map(String::into_bytes)),
-        }
+        entry(name)?.formatted(&catalog()?, &answer, format)
     })
     .map_err(|fault: Error| raised(&fault))
 }

@@ -7,7 +7,7 @@ use std::slice;
 
 use mantile::report::pretty::pretty;
 use mantile::report::proof::StoppedBy;
-use mantile::report::rendered::RenderedFormat;
+use mantile::report::format::Format;
 use mantile::request::{ProgressSteps, RequestControl, entry};
 use mantile::search::run::Control;
 use mantile::spec::error::Error;
@@ -85,16 +85,10 @@ fn answered(name: &str, format: &str, body: &str) -> Result<Option<String>, Erro
     };
     let entry = entry(name)?;
     // A browser has no files and no address that a request may name.
-    let answer = (entry.answer)(&Catalog::default().closed(false), &request, &control)?;
-    let format = match format {
-        "json" => return Ok(Some(pretty(&answer))),
-        "text" => RenderedFormat::Text,
-        "markdown" => RenderedFormat::Markdown,
-        "csv" => RenderedFormat::Csv,
-        "svg" => RenderedFormat::Svg,
-        "html" => RenderedFormat::Html,
-        "section" => RenderedFormat::Section,
-        _ => return Ok(None),
-    };
-    entry.rendered(&answer, format)
+    let catalog = Catalog::default().closed(false);
+    let answer = (entry.answer)(&catalog, &request, &control)?;
+    match Format::parse(format)? {
+        Format::Json => Ok(Some(pretty(&answer))),
+        format => Ok(entry.formatted(&catalog, &answer, format)?.and_then(|bytes| String::from_utf8(bytes).ok())),
+    }
 }

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::cli::output::{OutputArgs, OutputFormat};
+use crate::cli::output::OutputArgs;
 use crate::cli::{CliError, ExitStatus};
-use crate::report::pretty::pretty;
 use crate::spec::error::Error;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
@@ -43,15 +42,8 @@ impl CheckFiles {
         let check = FileChecker { catalog: if laid_out { &own } else { catalog }, neighbours: beside };
         let results: Vec<Result<CheckedFile, Error>> =
             paths.iter().map(|path| check.file(path, self.kind)).collect();
-        let text = match self.output.format() {
-            OutputFormat::Table => results.iter().map(spell).collect::<Vec<_>>().join("\n"),
-            OutputFormat::Json => pretty(&results.iter().map(value).collect::<Vec<_>>()),
-            OutputFormat::Csv => {
-                let fix = "use --format table or json for a check";
-                return Err(Error::new("format", "csv", "table or json", fix).into());
-            }
-        };
-        self.output.write(&text)?;
+        let text = results.iter().map(spell).collect::<Vec<_>>().join("\n");
+        self.output.plain(&text, &results.iter().map(value).collect::<Vec<_>>(), None)?;
         Ok(if results.iter().any(Result::is_err) { ExitStatus::CheckFailed } else { ExitStatus::Success })
     }
 }

@@ -1,9 +1,8 @@
 //! `catalog diff`: compares two entries of a kind, figure by figure.
 
-use crate::cli::output::{OutputArgs, OutputFormat, csv};
+use crate::cli::output::{OutputArgs, csv};
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text};
-use crate::report::pretty::pretty;
 use crate::request::catalog::diff::differences;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
@@ -32,12 +31,8 @@ impl DiffEntries {
     /// One is unknown, they are of different kinds, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let found = differences(catalog, self.kind, [&self.a, &self.b])?;
-        self.output.found(&match self.output.format() {
-            OutputFormat::Table => text([&self.a, &self.b], &found),
-            OutputFormat::Json => pretty(&found),
-            OutputFormat::Csv => {
-                csv(&["key", &self.a, &self.b, "ratio"], found.into_iter().map(Difference::cells))?
-            }
-        })
+        let rows = csv(&["key", &self.a, &self.b, "ratio"], found.iter().cloned().map(Difference::cells))?;
+        self.output.plain(&text([&self.a, &self.b], &found), &found, Some(rows))?;
+        Ok(ExitStatus::Success)
     }
 }

@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::cli::output::{OutputArgs, OutputFormat, csv};
+use crate::cli::output::{OutputArgs, csv};
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text as differences};
 use crate::report::number::count;
-use crate::report::pretty::pretty;
-use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 use crate::store::versions::{EntryVersion, SavedEntry};
@@ -79,20 +77,14 @@ impl RestoreEntry {
 
 fn report(saved: &SavedEntry, output: &OutputArgs) -> Result<ExitStatus, CliError> {
     let SavedEntry { file, kind, id, replaced, changes } = saved;
-    output.found(&match output.format() {
-        OutputFormat::Table => {
-            let mut text = format!("{file}: saved, {kind} `{id}`\n");
-            if let Some(number) = replaced {
-                text.push_str(&format!("version {number} is kept; changes from it:\n"));
-                text.push_str(&differences([&format!("version {number}"), "saved"], changes));
-            }
-            text
-        }
-        OutputFormat::Json => pretty(saved),
-        OutputFormat::Csv => {
-            csv(&["key", "before", "now", "ratio"], changes.iter().cloned().map(Difference::cells))?
-        }
-    })
+    let mut text = format!("{file}: saved, {kind} `{id}`\n");
+    if let Some(number) = replaced {
+        text.push_str(&format!("version {number} is kept; changes from it:\n"));
+        text.push_str(&differences([&format!("version {number}"), "saved"], changes));
+    }
+    let rows = csv(&["key", "before", "now", "ratio"], changes.iter().cloned().map(Difference::cells))?;
+    output.plain(&text, saved, Some(rows))?;
+    Ok(ExitStatus::Success)
 }
 
 impl EntryHistory {
@@ -102,14 +94,9 @@ impl EntryHistory {
     /// The user has no such entry, or a file cannot be read.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let versions = catalog.entry_versions(self.kind, &self.name)?;
-        self.output.found(&match self.output.format() {
-            OutputFormat::Table => versions.iter().map(spell).collect::<Vec<_>>().join("\n"),
-            OutputFormat::Json => pretty(&versions),
-            OutputFormat::Csv => {
-                let fix = "use --format table or json for a history";
-                return Err(Error::new("format", "csv", "table or json", fix).into());
-            }
-        })
+        let text = versions.iter().map(spell).collect::<Vec<_>>().join("\n");
+        self.output.plain(&text, &versions, None)?;
+        Ok(ExitStatus::Success)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::super::value;
-use super::super::wording::answer_in_keys;
+use super::super::wording::{ANSWER, answer_in_keys};
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
 
@@ -115,7 +115,12 @@ fn with_present_keys(saved: &Value) -> Value {
 /// # Errors
 /// A field is missing, unknown or of another kind.
 pub(super) fn read<T: Serialize + DeserializeOwned>(saved: &Value) -> Result<T, Error> {
-    let saved = &with_present_keys(saved);
+    let mut saved = with_present_keys(saved);
+    if let Value::Object(fields) = &mut saved {
+        // The name of the question decided the type.
+        fields.shift_remove(ANSWER);
+    }
+    let saved = &saved;
     let report: T = from_json(&saved.to_string(), "a result")?;
     let Some(first) = differences("", saved, &report).into_iter().next() else { return Ok(report) };
     let found = match &first.saved {

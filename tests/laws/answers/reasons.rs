@@ -3,8 +3,9 @@
 use clap::Parser;
 use fastrand::Rng;
 
-use mantile::cli::{Cli, Command, ExitStatus};
-use mantile::report::rendered::RenderedFormat;
+use mantile::cli::subcommand::Command;
+use mantile::cli::{Cli, ExitStatus};
+use mantile::report::format::Format;
 use mantile::report::result::EstimateResult;
 use mantile::report::text::{self, screen};
 use mantile::request::entry;
@@ -78,7 +79,9 @@ fn nothing_runs(asked: &Value, found: &Value) {
     for shown in [screen::estimate(&report, 100), text::estimate(&report)] {
         assert!(shown.contains("CANNOT RUN") && !shown.contains("Launch:"), "{shown}");
     }
-    let html = entry("estimate").unwrap().rendered(found, RenderedFormat::Section).unwrap().unwrap();
+    let html =
+        entry("estimate").unwrap().formatted(&Catalog::default(), found, Format::Section).unwrap().unwrap();
+    let html = String::from_utf8(html).unwrap();
     assert!(html.contains("CANNOT RUN") && !html.contains("Copy launch command"), "{}", said("page"));
     let request = json!({ "scenario": asked });
     let deployed = answer("deploy", &request).unwrap();

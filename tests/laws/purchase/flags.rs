@@ -1,7 +1,8 @@
 //! A flag that is accepted acts, or is refused.
 
 use clap::{CommandFactory, Parser};
-use mantile::cli::{Cli, Command};
+use mantile::cli::Cli;
+use mantile::cli::subcommand::Command;
 use mantile::request::UNCONTROLLED;
 use mantile::request::fleet::fleet;
 use mantile::request::recommend::recommend;

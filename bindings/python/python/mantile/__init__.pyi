@@ -559,6 +559,7 @@ class Runtimetrial(Record):
     reason: str | None
 
 class OptimizeAnswer(Answer):
+    answer: Literal['optimize']
     theoretical: bool
     status: Literal['optimal'] | Literal['feasible'] | Literal['infeasible'] | Literal['unknown']
     proof: Proof
@@ -606,6 +607,7 @@ class Commandreport(Record):
     changes: list[Flagchange]
 
 class EstimateAnswer(Answer):
+    answer: Literal['estimate']
     theoretical: bool
     scenario: Scenario | None
     plan: Plan
@@ -681,6 +683,7 @@ class Legaldegrees(Record):
     sp: bool
 
 class StaticAnswer(Answer):
+    answer: Literal['static']
     scenario: Scenario
     model: str
     hardware: str
@@ -695,6 +698,7 @@ class StaticAnswer(Answer):
     e2e_ms: float
 
 class DeployAnswer(Answer):
+    answer: Literal['deploy']
     runtime: str
     runtime_version: str
     image: str | None
@@ -828,6 +832,7 @@ class Infeasiblereport(Record):
     fixes: list[str]
 
 class PlaceAnswer(Answer):
+    answer: Literal['place']
     status: Literal['optimal'] | Literal['feasible'] | Literal['time_limit'] | Literal['interrupted'] | Literal['infeasible'] | Literal['unknown']
     scenario: Placementscenario | None
     question: Placementinputs
@@ -842,7 +847,11 @@ class PlaceAnswer(Answer):
     launch: Launchreport | None
     notes: list[str]
 
+class ExplainAnswer(Answer):
+    answer: Literal['explain']
+
 class AuditAnswer(Answer):
+    answer: Literal['audit']
     scenario: Scenario
     question: Reportinputs
     notation: str
@@ -871,6 +880,7 @@ class Suspectoperator(Record):
     efficiency_if_alone: float
 
 class DiagnoseAnswer(Answer):
+    answer: Literal['diagnose']
     scenario: Scenario | None
     question: Reportinputs
     notation: str
@@ -898,6 +908,7 @@ class Nearestrow(Record):
     source: str
 
 class NearestAnswer(Answer):
+    answer: Literal['nearest']
     scenario: Scenario | None
     question: Reportinputs
     notation: str
@@ -921,6 +932,7 @@ class Metricdifference(Record):
     b: float | None
 
 class DiffAnswer(Answer):
+    answer: Literal['diff']
     inputs: list[Inputdifference]
     plans: list[str]
     searched: bool
@@ -950,6 +962,7 @@ class Sweeprow(Record):
     intervals: Intervals | None
 
 class SweepAnswer(Answer):
+    answer: Literal['sweep']
     sweep: str
     scenario: Scenario
     vary: list[Variedkey]
@@ -973,7 +986,11 @@ class Comparedrow(Record):
     ratios: Record
 
 class CompareAnswer(Answer):
+    answer: Literal['compare']
     rows: list[Comparedrow]
+
+class RecommendAnswer(Answer):
+    answer: Literal['recommend']
 
 class Trafficbucket(Record):
     isl: int
@@ -1085,6 +1102,7 @@ class Relaxationhint(Record):
     needed: float
 
 class FleetAnswer(Answer):
+    answer: Literal['fleet']
     scenario: Scenario
     question: Fleetinputs
     systems: list[Systems]
@@ -1103,16 +1121,26 @@ class FleetAnswer(Answer):
     kinds: int
     launches: list[Launchreport]
 
+class InspectAnswer(Answer):
+    answer: Literal['inspect']
+
 class Checkresult(Record):
     what: str
     of: int
     faults: list[str]
 
 class VerifyAnswer(Answer):
+    answer: Literal['verify']
     holds: bool
     checks: list[Checkresult]
     seed: int | None
     notes: list[str]
+
+class ValidateAnswer(Answer):
+    answer: Literal['validate']
+
+class CalibrateAnswer(Answer):
+    answer: Literal['calibrate']
 
 class Detecteddevices(Record):
     count: int
@@ -1153,6 +1181,7 @@ class Machinefile(Record):
     content: Any
 
 class DetectAnswer(Answer):
+    answer: Literal['detect']
     devices: list[Detecteddevices]
     host: Detectedhost
     tools: list[Toolresult]
@@ -1164,6 +1193,7 @@ class Linkedquestion(Record):
     scenario: Scenario
 
 class PermalinkAnswer(Answer):
+    answer: Literal['permalink']
     link: str
     question: Linkedquestion
 
@@ -1667,7 +1697,7 @@ def explain(
     depth: int | None = None,
     files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Answer:
+) -> ExplainAnswer:
     """One number as formulas, figures and sources."""
 
 def audit(
@@ -2250,7 +2280,7 @@ def recommend(
     scenario: dict[str, Any] | None = None,
     files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Answer:
+) -> RecommendAnswer:
     """Hardware for a model, or models for a machine."""
 
 def fleet(
@@ -2295,7 +2325,7 @@ def inspect(
     deployment: dict[str, Any] | None = None,
     files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Answer:
+) -> InspectAnswer:
     """The structure of a model, or the differences of two."""
 
 def verify(
@@ -2316,7 +2346,7 @@ def validate(
     mode: str | None = None,
     files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Answer:
+) -> ValidateAnswer:
     """Predictions compared with measurements."""
 
 def calibrate(
@@ -2326,7 +2356,7 @@ def calibrate(
     whole: bool | None = None,
     files: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Answer:
+) -> CalibrateAnswer:
     """Runtime profiles fitted to measurements."""
 
 def catalog(
