@@ -1,5 +1,6 @@
 //! One full evaluation: a prompt and a round of decoding, to all metrics, in both readings.
 
+use mantile::spec::offload::Offload;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -11,13 +12,13 @@ use mantile::search::problem::Problem;
 use mantile::serving::evaluate::{Evaluation, Pool, aggregated};
 use mantile::serving::instance::Instance;
 use mantile::serving::iteration::prefill;
-use mantile::serving::terms::{Demand, InstanceLoad, OffloadTarget};
+use mantile::serving::terms::{Demand, InstanceLoad};
 
 #[path = "../tests/support/ask.rs"]
 mod ask;
 
 /// Instances side by side, their requests in flight.
-const LOAD: InstanceLoad = InstanceLoad { concurrency: 64, offload: OffloadTarget::Nothing };
+const LOAD: InstanceLoad = InstanceLoad { concurrency: 64, offload: Offload::Nothing };
 
 fn full<R: Reading>(
     read: &R,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use mantile::search::placement::bottleneck::MinMaxStage;
 use mantile::search::placement::chain::{Chain, Member, SegmentCost};
-use mantile::search::placement::solve::{PlacementObjective, solve};
+use mantile::search::placement::solve::{PlacementTime, solve};
 use mantile::search::placement::{device_classes, least_sum};
 use mantile::search::run::UNWATCHED;
 use mantile::spec::rig::{Rig, RigLink, RigMember, RigTopology};
@@ -128,8 +128,7 @@ fn benches(criterion: &mut Criterion) {
         .unwrap_or_else(|fault| panic!("{fault}"));
     group.bench_function("four PCIe cards, priced and placed", |b| {
         b.iter(|| {
-            solve(black_box(&rigged.problems), PlacementObjective::Latency, &UNWATCHED)
-                .map(|found| found.seconds)
+            solve(black_box(&rigged.problems), PlacementTime::Step, &UNWATCHED).map(|found| found.seconds)
         });
     });
     let scenario = Scenario { model: Some("Llama-3.3-70B".into()), ..scenario };
@@ -137,7 +136,7 @@ fn benches(criterion: &mut Criterion) {
         let rigged = ResolvedRig::resolve(&catalog, &scenario, sixteen(), concurrency)
             .unwrap_or_else(|fault| panic!("{fault}"));
         group.bench_function(format!("16 devices of the catalogue, throughput of {name}"), |b| {
-            let solved = || solve(black_box(&rigged.problems), PlacementObjective::Throughput, &UNWATCHED);
+            let solved = || solve(black_box(&rigged.problems), PlacementTime::Cycle, &UNWATCHED);
             b.iter(|| solved().map(|found| found.seconds));
         });
     }

@@ -37,6 +37,7 @@ pub mod resolved_scenario;
 pub mod rig;
 mod runtime_choice;
 pub mod runtime_id;
+pub mod shipped;
 mod speculation;
 pub mod traffic_trace;
 pub mod unknown_keys;

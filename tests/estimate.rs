@@ -2,6 +2,8 @@
 
 use crate::ask;
 use crate::cases;
+use mantile::spec::offload::Offload;
+use mantile::spec::offload::OffloadPolicy;
 #[path = "estimate/outside.rs"]
 mod outside;
 #[path = "estimate/truth.rs"]
@@ -15,10 +17,10 @@ use mantile::report::notation::notation;
 use mantile::request::build_candidate::candidate;
 use mantile::search::aggregated::measure;
 use mantile::search::outcome::EvaluatedCandidate;
-use mantile::search::problem::{OffloadPolicy, Problem};
+use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::notation::PlanText;
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::scenario::Scenario;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -74,7 +76,8 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
         1 => (1u64..200).prop_map(|requests| (Some(requests), None)),
         1 => (0.05..8.0).prop_map(|rate| (None, Some(rate))),
     ];
-    let offload = prop::sample::select(&[OffloadMode::Auto, OffloadMode::Auto, OffloadMode::Always][..]);
+    let offload =
+        prop::sample::select(&[OffloadPolicy::Auto, OffloadPolicy::Auto, OffloadPolicy::Always][..]);
     (names, lengths, limits, traffic, offload).prop_map(
         |(
             (model, hardware, objective, runtime),
@@ -153,10 +156,8 @@ fn every_deployment_typed_again_comes_to_the_same_metrics() {
         let mut problem = case.problem.clone();
         // Pools are typed with their own loads, whatever the traffic.
         problem.traffic = mantile::search::problem::Traffic::Free;
-        problem.offload = OffloadPolicy::Considered;
-        if case.candidate.is_disaggregated()
-            && case.candidate.offload != mantile::serving::terms::OffloadTarget::Nothing
-        {
+        problem.offload = OffloadPolicy::Auto;
+        if case.candidate.is_disaggregated() && case.candidate.offload != Offload::Nothing {
             return Ok(());
         }
         // What no rule allows is not laid out.

@@ -2,14 +2,15 @@
 //! bytes at link rate.
 
 use mantile::cost::roofline::Cost;
-use mantile::graph::tensor::Role;
+use mantile::graph::tensor::TensorRole;
 use mantile::plan::parallel::{LayerType, Phase};
 use mantile::plan::shard::{ShardedBlock, Task, TaskStep};
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::search::candidate::{PoolPlan, PoolRole};
+use mantile::search::candidate::PoolPlan;
 use mantile::serving::instance::Instance;
 use mantile::serving::step::{CostObserver, batch, is_fused, step};
+use mantile::spec::role::Role;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -98,12 +99,12 @@ fn must(case: &Case, instance: &Instance) -> (f64, f64) {
     let (mut bytes, mut flops) = (0.0, 0.0);
     for block in model.blocks.iter() {
         let layers = block.layers.value as f64;
-        for role in [Role::Attention, Role::Mlp, Role::SharedExpert] {
+        for role in [TensorRole::Attention, TensorRole::Mlp, TensorRole::SharedExpert] {
             let elements = block.weights[role as usize] as f64 * layers;
             bytes += elements * machine.chip.weight_bytes(machine.quantised[role as usize]).value();
             // Narrower feed-forward layers divide the tokens of a group of attention among their copies.
             let copies = match role {
-                Role::Mlp | Role::SharedExpert => {
+                TensorRole::Mlp | TensorRole::SharedExpert => {
                     instance.plan.tp / instance.plan.tp_of(LayerType::FeedForward)
                 }
                 _ => 1,
@@ -129,7 +130,7 @@ fn of_metrics(case: &Case) -> Result<(), TestCaseError> {
     let terms = problem.terms();
     let tokens = (terms.isl - terms.prefix).value();
     let instances = case.candidate.instances(problem);
-    let answering = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
+    let answering = |pool: &PoolPlan| pool.role != Role::Prefill;
     for (pool, instance) in case.candidate.pools.iter().zip(&instances) {
         let (bytes, flops) = must(case, instance);
         if answering(pool) {
@@ -137,7 +138,7 @@ fn of_metrics(case: &Case) -> Result<(), TestCaseError> {
             let tpot = evaluation.slowest.tpot.value();
             prop_assert!(tpot >= least, "tpot {tpot} under {least}");
         }
-        if pool.role != PoolRole::Decode {
+        if pool.role != Role::Decode {
             // Latent attention's own matrix is among them, and decode has it absorbed: prompts do as much.
             let least = flops * tokens / pool.plan.cp as f64 / peak;
             let ttft = evaluation.slowest.ttft.value();

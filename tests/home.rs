@@ -12,8 +12,8 @@ use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::serving::instance::Instance;
 use mantile::serving::iteration::prefill;
-use mantile::serving::terms::OffloadTarget;
 use mantile::spec::host_part::{HostPart, HostedTensors};
+use mantile::spec::offload::Offload;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 
@@ -57,8 +57,7 @@ fn large_mixtures_run_on_one_card_with_enough_host_memory() {
     ] {
         let scenario = Scenario { weight_format: Some(format.into()), ..q4(model, memory) };
         let (_, found, tpot) = best(&scenario).unwrap_or_else(|| panic!("{model} with {memory}"));
-        let hosted =
-            matches!(found.offload, OffloadTarget::Host(HostPart { tensors: HostedTensors::Experts, .. }));
+        let hosted = matches!(found.offload, Offload::Host(HostPart { tensors: HostedTensors::Experts, .. }));
         assert!(hosted, "{model}: {:?}", found.offload);
         assert!((0.02..0.5).contains(&tpot), "{model}: {tpot} s per token");
         let less = Scenario { host_memory: Some("8GB".into()), ..scenario };

@@ -3,7 +3,7 @@
 use mantile::search::mip::backend::{SolverClaim, claim};
 use mantile::search::mip::reasons::reasons;
 use mantile::search::mip::solve::{Prover, SolveBudget, Solver, solve, solve_with};
-use mantile::search::mip::{MipModel, MipValues, SHARE, Sense, VariableDomain};
+use mantile::search::mip::{MipModel, MipValues, SHARE, Sense, VariableKind};
 use mantile::search::outcome::Status;
 use proptest::prelude::*;
 
@@ -171,7 +171,7 @@ fn shares_are_checked_to_a_billionth() {
     let mut off = values;
     off[part] += 2;
     assert!(program.check(&off).unwrap_err().contains("all is violated"));
-    assert_eq!(program.columns[part].domain, VariableDomain::Share);
+    assert_eq!(program.columns[part].kind, VariableKind::Share);
 }
 
 #[test]

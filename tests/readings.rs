@@ -1,6 +1,8 @@
 //! One formula, many readings: the plain and the traced one agree bit for bit, and the traced one
 //! knows where everything comes from.
 
+use mantile::spec::offload::Offload;
+use mantile::spec::role::Role;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -16,7 +18,7 @@ use mantile::quantity::read::{Plain, Reading};
 use mantile::quantity::unit::{SECOND, USD};
 use mantile::report::audit::inputs;
 use mantile::request::build_candidate::candidate;
-use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
+use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::usual_cut;
 use mantile::serving::economy::usd_per_phase_token;
@@ -26,7 +28,6 @@ use mantile::serving::placed::{placed_stage, placed_step, request_alone};
 use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
-use mantile::serving::terms::OffloadTarget;
 use mantile::serving::utilization::{bubble, mbu, mfu, prefill_tok_s, prompt_load};
 use mantile::spec::objective::METRICS;
 use mantile::spec::scenario::Scenario;
@@ -84,7 +85,7 @@ fn evaluate<R: Reading>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(S
     let mut problem = case.problem.clone();
     // More in flight than two pools hold moving, as measured deployments have.
     if case.candidate.is_disaggregated() {
-        problem.traffic = Traffic::InFlight(1_000);
+        problem.traffic = Traffic::InFlight(1_000.into());
     }
     let evaluation = case.candidate.evaluate(read, &problem, &mut kernels);
     (evaluation, kernels.0)
@@ -316,8 +317,8 @@ fn of_a_version() -> Case {
     let scenario = Scenario { runtime, runtime_version, ..ask::on("Llama-3.1-8B", "1xh100-sxm") };
     let (problem, plan) = (ask::ask(&scenario).unwrap(), ParallelPlan::SINGLE);
     let stages = usual_cut(&problem.graph, plan.pp);
-    let pools = vec![PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas: 1, concurrency: 8 }];
-    Case { problem, candidate: Candidate { formats: 0, pools, offload: OffloadTarget::Nothing } }
+    let pools = vec![PoolPlan { role: Role::Aggregated, plan, stages, replicas: 1, concurrency: 8 }];
+    Case { problem, candidate: Candidate { formats: 0, pools, offload: Offload::Nothing } }
 }
 
 #[test]
@@ -345,8 +346,8 @@ fn readings_agree_and_every_formula_is_read() {
 fn host(problem: &Problem, dp: u64, requests: u64) -> Vec<f64> {
     let plan = ParallelPlan { dp, ep: dp, ..ParallelPlan::SINGLE };
     let stages = usual_cut(&problem.graph, plan.pp);
-    let pool = PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas: 1, concurrency: requests * dp };
-    let candidate = Candidate { formats: 0, pools: vec![pool], offload: OffloadTarget::Nothing };
+    let pool = PoolPlan { role: Role::Aggregated, plan, stages, replicas: 1, concurrency: requests * dp };
+    let candidate = Candidate { formats: 0, pools: vec![pool], offload: Offload::Nothing };
     let mut seen = Kernels::default();
     candidate.evaluate(&Plain, problem, &mut seen);
     seen.0.into_iter().filter(|(name, _)| name == "decode 1 host").map(|(_, time)| time).collect()

@@ -1,6 +1,7 @@
 //! What is proposed where nothing serves: typed on the command line just as it is printed, it gives an answer, and one
 //! printed unit tighter it does not, on random questions.
 
+use mantile::spec::offload::OffloadPolicy;
 use std::collections::BTreeMap;
 
 use clap::Parser;
@@ -10,7 +11,7 @@ use mantile::request::remedy::InfeasibleProblem;
 use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::deployment::Deployment;
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
 
@@ -159,7 +160,7 @@ fn a_context_that_is_too_long_is_named_with_the_length_that_works() {
             objective: Some("throughput".into()),
             workload: Some("batch".into()),
             runtime: Some("vllm".into()),
-            offload: Some(OffloadMode::Never),
+            offload: Some(OffloadPolicy::Never),
             isl: Some(isl),
             osl: Some(512),
             ..Scenario::default()

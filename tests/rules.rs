@@ -5,9 +5,10 @@ use mantile::plan::parallel::ParallelPlan;
 use mantile::report::result::Feasibility;
 use mantile::request::UNCONTROLLED;
 use mantile::request::estimate::{EstimateRequest, estimate};
-use mantile::search::candidate::{Candidate, PoolRole};
+use mantile::search::candidate::Candidate;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::deployment::Deployment;
+use mantile::spec::role::Role;
 use mantile::spec::rule::Allowance;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -80,7 +81,7 @@ struct Winner<'a> {
     generation: &'a str,
     host: u64,
     kv: &'a str,
-    pools: Vec<(PoolRole, ParallelPlan)>,
+    pools: Vec<(Role, ParallelPlan)>,
 }
 
 fn several(degrees: &[u64]) -> bool {
@@ -105,8 +106,8 @@ impl Winner<'_> {
                 _ => self.other(plan),
             });
         }
-        let fronts = self.pools.iter().filter(|(role, _)| *role == PoolRole::Prefill);
-        let backs = || self.pools.iter().filter(|(role, _)| *role == PoolRole::Decode);
+        let fronts = self.pools.iter().filter(|(role, _)| *role == Role::Prefill);
+        let backs = || self.pools.iter().filter(|(role, _)| *role == Role::Decode);
         for ((_, front), (_, back)) in fronts.flat_map(|front| backs().map(move |back| (front, back))) {
             if front.tp % back.tp != 0 && back.tp % front.tp != 0 {
                 broken.push("tp of one side is no multiple of the other's");
@@ -152,18 +153,18 @@ impl Winner<'_> {
         runtime && full && plan.cp == 1 && plan.tp.is_multiple_of(plan.dcp) && plan.dcp <= copies
     }
 
-    fn vllm(&self, role: PoolRole, plan: &ParallelPlan) -> Vec<&'static str> {
+    fn vllm(&self, role: Role, plan: &ParallelPlan) -> Vec<&'static str> {
         let mut broken = Vec::new();
-        if plan.cp > 1 && (!self.is(Trait::Latent) || self.is(Trait::Vision) || role != PoolRole::Prefill) {
+        if plan.cp > 1 && (!self.is(Trait::Latent) || self.is(Trait::Vision) || role != Role::Prefill) {
             broken.push("vllm: prefill context parallelism");
         }
-        if plan.dcp > 1 && !self.is(Trait::Latent) && role != PoolRole::Aggregated {
+        if plan.dcp > 1 && !self.is(Trait::Latent) && role != Role::Aggregated {
             broken.push("vllm: decode context parallelism of disaggregated workers is for MLA");
         }
-        if plan.pp > 1 && role == PoolRole::Decode {
+        if plan.pp > 1 && role == Role::Decode {
             broken.push("vllm: decode pp");
         }
-        if plan.pp > 1 && role == PoolRole::Prefill && (self.is(Trait::State) || self.is(Trait::Window)) {
+        if plan.pp > 1 && role == Role::Prefill && (self.is(Trait::State) || self.is(Trait::Window)) {
             broken.push("vllm: hybrid caches by NIXL with pp");
         }
         if self.kv == "nvfp4" && !self.generation.starts_with("blackwell") {
@@ -172,10 +173,10 @@ impl Winner<'_> {
         broken
     }
 
-    fn sglang(&self, role: PoolRole, plan: &ParallelPlan) -> Vec<&'static str> {
+    fn sglang(&self, role: Role, plan: &ParallelPlan) -> Vec<&'static str> {
         let implements = ["deepseek_v2", "qwen3_moe"].contains(&self.model.family);
         let mut broken = Vec::new();
-        if plan.cp > 1 && (!implements || role != PoolRole::Prefill) {
+        if plan.cp > 1 && (!implements || role != Role::Prefill) {
             broken.push("sglang: prefill context parallelism");
         }
         if plan.dcp > 1 && !self.is(Trait::Latent) {
@@ -184,20 +185,20 @@ impl Winner<'_> {
         broken
     }
 
-    fn trtllm(&self, role: PoolRole, plan: &ParallelPlan) -> Vec<&'static str> {
+    fn trtllm(&self, role: Role, plan: &ParallelPlan) -> Vec<&'static str> {
         let mut broken = Vec::new();
         if plan.dp > 1 && (plan.tp > 1 || plan.cp > 1) {
             broken.push("trtllm: attention DP is 1 or the whole TP");
         }
-        if plan.cp > 1 && (role != PoolRole::Decode || !self.is(Trait::Latent)) {
+        if plan.cp > 1 && (role != Role::Decode || !self.is(Trait::Latent)) {
             broken.push("trtllm: Helix");
         }
         broken
     }
 
-    fn ascend(&self, role: PoolRole, plan: &ParallelPlan) -> Vec<&'static str> {
+    fn ascend(&self, role: Role, plan: &ParallelPlan) -> Vec<&'static str> {
         let mut broken = Vec::new();
-        if role == PoolRole::Decode && (plan.cp > 1 || plan.pp > 1) {
+        if role == Role::Decode && (plan.cp > 1 || plan.pp > 1) {
             broken.push("vllm-ascend: decode workers");
         }
         broken
@@ -229,13 +230,13 @@ impl Winner<'_> {
     }
 }
 
-fn workers(candidate: &Candidate) -> Vec<(PoolRole, ParallelPlan)> {
+fn workers(candidate: &Candidate) -> Vec<(Role, ParallelPlan)> {
     candidate.pools.iter().map(|pool| (pool.role, pool.plan)).collect()
 }
 
 /// Whether each pool has like workers.
-fn like(pools: &[(PoolRole, ParallelPlan)]) -> bool {
-    matches!(pools, [(PoolRole::Aggregated, _)] | [(PoolRole::Prefill, _), (PoolRole::Decode, _)])
+fn like(pools: &[(Role, ParallelPlan)]) -> bool {
+    matches!(pools, [(Role::Aggregated, _)] | [(Role::Prefill, _), (Role::Decode, _)])
 }
 
 #[test]

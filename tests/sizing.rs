@@ -5,7 +5,8 @@ use mantile::search::problem::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sizing::size;
 use mantile::spec::objective::{Direction, Metric, ObjectiveTerm};
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::offload::OffloadPolicy;
+use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
 
@@ -15,7 +16,7 @@ fn question(model: &str, hardware: &str, tpot: &str) -> Problem {
         hardware: Some(hardware.into()),
         objective: Some("throughput".into()),
         tpot: Some(tpot.into()),
-        offload: Some(OffloadMode::Never),
+        offload: Some(OffloadPolicy::Never),
         ..Scenario::default()
     };
     let mut problem = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().problem().unwrap();
@@ -28,7 +29,7 @@ fn question(model: &str, hardware: &str, tpot: &str) -> Problem {
 /// The search's best with so many requests in flight.
 fn searched(problem: &Problem, users: u64) -> Option<f64> {
     let mut asked = problem.clone();
-    asked.traffic = Traffic::InFlight(users);
+    asked.traffic = Traffic::InFlight(users.into());
     // Of like instances that prefill and decode.
     asked.split = false;
     let outcome = run(&asked, &UNWATCHED);

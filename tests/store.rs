@@ -1,5 +1,6 @@
 //! The shipped catalogues: every file loads, fits its schema and refers to what exists; the user's come first.
 
+use mantile::spec::offload::OffloadPolicy;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use mantile::spec::link::Link;
 use mantile::spec::model::file::ModelFile;
 use mantile::spec::objective::{Objective, Workload};
 use mantile::spec::runtime::Runtime;
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::scenario::Scenario;
 use mantile::spec::text::each_key_once;
 use mantile::store::catalog::{Catalog, read_entry};
 use mantile::store::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
@@ -130,7 +131,7 @@ fn what_is_written_fits_its_schema() {
         rate: Some(0.5),
         ttft: Some("1 s".into()),
         pareto: Some(vec!["tpot".into()]),
-        offload: Some(OffloadMode::Always),
+        offload: Some(OffloadPolicy::Always),
         deployment: Some(
             serde_json::from_str(r#"{"prefill": {"tp": 2}, "decode": {"tp": 4, "sp": true}}"#).unwrap(),
         ),

@@ -79,7 +79,7 @@ fn families_change_places_where_it_is_told() {
             [(change.below, change.from, change.to), (change.at, change.to, change.from)]
         {
             let mut asked = problem.clone();
-            asked.traffic = Traffic::InFlight(requests);
+            asked.traffic = Traffic::InFlight(requests.into());
             let best = |family| run(&restricted_to(&asked, family), &UNWATCHED).best;
             let (first, second) = (best(leads).unwrap(), best(trails));
             let ahead = second.is_none_or(|second| !before(&second.point, &first.point, &asked.aims));

@@ -1,16 +1,18 @@
 //! A deployment, prepared once, to be evaluated on many machines and under many loads.
 
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 use std::sync::Arc;
 
 use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{PoolPlan, PoolRole, evaluate, with_slots};
+use crate::search::candidate::{PoolPlan, evaluate, with_slots};
 use crate::search::problem::Traffic;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::instance::Instance;
 use crate::serving::step::CostObserver;
-use crate::serving::terms::{Lengths, OffloadTarget, WorkloadInputs};
+use crate::serving::terms::{Lengths, WorkloadInputs};
 
 /// A deployment under a load, ready to be evaluated.
 #[derive(Clone, Debug)]
@@ -44,16 +46,9 @@ impl MeasuredDeployment {
         watch: &mut impl CostObserver<f64>,
     ) -> Evaluation<Qty<f64>> {
         let terms = WorkloadInputs::of(self.lengths).read(&Plain);
-        let demand = Traffic::InFlight(self.concurrency).demand(&Plain);
+        let demand = Traffic::InFlight(self.concurrency.into()).demand(&Plain);
         let mut at = |pools: &[PoolPlan]| {
-            evaluate(
-                &Plain,
-                pools,
-                &self.instances,
-                OffloadTarget::Nothing,
-                (machine, &terms, &demand),
-                watch,
-            )
+            evaluate(&Plain, pools, &self.instances, Offload::Nothing, (machine, &terms, &demand), watch)
         };
         let pools = with_slots(&self.pools, self.lengths.osl, &mut at);
         at(&pools)
@@ -74,7 +69,7 @@ impl MeasuredDeployment {
 
     /// Concurrency per attention rank, of the pool that decodes most requests.
     pub fn requests(&self) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
+        let answering = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
         answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 

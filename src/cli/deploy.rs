@@ -8,6 +8,7 @@ use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::launch::LaunchReport;
 use crate::request::deploy::{DeployRequest, deploy};
+use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
@@ -60,7 +61,7 @@ impl Deploy {
             Some(path) => self.output.write(&printed(&launch, path)?)?,
             None => self.output.answer(&launch, false)?,
         }
-        Ok(if launch.runs() { ExitStatus::Success } else { ExitStatus::Infeasible })
+        Ok(if launch.runs() { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
     }
 
     /// The request of the flags and files.

@@ -7,6 +7,7 @@ use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::request::diagnose::{DiagnoseRequest, diagnose};
 use crate::request::estimate::EstimateRequest;
+use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{MEASURED, number};
@@ -62,7 +63,7 @@ impl Diagnose {
         self.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| diagnose(catalog, &request, control))?;
         self.output.answer(&report, false)?;
-        Ok(if report.is_expected() { ExitStatus::Success } else { ExitStatus::Infeasible })
+        Ok(if report.is_expected() { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
     }
 
     /// The request of the flags and files.

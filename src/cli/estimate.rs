@@ -17,6 +17,7 @@ use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
 use crate::request::saved_answer::{is_saved_answer, of_saved};
 use crate::request::timeline::given_timeline;
+use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -106,7 +107,7 @@ impl Estimate {
         self.trace.write(|| timed.then(|| given_timeline(catalog, scenario)))?;
         let kept = report.candidate.violations.is_empty();
         let runs = timed && (kept || !self.slo);
-        let status = if runs { ExitStatus::Success } else { ExitStatus::Infeasible };
+        let status = if runs { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) };
         if self.output.format() == Format::Xlsx {
             workbook::write(&self.output, catalog, &report)?;
             return Ok(status);

@@ -14,16 +14,12 @@ pub(crate) use exit_codes;
 /// The verdict of a command that wrote a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// A result; where the command searched, nothing in the search space is better.
+    /// A result without a search.
     Success,
     /// A checked file or result is faulty; the report lists the faults.
     CheckFailed,
-    /// No feasible deployment; the report gives the reasons.
-    Infeasible,
-    /// A feasible result; a better one may exist.
-    Feasible,
-    /// The search stopped before any result; one may exist.
-    Unknown,
+    /// What a search found.
+    Searched(Status),
 }
 
 /// Exit code of bad input.
@@ -33,23 +29,18 @@ impl ExitStatus {
     /// The exit code.
     pub fn code(self) -> u8 {
         match self {
-            ExitStatus::Success => 0,
+            ExitStatus::Success | ExitStatus::Searched(Status::Optimal) => 0,
             ExitStatus::CheckFailed => BAD_INPUT,
-            ExitStatus::Infeasible => 3,
-            ExitStatus::Feasible => 4,
-            ExitStatus::Unknown => 5,
+            ExitStatus::Searched(Status::Infeasible) => 3,
+            ExitStatus::Searched(Status::Feasible) => 4,
+            ExitStatus::Searched(Status::Unknown) => 5,
         }
     }
 }
 
 impl From<Status> for ExitStatus {
     fn from(status: Status) -> ExitStatus {
-        match status {
-            Status::Optimal => ExitStatus::Success,
-            Status::Feasible => ExitStatus::Feasible,
-            Status::Infeasible => ExitStatus::Infeasible,
-            Status::Unknown => ExitStatus::Unknown,
-        }
+        ExitStatus::Searched(status)
     }
 }
 

@@ -7,6 +7,7 @@ use super::{CliError, ExitStatus};
 use crate::request::UNCONTROLLED;
 use crate::request::explain::{ExplainReport, ExplainRequest, Number, explain};
 use crate::request::explained_placement::saved_placement;
+use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{DEPTH, whole};
@@ -59,7 +60,7 @@ impl Explain {
         self.output.answer(&report, false)?;
         Ok(match report {
             ExplainReport::Explained(_) => ExitStatus::Success,
-            ExplainReport::Infeasible { .. } => ExitStatus::Infeasible,
+            ExplainReport::Infeasible { .. } => ExitStatus::Searched(Status::Infeasible),
         })
     }
 

@@ -6,6 +6,7 @@ use super::{CliError, ExitStatus};
 use crate::report::graph::{GraphDrawing, notation, svg};
 use crate::request::UNCONTROLLED;
 use crate::request::inspect::{InspectReport, InspectRequest, inspect};
+use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::store::catalog::Catalog;
 
@@ -67,7 +68,9 @@ impl Inspect {
             _ => self.output.answer(&report, false)?,
         }
         Ok(match report {
-            InspectReport::Parallel(graph) if !graph.violations.is_empty() => ExitStatus::Infeasible,
+            InspectReport::Parallel(graph) if !graph.violations.is_empty() => {
+                ExitStatus::Searched(Status::Infeasible)
+            }
             _ => ExitStatus::Success,
         })
     }

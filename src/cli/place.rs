@@ -7,7 +7,6 @@ use super::exit::exit_codes;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
-use crate::report::place::PlacementStatus as Proved;
 use crate::report::svg::place::place_picture;
 use crate::request::place::{PlaceRequest, place};
 use crate::spec::limits::{TIME_LIMIT, number};
@@ -89,12 +88,7 @@ impl PlaceArgs {
         self.plot.write(|| place_picture(&answer))?;
         self.emit.write(answer.launch.iter().map(|launch| (None, launch)))?;
         self.output.answer(&answer, self.detail)?;
-        Ok(match answer.status {
-            Proved::Optimal => ExitStatus::Success,
-            Proved::Feasible | Proved::TimeLimit | Proved::Interrupted => ExitStatus::Feasible,
-            Proved::Infeasible => ExitStatus::Infeasible,
-            Proved::Unknown => ExitStatus::Unknown,
-        })
+        Ok(answer.status.into())
     }
 
     /// The flags, with the user's defaults for absent ones.

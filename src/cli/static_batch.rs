@@ -8,6 +8,7 @@ use super::{CliError, ExitStatus};
 use crate::report::svg::static_batch::static_picture;
 use crate::request::UNCONTROLLED;
 use crate::request::static_batch::{NativeLayers, StaticRequest, static_batch};
+use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{BATCH, whole};
@@ -80,7 +81,7 @@ impl Static {
         self.plot.write(|| static_picture(&report))?;
         self.output.answer(&report, self.detail)?;
         let fits = report.phases.iter().all(|phase| phase.fits);
-        Ok(if fits { ExitStatus::Success } else { ExitStatus::Infeasible })
+        Ok(if fits { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
     }
 
     /// The request of the flags and files.

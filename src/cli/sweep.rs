@@ -24,6 +24,7 @@ use crate::report::sweep::{cells, columns};
 use crate::request::RequestControl;
 use crate::request::sweep::merge::{RowFormat, ShardLines, merge, merge_reports};
 use crate::request::sweep::{PreparedSweep, SweepRequest};
+use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{TIME_LIMIT, number};
@@ -188,9 +189,13 @@ impl Sweep {
         self.finish(&report, format, &summary)?;
         if !whole {
             note(summary.all() + first, prepared.len())?;
-            return Ok(ExitStatus::Feasible);
+            return Ok(ExitStatus::Searched(Status::Feasible));
         }
-        Ok(if summary.runs() || first > 0 { ExitStatus::Success } else { ExitStatus::Infeasible })
+        Ok(if summary.runs() || first > 0 {
+            ExitStatus::Success
+        } else {
+            ExitStatus::Searched(Status::Infeasible)
+        })
     }
 
     /// The Parquet file that is written, if any.

@@ -2,7 +2,7 @@
 
 use super::calibration::ConstantMultipliers;
 use super::machine::{Chip, Machine, PricedLink};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::plan::group::tiers;
 use crate::plan::shard::ROLES;
 use crate::quantity::datum::{Datum, Grade, Source};
@@ -17,21 +17,21 @@ use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
 use crate::spec::runtime::{Constants, Reserve, Runtime};
 
-/// Roles in the order of [`Role`], by their names in format files.
-const ROLE_NAMES: [(Role, &str); ROLES] = [
-    (Role::Embedding, "embedding"),
-    (Role::LmHead, "lm_head"),
-    (Role::Norm, "norm"),
-    (Role::Router, "router"),
-    (Role::Attention, "attention"),
-    (Role::Mlp, "mlp"),
-    (Role::Expert, "expert"),
-    (Role::SharedExpert, "shared_expert"),
-    (Role::Bias, "bias"),
-    (Role::Sink, "sink"),
-    (Role::Recurrence, "recurrence"),
-    (Role::Indexer, "indexer"),
-    (Role::Tower, "tower"),
+/// Roles in the order of [`TensorRole`], by their names in format files.
+const ROLE_NAMES: [(TensorRole, &str); ROLES] = [
+    (TensorRole::Embedding, "embedding"),
+    (TensorRole::LmHead, "lm_head"),
+    (TensorRole::Norm, "norm"),
+    (TensorRole::Router, "router"),
+    (TensorRole::Attention, "attention"),
+    (TensorRole::Mlp, "mlp"),
+    (TensorRole::Expert, "expert"),
+    (TensorRole::SharedExpert, "shared_expert"),
+    (TensorRole::Bias, "bias"),
+    (TensorRole::Sink, "sink"),
+    (TensorRole::Recurrence, "recurrence"),
+    (TensorRole::Indexer, "indexer"),
+    (TensorRole::Tower, "tower"),
 ];
 
 /// The roles that `format` quantises. Norms, biases, sinks, small recurrence tensors and encoders never are.
@@ -39,7 +39,14 @@ pub fn quantised(format: &NumberFormat, dense: bool) -> [bool; ROLES] {
     let leaves = format.dense_leaves.as_ref().filter(|_| dense).unwrap_or(&format.leaves);
     let mut roles = [true; ROLES];
     for (role, name) in ROLE_NAMES {
-        let small = matches!(role, Role::Norm | Role::Bias | Role::Sink | Role::Recurrence | Role::Tower);
+        let small = matches!(
+            role,
+            TensorRole::Norm
+                | TensorRole::Bias
+                | TensorRole::Sink
+                | TensorRole::Recurrence
+                | TensorRole::Tower
+        );
         roles[role as usize] = !small && !leaves.iter().any(|left| left == name);
     }
     roles

@@ -12,7 +12,7 @@ use super::recurrence::{RecurrenceShard, ShortConv};
 use super::roofline::Cost;
 use super::rope::Rotation;
 use crate::graph::operator::Operator;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{Elements, Task};
 use crate::plan::sharding::TokenShare;
@@ -24,7 +24,7 @@ use crate::quantity::unit::{BYTE, FLOP, SECOND};
 /// The cost components of a compute task.
 struct OperatorShard<'a> {
     operator: &'a Operator,
-    role: Role,
+    role: TensorRole,
     matrix: u64,
     vectors: u64,
     tokens: TokenShare,
@@ -134,8 +134,10 @@ fn compute<R: Reading>(
         Operator::Indexer { heads, head_dim, every, .. } => {
             IndexerShard { heads: n(heads), head_dim: n(head_dim), every: n(every) }.cost(batch, chip)
         }
-        Operator::Experts(dims) => Experts::of(read, &dims, || elements(share.layer[Role::Expert as usize]))
-            .cost(batch, chip, quantised),
+        Operator::Experts(dims) => {
+            Experts::of(read, &dims, || elements(share.layer[TensorRole::Expert as usize]))
+                .cost(batch, chip, quantised)
+        }
         Operator::Norm { width, rows, .. } => {
             Elementwise::norm(tokens() * n(rows) * n(width), vectors()).cost(chip)
         }

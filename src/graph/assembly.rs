@@ -8,7 +8,7 @@ use super::cache::Cache;
 use super::dimensions::Scores;
 use super::model::{Block, OperatorNode};
 use super::operator::{Operator, Split};
-use super::tensor::{Role, Tensor, Weight};
+use super::tensor::{Tensor, TensorRole, Weight};
 use crate::quantity::count::Count;
 
 /// A block under construction.
@@ -31,7 +31,7 @@ pub struct Matrix {
     /// How a plan may shard it.
     pub split: Split,
     /// Its role.
-    pub role: Role,
+    pub role: TensorRole,
     /// Whether it adds a bias.
     pub bias: bool,
 }
@@ -111,7 +111,7 @@ impl Assembly {
         let Matrix { name, tensor, input, output, split, role, bias } = matrix;
         let mut weights = vec![weight(format!("{tensor}.weight"), vec![output.value, input.value], role)];
         if bias {
-            weights.push(weight(format!("{tensor}.bias"), vec![output.value], Role::Bias));
+            weights.push(weight(format!("{tensor}.bias"), vec![output.value], TensorRole::Bias));
         }
         self.node(name, Operator::Linear { input, output, split }, weights, &[from])
     }
@@ -125,12 +125,16 @@ impl Assembly {
             Affine::ScaleAndShift => &["weight", "bias"],
         };
         let learned = |suffix: &&str| match learns {
-            NormRows::Shared => vec![weight(format!("{tensor}.{suffix}"), vec![width.value], Role::Norm)],
+            NormRows::Shared => {
+                vec![weight(format!("{tensor}.{suffix}"), vec![width.value], TensorRole::Norm)]
+            }
             NormRows::Stacked => {
-                vec![weight(format!("{tensor}.{suffix}"), vec![rows.value, width.value], Role::Norm)]
+                vec![weight(format!("{tensor}.{suffix}"), vec![rows.value, width.value], TensorRole::Norm)]
             }
             NormRows::PerTensor => (0..rows.value)
-                .map(|row| weight(format!("{tensor}.norms.{row}.{suffix}"), vec![width.value], Role::Norm))
+                .map(|row| {
+                    weight(format!("{tensor}.norms.{row}.{suffix}"), vec![width.value], TensorRole::Norm)
+                })
                 .collect(),
         };
         let weights = suffixes.iter().flat_map(learned).collect();
@@ -171,7 +175,7 @@ impl Assembly {
 }
 
 /// A parameter of the checkpoint.
-pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: Role) -> Weight {
+pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: TensorRole) -> Weight {
     Weight { name: name.into(), shape, joined: 0, role, buffer: false }
 }
 
@@ -197,7 +201,7 @@ mod tests {
                 input: hidden,
                 output: Count::config("intermediate_size", 10),
                 split: Split::Column,
-                role: Role::Mlp,
+                role: TensorRole::Mlp,
                 bias: true,
             },
         );

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::model::ModelGraph;
-use super::tensor::{Role, Weight};
+use super::tensor::{TensorRole, Weight};
 use crate::spec::model::ModelConfig;
 use crate::spec::model::parts::{Modules, QuantizedPart};
 use crate::spec::model::quantization::Quantization;
@@ -60,12 +60,15 @@ impl Checkpoint {
         let stored = CheckpointParts::of(quantization);
         let native = native_bytes(config)?;
         // By role: quantised elements, all elements, bytes.
-        let mut roles: Vec<(Role, [u64; 3])> = vec![];
+        let mut roles: Vec<(TensorRole, [u64; 3])> = vec![];
         let mut formats: Vec<(&'static str, u64)> = vec![];
         for tensor in graph.tensors() {
             // Weights that no format quantises.
-            let small = matches!(tensor.role, Role::Norm | Role::Bias | Role::Sink | Role::Recurrence);
-            if small || tensor.buffer || tensor.shape.len() < 2 || tensor.role == Role::Tower {
+            let small = matches!(
+                tensor.role,
+                TensorRole::Norm | TensorRole::Bias | TensorRole::Sink | TensorRole::Recurrence
+            );
+            if small || tensor.buffer || tensor.shape.len() < 2 || tensor.role == TensorRole::Tower {
                 continue;
             }
             let mut sum = Checkpoint::default();
@@ -94,7 +97,7 @@ impl Checkpoint {
             roles.iter().filter(|(_, sums)| sums[0] > 0).map(|(_, sums)| sums[index]).sum()
         };
         let (elements, bytes) = (quantised(1), quantised(2));
-        let name = |role: &Role| serde_json::to_value(role).ok()?.as_str().map(str::to_owned);
+        let name = |role: &TensorRole| serde_json::to_value(role).ok()?.as_str().map(str::to_owned);
         let named =
             roles.iter().map(|(role, sums)| Some((name(role)?, sums[0] > 0))).collect::<Option<_>>()?;
         let formats = formats.into_iter().map(|(format, _)| format).collect();
@@ -152,7 +155,7 @@ impl CheckpointParts<'_> {
     fn part(&self, tensor: &Weight) -> Option<&QuantizedPart> {
         let means =
             |(part, names): &&(&QuantizedPart, Option<UnquantizedModules>)| match (&part.modules, names) {
-                (Modules::Experts, _) => tensor.role == Role::Expert,
+                (Modules::Experts, _) => tensor.role == TensorRole::Expert,
                 (_, Some(names)) => names.has(tensor),
                 (_, None) => !self.unquantized.has(tensor),
             };
@@ -189,10 +192,14 @@ fn matrices(tensor: &Weight, hidden: u64) -> Vec<(u64, u64, u64)> {
 fn convertible(scheme: Scheme, tensor: &Weight) -> bool {
     let matrix = tensor.shape.len() >= 2 && !tensor.buffer;
     let kind = match scheme {
-        Scheme::Mxfp4 => tensor.role == Role::Expert,
+        Scheme::Mxfp4 => tensor.role == TensorRole::Expert,
         _ => matches!(
             tensor.role,
-            Role::Attention | Role::Mlp | Role::Expert | Role::SharedExpert | Role::Indexer
+            TensorRole::Attention
+                | TensorRole::Mlp
+                | TensorRole::Expert
+                | TensorRole::SharedExpert
+                | TensorRole::Indexer
         ),
     };
     // The projection of multi-token prediction and the indexer's weights are not quantized (DeepSeek-V3's 41,540,496
@@ -326,7 +333,7 @@ mod tests {
     #[test]
     fn experts_are_counted_apart_whichever_way_they_are_stacked() {
         let tensor =
-            |name: &str, shape| Weight { ..crate::graph::assembly::weight(name, shape, Role::Expert) };
+            |name: &str, shape| Weight { ..crate::graph::assembly::weight(name, shape, TensorRole::Expert) };
         assert_eq!(matrices(&tensor("mlp.experts.gate_up_proj", vec![8, 20, 6]), 6), [(10, 6, 16)]);
         assert_eq!(matrices(&tensor("mlp.experts.gate_up_proj", vec![8, 6, 20]), 6), [(10, 6, 16)]);
         assert_eq!(matrices(&tensor("mlp.experts.down_proj", vec![8, 6, 10]), 6), [(6, 10, 8)]);

@@ -5,7 +5,7 @@
 use super::cache::Cache;
 use super::model::{Block, ModelGraph, OperatorNode};
 use super::operator::Operator;
-use super::tensor::{Role, Weight};
+use super::tensor::{TensorRole, Weight};
 use super::tower::Tower;
 
 /// The parameter counts of one model, listed separately.
@@ -100,7 +100,7 @@ impl ModelGraph {
         let total = |of: fn(&OperatorNode) -> u64| {
             self.all_blocks().map(|block| block.repeats() * block.sum(of)).sum()
         };
-        let copy = |weight: &&Weight| matches!(weight.role, Role::Embedding | Role::LmHead);
+        let copy = |weight: &&Weight| matches!(weight.role, TensorRole::Embedding | TensorRole::LmHead);
         let shipped: u64 = self.mtp.iter().map(Weight::elements).sum();
         let mtp_copies: u64 = self.mtp.iter().filter(copy).map(Weight::elements).sum();
         let towers = self.towers.iter().map(Tower::parameters).sum();

@@ -5,7 +5,7 @@
 use super::assembly::weight;
 use super::model::{Block, ModelGraph, OperatorNode};
 use super::operator::{Operator, Split};
-use super::tensor::{Role, Tensor};
+use super::tensor::{Tensor, TensorRole};
 use crate::quantity::count::Count;
 
 /// The draft of a model, run before each of its steps.
@@ -37,7 +37,7 @@ impl ModelGraph {
         let join = embedding.graph.add_node(OperatorNode {
             name: "eh_proj",
             operator: Operator::Linear { input: both, output: self.hidden, split: Split::Replicate },
-            weights: vec![weight("eh_proj.weight", vec![self.hidden.value, both.value], Role::Mlp)],
+            weights: vec![weight("eh_proj.weight", vec![self.hidden.value, both.value], TensorRole::Mlp)],
         });
         if let Some(from) = embedding.order.last() {
             embedding.graph.add_edge(*from, join, Tensor { width: self.hidden });

@@ -10,7 +10,7 @@ use super::cache::Cache;
 use super::checkpoint::Checkpoint;
 use super::count::Parameters;
 use super::model::{Block, ModelGraph};
-use super::tensor::{Role, Weight};
+use super::tensor::{TensorRole, Weight};
 use super::tower::Tower;
 use crate::quantity::count::{Count, Tag};
 use crate::spec::model::ModelConfig;
@@ -135,7 +135,7 @@ pub struct InspectedTensor {
     /// Its shape.
     pub shape: Vec<u64>,
     /// Its role.
-    pub role: Role,
+    pub role: TensorRole,
     /// A buffer, not a parameter.
     pub buffer: bool,
 }

@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::image_inputs::ImageInputs;
 use super::mask::AttentionMask;
 use super::operator::{Operator, Split};
-use super::tensor::{Role, Tensor, Weight};
+use super::tensor::{Tensor, TensorRole, Weight};
 use super::tower::Tower;
 use crate::quantity::count::Count;
 use crate::spec::constant::AttentionKind;
@@ -24,9 +24,9 @@ pub struct OperatorNode {
 }
 
 impl OperatorNode {
-    /// Role of its matrix; `None` without weights.
-    pub fn role(&self) -> Option<Role> {
-        self.weights.iter().map(|weight| weight.role).find(|role| *role != Role::Bias)
+    /// TensorRole of its matrix; `None` without weights.
+    pub fn role(&self) -> Option<TensorRole> {
+        self.weights.iter().map(|weight| weight.role).find(|role| *role != TensorRole::Bias)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::quantity::count::Count;
 
-/// Role of a weight. Number formats list the roles that they leave in the model's own dtype.
+/// TensorRole of a weight. Number formats list the roles that they leave in the model's own dtype.
 #[derive(
     Clone,
     Copy,
@@ -17,7 +17,7 @@ use crate::quantity::count::Count;
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum TensorRole {
     /// Token embedding.
     Embedding,
     /// Vocabulary projection (head).
@@ -58,7 +58,7 @@ pub struct Weight {
     /// The dimension along which checkpoints join matrices: the output dimension, 0 unless stored as `[in, out]`.
     pub joined: usize,
     /// Its role.
-    pub role: Role,
+    pub role: TensorRole,
     /// A persistent buffer, not a parameter (e.g. `e_score_correction_bias`).
     pub buffer: bool,
 }

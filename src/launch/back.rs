@@ -1,6 +1,7 @@
 //! From launch commands back to a plan: the runtime, the pools with their degrees, and the settings that a price rests
 //! on.
 
+use crate::spec::offload::OffloadPart;
 use serde_json::Value;
 
 use super::read::{Leftover, LeftoverReason, ReadCommand, read};
@@ -12,7 +13,6 @@ use crate::spec::error::Error;
 use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::launch::Launch;
 use crate::spec::notation::{PlanText, PoolText};
-use crate::spec::offloaded::Offloaded;
 use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
@@ -273,12 +273,12 @@ impl ReadLaunch<'_> {
 }
 
 /// The part that a process reads from host memory over its link, by the flags that say how much and of what.
-fn streamed_part(settings: &Settings) -> Option<Offloaded> {
+fn streamed_part(settings: &Settings) -> Option<OffloadPart> {
     let streams = matches!(settings.get(Setting::OffloadedGib), Some(SettingValue::Real(gib)) if *gib > 0.0);
     streams.then(|| match settings.word(Setting::OffloadedPart) {
-        Some("experts") => Offloaded::Experts,
-        Some("kv") => Offloaded::Kv,
-        _ => Offloaded::Layers,
+        Some("experts") => OffloadPart::Experts,
+        Some("kv") => OffloadPart::Kv,
+        _ => OffloadPart::Layers,
     })
 }
 

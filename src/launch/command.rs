@@ -26,8 +26,10 @@ impl Word {
     /// The word for a shell in which variables have these names.
     pub fn part(&self, name: impl Fn(Variable) -> &'static str) -> ShellPart<'_> {
         match self {
-            Word::Text(text) => ShellPart::Text(text),
-            Word::Variable(variable, [before, after]) => ShellPart::Variable(before, name(*variable), after),
+            Word::Text(text) => ShellPart { text, variable: None },
+            Word::Variable(variable, [text, after]) => {
+                ShellPart { text, variable: Some((name(*variable), after)) }
+            }
         }
     }
 }

@@ -7,7 +7,6 @@ use super::command::{LaunchCommand, Word};
 use super::deployment::{Deployed, PoolLaunch, Surroundings};
 use super::settings::Variable;
 use super::slots::{ReplicaSlot, first_port, first_transfer_port, ports, slots};
-use crate::search::candidate::PoolRole;
 
 /// Folder of a model in a container.
 pub const MODEL_FOLDER: &str = "/model";
@@ -177,15 +176,6 @@ pub struct SlotText {
     pub device_ids: Vec<String>,
 }
 
-/// The name of a role.
-fn role(role: PoolRole) -> &'static str {
-    match role {
-        PoolRole::Aggregated => "aggregated",
-        PoolRole::Prefill => "prefill",
-        PoolRole::Decode => "decode",
-    }
-}
-
 /// The pools of a deployment, and its number of hosts; `model` is the path of a model of the user in a container.
 pub fn workers(deployed: &Deployed, model: &str) -> (Vec<WorkerText>, u64) {
     let (slots, hosts) = slots(deployed);
@@ -203,7 +193,7 @@ pub fn workers(deployed: &Deployed, model: &str) -> (Vec<WorkerText>, u64) {
         let own = slots.iter().filter(|slot| slot.worker == worker.name);
         WorkerText {
             name: worker.name.clone(),
-            role: role(worker.role).to_owned(),
+            role: worker.role.name().to_owned(),
             replicas: worker.replicas,
             devices: worker.devices,
             devices_per_host: worker.devices.div_ceil(worker.hosts),

@@ -1,11 +1,12 @@
 //! The processes of a deployment: for each pool its command, on the first host of a replica and on further ones.
 
+use crate::spec::role::Role;
 use std::collections::BTreeSet;
 
 use super::command::{LaunchCommand, command};
 use super::settings::{LaunchModel, SettingValue, Settings, Variable, served_context, settings};
 use super::slots::ReplicaSlot;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::Problem;
 use crate::spec::launch::{ContainerImage, Launch};
 use crate::spec::option_table::OptionTable;
@@ -40,7 +41,7 @@ pub struct PoolLaunch {
     /// Its name among the pools: `server`, `prefill`, `decode`, with a number where one is not enough.
     pub name: String,
     /// Its role.
-    pub role: PoolRole,
+    pub role: Role,
     /// Number of replicas or workers.
     pub replicas: u64,
     /// Devices of each.
@@ -192,9 +193,9 @@ fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: 
     let devices = pool.plan.devices();
     let hosts = devices.div_ceil(devices_per_host);
     let name = match pool.role {
-        PoolRole::Aggregated => "server",
-        PoolRole::Prefill => "prefill",
-        PoolRole::Decode => "decode",
+        Role::Aggregated => "server",
+        Role::Prefill => "prefill",
+        Role::Decode => "decode",
     };
     let mut worker = PoolLaunch {
         name: name.to_owned(),

@@ -2,10 +2,10 @@
 
 use super::deployment::{Deployed, NODE, PoolLaunch, WorkerProgram};
 use super::settings::{LaunchModel, SettingValue, Settings, Variable, with_template};
-use crate::search::candidate::PoolRole;
 use crate::serving::terms::Lengths;
 use crate::spec::launch::{Launch, LaunchOption};
 use crate::spec::option_table::OptionTable;
+use crate::spec::role::Role;
 use crate::spec::setting::Setting;
 
 /// A stage of a placement.
@@ -198,7 +198,7 @@ impl<'a> Deployed<'a> {
 fn server(placed: &Placed, leader: Settings) -> PoolLaunch {
     PoolLaunch {
         name: "server".to_owned(),
-        role: PoolRole::Aggregated,
+        role: Role::Aggregated,
         replicas: 1,
         devices: placed.devices(),
         hosts: 1,
@@ -215,7 +215,7 @@ fn server(placed: &Placed, leader: Settings) -> PoolLaunch {
 fn lending(at: usize, (_, names): &PlacedHost) -> PoolLaunch {
     PoolLaunch {
         name: if at == 0 { "rpc".to_owned() } else { format!("rpc-{}", at + 1) },
-        role: PoolRole::Aggregated,
+        role: Role::Aggregated,
         replicas: 1,
         devices: names.len() as u64,
         hosts: 1,

@@ -1,11 +1,13 @@
 //! The settings of one worker: exactly what its price rests on.
 
+use crate::spec::offload::{Offload, OffloadPart};
+use crate::spec::role::Role;
 use std::fmt;
 
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::Problem;
 use crate::search::shape::usual_cut;
-use crate::serving::terms::{Lengths, OffloadTarget};
+use crate::serving::terms::Lengths;
 use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::setting::Setting;
 
@@ -245,14 +247,14 @@ pub fn settings(
     settings.set(Setting::TokenBudget, Count(machine.chip.max_batched_tokens.value() as u64));
     settings.set(Setting::MemoryShare, Real(machine.chip.utilization.value()));
     settings.hold(lengths, context, prepared);
-    if pool.role != PoolRole::Aggregated {
-        let role = if pool.role == PoolRole::Prefill { "prefill" } else { "decode" };
+    if pool.role != Role::Aggregated {
+        let role = if pool.role == Role::Prefill { "prefill" } else { "decode" };
         settings.set(Setting::Role, Word(role.to_owned()));
         settings.set(Setting::KvTransfer, Word("nixl".to_owned()));
         settings.set(Setting::TransferAddress, SettingValue::Variable(Variable::Address));
         settings.set(Setting::TransferPort, SettingValue::Variable(Variable::TransferPort));
         settings.set(Setting::TransferTokens, Count(context));
-        settings.set(Setting::OverlapOff, On(pool.role == PoolRole::Prefill));
+        settings.set(Setting::OverlapOff, On(pool.role == Role::Prefill));
     }
     drafted(&mut settings, problem);
     offloaded(&mut settings, problem, candidate, pool);
@@ -321,12 +323,12 @@ fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, 
     let on_device = |settings: &mut Settings, value: SettingValue| settings.set(Setting::GpuLayers, value);
     let all = || Word("all".to_owned());
     match candidate.offload {
-        OffloadTarget::Nothing => on_device(settings, all()),
-        OffloadTarget::Host(HostPart { tensors: HostedTensors::Layers, layers: hosted }) => {
+        Offload::Nothing => on_device(settings, all()),
+        Offload::Host(HostPart { tensors: HostedTensors::Layers, layers: hosted }) => {
             let hosted = u64::from(hosted) * pool.stages.len() as u64;
             on_device(settings, Word(layers.saturating_sub(hosted).to_string()));
         }
-        OffloadTarget::Host(HostPart { tensors: HostedTensors::Experts, layers: hosted }) => {
+        Offload::Host(HostPart { tensors: HostedTensors::Experts, layers: hosted }) => {
             on_device(settings, all());
             if pool.stages.len() == 1 {
                 settings.set(Setting::HostExperts, Count(u64::from(hosted)));
@@ -335,15 +337,19 @@ fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, 
             }
         }
         // A plan that a rule forbids has no stages, and so no bytes in host memory.
-        OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv if pool.stages.is_empty() => {}
-        OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
+        Offload::Streamed(_) if pool.stages.is_empty() => {}
+        Offload::Streamed(_) => {
             let evaluated = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ());
             let bytes = evaluated.spilled.map_or(0.0, |spilled| spilled.value());
             settings.set(Setting::OffloadedGib, Real((bytes / GIB).ceil()));
             match candidate.offload {
-                OffloadTarget::Experts => settings.set(Setting::OffloadedPart, Word("experts".to_owned())),
-                OffloadTarget::Kv => settings.set(Setting::OffloadedPart, Word("kv".to_owned())),
-                OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Host(_) => {}
+                Offload::Streamed(OffloadPart::Experts) => {
+                    settings.set(Setting::OffloadedPart, Word("experts".to_owned()))
+                }
+                Offload::Streamed(OffloadPart::Kv) => {
+                    settings.set(Setting::OffloadedPart, Word("kv".to_owned()))
+                }
+                Offload::Nothing | Offload::Streamed(OffloadPart::Layers) | Offload::Host(_) => {}
             }
         }
     }

@@ -13,7 +13,7 @@ use super::shard::{Elements, ROLES, ShardedBlock, Task, TaskStep};
 use super::sharding::{self, Degrees, Sharding, TensorLayout, TokenShare, WHOLE};
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 
 pub(super) struct BlockSharder<'a> {
@@ -192,7 +192,7 @@ impl<'a> BlockSharder<'a> {
     fn compute(&mut self, node: NodeIndex, operator: Operator, tokens: TokenShare) {
         let degrees = self.degrees[self.layer_type(node).unwrap_or(LayerType::Attention) as usize];
         let whole = &self.block.graph[node];
-        let (mut matrix, mut vectors, mut role) = (0, 0, Role::Norm);
+        let (mut matrix, mut vectors, mut role) = (0, 0, TensorRole::Norm);
         for weight in &whole.weights {
             let here = sharding::weight(
                 &whole.operator,
@@ -203,7 +203,9 @@ impl<'a> BlockSharder<'a> {
             );
             self.weights[weight.role as usize] += here;
             match weight.role {
-                Role::Bias | Role::Norm | Role::Sink | Role::Recurrence => vectors += here,
+                TensorRole::Bias | TensorRole::Norm | TensorRole::Sink | TensorRole::Recurrence => {
+                    vectors += here
+                }
                 matrix_role => {
                     matrix += here;
                     role = matrix_role;
@@ -212,7 +214,7 @@ impl<'a> BlockSharder<'a> {
         }
         // A tied head stores nothing but still reads the whole vocabulary.
         if let Operator::Linear { input, output, split: Split::Vocab } = operator {
-            (matrix, role) = (input.value * output.value, Role::LmHead);
+            (matrix, role) = (input.value * output.value, TensorRole::LmHead);
         }
         // A cache is a place: the attention that reads it counts its traffic.
         if !matches!(operator, Operator::Input { .. } | Operator::KvCache { .. }) {

@@ -10,9 +10,9 @@ use crate::graph::dimensions::{
 };
 use crate::graph::model::{ModelGraph, OperatorNode};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
-use crate::spec::rule::WorkerRole;
+use crate::spec::role::Role;
 
 /// Constraints on a plan from outside the model.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ pub fn expert_parallel(
         if let Operator::Experts(RoutedExperts { experts, intermediate, .. }) = node.operator {
             divides("experts", experts.value, "ep", ep)?;
             divides("moe_intermediate_size", intermediate.value, "moe_tp", moe_tp)?;
-            uncut(limits, Some(Role::Expert), "moe_intermediate_size", intermediate.value, moe_tp)?;
+            uncut(limits, Some(TensorRole::Expert), "moe_intermediate_size", intermediate.value, moe_tp)?;
         }
     }
     graph.draft.as_ref().map_or(Ok(()), |draft| expert_parallel(&draft.graph, ep, moe_tp, limits))
@@ -158,7 +158,7 @@ pub fn expert_parallel(
 
 fn uncut(
     limits: &LegalLimits,
-    role: Option<Role>,
+    role: Option<TensorRole>,
     what: &'static str,
     whole: u64,
     parts: u64,
@@ -194,7 +194,7 @@ pub fn fits_topology(devices: u64, limits: &LegalLimits) -> Result<(), Infeasibl
 pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeasible> {
     let Some((rules, kv)) = limits.runtime else { return Ok(()) };
     if !rules.roles(kv, plan).any() {
-        rules.check(kv, &[(WorkerRole::Aggregated, *plan)])?;
+        rules.check(kv, &[(Role::Aggregated, *plan)])?;
     }
     let uneven_moe = plan.moe_tp > 1 && plan.ep > 1;
     let degrees: [(&'static str, bool); 10] = [

@@ -7,12 +7,13 @@ use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::operator::Operator;
 use crate::spec::cluster::Cluster;
-use crate::spec::offloaded::Offloaded;
-use crate::spec::rule::{Degree, ModelClass, Requirement, Rule, RuleCondition, WorkerRole};
+use crate::spec::offload::OffloadPart;
+use crate::spec::role::Role;
+use crate::spec::rule::{Degree, ModelClass, Requirement, Rule, RuleCondition};
 use crate::spec::runtime::Runtime;
 
 /// A worker of one role.
-pub type RoleWorker = (WorkerRole, ParallelPlan);
+pub type RoleWorker = (Role, ParallelPlan);
 
 /// The degrees that workers of both sides must agree on; 0 for any other. Workers with equal keys pair with the same
 /// workers of the other side.
@@ -24,7 +25,7 @@ pub const DEGREES: [&str; 11] =
 
 /// The roles in which a runtime runs a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WorkerRoles {
+pub struct RoleSet {
     /// As an aggregated replica.
     pub aggregated: bool,
     /// As a prefill worker.
@@ -33,9 +34,9 @@ pub struct WorkerRoles {
     pub decode: bool,
 }
 
-impl WorkerRoles {
+impl RoleSet {
     /// Every role.
-    pub const ALL: WorkerRoles = WorkerRoles { aggregated: true, prefill: true, decode: true };
+    pub const ALL: RoleSet = RoleSet { aggregated: true, prefill: true, decode: true };
 
     /// Whether there is any role.
     pub fn any(self) -> bool {
@@ -51,7 +52,7 @@ pub struct RuntimeRules {
     /// Degrees and features that it supports.
     pub supports: Vec<String>,
     /// Parts that it reads from host memory at every step.
-    pub streams: Vec<Offloaded>,
+    pub streams: Vec<OffloadPart>,
     /// Whether its rules are lifted: any plan that the model's shape and the devices allow.
     pub lifted: bool,
     /// The rules whose conditions on version, model and devices hold.
@@ -89,7 +90,7 @@ impl RuntimeRules {
     /// The same runtime as if it ran any plan.
     pub fn lifted(self) -> RuntimeRules {
         let supports = DEGREES.iter().map(|degree| (*degree).to_owned()).collect();
-        RuntimeRules { supports, streams: Offloaded::EACH.to_vec(), rules: vec![], lifted: true, ..self }
+        RuntimeRules { supports, streams: OffloadPart::EACH.to_vec(), rules: vec![], lifted: true, ..self }
     }
 
     /// The same rules on hosts of another size.
@@ -113,8 +114,7 @@ impl RuntimeRules {
             let mismatched =
                 |prefill: &ParallelPlan, decode: &ParallelPlan| !pairs(&rule.needs, prefill, decode);
             workers.iter().any(alone)
-                || of(WorkerRole::Prefill)
-                    .any(|prefill| of(WorkerRole::Decode).any(|decode| mismatched(prefill, decode)))
+                || of(Role::Prefill).any(|prefill| of(Role::Decode).any(|decode| mismatched(prefill, decode)))
         })
     }
 
@@ -135,15 +135,15 @@ impl RuntimeRules {
     }
 
     /// The roles in which the runtime runs `plan`.
-    pub fn roles(&self, kv: &str, plan: &ParallelPlan) -> WorkerRoles {
+    pub fn roles(&self, kv: &str, plan: &ParallelPlan) -> RoleSet {
         if self.rules.is_empty() {
-            return WorkerRoles::ALL;
+            return RoleSet::ALL;
         }
         let runs = |role| self.forbids(kv, &[(role, *plan)]).is_none();
-        WorkerRoles {
-            aggregated: runs(WorkerRole::Aggregated),
-            prefill: runs(WorkerRole::Prefill),
-            decode: runs(WorkerRole::Decode),
+        RoleSet {
+            aggregated: runs(Role::Aggregated),
+            prefill: runs(Role::Prefill),
+            decode: runs(Role::Decode),
         }
     }
 
@@ -166,7 +166,7 @@ impl RuntimeRules {
         self.rules.iter().any(|rule| matches!(rule.needs, Requirement::KvFormats { .. }))
     }
 
-    fn applies(&self, when: &RuleCondition, role: WorkerRole, plan: &ParallelPlan) -> bool {
+    fn applies(&self, when: &RuleCondition, role: Role, plan: &ParallelPlan) -> bool {
         (when.roles.is_empty() || when.roles.contains(&role))
             && when.above_one.iter().all(|degree| value(plan, *degree) > 1)
             && (!when.several_hosts || plan.devices() > self.host)
@@ -341,9 +341,9 @@ mod tests {
             (r#""when": {"several_hosts": true}, "needs": {"kind": "never"}"#, tp(4), tp(8)),
         ] {
             let rules = rules(rule);
-            assert_eq!(rules.roles("bf16", &runs), WorkerRoles::ALL, "{rule}");
+            assert_eq!(rules.roles("bf16", &runs), RoleSet::ALL, "{rule}");
             assert!(!rules.roles("bf16", &refused).any(), "{rule}");
-            let reason = rules.check("bf16", &[(WorkerRole::Decode, refused)]).unwrap_err();
+            let reason = rules.check("bf16", &[(Role::Decode, refused)]).unwrap_err();
             assert_eq!((reason.kind(), reason.to_string().as_str()), ("a", "runtime: b (rule a; c)"));
         }
     }
@@ -351,8 +351,8 @@ mod tests {
     #[test]
     fn a_rule_holds_for_its_roles_and_formats_alone() {
         let decode = rules(r#""when": {"roles": ["decode"]}, "needs": {"kind": "one", "degrees": ["pp"]}"#);
-        assert_eq!(decode.roles("bf16", &pp(2)), WorkerRoles { decode: false, ..WorkerRoles::ALL });
-        assert_eq!(decode.roles("bf16", &tp(2)), WorkerRoles::ALL);
+        assert_eq!(decode.roles("bf16", &pp(2)), RoleSet { decode: false, ..RoleSet::ALL });
+        assert_eq!(decode.roles("bf16", &tp(2)), RoleSet::ALL);
         let cache = rules(r#""needs": {"kind": "kv_formats", "formats": ["fp16"]}"#);
         assert!(cache.read_kv() && cache.roles("fp16", &ONE).any() && !cache.roles("fp8", &ONE).any());
     }
@@ -361,7 +361,7 @@ mod tests {
     fn a_requirement_on_both_sides_forbids_pairs() {
         let pairs = |needs: &str, front, back| {
             let rules = rules(&format!(r#""needs": {{"kind": "{needs}", "degree": "tp"}}"#));
-            let workers = [(WorkerRole::Prefill, front), (WorkerRole::Decode, back)];
+            let workers = [(Role::Prefill, front), (Role::Decode, back)];
             assert_eq!(rules.forbids("bf16", &workers).is_none(), rules.pairs(&front, &back));
             assert_eq!(rules.pair_key(&front)[Degree::Tp as usize], front.tp);
             rules.pairs(&front, &back)

@@ -11,12 +11,12 @@ use super::sharding::TokenShare;
 use crate::graph::cache::Cache;
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::graph::tower::TowerPart;
 use crate::quantity::count::Count;
 
-/// Number of [`Role`]s.
-pub const ROLES: usize = Role::Tower as usize + 1;
+/// Number of [`TensorRole`]s.
+pub const ROLES: usize = TensorRole::Tower as usize + 1;
 
 /// Weight elements on one device, by role.
 pub type Elements = [u64; ROLES];
@@ -28,8 +28,8 @@ pub enum Task {
     Compute {
         /// With local dimensions.
         operator: Operator,
-        /// Role of its matrix.
-        role: Role,
+        /// TensorRole of its matrix.
+        role: TensorRole,
         /// Matrix elements on this device.
         matrix: u64,
         /// Vector elements (biases, norms, sinks) on this device.
@@ -208,7 +208,7 @@ fn widest<'b>(blocks: impl Iterator<Item = &'b ShardedBlock>) -> Option<Count> {
 fn width_of(task: &Task) -> Count {
     match task {
         Task::Compute { operator: Operator::Linear { output, .. }, role, tokens, .. }
-            if *role != Role::LmHead =>
+            if *role != TensorRole::LmHead =>
         {
             match *tokens {
                 TokenShare::Pooled(ranks) => Count { value: output.value * ranks, ..*output },

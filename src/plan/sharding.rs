@@ -8,7 +8,7 @@ use crate::graph::dimensions::{
     SoftmaxAttention,
 };
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 
 /// Sharding of a tensor on the ranks of a group.
@@ -135,7 +135,7 @@ pub fn local(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Oper
 }
 
 /// Elements on one device of a weight with `elements`, of tensor rank `rank`.
-pub fn weight(operator: &Operator, elements: u64, role: Role, rank: usize, degrees: Degrees) -> u64 {
+pub fn weight(operator: &Operator, elements: u64, role: TensorRole, rank: usize, degrees: Degrees) -> u64 {
     let parts = match operator {
         // Whole rows of the vocabulary.
         Operator::Linear { output, split: Split::Vocab, .. } if rank < 2 => {
@@ -148,7 +148,7 @@ pub fn weight(operator: &Operator, elements: u64, role: Role, rank: usize, degre
             return vocab.value.div_ceil(degrees.tp) * hidden.value;
         }
         // Every rank adds the bias of the whole result, or one rank does.
-        Operator::Linear { split: Split::Row, .. } if role == Role::Bias => 1,
+        Operator::Linear { split: Split::Row, .. } if role == TensorRole::Bias => 1,
         Operator::Linear { split, .. }
         | Operator::Embedding { split, .. }
         | Operator::ShortConv { split, .. } => degrees.of(*split),
@@ -157,7 +157,7 @@ pub fn weight(operator: &Operator, elements: u64, role: Role, rank: usize, degre
         | Operator::CompressedAttention(_)
         | Operator::GroupedLinear { .. }
         | Operator::Recurrence(_) => degrees.tp,
-        Operator::CrossAttention(_) if role == Role::Attention => degrees.kv,
+        Operator::CrossAttention(_) if role == TensorRole::Attention => degrees.kv,
         Operator::Experts(_) => degrees.ep * degrees.moe_tp,
         // A per-head scale is sharded with its head.
         Operator::Norm { split, .. } if rank == 2 => degrees.of(*split),
@@ -178,13 +178,13 @@ pub fn weight(operator: &Operator, elements: u64, role: Role, rank: usize, degre
 }
 
 /// The type of the layer that an operator belongs to, by the role of its weights; `None` where it follows its input.
-pub fn layer_type(operator: &Operator, role: Option<Role>) -> Option<LayerType> {
+pub fn layer_type(operator: &Operator, role: Option<TensorRole>) -> Option<LayerType> {
     match operator {
         Operator::Embedding { .. } | Operator::Linear { split: Split::Vocab, .. } => {
             Some(LayerType::Vocabulary)
         }
         Operator::Linear { .. } => Some(match role {
-            Some(Role::Mlp | Role::SharedExpert) => LayerType::FeedForward,
+            Some(TensorRole::Mlp | TensorRole::SharedExpert) => LayerType::FeedForward,
             _ => LayerType::Attention,
         }),
         Operator::Norm { .. } | Operator::Activation { .. } => None,

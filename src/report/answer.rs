@@ -1,5 +1,7 @@
 //! Converts a search outcome into the reported result.
 
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 use rayon::prelude::*;
 
 use super::audit::section;
@@ -20,13 +22,12 @@ use crate::plan::infeasible::Infeasible;
 use crate::quantity::ledger::{Leaf, Ledger};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::front_thinning::thinned;
 use crate::search::hosting::{held_on_node, host_memory_for};
 use crate::search::outcome::Outcome;
 use crate::search::problem::{Problem, Traffic};
 use crate::serving::evaluate::Evaluation;
-use crate::serving::terms::OffloadTarget;
 use crate::spec::front_points::FrontPoints;
 
 /// The whole result.
@@ -205,7 +206,7 @@ pub fn memory(
 ) -> MemoryReport {
     let formats = &problem.formats[candidate.formats];
     let chip = &formats.plain().chip;
-    let hosted = matches!(candidate.offload, OffloadTarget::Host(_));
+    let hosted = matches!(candidate.offload, Offload::Host(_));
     let interval = formats.memory_interval(held).map(|[p10, p50, p90]| Quantiles { p10, p50, p90 });
     MemoryReport {
         weights_bytes: held.weights.value(),
@@ -253,17 +254,16 @@ pub fn plan(candidate: &Candidate) -> Plan {
         pools.map(|pool| format!("{} x {}", pool.replicas, pool.label)).collect::<Vec<_>>().join(" + ")
     };
     let all = |role| joined(&mut of(role));
-    let disaggregated = of(PoolRole::Prefill).next().zip(of(PoolRole::Decode).next());
+    let disaggregated = of(Role::Prefill).next().zip(of(Role::Decode).next());
     let first = &pools[0];
     let (prefill, decode) = disaggregated.unwrap_or((first, first));
-    let (mode, label) = match (disaggregated, of(PoolRole::Aggregated).next()) {
+    let (mode, label) = match (disaggregated, of(Role::Aggregated).next()) {
         (None, _) => ("aggregated", joined(&mut pools.iter())),
         (Some(_), both) => {
-            let aggregated =
-                both.map_or_else(String::new, |_| format!(", both {}", all(PoolRole::Aggregated)));
+            let aggregated = both.map_or_else(String::new, |_| format!(", both {}", all(Role::Aggregated)));
             (
                 "disaggregated",
-                format!("prefill {}, decode {}{aggregated}", all(PoolRole::Prefill), all(PoolRole::Decode)),
+                format!("prefill {}, decode {}{aggregated}", all(Role::Prefill), all(Role::Decode)),
             )
         }
     };

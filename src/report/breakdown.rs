@@ -8,18 +8,19 @@ use serde::{Deserialize, Serialize};
 use super::shard::Shard;
 use crate::cost::roofline::Cost;
 use crate::graph::operator::Operator;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::plan::collective::Collective;
 use crate::plan::parallel::ParallelPlan;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{ShardedBlock, Task, TaskStep};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::Problem;
 use crate::serving::instance::Instance;
 use crate::serving::step::{CostObserver, is_fused};
 use crate::serving::step_part::{StepPart, Wait};
+use crate::spec::role::Role;
 
 /// Bottleneck of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -119,10 +120,14 @@ impl Module {
             | Operator::Add { .. }
             | Operator::HyperConnection { .. } => Module::Residual,
             Operator::Linear { .. } => match role {
-                Role::Attention | Role::Indexer => Module::Attention,
-                Role::Expert | Role::SharedExpert | Role::Router => Module::Experts,
-                Role::Embedding | Role::LmHead | Role::Tower => Module::Vocabulary,
-                Role::Mlp | Role::Norm | Role::Bias | Role::Sink | Role::Recurrence => Module::FeedForward,
+                TensorRole::Attention | TensorRole::Indexer => Module::Attention,
+                TensorRole::Expert | TensorRole::SharedExpert | TensorRole::Router => Module::Experts,
+                TensorRole::Embedding | TensorRole::LmHead | TensorRole::Tower => Module::Vocabulary,
+                TensorRole::Mlp
+                | TensorRole::Norm
+                | TensorRole::Bias
+                | TensorRole::Sink
+                | TensorRole::Recurrence => Module::FeedForward,
             },
         }
     }
@@ -295,12 +300,12 @@ impl CostObserver<f64> for BreakdownCollector {
 
 /// The pools whose steps a breakdown shows: the first that prefills, and the first that decodes.
 pub fn shown(candidate: &Candidate) -> [&PoolPlan; 2] {
-    let first = |duty: PoolRole| candidate.pools.iter().find(|pool| pool.role == duty);
+    let first = |role: Role| candidate.pools.iter().find(|pool| pool.role == role);
     let whole = &candidate.pools[0];
     match whole.role {
-        PoolRole::Aggregated => [whole, whole],
-        PoolRole::Prefill | PoolRole::Decode => {
-            [PoolRole::Prefill, PoolRole::Decode].map(|duty| first(duty).unwrap_or(whole))
+        Role::Aggregated => [whole, whole],
+        Role::Prefill | Role::Decode => {
+            [Role::Prefill, Role::Decode].map(|role| first(role).unwrap_or(whole))
         }
     }
 }

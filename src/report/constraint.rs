@@ -1,5 +1,6 @@
 //! Binding constraints: each limit, and its value one step further, found by evaluating that step.
 
+use crate::spec::role::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use super::number::{
 use super::reporter::Reporter;
 use super::table::grouped;
 use crate::plan::parallel::Phase;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole, in_flight};
+use crate::search::candidate::{Candidate, PoolPlan, in_flight};
 use crate::search::point::{Point, before, place, point};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::objective::Metric;
@@ -93,8 +94,8 @@ impl Probe {
 fn with_pool_change(problem: &Problem, candidate: &Candidate, change: impl Fn(&mut PoolPlan)) -> Candidate {
     let mut other = candidate.clone();
     other.pools.iter_mut().for_each(change);
-    if let Traffic::InFlight(requests) = problem.traffic {
-        let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
+    if let Some(requests) = problem.traffic.requests() {
+        let answers = |pool: &PoolPlan| pool.role != Role::Prefill;
         let instances: u64 = other.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
         for pool in other.pools.iter_mut().filter(|pool| answers(pool)) {
             pool.concurrency = requests.div_ceil(instances.max(1));
@@ -109,7 +110,7 @@ pub fn constraints(reporter: &Reporter, candidate: &Candidate, phases: &[PhaseTi
     let now = Probe::of(reporter, candidate.clone());
     let more = (problem.traffic == Traffic::Free).then(|| {
         let grow = |pool: &mut PoolPlan| {
-            if pool.role != PoolRole::Prefill {
+            if pool.role != Role::Prefill {
                 pool.concurrency += pool.plan.dp;
             }
         };
@@ -120,8 +121,8 @@ pub fn constraints(reporter: &Reporter, candidate: &Candidate, phases: &[PhaseTi
         .filter_map(|metric| latency(problem, metric, &now, more.as_ref()))
         .collect();
     found.push(memory(problem, &now, more.as_ref()));
-    if candidate.pools[0].role == PoolRole::Prefill && !matches!(problem.traffic, Traffic::Rate(_)) {
-        found.extend([PoolRole::Prefill, PoolRole::Decode].map(|duty| pool(reporter, &now, duty)));
+    if candidate.pools[0].role == Role::Prefill && !matches!(problem.traffic, Traffic::Rate(_)) {
+        found.extend([Role::Prefill, Role::Decode].map(|role| pool(reporter, &now, role)));
     }
     found.push(devices(reporter, &now));
     found.extend(traffic(problem, &now));
@@ -171,20 +172,20 @@ fn memory(problem: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
 /// Relative throughput gain below which a change has no effect.
 const GAIN: f64 = 0.01;
 
-fn pool(reporter: &Reporter, now: &Probe, duty: PoolRole) -> Constraint {
+fn pool(reporter: &Reporter, now: &Probe, role: Role) -> Constraint {
     let problem = reporter.problem();
-    let (resource, name) = match duty {
-        PoolRole::Prefill => (Resource::PrefillPool, "prefill"),
+    let (resource, name) = match role {
+        Role::Prefill => (Resource::PrefillPool, "prefill"),
         _ => (Resource::DecodePool, "decode"),
     };
     // Of several configurations, one more of the first.
-    let first = now.candidate.pools.iter().find(|pool| pool.role == duty);
+    let first = now.candidate.pools.iter().find(|pool| pool.role == role);
     let has = first.map_or(1, |pool| pool.replicas);
     let one_more = |loaded: bool| {
         let grow = |pool: &mut PoolPlan| {
             if Some(&*pool) == first {
                 pool.replicas += 1;
-            } else if loaded && pool.role == PoolRole::Decode {
+            } else if loaded && pool.role == Role::Decode {
                 // The additional prompts are also decoded.
                 let ranks = (pool.concurrency * (has + 1)).div_ceil(has * pool.plan.dp);
                 pool.concurrency = ranks * pool.plan.dp;
@@ -253,10 +254,11 @@ fn devices(reporter: &Reporter, now: &Probe) -> Constraint {
 
 fn traffic(problem: &Problem, now: &Probe) -> Option<Constraint> {
     let (more, why) = match problem.traffic {
-        Traffic::Free | Traffic::Share(..) => return None,
-        Traffic::InFlight(requests) => {
+        Traffic::Free => return None,
+        Traffic::InFlight(_) => {
+            let requests = problem.traffic.requests()?;
             let why = format!("{}, as given", count(requests, "concurrent request"));
-            (Traffic::InFlight(requests + 1), why)
+            (Traffic::InFlight((requests + 1).into()), why)
         }
         Traffic::Rate(rate) => (Traffic::Rate(rate * 1.01), format!("{} requests/s, as given", plain(rate))),
     };

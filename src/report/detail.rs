@@ -1,5 +1,6 @@
 //! Details of a deployment: latency breakdown, memory, constraints.
 
+use crate::spec::role::Role;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -16,7 +17,7 @@ use crate::quantity::datum::Grade;
 use crate::quantity::ledger::Leaf;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, PoolRole};
+use crate::search::candidate::Candidate;
 use crate::search::hosting::held_on_node;
 use crate::search::prepared::PreparedInstance;
 use crate::search::problem::{Problem, Traffic};
@@ -119,7 +120,7 @@ impl PhaseTime {
 pub struct PoolMemory {
     /// Role of the pool.
     #[serde(alias = "duty")]
-    pub role: PoolRole,
+    pub role: Role,
     /// Parallelism of one worker, e.g. `tp4 pp2`.
     pub label: String,
     /// Memory footprint.
@@ -188,7 +189,7 @@ fn bubble_share(problem: &Problem, candidate: &Candidate, phase: Phase, step: &S
 /// Input tokens per second of one replica or prefill worker, the mean over all of them.
 fn input_rate(problem: &Problem, candidate: &Candidate, requests_per_s: Qty<f64>) -> f64 {
     let terms = problem.terms();
-    let reading = candidate.pools.iter().filter(|pool| pool.role != PoolRole::Decode);
+    let reading = candidate.pools.iter().filter(|pool| pool.role != Role::Decode);
     let replicas = reading.map(|pool| pool.replicas).sum::<u64>() as f64;
     prefill_tok_s(requests_per_s, terms.isl - terms.prefix, Qty(replicas)).value()
 }

@@ -1,11 +1,11 @@
 //! Conditions as command-line flags: values are rounded outward to the printed digits, so that the value read
 //! back is never tighter than the value found.
 
+use crate::spec::offload::OffloadPolicy;
 use std::fmt;
 
 use crate::search::relax::Condition;
 use crate::spec::objective::Metric;
-use crate::spec::scenario::OffloadMode;
 use crate::spec::writer::shell_word;
 
 /// A decimal number that prints exactly.
@@ -84,7 +84,7 @@ pub enum Flag {
     /// Requests that the server takes at a time.
     MaxNumSeqs(u64),
     /// Whether a part of the model may be in host memory.
-    Offload(OffloadMode),
+    Offload(OffloadPolicy),
     /// A system, and the next smaller one tried.
     Hardware(String, Option<String>),
     /// Host memory of a node in GB.

@@ -2,12 +2,12 @@
 //! from the rest.
 
 use crate::plan::parallel::ParallelPlan;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::Problem;
 use crate::search::shape::usual_cut;
-use crate::serving::terms::OffloadTarget;
 use crate::spec::deployment::Degrees;
-use crate::spec::notation::{NotationRole, PlanText, PoolText};
+use crate::spec::notation::{PlanText, PoolText};
+use crate::spec::offload::Offload;
 
 /// The plan of `candidate`, with the formats by name.
 pub fn notation(problem: &Problem, candidate: &Candidate) -> PlanText {
@@ -28,10 +28,8 @@ pub fn notation_by(
         kv: Some(formats.kv.clone()),
         offload: candidate.offload.streamed(),
         host: match candidate.offload {
-            OffloadTarget::Host(part) => Some(part),
-            OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
-                None
-            }
+            Offload::Host(part) => Some(part),
+            Offload::Nothing | Offload::Streamed(_) => None,
         },
     }
 }
@@ -55,10 +53,5 @@ fn pool(pool: &PoolPlan, first_cut: impl Fn(&ParallelPlan) -> Vec<u32>) -> PoolT
         stages: cut.then(|| pool.stages.clone()),
         replicas: Some(pool.replicas),
     };
-    let work = match pool.role {
-        PoolRole::Aggregated => NotationRole::Aggregated,
-        PoolRole::Prefill => NotationRole::Prefill,
-        PoolRole::Decode => NotationRole::Decode,
-    };
-    PoolText { role: work, degrees, concurrency: Some(pool.concurrency) }
+    PoolText { role: pool.role, degrees, concurrency: Some(pool.concurrency) }
 }

@@ -1,5 +1,6 @@
 //! The parallelised graph of a deployment: shards of every operator, collectives, KV cache, pipeline stages.
 
+use crate::spec::role::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedBlock, ShardedModel, Task, TaskStep};
 use crate::plan::sharding::TokenShare;
 use crate::quantity::count::Count;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::Problem;
 use crate::serving::instance::Instance;
 
@@ -108,7 +109,7 @@ pub struct ParallelStage {
 pub struct ParallelPool {
     /// Role of the pool.
     #[serde(alias = "duty")]
-    pub role: PoolRole,
+    pub role: Role,
     /// Its parallelism, e.g. `tp4 pp2`.
     pub label: String,
     /// Degrees of parallelism.
@@ -153,9 +154,9 @@ pub fn parallel_graph(problem: &Problem, candidate: &Candidate, model: String) -
 
 fn pool_graph(pool: &PoolPlan, instance: &Instance) -> ParallelPool {
     let phases: &[Phase] = match pool.role {
-        PoolRole::Aggregated => &[Phase::Prefill, Phase::Decode],
-        PoolRole::Prefill => &[Phase::Prefill],
-        PoolRole::Decode => &[Phase::Decode],
+        Role::Aggregated => &[Phase::Prefill, Phase::Decode],
+        Role::Prefill => &[Phase::Prefill],
+        Role::Decode => &[Phase::Decode],
     };
     let last = pool.stages.len().saturating_sub(1);
     let mut first_layer = 0;

@@ -4,6 +4,8 @@
 pub mod build;
 pub mod why;
 
+use crate::report::proof::StoppedBy;
+use crate::search::outcome::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,24 +41,6 @@ pub struct PlacementInputs {
     /// Inputs that the request leaves open, as flags that state them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub defaults: Vec<String>,
-}
-
-/// Proof status of a placement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PlacementStatus {
-    /// Proved optimal.
-    Optimal,
-    /// Feasible, within the gap of the optimum.
-    Feasible,
-    /// Feasible: the time limit was reached.
-    TimeLimit,
-    /// Feasible: the search was interrupted.
-    Interrupted,
-    /// No placement exists.
-    Infeasible,
-    /// Stopped before a placement was found; one may exist.
-    Unknown,
 }
 
 /// One stage of a placement.
@@ -249,7 +233,10 @@ pub struct InfeasibleReport {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementResult {
     /// Proof status of a placement.
-    pub status: PlacementStatus,
+    pub status: Status,
+    /// Reason for an early end of the search; absent if it was complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<StoppedBy>,
     /// The flags and files of the request, so that the result can be verified; null if posed otherwise.
     pub scenario: Option<PlacementScenario>,
     /// The problem, with every default filled in.

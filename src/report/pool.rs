@@ -1,16 +1,15 @@
 //! Equal workers or replicas of a deployment, as reported.
 
+use crate::spec::role::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::search::candidate::PoolRole;
 
 /// Equal workers or replicas.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PoolReport {
     /// Role.
     #[serde(alias = "duty")]
-    pub role: PoolRole,
+    pub role: Role,
     /// The degrees above 1, e.g. `tp4 pp2`.
     pub label: String,
     /// Tensor parallel.

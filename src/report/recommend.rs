@@ -209,7 +209,7 @@ impl SizedSystem<'_> {
         let in_flight = sized.full.candidate.concurrency(&Traffic::Free) * sized.copies;
         let whole_full = totals(problem, &sized.full, sized.copies, in_flight);
         let mut shared = (*problem).clone();
-        shared.traffic = Traffic::InFlight(sized.share);
+        shared.traffic = Traffic::InFlight(sized.share.into());
         let times = if sized.copies > 1 { format!("{} copies of ", sized.copies) } else { String::new() };
         Build {
             name: format!("{times}{name}"),

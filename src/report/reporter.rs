@@ -1,6 +1,8 @@
 //! Reports the deployments of one problem. What they have in common is computed once: instances, prompts, the rules
 //! of plans.
 
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 use std::sync::OnceLock;
 
 use super::answer::{fits, memory, missed, plan};
@@ -16,7 +18,7 @@ use crate::plan::legal::check;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole, in_flight};
+use crate::search::candidate::{Candidate, PoolPlan, in_flight};
 use crate::search::hosting::{host_room, on_node, refused};
 use crate::search::prepared::{MadeOnce, PreparedInstance, PreparedInstances};
 use crate::search::problem::{Problem, Traffic};
@@ -24,7 +26,6 @@ use crate::search::shape::{SpillFault, largest_part, longest_request, shape, spi
 use crate::serving::admission::residency;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::step::CostObserver;
-use crate::serving::terms::OffloadTarget;
 
 /// Reports deployments of a problem.
 pub struct Reporter<'q> {
@@ -37,7 +38,7 @@ pub struct Reporter<'q> {
     /// The first cut by the number of pipeline stages, the only degree that it depends on.
     cuts: MadeOnce<u64, Vec<u32>>,
     /// Requests per attention rank that fit with offloading.
-    offloaded: MadeOnce<(usize, (OffloadTarget, u64), ParallelPlan, Vec<u32>), Option<u64>>,
+    offloaded: MadeOnce<(usize, (Offload, u64), ParallelPlan, Vec<u32>), Option<u64>>,
 }
 
 impl<'q> Reporter<'q> {
@@ -201,7 +202,7 @@ impl<'q> Reporter<'q> {
         let (machine, terms) = (self.problem.formats[candidate.formats].plain(), self.problem.terms());
         let [_, decoding] = shown(candidate);
         let held = |(pool, prepared): (&PoolPlan, &PreparedInstance)| match pool.role {
-            PoolRole::Prefill => {
+            Role::Prefill => {
                 residency(&Plain, &prepared.instance, Phase::Prefill, machine, terms, pool.concurrency)
             }
             _ if std::ptr::eq(pool, decoding) => evaluation.memory,
@@ -213,7 +214,7 @@ impl<'q> Reporter<'q> {
     /// Whether host memory holds the part that exceeds the devices of a pool.
     fn spills(&self, candidate: &Candidate, pool: &PoolPlan) -> bool {
         let (formats, offload) = (candidate.formats, candidate.offload);
-        if offload == OffloadTarget::Nothing {
+        if offload == Offload::Nothing {
             return false;
         }
         let shared = (offload, on_node(self.problem, pool.replicas));
@@ -259,17 +260,17 @@ impl<'q> Reporter<'q> {
     ) -> Vec<String> {
         let shortage = |((pool, held), laid): ((&PoolPlan, &Footprint<Qty<f64>>), &PreparedInstance)| {
             let whose = match pool.role {
-                PoolRole::Aggregated => "",
-                PoolRole::Prefill => "prefill pool: ",
-                PoolRole::Decode => "decode pool: ",
+                Role::Aggregated => "",
+                Role::Prefill => "prefill pool: ",
+                Role::Decode => "decode pool: ",
             };
             let (needed, usable) = (held.total.value(), held.usable.value());
-            if matches!(candidate.offload, OffloadTarget::Host(_)) && fits(held) {
+            if matches!(candidate.offload, Offload::Host(_)) && fits(held) {
                 let words = || self.host_shortage(there);
                 return (!self.spills(candidate, pool)).then(words);
             }
             (!fits(held) && !self.spills(candidate, pool)).then(|| {
-                let phase = if pool.role == PoolRole::Prefill { Phase::Prefill } else { Phase::Decode };
+                let phase = if pool.role == Role::Prefill { Phase::Prefill } else { Phase::Decode };
                 let (of, load) = ((&*laid.instance, phase), pool.concurrency);
                 if let Some(why) = longest_request(self.problem, candidate.formats, of, load) {
                     return format!("{whose}{why}");
@@ -291,12 +292,12 @@ impl<'q> Reporter<'q> {
 /// Why a pool cannot have its part in host memory.
 fn not_hosted(problem: &Problem, candidate: &Candidate) -> impl Iterator<Item = Infeasible> {
     candidate.pools.iter().filter_map(|pool| match candidate.offload {
-        OffloadTarget::Host(part) => {
+        Offload::Host(part) => {
             let many = on_node(problem, pool.replicas) > 1;
             let why = "replicas on one host share its processor: one replica per node";
             let many = many.then_some(Infeasible::NotHosted { why });
             refused(problem, candidate.formats, &pool.plan, part).or(many)
         }
-        OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => None,
+        Offload::Nothing | Offload::Streamed(_) => None,
     })
 }

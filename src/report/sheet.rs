@@ -20,17 +20,6 @@ pub fn starts_formula(text: &str) -> bool {
     begun.starts_with(FORMULA) && begun.chars().nth(1).is_some()
 }
 
-/// The type of a column in formats that have types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnKind {
-    /// Text.
-    Text,
-    /// A whole number.
-    Whole,
-    /// A number.
-    Number,
-}
-
 /// Rows under a header, a line each.
 pub fn csv<'a>(
     header: impl IntoIterator<Item = &'a str>,

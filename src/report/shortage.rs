@@ -3,9 +3,10 @@
 use super::number::{count, gib};
 use super::result::WeightsNeed;
 use crate::search::hosting::least_host_memories;
-use crate::search::problem::{OffloadPolicy, Problem};
+use crate::search::problem::Problem;
 use crate::search::shortage::{HeldPart, Shortage};
 use crate::search::sizing::weights;
+use crate::spec::offload::OffloadPolicy;
 
 /// Rejection kind of candidates that do not fit.
 pub const OUT_OF_MEMORY: &str = "out_of_memory";

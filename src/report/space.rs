@@ -1,11 +1,12 @@
 //! The search space of a result, and the plans outside it.
 
+use crate::spec::offload::OffloadPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::search::family::StrategyFamily;
 use crate::search::outcome::Outcome;
-use crate::search::problem::{OffloadPolicy, Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::MOST_REQUESTS_PER_RANK;
 
 /// The search space and the model under which a result is optimal.
@@ -56,14 +57,14 @@ pub static OUTSIDE: [(&str, &str); 8] = [
 /// The space of `outcome`.
 pub fn space(problem: &Problem, outcome: &Outcome) -> Space {
     let offload = match problem.offload {
-        OffloadPolicy::Considered => "wherever device memory is too small for more requests",
+        OffloadPolicy::Auto | OffloadPolicy::Always => {
+            "wherever device memory is too small for more requests"
+        }
         OffloadPolicy::Never => "not used",
     };
     let loads = match problem.traffic {
         Traffic::Free => "every concurrency that fits",
-        Traffic::InFlight(_) | Traffic::Share(..) => {
-            "the given concurrency, spread evenly over equal replicas"
-        }
+        Traffic::InFlight(_) => "the given concurrency, spread evenly over equal replicas",
         Traffic::Rate(_) => "the lowest concurrency that sustains the rate",
     };
     let several = problem.cluster.devices() > 1;

@@ -1,5 +1,6 @@
 //! The points of a sweep as rows: JSON, JSON lines, CSV, and a table of the first ones.
 
+use crate::spec::scalar::ScalarKind;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 use super::number::digits;
 use super::result::{Intervals, MetricsReport, ReportedDeployment};
 use super::rows::{metric_cells, metric_names, number};
-use super::sheet::{self, ColumnKind};
+use super::sheet;
 use super::table::{grouped, table as lines};
 use crate::spec::objective::Metric;
 use crate::spec::scenario::Scenario;
@@ -132,32 +133,32 @@ impl SweepRow {
 }
 
 /// Columns before the varied keys.
-const IDENTITY: [(&str, ColumnKind); 3] =
-    [("sweep", ColumnKind::Text), ("point", ColumnKind::Whole), ("points", ColumnKind::Whole)];
+const IDENTITY: [(&str, ScalarKind); 3] =
+    [("sweep", ScalarKind::Text), ("point", ScalarKind::Whole), ("points", ScalarKind::Whole)];
 /// Columns between the varied keys and the metrics.
-const OUTCOME: [(&str, ColumnKind); 6] = [
-    ("status", ColumnKind::Text),
-    ("reason", ColumnKind::Text),
-    ("notation", ColumnKind::Text),
-    ("devices", ColumnKind::Whole),
-    ("mean_concurrency", ColumnKind::Number),
-    ("bottleneck", ColumnKind::Text),
+const OUTCOME: [(&str, ScalarKind); 6] = [
+    ("status", ScalarKind::Text),
+    ("reason", ScalarKind::Text),
+    ("notation", ScalarKind::Text),
+    ("devices", ScalarKind::Whole),
+    ("mean_concurrency", ScalarKind::Number),
+    ("bottleneck", ScalarKind::Text),
 ];
 
 /// The columns of a table of rows. A varied key is a number where all its values are.
-pub fn columns(vary: &[VariedKey]) -> Vec<(String, ColumnKind)> {
-    let fixed = |columns: &[(&str, ColumnKind)]| {
+pub fn columns(vary: &[VariedKey]) -> Vec<(String, ScalarKind)> {
+    let fixed = |columns: &[(&str, ScalarKind)]| {
         columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect::<Vec<_>>()
     };
     let keys = vary.iter().map(|axis| {
         let kind = match &axis.values[..] {
-            values if values.iter().all(|value| value.is_u64() || value.is_i64()) => ColumnKind::Whole,
-            values if values.iter().all(Value::is_number) => ColumnKind::Number,
-            _ => ColumnKind::Text,
+            values if values.iter().all(|value| value.is_u64() || value.is_i64()) => ScalarKind::Whole,
+            values if values.iter().all(Value::is_number) => ScalarKind::Number,
+            _ => ScalarKind::Text,
         };
         (axis.key.clone(), kind)
     });
-    let metrics = metric_names().into_iter().map(|name| (name, ColumnKind::Number));
+    let metrics = metric_names().into_iter().map(|name| (name, ScalarKind::Number));
     [fixed(&IDENTITY), keys.collect(), fixed(&OUTCOME), metrics.collect()].concat()
 }
 

@@ -1,6 +1,7 @@
 //! Timeline of the prefill of one prompt and of one decode step, operator by operator, on one device of each pipeline
 //! stage. The devices of a stage do equal work at the same time, so one is drawn.
 
+use crate::spec::offload::Offload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,6 @@ use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::Problem;
 use crate::serving::step_part::{StepPart, WaitKind};
-use crate::serving::terms::OffloadTarget;
 
 /// Layers up to which each layer is drawn; of larger models, equal layers in sequence are one.
 pub const MOST_LAYERS: usize = 512;
@@ -173,10 +173,8 @@ impl StepSources<'_> {
     /// Whether the layer at `place` of its stage has a part in host memory.
     fn hosted(&self, block: usize, place: usize) -> bool {
         let first = match self.candidate.offload {
-            OffloadTarget::Host(part) => place < part.layers as usize,
-            OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
-                false
-            }
+            Offload::Host(part) => place < part.layers as usize,
+            Offload::Nothing | Offload::Streamed(_) => false,
         };
         first && self.part(StepPart::Layer { block, hosted: true }).next().is_some()
     }

@@ -1,5 +1,8 @@
 //! From a typed plan to a candidate of a problem: implied degrees, pipeline cuts, concurrency.
 
+use crate::spec::offload::Offload;
+use crate::spec::offload::OffloadPolicy;
+use crate::spec::role::Role;
 use std::sync::Arc;
 
 use crate::graph::model::ModelGraph;
@@ -8,17 +11,16 @@ use crate::plan::parallel::ParallelPlan;
 use crate::quantity::read::Plain;
 use crate::report::answer::{carried, forbidden, unbound};
 use crate::search::best_load::{OpenPool, put, set_best_load};
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::hosting::on_node;
 use crate::search::point::point;
-use crate::search::problem::{OffloadPolicy, Problem, Traffic};
+use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::{largest, shape, usual_cut};
 use crate::search::shortage::shortage;
 use crate::serving::instance::Instance;
-use crate::serving::terms::OffloadTarget;
 use crate::spec::deployment::Degrees;
 use crate::spec::error::Error;
-use crate::spec::notation::{NotationRole, PlanText, PoolText};
+use crate::spec::notation::{PlanText, PoolText};
 
 /// The candidate of a plan. Pipelines are cut into balanced stages unless the plan gives the cut. Concurrency per
 /// replica: the plan's, else a share of the total concurrency, or the best within the SLOs. Under a request rate it follows
@@ -32,19 +34,19 @@ pub fn candidate(problem: &Problem, text: &PlanText) -> Result<Candidate, Error>
         formats: formats(problem, text)?,
         pools: text.pools.iter().map(|pool| pool_plan(problem, pool)).collect::<Result<_, _>>()?,
         offload: match (text.offload, text.host) {
-            (None, None) => OffloadTarget::Nothing,
-            (None, Some(part)) => OffloadTarget::Host(part),
-            (Some(part), None) => part.into(),
+            (None, None) => Offload::Nothing,
+            (None, Some(part)) => Offload::Host(part),
+            (Some(part), None) => Offload::Streamed(part),
             (Some(_), Some(_)) => {
                 let fix = "keep one: `offload` streams over the host link, `host` computes there";
                 return Err(Error::new("plan", "both offload and host", "one of them", fix));
             }
         },
     };
-    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
+    let order = [Role::Prefill, Role::Decode, Role::Aggregated];
     let mut open: Vec<(PoolPlan, bool)> =
         candidate.pools.drain(..).zip(text.pools.iter().map(|pool| pool.concurrency.is_none())).collect();
-    open.sort_by_key(|(pool, _)| order.iter().position(|duty| *duty == pool.role));
+    open.sort_by_key(|(pool, _)| order.iter().position(|role| *role == pool.role));
     let (pools, open): (Vec<PoolPlan>, Vec<bool>) = open.into_iter().unzip();
     candidate.pools = pools;
     let (there, used) = (problem.cluster.devices(), candidate.devices());
@@ -53,13 +55,13 @@ pub fn candidate(problem: &Problem, text: &PlanText) -> Result<Candidate, Error>
         let fix = "lower a degree or the replicas, or set more hardware";
         return Err(Error::new("deployment", format!("{used} devices"), expected, fix));
     }
-    let has = |duty| candidate.pools.iter().any(|pool| pool.role == duty);
-    if has(PoolRole::Prefill) != has(PoolRole::Decode) {
-        let found = if has(PoolRole::Prefill) { "only a prefill pool" } else { "only a decode pool" };
+    let has = |role| candidate.pools.iter().any(|pool| pool.role == role);
+    if has(Role::Prefill) != has(Role::Decode) {
+        let found = if has(Role::Prefill) { "only a prefill pool" } else { "only a decode pool" };
         let expected = "a prefill pool and a decode pool";
         return Err(Error::new("plan", found, expected, "add the other pool, or omit the pool name"));
     }
-    if candidate.offload != OffloadTarget::Nothing && has(PoolRole::Prefill) {
+    if candidate.offload != Offload::Nothing && has(Role::Prefill) {
         let expected = "aggregated pools: transferred KV caches must lie in device memory";
         let fix = "omit the offload, or the disaggregation";
         return Err(Error::new("plan", "offload in disaggregated pools", expected, fix));
@@ -77,7 +79,7 @@ pub fn candidate(problem: &Problem, text: &PlanText) -> Result<Candidate, Error>
 
 /// Whether a pool holds no request in device memory.
 fn holds_none(problem: &Problem, candidate: &Candidate) -> bool {
-    candidate.offload == OffloadTarget::Nothing
+    candidate.offload == Offload::Nothing
         && (0..candidate.pools.len()).any(|at| fits(problem, candidate, at) == 0)
 }
 
@@ -86,7 +88,7 @@ fn holds_none(problem: &Problem, candidate: &Candidate) -> bool {
 fn with_host_memory(problem: &Problem, candidate: &Candidate, open: &[bool]) -> Option<Candidate> {
     let allowed = match problem.offload {
         OffloadPolicy::Never => false,
-        OffloadPolicy::Considered => shortage(problem).is_some(),
+        OffloadPolicy::Auto | OffloadPolicy::Always => shortage(problem).is_some(),
     };
     if !allowed || candidate.is_disaggregated() {
         return None;
@@ -124,18 +126,14 @@ fn formats(problem: &Problem, text: &PlanText) -> Result<usize, Error> {
 
 /// Equal replicas; their concurrency is still open.
 fn pool_plan(problem: &Problem, text: &PoolText) -> Result<PoolPlan, Error> {
-    let (duty, prefix) = match text.role {
-        NotationRole::Aggregated => (PoolRole::Aggregated, ""),
-        NotationRole::Prefill => (PoolRole::Prefill, "prefill-"),
-        NotationRole::Decode => (PoolRole::Decode, "decode-"),
-    };
+    let prefix = text.role.flag_prefix();
     let plan = plan(&text.degrees, &problem.graph, prefix)?;
     let stages = match &text.degrees.stages {
         Some(stages) => cut(problem, &plan, stages, prefix)?,
         None => vec![],
     };
     let concurrency = text.concurrency.unwrap_or(plan.dp);
-    Ok(PoolPlan { role: duty, plan, stages, replicas: text.degrees.replicas.unwrap_or(1), concurrency })
+    Ok(PoolPlan { role: text.role, plan, stages, replicas: text.degrees.replicas.unwrap_or(1), concurrency })
 }
 
 /// Pipeline stages that hold all layers of the model.
@@ -212,7 +210,7 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
     for pool in candidate.pools.iter_mut().filter(|pool| pool.stages.is_empty()) {
         pool.stages = usual_cut(&problem.graph, pool.plan.pp);
     }
-    let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
+    let answers = |pool: &PoolPlan| pool.role != Role::Prefill;
     let capped: Vec<usize> =
         (0..open.len()).filter(|at| !open[*at] && answers(&candidate.pools[*at])).collect();
     let open: Vec<usize> = (0..open.len()).filter(|at| open[*at] && answers(&candidate.pools[*at])).collect();
@@ -222,7 +220,7 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
     if open.is_empty() {
         return;
     }
-    if let Traffic::InFlight(requests) = problem.traffic {
+    if let Some(requests) = problem.traffic.requests() {
         let fixed = |(at, pool): (usize, &PoolPlan)| match open.contains(&at) || !answers(pool) {
             true => 0,
             false => pool.replicas.saturating_mul(pool.concurrency),
@@ -268,7 +266,7 @@ fn enough(problem: &Problem, candidate: &Candidate) -> Result<(), Error> {
         let fix = "lower --concurrency, or raise --max-num-seqs or the replicas";
         return Err(Error::new("concurrency", found, format!("at most {most}, --max-num-seqs"), fix));
     }
-    let Traffic::InFlight(requests) = problem.traffic else { return Ok(()) };
+    let Some(requests) = problem.traffic.requests() else { return Ok(()) };
     let each = candidate.pools.iter().map(|pool| pool.replicas.saturating_mul(pool.concurrency));
     let there = each.fold(0, u64::saturating_add);
     if candidate.is_disaggregated() || there >= requests {
@@ -335,10 +333,7 @@ mod tests {
         let found = typed(&dense, "both 1 x tp1 @3, decode 1 x tp2 @24, prefill 2 x pp2[20,12] @1").unwrap();
         let pools: Vec<_> =
             found.pools.iter().map(|pool| (pool.role, pool.replicas, pool.concurrency)).collect();
-        assert_eq!(
-            pools,
-            [(PoolRole::Prefill, 2, 1), (PoolRole::Decode, 1, 24), (PoolRole::Aggregated, 1, 3)]
-        );
+        assert_eq!(pools, [(Role::Prefill, 2, 1), (Role::Decode, 1, 24), (Role::Aggregated, 1, 3)]);
         assert_eq!(found.pools[0].stages, [20, 12]);
         let mix = typed(&dense, "1 x tp4 + 2 x tp1, weights fp8").unwrap();
         assert_eq!(dense.formats[mix.formats].weights, "fp8");
@@ -359,7 +354,7 @@ mod tests {
         ] {
             assert_eq!(typed(&dense, plan).unwrap_err().key, key, "{plan}");
         }
-        dense.traffic = Traffic::InFlight(40);
+        dense.traffic = Traffic::InFlight(40.into());
         assert_eq!(typed(&dense, "2 x tp1 @19").unwrap_err().key, "plan");
         assert_eq!(typed(&dense, "1 x tp2 @19 + 3 x tp1").unwrap().pools[1].concurrency, 7);
     }

@@ -15,9 +15,10 @@ use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Direction;
+use crate::spec::offload::OffloadPolicy;
 use crate::spec::precision::ANY;
 use crate::spec::runtime::RequestsAtStart;
-use crate::spec::scenario::{OffloadMode, Scenario};
+use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
 
@@ -63,7 +64,7 @@ pub fn of_command(
     let changed = catalog.overridden(&Scenario { model: model.clone(), ..stated.clone() })?;
     let of_model = model.as_deref().and_then(|model| changed.built(model).ok()?.1.max_context);
     let longest = longest_request(catalog, &launch, &stated, of_model)?;
-    let offload = stated.offload.or_else(|| (!may_offload(&launch, &stated)).then_some(OffloadMode::Never));
+    let offload = stated.offload.or_else(|| (!may_offload(&launch, &stated)).then_some(OffloadPolicy::Never));
     let scenario = Scenario { max_model_len: longest, offload, ..stated.clone() };
     let result = estimate(catalog, &EstimateRequest::of(scenario.clone()), &UNCONTROLLED)?;
     let (best, changes) = better(catalog, &scenario, &stated, &result)?;

@@ -13,7 +13,7 @@ use crate::search::placement::chain::Stage;
 use crate::search::placement::price::PlacementProblem;
 use crate::search::placement::traced::{PlacementTimes, placement_times};
 use crate::spec::error::Error;
-use crate::spec::placing::{PlacementScenario, PlacingGoal};
+use crate::spec::placing::{PlacementObjective, PlacementScenario};
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 
@@ -79,7 +79,7 @@ pub(super) fn explained_placement(
         osl: Some(saved.question.osl),
         prefix: Some(saved.question.prefix),
         concurrency: Some(saved.question.concurrency),
-        objective: PlacingGoal::Latency,
+        objective: PlacementObjective::Latency,
         ..scenario
     };
     let rigs = rig_problems(catalog, &scenario)?.into_iter();

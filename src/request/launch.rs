@@ -210,7 +210,7 @@ fn case(
         prefix: lengths.prefix,
         rate: match problem.traffic {
             Traffic::Rate(rate) => Some(rate),
-            Traffic::Free | Traffic::InFlight(_) | Traffic::Share(..) => None,
+            Traffic::Free | Traffic::InFlight(_) => None,
         },
         concurrency: reported.concurrency.ceil().max(1.0) as u64,
         predicted: predicted(reported),

@@ -1,5 +1,6 @@
 //! `nearest`: the published measurements that are nearest to a deployment.
 
+use crate::spec::role::Role;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -13,7 +14,6 @@ use super::validate::table::rows;
 use crate::graph::model::ModelGraph;
 use crate::report::nearest::{NearestReport, NearestRow};
 use crate::report::result::ReportedDeployment;
-use crate::search::candidate::PoolRole;
 use crate::spec::error::Error;
 use crate::spec::limits::LISTED;
 use crate::spec::scenario::Scenario;
@@ -107,7 +107,7 @@ impl MeasuredPlace {
             kinds: (
                 resolved.runtime.id.clone(),
                 of.weight_format.clone(),
-                of.plan.prefill.role == PoolRole::Prefill,
+                of.plan.prefill.role == Role::Prefill,
             ),
             sizes: [
                 workload.isl as f64,

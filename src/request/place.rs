@@ -5,16 +5,16 @@ mod relax;
 mod search;
 pub mod solve;
 
+use crate::search::outcome::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
-use crate::report::place::{PlacementResult, PlacementStatus};
-use crate::report::proof::StoppedBy;
-use crate::search::placement::solve::PlacementObjective;
+use crate::report::place::PlacementResult;
+use crate::search::placement::solve::PlacementTime;
 use crate::spec::error::Error;
 use crate::spec::objective::{Metric, Objective};
-use crate::spec::placing::{PlacementScenario, PlacingGoal};
+use crate::spec::placing::{PlacementObjective, PlacementScenario};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
@@ -36,23 +36,19 @@ pub fn place(
     control: &RequestControl,
 ) -> Result<PlacementResult, Error> {
     let mut report = solve::answer_placement(catalog, &request.scenario, &control.search)?.result;
-    if report.status == PlacementStatus::Feasible {
-        report.status = match (control.stopped_by)() {
-            Some(StoppedBy::TimeLimit) => PlacementStatus::TimeLimit,
-            Some(StoppedBy::Interrupt) => PlacementStatus::Interrupted,
-            Some(StoppedBy::Memory) | None => PlacementStatus::Feasible,
-        };
+    if matches!(report.status, Status::Feasible | Status::Unknown) {
+        report.stopped_by = (control.stopped_by)();
     }
     Ok(report)
 }
 
 /// The objective of the placement search.
-pub fn aim(objective: PlacingGoal) -> PlacementObjective {
+pub fn aim(objective: PlacementObjective) -> PlacementTime {
     match objective {
-        PlacingGoal::Throughput => PlacementObjective::Throughput,
-        PlacingGoal::Request => PlacementObjective::Request,
-        PlacingGoal::Latency | PlacingGoal::MaxContext | PlacingGoal::LargestModel => {
-            PlacementObjective::Latency
+        PlacementObjective::Throughput => PlacementTime::Cycle,
+        PlacementObjective::Request => PlacementTime::Request,
+        PlacementObjective::Latency | PlacementObjective::MaxContext | PlacementObjective::LargestModel => {
+            PlacementTime::Step
         }
     }
 }
@@ -66,10 +62,10 @@ pub fn of_scenario(catalog: &Catalog, scenario: Scenario) -> Result<PlacementSce
         scenario.objective.as_deref().map(|name| catalog.load_or_read(name)).transpose()?;
     let first = named.and_then(|objective| objective.optimize.first().map(|aim| aim.metric));
     let objective = match first {
-        Some(Metric::Ttft | Metric::E2e) => PlacingGoal::Request,
-        Some(Metric::Tpot | Metric::OutputTokSPerUser) => PlacingGoal::Latency,
-        Some(Metric::MaxContext) => PlacingGoal::MaxContext,
-        _ => PlacingGoal::Throughput,
+        Some(Metric::Ttft | Metric::E2e) => PlacementObjective::Request,
+        Some(Metric::Tpot | Metric::OutputTokSPerUser) => PlacementObjective::Latency,
+        Some(Metric::MaxContext) => PlacementObjective::MaxContext,
+        _ => PlacementObjective::Throughput,
     };
     Ok(PlacementScenario::of(scenario, objective))
 }

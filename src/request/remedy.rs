@@ -266,7 +266,8 @@ impl InfeasibleProblem<'_> {
         };
         match stated {
             Condition::InFlight(requests) => {
-                let most = largest_below(1, requests, |requests| carries(Traffic::InFlight(requests)))?;
+                let most =
+                    largest_below(1, requests, |requests| carries(Traffic::InFlight(requests.into())))?;
                 Ok(most.map(|requests| (Flag::Concurrency(requests), Condition::InFlight(requests))))
             }
             Condition::Rate(rate) => {

@@ -7,7 +7,7 @@ use super::RequestControl;
 use super::build_candidate::candidate;
 use super::given_plan::with_plan;
 use crate::cost::machine::Machine;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::plan::enumerate::{Plans, enumerate};
 use crate::plan::legal::LegalLimits;
 use crate::plan::legal_degrees::legal_degrees;
@@ -68,12 +68,12 @@ pub enum NativeLayers {
 }
 
 impl NativeLayers {
-    fn roles(self) -> &'static [Role] {
+    fn roles(self) -> &'static [TensorRole] {
         match self {
-            NativeLayers::Attention => &[Role::Attention, Role::Indexer],
-            NativeLayers::FeedForward => &[Role::Mlp],
-            NativeLayers::Experts => &[Role::Expert, Role::SharedExpert, Role::Router],
-            NativeLayers::Vocabulary => &[Role::Embedding, Role::LmHead],
+            NativeLayers::Attention => &[TensorRole::Attention, TensorRole::Indexer],
+            NativeLayers::FeedForward => &[TensorRole::Mlp],
+            NativeLayers::Experts => &[TensorRole::Expert, TensorRole::SharedExpert, TensorRole::Router],
+            NativeLayers::Vocabulary => &[TensorRole::Embedding, TensorRole::LmHead],
         }
     }
 }

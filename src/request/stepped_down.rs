@@ -5,8 +5,9 @@ use super::RequestControl;
 use crate::search::run::run;
 use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
+use crate::spec::offload::OffloadPolicy;
 use crate::spec::precision::{EIGHT_BITS, FOUR_BITS};
-use crate::spec::scenario::{OffloadMode, Scenario};
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
@@ -24,7 +25,7 @@ pub fn stepped_down(
         offload: Some(offload),
         ..scenario.clone()
     };
-    let plain = with(None, OffloadMode::Never);
+    let plain = with(None, OffloadPolicy::Never);
     let resolved = ResolvedScenario::resolve(catalog, &plain)?;
     let mut smaller: Vec<(f64, &str)> = Vec::new();
     if scenario.weight_format.is_none() {
@@ -38,10 +39,10 @@ pub fn stepped_down(
     // Equal bits in the order of the runtime: sorting is stable.
     smaller.sort_by(|a, b| a.0.total_cmp(&b.0));
     let offloaded: Vec<Scenario> =
-        smaller.iter().map(|(_, id)| with(Some(id), OffloadMode::Always)).collect();
+        smaller.iter().map(|(_, id)| with(Some(id), OffloadPolicy::Always)).collect();
     smaller.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let in_memory = smaller.iter().map(|(_, id)| with(Some(id), OffloadMode::Never));
-    let last = with(None, OffloadMode::Always);
+    let in_memory = smaller.iter().map(|(_, id)| with(Some(id), OffloadPolicy::Never));
+    let last = with(None, OffloadPolicy::Always);
     let attempts = std::iter::once(plain).chain(in_memory).chain(offloaded);
     for attempt in attempts {
         if runs(catalog, &attempt, control)? {

@@ -4,9 +4,10 @@ mod free;
 pub mod replicas;
 pub mod strategies;
 
+use crate::spec::role::Role;
 use std::collections::BTreeMap;
 
-use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::candidate::{Candidate, PoolPlan};
 use super::hosting::most_replicas;
 use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
@@ -36,7 +37,7 @@ impl AggregatedKey {
     pub fn candidate(&self, shapes: &Shapes) -> Candidate {
         let shape = &shapes[self.shape];
         let pool = PoolPlan {
-            role: PoolRole::Aggregated,
+            role: Role::Aggregated,
             plan: shape.plan,
             stages: shape.stages.clone(),
             replicas: self.replicas,
@@ -209,7 +210,7 @@ pub fn explore(
             let late = laid.missed(&laid.at(1, most), most).is_some();
             if late { LoadEnd::Other } else { LoadEnd::Memory }
         }
-        Traffic::InFlight(_) | Traffic::Share(..) => {
+        Traffic::InFlight(_) => {
             let requests = problem.traffic.slots().unwrap_or(1);
             let most = most_replicas(problem, shape).min(requests);
             fewer_and_fewer(most, survey, |replicas, survey| {

@@ -5,9 +5,11 @@
 //! highest rate within the SLOs, in any replica counts that fit. Dynamic programming over devices and parts gives the
 //! exact optimum of the first objective term over this space.
 
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 use std::collections::BTreeMap;
 
-use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::candidate::{Candidate, PoolPlan};
 use super::fills::{Fill, fills};
 use super::outcome::EvaluatedCandidate;
 use super::packing::{Item, Table};
@@ -16,7 +18,6 @@ use super::problem::{Problem, Traffic};
 use super::shape::{InstanceConfig, PreparedShape, largest};
 use super::shapes::Shapes;
 use crate::serving::economy::Bill;
-use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
 
 /// Number of equal parts that the concurrency is divided into.
@@ -64,7 +65,7 @@ pub fn best_mix(problem: &Problem, shapes: &Shapes, found: bool) -> Option<Evalu
     let formats = 0..problem.formats.len();
     let found = formats.flat_map(|formats| match problem.traffic {
         Traffic::Free => vec![],
-        Traffic::InFlight(_) | Traffic::Share(..) => problem
+        Traffic::InFlight(_) => problem
             .traffic
             .slots()
             .map_or_else(Vec::new, |requests| in_flight(problem, shapes, formats, (requests, wanted))),
@@ -83,7 +84,7 @@ fn of_formats<'q>(
         shape.formats == formats
             && shape.fits > 0
             && shape.roles.aggregated
-            && shape.offload == OffloadTarget::Nothing
+            && shape.offload == Offload::Nothing
     };
     let held = shapes.iter().filter(move |(_, shape)| holds(shape));
     held.map(|(index, shape)| (index, PreparedShape::of(problem, shape.clone())))
@@ -246,7 +247,7 @@ fn deployed(
     counts: BTreeMap<(usize, u64), u64>,
 ) -> Option<EvaluatedCandidate> {
     let pool = |((shape, slots), replicas): ((usize, u64), u64)| PoolPlan {
-        role: PoolRole::Aggregated,
+        role: Role::Aggregated,
         plan: shapes[shape].plan,
         stages: shapes[shape].stages.clone(),
         replicas,
@@ -254,6 +255,6 @@ fn deployed(
     };
     let mut pools: Vec<PoolPlan> = counts.into_iter().map(pool).collect();
     pools.sort_by_key(|pool| std::cmp::Reverse((pool.plan.devices(), pool.concurrency)));
-    let candidate = Candidate { formats, pools, offload: OffloadTarget::Nothing };
+    let candidate = Candidate { formats, pools, offload: Offload::Nothing };
     (candidate.pools.len() > 1).then(|| EvaluatedCandidate::within_limits(problem, candidate))?
 }

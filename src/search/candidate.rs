@@ -16,38 +16,15 @@ use crate::serving::evaluate::{Evaluation, Pool, PoolScope, aggregated};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::prefill_among;
 use crate::serving::step::{CostObserver, StepTime};
-use crate::serving::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
-use crate::spec::rule::WorkerRole;
-
-/// Role of a pool.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum PoolRole {
-    /// Prefill and decode (aggregated).
-    Aggregated,
-    /// Prefill only.
-    Prefill,
-    /// Decode only.
-    Decode,
-}
+use crate::serving::terms::{Demand, InstanceLoad, WorkloadTerms};
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 
 /// A pool of identical replicas or workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PoolPlan {
     /// Role of the pool.
-    pub role: PoolRole,
+    pub role: Role,
     /// Parallel plan of one replica.
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
@@ -63,8 +40,8 @@ impl PoolPlan {
     /// ranks are not all busy.
     pub fn prompts_at_once(&self) -> u64 {
         match self.role {
-            PoolRole::Prefill => self.plan.dp,
-            PoolRole::Aggregated | PoolRole::Decode => self.concurrency.min(self.plan.dp),
+            Role::Prefill => self.plan.dp,
+            Role::Aggregated | Role::Decode => self.concurrency.min(self.plan.dp),
         }
     }
 }
@@ -74,16 +51,16 @@ impl PoolPlan {
 pub struct Candidate {
     /// Index of its format pair in the problem.
     pub formats: usize,
-    /// Its pools: role `Both`, or `Prefill` pools, then `Decode` pools, then any `Both` pools, in this order.
+    /// Its pools: role `Aggregated`, or `Prefill` pools, then `Decode` pools, then any `Aggregated` pools, in this order.
     pub pools: Vec<PoolPlan>,
     /// Tensors that are offloaded to host memory.
-    pub offload: OffloadTarget,
+    pub offload: Offload,
 }
 
 impl Candidate {
     /// Whether the deployment is disaggregated.
     pub fn is_disaggregated(&self) -> bool {
-        self.pools.iter().any(|pool| pool.role == PoolRole::Prefill)
+        self.pools.iter().any(|pool| pool.role == Role::Prefill)
     }
 
     /// Whether every pool has like workers: any router balances their requests.
@@ -97,17 +74,12 @@ impl Candidate {
 
     /// The workers of each pool, as the rules of a runtime see them.
     pub fn workers(&self) -> Vec<RoleWorker> {
-        let role = |pool: &PoolPlan| match pool.role {
-            PoolRole::Aggregated => WorkerRole::Aggregated,
-            PoolRole::Prefill => WorkerRole::Prefill,
-            PoolRole::Decode => WorkerRole::Decode,
-        };
-        self.pools.iter().map(|pool| (role(pool), pool.plan)).collect()
+        self.pools.iter().map(|pool| (pool.role, pool.plan)).collect()
     }
 
     /// Concurrency per attention rank of the pool that decodes most requests.
     pub fn requests_per_rank(&self) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
+        let answering = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
         answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 
@@ -123,7 +95,7 @@ impl Candidate {
 
     /// Total concurrency of all pools that decode.
     pub fn concurrency(&self, traffic: &Traffic) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
+        let answering = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
         traffic.slots().unwrap_or_else(|| answering.map(|pool| pool.replicas * pool.concurrency).sum())
     }
 
@@ -194,7 +166,7 @@ pub fn with_slots(
     mut at: impl FnMut(&[PoolPlan]) -> Evaluation<Qty<f64>>,
 ) -> Vec<PoolPlan> {
     let mut tried = pools.to_vec();
-    let decodes: Vec<usize> = (0..pools.len()).filter(|at| pools[*at].role == PoolRole::Decode).collect();
+    let decodes: Vec<usize> = (0..pools.len()).filter(|at| pools[*at].role == Role::Decode).collect();
     let [decode] = decodes[..] else { return tried };
     let (replicas, dp) = (pools[decode].replicas as f64, pools[decode].plan.dp);
     let most = pools[decode].concurrency;
@@ -216,11 +188,11 @@ pub fn evaluate<R: Reading>(
     read: &R,
     plans: &[PoolPlan],
     instances: &[impl std::borrow::Borrow<Instance>],
-    offload: OffloadTarget,
+    offload: Offload,
     (machine, terms, demand): (&Machine<Qty<R::N>>, &WorkloadTerms<Qty<R::N>>, &Demand<Qty<R::N>>),
     watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let split_roles = plans.iter().any(|pool| pool.role != PoolRole::Aggregated);
+    let split_roles = plans.iter().any(|pool| pool.role != Role::Aggregated);
     let mut computed = 0;
     let prompts = prompts(plans, |pool| {
         let at = computed;
@@ -241,7 +213,7 @@ pub fn prompts<T: Copy>(plans: &[PoolPlan], mut of: impl FnMut(usize) -> StepTim
     let mut known = None;
     let each = plans.iter().enumerate().map(|(at, pool)| {
         // A decode-only pool receives its requests from the prefill pools.
-        let prompt = known.filter(|_| pool.role == PoolRole::Decode).unwrap_or_else(|| of(at));
+        let prompt = known.filter(|_| pool.role == Role::Decode).unwrap_or_else(|| of(at));
         known = Some(prompt);
         prompt
     });
@@ -252,20 +224,20 @@ pub fn prompts<T: Copy>(plans: &[PoolPlan], mut of: impl FnMut(usize) -> StepTim
 pub fn with_prompts<R: Reading>(
     read: &R,
     (plans, instances, prompts): (&[PoolPlan], &[impl std::borrow::Borrow<Instance>], &[StepTime<Qty<R::N>>]),
-    offload: OffloadTarget,
+    offload: Offload,
     (machine, terms, demand): (&Machine<Qty<R::N>>, &WorkloadTerms<Qty<R::N>>, &Demand<Qty<R::N>>),
     watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
     let (mut fronts, mut backs, mut both) = (vec![], vec![], vec![]);
     for ((pool, instance), prompt) in plans.iter().zip(instances).zip(prompts) {
         let load = InstanceLoad { concurrency: pool.concurrency, offload };
-        let of_its_duty = match pool.role {
-            PoolRole::Prefill => &mut fronts,
-            PoolRole::Decode => &mut backs,
-            PoolRole::Aggregated => &mut both,
+        let of_its_role = match pool.role {
+            Role::Prefill => &mut fronts,
+            Role::Decode => &mut backs,
+            Role::Aggregated => &mut both,
         };
         let (instance, prompt) = (instance.borrow(), *prompt);
-        of_its_duty.push(Pool {
+        of_its_role.push(Pool {
             instance,
             replicas: pool.replicas,
             prompt,

@@ -67,7 +67,7 @@ impl Problem {
             }
             Change::InFlight(requests) => {
                 let mut problem = self.clone();
-                problem.traffic = Traffic::InFlight(requests);
+                problem.traffic = Traffic::InFlight(requests.into());
                 Some(problem)
             }
             Change::Prompt(isl) => {

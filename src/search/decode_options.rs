@@ -1,6 +1,7 @@
 //! Decode workers and loads worth pairing with a prefill pool. Within one size and one KV cache size, no option is
 //! dominated in the metrics that the problem requires.
 
+use crate::spec::offload::Offload;
 use std::collections::BTreeMap;
 
 use super::decode_loads::DecodeLoads;
@@ -18,7 +19,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::serving::disaggregated::{context, decode_performance, link_rate};
 use crate::serving::residency::cache_per_sequence;
-use crate::serving::terms::{InstanceLoad, OffloadTarget};
+use crate::serving::terms::InstanceLoad;
 
 /// A decode worker at one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,7 +161,7 @@ fn at(
 ) -> DecodeOption {
     let InstanceConfig { formats, plan, .. } = *laid.shape;
     let machine = problem.formats[formats].plain();
-    let load = InstanceLoad { concurrency, offload: OffloadTarget::Nothing };
+    let load = InstanceLoad { concurrency, offload: Offload::Nothing };
     let terms = problem.terms();
     let one = decode_performance(&Plain, &laid.instance, machine, terms, &load, &mut ());
     let draw = terms.power_draw.as_ref().filter(|_| looks.energy);
@@ -269,7 +270,7 @@ impl DecodeOptions {
     ) {
         let shape = &laid.shape;
         let usable =
-            shape.roles.decode && shape.fits > 0 && !shape.plan.sp && shape.offload == OffloadTarget::Nothing;
+            shape.roles.decode && shape.fits > 0 && !shape.plan.sp && shape.offload == Offload::Nothing;
         let most = problem.capacity().most(shape.plan.devices());
         if !usable || most == 0 {
             return;
@@ -284,7 +285,7 @@ impl DecodeOptions {
             ..at(problem, laid, (index, concurrency), taken, looks)
         };
         match problem.traffic {
-            Traffic::Free | Traffic::InFlight(_) | Traffic::Share(..) => {
+            Traffic::Free | Traffic::InFlight(_) => {
                 let at = |requests| at(laid.concurrency(requests), 0);
                 // At most as many slots as requests.
                 let slots = problem

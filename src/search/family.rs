@@ -1,8 +1,9 @@
 //! Strategy families. Every deployment belongs to one; a problem may be restricted to one.
 
-use super::candidate::{Candidate, PoolRole};
+use super::candidate::Candidate;
 use crate::plan::parallel::ParallelPlan;
-use crate::serving::terms::OffloadTarget;
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 
 /// Parallelism strategy of a deployment.
 #[derive(
@@ -85,11 +86,11 @@ impl StrategyFamily {
 
     /// The family of a deployment.
     pub fn of(candidate: &Candidate) -> StrategyFamily {
-        let both = candidate.pools.iter().filter(|pool| pool.role == PoolRole::Aggregated).count();
+        let both = candidate.pools.iter().filter(|pool| pool.role == Role::Aggregated).count();
         if both < candidate.pools.len() {
             return if both == 0 { StrategyFamily::Split } else { StrategyFamily::Mixed };
         }
-        if candidate.offload != OffloadTarget::Nothing {
+        if candidate.offload != Offload::Nothing {
             return StrategyFamily::Offload;
         }
         let mut families = candidate.pools.iter().map(|pool| StrategyFamily::of_plan(&pool.plan));

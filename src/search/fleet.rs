@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::mip::reasons::{InfeasibleReasons, reasons};
 use super::mip::solve::{CertifiedSolution, SolveBudget, solve};
-use super::mip::{MipModel, SHARE, Sense, VariableDomain};
+use super::mip::{MipModel, SHARE, Sense};
 use crate::search::outcome::Status;
 
 /// Requests of similar length.
@@ -233,7 +233,7 @@ pub fn pinned(
     let (mut program, columns) = state(&some, aim, bounds);
     for (at, count) in columns.counts.iter().zip(&held) {
         let count = *count as i64;
-        program.columns[*at].domain = VariableDomain::Whole { least: count, most: count };
+        program.columns[*at].bounds = (count, count);
     }
     let solved = solve(&program, effort);
     solution(program, &columns, solved, None)

@@ -109,7 +109,7 @@ fn cells(places: &[[f64; WIDTH]], first: &[usize], width: f64) -> (Vec<usize>, f
 mod tests {
     use super::*;
     use crate::search::candidate::Candidate;
-    use crate::serving::terms::OffloadTarget;
+    use crate::spec::offload::Offload;
     use proptest::prelude::*;
 
     const AXES: [Metric; 2] = [Metric::Ttft, Metric::OutputTokS];
@@ -119,7 +119,7 @@ mod tests {
             let mut point = [f64::NAN; WIDTH];
             (point[place(Metric::Ttft)], point[place(Metric::OutputTokS)]) = (*ttft, *output);
             EvaluatedCandidate {
-                candidate: Candidate { formats: at, pools: vec![], offload: OffloadTarget::Nothing },
+                candidate: Candidate { formats: at, pools: vec![], offload: Offload::Nothing },
                 point,
             }
         };

@@ -1,6 +1,6 @@
 //! A search that starts from a known deployment, so that worse ones are left out from the start, and from known layouts.
 
-use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::candidate::{Candidate, PoolPlan};
 use super::layouts::Layouts;
 use super::outcome::Outcome;
 use super::point::{Point, place};
@@ -8,8 +8,9 @@ use super::prepared::PreparedInstances;
 use super::problem::{Problem, Traffic};
 use super::run::{Control, run_above, run_with};
 use super::shape::shape;
-use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Direction;
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 
 /// How much worse than the known deployment a result may be: what is as good is found as without it.
 const SLACK: f64 = 1e-9;
@@ -55,16 +56,16 @@ pub fn known_point(problem: &Problem, known: &Candidate) -> Option<Point> {
     let known = at_traffic(problem, known)?;
     let instances = PreparedInstances::new(problem);
     let within = |pool: &PoolPlan| {
-        shape(problem, known.formats, &instances.bare(pool), (OffloadTarget::Nothing, 1)).is_ok_and(|shape| {
+        shape(problem, known.formats, &instances.bare(pool), (Offload::Nothing, 1)).is_ok_and(|shape| {
             let carried = pool.concurrency <= shape.fits * pool.plan.dp;
             match pool.role {
-                PoolRole::Aggregated => shape.roles.aggregated && carried,
-                PoolRole::Decode => shape.roles.decode && carried,
-                PoolRole::Prefill => shape.prefills(problem),
+                Role::Aggregated => shape.roles.aggregated && carried,
+                Role::Decode => shape.roles.decode && carried,
+                Role::Prefill => shape.prefills(problem),
             }
         })
     };
-    if known.pools.len() > 2 || known.offload != OffloadTarget::Nothing || !known.pools.iter().all(within) {
+    if known.pools.len() > 2 || known.offload != Offload::Nothing || !known.pools.iter().all(within) {
         return None;
     }
     let point = known.measure(problem, &instances.of(&known));
@@ -76,15 +77,15 @@ fn at_traffic(problem: &Problem, known: &Candidate) -> Option<Candidate> {
     let mut known = known.clone();
     match problem.traffic {
         Traffic::Free => {}
-        Traffic::InFlight(_) | Traffic::Share(..) => {
+        Traffic::InFlight(_) => {
             let requests = problem.traffic.slots()?;
-            for pool in known.pools.iter_mut().filter(|pool| pool.role != PoolRole::Prefill) {
+            for pool in known.pools.iter_mut().filter(|pool| pool.role != Role::Prefill) {
                 if pool.replicas > requests {
                     return None;
                 }
                 let slots = requests.div_ceil(pool.replicas);
                 pool.concurrency = match pool.role {
-                    PoolRole::Aggregated => slots,
+                    Role::Aggregated => slots,
                     _ => pool.concurrency.min(requests.div_ceil(pool.plan.dp) * pool.plan.dp),
                 };
             }

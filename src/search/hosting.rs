@@ -1,12 +1,15 @@
 //! Tensors in host memory that the host's processor computes with: where a plan may have them, and how many layers.
 
+use crate::spec::offload::Offload;
+use crate::spec::offload::OffloadPart;
+use crate::spec::offload::OffloadPolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::candidate::{Candidate, PoolPlan};
 use super::layouts::each;
 use super::outcome::Census;
-use super::problem::{OffloadPolicy, Problem};
+use super::problem::Problem;
 use super::shape::{InstanceConfig, MOST_REQUESTS_PER_RANK, filled_up, spilled};
 use crate::cost::machine::Machine;
 use crate::plan::infeasible::Infeasible;
@@ -16,21 +19,17 @@ use crate::quantity::read::Plain;
 use crate::serving::admission::{admitted, residency};
 use crate::serving::instance::Instance;
 use crate::serving::residency::in_host_memory;
-use crate::serving::terms::OffloadTarget;
 use crate::spec::host_part::{HostPart, HostedTensors};
-use crate::spec::offloaded::Offloaded;
 
 /// Host memory that stays with the operating system and the runtime's own process, in bytes: an assumption, half of
 /// what a desktop in use takes.
 const RESERVED: f64 = 4.0 * (1u64 << 30) as f64;
 
 /// `instance` with its part in host memory, where `offload` says so.
-pub fn placed(problem: &Problem, instance: Instance, offload: OffloadTarget) -> Instance {
+pub fn placed(problem: &Problem, instance: Instance, offload: Offload) -> Instance {
     match offload {
-        OffloadTarget::Host(part) => instance.hosting(&problem.graph, part),
-        OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
-            instance
-        }
+        Offload::Host(part) => instance.hosting(&problem.graph, part),
+        Offload::Nothing | Offload::Streamed(_) => instance,
     }
 }
 
@@ -68,12 +67,12 @@ pub fn refused(problem: &Problem, formats: usize, plan: &ParallelPlan, part: Hos
 }
 
 /// Every part of a plan's layers that the host can compute: the fewest layers first.
-pub fn parts(problem: &Problem, formats: usize, instance: &Instance) -> Vec<OffloadTarget> {
+pub fn parts(problem: &Problem, formats: usize, instance: &Instance) -> Vec<Offload> {
     let longest = instance.stages.iter().copied().max().unwrap_or(0);
     let every = HostedTensors::EACH.into_iter();
     let parts = every.flat_map(|tensors| (1..=longest).map(move |layers| HostPart { tensors, layers }));
     let legal = parts.filter(|part| refused(problem, formats, &instance.plan, *part).is_none());
-    legal.map(OffloadTarget::Host).collect()
+    legal.map(Offload::Host).collect()
 }
 
 /// Bytes of `memory` bytes of a host that tensors may take.
@@ -102,7 +101,7 @@ pub fn held_on_node(problem: &Problem, candidate: &Candidate, spilled: f64) -> f
     let streamed =
         |pool: &PoolPlan| streamed_on_node(problem, &pool.plan, on_node(problem, pool.replicas), spilled);
     match candidate.offload {
-        OffloadTarget::Host(_) => spilled,
+        Offload::Host(_) => spilled,
         _ => candidate.pools.iter().map(streamed).fold(0.0, f64::max),
     }
 }
@@ -132,17 +131,12 @@ pub fn least_host_memories(problem: &Problem) -> BTreeMap<usize, f64> {
 }
 
 /// Bytes of a node in host memory with one request per rank, where the devices hold the rest.
-fn held_in_host(
-    problem: &Problem,
-    formats: usize,
-    instance: &Instance,
-    target: OffloadTarget,
-) -> Option<f64> {
+fn held_in_host(problem: &Problem, formats: usize, instance: &Instance, target: Offload) -> Option<f64> {
     let machine = problem.formats[formats].plain();
     let (terms, plan) = (problem.terms(), instance.plan);
     let placed = placed(problem, instance.clone(), target);
     let held = residency(&Plain, &placed, Phase::Decode, machine, terms, plan.dp);
-    if matches!(target, OffloadTarget::Host(_)) {
+    if matches!(target, Offload::Host(_)) {
         let tokens = admitted(&Plain, &placed, Phase::Decode, machine, (terms, plan.dp));
         let there = in_host_memory(&Plain, &placed, Phase::Decode, tokens, machine).map_or(0.0, Qty::value);
         return (held.total.value() <= held.usable.value()).then_some(there);
@@ -175,10 +169,10 @@ impl Problem {
     /// Offload targets of `instance` in a format pair. A runtime that computes on the host does not read weights over
     /// the link at every step. Reading them adds time to every step: where a latency SLO ends the loads of the devices
     /// alone (`late`), it cannot help.
-    pub fn offloads(&self, formats: usize, instance: &Instance, late: bool) -> Vec<OffloadTarget> {
+    pub fn offloads(&self, formats: usize, instance: &Instance, late: bool) -> Vec<Offload> {
         let reads = !late && self.formats[formats].plain().host.is_none() && self.terms().host_link.is_some();
         let streamed =
-            Offloaded::EACH.into_iter().filter(|part| reads && self.runtime.streams.contains(part));
-        streamed.map(OffloadTarget::from).chain(parts(self, formats, instance)).collect()
+            OffloadPart::EACH.into_iter().filter(|part| reads && self.runtime.streams.contains(part));
+        streamed.map(Offload::Streamed).chain(parts(self, formats, instance)).collect()
     }
 }

@@ -11,17 +11,13 @@ pub mod solve;
 /// Units per share: shares are whole numbers of them, so that rows are checked exactly.
 pub const SHARE: i128 = 1_000_000_000;
 
-/// Domain of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VariableDomain {
-    /// An integer between two bounds, both included.
-    Whole {
-        /// Lower bound.
-        least: i64,
-        /// Upper bound.
-        most: i64,
-    },
-    /// A share between 0 and 1.
+/// Kind of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VariableKind {
+    /// Integer.
+    Whole,
+    /// Continuous: a share between 0 and 1.
     Share,
 }
 
@@ -30,20 +26,25 @@ pub enum VariableDomain {
 pub struct MipColumn {
     /// Display name.
     pub name: String,
-    /// Domain.
-    pub domain: VariableDomain,
+    /// Kind.
+    pub kind: VariableKind,
+    /// Lower and upper bound, both included, in units of the column.
+    pub bounds: (i64, i64),
     /// Cost coefficient.
     pub cost: i64,
 }
 
-/// Sense of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Sense of a row: its comparison with the bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub enum Sense {
     /// At most the bound.
+    #[serde(rename = "<=")]
     AtMost,
     /// At least the bound.
+    #[serde(rename = ">=")]
     AtLeast,
     /// Equal to the bound.
+    #[serde(rename = "=")]
     Equal,
 }
 
@@ -94,18 +95,19 @@ pub const MOST_SPREAD: u64 = 1_000_000;
 
 impl MipModel {
     /// Adds an integer column between two bounds, both included.
-    pub fn whole(&mut self, name: impl Into<String>, (least, most): (i64, i64), cost: i64) -> usize {
-        self.columns.push(MipColumn {
-            name: name.into(),
-            domain: VariableDomain::Whole { least, most },
-            cost,
-        });
+    pub fn whole(&mut self, name: impl Into<String>, bounds: (i64, i64), cost: i64) -> usize {
+        self.columns.push(MipColumn { name: name.into(), kind: VariableKind::Whole, bounds, cost });
         self.columns.len() - 1
     }
 
     /// Adds a share column.
     pub fn share(&mut self, name: impl Into<String>, cost: i64) -> usize {
-        self.columns.push(MipColumn { name: name.into(), domain: VariableDomain::Share, cost });
+        self.columns.push(MipColumn {
+            name: name.into(),
+            kind: VariableKind::Share,
+            bounds: (0, SHARE as i64),
+            cost,
+        });
         self.columns.len() - 1
     }
 
@@ -132,17 +134,14 @@ impl MipModel {
 
     /// Bounds of a column, in its own units.
     pub fn bounds(&self, column: usize) -> (i64, i64) {
-        match self.columns[column].domain {
-            VariableDomain::Whole { least, most } => (least, most),
-            VariableDomain::Share => (0, SHARE as i64),
-        }
+        self.columns[column].bounds
     }
 
     /// Weight of one unit of a column, in units of [`SHARE`].
     fn weight(&self, column: usize) -> i128 {
-        match self.columns[column].domain {
-            VariableDomain::Whole { .. } => SHARE,
-            VariableDomain::Share => 1,
+        match self.columns[column].kind {
+            VariableKind::Whole => SHARE,
+            VariableKind::Share => 1,
         }
     }
 
@@ -163,7 +162,7 @@ impl MipModel {
 
     /// The largest error of the left-hand side of a row from rounding its shares to whole units.
     fn rounding(&self, row: &MipRow) -> i128 {
-        let shares = row.terms.iter().filter(|(at, _)| self.columns[*at].domain == VariableDomain::Share);
+        let shares = row.terms.iter().filter(|(at, _)| self.columns[*at].kind == VariableKind::Share);
         shares.map(|(_, factor)| i128::from(factor.unsigned_abs())).sum()
     }
 

@@ -8,10 +8,12 @@
 //! devices. Latency objectives are left to pairs of uniform pools: the mean over a mix is never below that of its
 //! fastest part, which is a candidate on its own.
 
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 use std::collections::BTreeMap;
 
 use super::aggregated;
-use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::candidate::{Candidate, PoolPlan};
 use super::decode_options::{DecodeOption, DecodeOptionList, DecodeOptions, receipt, reload};
 use super::error_margin::ErrorMargin;
 use super::fills::{Fill, fills};
@@ -25,7 +27,6 @@ use super::shape::InstanceConfig;
 use super::shape_cache::ShapeCache;
 use super::sides::{Sides, sides};
 use crate::serving::economy::Bill;
-use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
 
 /// Result of mixing.
@@ -248,7 +249,7 @@ fn aggregated_workers(
     together: &aggregated::Incumbents,
 ) -> Vec<(Worker, aggregated::AggregatedKey)> {
     let osl = bench.problem.workload.lengths.osl as f64;
-    let held = |key: &aggregated::AggregatedKey| bench.shapes[key.shape].offload == OffloadTarget::Nothing;
+    let held = |key: &aggregated::AggregatedKey| bench.shapes[key.shape].offload == Offload::Nothing;
     let of_formats = together.best.iter().filter(|(of, (_, key))| of.formats == formats && held(key));
     let worker = |devices, point: &Point| Worker {
         devices,
@@ -307,8 +308,8 @@ fn richest(bench: &ShapeCache, list: &DecodeOptionList, pace: f64) -> Option<Dec
 
 /// The full mix, with decode workers loaded no more than the prefill workers can feed.
 fn deployed(bench: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: usize) -> Candidate {
-    let pool = |duty, shape: &InstanceConfig, replicas, concurrency| PoolPlan {
-        role: duty,
+    let pool = |role, shape: &InstanceConfig, replicas, concurrency| PoolPlan {
+        role,
         plan: shape.plan,
         stages: shape.stages.clone(),
         replicas,
@@ -317,7 +318,7 @@ fn deployed(bench: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: u
     let mut pools = Vec::new();
     for (front, count) in choice.prefill.iter().zip(&mix.prefill) {
         let shape = &front.prepared.shape;
-        pools.push(pool(PoolRole::Prefill, shape, *count, shape.plan.dp));
+        pools.push(pool(Role::Prefill, shape, *count, shape.plan.dp));
     }
     let answers: Vec<(DecodeOption, u64)> = choice
         .decode
@@ -327,17 +328,17 @@ fn deployed(bench: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: u
         .filter(|(_, count)| *count > 0)
         .collect();
     for (answer, count) in lighter(bench, answers, mix.disaggregated_rate) {
-        pools.push(pool(PoolRole::Decode, &bench.shapes[answer.shape], count, answer.concurrency));
+        pools.push(pool(Role::Decode, &bench.shapes[answer.shape], count, answer.concurrency));
     }
     for (key, count) in choice.aggregated.iter().zip(&mix.aggregated) {
-        pools.push(pool(PoolRole::Aggregated, &bench.shapes[key.shape], *count, key.concurrency));
+        pools.push(pool(Role::Aggregated, &bench.shapes[key.shape], *count, key.concurrency));
     }
     pools.retain(|pool| pool.replicas > 0);
     // Prefill, decode, aggregated; larger instances first.
-    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
-    let kind = |pool: &PoolPlan| order.iter().position(|duty| *duty == pool.role);
+    let order = [Role::Prefill, Role::Decode, Role::Aggregated];
+    let kind = |pool: &PoolPlan| order.iter().position(|role| *role == pool.role);
     pools.sort_by_key(|pool| (kind(pool), std::cmp::Reverse(pool.plan.devices())));
-    Candidate { formats, pools, offload: OffloadTarget::Nothing }
+    Candidate { formats, pools, offload: Offload::Nothing }
 }
 
 /// Bisection steps of the TPOT bound: down to printed precision.

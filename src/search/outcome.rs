@@ -16,6 +16,7 @@ pub enum Status {
     /// No candidate in the search space is better.
     Optimal,
     /// The search was stopped: this is the best result so far.
+    #[serde(alias = "time_limit", alias = "interrupted")]
     Feasible,
     /// No feasible candidate exists; the census gives the reasons.
     Infeasible,

@@ -165,7 +165,7 @@ fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> 
     let most = all / each;
     let rate = match problem.traffic {
         Traffic::Free => most,
-        Traffic::InFlight(_) | Traffic::Share(..) => {
+        Traffic::InFlight(_) => {
             problem.traffic.in_flight().map_or(most, |requests| most.min(requests / whole.value()))
         }
         Traffic::Rate(rate) => rate,

@@ -1,5 +1,6 @@
 //! The instances of the deployments of one problem and the time of their prompts, made once each.
 
+use crate::spec::offload::Offload;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,7 +16,6 @@ use crate::serving::evaluate::Evaluation;
 use crate::serving::instance::{Instance, PipelineCut};
 use crate::serving::iteration::prefill_among;
 use crate::serving::step::{CostObserver, StepTime};
-use crate::serving::terms::OffloadTarget;
 
 /// Values by key, each made once, by the first thread that needs it.
 pub struct MadeOnce<K, V>(Mutex<HashMap<K, Arc<OnceLock<V>>>>);
@@ -62,7 +62,7 @@ pub struct PreparedInstances<'q> {
     stages: MadeOnce<ParallelPlan, Arc<Instance>>,
     bare: MadeOnce<Layout, Arc<Instance>>,
     /// By format pair, offload target and prompts at once.
-    prepared: MadeOnce<(usize, OffloadTarget, u64, Layout), PreparedInstance>,
+    prepared: MadeOnce<(usize, Offload, u64, Layout), PreparedInstance>,
 }
 
 impl<'q> PreparedInstances<'q> {
@@ -100,16 +100,13 @@ impl<'q> PreparedInstances<'q> {
         candidate.pools.iter().map(of).collect()
     }
 
-    fn pool(&self, formats: usize, offload: OffloadTarget, pool: &PoolPlan) -> PreparedInstance {
+    fn pool(&self, formats: usize, offload: Offload, pool: &PoolPlan) -> PreparedInstance {
         let together = pool.prompts_at_once();
         self.prepared.get((formats, offload, together, (pool.plan, pool.stages.clone())), || {
             let bare = self.bare(pool);
             let instance = match offload {
-                OffloadTarget::Host(_) => Arc::new(placed(self.problem, (*bare).clone(), offload)),
-                OffloadTarget::Nothing
-                | OffloadTarget::Layers
-                | OffloadTarget::Experts
-                | OffloadTarget::Kv => bare,
+                Offload::Host(_) => Arc::new(placed(self.problem, (*bare).clone(), offload)),
+                Offload::Nothing | Offload::Streamed(_) => bare,
             };
             let machine = self.problem.formats[formats].plain();
             let terms = self.problem.terms();

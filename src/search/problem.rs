@@ -1,8 +1,9 @@
 //! The complete problem: the model, the machine in every format pair, the workload, the objective.
 
+use crate::spec::offload::OffloadPolicy;
 use std::cmp::Ordering;
 
-use super::candidate::{Candidate, PoolRole};
+use super::candidate::Candidate;
 use super::capacity::DeviceCapacity;
 use super::error_margin::ErrorMargin;
 use super::family::StrategyFamily;
@@ -11,7 +12,7 @@ use super::point::{Idle, Point, compare, place};
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::plan::group::{TierShape, tiers};
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::LegalLimits;
@@ -30,6 +31,7 @@ use crate::spec::format::NumberFormat;
 use crate::spec::nearness::{Interval, PredictionIntervals};
 use crate::spec::objective::{LatencyLimits, Metric, MetricInput, ObjectiveTerm};
 use crate::spec::percentile::{Confidence, Percentile};
+use crate::spec::role::Role;
 use crate::spec::runtime::{MemoryQuantiles, Runtime};
 
 /// A weight format and a KV format, with the machine figures for them.
@@ -86,9 +88,9 @@ impl Formats {
     }
 
     /// Id of the weight format of the workers of a role.
-    pub fn weights_of(&self, role: PoolRole) -> &str {
+    pub fn weights_of(&self, role: Role) -> &str {
         match (role, &self.prefill_weights) {
-            (PoolRole::Prefill, Some(weights)) => weights,
+            (Role::Prefill, Some(weights)) => weights,
             _ => &self.weights,
         }
     }
@@ -112,43 +114,55 @@ impl Formats {
 
 const DISAGGREGATION: &str = "disagg";
 
-/// Whether tensors may be offloaded to host memory.
+/// The share of a concurrency that one of several equal units carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OffloadPolicy {
-    /// Wherever it can help.
-    Considered,
-    /// Never.
-    Never,
+pub struct Share {
+    /// The concurrency of all units.
+    pub requests: u64,
+    /// The number of units.
+    pub units: u64,
 }
 
-/// Traffic of the problem.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Traffic {
-    /// Unlimited: maximise throughput.
-    Free,
-    /// Concurrency of the whole deployment.
-    InFlight(u64),
-    /// The mean share of a concurrency in one of several equal units.
-    Share(u64, u64),
-    /// Requests per second.
-    Rate(f64),
+impl From<u64> for Share {
+    fn from(requests: u64) -> Share {
+        Share { requests, units: 1 }
+    }
 }
+
+/// Traffic of the problem: unlimited, a concurrency of the whole deployment or its share in a unit of it, or requests per
+/// second.
+pub type Traffic = Demand<Share, f64>;
 
 impl Traffic {
-    /// The share of one of `units` equal units.
-    pub fn shared(requests: u64, units: u64) -> Traffic {
-        if requests.is_multiple_of(units) {
-            Traffic::InFlight(requests / units)
-        } else {
-            Traffic::Share(requests, units)
+    /// The share of one of `times` equal units; `None` where a unit would have no request.
+    pub fn shared(self, times: u64) -> Option<Traffic> {
+        match self {
+            Traffic::Free => Some(Traffic::Free),
+            Traffic::InFlight(Share { requests, units }) => {
+                let units = units * times;
+                (units <= requests).then(|| {
+                    Traffic::InFlight(match requests.is_multiple_of(units) {
+                        true => Share::from(requests / units),
+                        false => Share { requests, units },
+                    })
+                })
+            }
+            Traffic::Rate(rate) => Some(Traffic::Rate(rate / times as f64)),
+        }
+    }
+
+    /// The concurrency, where it is given and no fraction.
+    pub fn requests(&self) -> Option<u64> {
+        match *self {
+            Traffic::InFlight(Share { requests, units: 1 }) => Some(requests),
+            Traffic::Free | Traffic::InFlight(_) | Traffic::Rate(_) => None,
         }
     }
 
     /// Mean concurrency, where it is given.
     pub fn in_flight(&self) -> Option<f64> {
         match *self {
-            Traffic::InFlight(requests) => Some(requests as f64),
-            Traffic::Share(requests, units) => Some(requests as f64 / units as f64),
+            Traffic::InFlight(Share { requests, units }) => Some(requests as f64 / units as f64),
             Traffic::Free | Traffic::Rate(_) => None,
         }
     }
@@ -156,8 +170,7 @@ impl Traffic {
     /// The slots that a given concurrency needs, where it is given.
     pub fn slots(&self) -> Option<u64> {
         match *self {
-            Traffic::InFlight(requests) => Some(requests),
-            Traffic::Share(requests, units) => Some(requests.div_ceil(units)),
+            Traffic::InFlight(Share { requests, units }) => Some(requests.div_ceil(units)),
             Traffic::Free | Traffic::Rate(_) => None,
         }
     }
@@ -171,8 +184,8 @@ impl Traffic {
         };
         match *self {
             Traffic::Free => Demand::Free,
-            Traffic::InFlight(value) => Demand::InFlight(requests(value)),
-            Traffic::Share(value, units) => {
+            Traffic::InFlight(Share { requests: value, units: 1 }) => Demand::InFlight(requests(value)),
+            Traffic::InFlight(Share { requests: value, units }) => {
                 Demand::InFlight(requests(value) / read.count(Count::plan("units", units)))
             }
             Traffic::Rate(rate) => Demand::Rate(read.datum(&Datum::stated(
@@ -284,7 +297,7 @@ impl Problem {
             runtime,
             custom_router: false,
             most_sequences: None,
-            offload: OffloadPolicy::Considered,
+            offload: OffloadPolicy::Auto,
             graph,
             cluster,
             formats,
@@ -363,7 +376,7 @@ impl Problem {
         for (role, quantised) in roles.iter_mut().zip(formats.machine.of(Phase::Prefill).quantised) {
             *role |= quantised;
         }
-        debug_assert!(!roles[Role::Norm as usize]);
+        debug_assert!(!roles[TensorRole::Norm as usize]);
         LegalLimits {
             devices: self.cluster.devices(),
             domain: self.cluster.domain(),
@@ -379,7 +392,7 @@ impl Problem {
     /// The phases have two.
     pub fn one_format(&self, candidate: &Candidate) -> Result<(), Infeasible> {
         let formats = &self.formats[candidate.formats];
-        let aggregated = candidate.pools.iter().any(|pool| pool.role == PoolRole::Aggregated);
+        let aggregated = candidate.pools.iter().any(|pool| pool.role == Role::Aggregated);
         match &formats.prefill_weights {
             Some(prefill) if aggregated => {
                 Err(Infeasible::TwoFormats { prefill: prefill.clone(), decode: formats.weights.clone() })

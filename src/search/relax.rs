@@ -83,7 +83,7 @@ pub fn conditions(problem: &Problem) -> Vec<Condition> {
         limits.into_iter().filter_map(|metric| Some(Condition::Limit(metric, problem.limit(metric)?)));
     let traffic = match problem.traffic {
         Traffic::Free => None,
-        Traffic::InFlight(_) | Traffic::Share(..) => problem.traffic.slots().map(Condition::InFlight),
+        Traffic::InFlight(_) => problem.traffic.slots().map(Condition::InFlight),
         Traffic::Rate(rate) => Some(Condition::Rate(rate)),
     };
     limits.chain(traffic).collect()
@@ -94,7 +94,7 @@ pub fn with(problem: &Problem, condition: Condition) -> Problem {
     let mut other = problem.clone();
     match condition {
         Condition::Limit(metric, limit) => set(&mut other, metric, Some(limit)),
-        Condition::InFlight(requests) => other.traffic = Traffic::InFlight(requests),
+        Condition::InFlight(requests) => other.traffic = Traffic::InFlight(requests.into()),
         Condition::Rate(rate) => other.traffic = Traffic::Rate(rate),
     }
     other

@@ -5,6 +5,7 @@
 //! is searched once per share of the traffic that a unit carries. Where the units do not divide a concurrency, every unit
 //! has slots for the largest share, and is timed at the mean share, as the whole deployment is.
 
+use crate::spec::offload::OffloadPolicy;
 use std::collections::BTreeSet;
 
 use super::candidate::Candidate;
@@ -15,7 +16,7 @@ use super::layouts::Layouts;
 use super::mixed::MixResult;
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
 use super::point::{Point, place};
-use super::problem::{OffloadPolicy, Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::run::{Control, run_with};
 use crate::serving::instance::Instance;
 use crate::spec::cluster::Cluster;
@@ -49,7 +50,7 @@ pub fn repeated(problem: &Problem, layouts: &Layouts, known: Option<&Point>, con
         let unwatched = Control { progress: &|_, _| {}, ..*control };
         let shown: BTreeSet<u64> = sampled(most, problem.front_sampling.count_steps).collect();
         let shares: Vec<(u64, Traffic)> =
-            (1..=most).map_while(|times| Some((times, share(problem.traffic, times)?))).collect();
+            (1..=most).map_while(|times| Some((times, problem.traffic.shared(times)?))).collect();
         // A unit that does not serve the smallest share serves none.
         if let (Some((_, greatest)), Some((_, least))) = (shares.first(), shares.last())
             && greatest != least
@@ -140,18 +141,6 @@ fn unit(cluster: &Cluster, tier: usize) -> Cluster {
     let devices = tiers[tier].devices;
     let devices_per_node = devices.min(cluster.devices_per_node);
     Cluster { nodes: devices / devices_per_node, devices_per_node, tiers, ..cluster.clone() }
-}
-
-/// The share of the traffic that one of `times` units carries; `None` where a unit would have none.
-fn share(traffic: Traffic, times: u64) -> Option<Traffic> {
-    match traffic {
-        Traffic::Free => Some(Traffic::Free),
-        Traffic::InFlight(requests) => (times <= requests).then(|| Traffic::shared(requests, times)),
-        Traffic::Share(requests, units) => {
-            (units * times <= requests).then(|| Traffic::shared(requests, units * times))
-        }
-        Traffic::Rate(rate) => Some(Traffic::Rate(rate / times as f64)),
-    }
 }
 
 /// A deployment of a unit in `times` units; its `instances` are prepared.

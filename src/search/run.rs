@@ -1,5 +1,7 @@
 //! The search: instance configurations, then all deployments of them, then the result.
 
+use crate::spec::offload::OffloadPolicy;
+use crate::spec::role::Role;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use super::aggregated::replicas::non_dominated;
@@ -10,7 +12,7 @@ use super::layouts::Layouts;
 use super::mixed::{MixResult, goal, mixed};
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
 use super::point::{Point, cost};
-use super::problem::{OffloadPolicy, Problem};
+use super::problem::Problem;
 use super::remaining_bound::{MOST_BOUNDED, RemainingBound};
 use super::repeated::{Repeated, repeated};
 use super::shape::PreparedShape;
@@ -72,7 +74,7 @@ pub(super) fn run_above(
     }
     let mut promise = remaining(problem, &held, &mut found);
     // Aggregated deployments only: transferred KV caches must lie in device memory.
-    if problem.offload == OffloadPolicy::Considered && problem.family != StrategyFamily::Split {
+    if problem.offload != OffloadPolicy::Never && problem.family != StrategyFamily::Split {
         let filled = std::mem::take(&mut found.filled);
         let offloads = |place: usize, formats: usize, instance: &Instance| {
             problem.offloads(formats, instance, filled.contains(&place))
@@ -277,7 +279,7 @@ fn order(problem: &Problem, a: &EvaluatedCandidate, b: &EvaluatedCandidate) -> s
 }
 
 /// The key that distinguishes strategies.
-fn strategy(found: &EvaluatedCandidate) -> (usize, Vec<(super::candidate::PoolRole, String)>) {
+fn strategy(found: &EvaluatedCandidate) -> (usize, Vec<(Role, String)>) {
     let pools = found.candidate.pools.iter().map(|pool| (pool.role, pool.plan.label()));
     (found.candidate.formats, pools.collect())
 }

@@ -8,13 +8,14 @@
 mod draw;
 mod fit;
 
-use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::candidate::{Candidate, PoolPlan};
 use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place, point};
 use super::problem::{Problem, Traffic};
 use super::shape::cuts;
 use crate::quantity::read::Plain;
 use crate::spec::objective::{Direction, ObjectiveTerm};
+use crate::spec::role::Role;
 use draw::Draw;
 
 /// Result of a sample.
@@ -111,8 +112,8 @@ fn carries(problem: &Problem, candidate: &Candidate) -> bool {
             // Slots that the rate does not fill are no load: batches would be larger than they get.
             carried(candidate) && !emptier(candidate).any(|fewer| carried(&fewer))
         }
-        Traffic::InFlight(_) | Traffic::Share(..) => {
-            let both = candidate.pools.iter().any(|pool| pool.role == PoolRole::Aggregated);
+        Traffic::InFlight(_) => {
+            let both = candidate.pools.iter().any(|pool| pool.role == Role::Aggregated);
             let held = || filled(candidate).in_flight.value();
             !both || problem.traffic.in_flight().is_none_or(|requests| enough(held(), requests))
         }
@@ -123,7 +124,7 @@ fn carries(problem: &Problem, candidate: &Candidate) -> bool {
 /// less, and the most below it that fill the micro-batches of a pipeline equally. Where none of these carries a rate, no
 /// lower load does.
 fn emptier(candidate: &Candidate) -> impl Iterator<Item = Candidate> {
-    let decoding = candidate.pools.iter().enumerate().filter(|(_, pool)| pool.role != PoolRole::Prefill);
+    let decoding = candidate.pools.iter().enumerate().filter(|(_, pool)| pool.role != Role::Prefill);
     decoding.flat_map(move |(at, pool)| {
         let PoolPlan { plan, concurrency, .. } = *pool;
         let below = concurrency.div_ceil(plan.dp).saturating_sub(1);

@@ -1,5 +1,6 @@
 //! Instance configurations: one plan in one format pair, and the loads that fit.
 
+use crate::spec::offload::{Offload, OffloadPart};
 use std::sync::Arc;
 
 use super::error_margin::ErrorMargin;
@@ -8,10 +9,10 @@ use super::point::{Point, place, point};
 use super::problem::{Formats, Problem, Traffic};
 use crate::cost::memory::Footprint;
 use crate::graph::model::{ModelGraph, OperatorNode};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
-use crate::plan::rules::WorkerRoles;
+use crate::plan::rules::RoleSet;
 use crate::plan::stages::balance;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -22,7 +23,7 @@ use crate::serving::instance::Instance;
 use crate::serving::iteration::{prefill, prefill_among};
 use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
-use crate::serving::terms::{InstanceLoad, OffloadTarget, WorkloadTerms};
+use crate::serving::terms::{InstanceLoad, WorkloadTerms};
 use crate::spec::objective::Metric;
 
 /// A plan in one format pair. Its instance shares the work of one stage's devices with those of other cuts and formats.
@@ -37,7 +38,7 @@ pub struct InstanceConfig {
     /// The prepared instance, before anything is offloaded.
     pub instance: Arc<Instance>,
     /// Tensors that are offloaded to host memory.
-    pub offload: OffloadTarget,
+    pub offload: Offload,
     /// Minimum requests per attention rank that are searched: fewer need nothing offloaded, or leave host memory for
     /// more replicas.
     pub from: u64,
@@ -46,7 +47,7 @@ pub struct InstanceConfig {
     /// Maximum replicas on one node, where they share its memory or its processor.
     pub per_node: Option<u64>,
     /// The roles in which the runtime runs it.
-    pub roles: WorkerRoles,
+    pub roles: RoleSet,
 }
 
 impl InstanceConfig {
@@ -55,18 +56,14 @@ impl InstanceConfig {
         let machine = problem.formats[self.formats].plain();
         let prompt =
             || residency(&Plain, &self.instance, Phase::Prefill, machine, problem.terms(), self.plan.dp);
-        self.roles.prefill && self.offload == OffloadTarget::Nothing && holds(&prompt())
+        self.roles.prefill && self.offload == Offload::Nothing && holds(&prompt())
     }
 
     /// The instance, with its offloaded tensors in host memory.
     pub fn placed(&self, problem: &Problem) -> Arc<Instance> {
         match self.offload {
-            OffloadTarget::Host(_) => {
-                Arc::new(hosting::placed(problem, (*self.instance).clone(), self.offload))
-            }
-            OffloadTarget::Nothing | OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => {
-                Arc::clone(&self.instance)
-            }
+            Offload::Host(_) => Arc::new(hosting::placed(problem, (*self.instance).clone(), self.offload)),
+            Offload::Nothing | Offload::Streamed(_) => Arc::clone(&self.instance),
         }
     }
 }
@@ -107,7 +104,7 @@ impl<'q> PreparedShape<'q> {
         problem: &'q Problem,
         formats: usize,
         instance: &Arc<Instance>,
-        offload: OffloadTarget,
+        offload: Offload,
     ) -> Result<Vec<PreparedShape<'q>>, Infeasible> {
         let (whole, memory) = shape_and_memory(problem, formats, instance, (offload, 1))?;
         let Some(memory) = memory else { return Ok(vec![PreparedShape::of(problem, Arc::new(whole))]) };
@@ -141,7 +138,7 @@ impl<'q> PreparedShape<'q> {
         formats: usize,
         instance: &Arc<Instance>,
     ) -> Result<PreparedShape<'q>, Infeasible> {
-        PreparedShape::given(problem, formats, instance, (OffloadTarget::Nothing, 1))
+        PreparedShape::given(problem, formats, instance, (Offload::Nothing, 1))
     }
 
     /// The same with an offloaded part, at every load, where `copies` replicas share a node.
@@ -152,7 +149,7 @@ impl<'q> PreparedShape<'q> {
         problem: &'q Problem,
         formats: usize,
         instance: &Arc<Instance>,
-        (offload, copies): (OffloadTarget, u64),
+        (offload, copies): (Offload, u64),
     ) -> Result<PreparedShape<'q>, Infeasible> {
         let (shape, memory) = shape_and_memory(problem, formats, instance, (offload, copies))?;
         let shape = Arc::new(shape);
@@ -170,9 +167,8 @@ impl<'q> PreparedShape<'q> {
     ) -> PreparedShape<'q> {
         let machine = problem.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, problem.terms(), &mut ());
-        let prompt_context =
-            (problem.split && shape.roles.prefill && shape.offload == OffloadTarget::Nothing)
-                .then(|| prompt_context(&Plain, &instance, machine, problem.terms()));
+        let prompt_context = (problem.split && shape.roles.prefill && shape.offload == Offload::Nothing)
+            .then(|| prompt_context(&Plain, &instance, machine, problem.terms()));
         PreparedShape { problem, shape, instance, prompt, memory, prompt_context }
     }
 
@@ -323,12 +319,12 @@ pub fn usual_cut(graph: &ModelGraph, pp: u64) -> Vec<u32> {
 /// bytes of these formats, and by prefill compute.
 pub fn cuts(graph: &ModelGraph, formats: &Formats, pp: u64) -> Vec<Vec<u32>> {
     let machine = formats.plain();
-    let bytes = |role: Option<Role>, elements: u64| {
+    let bytes = |role: Option<TensorRole>, elements: u64| {
         let quantised = role.is_some_and(|role| machine.quantised[role as usize]);
         (elements as f64 * machine.chip.weight_bytes(quantised).value()).round() as u64
     };
     let vocab = vocab_parameters(graph);
-    let head = bytes(Some(Role::LmHead), vocab);
+    let head = bytes(Some(TensorRole::LmHead), vocab);
     let mut cuts = vec![usual_cut(graph, pp)];
     let others = [
         cut(graph, pp, OperatorNode::active_parameters, (0, vocab)),
@@ -424,15 +420,17 @@ pub enum SpillFault {
 pub fn spilled(
     problem: &Problem,
     held: &Footprint<Qty<f64>>,
-    (offload, copies): (OffloadTarget, u64),
+    (offload, copies): (Offload, u64),
     plan: &ParallelPlan,
 ) -> Result<f64, SpillFault> {
     let over = held.total.value() - held.usable.value();
     let movable = match offload {
-        OffloadTarget::Layers => held.weights.value(),
-        OffloadTarget::Experts if crate::plan::legal::has_experts(&problem.graph) => held.weights.value(),
-        OffloadTarget::Nothing | OffloadTarget::Host(_) | OffloadTarget::Experts => 0.0,
-        OffloadTarget::Kv => held.kv.value(),
+        Offload::Streamed(OffloadPart::Layers) => held.weights.value(),
+        Offload::Streamed(OffloadPart::Experts) if crate::plan::legal::has_experts(&problem.graph) => {
+            held.weights.value()
+        }
+        Offload::Nothing | Offload::Host(_) | Offload::Streamed(OffloadPart::Experts) => 0.0,
+        Offload::Streamed(OffloadPart::Kv) => held.kv.value(),
     };
     if problem.host_memory.is_none() || problem.terms().host_link.is_none() {
         return Err(SpillFault::UnknownHost);
@@ -447,7 +445,7 @@ pub fn spilled(
 pub fn spill_fault(
     problem: &Problem,
     held: &Footprint<Qty<f64>>,
-    (offload, copies): (OffloadTarget, u64),
+    (offload, copies): (Offload, u64),
     plan: &ParallelPlan,
 ) -> Option<SpillFault> {
     let room = hosting::host_room(problem);
@@ -466,7 +464,7 @@ pub fn shape(
     problem: &Problem,
     formats: usize,
     instance: &Arc<Instance>,
-    (offload, copies): (OffloadTarget, u64),
+    (offload, copies): (Offload, u64),
 ) -> Result<InstanceConfig, Infeasible> {
     shape_and_memory(problem, formats, instance, (offload, copies)).map(|(shape, _)| shape)
 }
@@ -476,7 +474,7 @@ fn shape_and_memory(
     problem: &Problem,
     formats: usize,
     instance: &Arc<Instance>,
-    (offload, copies): (OffloadTarget, u64),
+    (offload, copies): (Offload, u64),
 ) -> Result<(InstanceConfig, Option<InstanceMemory<Qty<f64>>>), Infeasible> {
     let plan = instance.plan;
     let machine = problem.formats[formats].plain();
@@ -485,10 +483,10 @@ fn shape_and_memory(
     let most = problem.most_sequences.unwrap_or(u64::MAX);
     let with = |fits: u64| {
         let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));
-        let per_node = (offload != OffloadTarget::Nothing).then_some(copies);
+        let per_node = (offload != Offload::Nothing).then_some(copies);
         InstanceConfig { formats, plan, stages, instance, offload, from: 1, fits, per_node, roles }
     };
-    if let OffloadTarget::Host(part) = offload {
+    if let Offload::Host(part) = offload {
         let hosted = (**instance).clone().hosting(&problem.graph, part);
         let fits = hosting::fits(problem, &hosted, machine).min(most);
         let held = || residency(&Plain, &hosted, Phase::Decode, machine, problem.terms(), plan.dp);
@@ -507,7 +505,7 @@ fn shape_and_memory(
         let load = (problem.terms(), requests * plan.dp);
         residency_of(&Plain, &memory, (instance, Phase::Decode), machine, load)
     };
-    let fits = if offload == OffloadTarget::Nothing {
+    let fits = if offload == Offload::Nothing {
         filled_up(MOST_REQUESTS_PER_RANK, |requests| {
             let held = held(requests);
             let (total, usable) = (held.total.value(), held.usable.value());

@@ -40,7 +40,7 @@ impl<'q> ShapeCache<'q> {
     pub fn first_token(&self, front: &PrefillOption, answer: &DecodeOption) -> (f64, f64) {
         let under = |traffic| self.under(traffic, (front, 1), (answer, 1))[place(Metric::Ttft)];
         match self.problem.traffic {
-            Traffic::InFlight(_) | Traffic::Share(..) => (under(Traffic::InFlight(1)), under(Traffic::Free)),
+            Traffic::InFlight(_) => (under(Traffic::InFlight(1.into())), under(Traffic::Free)),
             traffic => {
                 let ttft = under(traffic);
                 (ttft, ttft)

@@ -1,5 +1,6 @@
 //! The best instance configurations of a search in each role.
 
+use crate::spec::offload::OffloadPolicy;
 use std::collections::BTreeSet;
 
 use super::aggregated::{self, LoadEnd};
@@ -7,7 +8,7 @@ use super::decode_options::{DecodeOptions, Depth};
 use super::family::StrategyFamily;
 use super::outcome::Census;
 use super::prefill_options::PrefillOptions;
-use super::problem::{OffloadPolicy, Problem, Traffic};
+use super::problem::{Problem, Traffic};
 use super::shape::PreparedShape;
 use super::shapes::Shapes;
 use crate::plan::infeasible::{Infeasible, Refused, refuse};
@@ -59,7 +60,7 @@ impl<'q> ShapeResults<'q> {
         self.shapes.insert(number, laid.shape.clone());
         if problem.family != StrategyFamily::Split {
             let end = aggregated::explore(problem, &laid, number, &known.aggregated, &mut self.aggregated);
-            if end == LoadEnd::Other && problem.offload == OffloadPolicy::Considered {
+            if end == LoadEnd::Other && problem.offload != OffloadPolicy::Never {
                 self.filled.insert(number);
             }
         }

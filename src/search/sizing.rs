@@ -6,6 +6,7 @@
 
 pub mod candidates;
 
+use crate::spec::offload::OffloadPolicy;
 use std::borrow::Cow;
 
 use super::family::StrategyFamily;
@@ -13,7 +14,7 @@ use super::hint::above;
 use super::layouts::Layouts;
 use super::outcome::{Census, EvaluatedCandidate};
 use super::point::{Point, place};
-use super::problem::{Formats, OffloadPolicy, Problem, Traffic};
+use super::problem::{Formats, Problem, Traffic};
 use super::run::UNWATCHED;
 use super::shape::largest;
 use crate::plan::infeasible::Infeasible;
@@ -134,7 +135,9 @@ fn too_large(problem: &Problem) -> Option<Infeasible> {
     let devices = problem.cluster.devices() as f64;
     let hosts = match problem.offload {
         OffloadPolicy::Never => 0.0,
-        OffloadPolicy::Considered => problem.host_memory.unwrap_or(0.0) * problem.cluster.nodes as f64,
+        OffloadPolicy::Auto | OffloadPolicy::Always => {
+            problem.host_memory.unwrap_or(0.0) * problem.cluster.nodes as f64
+        }
     };
     let mut least: Option<(f64, f64)> = None;
     for (needed, usable) in weights(problem) {
@@ -214,7 +217,7 @@ impl CopySearch<'_> {
         known: Option<&EvaluatedCandidate>,
         census: &mut Census,
     ) -> Option<EvaluatedCandidate> {
-        let mut aimed = aimed(self.problem, Traffic::InFlight(share), QUICKEST);
+        let mut aimed = aimed(self.problem, Traffic::InFlight(share.into()), QUICKEST);
         if !aimed.custom_router {
             aimed.family = StrategyFamily::Split;
         }
@@ -276,7 +279,7 @@ pub fn size(problem: &Problem, users: u64) -> Result<SizedForUsers, Box<Unfit>> 
     let copies = saved.as_ref().map_or(most, |(copies, _)| *copies);
     let share = users.div_ceil(copies);
     let quickest = || {
-        let aim = aimed(problem, Traffic::InFlight(share), QUICKEST);
+        let aim = aimed(problem, Traffic::InFlight(share.into()), QUICKEST);
         let known = bench.quickest(&aim, share, &mut census).map(|key| bench.found(&aim, key));
         let other = if more { copy.other(share, known.as_ref(), &mut census) } else { None };
         other.or(known)

@@ -8,7 +8,7 @@
 mod bound;
 
 use super::aggregated::replicas::CopiedFront;
-use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::candidate::{Candidate, PoolPlan};
 use super::decode_options::{DecodeOption, DecodeOptionList, reload};
 use super::error_margin::ErrorMargin;
 use super::outcome::Census;
@@ -22,7 +22,8 @@ use super::required_metrics::RequiredMetrics;
 use super::shape_cache::ShapeCache;
 use super::shapes::Shapes;
 use crate::plan::locality::gcd;
-use crate::serving::terms::OffloadTarget;
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 
 /// Compact key of a disaggregated deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,19 +39,17 @@ pub struct SplitKey {
 impl SplitKey {
     /// The full candidate.
     pub fn candidate(&self, shapes: &Shapes) -> Candidate {
-        let pool = |duty, (shape, replicas): (usize, u64), concurrency| PoolPlan {
-            role: duty,
+        let pool = |role, (shape, replicas): (usize, u64), concurrency| PoolPlan {
+            role,
             plan: shapes[shape].plan,
             stages: shapes[shape].stages.clone(),
             replicas,
             concurrency,
         };
         let dp = shapes[self.prefill.0].plan.dp;
-        let pools = vec![
-            pool(PoolRole::Prefill, self.prefill, dp),
-            pool(PoolRole::Decode, self.decode, self.concurrency),
-        ];
-        Candidate { formats: shapes[self.decode.0].formats, pools, offload: OffloadTarget::Nothing }
+        let pools =
+            vec![pool(Role::Prefill, self.prefill, dp), pool(Role::Decode, self.decode, self.concurrency)];
+        Candidate { formats: shapes[self.decode.0].formats, pools, offload: Offload::Nothing }
     }
 }
 
@@ -140,9 +139,7 @@ impl PoolPair<'_, '_> {
         let instances = answers[0].instances;
         let (fronts, backs) = match self.problem.traffic {
             Traffic::Free => ((1, all), (1, all)),
-            Traffic::InFlight(_) | Traffic::Share(..) => {
-                ((1, all), (1, all.min(self.problem.traffic.slots().unwrap_or(all))))
-            }
+            Traffic::InFlight(_) => ((1, all), (1, all.min(self.problem.traffic.slots().unwrap_or(all)))),
             Traffic::Rate(rate) => {
                 let enough = workers_for(rate, self.prefill.rate);
                 let one_each = self.room.next_to_first(1).is_some_and(|backs| backs > 0);

@@ -2,6 +2,7 @@
 //!
 //! Waves and their parts are fixed, so that pruning, and with it the census, does not depend on the number of threads.
 
+use crate::spec::offload::Offload;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +23,6 @@ use super::shape_results::ShapeResults;
 use super::split;
 use crate::plan::infeasible::Infeasible;
 use crate::serving::instance::Instance;
-use crate::serving::terms::OffloadTarget;
 
 /// Maximum number of parts of a wave, and of threads that have work.
 const PARTS: usize = 16;
@@ -75,7 +75,7 @@ impl Progress<'_> {
 }
 
 /// The parts of an instance that are tried in host memory, by its place and the index of its format pair.
-pub type OffloadsOf<'a> = dyn Fn(InstancePlace, usize, &Instance) -> Vec<OffloadTarget> + Sync + 'a;
+pub type OffloadsOf<'a> = dyn Fn(InstancePlace, usize, &Instance) -> Vec<Offload> + Sync + 'a;
 
 /// Instances to examine, with what may be offloaded of each.
 pub struct Pass<'a> {

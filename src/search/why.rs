@@ -1,5 +1,6 @@
 //! Analysis of the optimum: the best result of every strategy family, and sensitivities. All by searching again.
 
+use crate::spec::offload::OffloadPolicy;
 use rayon::prelude::*;
 
 use super::change::Change;
@@ -8,7 +9,7 @@ use super::hint::run_with_hint;
 use super::layouts::Layouts;
 use super::outcome::{EvaluatedCandidate, Outcome};
 use super::point::place;
-use super::problem::{OffloadPolicy, Problem};
+use super::problem::Problem;
 use super::run::Control;
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
@@ -42,7 +43,7 @@ pub fn restricted_to(problem: &Problem, family: StrategyFamily) -> Problem {
     held.family = family;
     held.split &= matches!(family, StrategyFamily::Any | StrategyFamily::Split);
     match family {
-        StrategyFamily::Offload => held.offload = OffloadPolicy::Considered,
+        StrategyFamily::Offload => held.offload = OffloadPolicy::Auto,
         StrategyFamily::Any => {}
         _ => held.offload = OffloadPolicy::Never,
     }

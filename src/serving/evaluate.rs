@@ -3,6 +3,7 @@
 //! Closed forms after mean-value analysis of continuous batching. They describe steady-state means, not single
 //! requests, bursts or scheduler details.
 
+use crate::spec::offload::{Offload, OffloadPart};
 use std::fmt;
 
 use super::admission::{admitted, longest_context, residency, residency_of};
@@ -20,7 +21,7 @@ use super::pool_state::PoolState;
 use super::residency::in_host_memory;
 use super::stage_memory::InstanceMemory;
 use super::step::{CostObserver, StepTime};
-use super::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
+use super::terms::{Demand, InstanceLoad, WorkloadTerms};
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
 use crate::plan::parallel::Phase;
@@ -201,7 +202,7 @@ pub fn pool_metrics<R: Reading>(
         in_host_memory(read, instance, Phase::Decode, held, machine)
     });
     let prompt = read.within(format_args!("{}", Phase::Prefill.name()), || {
-        let streamed = spilled.filter(|_| load.offload != OffloadTarget::Kv);
+        let streamed = spilled.filter(|_| load.offload != Offload::Streamed(OffloadPart::Kv));
         let prompt = offloaded(read, instance, pool.prompt, terms, streamed);
         observe_host_reads((Phase::Prefill, instance), terms, streamed, watch);
         StepTime { total: prompt.total.result(), ..prompt }

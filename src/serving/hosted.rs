@@ -9,7 +9,7 @@ use crate::cost::machine::Machine;
 use crate::cost::roofline::Cost;
 use crate::cost::task::price;
 use crate::graph::operator::Operator;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{ShardedBlock, ShardedModel, Task, TaskStep};
 use crate::quantity::count::Count;
@@ -141,7 +141,7 @@ impl<N: Num> HostedLayer<'_, Qty<N>> {
         });
         let mut bytes = Qty::literal(0.0 * BYTE);
         for (role, &elements) in self.block.weights.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let routed = role == Role::Expert as usize;
+            let routed = role == TensorRole::Expert as usize;
             if self.tensors == HostedTensors::Experts && !routed {
                 continue;
             }

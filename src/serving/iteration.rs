@@ -4,7 +4,7 @@ use super::instance::Instance;
 use super::speculative::{accepted, checked, guessing, reading};
 use super::step::{CostObserver, StepTime, batch, step};
 use super::step_part::{Wait, WaitKind};
-use super::terms::{OffloadTarget, WorkloadTerms};
+use super::terms::WorkloadTerms;
 use crate::cost::batch::Batch;
 use crate::cost::experts::Experts;
 use crate::cost::machine::Machine;
@@ -16,6 +16,7 @@ use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, SECOND};
+use crate::spec::offload::{Offload, OffloadPart};
 
 /// The prefill of one prompt per attention rank.
 pub fn prefill<R: Reading>(
@@ -98,7 +99,7 @@ pub(super) struct DecodeLoad<T> {
     /// Concurrency per replica or worker.
     pub(super) concurrency: T,
     /// The offloaded data, if any.
-    pub(super) offload: OffloadTarget,
+    pub(super) offload: Offload,
 }
 
 /// A decode step at the mean context length, and the cycle in which every request gets a token.
@@ -135,7 +136,9 @@ pub(super) fn decode<R: Reading>(
         let batch = batch.among((each * ranks).min(load.concurrency), ranks);
         let one = step(read, instance, Phase::Decode, &batch, machine, watch);
         let streamed = match (spilled, load.offload) {
-            (Some(spilled), OffloadTarget::Experts) => Some(spilled * touched(read, instance, &batch)),
+            (Some(spilled), Offload::Streamed(OffloadPart::Experts)) => {
+                Some(spilled * touched(read, instance, &batch))
+            }
             (spilled, _) => spilled,
         };
         let one = offloaded(read, instance, one, terms, streamed);
@@ -214,10 +217,10 @@ pub(super) fn observe_host_reads<N: Num>(
 /// Bytes that exceed the memory of each device.
 ///
 /// Whether any do is decided here. The caller reads from `Footprint` whether it fits.
-pub(super) fn spill<T: Num>(held: &Footprint<Qty<T>>, offload: OffloadTarget) -> Option<Qty<T>> {
+pub(super) fn spill<T: Num>(held: &Footprint<Qty<T>>, offload: Offload) -> Option<Qty<T>> {
     let streamed = match offload {
-        OffloadTarget::Nothing | OffloadTarget::Host(_) => false,
-        OffloadTarget::Layers | OffloadTarget::Experts | OffloadTarget::Kv => true,
+        Offload::Nothing | Offload::Host(_) => false,
+        Offload::Streamed(_) => true,
     };
     (streamed && held.total.exceeds(held.usable)).then(|| (held.total - held.usable).is(&SPILLED))
 }

@@ -9,7 +9,7 @@ use crate::cost::host::hosted_bytes;
 use crate::cost::machine::Machine;
 use crate::cost::memory::{Footprint, encoding, kv_per_sequence};
 use crate::graph::cache::Cache;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{Elements, ROLES, ShardedEncoder, ShardedModel};
 use crate::quantity::count::Count;
@@ -44,7 +44,7 @@ pub(super) fn stage_elements(
         }
     }
     // Routed experts in host memory take no device memory.
-    let routed = Role::Expert as usize;
+    let routed = TensorRole::Expert as usize;
     let away = model.blocks.iter().zip(&stage.hosted);
     let away: u64 = away.map(|(block, &layers)| block.weights[routed] * layers).sum();
     sums[usize::from(quantised[routed])] -= away;
@@ -54,7 +54,7 @@ pub(super) fn stage_elements(
 /// A tied head on another stage than the embedding needs a copy of it.
 fn tied_head(model: &ShardedModel) -> Elements {
     let mut copy = [0; ROLES];
-    copy[Role::LmHead as usize] = model.embedding.weights[Role::Embedding as usize];
+    copy[TensorRole::LmHead as usize] = model.embedding.weights[TensorRole::Embedding as usize];
     copy
 }
 
@@ -173,7 +173,7 @@ pub(super) fn copied<R: Reading>(
     machine: &Machine<Qty<R::N>>,
 ) -> Option<Qty<R::N>> {
     machine.host.as_ref().filter(|host| host.prompt.contains(&PromptWay::Stream))?;
-    let routed = Role::Expert as usize;
+    let routed = TensorRole::Expert as usize;
     let hosted = model.blocks.iter().zip(&stage.hosted).filter(|(_, layers)| **layers > 0);
     let most = hosted.map(|(block, _)| block.weights[routed]).max().filter(|elements| *elements > 0)?;
     let matrix = Count::derived("expert_matrix", most.div_ceil(3), "a third of a layer: gate, up or down");
@@ -265,7 +265,7 @@ fn expert_weights<R: Reading>(
     stage: &StageKind,
     machine: &Machine<Qty<R::N>>,
 ) -> Qty<R::N> {
-    let routed = Role::Expert as usize;
+    let routed = TensorRole::Expert as usize;
     let elements =
         model.blocks.iter().zip(&stage.layers).map(|(block, layers)| block.weights[routed] * layers);
     let count = Count::derived("expert_elements", elements.sum(), "routed experts in host memory");

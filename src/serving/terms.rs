@@ -7,8 +7,7 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
 use crate::quantity::unit::COUNT;
-use crate::spec::host_part::HostPart;
-use crate::spec::offloaded::Offloaded;
+use crate::spec::offload::Offload;
 use crate::spec::percentile::Percentile;
 
 /// The workload and the cost of devices, in one reading.
@@ -160,61 +159,24 @@ impl WorkloadInputs {
 const QUANTILE: &str =
     "standard normal quantile of the percentile: NIST/SEMATECH, e-Handbook of Statistical Methods, 1.3.6.7.1";
 
-/// The data that is offloaded to host memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OffloadTarget {
-    /// Nothing.
-    Nothing,
-    /// Whole layers' weights: read over the host link at every step.
-    Layers,
-    /// Routed experts: those touched are read over the host link.
-    Experts,
-    /// Keys and values: read over the host link at every decode step.
-    Kv,
-    /// A part that the host's processor computes.
-    Host(HostPart),
-}
-
-impl OffloadTarget {
-    /// The part that is read from host memory at every step.
-    pub fn streamed(self) -> Option<Offloaded> {
-        match self {
-            OffloadTarget::Nothing | OffloadTarget::Host(_) => None,
-            OffloadTarget::Layers => Some(Offloaded::Layers),
-            OffloadTarget::Experts => Some(Offloaded::Experts),
-            OffloadTarget::Kv => Some(Offloaded::Kv),
-        }
-    }
-}
-
-impl From<Offloaded> for OffloadTarget {
-    fn from(part: Offloaded) -> OffloadTarget {
-        match part {
-            Offloaded::Layers => OffloadTarget::Layers,
-            Offloaded::Experts => OffloadTarget::Experts,
-            Offloaded::Kv => OffloadTarget::Kv,
-        }
-    }
-}
-
 /// The load of one replica or worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceLoad {
     /// Concurrency per replica or worker.
     pub concurrency: u64,
     /// The offloaded data, if any.
-    pub offload: OffloadTarget,
+    pub offload: Offload,
 }
 
-/// The traffic.
-#[derive(Clone, Copy, Debug)]
-pub enum Demand<T> {
+/// The traffic: as it is stated, or in a reading.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Demand<C, R = C> {
     /// Saturation: every free slot is filled at once.
     Free,
     /// A fixed concurrency over the whole deployment.
-    InFlight(T),
+    InFlight(C),
     /// A request rate, in requests per second.
-    Rate(T),
+    Rate(R),
 }
 
 crate::formulas! {

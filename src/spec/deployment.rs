@@ -1,5 +1,7 @@
 //! One given deployment: the degrees of its replicas, as flags or as a file.
 
+use crate::spec::offload::OffloadPart;
+use crate::spec::role::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +9,7 @@ use super::error::Error;
 use super::limits::DEGREE;
 #[cfg(feature = "cli")]
 use super::limits::whole;
-use super::notation::{NotationRole, PlanText, PoolText};
-use super::offloaded::Offloaded;
+use super::notation::{PlanText, PoolText};
 
 /// Declares the flags of one pool; the pools differ only in their prefix.
 macro_rules! degrees {
@@ -160,7 +161,7 @@ pub struct Deployment {
     /// Offloaded part, as far as device memory is too small: layers, experts or kv
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "layers|experts|kv", hide_possible_values = true, help_heading = HEADING))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub offload_part: Option<Offloaded>,
+    pub offload_part: Option<OffloadPart>,
 }
 
 #[cfg(feature = "cli")]
@@ -227,9 +228,9 @@ impl Deployment {
         let pools = if apart {
             let prefill = positive(self.prefill.clone().into(), "prefill-")?;
             let decode = positive(self.decode.clone().into(), "decode-")?;
-            vec![pool(NotationRole::Prefill, prefill), pool(NotationRole::Decode, decode)]
+            vec![pool(Role::Prefill, prefill), pool(Role::Decode, decode)]
         } else {
-            vec![pool(NotationRole::Aggregated, positive(self.both.clone(), "")?)]
+            vec![pool(Role::Aggregated, positive(self.both.clone(), "")?)]
         };
         Ok(PlanText { pools, offload: self.offload_part, ..PlanText::default() })
     }
@@ -273,11 +274,11 @@ mod tests {
             Deployment { both, prefill, decode, ..Deployment::default() }.text()
         };
         let (b, p, d) = (Degrees::default(), PrefillDegrees::default(), DecodeDegrees::default());
-        let works = |plan: Result<PlanText, Error>| -> Vec<NotationRole> {
+        let works = |plan: Result<PlanText, Error>| -> Vec<Role> {
             plan.unwrap().pools.iter().map(|pool| pool.role).collect()
         };
-        assert_eq!(works(of(&both, &p, &d)), [NotationRole::Aggregated]);
-        assert_eq!(works(of(&b, &prefill, &decode)), [NotationRole::Prefill, NotationRole::Decode]);
+        assert_eq!(works(of(&both, &p, &d)), [Role::Aggregated]);
+        assert_eq!(works(of(&b, &prefill, &decode)), [Role::Prefill, Role::Decode]);
         assert!(of(&both, &prefill, &decode).unwrap_err().found.contains("aggregated replicas"));
         assert!(of(&b, &prefill, &d).unwrap_err().fix.contains("--decode-tp"));
         assert!(of(&b, &p, &decode).unwrap_err().fix.contains("--prefill-tp"));
@@ -288,10 +289,10 @@ mod tests {
         let plan = Some("2 x tp4, offload kv".to_string());
         let line = Deployment { plan, ..Deployment::default() };
         let text = line.text().unwrap();
-        assert_eq!((text.pools[0].degrees.replicas, text.offload), (Some(2), Some(Offloaded::Kv)));
+        assert_eq!((text.pools[0].degrees.replicas, text.offload), (Some(2), Some(OffloadPart::Kv)));
         let both = Degrees { tp: tp(4), ..Degrees::default() };
         assert_eq!(Deployment { both, ..line.clone() }.text().unwrap_err().key, "plan");
-        let other = Deployment { offload_part: Some(Offloaded::Layers), ..line };
+        let other = Deployment { offload_part: Some(OffloadPart::Layers), ..line };
         assert_eq!(other.text().unwrap_err().key, "offload-part");
     }
 

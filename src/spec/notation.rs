@@ -3,6 +3,8 @@
 //! [`PlanText`] prints and parses; printed text parses to the same plan. Independent of models: feasibility of a plan
 //! is checked elsewhere.
 
+use crate::spec::offload::OffloadPart;
+use crate::spec::role::Role;
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,25 +12,12 @@ use super::deployment::Degrees;
 use super::error::Error;
 use super::host_part::HostPart;
 use super::limits::{CONCURRENCY, DEGREE, Limit};
-use super::offloaded::Offloaded;
-
-/// The role of a pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NotationRole {
-    /// Aggregated: prefill and decode.
-    #[default]
-    Aggregated,
-    /// Prefill only.
-    Prefill,
-    /// Decode only.
-    Decode,
-}
 
 /// Equal replicas of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolText {
     /// Their role.
-    pub role: NotationRole,
+    pub role: Role,
     /// Degrees of one replica, and the number of replicas.
     pub degrees: Degrees,
     /// Concurrency of each replica; derived from the traffic if absent.
@@ -47,7 +36,7 @@ pub struct PlanText {
     /// KV cache format; the first of the problem if absent.
     pub kv: Option<String>,
     /// Part offloaded to host memory.
-    pub offload: Option<Offloaded>,
+    pub offload: Option<OffloadPart>,
     /// Part that the host's processor computes.
     pub host: Option<HostPart>,
 }
@@ -61,7 +50,7 @@ impl PlanText {
 
     /// Whether a pool that decodes has no stated load.
     pub fn leaves_load_open(&self) -> bool {
-        self.pools.iter().any(|pool| pool.concurrency.is_none() && pool.role != NotationRole::Prefill)
+        self.pools.iter().any(|pool| pool.concurrency.is_none() && pool.role != Role::Prefill)
     }
 }
 
@@ -70,13 +59,10 @@ const MOST_TEXT: usize = 1 << 16;
 
 /// The name of the weight format of prefill workers.
 const PREFILL_WEIGHTS: &str = "prefill-weights";
-const WORKS: [(&str, NotationRole); 3] = [
-    ("prefill", NotationRole::Prefill),
-    ("decode", NotationRole::Decode),
-    ("both", NotationRole::Aggregated),
-];
-const OFFLOADED: [(&str, Offloaded); 3] =
-    [("layers", Offloaded::Layers), ("experts", Offloaded::Experts), ("kv", Offloaded::Kv)];
+const WORKS: [(&str, Role); 3] =
+    [("prefill", Role::Prefill), ("decode", Role::Decode), ("both", Role::Aggregated)];
+const OFFLOADED: [(&str, OffloadPart); 3] =
+    [("layers", OffloadPart::Layers), ("experts", OffloadPart::Experts), ("kv", OffloadPart::Kv)];
 
 /// The degrees of `degrees` under their names in a plan.
 fn named(degrees: &mut Degrees) -> [(&'static str, &mut Option<u64>); 9] {
@@ -121,7 +107,7 @@ impl fmt::Display for PoolText {
 
 impl fmt::Display for PlanText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let apart = self.pools.iter().any(|pool| pool.role != NotationRole::Aggregated);
+        let apart = self.pools.iter().any(|pool| pool.role != Role::Aggregated);
         let mut comma = "";
         for (name, work) in WORKS {
             for (at, pool) in self.pools.iter().filter(|pool| pool.role == work).enumerate() {
@@ -207,7 +193,7 @@ fn degree(word: &str, degrees: &mut Degrees) -> Result<(), Error> {
 }
 
 /// Equal replicas: `2 x tp4 pp2[20,12] sp @24`.
-fn pool(work: NotationRole, text: &str) -> Result<PoolText, Error> {
+fn pool(work: Role, text: &str) -> Result<PoolText, Error> {
     let mut found = PoolText { role: work, ..PoolText::default() };
     let (shape, load) = match text.split_once('@') {
         Some((shape, load)) => (shape.trim(), Some(load.trim())),
@@ -280,8 +266,7 @@ impl FromStr for PlanText {
                 }
                 _ => {
                     let work = WORKS.iter().find(|(name, _)| *name == first);
-                    let (work, pools) =
-                        work.map_or((NotationRole::Aggregated, part), |(_, work)| (*work, rest));
+                    let (work, pools) = work.map_or((Role::Aggregated, part), |(_, work)| (*work, rest));
                     for one in pools.split('+') {
                         plan.pools.push(pool(work, one)?);
                     }
@@ -339,13 +324,7 @@ mod tests {
         let tensors = prop::sample::select(&HostedTensors::EACH[..]);
         let host =
             prop::option::of((tensors, 1u32..200).prop_map(|(tensors, layers)| HostPart { tensors, layers }));
-        (
-            some(NotationRole::Prefill),
-            some(NotationRole::Decode),
-            some(NotationRole::Aggregated),
-            (id(), id(), id()),
-            (offload, host),
-        )
+        (some(Role::Prefill), some(Role::Decode), some(Role::Aggregated), (id(), id(), id()), (offload, host))
             .prop_filter_map(
                 "no pool",
                 |(prefill, decode, both, (weights, prefill_weights, kv), (offload, host))| {

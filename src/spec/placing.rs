@@ -1,5 +1,6 @@
 //! Every input of a placement problem, as flags or as saved with its result. Names are not resolved here.
 
+use crate::spec::offload::OffloadPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +10,13 @@ use super::limits::{CONCURRENCY, MEMBERS};
 #[cfg(feature = "cli")]
 use super::limits::{IMAGES, ISL, OSL, PREFIX, PREFIX_GROUPS, whole};
 use super::rig::RigTopology;
-use super::scenario::{OffloadMode, Scenario};
+use super::scenario::Scenario;
 
 /// The objective of a placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
-pub enum PlacingGoal {
+pub enum PlacementObjective {
     /// Lowest TPOT.
     #[default]
     Latency,
@@ -29,15 +30,15 @@ pub enum PlacingGoal {
     LargestModel,
 }
 
-impl PlacingGoal {
+impl PlacementObjective {
     /// Its name as a flag value.
     pub fn name(self) -> &'static str {
         match self {
-            PlacingGoal::Latency => "latency",
-            PlacingGoal::Request => "request",
-            PlacingGoal::Throughput => "throughput",
-            PlacingGoal::MaxContext => "max-context",
-            PlacingGoal::LargestModel => "largest-model",
+            PlacementObjective::Latency => "latency",
+            PlacementObjective::Request => "request",
+            PlacementObjective::Throughput => "throughput",
+            PlacementObjective::MaxContext => "max-context",
+            PlacementObjective::LargestModel => "largest-model",
         }
     }
 }
@@ -82,7 +83,7 @@ pub struct PlacementScenario {
         hide_possible_values = true,
         help_heading = QUESTION
     ))]
-    pub objective: PlacingGoal,
+    pub objective: PlacementObjective,
     /// Prompt tokens (input sequence length)
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&ISL), help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +127,7 @@ pub struct PlacementScenario {
     /// Offload of layers to host memory [default: auto, where it helps]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub offload: Option<OffloadMode>,
+    pub offload: Option<OffloadPolicy>,
     /// Override a value of the model's config.json, or of the file of a device, system or runtime (repeatable)
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE[NAME].KEY=VALUE", allow_hyphen_values = true, help_heading = CHANGED))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,12 +179,12 @@ impl PlacementScenario {
 
     /// Concurrent requests.
     pub fn in_flight(&self) -> u64 {
-        let usual = if self.objective == PlacingGoal::Throughput { BUSY } else { 1 };
+        let usual = if self.objective == PlacementObjective::Throughput { BUSY } else { 1 };
         self.concurrency.unwrap_or(usual)
     }
 
     /// The placement problem of a general scenario on a rig.
-    pub fn of(scenario: Scenario, objective: PlacingGoal) -> PlacementScenario {
+    pub fn of(scenario: Scenario, objective: PlacementObjective) -> PlacementScenario {
         let Scenario { model, hardware, isl, osl, images, image_size, concurrency, .. } = scenario;
         let Scenario { prefix, prefix_groups, runtime, weight_format, kv_format, offload, set, .. } =
             scenario;
@@ -218,7 +219,7 @@ mod tests {
             device: vec!["2xrtx-3090".into(), "rtx-4090".into()],
             link: vec!["pcie4x16".into()],
             topology: Some(RigTopology::Chain),
-            objective: PlacingGoal::MaxContext,
+            objective: PlacementObjective::MaxContext,
             ..PlacementScenario::default()
         };
         let text = serde_json::to_string(&placing).unwrap();
@@ -231,8 +232,8 @@ mod tests {
         let of = |objective, concurrency| {
             PlacementScenario { objective, concurrency, ..PlacementScenario::default() }.in_flight()
         };
-        assert_eq!(of(PlacingGoal::Throughput, None), 16);
-        assert_eq!(of(PlacingGoal::Latency, None), 1);
-        assert_eq!(of(PlacingGoal::Throughput, Some(3)), 3);
+        assert_eq!(of(PlacementObjective::Throughput, None), 16);
+        assert_eq!(of(PlacementObjective::Latency, None), 1);
+        assert_eq!(of(PlacementObjective::Throughput, Some(3)), 3);
     }
 }

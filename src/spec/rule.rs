@@ -1,5 +1,6 @@
 //! Rules of a runtime as data, each with a condition, a requirement, words for people and a source.
 
+use crate::spec::role::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +52,7 @@ pub struct VersionRange {
 #[serde(deny_unknown_fields, default)]
 pub struct RuleCondition {
     /// Roles of the worker: one of these.
-    pub roles: Vec<WorkerRole>,
+    pub roles: Vec<Role>,
     /// Classes of the model: all of these.
     pub models: Vec<ModelClass>,
     /// Classes of the model: none of these.
@@ -77,18 +78,6 @@ pub enum Allowance {
     CustomRouter,
     /// Devices of vendors without any measurement compete for the recommended builds.
     Unmeasured,
-}
-
-/// Role of a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkerRole {
-    /// Prefill and decode.
-    Aggregated,
-    /// Prefill only.
-    Prefill,
-    /// Decode only.
-    Decode,
 }
 
 /// Class of a model that rules distinguish. A model may be of several.

@@ -1,5 +1,6 @@
 //! Serving runtimes: supported features, reserved memory, measured efficiencies.
 
+use crate::spec::offload::OffloadPart;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -10,7 +11,6 @@ use super::device::Device;
 use super::figure::{Bytes, Figure, Ratio, Seconds};
 use super::host_part::HostCompute;
 use super::nearness::{Interval, LeftOut, MeasuredAt};
-use super::offloaded::Offloaded;
 use super::rule::{RankUnit, Rule};
 use super::scenario::Scenario;
 use crate::quantity::datum::{Grade, Source};
@@ -36,7 +36,7 @@ pub struct Runtime {
     pub parallelism: Vec<String>,
     /// Parts of the model that it can keep in host memory and read over the host link at every step.
     #[serde(default)]
-    pub streams: Vec<Offloaded>,
+    pub streams: Vec<OffloadPart>,
     /// Vendors or generations for whose devices it is the default.
     #[serde(default)]
     pub default_for: Vec<String>,

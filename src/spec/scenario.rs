@@ -15,34 +15,10 @@ use super::limits::{
 #[cfg(feature = "cli")]
 use super::limits::{number, whole};
 use super::objective::{LatencyLimits, Metric};
+use super::offload::OffloadPolicy;
 use super::percentile::{Confidence, Percentile};
 use super::price::PriceBasis;
 use super::rule::Allowance;
-
-/// Offload to host memory of weights, experts or KV cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-#[serde(rename_all = "lowercase")]
-pub enum OffloadMode {
-    /// As additional candidates.
-    #[default]
-    Auto,
-    /// Never.
-    Never,
-    /// As additional candidates, in `place` too.
-    Always,
-}
-
-impl OffloadMode {
-    /// Its name, as typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            OffloadMode::Auto => "auto",
-            OffloadMode::Never => "never",
-            OffloadMode::Always => "always",
-        }
-    }
-}
 
 /// A problem, as flags or as a file. Absent fields have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -188,7 +164,7 @@ pub struct Scenario {
     /// Offload of weights, experts or KV cache to host memory [default: auto, wherever it can help]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub offload: Option<OffloadMode>,
+    pub offload: Option<OffloadPolicy>,
     /// Extend the search: custom-router, heterogeneous workers in one pool; unmeasured, devices of vendors without any measurement
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "custom-router|unmeasured", hide_possible_values = true, value_delimiter = ',', help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -440,7 +416,7 @@ mod tests {
         let scenario = Scenario {
             model: Some("a/b".into()),
             rate: Some(0.1),
-            offload: Some(OffloadMode::Never),
+            offload: Some(OffloadPolicy::Never),
             pareto: Some(vec!["tpot".into()]),
             ..Scenario::default()
         };

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::deployment::{Degrees, Deployment};
 use super::error::Error;
 use super::limits::{POINTS, number, of_flag, suffix_factor, whole};
+use super::scalar::ScalarKind;
 use super::scenario::Scenario;
 use super::text::{from_json, suggest};
 
@@ -24,11 +25,9 @@ pub struct VariedKey {
 /// Type of the values of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueType {
-    Whole,
-    Number,
+    Scalar(ScalarKind),
     Boolean,
     List,
-    Text,
 }
 
 /// Key of the deployment in a scenario.
@@ -94,12 +93,15 @@ impl ValueType {
             _ => false,
         };
         let types = [
-            ("integer", ValueType::Whole),
-            ("number", ValueType::Number),
+            ("integer", ValueType::Scalar(ScalarKind::Whole)),
+            ("number", ValueType::Scalar(ScalarKind::Number)),
             ("boolean", ValueType::Boolean),
             ("array", ValueType::List),
         ];
-        types.into_iter().find(|(name, _)| named(name)).map_or(ValueType::Text, |(_, found)| found)
+        types
+            .into_iter()
+            .find(|(name, _)| named(name))
+            .map_or(ValueType::Scalar(ScalarKind::Text), |(_, found)| found)
     }
 }
 
@@ -144,13 +146,18 @@ fn value(key: &str, path: &[String], text: &str, kind: ValueType) -> Result<Valu
     let wrong = |expected: String| fault(key, format!("`{text}`"), expected, "correct the value");
     let limit = of_flag(&key.replace('_', "-"));
     let parsed = match (kind, limit) {
-        (ValueType::Whole, Some(limit)) => whole(limit)(text).map(Value::from).map_err(wrong)?,
-        (ValueType::Number, Some(limit)) => number(limit)(text).map(Value::from).map_err(wrong)?,
-        (ValueType::Whole | ValueType::Number | ValueType::Boolean, _) => {
-            serde_json::from_str(text).map_err(|_| wrong("a number, `true` or `false`".to_owned()))?
+        (ValueType::Scalar(ScalarKind::Whole), Some(limit)) => {
+            whole(limit)(text).map(Value::from).map_err(wrong)?
         }
+        (ValueType::Scalar(ScalarKind::Number), Some(limit)) => {
+            number(limit)(text).map(Value::from).map_err(wrong)?
+        }
+        (
+            ValueType::Scalar(ScalarKind::Whole) | ValueType::Scalar(ScalarKind::Number) | ValueType::Boolean,
+            _,
+        ) => serde_json::from_str(text).map_err(|_| wrong("a number, `true` or `false`".to_owned()))?,
         (ValueType::List, _) => Value::Array(text.split(',').map(|part| scalar(part.trim())).collect()),
-        (ValueType::Text, _) => Value::from(text),
+        (ValueType::Scalar(ScalarKind::Text), _) => Value::from(text),
     };
     let mut scenario = Value::Object(Map::new());
     put(&mut scenario, path, parsed.clone());
@@ -214,7 +221,7 @@ impl<'a> Range<'a> {
             return wrong("which is not of numbers");
         };
         // Suffixes of whole numbers are factors, those of other values are units.
-        let whole = kind == ValueType::Whole;
+        let whole = kind == ValueType::Scalar(ScalarKind::Whole);
         let times = |unit: &str| if whole { suffix_factor(unit) } else { Some(1.0) };
         let (Some(a), Some(b), Some(c)) = (times(first), times(unit), times(none)) else {
             return wrong("with an unknown suffix");
@@ -249,7 +256,7 @@ impl<'a> Range<'a> {
                 Step::Difference(difference) => self.low + difference * at as f64,
             };
             let text = match kind {
-                ValueType::Whole => format!("{}", value.round()),
+                ValueType::Scalar(ScalarKind::Whole) => format!("{}", value.round()),
                 _ => format!("{}{}", rounded(value), self.unit),
             };
             if texts.last() != Some(&text) {

@@ -196,24 +196,20 @@ impl fmt::Display for WrittenText {
     }
 }
 
-/// A word of a shell.
+/// A word of a shell: a text, or the value of one of our variables with text around it.
 #[derive(Clone, Copy, Debug)]
-pub enum ShellPart<'a> {
-    /// A text as it is.
-    Text(&'a str),
-    /// The value of one of our variables with text around it.
-    Variable(&'a str, &'static str, &'a str),
+pub struct ShellPart<'a> {
+    /// The text, or that before the variable.
+    pub text: &'a str,
+    /// The name of the variable, and the text after it.
+    pub variable: Option<(&'static str, &'a str)>,
 }
 
 impl ShellPart<'_> {
     fn written(self, word: impl Fn(&str) -> String) -> String {
-        match self {
-            ShellPart::Text(text) => word(text),
-            ShellPart::Variable(before, name, after) => {
-                let [before, after] = [before, after].map(in_double_quotes);
-                format!("\"{before}${{{name}}}{after}\"")
-            }
-        }
+        let Some((name, after)) = self.variable else { return word(self.text) };
+        let [before, after] = [self.text, after].map(in_double_quotes);
+        format!("\"{before}${{{name}}}{after}\"")
     }
 }
 

@@ -8,7 +8,7 @@ use crate::plan::legal::has_experts;
 use crate::quantity::datum::Datum;
 use crate::quantity::unit::COUNT;
 use crate::search::error_margin::ErrorMargin;
-use crate::search::problem::{Formats, OffloadPolicy, Problem, Traffic};
+use crate::search::problem::{Formats, Problem, Traffic};
 use crate::serving::economy::{Bill, Facility, Owned, PowerDraw};
 use crate::serving::terms::{LongestRequest, WorkloadInputs};
 use crate::spec::constant::{AttentionKind, CalibrationKey};
@@ -21,7 +21,7 @@ use crate::spec::percentile::Confidence;
 use crate::spec::precision::FormatOption;
 use crate::spec::price::{PriceBasis, PricePart};
 use crate::spec::runtime::RequestsAtStart;
-use crate::spec::scenario::{OffloadMode, Scenario};
+use crate::spec::scenario::Scenario;
 
 impl ResolvedScenario {
     /// The search problem.
@@ -106,10 +106,7 @@ impl ResolvedScenario {
         problem.bill_bounds = self.bill_bounds();
         problem.confidence = self.confidence;
         problem.margins = error_margins(&problem.formats, self.confidence);
-        problem.offload = match self.offload {
-            OffloadMode::Auto | OffloadMode::Always => OffloadPolicy::Considered,
-            OffloadMode::Never => OffloadPolicy::Never,
-        };
+        problem.offload = self.offload;
         Ok(problem)
     }
 
@@ -202,7 +199,7 @@ impl ResolvedScenario {
     /// The traffic of the problem.
     pub fn traffic(&self) -> Traffic {
         match (self.workload.concurrency, self.workload.rate) {
-            (Some(concurrency), _) => Traffic::InFlight(concurrency),
+            (Some(concurrency), _) => Traffic::InFlight(concurrency.into()),
             (None, Some(rate)) => Traffic::Rate(rate),
             (None, None) => Traffic::Free,
         }
@@ -350,7 +347,7 @@ mod tests {
     fn traffic_is_what_the_scenario_states() {
         let traffic = |concurrency, rate| pose(Scenario { concurrency, rate, ..Scenario::default() }).traffic;
         assert_eq!(traffic(None, None), Traffic::Free);
-        assert_eq!(traffic(Some(7), None), Traffic::InFlight(7));
+        assert_eq!(traffic(Some(7), None), Traffic::InFlight(7.into()));
         assert_eq!(traffic(None, Some(2.5)), Traffic::Rate(2.5));
     }
 }

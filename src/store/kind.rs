@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use include_dir::{Dir, File, include_dir};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::shipped::shipped_files;
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
@@ -19,10 +19,6 @@ use crate::spec::option_table::OptionTable;
 use crate::spec::ranges;
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
-
-static MODELS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/models");
-static HARDWARE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/hardware");
-static OBJECTIVES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/objectives");
 
 /// Ids and texts of the built-in files of each kind, read on first use.
 static SHIPPED: [OnceLock<Vec<(&'static str, &'static str)>>; KINDS.len()] =
@@ -152,38 +148,25 @@ impl CatalogKind {
     /// Ids and texts of the built-in files, sorted by id.
     pub fn shipped(self) -> &'static [(&'static str, &'static str)] {
         SHIPPED[self as usize].get_or_init(|| {
-            let mut files: Vec<_> = self.embedded().collect();
+            let files = shipped_files(self.folder()).iter();
+            let mut files: Vec<_> =
+                files.filter_map(|(name, text)| Some((name.strip_suffix(".json")?, *text))).collect();
             files.sort_unstable();
             files
-        })
-    }
-
-    /// The same as they are embedded.
-    fn embedded(self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let folder = match self {
-            CatalogKind::Models => Some(&MODELS),
-            CatalogKind::Objectives => Some(&OBJECTIVES),
-            CatalogKind::Workloads => OBJECTIVES.get_dir("workloads"),
-            _ => HARDWARE.get_dir(self.plural()),
-        };
-        folder.into_iter().flat_map(Dir::files).filter_map(|file| {
-            let id = file.path().file_name()?.to_str()?.strip_suffix(".json")?;
-            Some((id, file.contents_utf8()?))
         })
     }
 }
 
 /// The built-in tables of published measurements, in CSV.
 pub fn measured_tables() -> impl Iterator<Item = &'static str> {
-    let files = HARDWARE.get_dir("measured").into_iter().flat_map(Dir::files);
-    files
-        .filter(|file| file.path().extension().is_some_and(|ending| ending == "csv"))
-        .filter_map(File::contents_utf8)
+    let files = shipped_files("hardware/measured").iter();
+    files.filter(|(name, _)| name.ends_with(".csv")).map(|(_, text)| *text)
 }
 
 /// Text of the built-in `hardware/defaults.json`.
 pub fn shipped_defaults() -> &'static str {
-    HARDWARE.get_file("defaults.json").and_then(|file| file.contents_utf8()).unwrap_or_default()
+    let files = shipped_files("hardware").iter();
+    files.filter(|(name, _)| *name == "defaults.json").map(|(_, text)| *text).next().unwrap_or_default()
 }
 
 /// A type of catalogue files.

@@ -1,5 +1,6 @@
 //! Rows as a Parquet file, compressed in groups as they come.
 
+use crate::spec::scalar::ScalarKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +12,6 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
 use super::file;
-use crate::report::sheet::ColumnKind;
 use crate::spec::error::Error;
 
 /// Rows of a group.
@@ -19,7 +19,7 @@ const GROUP: usize = 16_384;
 
 /// A Parquet file that is being made.
 pub struct ParquetWriter {
-    kinds: Vec<ColumnKind>,
+    kinds: Vec<ScalarKind>,
     rows: Vec<Vec<String>>,
     writer: SerializedFileWriter<Vec<u8>>,
 }
@@ -35,12 +35,12 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// Two columns have one name.
-    pub fn new(columns: &[(String, ColumnKind)]) -> Result<ParquetWriter, Error> {
-        let field = |(name, kind): &(String, ColumnKind)| {
+    pub fn new(columns: &[(String, ScalarKind)]) -> Result<ParquetWriter, Error> {
+        let field = |(name, kind): &(String, ScalarKind)| {
             let (physical, logical) = match kind {
-                ColumnKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-                ColumnKind::Whole => (Physical::INT64, None),
-                ColumnKind::Number => (Physical::DOUBLE, None),
+                ScalarKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+                ScalarKind::Whole => (Physical::INT64, None),
+                ScalarKind::Number => (Physical::DOUBLE, None),
             };
             let field = Type::primitive_type_builder(name, physical);
             let field = field.with_repetition(Repetition::OPTIONAL).with_logical_type(logical);
@@ -75,11 +75,11 @@ impl ParquetWriter {
             for (at, kind) in self.kinds.iter().enumerate() {
                 let cells = rows.iter().map(|row| row.get(at).map_or("", String::as_str));
                 match kind {
-                    ColumnKind::Text => {
+                    ScalarKind::Text => {
                         column::<ByteArrayType>(&mut group, cells, |text| Some(ByteArray::from(text)))?
                     }
-                    ColumnKind::Whole => column::<Int64Type>(&mut group, cells, |text| text.parse().ok())?,
-                    ColumnKind::Number => column::<DoubleType>(&mut group, cells, |text| text.parse().ok())?,
+                    ScalarKind::Whole => column::<Int64Type>(&mut group, cells, |text| text.parse().ok())?,
+                    ScalarKind::Number => column::<DoubleType>(&mut group, cells, |text| text.parse().ok())?,
                 }
             }
             group.close()

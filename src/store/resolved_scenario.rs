@@ -1,5 +1,6 @@
 //! From a scenario to a problem: every name resolved, every default filled in, no costs yet.
 
+use crate::spec::offload::OffloadPolicy;
 use std::sync::Arc;
 
 use super::catalog::Catalog;
@@ -18,7 +19,7 @@ use crate::spec::percentile::Confidence;
 use crate::spec::precision::{FormatOption, Precision};
 use crate::spec::rule::Allowance;
 use crate::spec::runtime::Runtime;
-use crate::spec::scenario::{OffloadMode, Scenario};
+use crate::spec::scenario::Scenario;
 
 /// Default model of a run without arguments.
 pub const DEFAULT_MODEL: &str = "meta-llama/Llama-3.3-70B-Instruct";
@@ -73,7 +74,7 @@ pub struct ResolvedScenario {
     /// The defaults behind the prices.
     pub defaults: Defaults,
     /// Offload of weights, experts or KV cache to host memory.
-    pub offload: OffloadMode,
+    pub offload: OffloadPolicy,
     /// Acceptance rate of draft tokens, with speculative decoding.
     pub acceptance: Option<f64>,
     /// Prediction confidence of latencies.

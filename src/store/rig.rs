@@ -7,6 +7,7 @@ mod places;
 mod runtimes;
 mod usual_links;
 
+use crate::spec::offload::OffloadPolicy;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -31,7 +32,7 @@ use crate::spec::link::Link;
 use crate::spec::precision::FormatOption;
 use crate::spec::rig::{Rig, RigLink, RigMember};
 use crate::spec::runtime::Runtime;
-use crate::spec::scenario::{OffloadMode, Scenario};
+use crate::spec::scenario::Scenario;
 use crate::store::kind::CatalogKind;
 
 /// A device, or a group of equal devices, in its place in a rig.
@@ -159,8 +160,8 @@ impl ResolvedRig {
         };
         let host = rig.hosts.values().any(|host| host.memory.is_some());
         let policy = builder.scenario.offload.unwrap_or_default();
-        let offloaded = if host && policy != OffloadMode::Never { all(true)? } else { vec![] };
-        let always = policy == OffloadMode::Always && !offloaded.is_empty();
+        let offloaded = if host && policy != OffloadPolicy::Never { all(true)? } else { vec![] };
+        let always = policy == OffloadPolicy::Always && !offloaded.is_empty();
         let problems = if always { offloaded.clone() } else { all(false)? };
         let order = || used.iter().chain(&left_out).copied();
         let place = |seat: usize| {

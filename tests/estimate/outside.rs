@@ -4,7 +4,7 @@
 use mantile::quantity::read::Plain;
 use mantile::report::space::OUTSIDE;
 use mantile::search::aggregated::measure;
-use mantile::search::candidate::{Candidate, PoolRole};
+use mantile::search::candidate::Candidate;
 use mantile::search::layouts::each;
 use mantile::search::outcome::{Census, EvaluatedCandidate};
 use mantile::search::point::place;
@@ -13,8 +13,10 @@ use mantile::search::run::{UNWATCHED, run};
 use mantile::search::shape::{largest, shape};
 use mantile::serving::disaggregated::{decode_performance, prefill_rate};
 use mantile::serving::iteration::prefill;
-use mantile::serving::terms::{InstanceLoad, OffloadTarget};
+use mantile::serving::terms::InstanceLoad;
 use mantile::spec::objective::Metric;
+use mantile::spec::offload::Offload;
+use mantile::spec::role::Role;
 use mantile::spec::scenario::Scenario;
 
 use super::ask::{ask, on};
@@ -63,7 +65,7 @@ fn cuts(problem: &Problem, found: &[EvaluatedCandidate]) -> Option<f64> {
 /// How much longer a token takes on the instance that has a tenth more requests than its share.
 fn uneven(problem: &Problem, best: &Candidate) -> f64 {
     let mut crowded = best.clone();
-    let answering = crowded.pools.iter_mut().filter(|pool| pool.role != PoolRole::Prefill);
+    let answering = crowded.pools.iter_mut().filter(|pool| pool.role != Role::Prefill);
     answering.for_each(|pool| pool.concurrency += pool.concurrency.div_ceil(10));
     let tpot = |candidate| measure(problem, candidate)[place(Metric::Tpot)];
     tpot(&crowded) / tpot(best) - 1.0
@@ -80,7 +82,7 @@ fn capped(problem: &Problem, best: &Candidate) -> f64 {
 fn phases(problem: &Problem) -> Vec<(f64, f64)> {
     let mut best = vec![(0.0, 0.0); problem.formats.len()];
     let rates = each(problem, &mut Census::default(), |formats, instance| {
-        let Ok(shape) = shape(problem, formats, &instance, (OffloadTarget::Nothing, 1)) else {
+        let Ok(shape) = shape(problem, formats, &instance, (Offload::Nothing, 1)) else {
             return (formats, 0.0, 0.0);
         };
         let (machine, terms) = (problem.formats[formats].plain(), problem.terms());
@@ -89,8 +91,7 @@ fn phases(problem: &Problem) -> Vec<(f64, f64)> {
         let late = problem.limits.ttft.is_some_and(|limit| prompt.total.value() > limit);
         let prompts = prefill_rate(&Plain, &instance, machine, &prompt).value() / devices;
         let at = |requests: u64| {
-            let load =
-                InstanceLoad { concurrency: requests * shape.plan.dp, offload: OffloadTarget::Nothing };
+            let load = InstanceLoad { concurrency: requests * shape.plan.dp, offload: Offload::Nothing };
             decode_performance(&Plain, &instance, machine, terms, &load, &mut ())
         };
         let kept = largest(shape.fits, |requests| {

@@ -164,7 +164,7 @@ fn a_recommendation_takes_as_many_copies_as_optimize_proves() {
         let with = |share: u64| {
             let mut problem = problem.clone();
             problem.axes.clear();
-            problem.traffic = Traffic::InFlight(share);
+            problem.traffic = Traffic::InFlight(share.into());
             run(&problem, &UNWATCHED).best
         };
         match size(&problem, small.users) {

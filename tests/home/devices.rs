@@ -1,14 +1,14 @@
 //! Every home device of the catalogue runs the models that its owners run, by default: no key but model and hardware.
 
 use mantile::graph::operator::Operator;
-use mantile::graph::tensor::Role;
+use mantile::graph::tensor::TensorRole;
 use mantile::quantity::read::Plain;
 use mantile::search::candidate::Candidate;
 use mantile::search::problem::Problem;
 use mantile::search::run::{UNWATCHED, run};
-use mantile::serving::terms::OffloadTarget;
 use mantile::spec::device::Device;
 use mantile::spec::host_part::HostedTensors;
+use mantile::spec::offload::{Offload, OffloadPart};
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::CatalogKind;
 
@@ -35,15 +35,15 @@ fn bytes(problem: &Problem, formats: usize) -> (f64, f64, f64) {
     });
     let part = part.fold(1.0, f64::min);
     let tensors = problem.graph.tensors();
-    let tied = !tensors.iter().any(|tensor| tensor.role == Role::LmHead);
+    let tied = !tensors.iter().any(|tensor| tensor.role == TensorRole::LmHead);
     let (mut all, mut read) = (0.0, 0.0);
     for tensor in tensors.iter().filter(|tensor| !tensor.buffer) {
         let quantised = machine.quantised[tensor.role as usize];
         let size = tensor.elements() as f64 * machine.chip.weight_bytes(quantised).value();
         all += size;
         read += match tensor.role {
-            Role::Expert => size * part,
-            Role::Embedding if !tied => 0.0,
+            TensorRole::Expert => size * part,
+            TensorRole::Embedding if !tied => 0.0,
             _ => size,
         };
     }
@@ -59,11 +59,11 @@ fn least_seconds(problem: &Problem, found: &Candidate, device: &Device) -> f64 {
     let link_rate = device.host_link.as_ref().map(|link| link.bandwidth.value);
     let there = evaluation.spilled.map_or(0.0, |spilled| spilled.value());
     let (there, rate) = match found.offload {
-        OffloadTarget::Nothing => (0.0, None),
-        OffloadTarget::Host(held) if held.tensors == HostedTensors::Experts => (there * part, host_rate),
-        OffloadTarget::Host(_) => (there, host_rate),
-        OffloadTarget::Experts => (there * part, link_rate),
-        OffloadTarget::Layers | OffloadTarget::Kv => (there, link_rate),
+        Offload::Nothing => (0.0, None),
+        Offload::Host(held) if held.tensors == HostedTensors::Experts => (there * part, host_rate),
+        Offload::Host(_) => (there, host_rate),
+        Offload::Streamed(OffloadPart::Experts) => (there * part, link_rate),
+        Offload::Streamed(OffloadPart::Layers | OffloadPart::Kv) => (there, link_rate),
     };
     let there = there.min(read);
     (read - there) / device_rate + rate.map_or(0.0, |rate| there / rate)
@@ -123,7 +123,7 @@ fn large_mixtures_run_on_one_card_by_default() {
         let best = run(&problem, &UNWATCHED).best.unwrap_or_else(|| panic!("{model} with {memory}"));
         let tpot = best.candidate.evaluate(&Plain, &problem, &mut ()).metrics.tpot.value();
         println!("{model}: {:?}, {:.1} tok/s", best.candidate.offload, 1.0 / tpot);
-        assert!(matches!(best.candidate.offload, OffloadTarget::Host(_)), "{model}");
+        assert!(matches!(best.candidate.offload, Offload::Host(_)), "{model}");
         let device = &problem.cluster.device;
         let reached = least_seconds(&problem, &best.candidate, device) / tpot;
         assert!((0.2..=1.0).contains(&reached), "{model}: {:.1} tok/s, {reached:.3}", 1.0 / tpot);

@@ -3,7 +3,7 @@
 use mantile::quantity::read::Plain;
 use mantile::request::build_candidate::candidate;
 use mantile::search::placement::price::{MemberPrices, PlacementWork};
-use mantile::search::placement::solve::{PlacementObjective, SolvedPlacement, solve};
+use mantile::search::placement::solve::{PlacementTime, SolvedPlacement, solve};
 use mantile::search::run::UNWATCHED;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -25,7 +25,7 @@ fn placed(scenario: &Scenario) -> (ResolvedRig, SolvedPlacement) {
     let catalog = Catalog::default();
     let rig = catalog.rig(RIG).unwrap_or_else(|fault| panic!("{fault}"));
     let found = ResolvedRig::resolve(&catalog, scenario, rig, 1).unwrap_or_else(|fault| panic!("{fault}"));
-    let solved = solve(&found.offloaded, PlacementObjective::Latency, &UNWATCHED).expect("it fits");
+    let solved = solve(&found.offloaded, PlacementTime::Step, &UNWATCHED).expect("it fits");
     (found, solved)
 }
 

@@ -17,7 +17,7 @@ use mantile::request::UNCONTROLLED;
 use mantile::request::command::of_command;
 use mantile::request::place::{PlaceRequest, place};
 use mantile::serving::terms::Lengths;
-use mantile::spec::placing::{PlacementScenario, PlacingGoal};
+use mantile::spec::placing::{PlacementObjective, PlacementScenario};
 use mantile::spec::scenario::Scenario;
 use mantile::spec::setting::Setting;
 use proptest::prelude::*;
@@ -161,7 +161,7 @@ fn exo_gets_the_layers_by_a_request() {
         model: Some("gpt-oss-120b".into()),
         hardware: Some("mac-five".into()),
         runtime: Some("exo".into()),
-        objective: PlacingGoal::Throughput,
+        objective: PlacementObjective::Throughput,
         concurrency: Some(8),
         ..PlacementScenario::default()
     };

@@ -12,7 +12,8 @@ use mantile::search::point::{cost, place};
 use mantile::search::problem::Problem;
 use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::objective::{Direction, ObjectiveTerm};
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::offload::OffloadPolicy;
+use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 
 use super::super::ask::ask;
@@ -104,7 +105,7 @@ fn larger(
         2 => (on(format!("8x{device}")), on(format!("{}x8x{device}", random.u64(2..=3)))),
         3 => (small, Scenario { weight_format: any, ..asked.clone() }),
         4 => (small, Scenario { kv_format: any, ..asked.clone() }),
-        5 => (Scenario { offload: Some(OffloadMode::Never), ..small }, asked.clone()),
+        5 => (Scenario { offload: Some(OffloadPolicy::Never), ..small }, asked.clone()),
         _ => (small, Scenario { runtime: any, ..asked.clone() }),
     }
 }

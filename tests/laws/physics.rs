@@ -1,5 +1,6 @@
 //! Laws of the work, the links and the load that are priced.
 
+use mantile::spec::offload::Offload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use mantile::cost::batch::Batch;
 use mantile::cost::collective::cost as priced;
 use mantile::cost::roofline::Cost;
 use mantile::graph::operator::Operator;
-use mantile::graph::tensor::Role;
+use mantile::graph::tensor::TensorRole;
 use mantile::plan::collective::{Collective, CollectiveOp, Tokens};
 use mantile::plan::group::RankGroup;
 use mantile::plan::legal::{LegalLimits, check};
@@ -27,7 +28,6 @@ use mantile::serving::admission::residency;
 use mantile::serving::instance::Instance;
 use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
-use mantile::serving::terms::OffloadTarget;
 use mantile::spec::cluster::{PeerToPeer, Topology};
 use mantile::spec::deployment::{Degrees, Deployment};
 use mantile::spec::percentile::Percentile;
@@ -180,7 +180,7 @@ impl CostObserver<f64> for Flops {
         match &step.task {
             Task::Compute { operator: Operator::Experts(_), .. } => self.experts += flops,
             Task::Compute { operator: Operator::Attention(_), .. } => self.attention += flops,
-            Task::Compute { role: Role::Mlp, .. } => self.dense += flops,
+            Task::Compute { role: TensorRole::Mlp, .. } => self.dense += flops,
             Task::Compute { .. } | Task::Communicate(_) => {}
         }
     }
@@ -276,7 +276,7 @@ fn a_shared_prefix_is_stored_once() {
         prop_assert!(many <= kv(&alone, requests) * (1.0 + HAIR));
         let instance = Arc::new(instance);
         let fits = |problem: &Problem| {
-            shape(problem, 0, &instance, (OffloadTarget::Nothing, 1)).map_or(0, |shape| shape.fits)
+            shape(problem, 0, &instance, (Offload::Nothing, 1)).map_or(0, |shape| shape.fits)
         };
         prop_assert!(fits(&problem) >= fits(&alone));
         Ok(())
@@ -297,9 +297,8 @@ fn sharing_most_of_the_prompt_doubles_the_capacity() {
     let plan = ParallelPlan { tp: 2, moe_tp: 2, ..ParallelPlan::SINGLE };
     let layers = vec![problem.graph.layer_block.len() as u32];
     let instance = Arc::new(Instance::new(&problem.graph, plan, layers, problem.tiers()));
-    let fits = |problem: &Problem| {
-        shape(problem, 0, &instance, (OffloadTarget::Nothing, 1)).expect("it fits").fits as f64
-    };
+    let fits =
+        |problem: &Problem| shape(problem, 0, &instance, (Offload::Nothing, 1)).expect("it fits").fits as f64;
     let (shared, own) = (fits(&problem), fits(&unshared(&problem)));
     assert!(shared > 2.0 * own, "{shared} with a shared prefix, {own} without");
 }

@@ -11,7 +11,7 @@ use mantile::request::verify::{VerifyRequest, verify};
 use mantile::request::{REQUESTS, UNCONTROLLED};
 use mantile::search::placement::chain::Stage;
 use mantile::search::placement::evaluate::PlacementEvaluator;
-use mantile::spec::placing::{PlacementScenario, PlacingGoal};
+use mantile::spec::placing::{PlacementObjective, PlacementScenario};
 use mantile::spec::rig::RigTopology;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::CatalogKind;
@@ -34,8 +34,12 @@ const DEVICES: [&str; 11] = [
     "h100-sxm",
 ];
 const LINKS: [&str; 4] = ["ethernet-10g", "pcie4x16", "thunderbolt5", "ethernet-100g"];
-const GOALS: [PlacingGoal; 4] =
-    [PlacingGoal::Latency, PlacingGoal::Request, PlacingGoal::Throughput, PlacingGoal::MaxContext];
+const GOALS: [PlacementObjective; 4] = [
+    PlacementObjective::Latency,
+    PlacementObjective::Request,
+    PlacementObjective::Throughput,
+    PlacementObjective::MaxContext,
+];
 
 /// Numbers that are equal but for the rounding of times to whole ticks.
 const CLOSE: f64 = 1e-6;
@@ -196,7 +200,7 @@ fn theoretical_rows_are_estimated_again() {
     let (mut better, mut halves) = (0, 0);
     for _ in 0..cases(10) {
         let mut scenario = drawn(&mut random);
-        let objective = random.choice([PlacingGoal::Throughput, PlacingGoal::Request]).unwrap();
+        let objective = random.choice([PlacementObjective::Throughput, PlacementObjective::Request]).unwrap();
         scenario.objective = objective;
         scenario.device.push(name(&mut random, &DEVICES).unwrap());
         let Some(answer) = answer(&catalog, &scenario) else { continue };
@@ -437,7 +441,7 @@ fn keys_are_the_fields_words_and_old_ones_are_read() {
     let scenario = PlacementScenario {
         model: Some("Llama-3.1-8B".into()),
         hardware: Some("exo-spark-mac".into()),
-        objective: PlacingGoal::Request,
+        objective: PlacementObjective::Request,
         isl: Some(8192),
         osl: Some(32),
         ..PlacementScenario::default()

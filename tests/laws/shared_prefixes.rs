@@ -7,7 +7,7 @@ use mantile::request::place::{PlaceRequest, aim, place};
 use mantile::request::verify::{VerifyRequest, verify};
 use mantile::search::placement::chain::Stage;
 use mantile::search::placement::evaluate::PlacementEvaluator;
-use mantile::spec::placing::{PlacementScenario, PlacingGoal};
+use mantile::spec::placing::{PlacementObjective, PlacementScenario};
 use mantile::store::catalog::Catalog;
 use mantile::store::rig::ResolvedRig;
 
@@ -22,7 +22,7 @@ fn drawn(random: &mut fastrand::Rng) -> PlacementScenario {
         model: name(random, &MODELS),
         device: (0..random.usize(1..4)).map(|_| name(random, &DEVICES).unwrap()).collect(),
         runtime: name(random, &["vllm", "llama.cpp"]),
-        objective: random.choice([PlacingGoal::Latency, PlacingGoal::Throughput]).unwrap(),
+        objective: random.choice([PlacementObjective::Latency, PlacementObjective::Throughput]).unwrap(),
         isl: Some(isl),
         osl: Some(between(random, 2.0, 500.0) as u64),
         concurrency: Some(between(random, 1.0, 16.0) as u64),
@@ -90,8 +90,11 @@ fn a_prefix_never_makes_an_answer_worse() {
     let mut random = fastrand::Rng::with_seed(45);
     let mut compared = 0;
     for _ in 0..cases(8) {
-        let scenario =
-            PlacementScenario { objective: PlacingGoal::Request, concurrency: None, ..drawn(&mut random) };
+        let scenario = PlacementScenario {
+            objective: PlacementObjective::Request,
+            concurrency: None,
+            ..drawn(&mut random)
+        };
         let without = PlacementScenario { prefix: None, prefix_groups: None, ..scenario.clone() };
         let answer = |scenario: &PlacementScenario| {
             place(&catalog, &PlaceRequest { scenario: scenario.clone() }, &UNCONTROLLED).ok()

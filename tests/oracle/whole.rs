@@ -5,7 +5,7 @@ use mantile::cost::latent::LatentAttentionShard;
 use mantile::graph::dimensions::LatentAttention;
 use mantile::graph::mask::AttentionMask;
 use mantile::graph::model::ModelGraph;
-use mantile::graph::tensor::Role;
+use mantile::graph::tensor::TensorRole;
 use mantile::quantity::num::Qty;
 use mantile::serving::economy::{Bill, Owned, usd_per_second, usd_per_token};
 use mantile::spec::format::NumberFormat;
@@ -21,7 +21,7 @@ fn graph(model: &str) -> ModelGraph {
 }
 
 /// Elements of the weights of a layer that `wanted` picks; `kind` picks the layer.
-fn elements(graph: &ModelGraph, kind: &str, wanted: impl Fn(&str, Role) -> bool) -> f64 {
+fn elements(graph: &ModelGraph, kind: &str, wanted: impl Fn(&str, TensorRole) -> bool) -> f64 {
     let blocks = graph.blocks.iter().filter(|block| block.name.contains(kind));
     let block = blocks.max_by_key(|block| block.layers.len()).expect("the model has such layers");
     let weights = block.graph.node_weights().flat_map(|node| &node.weights);
@@ -33,8 +33,8 @@ fn without_norms(graph: &ModelGraph, share: f64) -> f64 {
     let blocks = graph.blocks.iter().map(|block| (block, block.layers.len() as f64));
     let all = blocks.chain([(&graph.embedding, 1.0), (&graph.head, 1.0)]).flat_map(|(block, layers)| {
         let weights = block.graph.node_weights().flat_map(|node| &node.weights);
-        weights.filter(|weight| !weight.buffer && weight.role != Role::Norm).map(move |weight| {
-            let part = if weight.role == Role::Expert { share } else { 1.0 };
+        weights.filter(|weight| !weight.buffer && weight.role != TensorRole::Norm).map(move |weight| {
+            let part = if weight.role == TensorRole::Expert { share } else { 1.0 };
             weight.elements() as f64 * layers * part
         })
     });
@@ -61,18 +61,18 @@ fn absorbed(keys: f64) -> (f64, f64) {
 fn deepseek(metric: &str) -> Option<f64> {
     let graph = graph("DeepSeek-V3");
     let named = |name: &'static str| elements(&graph, "moe", move |weight, _| weight.contains(name));
-    let of = |kind, role: Role| elements(&graph, kind, move |_, other| other == role);
+    let of = |kind, role: TensorRole| elements(&graph, kind, move |_, other| other == role);
     let moe_layers = 58.0;
     Some(match metric {
         "q_a_proj" | "q_b_proj" | "kv_a_proj" | "kv_b_proj" | "o_proj" => {
             let name = ["q_a_proj", "q_b_proj", "kv_a_proj", "kv_b_proj", "o_proj"];
             named(name.into_iter().find(|name| *name == metric)?)
         }
-        "MLA total per layer" => of("moe", Role::Attention) / MILLION,
-        "dense MLP per layer" => of("dense", Role::Mlp) / MILLION,
-        "one expert" => of("moe", Role::Expert) / 256.0 / MILLION,
+        "MLA total per layer" => of("moe", TensorRole::Attention) / MILLION,
+        "dense MLP per layer" => of("dense", TensorRole::Mlp) / MILLION,
+        "one expert" => of("moe", TensorRole::Expert) / 256.0 / MILLION,
         "routed+shared experts total" => {
-            (of("moe", Role::Expert) + of("moe", Role::SharedExpert)) * moe_layers / MILLION
+            (of("moe", TensorRole::Expert) + of("moe", TensorRole::SharedExpert)) * moe_layers / MILLION
         }
         "total params" => without_norms(&graph, 1.0) / MILLION,
         "active params" => without_norms(&graph, 8.0 / 256.0) / MILLION,
@@ -108,7 +108,7 @@ fn deepseek(metric: &str) -> Option<f64> {
 
 fn llama(row: &Row) -> Option<f64> {
     let graph = graph("Llama-3.3-70B-Instruct");
-    let attention = |_: &str, role| role == Role::Attention;
+    let attention = |_: &str, role| role == TensorRole::Attention;
     Some(match row.metric.as_str() {
         "total_params" => graph.parameters().unique as f64,
         "weight_bytes" => graph.parameters().unique as f64 * 2.0,

@@ -4,7 +4,7 @@ use mantile::search::placement::bottleneck::replicated::{copies, shortest_cycle,
 use mantile::search::placement::chain::{Chain, HostOverhead, Member, SegmentCost};
 use mantile::search::placement::device_classes::DeviceClasses;
 use mantile::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
-use mantile::search::placement::solve::{PlacementObjective, solve};
+use mantile::search::placement::solve::{PlacementTime, solve};
 use mantile::search::run::UNWATCHED;
 use mantile::spec::rig::{Rig, RigLink, RigMember, RigTopology};
 use mantile::spec::scenario::Scenario;
@@ -157,7 +157,7 @@ fn copies_of_a_small_model_are_worth_more_than_a_row_of_stages() {
     let questions = questions("Llama-3.1-8B", &[("rtx-4090", 3), ("rtx-3090", 2)], 12);
     let prices = MemberPrices::new(&questions[0]);
     let alone = copies(&prices, f64::INFINITY, &UNWATCHED).best.unwrap();
-    let solved = solve(&questions, PlacementObjective::Throughput, &UNWATCHED).unwrap();
+    let solved = solve(&questions, PlacementTime::Cycle, &UNWATCHED).unwrap();
     assert!(solved.is_optimal() && solved.seconds <= alone.seconds * (1.0 + 1e-12));
     assert!(solved.copies.iter().any(|copies| !copies.is_empty()), "{:?}", solved.stages);
     let row = mantile::search::placement::cycle::cycle(&prices, None, &UNWATCHED).unwrap();

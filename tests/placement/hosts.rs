@@ -3,9 +3,10 @@
 use mantile::search::placement::chain::{Chain, Stage};
 use mantile::search::placement::least_sum;
 use mantile::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
-use mantile::search::placement::solve::{PlacementObjective, SolvedPlacement, solve};
+use mantile::search::placement::solve::{PlacementTime, SolvedPlacement, solve};
 use mantile::search::run::UNWATCHED;
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::offload::OffloadPolicy;
+use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::rig::ResolvedRig;
 
@@ -14,7 +15,7 @@ fn offloaded(rig: &str, model: &str, format: &str, concurrency: u64) -> Vec<Plac
     let asked = Scenario {
         model: Some(model.into()),
         weight_format: Some(format.into()),
-        offload: Some(OffloadMode::Always),
+        offload: Some(OffloadPolicy::Always),
         ..Scenario::default()
     };
     let rig = catalog.rig(rig).unwrap_or_else(|fault| panic!("{fault}"));
@@ -43,7 +44,7 @@ fn a_host_is_shared_at_least_as_well_as_in_equal_parts() {
         let stated = MemberPrices::new(&questions[0]).chain(PlacementWork::Token(1)).chain;
         let [host] = &stated.hosts[..] else { panic!("{rig} has one host") };
         assert!(host.members.len() > 1);
-        let solved = solve(&questions[..1], PlacementObjective::Latency, &UNWATCHED).unwrap();
+        let solved = solve(&questions[..1], PlacementTime::Step, &UNWATCHED).unwrap();
         assert!(solved.is_optimal(), "{rig}");
         let held = chain(&questions[0], &solved);
         let taken: u64 = solved.stages.iter().map(|stage| outside(&held, stage).0).sum();
@@ -64,8 +65,7 @@ fn a_host_is_shared_at_least_as_well_as_in_equal_parts() {
 #[test]
 fn storage_holds_what_memory_does_not_and_costs_what_it_reads() {
     let questions = offloaded("rtx-4090-workstation", "DeepSeek-V3", "q4_k_m", 1);
-    let at =
-        |questions: &[PlacementProblem]| solve(questions, PlacementObjective::Latency, &UNWATCHED).unwrap();
+    let at = |questions: &[PlacementProblem]| solve(questions, PlacementTime::Step, &UNWATCHED).unwrap();
     let solved = at(&questions);
     let held = chain(&questions[0], &solved);
     let [stage] = &solved.stages[..] else { panic!("one card") };
@@ -78,7 +78,7 @@ fn storage_holds_what_memory_does_not_and_costs_what_it_reads() {
     // Without the drive there is no placement; with a slower one it takes longer, by what is read of it.
     let mut none = questions.clone();
     none.iter_mut().flat_map(|problem| &mut problem.members).for_each(|offer| offer.disk = None);
-    assert!(solve(&none, PlacementObjective::Latency, &UNWATCHED).is_err());
+    assert!(solve(&none, PlacementTime::Step, &UNWATCHED).is_err());
     let mut slow = questions.clone();
     let disks =
         slow.iter_mut().flat_map(|problem| &mut problem.members).filter_map(|offer| offer.disk.as_mut());
@@ -95,7 +95,7 @@ fn storage_holds_what_memory_does_not_and_costs_what_it_reads() {
 #[test]
 fn experts_that_lie_outside_are_those_of_the_last_layers_and_no_more_than_needed() {
     let questions = offloaded("rtx-4090-3090", "gpt-oss-120b", "mxfp4", 1);
-    let solved = solve(&questions[..1], PlacementObjective::Latency, &UNWATCHED).unwrap();
+    let solved = solve(&questions[..1], PlacementTime::Step, &UNWATCHED).unwrap();
     let held = chain(&questions[0], &solved);
     let mut out = 0;
     for stage in &solved.stages {

@@ -7,13 +7,14 @@ use mantile::quantity::read::Plain;
 use mantile::search::placement::chain::{HostOverhead, Stage};
 use mantile::search::placement::disaggregated::best_disaggregated;
 use mantile::search::placement::price::{DeviceGroup, MemberPrices, PAGE, PlacementProblem, PlacementWork};
-use mantile::search::placement::solve::{PlacementObjective, solve};
+use mantile::search::placement::solve::{PlacementTime, solve};
 use mantile::search::run::UNWATCHED;
 use mantile::serving::instance::{Instance, StageKind};
 use mantile::serving::iteration::decode_batch;
 use mantile::serving::residency::{CachedSequences, stage_footprint};
 use mantile::serving::step::step;
 use mantile::serving::terms::{WorkloadInputs, WorkloadTerms};
+use mantile::spec::offload::OffloadPolicy;
 use mantile::spec::rig::{Rig, RigLink, RigMember, RigTopology};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -79,7 +80,7 @@ fn stages_are_worth_what_the_formulas_say_of_them() {
         let asked = Scenario { weight_format: format.map(str::to_owned), ..scenario(model) };
         let found = catalog.rig(&rig).and_then(|rig| ResolvedRig::resolve(&catalog, &asked, rig, 3));
         let Ok(found) = found else { continue };
-        let Ok(solved) = solve(&found.problems, PlacementObjective::Latency, &UNWATCHED) else { continue };
+        let Ok(solved) = solve(&found.problems, PlacementTime::Step, &UNWATCHED) else { continue };
         let problem = &found.problems[solved.way];
         let priced = MemberPrices::new(problem).chain(PlacementWork::Token(3));
         let each = priced.chain.stages(&solved.stages, HostOverhead::Each).unwrap();
@@ -211,10 +212,10 @@ fn host_memory_is_used_where_nothing_fits_without() {
         Scenario { weight_format: Some("q4_k_m".into()), isl: Some(8192), ..scenario("Llama-3.3-70B") };
     let found = rigged("rtx-4090-3090", &asked, 4);
     assert!(
-        solve(&found.problems, PlacementObjective::Latency, &UNWATCHED).is_err(),
+        solve(&found.problems, PlacementTime::Step, &UNWATCHED).is_err(),
         "four requests of that length do not fit"
     );
-    let solved = solve(&found.offloaded, PlacementObjective::Latency, &UNWATCHED).unwrap();
+    let solved = solve(&found.offloaded, PlacementTime::Step, &UNWATCHED).unwrap();
     let problem = &found.offloaded[solved.way];
     let chain = MemberPrices::new(problem).chain(PlacementWork::Token(4)).chain;
     let over = |stage: &Stage| {
@@ -222,6 +223,6 @@ fn host_memory_is_used_where_nothing_fits_without() {
         member.pages(chain.layers, stage.from, stage.to).0.saturating_sub(member.usable)
     };
     assert!(solved.stages.iter().map(over).sum::<u64>() > 0);
-    let never = Scenario { offload: Some(mantile::spec::scenario::OffloadMode::Never), ..asked };
+    let never = Scenario { offload: Some(OffloadPolicy::Never), ..asked };
     assert!(rigged("rtx-4090-3090", &never, 4).offloaded.is_empty());
 }

@@ -5,10 +5,11 @@ use mantile::search::placement::least_sum;
 use mantile::search::placement::price::{MemberPrices, PAGE, PlacementProblem, PlacementWork};
 use mantile::search::placement::reasons::{PlacementLimit, conflict, holds, more_memory, nearest, only};
 use mantile::search::placement::relax::{Lever, relaxations, with_more};
-use mantile::search::placement::solve::{PlacementObjective, solve};
+use mantile::search::placement::solve::{PlacementTime, solve};
 use mantile::search::run::UNWATCHED;
 use mantile::serving::terms::Lengths;
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::offload::OffloadPolicy;
+use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::rig::ResolvedRig;
 use proptest::prelude::*;
@@ -115,7 +116,7 @@ fn each_change_is_the_least_that_helps() {
         model: Some(model.into()),
         weight_format: Some(format.into()),
         isl: Some(isl),
-        offload: Some(OffloadMode::Never),
+        offload: Some(OffloadPolicy::Never),
         ..Scenario::default()
     };
     let cases = [
@@ -128,7 +129,7 @@ fn each_change_is_the_least_that_helps() {
         let questions = asked(rig, &scenario, concurrency);
         let solved = |change: &dyn Fn(&PlacementProblem) -> PlacementProblem| {
             let changed: Vec<PlacementProblem> = questions.iter().map(change).collect();
-            solve(&changed, PlacementObjective::Latency, &UNWATCHED).is_ok()
+            solve(&changed, PlacementTime::Step, &UNWATCHED).is_ok()
         };
         assert!(!solved(&PlacementProblem::clone), "{rig} holds it as it is");
         for relaxation in relaxations(&questions) {

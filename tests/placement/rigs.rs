@@ -1,7 +1,7 @@
 //! The rigs that are shipped: whole, joined, no faster than their links, and in their way metamorphic.
 
 use mantile::search::placement::price::{MemberPrices, PlacementWork};
-use mantile::search::placement::solve::{PlacementObjective, solve};
+use mantile::search::placement::solve::{PlacementTime, solve};
 use mantile::search::run::UNWATCHED;
 use mantile::spec::link::Link;
 use mantile::spec::rig::Rig;
@@ -31,13 +31,12 @@ fn every_rig_places_a_model_for_every_aim() {
     let rigs = all();
     assert!(rigs.len() >= 10);
     for rig in &rigs {
-        for aim in [PlacementObjective::Latency, PlacementObjective::Request, PlacementObjective::Throughput]
-        {
+        for aim in [PlacementTime::Step, PlacementTime::Request, PlacementTime::Cycle] {
             let rigged = on(rig, 4);
             let solved =
                 solve(&rigged.problems, aim, &UNWATCHED).unwrap_or_else(|why| panic!("{}: {why:?}", rig.id));
             // The bound of a cycle may fall short by little: on the five Macs by half a hundredth.
-            let short = if aim == PlacementObjective::Throughput { 0.01 } else { 0.0 };
+            let short = if aim == PlacementTime::Cycle { 0.01 } else { 0.0 };
             let proved = solved.is_optimal() || solved.bound >= (1.0 - short) * solved.seconds;
             assert!(proved, "{} {aim:?}: {} above {}", rig.id, solved.seconds, solved.bound);
             assert!(solved.cheap_bound <= solved.seconds * (1.0 + 1e-9), "{} {aim:?}", rig.id);
@@ -77,7 +76,7 @@ fn no_link_of_a_rig_is_faster_than_its_kind() {
 #[test]
 fn more_requests_carry_more_and_fewer_links_carry_less() {
     let rate = |rig: &Rig, requests: u64| {
-        let solved = solve(&on(rig, requests).problems, PlacementObjective::Throughput, &UNWATCHED).unwrap();
+        let solved = solve(&on(rig, requests).problems, PlacementTime::Cycle, &UNWATCHED).unwrap();
         requests as f64 / solved.seconds
     };
     for id in ["mac-five", "pcie-four-cards", "mac-studio-m3-ultra-x8-rdma"] {
@@ -112,7 +111,7 @@ fn machines_that_share_layers_gain_what_was_stated() {
         let rig = catalog.rig(id).unwrap_or_else(|fault| panic!("{fault}"));
         let rigged = ResolvedRig::resolve(&catalog, &dense, rig, 1).unwrap_or_else(|fault| panic!("{fault}"));
         let questions = if least { rigged.problems } else { vec![rigged.problems[0].clone()] };
-        solve(&questions, PlacementObjective::Latency, &UNWATCHED).unwrap().seconds
+        solve(&questions, PlacementTime::Step, &UNWATCHED).unwrap().seconds
     };
     for (id, stated) in [("mac-studio-m3-ultra-x2-rdma", 1.8), ("mac-studio-m3-ultra-x4-rdma", 3.2)] {
         let gain = token(id, false) / token(id, true);

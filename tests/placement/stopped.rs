@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use mantile::search::placement::bottleneck::MinMaxStage;
-use mantile::search::placement::solve::{PlacementObjective, solve};
+use mantile::search::placement::solve::{PlacementTime, solve};
 use mantile::search::placement::{
     PlacementInfeasible, device_classes, least_slowest, least_sum, least_sum_controlled,
 };
@@ -66,9 +66,9 @@ fn a_cycle_that_is_stopped_at_once_is_no_worse_than_splits_by_memory() {
     for id in ["mac-five", "pcie-four-cards", "mac-studio-m3-ultra-x8-tcp"] {
         let rig = Catalog::default().rig(id).unwrap_or_else(|fault| panic!("{fault}"));
         let questions = on(&rig, 4).problems;
-        let proved = solve(&questions, PlacementObjective::Throughput, &UNWATCHED).unwrap();
+        let proved = solve(&questions, PlacementTime::Cycle, &UNWATCHED).unwrap();
         let stopped = Control { stop: &|| true, ..UNWATCHED };
-        let found = solve(&questions, PlacementObjective::Throughput, &stopped).unwrap();
+        let found = solve(&questions, PlacementTime::Cycle, &stopped).unwrap();
         assert!(found.bound <= proved.seconds && proved.seconds <= found.seconds, "{id}");
         assert!(found.bound > 0.2 * proved.seconds, "{id}: a bound that says something");
         assert!(!found.is_optimal() || found.seconds == proved.seconds, "{id}");

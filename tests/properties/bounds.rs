@@ -63,10 +63,7 @@ fn no_load_of_a_range_is_beyond_its_ideal() {
 
 fn of_replicas(case: &Case) -> Result<(), TestCaseError> {
     let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
-    let requests = match case.problem.traffic {
-        Traffic::InFlight(requests) => requests,
-        Traffic::Free | Traffic::Share(..) | Traffic::Rate(_) => return Ok(()),
-    };
+    let Some(requests) = case.problem.traffic.requests() else { return Ok(()) };
     for pool in &case.candidate.pools {
         let shape = shape(&case.problem, &case.candidate, pool);
         let laid = PreparedShape::of(&case.problem, Arc::new(shape));
@@ -184,7 +181,7 @@ fn what_is_known_before_a_search_does_not_change_its_optimum() {
         scenario.objective = Some(objective.into());
         let problem = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
         let hints: Vec<_> = run(&problem, &UNWATCHED).alternatives;
-        for traffic in [Traffic::Free, Traffic::InFlight(37)] {
+        for traffic in [Traffic::Free, Traffic::InFlight(37.into())] {
             let mut bare = problem.clone();
             bare.axes.clear();
             bare.traffic = traffic;

@@ -1,22 +1,23 @@
 //! Every deployment of a small question, one by one: what the search must agree with.
 
+use mantile::spec::offload::Offload;
+use mantile::spec::role::Role;
 use std::sync::Arc;
 
 use mantile::plan::legal::{check, has_experts};
 use mantile::plan::locality::kv_tier;
 use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::quantity::read::Plain;
-use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
+use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::mixed::goal;
 use mantile::search::point::{Point, cost, place, point};
-use mantile::search::problem::{Problem, Traffic};
+use mantile::search::problem::{Problem, Share, Traffic};
 use mantile::search::ratio::Goal;
 use mantile::search::shape::{InstanceConfig, PreparedShape, cuts};
 use mantile::serving::admission::residency;
 use mantile::serving::disaggregated::{decode_performance, link_rate, prefill_rate, split};
 use mantile::serving::instance::Instance;
 use mantile::serving::residency::cache_per_sequence;
-use mantile::serving::terms::OffloadTarget;
 use mantile::spec::objective::Metric;
 
 use super::room::{room, sizes};
@@ -95,7 +96,7 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
                     formats,
                     plan,
                     stages,
-                    offload: OffloadTarget::Nothing,
+                    offload: Offload::Nothing,
                     from: 1,
                     fits: 0,
                     per_node: None,
@@ -110,13 +111,13 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
     shapes
 }
 
-fn pool(laid: &PreparedShape, duty: PoolRole, replicas: u64, concurrency: u64) -> PoolPlan {
+fn pool(laid: &PreparedShape, role: Role, replicas: u64, concurrency: u64) -> PoolPlan {
     let InstanceConfig { plan, stages, .. } = &*laid.shape;
-    PoolPlan { role: duty, plan: *plan, stages: stages.clone(), replicas, concurrency }
+    PoolPlan { role, plan: *plan, stages: stages.clone(), replicas, concurrency }
 }
 
 fn candidate(laid: &PreparedShape, pools: Vec<PoolPlan>) -> Candidate {
-    Candidate { formats: laid.shape.formats, pools, offload: OffloadTarget::Nothing }
+    Candidate { formats: laid.shape.formats, pools, offload: Offload::Nothing }
 }
 
 /// Every deployment of one shape that prefills and decodes, within the limits.
@@ -132,8 +133,7 @@ pub fn together(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
                 let point = laid.at(replicas, load);
                 let asked = match problem.traffic {
                     Traffic::Free => load.is_multiple_of(laid.shape.plan.dp),
-                    Traffic::Share(..) => unreachable!("no question of its own"),
-                    Traffic::InFlight(requests) => {
+                    Traffic::InFlight(Share { requests, .. }) => {
                         load == requests.div_ceil(replicas) && replicas <= requests
                     }
                     // As many on every attention rank.
@@ -145,7 +145,7 @@ pub fn together(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
                     }
                 };
                 if asked && laid.missed(&point, load).is_none() {
-                    let pools = vec![pool(laid, PoolRole::Aggregated, replicas, load)];
+                    let pools = vec![pool(laid, Role::Aggregated, replicas, load)];
                     known.push(Known {
                         candidate: candidate(laid, pools),
                         point,
@@ -245,8 +245,7 @@ impl Pair<'_, '_> {
         let asked = match problem.traffic {
             // Loads that lie evenly on the attention ranks; others only leave one waiting.
             Traffic::Free => load.is_multiple_of(back.shape.plan.dp),
-            Traffic::Share(..) => unreachable!("no question of its own"),
-            Traffic::InFlight(requests) => {
+            Traffic::InFlight(Share { requests, .. }) => {
                 load.is_multiple_of(back.shape.plan.dp)
                     && backs <= requests
                     && load <= requests.next_multiple_of(back.shape.plan.dp)
@@ -256,8 +255,7 @@ impl Pair<'_, '_> {
                 answers >= rate && prompts * fronts as f64 >= rate
             }
         };
-        let pools =
-            || vec![pool(front, PoolRole::Prefill, fronts, dp), pool(back, PoolRole::Decode, backs, load)];
+        let pools = || vec![pool(front, Role::Prefill, fronts, dp), pool(back, Role::Decode, backs, load)];
         let margin = problem.margin(front.shape.formats, true, 0);
         let met = asked && problem.missed(&point, margin).is_none();
         // Of so many in flight those count that wait for no more than the queue that is planned for.
@@ -279,7 +277,7 @@ pub fn unlike(problem: &Problem, laid: &[PreparedShape], singles: &[Known]) -> V
             laid.iter().filter(|laid| laid.shape.formats == formats && even(problem, size(laid))).collect();
         let fronts = of.iter().filter(|laid| prefills(problem, laid));
         let mut kinds: Vec<PoolPlan> =
-            fronts.map(|laid| pool(laid, PoolRole::Prefill, 0, laid.shape.plan.dp)).collect();
+            fronts.map(|laid| pool(laid, Role::Prefill, 0, laid.shape.plan.dp)).collect();
         let machine = problem.formats[formats].plain();
         for laid in of.iter().filter(|laid| laid.shape.roles.decode && !laid.shape.plan.sp) {
             let loads = (1..=laid.shape.fits).filter(|load| load.is_multiple_of(laid.shape.plan.dp));
@@ -290,7 +288,7 @@ pub fn unlike(problem: &Problem, laid: &[PreparedShape], singles: &[Known]) -> V
             let limit = problem.limits.tpot.unwrap_or(f64::INFINITY);
             let within = paced.filter(|(_, one)| one.tpot.value() <= limit);
             let most = within.max_by(|a, b| a.1.rate.value().total_cmp(&b.1.rate.value()));
-            kinds.extend(most.map(|(load, _)| pool(laid, PoolRole::Decode, 0, load)));
+            kinds.extend(most.map(|(load, _)| pool(laid, Role::Decode, 0, load)));
         }
         if goal == Goal::Total {
             for devices in 1..=problem.cluster.domain() {
@@ -305,7 +303,7 @@ pub fn unlike(problem: &Problem, laid: &[PreparedShape], singles: &[Known]) -> V
                 kinds.extend(best.filter(|_| nests).map(|known| known.candidate.pools[0].clone()));
             }
         }
-        let bare = Candidate { formats, pools: vec![], offload: OffloadTarget::Nothing };
+        let bare = Candidate { formats, pools: vec![], offload: Offload::Nothing };
         deploy(problem, (&bare, &kinds), 0, problem.cluster.devices(), &mut Vec::new(), &mut known);
     }
     known
@@ -320,8 +318,8 @@ fn deploy(
     known: &mut Vec<Known>,
 ) {
     let Some(kind) = kinds.get(from) else {
-        let has = |duty| pools.iter().any(|pool| pool.role == duty);
-        if has(PoolRole::Prefill) && has(PoolRole::Decode) {
+        let has = |role| pools.iter().any(|pool| pool.role == role);
+        if has(Role::Prefill) && has(Role::Decode) {
             let candidate = Candidate { pools: pools.clone(), ..bare.clone() };
             let evaluation = candidate.evaluate(&Plain, problem, &mut ());
             let point = point(&evaluation.metrics);

@@ -1,12 +1,12 @@
 //! Laws of answers, on random questions: one more device is never worse, a limit that does not bind changes nothing,
 //! Little's law holds, and the answer is on its own front.
 
-use mantile::search::candidate::PoolRole;
 use mantile::search::outcome::{EvaluatedCandidate, Outcome};
 use mantile::search::point::{Point, cost, place};
-use mantile::search::problem::{Problem, Traffic};
+use mantile::search::problem::{Problem, Share, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::objective::Metric;
+use mantile::spec::role::Role;
 use mantile::spec::scenario::Scenario;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -140,11 +140,11 @@ fn little(problem: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseE
     let close = |a: f64, b: f64| (a - b).abs() <= HAIR * b.abs();
     let pools = &found.candidate.pools;
     let slots: u64 =
-        pools.iter().filter(|p| p.role != PoolRole::Prefill).map(|p| p.replicas * p.concurrency).sum();
+        pools.iter().filter(|p| p.role != Role::Prefill).map(|p| p.replicas * p.concurrency).sum();
     match problem.traffic {
-        Traffic::Share(..) => unreachable!("no question of its own"),
-        Traffic::InFlight(requests) => {
-            prop_assert!(close(held, requests as f64), "{held} for {requests}: {found:?}")
+        Traffic::InFlight(share) => {
+            let requests = share.requests as f64 / share.units as f64;
+            prop_assert!(close(held, requests), "{held} for {requests}: {found:?}")
         }
         Traffic::Rate(rate) => prop_assert!(close(at(Metric::OutputTokS), rate * osl), "{found:?}"),
         Traffic::Free if !found.candidate.is_disaggregated() => {
@@ -220,8 +220,8 @@ fn holds_over_nodes(random: &Random) -> Result<(), TestCaseError> {
     no_worse(&problem, (&single, &double), "a second node")?;
     no_worse(&problem, (&double, &solved(three)), "a third node")?;
     let traffic = match problem.traffic {
-        Traffic::Free | Traffic::Share(..) => return Ok(()),
-        Traffic::InFlight(requests) => Traffic::InFlight(2 * requests),
+        Traffic::Free => return Ok(()),
+        Traffic::InFlight(share) => Traffic::InFlight(Share { requests: 2 * share.requests, ..share }),
         // The rates differ by rounding.
         Traffic::Rate(rate) => Traffic::Rate(2.0 * rate * (1.0 - HAIR)),
     };

@@ -1,13 +1,15 @@
 //! Latencies and memory never fall as load grows: what the bounds of the search rest on.
 
+use mantile::spec::offload::Offload;
+use mantile::spec::role::Role;
 use std::sync::Arc;
 
 use mantile::plan::parallel::Phase;
-use mantile::plan::rules::WorkerRoles;
+use mantile::plan::rules::RoleSet;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
 use mantile::search::aggregated::measure;
-use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
+use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::physical_bound::physical_bound;
 use mantile::search::point::{WIDTH, cost, place};
 use mantile::search::problem::{Problem, Traffic};
@@ -15,7 +17,7 @@ use mantile::search::shape::{InstanceConfig, PreparedShape};
 use mantile::serving::admission::residency;
 use mantile::serving::disaggregated::decode_performance;
 use mantile::serving::instance::Instance;
-use mantile::serving::terms::{InstanceLoad, OffloadTarget};
+use mantile::serving::terms::InstanceLoad;
 use mantile::spec::objective::{METRICS, Metric};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -38,7 +40,7 @@ pub fn shape(problem: &Problem, candidate: &Candidate, pool: &PoolPlan) -> Insta
         from: 1,
         fits: 1,
         per_node: None,
-        roles: WorkerRoles::ALL,
+        roles: RoleSet::ALL,
     }
 }
 
@@ -107,7 +109,7 @@ fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
         let devices = Qty::from(pool.plan.devices() as f64);
         let idle = problem.idle(pool.plan.devices()).watts;
         for requests in loads() {
-            let load = InstanceLoad { concurrency: requests * dp, offload: OffloadTarget::Nothing };
+            let load = InstanceLoad { concurrency: requests * dp, offload: Offload::Nothing };
             let now = decode_performance(&Plain, &instance, machine, problem.terms(), &load, &mut ());
             let rate = now.rate;
             never_falls("tpot", requests, &mut tpot, now.tpot.value())?;
@@ -167,13 +169,13 @@ fn memory_never_falls_as_load_grows() {
 /// The prompt pool's latency is its own: numbers of instances and the answers' load leave it alone, so
 /// that one look at a pair tells its TTFT. With so many requests in flight it is never less than that of one.
 fn of_a_pair(case: &Case) -> Result<(), TestCaseError> {
-    if case.candidate.pools[0].role != PoolRole::Prefill || case.candidate.pools.len() > 2 {
+    if case.candidate.pools[0].role != Role::Prefill || case.candidate.pools.len() > 2 {
         return Ok(());
     }
     let crowded = matches!(case.problem.traffic, Traffic::InFlight(_));
     let mut alone = case.problem.clone();
     if crowded {
-        alone.traffic = Traffic::InFlight(1);
+        alone.traffic = Traffic::InFlight(1.into());
     }
     let first = case.candidate.evaluate(&Plain, &alone, &mut ()).metrics;
     let problem = &case.problem;

@@ -1,5 +1,6 @@
 //! The pruned search finds what trying every deployment finds.
 
+use mantile::spec::offload::OffloadPolicy;
 use std::sync::Arc;
 
 use mantile::plan::locality::gcd;
@@ -9,14 +10,14 @@ use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::front_sampling::FrontSampling;
 use mantile::search::outcome::Outcome;
 use mantile::search::point::{Point, cost};
-use mantile::search::problem::{OffloadPolicy, Problem, Traffic};
+use mantile::search::problem::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::shape::{PreparedShape, cuts, shape};
 use mantile::serving::instance::Instance;
-use mantile::serving::terms::OffloadTarget::Nothing;
 use mantile::serving::terms::{Lengths, WorkloadInputs};
 use mantile::spec::objective::{LatencyLimits, METRICS, Metric};
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::offload::Offload::Nothing;
+use mantile::spec::scenario::Scenario;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -131,7 +132,7 @@ impl Small {
         let scenario = Scenario {
             runtime: Some(self.runtime.into()),
             objective: Some(self.objective.into()),
-            offload: Some(OffloadMode::Never),
+            offload: Some(OffloadPolicy::Never),
             ..on(self.model, self.hardware)
         };
         let mut asked = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
@@ -155,9 +156,9 @@ impl Small {
         let traffic = match self.traffic {
             None => Traffic::Free,
             Some(part) if self.rate => Traffic::Rate(best.point[3] / self.osl as f64 * part),
-            Some(part) => {
-                Traffic::InFlight((self.most as f64 * asked.cluster.devices() as f64 * part).ceil() as u64)
-            }
+            Some(part) => Traffic::InFlight(
+                ((self.most as f64 * asked.cluster.devices() as f64 * part).ceil() as u64).into(),
+            ),
         };
         let mut problem = with(&asked, lengths, traffic, limits, self.runtime);
         problem.offload = OffloadPolicy::Never;
@@ -169,8 +170,8 @@ impl Small {
 /// A candidate in one line.
 fn label(candidate: &Candidate) -> String {
     let pool = |pool: &PoolPlan| {
-        let PoolPlan { role: duty, plan, stages, replicas, concurrency } = pool;
-        format!("{duty:?} {replicas} x {} {stages:?} at {concurrency}", plan.label())
+        let PoolPlan { role, plan, stages, replicas, concurrency } = pool;
+        format!("{role:?} {replicas} x {} {stages:?} at {concurrency}", plan.label())
     };
     let pools: Vec<_> = candidate.pools.iter().map(pool).collect();
     format!("formats {}, {}", candidate.formats, pools.join(", "))

@@ -2,7 +2,7 @@
 
 use mantile::graph::model::{Block, ModelGraph, OperatorNode};
 use mantile::graph::operator::{Operator, Split};
-use mantile::graph::tensor::Role;
+use mantile::graph::tensor::TensorRole;
 use mantile::plan::parallel::{LayerType, ParallelPlan, Phase};
 use mantile::plan::shard::{Elements, ROLES, ShardedBlock, ShardedModel, Task, shard};
 use mantile::quantity::num::Qty;
@@ -31,12 +31,14 @@ fn whole(block: &Block) -> Elements {
 fn parts(role: usize, plan: &ParallelPlan) -> u64 {
     let experts = plan.ep * plan.moe_tp;
     match role {
-        _ if role == Role::Expert as usize => experts,
-        _ if role == Role::Bias as usize => experts.max(plan.tp).max(plan.tp_of(LayerType::FeedForward)),
-        _ if [Role::Mlp as usize, Role::SharedExpert as usize].contains(&role) => {
+        _ if role == TensorRole::Expert as usize => experts,
+        _ if role == TensorRole::Bias as usize => {
+            experts.max(plan.tp).max(plan.tp_of(LayerType::FeedForward))
+        }
+        _ if [TensorRole::Mlp as usize, TensorRole::SharedExpert as usize].contains(&role) => {
             plan.tp_of(LayerType::FeedForward)
         }
-        _ if [Role::Embedding as usize, Role::LmHead as usize].contains(&role) => {
+        _ if [TensorRole::Embedding as usize, TensorRole::LmHead as usize].contains(&role) => {
             plan.tp_of(LayerType::Vocabulary)
         }
         _ => plan.tp,
@@ -63,9 +65,9 @@ fn exact(role: usize, block: &Block, graph: &ModelGraph, plan: &ParallelPlan) ->
         [mantile::graph::cache::Cache::Heads { kv_heads, .. }] => kv_heads.value.is_multiple_of(plan.tp),
         _ => false,
     });
-    (role == Role::Expert as usize)
-        || (role == Role::Mlp as usize)
-        || (role == Role::Attention as usize && kv_heads)
+    (role == TensorRole::Expert as usize)
+        || (role == TensorRole::Mlp as usize)
+        || (role == TensorRole::Attention as usize && kv_heads)
 }
 
 fn add_up(case: &Case) -> Result<(), TestCaseError> {

@@ -1,6 +1,7 @@
 //! The layout of an answer, on one made by hand: its figures are round and stand for nothing, so that no fitted
 //! constant moves them.
 
+use mantile::spec::role::Role;
 use std::collections::BTreeMap;
 
 use mantile::plan::infeasible::RejectionCount;
@@ -21,7 +22,6 @@ use mantile::report::space::Space;
 use mantile::report::svg::deployment::optimize_picture;
 use mantile::report::svg::palette::SvgTheme;
 use mantile::report::text;
-use mantile::search::candidate::PoolRole;
 use mantile::search::outcome::{Census, Status};
 use mantile::spec::format::Quality;
 use mantile::spec::objective::{Direction, LatencyLimits, Metric, ObjectiveTerm};
@@ -32,9 +32,9 @@ use super::{plain, reads_well};
 
 const GIB: f64 = 1_073_741_824.0;
 
-fn pool(duty: PoolRole, (tp, pp): (u64, u64), replicas: u64, label: &str) -> PoolReport {
+fn pool(role: Role, (tp, pp): (u64, u64), replicas: u64, label: &str) -> PoolReport {
     PoolReport {
-        role: duty,
+        role,
         label: label.into(),
         tp,
         pp,
@@ -72,8 +72,8 @@ fn memory(weights: f64) -> MemoryReport {
 
 /// Two prefill instances of pp2 and a decode instance of tp2, one of seven devices idle; or three of tp2.
 fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
-    let (front, back) = (pool(PoolRole::Prefill, (1, 2), 2, "pp2"), pool(PoolRole::Decode, (2, 1), 1, "tp2"));
-    let both = pool(PoolRole::Aggregated, (2, 1), 3, "tp2");
+    let (front, back) = (pool(Role::Prefill, (1, 2), 2, "pp2"), pool(Role::Decode, (2, 1), 1, "tp2"));
+    let both = pool(Role::Aggregated, (2, 1), 3, "tp2");
     let (mode, label) =
         if apart { ("disaggregated", "prefill 2 x pp2, decode 1 x tp2") } else { ("aggregated", "3 x tp2") };
     let (prefill, decode) = if apart { (front, back) } else { (both.clone(), both) };
@@ -213,8 +213,7 @@ fn answer() -> OptimizeResult {
         effects: vec![],
     };
     let best = candidate(true, 1.0);
-    let held =
-        |duty, label: &str, weights| PoolMemory { role: duty, label: label.into(), memory: memory(weights) };
+    let held = |role, label: &str, weights| PoolMemory { role, label: label.into(), memory: memory(weights) };
     OptimizeResult {
         launch: None,
         theoretical: false,
@@ -253,7 +252,7 @@ fn answer() -> OptimizeResult {
             prefill_flops_noncausal_without_head: 24e12,
             host_memory_peak_bytes: 0.0,
             phases: vec![phase(Phase::Prefill, 20.0), phase(Phase::Decode, 1.0)],
-            pools: vec![held(PoolRole::Prefill, "pp2", 15.0), held(PoolRole::Decode, "tp2", 30.0)],
+            pools: vec![held(Role::Prefill, "pp2", 15.0), held(Role::Decode, "tp2", 30.0)],
             constraints: vec![
                 constraint(Resource::Ttft, false, Some(0.2), "TTFT 400 ms of 2 s"),
                 constraint(Resource::Tpot, true, Some(1.0), "TPOT 20.0 ms of 20 ms; 20.3 ms at 41 requests"),

@@ -11,8 +11,9 @@ use mantile::request::fleet::{FleetRequest, fleet};
 use mantile::request::place::{PlaceRequest, place};
 use mantile::request::recommend::{RecommendRequest, recommend};
 use mantile::spec::deployment::Deployment;
+use mantile::spec::offload::OffloadPolicy;
 use mantile::spec::placing::PlacementScenario;
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 
 use super::{optimize, plain, real};
@@ -47,7 +48,7 @@ fn a_placement_fits_one_screen() {
         };
         place(&Catalog::default(), &PlaceRequest { scenario }, &UNCONTROLLED).unwrap()
     };
-    let infeasible = of("DeepSeek-V3", "rtx-4090-3090", Some(OffloadMode::Never));
+    let infeasible = of("DeepSeek-V3", "rtx-4090-3090", Some(OffloadPolicy::Never));
     assert!(infeasible.placement.is_none());
     let placed = of("Llama-3.1-8B", "rtx-4090-3090", None);
     assert!(placed.placement.is_some());

@@ -1,15 +1,16 @@
 //! Random deployments of shipped models on shipped systems: what the properties are tried on.
 
+use mantile::spec::offload::{Offload, OffloadPart};
+use mantile::spec::role::Role;
 use std::fmt;
 use std::sync::LazyLock;
 
 use mantile::plan::enumerate::enumerate;
 use mantile::plan::legal::{LegalLimits, check, has_experts};
 use mantile::plan::parallel::ParallelPlan;
-use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
+use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::problem::Problem;
 use mantile::search::shape::cuts;
-use mantile::serving::terms::OffloadTarget;
 use mantile::spec::image::ImageSize;
 use mantile::spec::percentile::{Confidence, Percentile};
 use mantile::spec::scenario::Scenario;
@@ -71,7 +72,7 @@ pub struct Draw {
     concurrency: [u64; 2],
     replicas: [u64; 2],
     traffic: Traffic,
-    offload: OffloadTarget,
+    offload: Offload,
     pools: Pools,
     images: Option<(u64, u64, u64)>,
     percentile: Percentile,
@@ -92,10 +93,10 @@ pub fn draws() -> impl Strategy<Value = Draw> {
         1 => (0.01..100.0).prop_map(Traffic::Rate),
     ];
     let offload = prop_oneof![
-        3 => Just(OffloadTarget::Nothing),
-        1 => Just(OffloadTarget::Layers),
-        1 => Just(OffloadTarget::Experts),
-        1 => Just(OffloadTarget::Kv),
+        3 => Just(Offload::Nothing),
+        1 => Just(Offload::Streamed(OffloadPart::Layers)),
+        1 => Just(Offload::Streamed(OffloadPart::Experts)),
+        1 => Just(Offload::Streamed(OffloadPart::Kv)),
     ];
     let pools = prop_oneof![4 => Just(Pools::One), 1 => Just(Pools::Mixed), 2 => Just(Pools::Split), 1 => Just(Pools::Unlike)];
     let prefix = prop_oneof![Just(0.0), 0.0..1.0];
@@ -197,32 +198,28 @@ impl Draw {
         let problem = self.question();
         let formats = self.names[3].index(problem.formats.len());
         let plans = plans(&problem, formats);
-        let pool = |which: usize, duty| {
+        let pool = |which: usize, role| {
             let plan = plans[self.plans[which].index(plans.len())];
             let cuts = cuts(&problem.graph, &problem.formats[formats], plan.pp);
             let stages = cuts[self.cut.index(cuts.len())].clone();
             let (replicas, concurrency) = (self.replicas[which], self.concurrency[which]);
-            PoolPlan { role: duty, plan, stages, replicas, concurrency }
+            PoolPlan { role, plan, stages, replicas, concurrency }
         };
         let linked = !problem.cluster.tiers.is_empty();
         let (pools, offload) = match self.pools {
-            Pools::Split if linked => {
-                (vec![pool(0, PoolRole::Prefill), pool(1, PoolRole::Decode)], OffloadTarget::Nothing)
-            }
+            Pools::Split if linked => (vec![pool(0, Role::Prefill), pool(1, Role::Decode)], Offload::Nothing),
             Pools::Unlike if linked => {
                 let all = [
-                    (0, PoolRole::Prefill),
-                    (1, PoolRole::Decode),
-                    (1, PoolRole::Prefill),
-                    (0, PoolRole::Decode),
-                    (0, PoolRole::Aggregated),
+                    (0, Role::Prefill),
+                    (1, Role::Decode),
+                    (1, Role::Prefill),
+                    (0, Role::Decode),
+                    (0, Role::Aggregated),
                 ];
-                (all.map(|(which, duty)| pool(which, duty)).to_vec(), OffloadTarget::Nothing)
+                (all.map(|(which, role)| pool(which, role)).to_vec(), Offload::Nothing)
             }
-            Pools::Mixed => {
-                (vec![pool(0, PoolRole::Aggregated), pool(1, PoolRole::Aggregated)], self.offload)
-            }
-            _ => (vec![pool(0, PoolRole::Aggregated)], self.offload),
+            Pools::Mixed => (vec![pool(0, Role::Aggregated), pool(1, Role::Aggregated)], self.offload),
+            _ => (vec![pool(0, Role::Aggregated)], self.offload),
         };
         Case { candidate: Candidate { formats, pools, offload }, problem }
     }

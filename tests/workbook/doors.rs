@@ -59,7 +59,7 @@ fn what_is_no_workbook_is_refused() {
     let told = refused(&estimate(&["--json", "--out", "answer.xlsx"]));
     assert!(told.contains("answer.xlsx") && !Path::new("answer.xlsx").exists(), "{told}");
     let told = refused(&run(&["inspect", "Llama-3.1-8B", "--format", "xlsx"]));
-    assert!(told.contains("table, json, csv"), "{told}");
+    assert!(told.contains("table, json, yaml, csv"), "{told}");
     let told = refused(&run(&["inspect", "Llama-3.1-8B", "--out", "model.xlsx"]));
     assert!(told.contains("model.xlsx") && !Path::new("model.xlsx").exists(), "{told}");
 }

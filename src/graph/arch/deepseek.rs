@@ -12,7 +12,7 @@ use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts};
 use crate::graph::part::rope::{Rope, RopeClass};
 use crate::graph::part::window::{interleaved_windows, uniform_window};
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -210,16 +210,16 @@ pub fn shared_of(
 fn mtp_module(whole: &DecoderSpec, layer: &Layer, index: u64, mtp: Mtp) -> Vec<Weight> {
     let (hidden, vocab) = (whole.hidden.value, whole.vocab.value);
     let copy = |name, role| (mtp == Mtp::WithCopies).then(|| weight(name, vec![vocab, hidden], role));
-    let mut weights: Vec<Weight> = copy("embed_tokens.weight", Role::Embedding).into_iter().collect();
+    let mut weights: Vec<Weight> = copy("embed_tokens.weight", TensorRole::Embedding).into_iter().collect();
     weights.extend([
-        weight("enorm.weight", vec![hidden], Role::Norm),
-        weight("hnorm.weight", vec![hidden], Role::Norm),
-        weight("eh_proj.weight", vec![hidden, 2 * hidden], Role::Mlp),
+        weight("enorm.weight", vec![hidden], TensorRole::Norm),
+        weight("hnorm.weight", vec![hidden], TensorRole::Norm),
+        weight("eh_proj.weight", vec![hidden, 2 * hidden], TensorRole::Mlp),
     ]);
     let block = layer.block("mtp_layer", vec![]);
     weights.extend(block.graph.node_weights().flat_map(|node| node.weights.clone()));
-    weights.push(weight("shared_head.norm.weight", vec![hidden], Role::Norm));
-    weights.extend(copy("shared_head.head.weight", Role::LmHead));
+    weights.push(weight("shared_head.norm.weight", vec![hidden], TensorRole::Norm));
+    weights.extend(copy("shared_head.head.weight", TensorRole::LmHead));
     for weight in &mut weights {
         weight.name = format!("model.layers.{index}.{}", weight.name);
     }

@@ -12,7 +12,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
 use crate::graph::part::rope::{Rope, RopeClass};
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -159,14 +159,14 @@ fn hash_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
 fn mtp_module(whole: &DecoderSpec, streams: Count, layer: &Layer, module: u64) -> Vec<Weight> {
     let hidden = whole.hidden.value;
     let mut weights = vec![
-        weight("enorm.weight", vec![hidden], Role::Norm),
-        weight("hnorm.weight", vec![hidden], Role::Norm),
-        weight("e_proj.weight", vec![hidden, hidden], Role::Mlp),
-        weight("h_proj.weight", vec![hidden, hidden], Role::Mlp),
-        weight("norm.weight", vec![hidden], Role::Norm),
-        weight("hc_head_fn", vec![streams.value, streams.value * hidden], Role::Norm),
-        weight("hc_head_base", vec![streams.value], Role::Norm),
-        weight("hc_head_scale", vec![1], Role::Norm),
+        weight("enorm.weight", vec![hidden], TensorRole::Norm),
+        weight("hnorm.weight", vec![hidden], TensorRole::Norm),
+        weight("e_proj.weight", vec![hidden, hidden], TensorRole::Mlp),
+        weight("h_proj.weight", vec![hidden, hidden], TensorRole::Mlp),
+        weight("norm.weight", vec![hidden], TensorRole::Norm),
+        weight("hc_head_fn", vec![streams.value, streams.value * hidden], TensorRole::Norm),
+        weight("hc_head_base", vec![streams.value], TensorRole::Norm),
+        weight("hc_head_scale", vec![1], TensorRole::Norm),
     ];
     let block = layer.block("mtp_layer", vec![]);
     weights.extend(block.graph.node_weights().flat_map(|node| node.weights.clone()));

@@ -12,7 +12,7 @@ use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::graph::part::window::uniform_window;
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -216,9 +216,9 @@ fn ernie_module(layer: &Layer, index: u64) -> Vec<Weight> {
         weight.name = format!("model.mtp_block.{index}.{}", weight.name);
     }
     let outside = |name: &str, shape, role| weight(format!("model.{name}.{index}.weight"), shape, role);
-    weights.push(outside("mtp_emb_norm", vec![hidden], Role::Norm));
-    weights.push(outside("mtp_hidden_norm", vec![hidden], Role::Norm));
-    weights.push(outside("mtp_linear_proj", vec![hidden, 2 * hidden], Role::Mlp));
+    weights.push(outside("mtp_emb_norm", vec![hidden], TensorRole::Norm));
+    weights.push(outside("mtp_hidden_norm", vec![hidden], TensorRole::Norm));
+    weights.push(outside("mtp_linear_proj", vec![hidden, 2 * hidden], TensorRole::Mlp));
     weights
 }
 

@@ -16,7 +16,7 @@ use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::ssd::Ssd;
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -232,10 +232,10 @@ impl NemotronReader<'_, '_> {
         let mut weights = vec![];
         for module in 0..modules.value {
             let prefix = format!("mtp.layers.{}", depth.value + module);
-            let norm = |name: &str| weight(format!("{prefix}.{name}.weight"), vec![hidden], Role::Norm);
+            let norm = |name: &str| weight(format!("{prefix}.{name}.weight"), vec![hidden], TensorRole::Norm);
             weights.extend([norm("enorm"), norm("hnorm"), norm("final_layernorm")]);
             let projection = vec![hidden, 2 * hidden];
-            weights.push(weight(format!("{prefix}.eh_proj.weight"), projection, Role::Mlp));
+            weights.push(weight(format!("{prefix}.eh_proj.weight"), projection, TensorRole::Mlp));
             for (at, kind) in kinds.iter().enumerate() {
                 let mut block = self.layer(*kind)?.block("mtp_layer", vec![]);
                 NAMES.apply(&mut block);

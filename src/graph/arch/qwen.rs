@@ -12,7 +12,7 @@ use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::graph::part::window::qwen_windows;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -95,9 +95,9 @@ pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let mut graph = dense(keys, whole, attention)?;
     for index in 0..modules {
         let mut weights = module.block("mtp_layer", vec![]).weights();
-        weights.push(weight("input_proj.weight", vec![hidden, 2 * hidden], Role::Mlp));
+        weights.push(weight("input_proj.weight", vec![hidden, 2 * hidden], TensorRole::Mlp));
         let norms = ["token_layernorm.weight", "hidden_layernorm.weight", "final_layernorm.weight"];
-        weights.extend(norms.map(|norm| weight(norm, vec![hidden], Role::Norm)));
+        weights.extend(norms.map(|norm| weight(norm, vec![hidden], TensorRole::Norm)));
         for weight in &mut weights {
             weight.name = format!("model.mtp_layers.{index}.{}", weight.name);
         }

@@ -17,7 +17,7 @@ use crate::graph::part::moe::{Moe, SharedExperts};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::rope::RopeClass;
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -172,9 +172,9 @@ fn layers(
 /// The multi-token-prediction weights: layers of full attention, a two-to-one projection and three norms.
 pub(super) fn predicting(hidden: Count, layer: &Layer, modules: u64) -> Vec<Weight> {
     let hidden = hidden.value;
-    let norm = |name: &str| weight(format!("mtp.{name}.weight"), vec![hidden], Role::Norm);
+    let norm = |name: &str| weight(format!("mtp.{name}.weight"), vec![hidden], TensorRole::Norm);
     let mut weights = vec![norm("pre_fc_norm_embedding"), norm("pre_fc_norm_hidden"), norm("norm")];
-    weights.push(weight("mtp.fc.weight", vec![hidden, 2 * hidden], Role::Mlp));
+    weights.push(weight("mtp.fc.weight", vec![hidden, 2 * hidden], TensorRole::Mlp));
     let block = layer.block("mtp_layer", vec![]);
     for module in 0..modules {
         let named =

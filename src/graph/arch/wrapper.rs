@@ -8,7 +8,7 @@ use super::{ARCHITECTURES, class_defaults, switches};
 use crate::graph::assembly::weight;
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::graph::tower::Tower;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -182,7 +182,7 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
     };
     let found = graph.head.order.iter().find_map(vocabulary);
     if let Some((node, shape)) = found.filter(|_| tied != graph.tied) {
-        let stored = weight("lm_head.weight", shape, Role::LmHead);
+        let stored = weight("lm_head.weight", shape, TensorRole::LmHead);
         graph.head.graph[node].weights = if tied { vec![] } else { vec![stored] };
         graph.tied = tied;
     }

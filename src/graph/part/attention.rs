@@ -11,7 +11,7 @@ use crate::graph::cache::Cache;
 use crate::graph::dimensions::{ScoredKeys, Scores, SoftmaxAttention};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -182,7 +182,7 @@ impl Attention {
         let v_width = width("v_width", kv_heads, v_head_dim, "num_key_value_heads × v_head_dim");
         let o_width = width("o_width", heads, v_head_dim, "num_attention_heads × v_head_dim");
         let mut project = |name: &'static str, output, split| {
-            let (tensor, role, bias) = (format!("self_attn.{name}"), Role::Attention, self.qkv_bias);
+            let (tensor, role, bias) = (format!("self_attn.{name}"), TensorRole::Attention, self.qkv_bias);
             block.linear(from, Matrix { name, tensor, input: hidden, output, split, role, bias })
         };
         let q = project("q_proj", q_width, Split::Heads);
@@ -193,7 +193,7 @@ impl Attention {
             // Rows of `q_proj` have its bias. A separate matrix has none.
             let bias = self.qkv_bias && stored == "q_proj";
             let (name, tensor) = ("q_gate_proj", format!("self_attn.{stored}"));
-            let (split, role) = (Split::Heads, Role::Attention);
+            let (split, role) = (Split::Heads, TensorRole::Attention);
             block.linear(from, Matrix { name, tensor, input: hidden, output: o_width, split, role, bias })
         });
         let q = self.norm(block, q, "q_norm", heads, q_width, Split::Heads);
@@ -222,7 +222,7 @@ impl Attention {
                 input: o_width,
                 output: hidden,
                 split: Split::Row,
-                role: Role::Attention,
+                role: TensorRole::Attention,
                 bias: self.o_bias,
             },
         )
@@ -252,7 +252,7 @@ impl Attention {
         };
         let scored = Scores { heads, keys: ScoredKeys::Masked(mask) };
         let softmax = block.softmax(scored, &[&[q], &keys[..1]].concat());
-        let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
+        let sinks = weight("self_attn.sinks", vec![heads.value], TensorRole::Sink);
         let inputs: Vec<NodeIndex> = [q].into_iter().chain(keys).chain([softmax]).chain(indexer).collect();
         block.node(
             "attention",

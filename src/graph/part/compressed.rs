@@ -12,7 +12,7 @@ use crate::graph::cache::Cache;
 use crate::graph::dimensions::{CompressedAttention, ScoredKeys, Scores};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 
 /// The indexer that selects compressed entries.
@@ -88,7 +88,7 @@ impl Compressed {
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
         let Compressed { hidden, heads, head_dim, q_lora_rank, o_groups, o_lora_rank, .. } = *self;
         let q_width = width("q_width", heads, head_dim, "num_attention_heads × head_dim");
-        let (whole, role) = (Split::Replicate, Role::Attention);
+        let (whole, role) = (Split::Replicate, TensorRole::Attention);
         let a = block.linear(from, matrix("q_a_proj", "q_a_proj", (hidden, q_lora_rank), whole, role));
         let a = norm(block, a, "q_a_norm", "q_a_norm", q_lora_rank);
         let q = block.linear(a, matrix("q_b_proj", "q_b_proj", (q_lora_rank, q_width), Split::Heads, role));
@@ -116,7 +116,7 @@ impl Compressed {
             window: self.window,
             beyond,
         });
-        let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
+        let sinks = weight("self_attn.sinks", vec![heads.value], TensorRole::Sink);
         let attention = block.node("attention", attention, vec![sinks], &[q, cache, softmax]);
         let slice = Count::derived("o_group_width", q_width.value / o_groups.value, "q_width / o_groups");
         let out = width("o_a_width", o_groups, o_lora_rank, "o_groups × o_lora_rank");
@@ -144,7 +144,7 @@ impl Compressed {
             let names = ["index_kv", "index_gate", "index_k_norm"];
             let key = self.pool(block, from, names, "compressor.indexer", (head_dim, every, series));
             let q_width = width("index_q_width", heads, head_dim, "index_n_heads × index_head_dim");
-            let (whole, role) = (Split::Replicate, Role::Indexer);
+            let (whole, role) = (Split::Replicate, TensorRole::Indexer);
             let q =
                 matrix("index_q", "compressor.indexer.q_b_proj", (self.q_lora_rank, q_width), whole, role);
             let q = block.linear(compressed_query, q);
@@ -167,7 +167,7 @@ impl Compressed {
         (head_dim, every, series): (Count, Count, u64),
     ) -> NodeIndex {
         let wide = Count::derived("compressed_width", series * head_dim.value, "entry × overlapping windows");
-        let role = if tensors == "compressor" { Role::Attention } else { Role::Indexer };
+        let role = if tensors == "compressor" { TensorRole::Attention } else { TensorRole::Indexer };
         let project = |block: &mut Assembly, name, tensor: &str| {
             let tensor = format!("{tensors}.{tensor}");
             block.linear(from, matrix(name, &tensor, (self.hidden, wide), Split::Replicate, role))
@@ -176,8 +176,8 @@ impl Compressed {
         let gates = project(block, gate, "gate_proj");
         let name = |tensor: &str| format!("self_attn.{tensors}.{tensor}");
         let weights = vec![
-            weight(name("position_bias"), vec![every.value, wide.value], Role::Norm),
-            weight(name("kv_norm.weight"), vec![head_dim.value], Role::Norm),
+            weight(name("position_bias"), vec![every.value, wide.value], TensorRole::Norm),
+            weight(name("kv_norm.weight"), vec![head_dim.value], TensorRole::Norm),
         ];
         let rows = Count::derived("rows", series, "windows that overlap");
         let operator = Operator::Norm { width: head_dim, rows, split: Split::Replicate };
@@ -190,7 +190,7 @@ fn matrix(
     tensor: &str,
     (input, output): (Count, Count),
     split: Split,
-    role: Role,
+    role: TensorRole,
 ) -> Matrix {
     Matrix { name, tensor: format!("self_attn.{tensor}"), input, output, split, role, bias: false }
 }

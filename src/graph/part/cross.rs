@@ -9,7 +9,7 @@ use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, weigh
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::dimensions::{CrossAttention, ScoredKeys, Scores};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 
 /// Cross-attention of one layer, with the dimensions of the text layers.
@@ -44,7 +44,7 @@ impl Cross {
             input,
             output,
             split,
-            role: Role::Attention,
+            role: TensorRole::Attention,
             bias: false,
         };
         let q = block.linear(from, matrix("q_proj", hidden, q_width, Split::Heads));
@@ -63,12 +63,12 @@ impl Cross {
                 weight(
                     format!("cross_attn.{name}.weight"),
                     vec![kv_width.value, hidden.value],
-                    Role::Attention,
+                    TensorRole::Attention,
                 )
             })
             .to_vec();
-        weights.push(weight("cross_attn.k_norm.weight", vec![head_dim.value], Role::Norm));
-        weights.extend(self.gates.iter().map(|gate| weight(*gate, vec![1], Role::Norm)));
+        weights.push(weight("cross_attn.k_norm.weight", vec![head_dim.value], TensorRole::Norm));
+        weights.extend(self.gates.iter().map(|gate| weight(*gate, vec![1], TensorRole::Norm)));
         let positions = self.positions;
         let cross =
             Operator::CrossAttention(CrossAttention { heads, kv_heads, head_dim, source: hidden, positions });

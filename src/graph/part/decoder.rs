@@ -11,7 +11,7 @@ use super::streams::{Altup, PerLayer};
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -94,7 +94,7 @@ impl DecoderSpec {
     /// A graph of these layers. Equal layers share a block.
     pub fn graph(self, layers: Vec<Layer>, mtp: Vec<Weight>) -> ModelGraph {
         let mixers_differ = layers.iter().any(|layer| layer.mixer_kind() != layers[0].mixer_kind());
-        let networks_differ = layers.iter().any(|layer| layer.network_kind() != layers[0].network_kind());
+        let networks_differ = layers.iter().any(|layer| layer.has_experts() != layers[0].has_experts());
         let mut kinds: Vec<(Layer, Vec<u32>)> = vec![];
         let mut layer_block = Vec::with_capacity(layers.len());
         for (index, layer) in (0u32..).zip(layers) {
@@ -139,7 +139,7 @@ impl DecoderSpec {
         let width = self.embedding_width.unwrap_or(self.hidden);
         let lookup =
             |block: &mut Assembly, name: &'static str, tensor: &str, rows: Count, hidden: Count, split| {
-                let table = weight(tensor, vec![rows.value, hidden.value], Role::Embedding);
+                let table = weight(tensor, vec![rows.value, hidden.value], TensorRole::Embedding);
                 block.node(name, Operator::Embedding { vocab: rows, hidden, split }, vec![table], &[])
             };
         let tokens = "model.embed_tokens.weight";
@@ -189,10 +189,10 @@ impl DecoderSpec {
         }
         let mut weights = vec![];
         if !self.tied {
-            weights.push(weight("lm_head.weight", vec![self.vocab.value, width.value], Role::LmHead));
+            weights.push(weight("lm_head.weight", vec![self.vocab.value, width.value], TensorRole::LmHead));
         }
         if self.head_bias {
-            weights.push(weight("lm_head.bias", vec![self.vocab.value], Role::Bias));
+            weights.push(weight("lm_head.bias", vec![self.vocab.value], TensorRole::Bias));
         }
         let projection = Operator::Linear { input: width, output: self.vocab, split: Split::Vocab };
         let logits = block.node("lm_head", projection, weights, &[stream]);
@@ -209,7 +209,7 @@ impl DecoderSpec {
         input: Count,
         output: Count,
     ) -> NodeIndex {
-        let (tensor, split, role) = (format!("model.{name}"), Split::Replicate, Role::Embedding);
+        let (tensor, split, role) = (format!("model.{name}"), Split::Replicate, TensorRole::Embedding);
         block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
     }
 

@@ -8,7 +8,7 @@ use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::dimensions::{ScoredKeys, Scores, SoftmaxAttention};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -157,7 +157,7 @@ impl Encoder {
 pub fn linear(block: &mut Assembly, from: NodeIndex, projection: Projection, split: Split) -> NodeIndex {
     let Projection { name, tensor, input, output, bias } = projection;
     let tensor = tensor.to_owned();
-    block.linear(from, Matrix { name, tensor, input, output, split, role: Role::Tower, bias })
+    block.linear(from, Matrix { name, tensor, input, output, split, role: TensorRole::Tower, bias })
 }
 
 /// Adds a norm of an encoder.
@@ -169,9 +169,9 @@ pub fn norm(
     width: Count,
     shift: bool,
 ) -> NodeIndex {
-    let mut weights = vec![weight(format!("{tensor}.weight"), vec![width.value], Role::Norm)];
+    let mut weights = vec![weight(format!("{tensor}.weight"), vec![width.value], TensorRole::Norm)];
     if shift {
-        weights.push(weight(format!("{tensor}.bias"), vec![width.value], Role::Norm));
+        weights.push(weight(format!("{tensor}.bias"), vec![width.value], TensorRole::Norm));
     }
     let rows = Count::derived("rows", 1, "one norm per position");
     block.node(name, Operator::Norm { width, rows, split: Split::Replicate }, weights, &[from])
@@ -195,11 +195,12 @@ impl Patches {
         let pixels = self.shape[1..].iter().product();
         let pixels = Count::derived("pixels", pixels, "channels × frames × patch_size²");
         let stream = block.input(pixels);
-        let mut weights = vec![weight(format!("{}.weight", self.tensor), self.shape, Role::Tower)];
+        let mut weights = vec![weight(format!("{}.weight", self.tensor), self.shape, TensorRole::Tower)];
         if self.bias {
-            weights.push(weight(format!("{}.bias", self.tensor), vec![hidden.value], Role::Bias));
+            weights.push(weight(format!("{}.bias", self.tensor), vec![hidden.value], TensorRole::Bias));
         }
-        weights.extend(self.embeddings.into_iter().map(|(name, shape)| weight(name, shape, Role::Tower)));
+        weights
+            .extend(self.embeddings.into_iter().map(|(name, shape)| weight(name, shape, TensorRole::Tower)));
         let matrix = Operator::Linear { input: pixels, output: hidden, split: Split::Replicate };
         block.node("patch_embed", matrix, weights, &[stream])
     }

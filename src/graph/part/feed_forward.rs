@@ -6,17 +6,8 @@ use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
-
-/// The matrices of a feed-forward network.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Form {
-    /// `act(gate_proj) × up_proj`, then `down_proj`.
-    Gated,
-    /// `act(up_proj)`, then `down_proj`.
-    Plain,
-}
 
 /// Dense feed-forward network of one layer.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +16,8 @@ pub struct FeedForward {
     pub hidden: Count,
     /// Intermediate width.
     pub intermediate: Count,
-    /// Its matrices.
-    pub form: Form,
+    /// Whether it is `act(gate_proj) × up_proj`, then `down_proj`; else `act(up_proj)`, then `down_proj`.
+    pub gated: bool,
     /// Biases on all of them.
     pub bias: bool,
     /// Learned scalars of the activation (two in xIELU).
@@ -55,22 +46,22 @@ const SHARED: FeedForwardNames = FeedForwardNames {
 impl FeedForward {
     /// Gate, up and down projections without biases, stored separately: the form of most models.
     pub fn gated(hidden: Count, intermediate: Count) -> FeedForward {
-        FeedForward { hidden, intermediate, form: Form::Gated, bias: false, learned: &[], constants: &[] }
+        FeedForward { hidden, intermediate, gated: true, bias: false, learned: &[], constants: &[] }
     }
 
     /// Up and down projections, with biases on both or on neither.
     pub fn plain(hidden: Count, intermediate: Count, bias: bool) -> FeedForward {
-        FeedForward { hidden, intermediate, form: Form::Plain, bias, learned: &[], constants: &[] }
+        FeedForward { hidden, intermediate, gated: false, bias, learned: &[], constants: &[] }
     }
 
     /// Adds the operators of a layer's `mlp`, starting from the normed stream.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
-        self.assemble_as(block, from, "mlp", &DENSE, Role::Mlp)
+        self.assemble_as(block, from, "mlp", &DENSE, TensorRole::Mlp)
     }
 
     /// Adds the operators of shared experts stored under `tensor`.
     pub fn assemble_shared(&self, block: &mut Assembly, from: NodeIndex, tensor: &str) -> NodeIndex {
-        self.assemble_as(block, from, tensor, &SHARED, Role::SharedExpert)
+        self.assemble_as(block, from, tensor, &SHARED, TensorRole::SharedExpert)
     }
 
     fn assemble_as(
@@ -79,9 +70,9 @@ impl FeedForward {
         from: NodeIndex,
         tensor: &str,
         names: &FeedForwardNames,
-        role: Role,
+        role: TensorRole,
     ) -> NodeIndex {
-        let FeedForward { hidden, intermediate, form, bias, learned, constants } = *self;
+        let FeedForward { hidden, intermediate, gated, bias, learned, constants } = *self;
         let column = |name, stored: &str| Matrix {
             name,
             tensor: format!("{tensor}.{stored}"),
@@ -92,16 +83,17 @@ impl FeedForward {
             bias,
         };
         let mut wide = vec![];
-        let gated = form == Form::Gated;
         if gated {
             wide.push(block.linear(from, column(names.gate, "gate_proj")));
         }
         wide.push(block.linear(from, column(names.up, "up_proj")));
         let activation = Operator::Activation { width: intermediate, gated };
-        let learned = learned.iter().map(|name| weight(format!("{tensor}.{name}"), vec![1], Role::Norm));
-        let constants = constants
-            .iter()
-            .map(|name| Weight { buffer: true, ..weight(format!("{tensor}.{name}"), vec![], Role::Norm) });
+        let learned =
+            learned.iter().map(|name| weight(format!("{tensor}.{name}"), vec![1], TensorRole::Norm));
+        let constants = constants.iter().map(|name| Weight {
+            buffer: true,
+            ..weight(format!("{tensor}.{name}"), vec![], TensorRole::Norm)
+        });
         let activated = block.node(names.activation, activation, learned.chain(constants).collect(), &wide);
         block.linear(
             activated,

@@ -6,7 +6,7 @@ use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::operator::Operator;
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 
 /// Total width of all streams.
@@ -37,8 +37,8 @@ pub fn head_connection(block: &mut Assembly, from: NodeIndex, hidden: Count, str
 /// A mapping of `rows`, its shifts and its scales.
 fn mapping([map, base, scale]: [String; 3], rows: u64, scales: u64, width: Count) -> Vec<Weight> {
     vec![
-        weight(map, vec![rows, width.value], Role::Norm),
-        weight(base, vec![rows], Role::Norm),
-        weight(scale, vec![scales], Role::Norm),
+        weight(map, vec![rows, width.value], TensorRole::Norm),
+        weight(base, vec![rows], TensorRole::Norm),
+        weight(scale, vec![scales], TensorRole::Norm),
     ]
 }

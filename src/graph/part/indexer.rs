@@ -8,7 +8,7 @@ use super::attention::width;
 use super::encoder;
 use crate::graph::assembly::{Assembly, Matrix};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -52,7 +52,7 @@ impl Indexer {
             input,
             output,
             split: Split::Replicate,
-            role: Role::Indexer,
+            role: TensorRole::Indexer,
             bias: false,
         };
         let q_width = width("index_q_width", heads, head_dim, "index heads × their dimension");

@@ -12,7 +12,7 @@ use crate::graph::cache::Cache;
 use crate::graph::dimensions::{LatentAttention, ScoredKeys, Scores};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -85,8 +85,11 @@ impl Latent {
         let normed = block.norm(rope_and_latent, norm("kv_a_norm", "kv_a_layernorm", kv_lora_rank));
         let kv_head = sum("kv_head_dim", qk_nope_head_dim, v_head_dim, "qk_nope_head_dim + v_head_dim");
         let kv_b_rows = width("kv_b_width", heads, kv_head, "num_attention_heads × (qk_nope + v)");
-        let kv_b =
-            weight("self_attn.kv_b_proj.weight", vec![kv_b_rows.value, kv_lora_rank.value], Role::Attention);
+        let kv_b = weight(
+            "self_attn.kv_b_proj.weight",
+            vec![kv_b_rows.value, kv_lora_rank.value],
+            TensorRole::Attention,
+        );
         let indexer = self.indexer.map(|indexer| indexer.assemble(block, compressed, from));
         let (q, cache) = self.cached(block, q, (normed, rope_and_latent), latent);
         let softmax = block.softmax(Scores { heads, keys: ScoredKeys::Masked(self.mask) }, &[q, cache]);
@@ -151,7 +154,15 @@ impl Latent {
 }
 
 fn matrix(name: &'static str, tensor: &str, input: Count, output: Count, split: Split, bias: bool) -> Matrix {
-    Matrix { name, tensor: format!("self_attn.{tensor}"), input, output, split, role: Role::Attention, bias }
+    Matrix {
+        name,
+        tensor: format!("self_attn.{tensor}"),
+        input,
+        output,
+        split,
+        role: TensorRole::Attention,
+        bias,
+    }
 }
 
 fn norm(name: &'static str, tensor: &str, width: Count) -> NormSpec {

@@ -18,7 +18,7 @@ use crate::graph::assembly::{Affine, Assembly, Matrix};
 use crate::graph::cache::Cache;
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 
 /// The token mixer.
@@ -67,17 +67,6 @@ pub enum MixerKind {
     /// A recurrent mixer.
     Recurrent,
     /// No token mixer.
-    Absent,
-}
-
-/// Kind of per-token network in block names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NetworkKind {
-    /// A dense network.
-    Dense,
-    /// Experts.
-    Moe,
-    /// None.
     Absent,
 }
 
@@ -172,12 +161,12 @@ impl Layer {
         }
     }
 
-    /// Kind of per-token network in block names.
-    pub fn network_kind(&self) -> NetworkKind {
+    /// Whether the per-token network has experts, as block names say it; `None` without a network.
+    pub fn has_experts(&self) -> Option<bool> {
         match &self.network {
-            Network::Dense(_) | Network::Linear => NetworkKind::Dense,
-            Network::Moe(_) | Network::DenseAndMoe(..) => NetworkKind::Moe,
-            Network::Absent => NetworkKind::Absent,
+            Network::Dense(_) | Network::Linear => Some(false),
+            Network::Moe(_) | Network::DenseAndMoe(..) => Some(true),
+            Network::Absent => None,
         }
     }
 
@@ -293,7 +282,7 @@ impl Layer {
     /// A matrix from the stream to the stream.
     fn square(&self, block: &mut Assembly, from: NodeIndex, name: &'static str, tensor: &str) -> NodeIndex {
         let (tensor, input, output) = (tensor.to_owned(), self.hidden, self.hidden);
-        let (split, role) = (Split::Replicate, Role::Mlp);
+        let (split, role) = (Split::Replicate, TensorRole::Mlp);
         block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
     }
 
@@ -337,9 +326,9 @@ impl Layer {
 /// Names blocks by the differences between the layers of a model: the token mixer, the per-token network, or both.
 pub fn name(layer: &Layer, mixers_differ: bool, networks_differ: bool) -> &'static str {
     use MixerKind::{Absent, Full, Recurrent, Sliding};
-    let (mixer, network) = (layer.mixer_kind(), layer.network_kind());
-    let moe = network == NetworkKind::Moe;
-    if network == NetworkKind::Absent || (mixers_differ && !networks_differ) {
+    let (mixer, experts) = (layer.mixer_kind(), layer.has_experts());
+    let moe = experts == Some(true);
+    if experts.is_none() || (mixers_differ && !networks_differ) {
         return match mixer {
             Full => "full_layer",
             Sliding => "sliding_layer",

@@ -10,7 +10,7 @@ use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::RecurrenceRule;
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 
 /// Lightning attention of one layer.
@@ -63,7 +63,7 @@ impl Lightning {
         let (heads, chunk) = (self.heads.value, self.chunk.value);
         let buffer = |name: &str, shape| Weight {
             buffer: true,
-            ..weight(format!("self_attn.{name}"), shape, Role::Recurrence)
+            ..weight(format!("self_attn.{name}"), shape, TensorRole::Recurrence)
         };
         vec![
             buffer("slope_rate", vec![heads, 1, 1]),

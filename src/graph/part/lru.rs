@@ -10,7 +10,7 @@ use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 
 /// A recurrent block of RecurrentGemma in one layer.
@@ -52,8 +52,8 @@ impl Lru {
             let tensor = format!("temporal_block.rg_lru.{name}");
             let (count, size) = (blocks.value, block_width.value);
             let weights = vec![
-                weight(format!("{tensor}_weight"), vec![count, size, size], Role::Attention),
-                weight(format!("{tensor}_bias"), vec![count, size], Role::Bias),
+                weight(format!("{tensor}_weight"), vec![count, size, size], TensorRole::Attention),
+                weight(format!("{tensor}_bias"), vec![count, size], TensorRole::Bias),
             ];
             let matrix = Operator::GroupedLinear { groups: blocks, input: block_width, output: block_width };
             block.node(name, matrix, weights, &[x])

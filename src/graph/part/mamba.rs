@@ -10,7 +10,7 @@ use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 
 /// The Mamba-1 mixer of one layer.
@@ -57,7 +57,7 @@ impl Mamba {
         let mut norm = |name: &'static str, width: Count| match norms {
             None => steering,
             Some(affine) => {
-                let learned = || weight(format!("mamba.{name}.weight"), vec![width.value], Role::Norm);
+                let learned = || weight(format!("mamba.{name}.weight"), vec![width.value], TensorRole::Norm);
                 let weights = if affine == Affine::Absent { vec![] } else { vec![learned()] };
                 let norm = Operator::Norm { width, rows: once(), split: Split::Replicate };
                 block.node(name, norm, weights, &[steering])

@@ -8,7 +8,7 @@ use super::feed_forward::FeedForward;
 use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::dimensions::RoutedExperts;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -151,36 +151,36 @@ impl Moe {
     fn router_weights(&self) -> Vec<Weight> {
         let (experts, hidden) = (self.experts.value, self.hidden.value);
         let mut weights =
-            vec![weight(format!("{}.weight", self.router), vec![experts, hidden], Role::Router)];
+            vec![weight(format!("{}.weight", self.router), vec![experts, hidden], TensorRole::Router)];
         if let Some(name) = self.router_scales {
-            weights.push(weight(format!("{name}.scale"), vec![hidden], Role::Norm));
-            weights.push(weight(format!("{name}.per_expert_scale"), vec![experts], Role::Norm));
+            weights.push(weight(format!("{name}.scale"), vec![hidden], TensorRole::Norm));
+            weights.push(weight(format!("{name}.per_expert_scale"), vec![experts], TensorRole::Norm));
         }
         if self.router_bias {
-            weights.push(weight(format!("{}.bias", self.router), vec![experts], Role::Bias));
+            weights.push(weight(format!("{}.bias", self.router), vec![experts], TensorRole::Bias));
         }
         if let Some(rows) = self.table {
             let shape = vec![rows.value, self.top_k.value];
             let name = format!("{}.tid2eid", self.router);
-            weights.push(Weight { buffer: true, ..weight(name, shape, Role::Router) });
+            weights.push(Weight { buffer: true, ..weight(name, shape, TensorRole::Router) });
         }
         if let Some(name) = self.correction_bias {
-            weights.push(Weight { buffer: true, ..weight(name, vec![experts], Role::Router) });
+            weights.push(Weight { buffer: true, ..weight(name, vec![experts], TensorRole::Router) });
         }
         if let Some(name) = self.learned_correction {
-            weights.push(weight(name, vec![1, experts], Role::Router));
+            weights.push(weight(name, vec![1, experts], TensorRole::Router));
         }
         if let Some(name) = self.learned_bias {
-            weights.push(weight(name, vec![experts], Role::Router));
+            weights.push(weight(name, vec![experts], TensorRole::Router));
         }
         weights
     }
 
     fn expert_weights(&self) -> Vec<Weight> {
         let (experts, hidden, inner) = (self.experts.value, self.width().value, self.intermediate.value);
-        let expert = |name: &str, shape| weight(format!("mlp.experts.{name}"), shape, Role::Expert);
+        let expert = |name: &str, shape| weight(format!("mlp.experts.{name}"), shape, TensorRole::Expert);
         let bias =
-            |name: &str, width| weight(format!("mlp.experts.{name}"), vec![experts, width], Role::Bias);
+            |name: &str, width| weight(format!("mlp.experts.{name}"), vec![experts, width], TensorRole::Bias);
         match self.stacking {
             Stacking::OutIn => vec![
                 expert("gate_up_proj", vec![experts, 2 * inner, hidden]),
@@ -216,7 +216,7 @@ fn project(
     output: Count,
     bias: bool,
 ) -> NodeIndex {
-    let (tensor, split, role) = (format!("mlp.{name}"), Split::Replicate, Role::SharedExpert);
+    let (tensor, split, role) = (format!("mlp.{name}"), Split::Replicate, TensorRole::SharedExpert);
     block.linear(from, Matrix { name, tensor, input, output, split, role, bias })
 }
 
@@ -230,7 +230,7 @@ fn shared_gate(block: &mut Assembly, from: NodeIndex, hidden: Count, tensor: &st
             input: hidden,
             output: Count::derived("gate", 1, "one gate on the shared experts"),
             split: Split::Replicate,
-            role: Role::Router,
+            role: TensorRole::Router,
             bias: false,
         },
     )

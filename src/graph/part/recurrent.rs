@@ -15,7 +15,7 @@ use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::ConvForm;
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 
 /// A mixer with a state of fixed size per sequence.
@@ -74,7 +74,7 @@ pub(super) fn project(
     split: Split,
     bias: bool,
 ) -> NodeIndex {
-    let (tensor, role) = (tensor.to_owned(), Role::Attention);
+    let (tensor, role) = (tensor.to_owned(), TensorRole::Attention);
     block.linear(from, Matrix { name, tensor, input, output, split, role, bias })
 }
 
@@ -106,13 +106,13 @@ pub(super) fn head_norm(
     tensor: &str,
     (heads, width): (Count, Count),
 ) -> NodeIndex {
-    let weights = vec![weight(format!("{tensor}.weight"), vec![width.value], Role::Norm)];
+    let weights = vec![weight(format!("{tensor}.weight"), vec![width.value], TensorRole::Norm)];
     block.node("mixer_norm", Operator::Norm { width, rows: heads, split: Split::Heads }, weights, &[from])
 }
 
 /// A small tensor of a recurrence.
 pub(super) fn small(name: impl Into<String>, shape: Vec<u64>) -> Weight {
-    weight(name, shape, Role::Recurrence)
+    weight(name, shape, TensorRole::Recurrence)
 }
 
 /// The last tokens cached by a convolution, as many as its kernel width. Sharded into at most `parts` parts.

@@ -10,7 +10,7 @@ use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -107,7 +107,7 @@ impl Ssd {
         let mut y = gate(block, y, z, inner);
         if self.norm {
             let width = Count::derived("group_width", inner.value / groups.value, "d_inner / groups");
-            let weights = vec![weight("mamba.norm.weight", vec![inner.value], Role::Norm)];
+            let weights = vec![weight("mamba.norm.weight", vec![inner.value], TensorRole::Norm)];
             y = block.node(
                 "mixer_norm",
                 Operator::Norm { width, rows: groups, split: shared },

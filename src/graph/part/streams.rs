@@ -7,7 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::recurrent::{fixed, product};
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 
 /// Embeddings of each token per layer, added one layer at a time.
@@ -41,7 +41,7 @@ pub struct Extras {
 }
 
 fn matrix(name: &'static str, tensor: &str, input: Count, output: Count) -> Matrix {
-    let (tensor, split, role) = (tensor.to_owned(), Split::Replicate, Role::Mlp);
+    let (tensor, split, role) = (tensor.to_owned(), Split::Replicate, TensorRole::Mlp);
     Matrix { name, tensor, input, output, split, role, bias: false }
 }
 
@@ -51,12 +51,13 @@ impl PerLayer {
     pub fn embed(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count, layers: Count) {
         let all = product("per_layer_width", layers, self.width, "layers × hidden_size_per_layer_input");
         let name = "model.embed_tokens_per_layer.weight";
-        let table = weight(name, vec![self.vocab.value, all.value], Role::Embedding);
+        let table = weight(name, vec![self.vocab.value, all.value], TensorRole::Embedding);
         let lookup = Operator::Embedding { vocab: self.vocab, hidden: all, split: Split::Vocab };
         let own = block.node("embed_tokens_per_layer", lookup, vec![table], &[]);
         let name = "per_layer_model_projection";
         let projected = block.linear(stream, matrix(name, &format!("model.{name}"), hidden, all));
-        let scale = weight("model.per_layer_projection_norm.weight", vec![self.width.value], Role::Norm);
+        let scale =
+            weight("model.per_layer_projection_norm.weight", vec![self.width.value], TensorRole::Norm);
         let norm = Operator::Norm { width: self.width, rows: layers, split: Split::Replicate };
         let normed = block.node("per_layer_projection_norm", norm, vec![scale], &[projected]);
         block.node("per_layer_add", Operator::Add { width: all }, vec![], &[own, normed]);
@@ -111,7 +112,7 @@ impl Altup {
         let scores = Operator::Activation { width: one, gated: false };
         let scores = block.node("altup_scores", scores, vec![], &[stream]);
         let coefficients = block.linear(scores, coefficients);
-        let scale = weight("altup.correct_output_scale", vec![hidden.value], Role::Norm);
+        let scale = weight("altup.correct_output_scale", vec![hidden.value], TensorRole::Norm);
         let sum = Operator::Add { width: self.width(hidden) };
         block.node("altup_correct", sum, vec![scale], &[coefficients, stream])
     }
@@ -120,7 +121,7 @@ impl Altup {
     pub fn project(&self, block: &mut Assembly, stream: NodeIndex, side: &str, hidden: Count) -> NodeIndex {
         let projection = |index: u64| {
             let tensor = format!("model.{side}.{index}.weight");
-            weight(tensor, vec![hidden.value, hidden.value], Role::Mlp)
+            weight(tensor, vec![hidden.value, hidden.value], TensorRole::Mlp)
         };
         let weights: Vec<Weight> = (0..self.inputs.value.saturating_sub(1)).map(projection).collect();
         let others = Count::derived("other_streams", weights.len() as u64, "altup_num_inputs - 1");
@@ -142,7 +143,7 @@ impl Extras {
         if sums.len() == 1 && !self.scalar {
             return;
         }
-        let scalar = Weight { buffer: true, ..weight("layer_scalar", vec![1], Role::Norm) };
+        let scalar = Weight { buffer: true, ..weight("layer_scalar", vec![1], TensorRole::Norm) };
         let weights = if self.scalar { vec![scalar] } else { vec![] };
         block.node("layer_output", Operator::Add { width: hidden }, weights, &sums);
     }

@@ -1,5 +1,6 @@
 //! The answer of `/v1/estimate`: one deployment, its metrics with the error of the prediction, and its alternatives.
 
+use crate::spec::offload::OffloadPart;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,7 +25,6 @@ use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::TARGET;
-use crate::spec::offloaded::Offloaded;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
@@ -242,7 +242,7 @@ fn given_degrees(
         return Ok((scenario, result));
     }
     let deployment = scenario.deployment.clone().unwrap_or_default();
-    let deployment = Deployment { offload_part: Some(Offloaded::Layers), ..deployment };
+    let deployment = Deployment { offload_part: Some(OffloadPart::Layers), ..deployment };
     let offloaded = Scenario { deployment: Some(deployment), ..scenario.clone() };
     match estimate(known, &EstimateRequest::of(offloaded.clone()), control) {
         Ok(other) if other.candidate.feasibility == Feasibility::WithOffload => Ok((offloaded, other)),

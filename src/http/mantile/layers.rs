@@ -13,7 +13,7 @@ use super::degrees::{LayersDegrees, PublishedLayer};
 use super::json_of;
 use crate::admission::flights::RequestKey;
 use crate::graph::inspect::{InspectedBlock, InspectedOperator};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::http::problem::{ProblemDocument, Refusal};
 use crate::http::state::ServerState;
 use crate::request::RequestControl;
@@ -59,11 +59,15 @@ fn in_words(fault: &str) -> String {
 /// Whether an operator is one of the layer type, by the roles of its weights.
 fn belongs(layer: PublishedLayer, operator: &InspectedOperator) -> bool {
     operator.weights.iter().any(|weight| match weight.role {
-        Role::Attention | Role::Indexer | Role::Sink | Role::Recurrence => layer == PublishedLayer::Attention,
-        Role::Mlp | Role::Expert | Role::SharedExpert | Role::Router => layer == PublishedLayer::Feedforward,
-        Role::Norm => layer == PublishedLayer::Norm,
-        Role::Embedding | Role::LmHead => layer == PublishedLayer::Embedding,
-        Role::Bias | Role::Tower => false,
+        TensorRole::Attention | TensorRole::Indexer | TensorRole::Sink | TensorRole::Recurrence => {
+            layer == PublishedLayer::Attention
+        }
+        TensorRole::Mlp | TensorRole::Expert | TensorRole::SharedExpert | TensorRole::Router => {
+            layer == PublishedLayer::Feedforward
+        }
+        TensorRole::Norm => layer == PublishedLayer::Norm,
+        TensorRole::Embedding | TensorRole::LmHead => layer == PublishedLayer::Embedding,
+        TensorRole::Bias | TensorRole::Tower => false,
     })
 }
 

@@ -1,12 +1,12 @@
 //! The costs of a fleet: by day, month and year, by token of prompt and output, and by traffic bucket.
 
+use crate::spec::role::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{FleetProblem, Routed, Systems};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::PoolRole;
 use crate::search::fleet::carried::{Carried, at_rate};
 use crate::serving::economy::{usd_per_day, usd_per_month, usd_per_phase_token};
 use crate::serving::terms::Lengths;
@@ -157,12 +157,12 @@ fn prefill_share(problem: &FleetProblem, kind: usize, bucket: usize) -> f64 {
 
 fn share_of(problem: &FleetProblem, kind: usize, bucket: usize, carried: &Carried) -> f64 {
     let pools = &carried.candidate.pools;
-    let devices = |role: Option<PoolRole>| -> f64 {
+    let devices = |role: Option<Role>| -> f64 {
         let of = pools.iter().filter(|pool| role.is_none_or(|role| pool.role == role));
         of.map(|pool| (pool.replicas * pool.plan.devices()) as f64).sum()
     };
     if carried.candidate.is_disaggregated() {
-        return devices(Some(PoolRole::Prefill)) / devices(None);
+        return devices(Some(Role::Prefill)) / devices(None);
     }
     let asked = &problem.asked.buckets[bucket];
     let lengths = Lengths { isl: asked.isl, osl: asked.osl, prefix: asked.prefix };

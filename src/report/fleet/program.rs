@@ -4,17 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::search::mip::{MipColumn, MipModel, MipRow, MipValues, SHARE, Sense, VariableDomain};
-
-/// Domain of a variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum VariableKind {
-    /// Integer.
-    Whole,
-    /// Continuous.
-    Share,
-}
+use crate::search::mip::{MipColumn, MipModel, MipRow, MipValues, SHARE, Sense, VariableKind};
 
 /// A variable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,23 +34,9 @@ pub struct ReportedConstraint {
     /// The coefficient of each.
     pub coefficients: Vec<i64>,
     /// Comparison of the sum with the bound.
-    pub sense: ConstraintSense,
+    pub sense: Sense,
     /// The right side.
     pub bound: i64,
-}
-
-/// Comparison of both sides of a constraint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ConstraintSense {
-    /// At most the bound.
-    #[serde(rename = "<=")]
-    AtMost,
-    /// At least the bound.
-    #[serde(rename = ">=")]
-    AtLeast,
-    /// The bound.
-    #[serde(rename = "=")]
-    Equal,
 }
 
 /// Variables, constraints, and a sum of costs to minimise.
@@ -76,22 +52,25 @@ pub struct ReportedProgram {
 pub fn report_program(program: &MipModel, values: Option<&MipValues>) -> ReportedProgram {
     let column = |(at, column): (usize, &MipColumn)| {
         let value = values.and_then(|values| values.get(at)).map(|value| *value as f64);
-        let (kind, (least, most), parts) = match column.domain {
-            VariableDomain::Whole { least, most } => (VariableKind::Whole, (least, most), 1.0),
-            VariableDomain::Share => (VariableKind::Share, (0, 1), SHARE as f64),
+        let ((least, most), parts) = match column.kind {
+            VariableKind::Whole => (column.bounds, 1.0),
+            VariableKind::Share => ((0, 1), SHARE as f64),
         };
         let value = value.map(|value| value / parts);
-        ReportedVariable { name: column.name.clone(), kind, least, most, cost: column.cost, value }
+        ReportedVariable {
+            name: column.name.clone(),
+            kind: column.kind,
+            least,
+            most,
+            cost: column.cost,
+            value,
+        }
     };
     let row = |row: &MipRow| ReportedConstraint {
         name: row.name.clone(),
         columns: row.terms.iter().map(|(at, _)| *at).collect(),
         coefficients: row.terms.iter().map(|(_, factor)| *factor).collect(),
-        sense: match row.sense {
-            Sense::AtMost => ConstraintSense::AtMost,
-            Sense::AtLeast => ConstraintSense::AtLeast,
-            Sense::Equal => ConstraintSense::Equal,
-        },
+        sense: row.sense,
         bound: row.bound,
     };
     ReportedProgram {

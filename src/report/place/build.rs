@@ -10,7 +10,7 @@ use crate::search::placement::disaggregated::DisaggregatedPlacement;
 use crate::search::placement::price::{
     DeviceGroup, MemberPrices, PAGE, PlacementProblem, PlacementWork, PricedChain,
 };
-use crate::search::placement::solve::{PlacementObjective, SolvedPlacement, stage_seconds};
+use crate::search::placement::solve::{PlacementTime, SolvedPlacement, stage_seconds};
 
 fn rule_name(rule: BaselineRule) -> &'static str {
     match rule {
@@ -84,21 +84,21 @@ pub fn placement_report(problem: &PlacementProblem, solved: &SolvedPlacement) ->
 }
 
 /// The certificate of a solved placement.
-pub fn certificate(solved: &SolvedPlacement, aim: PlacementObjective) -> PlacementCertificate {
+pub fn certificate(solved: &SolvedPlacement, aim: PlacementTime) -> PlacementCertificate {
     let program = match (aim, solved.is_optimal()) {
-        (PlacementObjective::Latency | PlacementObjective::Request, true) => {
+        (PlacementTime::Step | PlacementTime::Request, true) => {
             "exact dynamic program over devices and layers (minimum sum)"
         }
-        (PlacementObjective::Throughput, true) if !solved.copies.is_empty() => {
+        (PlacementTime::Cycle, true) if !solved.copies.is_empty() => {
             "exact dynamic programs over devices, bisection over stage times: one device per stage, or equal devices sharing it"
         }
-        (PlacementObjective::Throughput, true) => {
+        (PlacementTime::Cycle, true) => {
             "exact dynamic program over devices, bisection over stage times, for every number of stages"
         }
-        (PlacementObjective::Latency | PlacementObjective::Request, false) => {
+        (PlacementTime::Step | PlacementTime::Request, false) => {
             "relaxations: device order dropped, and devices reused at a Lagrangian price"
         }
-        (PlacementObjective::Throughput, false) => {
+        (PlacementTime::Cycle, false) => {
             "exact dynamic programs for the part searched, device capacity bounds for the rest"
         }
     };

@@ -12,8 +12,8 @@ use crate::report::inputs::ReportInputs;
 use crate::report::number::{format_metric, gib, percent, time};
 use crate::report::result::{EstimateResult, MemoryReport, OptimizeResult, ReportedDeployment};
 use crate::report::timeline::Timeline;
-use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
+use crate::spec::role::Role;
 
 /// Every module, in the order of the legend.
 pub(super) const MODULES: [Module; 8] = [
@@ -142,9 +142,9 @@ pub(super) fn memory_bar(label: String, held: &MemoryReport) -> LabelledBar {
 fn memory(detail: &DeploymentDetail) -> SvgPanel {
     let all = detail.pools.iter().map(|pool| {
         let role = match pool.role {
-            PoolRole::Aggregated => "",
-            PoolRole::Prefill => "prefill ",
-            PoolRole::Decode => "decode ",
+            Role::Aggregated => "",
+            Role::Prefill => "prefill ",
+            Role::Decode => "decode ",
         };
         memory_bar(format!("{role}{}", pool.label), &pool.memory)
     });

@@ -8,7 +8,7 @@ use crate::report::number::{count, digits, gib};
 use crate::report::pool::PoolReport;
 use crate::report::result::{MemoryReport, ReportedDeployment};
 use crate::report::text::head::pools;
-use crate::search::candidate::PoolRole;
+use crate::spec::role::Role;
 
 /// Width and height of a device.
 const DEVICE: [f64; 2] = [64.0, 58.0];
@@ -112,11 +112,11 @@ fn head(of: &ReportedDeployment) -> String {
     body
 }
 
-fn role_name(role: PoolRole) -> &'static str {
+fn role_name(role: Role) -> &'static str {
     match role {
-        PoolRole::Aggregated => "replicas",
-        PoolRole::Prefill => "prefill",
-        PoolRole::Decode => "decode",
+        Role::Aggregated => "replicas",
+        Role::Prefill => "prefill",
+        Role::Decode => "decode",
     }
 }
 
@@ -150,7 +150,7 @@ fn devices<'a>(
             ];
             let parts: Vec<String> = parts.into_iter().flatten().collect();
             let name = match pool.role {
-                PoolRole::Aggregated => "replica",
+                Role::Aggregated => "replica",
                 role => role_name(role),
             };
             let lines = [format!("{name} {}", replica + 1), parts.join(" ")];

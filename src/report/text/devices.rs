@@ -6,7 +6,7 @@ use crate::report::constraint::{Constraint, Resource};
 use crate::report::inputs::ReportInputs;
 use crate::report::pool::PoolReport;
 use crate::report::result::ReportedDeployment;
-use crate::search::candidate::PoolRole;
+use crate::spec::role::Role;
 
 /// Devices of one replica: `(tp4 x pp2 = 8)`; expert parallelism has its own line.
 fn instance(pool: &PoolReport) -> String {
@@ -20,13 +20,13 @@ fn instance(pool: &PoolReport) -> String {
 /// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and expert and stage layouts.
 pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[Constraint]) -> String {
     let pools = pools(best);
-    let disaggregated = pools[0].role == PoolRole::Prefill;
+    let disaggregated = pools[0].role == Role::Prefill;
     let worker = |pool: &&PoolReport| {
         let role = match pool.role {
-            PoolRole::Aggregated if disaggregated => "aggregated ",
-            PoolRole::Aggregated => "",
-            PoolRole::Prefill => "prefill ",
-            PoolRole::Decode => "decode ",
+            Role::Aggregated if disaggregated => "aggregated ",
+            Role::Aggregated => "",
+            Role::Prefill => "prefill ",
+            Role::Decode => "decode ",
         };
         format!("{role}{} x {}", pool.replicas, instance(pool))
     };

@@ -5,8 +5,8 @@ use crate::report::number::{count, percent, word};
 use crate::report::plot::{Mark, plot};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
-use crate::search::candidate::PoolRole;
 use crate::spec::objective::{Metric, MetricFormat};
+use crate::spec::role::Role;
 
 /// Metrics for the horizontal axis, in order of preference.
 const ACROSS: [Metric; 4] = [Metric::Tpot, Metric::OutputTokSPerUser, Metric::Ttft, Metric::E2e];
@@ -50,7 +50,7 @@ const BEST: char = '#';
 
 /// Whether prefill and decode have workers of their own.
 pub fn is_disaggregated(point: &ReportedDeployment) -> bool {
-    point.plan.prefill.role == PoolRole::Prefill
+    point.plan.prefill.role == Role::Prefill
 }
 
 /// How much of a thinned front is listed; `None` where all of it is.

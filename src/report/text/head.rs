@@ -8,15 +8,15 @@ use crate::report::pool::PoolReport;
 use crate::report::proof::StoppedBy;
 use crate::report::result::{Feasibility, OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
-use crate::search::candidate::PoolRole;
 use crate::search::outcome::Status;
+use crate::spec::role::Role;
 
 /// The pools of a deployment: prefill workers first, aggregated replicas last.
 pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
     let plan = &best.plan;
-    let apart = (plan.prefill.role == PoolRole::Prefill).then_some(&plan.prefill);
+    let apart = (plan.prefill.role == Role::Prefill).then_some(&plan.prefill);
     let mut pools: Vec<&PoolReport> = apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
-    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
+    let order = [Role::Prefill, Role::Decode, Role::Aggregated];
     pools.sort_by_key(|pool| order.iter().position(|role| *role == pool.role));
     pools
 }
@@ -24,13 +24,13 @@ pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
 /// The plan in words: `2 prefill (pp2) + 1 decode (tp4) workers`.
 pub fn plan(best: &ReportedDeployment) -> String {
     let pools = pools(best);
-    let disaggregated = pools[0].role == PoolRole::Prefill;
+    let disaggregated = pools[0].role == Role::Prefill;
     let worker = |pool: &&PoolReport| {
         let role = match pool.role {
-            PoolRole::Aggregated if disaggregated => " aggregated",
-            PoolRole::Aggregated => "",
-            PoolRole::Prefill => " prefill",
-            PoolRole::Decode => " decode",
+            Role::Aggregated if disaggregated => " aggregated",
+            Role::Aggregated => "",
+            Role::Prefill => " prefill",
+            Role::Decode => " decode",
         };
         format!("{}{role} ({})", grouped(pool.replicas), pool.label)
     };

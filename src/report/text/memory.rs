@@ -4,7 +4,7 @@ use super::page::{BAD, heading, styled};
 use crate::report::detail::PoolMemory;
 use crate::report::number::{bar, gib, gib_number, percent};
 use crate::report::result::MemoryReport;
-use crate::search::candidate::PoolRole;
+use crate::spec::role::Role;
 
 /// Width of a bar, in characters.
 const CELLS: usize = 30;
@@ -50,9 +50,9 @@ pub fn memory(pools: &[PoolMemory]) -> String {
     let mut text = String::new();
     for pool in pools {
         let role = match pool.role {
-            PoolRole::Aggregated => "",
-            PoolRole::Prefill => ", prefill",
-            PoolRole::Decode => ", decode",
+            Role::Aggregated => "",
+            Role::Prefill => ", prefill",
+            Role::Decode => ", decode",
         };
         text.push_str(&heading(
             &format!("Memory per device{role} ({})", pool.label),

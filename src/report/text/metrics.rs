@@ -5,7 +5,7 @@ use crate::report::inputs::ReportInputs;
 use crate::report::number::{digits, limit as spell, percent, requests, time};
 use crate::report::result::{ContextBound, Intervals, Quantiles, ReportedDeployment};
 use crate::report::table::grouped;
-use crate::search::candidate::PoolRole;
+use crate::spec::role::Role;
 
 /// The latency SLOs: `TTFT ≤ 2 s`.
 pub fn limits(asked: &ReportInputs) -> Vec<String> {
@@ -25,7 +25,7 @@ fn against(value: f64, limit: Option<f64>) -> String {
 pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
     let Some(m) = &best.metrics else { return String::new() };
     let limits = &asked.limits;
-    let answering = if best.plan.decode.role == PoolRole::Decode { "decode worker" } else { "replica" };
+    let answering = if best.plan.decode.role == Role::Decode { "decode worker" } else { "replica" };
     let each = best.plan.decode.concurrency_per_replica;
     let between = |pick: fn(&Intervals) -> Quantiles, spell: fn(f64) -> String| {
         let found = best.intervals.as_ref().map(pick);

@@ -3,7 +3,7 @@
 use crate::report::parallel::{CacheReport, CollectiveReport, ParallelGraph, ParallelPhase, ParallelStep};
 use crate::report::shard::{Shard, ShardDimension};
 use crate::report::table::{grouped, table};
-use crate::search::candidate::PoolRole;
+use crate::spec::role::Role;
 use crate::spec::visible::visible;
 
 /// The graph as tables.
@@ -29,11 +29,11 @@ pub fn parallel(graph: &ParallelGraph) -> String {
     text
 }
 
-fn role(duty: PoolRole) -> &'static str {
-    match duty {
-        PoolRole::Aggregated => "prefill and decode",
-        PoolRole::Prefill => "prefill",
-        PoolRole::Decode => "decode",
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Aggregated => "prefill and decode",
+        Role::Prefill => "prefill",
+        Role::Decode => "decode",
     }
 }
 

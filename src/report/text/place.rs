@@ -4,10 +4,11 @@ use super::launch::table as launch_table;
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled_within, wrap};
 use crate::report::number::{digits, gib, gib_number, percent, time};
 use crate::report::place::{
-    DisaggregatedReport, PlacementReport, PlacementResult, PlacementStatus, StageReport, StageShortfall,
-    TriedChange,
+    DisaggregatedReport, PlacementReport, PlacementResult, StageReport, StageShortfall, TriedChange,
 };
+use crate::report::proof::StoppedBy;
 use crate::report::table::{grouped, table, table_within};
+use crate::search::outcome::Status;
 
 /// The whole report.
 pub fn table_of(answer: &PlacementResult) -> String {
@@ -50,17 +51,17 @@ pub(super) fn head(answer: &PlacementResult, width: usize) -> String {
     let asked = wrap(&asked(answer), width, 0, 2);
     let Some(placed) = &answer.placement else {
         let none = match answer.status {
-            PlacementStatus::Unknown => "STOPPED: no placement found yet",
+            Status::Unknown => "STOPPED: no placement found yet",
             _ => "INFEASIBLE: no placement fits",
         };
         return styled_within(BAD, none, width) + &asked;
     };
     let what = value(answer, placed);
     let started = if answer.is_theoretical() { "theoretical, no software starts it: " } else { "" };
-    let proof = match answer.status {
-        PlacementStatus::Optimal => "optimal under the model",
-        PlacementStatus::TimeLimit => "best found within the time limit",
-        PlacementStatus::Interrupted => "best found so far",
+    let proof = match (answer.status, answer.stopped_by) {
+        (Status::Optimal, _) => "optimal under the model",
+        (_, Some(StoppedBy::TimeLimit)) => "best found within the time limit",
+        (_, Some(StoppedBy::Interrupt)) => "best found so far",
         _ => "best found, not proved optimal",
     };
     styled_within(GOOD, &format!("{started}{what}, {proof}"), width) + &asked

@@ -46,12 +46,7 @@ pub(super) fn write(page: &mut SheetPage, content: &WorkbookContent) -> Result<(
     page.widths(0, &[34.0, 34.0, 34.0, 16.0, 16.0, 16.0])?;
     let found = pools(content.deployment);
     for (row, pool) in (4..).zip(&found) {
-        let role = match pool.role {
-            crate::search::candidate::PoolRole::Aggregated => "aggregated",
-            crate::search::candidate::PoolRole::Prefill => "prefill",
-            crate::search::candidate::PoolRole::Decode => "decode",
-        };
-        page.text(row, 0, role)?;
+        page.text(row, 0, pool.role.name())?;
         page.text(row, 1, &pool.label)?;
         let counts = [
             (2, pool.tp),

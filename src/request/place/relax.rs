@@ -4,7 +4,8 @@ use super::solve::PlacementRequest;
 use crate::report::place::TriedChange;
 use crate::search::placement::solve::fits;
 use crate::spec::format::NumberFormat;
-use crate::spec::scenario::{OffloadMode, Scenario};
+use crate::spec::offload::OffloadPolicy;
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::rig::ResolvedRig;
 
@@ -36,7 +37,7 @@ impl PlacementRequest<'_> {
                 needed: kv.into_iter().find(in_kv),
             });
         }
-        if self.scenario.offload == Some(OffloadMode::Never)
+        if self.scenario.offload == Some(OffloadPolicy::Never)
             && rigged.rig.hosts.values().any(|host| host.memory.is_some())
         {
             let with = holds(&Scenario { offload: None, ..asked });

@@ -6,7 +6,7 @@ use crate::search::placement::PlacementInfeasible;
 use crate::search::placement::chain::Stage;
 use crate::search::placement::evaluate::PlacementEvaluator;
 use crate::search::placement::price::PlacementProblem;
-use crate::search::placement::solve::{PlacementObjective, SolvedPlacement, could_improve, solve_one};
+use crate::search::placement::solve::{PlacementTime, SolvedPlacement, could_improve, solve_one};
 use crate::search::run::Control;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
@@ -38,7 +38,7 @@ pub(super) struct FoundPlacements<'a> {
 /// The search for placements.
 pub(super) struct PlacementSearch<'a> {
     pub(super) catalog: &'a Catalog,
-    pub(super) aim: PlacementObjective,
+    pub(super) aim: PlacementTime,
     pub(super) control: &'a Control<'a>,
 }
 

@@ -8,19 +8,19 @@ use crate::report::place::build::{
 };
 use crate::report::place::why::{reason, tried};
 use crate::report::place::{
-    DisaggregatedReport, PlacementInputs, PlacementReport, PlacementResult, PlacementStatus as Proved,
-    TheoreticalPlacement,
+    DisaggregatedReport, PlacementInputs, PlacementReport, PlacementResult, TheoreticalPlacement,
 };
+use crate::search::outcome::Status;
 use crate::search::placement::PlacementInfeasible;
 use crate::search::placement::disaggregated::{MOST_MEMBERS, best_disaggregated};
 use crate::search::placement::price::{MemberPrices, PlacementProblem};
 use crate::search::placement::relax::relaxations;
-use crate::search::placement::solve::{PlacementObjective, fits};
+use crate::search::placement::solve::{PlacementTime, fits};
 use crate::search::run::Control;
 use crate::search::shape::largest;
 use crate::spec::error::Error;
 use crate::spec::objective::MOST_TOKENS;
-use crate::spec::placing::{PlacementScenario, PlacingGoal};
+use crate::spec::placing::{PlacementObjective, PlacementScenario};
 use crate::spec::rig::{Rig, RigLink, RigMember, RigTopology};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -70,8 +70,8 @@ pub fn answer_placement(
     let catalog = &*catalog.overridden_by_name(&stated.scenario())?;
     let sought = PlacementRequest { catalog, scenario: stated, rig: rig(catalog, stated)? };
     match stated.objective {
-        PlacingGoal::MaxContext => sought.max_context(control),
-        PlacingGoal::LargestModel => sought.largest_model(control),
+        PlacementObjective::MaxContext => sought.max_context(control),
+        PlacementObjective::LargestModel => sought.largest_model(control),
         _ => sought.answered(sought.resolve(&stated.scenario())?, control),
     }
 }
@@ -161,7 +161,8 @@ impl PlacementRequest<'_> {
         let rigged = &rigs[at];
         let problem = rigged.problems.first().ok_or_else(no_group)?;
         let mut answer = PlacementResult {
-            status: Proved::Infeasible,
+            status: Status::Infeasible,
+            stopped_by: None,
             scenario: Some(self.scenario.clone()),
             question: self.inputs(rigged, problem),
             max_context: None,
@@ -183,7 +184,7 @@ impl PlacementRequest<'_> {
                     if rigged.offloaded.is_empty() { &rigged.problems } else { &rigged.offloaded };
                 let mut reason = reason(asked, &why);
                 if matches!(why, PlacementInfeasible::Stopped { .. }) {
-                    answer.status = Proved::Unknown;
+                    answer.status = Status::Unknown;
                 }
                 // Conflicting constraints can be relaxed; other rejections include their requirement.
                 if !reason.conflict.is_empty() {
@@ -194,7 +195,7 @@ impl PlacementRequest<'_> {
             Ok(found) => {
                 let FoundPlacement { problem, solved, .. } = &found.chosen;
                 let placed = reported(rigged, &found.chosen);
-                answer.status = if solved.is_optimal() { Proved::Optimal } else { Proved::Feasible };
+                answer.status = if solved.is_optimal() { Status::Optimal } else { Status::Feasible };
                 answer.certificate = Some(certificate(solved, aim));
                 answer.compared = baseline_comparisons(problem, solved);
                 let solution = PlacedSolution { problem, solved, report: &placed };
@@ -203,7 +204,7 @@ impl PlacementRequest<'_> {
                 answer.theoretical = found.theoretical.map(|found| theoretical(rigs, found, aim));
             }
         }
-        if aim == PlacementObjective::Request {
+        if aim == PlacementTime::Request {
             add_disaggregated(rigs, &mut answer);
         }
         Ok((answer, at))
@@ -310,7 +311,7 @@ pub fn with_left_out(rigged: &ResolvedRig, mut placed: PlacementReport) -> Place
 }
 
 /// The report of a placement that no software starts.
-fn theoretical(rigs: &[ResolvedRig], found: FoundPlacement, aim: PlacementObjective) -> TheoreticalPlacement {
+fn theoretical(rigs: &[ResolvedRig], found: FoundPlacement, aim: PlacementTime) -> TheoreticalPlacement {
     let rigged = &rigs[found.rig];
     TheoreticalPlacement {
         runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),

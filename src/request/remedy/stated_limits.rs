@@ -6,7 +6,7 @@ use crate::report::flag::Flag;
 use crate::report::relax::ConflictReport;
 use crate::search::relax::{Stopped, largest_below};
 use crate::search::shape::MOST_REQUESTS_PER_RANK;
-use crate::spec::scenario::OffloadMode;
+use crate::spec::offload::OffloadPolicy;
 
 impl InfeasibleProblem<'_> {
     /// Adds each stated limit to the conflicts that another value of it alone resolves, with that value.
@@ -42,9 +42,9 @@ impl InfeasibleProblem<'_> {
     }
 
     fn offloading(&self) -> Result<Option<Flag>, Stopped> {
-        let flag = Flag::Offload(OffloadMode::Auto);
+        let flag = Flag::Offload(OffloadPolicy::Auto);
         let lifted =
-            self.scenario.offload == Some(OffloadMode::Never) && self.works(std::slice::from_ref(&flag))?;
+            self.scenario.offload == Some(OffloadPolicy::Never) && self.works(std::slice::from_ref(&flag))?;
         Ok(lifted.then_some(flag))
     }
 }

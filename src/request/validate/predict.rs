@@ -1,5 +1,6 @@
 //! From measured rows to predictions: names resolved, deployments built once for all rows that share them.
 
+use crate::spec::role::Role;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::graph::model::ModelGraph;
 use crate::plan::legal::{check, has_experts};
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
-use crate::search::candidate::{PoolPlan, PoolRole};
+use crate::search::candidate::PoolPlan;
 use crate::search::problem::Problem;
 use crate::search::shape::usual_cut;
 use crate::serving::instance::Instance;
@@ -310,10 +311,10 @@ fn build_deployment(
         let (stages, instance) = laid.entry(plan).or_insert_with(|| build_instance(problem, plan)).clone()?;
         let alone = row.pools.len() == 1;
         let replicas = degrees.workers.unwrap_or(1).max(1);
-        let duty = [PoolRole::Prefill, PoolRole::Decode][number];
+        let role = [Role::Prefill, Role::Decode][number];
         let concurrency = requests.div_ceil(replicas);
         pools.push(PoolPlan {
-            role: if alone { PoolRole::Aggregated } else { duty },
+            role: if alone { Role::Aggregated } else { role },
             plan,
             stages,
             replicas,

@@ -11,14 +11,15 @@ use super::{
     CLOSE, CheckResult, RandomSample, Rerun, SEARCH, differences, faults, no_problem, off, question, read,
 };
 use crate::report::place::build::placement_report;
-use crate::report::place::{PlacementCertificate, PlacementReport, PlacementResult, PlacementStatus};
+use crate::report::place::{PlacementCertificate, PlacementReport, PlacementResult};
 use crate::report::verify::Verified;
 use crate::request::place::aim;
 use crate::request::place::solve::{AnsweredPlacement, answer_placement, with_left_out};
+use crate::search::outcome::Status;
 use crate::search::placement::chain::Stage;
 use crate::search::placement::evaluate::PlacementEvaluator;
 use crate::search::placement::sample::{drawn, neighbours};
-use crate::search::placement::solve::PlacementObjective;
+use crate::search::placement::solve::PlacementTime;
 use crate::search::run::UNWATCHED;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
@@ -34,7 +35,7 @@ pub struct PlaceRerun {
     /// Those of the same devices with other runtimes.
     pub others: Vec<ResolvedRig>,
     /// The objective.
-    pub aim: PlacementObjective,
+    pub aim: PlacementTime,
 }
 
 impl Rerun for PlaceRerun {
@@ -105,7 +106,7 @@ impl PlaceRerun {
         if let Some(halves) = &saved.disaggregated {
             checks.push(disaggregated::check(self.rigs(), halves));
         }
-        if saved.status != PlacementStatus::Unknown && (found.is_some() || saved.placement.is_none()) {
+        if saved.status != Status::Unknown && (found.is_some() || saved.placement.is_none()) {
             checks.push(sampled(&sets, saved, found.as_ref(), sample));
             checks.extend(program::check(&sets, saved, self.aim));
         }
@@ -126,8 +127,7 @@ impl PlaceRerun {
 
     /// Compares the saved result with a new search; of a stopped one, only the bounds.
     fn searched(&self, saved: &PlacementResult) -> CheckResult {
-        use PlacementStatus::{Feasible, Interrupted, TimeLimit, Unknown};
-        let stopped = matches!(saved.status, Feasible | TimeLimit | Interrupted);
+        let stopped = saved.status == Status::Feasible;
         let what = if stopped {
             "search: a complete search contradicts neither the objective nor the bound"
         } else {
@@ -135,7 +135,7 @@ impl PlaceRerun {
         };
         let faults = match (&saved.certificate, &self.fresh.certificate) {
             (Some(saved), Some(fresh)) if stopped => contradicted(saved, fresh),
-            _ if saved.status == Unknown => vec![],
+            _ if saved.status == Status::Unknown => vec![],
             _ => faults(differences("", saved, &self.fresh)),
         };
         CheckResult::new(what, 1, faults)
@@ -149,7 +149,7 @@ const STAGES: &str = "known devices, each once, every layer once in order";
 fn rows<'a, 'q>(
     (rigged, sets): (&ResolvedRig, &'a [Vec<PlacementEvaluator<'q>>; 2]),
     (placement, kind): (&PlacementReport, &str),
-    (proof, status): (Option<&PlacementCertificate>, Option<PlacementStatus>),
+    (proof, status): (Option<&PlacementCertificate>, Option<Status>),
     checks: &mut Vec<CheckResult>,
 ) -> Option<Reevaluated<'a, 'q>> {
     let count = placement.stages.len();
@@ -233,7 +233,7 @@ fn again(
 /// Consistency of the certificate.
 fn certificate(
     proof: Option<&PlacementCertificate>,
-    status: Option<PlacementStatus>,
+    status: Option<Status>,
     (seconds, least): (f64, f64),
 ) -> Vec<String> {
     let Some(proof) = proof else { return vec!["certificate: none is saved".to_string()] };
@@ -254,7 +254,7 @@ fn certificate(
     if (proof.gap - gap).abs() > CLOSE {
         faults.push(format!("certificate.gap: saved {}, recomputed {gap}", proof.gap));
     }
-    if let Some(status) = status.filter(|status| (gap <= CLOSE) != (*status == PlacementStatus::Optimal)) {
+    if let Some(status) = status.filter(|status| (gap <= CLOSE) != (*status == Status::Optimal)) {
         faults.push(format!("status: saved {}, the gap is {gap}", json!(status)));
     }
     faults

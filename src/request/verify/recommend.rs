@@ -193,7 +193,7 @@ impl<'a> RecommendRerun<'a> {
         let (mut count, mut faults) = (0, Vec::new());
         for (name, problem) in &problems {
             let mut one = problem.clone();
-            one.traffic = Traffic::InFlight(1);
+            one.traffic = Traffic::InFlight(1.into());
             let found = sample(&one, None, each, drawn.seed);
             count += found.drawn;
             if let Some(better) = found.better.first() {
@@ -229,7 +229,7 @@ impl<'a> RecommendRerun<'a> {
 /// The faults of a build with its own plan, cost and power.
 fn of_sized(saved: &Build, serving: &SizedSystem, sought: &Requirements) -> Vec<String> {
     let mut shared = serving.problem.clone();
-    shared.traffic = Traffic::InFlight(serving.sized.share);
+    shared.traffic = Traffic::InFlight(serving.sized.share.into());
     let at_share = match row::again(&Reporter::new(&shared), &saved.each) {
         Ok(found) => found,
         Err(faults) => return faults.into_iter().map(|fault| format!("each.{fault}")).collect(),

@@ -3,10 +3,11 @@
 //! Arrivals are random, as with `optimize --rate`. The rate is increased until the search proves that no plan
 //! sustains more, to within [`CLOSE`].
 
+use crate::spec::role::Role;
 use std::sync::Arc;
 
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole, evaluate};
+use crate::search::candidate::{Candidate, PoolPlan, evaluate};
 use crate::search::hosting::on_node;
 use crate::search::point::{Point, place, point};
 use crate::search::problem::{Problem, Traffic};
@@ -58,7 +59,7 @@ impl<'q> PreparedPlan<'q> {
         let fits = |(pool, instance): (&PoolPlan, &Instance)| {
             let shared = (plan.offload, on_node(problem, pool.replicas));
             match pool.role {
-                PoolRole::Prefill => 0,
+                Role::Prefill => 0,
                 _ => shape(problem, plan.formats, &Arc::new(instance.clone()), shared)
                     .map_or(0, |shape| shape.fits),
             }
@@ -70,7 +71,7 @@ impl<'q> PreparedPlan<'q> {
     /// The pools with up to `requests` on every decode rank.
     fn loaded(&self, requests: u64) -> Vec<PoolPlan> {
         let load = |(pool, most): (&PoolPlan, &u64)| match pool.role {
-            PoolRole::Prefill => pool.clone(),
+            Role::Prefill => pool.clone(),
             _ => PoolPlan { concurrency: requests.min(*most) * pool.plan.dp, ..pool.clone() },
         };
         self.pools.iter().zip(&self.most).map(load).collect()
@@ -111,7 +112,7 @@ pub fn raised(problem: &Problem, plan: &Candidate) -> Option<Carried> {
     let problem = &at_rate(problem, LEAST);
     problem.context_fits().ok()?;
     let laid = PreparedPlan::new(problem, plan);
-    let answering = laid.pools.iter().zip(&laid.most).filter(|(pool, _)| pool.role != PoolRole::Prefill);
+    let answering = laid.pools.iter().zip(&laid.most).filter(|(pool, _)| pool.role != Role::Prefill);
     if answering.clone().any(|(_, most)| *most == 0) {
         return None;
     }

@@ -4,19 +4,21 @@
 //! offloaded plans included; and, as one plan may serve several lengths, all aggregated plans of identical replicas
 //! that no other plan dominates over all lengths. A plan lies within one system.
 
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::carried::{Carried, at_rate, most, raised};
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::layouts::each;
 use crate::search::outcome::Census;
 use crate::search::point::{Point, place};
 use crate::search::problem::Problem;
 use crate::search::shape::{PreparedShape, filled_up};
 use crate::serving::instance::Instance;
-use crate::serving::terms::{Lengths, OffloadTarget};
+use crate::serving::terms::Lengths;
 use crate::spec::objective::Metric;
 
 /// A system with one plan.
@@ -101,8 +103,8 @@ fn alike(problem: &Problem, asked: &[Problem]) -> Vec<Candidate> {
         carried.iter().any(Option::is_some).then(|| {
             let (plan, stages) = (instance.plan, instance.stages.clone());
             let replicas = problem.capacity().most(plan.devices());
-            let pool = PoolPlan { role: PoolRole::Aggregated, plan, stages, replicas, concurrency: plan.dp };
-            (Candidate { formats, pools: vec![pool], offload: OffloadTarget::Nothing }, carried)
+            let pool = PoolPlan { role: Role::Aggregated, plan, stages, replicas, concurrency: plan.dp };
+            (Candidate { formats, pools: vec![pool], offload: Offload::Nothing }, carried)
         })
     });
     let beats = |a: &[Option<f64>], b: &[Option<f64>]| {

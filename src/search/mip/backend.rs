@@ -4,7 +4,7 @@ use good_lp::solvers::microlp::microlp;
 use good_lp::{Expression, ProblemVariables, SolverModel, Variable, variable};
 use microlp::{Error, SolveOptions, SolveOutcome};
 
-use super::{MipModel, MipValues, SHARE, Sense, VariableDomain};
+use super::{MipColumn, MipModel, MipValues, SHARE, Sense, VariableKind};
 
 /// Result of a solver.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,9 +65,9 @@ pub fn rounded_up(program: &MipModel) -> Option<(MipValues, f64)> {
         solution.iter().map(|(variable, value)| (variable.idx(), value)).collect();
     let cost = |(at, value): &(usize, f64)| program.columns[*at].cost as f64 * value;
     let least = numbers.iter().map(cost).sum();
-    let up = |(at, value): &(usize, f64)| match program.columns[*at].domain {
-        VariableDomain::Whole { .. } => whole(program, *at, (value - HAIR).ceil()),
-        VariableDomain::Share => whole(program, *at, *value),
+    let up = |(at, value): &(usize, f64)| match program.columns[*at].kind {
+        VariableKind::Whole => whole(program, *at, (value - HAIR).ceil()),
+        VariableKind::Share => whole(program, *at, *value),
     };
     Some((numbers.iter().map(up).collect(), least))
 }
@@ -75,13 +75,15 @@ pub fn rounded_up(program: &MipModel) -> Option<(MipValues, f64)> {
 /// The solver result; integer columns are continuous if `relaxed`.
 fn solved(program: &MipModel, nodes: u64, relaxed: bool) -> Result<SolveOutcome, Error> {
     let mut variables = ProblemVariables::new();
-    let of = |domain: VariableDomain| match domain {
-        VariableDomain::Whole { least, most } if relaxed => variable().bounds(least as f64..=most as f64),
-        VariableDomain::Whole { least, most } => variable().integer().bounds(least as f64..=most as f64),
-        VariableDomain::Share => variable().bounds(0.0..=1.0),
+    let of = |column: &MipColumn| {
+        let (least, most) = column.bounds;
+        match column.kind {
+            VariableKind::Whole if relaxed => variable().bounds(least as f64..=most as f64),
+            VariableKind::Whole => variable().integer().bounds(least as f64..=most as f64),
+            VariableKind::Share => variable().bounds(0.0..=1.0),
+        }
     };
-    let columns: Vec<Variable> =
-        program.columns.iter().map(|column| variables.add(of(column.domain))).collect();
+    let columns: Vec<Variable> = program.columns.iter().map(|column| variables.add(of(column))).collect();
     let sum = |terms: &mut dyn Iterator<Item = (usize, i64)>| -> Expression {
         terms.map(|(at, factor)| factor as f64 * columns[at]).sum()
     };
@@ -107,10 +109,10 @@ fn solved(program: &MipModel, nodes: u64, relaxed: bool) -> Result<SolveOutcome,
 /// A solver value as a whole number of column units.
 fn whole(program: &MipModel, column: usize, value: f64) -> i64 {
     let (least, most) = program.bounds(column);
-    let parts = match program.columns[column].domain {
-        VariableDomain::Whole { .. } => value,
+    let parts = match program.columns[column].kind {
+        VariableKind::Whole => value,
         // Clamp values slightly outside the bounds.
-        VariableDomain::Share => return ((value * SHARE as f64).round() as i64).clamp(least, most),
+        VariableKind::Share => return ((value * SHARE as f64).round() as i64).clamp(least, most),
     };
     parts.round() as i64
 }

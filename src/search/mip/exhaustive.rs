@@ -3,7 +3,7 @@
 //!
 //! Shares are tried only in eighths: with shares, the result is feasible but not proved optimal.
 
-use super::{MipModel, MipValues, SHARE, Sense, VariableDomain};
+use super::{MipModel, MipValues, SHARE, Sense, VariableKind};
 
 /// Search result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,11 +30,11 @@ struct ExhaustiveSearch<'a> {
 
 /// Searches at most `most` nodes.
 pub fn search(program: &MipModel, most: u64) -> ExhaustiveResult {
-    let step = program.columns.iter().map(|column| match column.domain {
-        VariableDomain::Whole { .. } => 1,
-        VariableDomain::Share => SHARE as i64 / EIGHTHS,
+    let step = program.columns.iter().map(|column| match column.kind {
+        VariableKind::Whole => 1,
+        VariableKind::Share => SHARE as i64 / EIGHTHS,
     });
-    let exact = program.columns.iter().all(|column| column.domain != VariableDomain::Share);
+    let exact = program.columns.iter().all(|column| column.kind != VariableKind::Share);
     let bounds: Vec<(i64, i64)> = (0..program.columns.len()).map(|at| program.bounds(at)).collect();
     let mut search = ExhaustiveSearch { program, step: step.collect(), best: None, nodes: 0, most };
     search.visit(bounds);

@@ -3,7 +3,7 @@
 
 use super::backend::{SolverClaim, claim, rounded_up};
 use super::exhaustive::search;
-use super::{MipModel, MipValues, SHARE, VariableDomain};
+use super::{MipModel, MipValues, SHARE, VariableKind};
 use crate::search::outcome::Status;
 
 /// Node limits. Limits on nodes, not on time, keep results deterministic.
@@ -140,7 +140,7 @@ fn point(
     let objective = program.objective(&values) as f64 / SHARE as f64;
     let close = 1e-6 * objective.abs().max(1.0);
     // Integer costs of integer columns: the optimum is an integer, so the bound can be rounded up.
-    let whole = program.columns.iter().all(|c| c.cost == 0 || c.domain != VariableDomain::Share);
+    let whole = program.columns.iter().all(|c| c.cost == 0 || c.kind != VariableKind::Share);
     let bound = bound.map(|bound| if whole { (bound - close).ceil() } else { bound });
     if bound.is_some_and(|bound| bound > objective + close) {
         return None;
@@ -186,7 +186,7 @@ fn own(program: &MipModel, effort: &SolveBudget, doubts: Vec<String>) -> Certifi
     let objective = program.objective(&values) as f64 / SHARE as f64;
     let least = |at: usize| {
         let (low, high) = program.bounds(at);
-        let part = if program.columns[at].domain == VariableDomain::Share { SHARE as f64 } else { 1.0 };
+        let part = if program.columns[at].kind == VariableKind::Share { SHARE as f64 } else { 1.0 };
         let cost = program.columns[at].cost as f64;
         (cost * low as f64 / part).min(cost * high as f64 / part)
     };

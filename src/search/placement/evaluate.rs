@@ -7,13 +7,13 @@ use super::bound;
 use super::chain::{MemoryShortfall, Stage};
 use super::cycle::{batches, cycle_of};
 use super::price::{MemberPrices, PAGE, PlacementProblem, PlacementWork, PricedChain};
-use super::solve::{PlacementObjective, SolvedPlacement};
+use super::solve::{PlacementTime, SolvedPlacement};
 use crate::plan::parallel::Phase;
 
 /// The members and links of a problem, priced for every load that a placement may have.
 pub struct PlacementEvaluator<'a> {
     prices: MemberPrices<'a>,
-    aim: PlacementObjective,
+    aim: PlacementTime,
     /// By requests per micro-batch; only one entry where the objective has no micro-batches.
     priced: BTreeMap<u64, PricedChain>,
 }
@@ -47,13 +47,13 @@ pub struct StageCost {
 
 impl<'a> PlacementEvaluator<'a> {
     /// Prices all loads.
-    pub fn new(problem: &'a PlacementProblem, aim: PlacementObjective) -> PlacementEvaluator<'a> {
+    pub fn new(problem: &'a PlacementProblem, aim: PlacementTime) -> PlacementEvaluator<'a> {
         let prices = MemberPrices::new(problem);
         let most = problem.members.len().min(problem.graph.layer_block.len()).max(1);
         let works: Vec<(u64, PlacementWork)> = match aim {
-            PlacementObjective::Latency => vec![(1, PlacementWork::Token(problem.concurrency))],
-            PlacementObjective::Request => vec![(1, PlacementWork::Request)],
-            PlacementObjective::Throughput => {
+            PlacementTime::Step => vec![(1, PlacementWork::Token(problem.concurrency))],
+            PlacementTime::Request => vec![(1, PlacementWork::Request)],
+            PlacementTime::Cycle => {
                 let loads = (1..=most).map(|stages| batches(problem.concurrency, stages).1);
                 loads.map(|each| (each, PlacementWork::Token(each))).collect()
             }
@@ -74,15 +74,15 @@ impl<'a> PlacementEvaluator<'a> {
     pub fn batches(&self, stages: usize) -> (u64, u64) {
         let concurrency = self.question().concurrency;
         match self.aim {
-            PlacementObjective::Latency => (1, concurrency),
-            PlacementObjective::Request => (1, 1),
-            PlacementObjective::Throughput => batches(concurrency, stages),
+            PlacementTime::Step => (1, concurrency),
+            PlacementTime::Request => (1, 1),
+            PlacementTime::Cycle => batches(concurrency, stages),
         }
     }
 
     /// Members and links under the load of a number of stages.
     pub fn priced(&self, stages: usize) -> &PricedChain {
-        let each = if self.aim == PlacementObjective::Throughput { self.batches(stages).1 } else { 1 };
+        let each = if self.aim == PlacementTime::Cycle { self.batches(stages).1 } else { 1 };
         &self.priced[&each]
     }
 
@@ -102,10 +102,8 @@ impl<'a> PlacementEvaluator<'a> {
             parts.map(|parts| PricedChain { chain: stated.chain.with_host_parts(parts), ..*stated });
         let priced = limited.as_ref().unwrap_or(stated);
         match self.aim {
-            PlacementObjective::Latency | PlacementObjective::Request => {
-                Ok(priced.seconds(priced.chain.sum(stages)?))
-            }
-            PlacementObjective::Throughput => {
+            PlacementTime::Step | PlacementTime::Request => Ok(priced.seconds(priced.chain.sum(stages)?)),
+            PlacementTime::Cycle => {
                 priced.chain.sum(stages)?;
                 let (flying, _) = self.batches(stages.len());
                 Ok(cycle_of(priced, stages, flying).unwrap_or(f64::INFINITY))
@@ -155,11 +153,11 @@ impl<'a> PlacementEvaluator<'a> {
             priced.seconds(bound::slowest(&priced.chain, Some(stages))) * flying as f64
         };
         match self.aim {
-            PlacementObjective::Latency | PlacementObjective::Request => {
+            PlacementTime::Step | PlacementTime::Request => {
                 let priced = self.priced(1);
                 priced.seconds(bound::sum(&priced.chain))
             }
-            PlacementObjective::Throughput => (1..=members.min(layers)).map(of).fold(f64::INFINITY, f64::min),
+            PlacementTime::Cycle => (1..=members.min(layers)).map(of).fold(f64::INFINITY, f64::min),
         }
     }
 

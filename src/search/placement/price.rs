@@ -10,7 +10,7 @@ use crate::cost::batch::Batch;
 use crate::cost::machine::{Machine, PricedLink};
 use crate::cost::memory::weights;
 use crate::graph::model::ModelGraph;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::plan::collective::{Collective, CollectiveOp, Tokens};
 use crate::plan::group::{RankGroup, TierShape};
 use crate::plan::parallel::{ParallelPlan, Phase};
@@ -274,8 +274,8 @@ impl PreparedMember {
 
     /// Bytes of the experts of a layer of `block`.
     pub(super) fn experts(&self, block: usize) -> f64 {
-        let elements = self.instance.decode.blocks[block].weights[Role::Expert as usize] as f64;
-        let quantised = self.machine.quantised[Role::Expert as usize];
+        let elements = self.instance.decode.blocks[block].weights[TensorRole::Expert as usize] as f64;
+        let quantised = self.machine.quantised[TensorRole::Expert as usize];
         let (yes, no) = if quantised { (elements, 0.0) } else { (0.0, elements) };
         weights(Qty::from(yes), Qty::from(no), &self.machine.chip).value()
     }

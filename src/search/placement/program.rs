@@ -3,7 +3,7 @@
 
 use super::chain::{Chain, Member, Spill, Stage};
 use super::evaluate::PlacementEvaluator;
-use super::solve::PlacementObjective;
+use super::solve::PlacementTime;
 use crate::search::mip::solve::{SolveBudget, solve};
 use crate::search::mip::{MipModel, MipValues, SHARE, Sense};
 use crate::search::outcome::Status;
@@ -357,7 +357,7 @@ pub fn optimum(chain: &Chain, count: usize, aim: ProgramTime) -> ProgramOptimum 
 impl PlacementEvaluator<'_> {
     /// The optimum in seconds of the programs of a problem, over every number of members; `known` seconds are reached.
     /// `None` where it has too many members, or needs a known time.
-    pub fn program_optimum(&self, aim: PlacementObjective, known: Option<f64>) -> Option<ProgramOptimum> {
+    pub fn program_optimum(&self, aim: PlacementTime, known: Option<f64>) -> Option<ProgramOptimum> {
         /// Times that are a hundredth longer than the known one count: orders that do not reach it end at once.
         const WITHIN: f64 = 1.01;
         let members = self.question().members.len();
@@ -369,7 +369,7 @@ impl PlacementEvaluator<'_> {
             let priced = self.priced(count);
             let limit = known.map(|known| (WITHIN * known / priced.tick) as u64);
             let time = match (aim, limit) {
-                (PlacementObjective::Throughput, Some(limit)) => {
+                (PlacementTime::Cycle, Some(limit)) => {
                     ProgramTime::Cycle { flying: self.batches(count).0, limit }
                 }
                 // Whether anything fits does not depend on the time.

@@ -10,15 +10,15 @@ use super::shared_hosts::{BoundedSolution, HostSplit, share};
 use super::{Placement, PlacementInfeasible, least_sum_controlled};
 use crate::search::run::Control;
 
-/// Objective.
+/// The time that a placement minimises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlacementObjective {
-    /// Minimum time of a decode step with all requests in it.
-    Latency,
-    /// Minimum E2E latency of one request: prefill and decode.
+pub enum PlacementTime {
+    /// Of a decode step with all requests in it.
+    Step,
+    /// Of one request end to end: prefill and decode.
     Request,
-    /// Maximum tokens per second, with requests divided into as many micro-batches as stages.
-    Throughput,
+    /// In which every request gets a token, with requests divided into as many micro-batches as stages.
+    Cycle,
 }
 
 /// An optimal placement, or the best one found with its gap.
@@ -68,7 +68,7 @@ pub(super) const RULES: [BaselineRule; 3] =
 /// None has any; why the first has none.
 pub fn solve(
     questions: &[PlacementProblem],
-    aim: PlacementObjective,
+    aim: PlacementTime,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let mut best: Option<SolvedPlacement> = None;
@@ -142,7 +142,7 @@ impl SolvedPlacement {
 /// It is infeasible, or was stopped before one was found.
 pub fn solve_one(
     problem: &PlacementProblem,
-    aim: PlacementObjective,
+    aim: PlacementTime,
     replicated: bool,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
@@ -150,11 +150,11 @@ pub fn solve_one(
 }
 
 /// Whether `problem` may have a placement below `seconds`, by the bound that ignores order and links.
-pub fn could_improve(problem: &PlacementProblem, aim: PlacementObjective, seconds: f64) -> bool {
+pub fn could_improve(problem: &PlacementProblem, aim: PlacementTime, seconds: f64) -> bool {
     let work = match aim {
-        PlacementObjective::Latency => PlacementWork::Token(problem.concurrency),
-        PlacementObjective::Request => PlacementWork::Request,
-        PlacementObjective::Throughput => return true,
+        PlacementTime::Step => PlacementWork::Token(problem.concurrency),
+        PlacementTime::Request => PlacementWork::Request,
+        PlacementTime::Cycle => return true,
     };
     if seconds.is_infinite() {
         return true;
@@ -165,20 +165,16 @@ pub fn could_improve(problem: &PlacementProblem, aim: PlacementObjective, second
 
 fn one(
     prices: &MemberPrices<'_>,
-    aim: PlacementObjective,
+    aim: PlacementTime,
     replicated: bool,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let concurrency = prices.problem.concurrency;
     match aim {
-        PlacementObjective::Latency => {
-            whole(prices, PlacementWork::Token(concurrency), (1, concurrency), control)
-        }
-        PlacementObjective::Request => whole(prices, PlacementWork::Request, (1, 1), control),
-        PlacementObjective::Throughput if replicated => {
-            Ok(copied(prices, shared_cycle(prices, control)?, control))
-        }
-        PlacementObjective::Throughput => shared_cycle(prices, control),
+        PlacementTime::Step => whole(prices, PlacementWork::Token(concurrency), (1, concurrency), control),
+        PlacementTime::Request => whole(prices, PlacementWork::Request, (1, 1), control),
+        PlacementTime::Cycle if replicated => Ok(copied(prices, shared_cycle(prices, control)?, control)),
+        PlacementTime::Cycle => shared_cycle(prices, control),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Draws random deployments: from scratch, or by changing one.
 
+use crate::spec::offload::Offload;
+use crate::spec::role::Role;
 use fastrand::Rng;
 
 use crate::plan::legal::{check, has_experts};
 use crate::plan::parallel::ParallelPlan;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::{Problem, Traffic};
-use crate::serving::terms::OffloadTarget;
 
 /// Maximum attempts at a legal plan.
 const TRIES: u32 = 64;
@@ -28,8 +29,7 @@ impl<'q> Draw<'q> {
 
     /// A deployment; only its plans are known to be legal.
     pub fn candidate(&mut self, best: Option<&Candidate>) -> Option<Candidate> {
-        let drawn = match best.filter(|best| best.offload == OffloadTarget::Nothing && !best.pools.is_empty())
-        {
+        let drawn = match best.filter(|best| best.offload == Offload::Nothing && !best.pools.is_empty()) {
             Some(best) if self.random.bool() => {
                 let mut other = best.clone();
                 for _ in 0..self.random.u32(1..=2) {
@@ -44,25 +44,25 @@ impl<'q> Draw<'q> {
 
     /// Pools in order, with the concurrency distributed over them.
     fn settled(&mut self, mut candidate: Candidate) -> Candidate {
-        const ORDER: [PoolRole; 3] = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated];
-        candidate.pools.sort_by_key(|pool| ORDER.iter().position(|duty| *duty == pool.role));
-        for pool in candidate.pools.iter_mut().filter(|pool| pool.role == PoolRole::Prefill) {
+        const ORDER: [Role; 3] = [Role::Prefill, Role::Decode, Role::Aggregated];
+        candidate.pools.sort_by_key(|pool| ORDER.iter().position(|role| *role == pool.role));
+        for pool in candidate.pools.iter_mut().filter(|pool| pool.role == Role::Prefill) {
             pool.concurrency = pool.plan.dp;
         }
-        let answers = |pool: &PoolPlan| pool.role != PoolRole::Prefill;
+        let answers = |pool: &PoolPlan| pool.role != Role::Prefill;
         // A rate keeps as many requests in flight on every attention rank.
         if let Traffic::Rate(_) = self.problem.traffic {
             for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
                 pool.concurrency = pool.concurrency.next_multiple_of(pool.plan.dp);
             }
         }
-        if let Traffic::InFlight(requests) = self.problem.traffic {
+        if let Some(requests) = self.problem.traffic.requests() {
             let instances: u64 =
                 candidate.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
             let each = requests.div_ceil(instances.max(1));
             for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
                 // A decode-only pool needs no slot for requests that wait for prefill.
-                let fewer = pool.role == PoolRole::Decode && pool.concurrency < each;
+                let fewer = pool.role == Role::Decode && pool.concurrency < each;
                 pool.concurrency = if fewer { pool.concurrency } else { each };
             }
         }
@@ -72,30 +72,30 @@ impl<'q> Draw<'q> {
     fn anew(&mut self) -> Option<Candidate> {
         let formats = self.random.usize(0..self.problem.formats.len());
         let all = self.problem.cluster.devices();
-        let duties: &[PoolRole] = match self.random.u8(0..8) {
-            0..=2 => &[PoolRole::Aggregated],
-            3 => &[PoolRole::Aggregated, PoolRole::Aggregated],
-            4 | 5 => &[PoolRole::Prefill, PoolRole::Decode],
-            6 => &[PoolRole::Prefill, PoolRole::Decode, PoolRole::Decode],
-            _ => &[PoolRole::Prefill, PoolRole::Decode, PoolRole::Aggregated],
+        let roles: &[Role] = match self.random.u8(0..8) {
+            0..=2 => &[Role::Aggregated],
+            3 => &[Role::Aggregated, Role::Aggregated],
+            4 | 5 => &[Role::Prefill, Role::Decode],
+            6 => &[Role::Prefill, Role::Decode, Role::Decode],
+            _ => &[Role::Prefill, Role::Decode, Role::Aggregated],
         };
         let mut left = all;
         let mut pools = Vec::new();
-        for duty in duties {
-            let pool = self.pool(formats, *duty, left)?;
+        for role in roles {
+            let pool = self.pool(formats, *role, left)?;
             left -= pool.replicas * pool.plan.devices();
             pools.push(pool);
         }
-        Some(Candidate { formats, pools, offload: OffloadTarget::Nothing })
+        Some(Candidate { formats, pools, offload: Offload::Nothing })
     }
 
     /// A pool of at most `most` devices.
-    fn pool(&mut self, formats: usize, duty: PoolRole, most: u64) -> Option<PoolPlan> {
+    fn pool(&mut self, formats: usize, role: Role, most: u64) -> Option<PoolPlan> {
         let plan = self.plan(formats, most)?;
         let most = most / plan.devices();
         let replicas = if self.random.bool() { most } else { self.random.u64(1..=most) };
         let stages = self.stages(plan.pp);
-        Some(PoolPlan { role: duty, plan, stages, replicas, concurrency: self.requests() })
+        Some(PoolPlan { role, plan, stages, replicas, concurrency: self.requests() })
     }
 
     /// Log-uniform concurrency.
@@ -183,16 +183,16 @@ impl<'q> Draw<'q> {
             }
             6 | 7 => {
                 let most = free + pool.replicas * pool.plan.devices();
-                let (duty, concurrency) = (pool.role, pool.concurrency);
-                if let Some(other) = self.pool(candidate.formats, duty, most) {
+                let (role, concurrency) = (pool.role, pool.concurrency);
+                if let Some(other) = self.pool(candidate.formats, role, most) {
                     let concurrency = if self.random.bool() { concurrency } else { other.concurrency };
                     candidate.pools[at] = PoolPlan { concurrency, ..other };
                 }
             }
             8 => {
-                let duties = [PoolRole::Aggregated, PoolRole::Prefill, PoolRole::Decode];
-                let duty = duties[self.random.usize(0..duties.len())];
-                candidate.pools.extend(self.pool(candidate.formats, duty, free));
+                let roles = [Role::Aggregated, Role::Prefill, Role::Decode];
+                let role = roles[self.random.usize(0..roles.len())];
+                candidate.pools.extend(self.pool(candidate.formats, role, free));
             }
             9 => {
                 candidate.pools.remove(at);

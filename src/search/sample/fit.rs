@@ -3,9 +3,10 @@
 use crate::plan::legal::check;
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, PoolRole};
-use crate::search::problem::{Problem, Traffic};
+use crate::search::candidate::Candidate;
+use crate::search::problem::Problem;
 use crate::serving::admission::residency;
+use crate::spec::role::Role;
 
 /// Whether `candidate` is valid, independent of latencies.
 pub fn runs(problem: &Problem, candidate: &Candidate) -> bool {
@@ -25,8 +26,8 @@ fn legal(problem: &Problem, candidate: &Candidate) -> bool {
             && pool.concurrency > 0
             && check(&problem.graph, &pool.plan, &limits).is_ok()
     });
-    let any = |duty| candidate.pools.iter().any(|pool| pool.role == duty);
-    let apart = any(PoolRole::Prefill) || any(PoolRole::Decode);
+    let any = |role| candidate.pools.iter().any(|pool| pool.role == role);
+    let apart = any(Role::Prefill) || any(Role::Decode);
     let can =
         problem.workload.lengths.osl > 1 && problem.cluster.devices() > 1 && problem.runtime.has("disagg");
     let kv = &problem.formats[candidate.formats].kv;
@@ -34,14 +35,14 @@ fn legal(problem: &Problem, candidate: &Candidate) -> bool {
         && problem.one_format(candidate).is_ok()
         && problem.runtime.forbids(kv, &candidate.workers()).is_none()
         && (problem.custom_router || candidate.is_plain())
-        && (!apart || (any(PoolRole::Prefill) && any(PoolRole::Decode) && can))
+        && (!apart || (any(Role::Prefill) && any(Role::Decode) && can))
         && loaded(problem, candidate)
 }
 
 /// Every instance has a concurrency of at least one.
 fn loaded(problem: &Problem, candidate: &Candidate) -> bool {
-    let Traffic::InFlight(requests) = problem.traffic else { return true };
-    let answering = candidate.pools.iter().filter(|pool| pool.role != PoolRole::Prefill);
+    let Some(requests) = problem.traffic.requests() else { return true };
+    let answering = candidate.pools.iter().filter(|pool| pool.role != Role::Prefill);
     answering.map(|pool| pool.replicas).sum::<u64>() <= requests
 }
 
@@ -88,7 +89,7 @@ fn placed(problem: &Problem, candidate: &Candidate) -> bool {
 fn held(problem: &Problem, candidate: &Candidate) -> bool {
     let machine = problem.formats[candidate.formats].plain();
     candidate.pools.iter().zip(candidate.instances(problem)).all(|(pool, instance)| {
-        let phase = if pool.role == PoolRole::Prefill { Phase::Prefill } else { Phase::Decode };
+        let phase = if pool.role == Role::Prefill { Phase::Prefill } else { Phase::Decode };
         let held = residency(&Plain, &instance, phase, machine, problem.terms(), pool.concurrency);
         held.total.value() <= held.usable.value()
     })

@@ -4,18 +4,20 @@
 //! Covers aggregated deployments of identical replicas. Exact: a configuration is skipped only where it cannot be the
 //! best, because latencies never decrease with load.
 
+use crate::spec::offload::OffloadPolicy;
+use crate::spec::role::Role;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::plan::infeasible::{Infeasible, Refused, refuse};
 use crate::search::aggregated::measure;
-use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::hosting::most_replicas;
 use crate::search::layouts::Layouts;
 use crate::search::outcome::{Census, EvaluatedCandidate};
 use crate::search::point::{Point, place};
-use crate::search::problem::{OffloadPolicy, Problem};
+use crate::search::problem::Problem;
 use crate::search::shape::{InstanceConfig, PreparedShape};
 use crate::serving::instance::Instance;
 use crate::spec::objective::Metric;
@@ -54,7 +56,7 @@ pub fn shapes<'q>(
                     false
                 }
             };
-            if problem.offload == OffloadPolicy::Considered {
+            if problem.offload != OffloadPolicy::Never {
                 offloaded(problem, (layout, filled), &mut shapes, &mut refused);
             }
         }
@@ -315,13 +317,8 @@ impl<'q> SizingCandidates<'q> {
     /// A deployment with its metrics under the traffic of `question`.
     pub fn found(&self, problem: &Problem, (at, replicas, concurrency): DeploymentKey) -> EvaluatedCandidate {
         let InstanceConfig { formats, plan, stages, offload, .. } = &*self.shapes[at].shape;
-        let pool = PoolPlan {
-            role: PoolRole::Aggregated,
-            plan: *plan,
-            stages: stages.clone(),
-            replicas,
-            concurrency,
-        };
+        let pool =
+            PoolPlan { role: Role::Aggregated, plan: *plan, stages: stages.clone(), replicas, concurrency };
         let candidate = Candidate { formats: *formats, pools: vec![pool], offload: *offload };
         EvaluatedCandidate { point: measure(problem, &candidate), candidate }
     }

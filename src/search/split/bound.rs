@@ -37,7 +37,7 @@ impl PoolPair<'_, '_> {
         match self.problem.traffic {
             Traffic::Rate(_) => false,
             // A lighter decode load queues more requests for prefill: it is better only with slots for all of them.
-            Traffic::InFlight(_) | Traffic::Share(..) => {
+            Traffic::InFlight(_) => {
                 idle_fronts || idle_backs || self.short_of_slots(region) || fills(passing * (1.0 + HAIR))
             }
             Traffic::Free => idle_fronts || idle_backs || fills(most),

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{answer, plan, problem, with_plan};
 use crate::draw::cases;
+use mantile::search::outcome::Status;
 
 /// Times and rates anywhere in an answer, by their keys; what was asked has its own.
 fn times(value: &Value, at: &str, found: &mut Vec<String>) {
@@ -137,7 +138,7 @@ fn a_command_that_launches_nothing_exits_so_and_writes_nothing() {
         }
     };
     for name in ["deploy", "estimate"] {
-        assert!(matches!(run(false, name), Ok(ExitStatus::Infeasible)), "{name}");
+        assert!(matches!(run(false, name), Ok(ExitStatus::Searched(Status::Infeasible))), "{name}");
         assert!(run(true, name).is_err() && !files.exists(), "{name}");
     }
 }

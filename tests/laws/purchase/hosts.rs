@@ -6,7 +6,8 @@ use mantile::request::UNCONTROLLED;
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::spec::deployment::Deployment;
-use mantile::spec::scenario::{OffloadMode, Scenario};
+use mantile::spec::offload::OffloadPolicy;
+use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 
 use crate::draw::{between, cases, name};
@@ -77,7 +78,7 @@ fn the_least_host_memory_of_a_plan_is_enough_and_less_is_not() {
         tried += 1;
         assert!(tried < 100 * cases(4), "{tight} of {tried}");
         let scenario = drawn(&mut random, "256GB");
-        let scenario = Scenario { offload: Some(OffloadMode::Auto), ..scenario };
+        let scenario = Scenario { offload: Some(OffloadPolicy::Auto), ..scenario };
         let Some(best) = answer(&scenario).and_then(|found| found.best) else { continue };
         let memory = best.memory.as_ref().unwrap();
         assert!(memory.least_host_bytes > 0.0, "{scenario:?}");

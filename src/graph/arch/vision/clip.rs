@@ -11,7 +11,7 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{
     Encoder, EncoderNames, Patches, Projection, linear, norm, norm_once, once,
 };
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -50,7 +50,7 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
 /// not computed.
 fn idle_head(keys: &Keys<'_>, hidden: Count, prefix: &str) -> Result<TowerPart, Error> {
     let (width, inner) = (hidden.value, keys.count("intermediate_size")?.value);
-    let stored = |name: &str, shape| weight(format!("head.{name}"), shape, Role::Tower);
+    let stored = |name: &str, shape| weight(format!("head.{name}"), shape, TensorRole::Tower);
     let weights = vec![
         stored("probe", vec![1, 1, width]),
         stored("attention.in_proj_weight", vec![3 * width, width]),
@@ -162,7 +162,7 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
             if newline {
                 let mut block = Assembly::default();
                 let stream = block.input(text);
-                let token = weight("image_newline", vec![text.value], Role::Tower);
+                let token = weight("image_newline", vec![text.value], TensorRole::Tower);
                 block.node("image_newline", Operator::Add { width: text }, vec![token], &[stream]);
                 parts.push(once(block, "image_newline", "model", Positions::Open));
                 sight = ImageProcessor::Unknown;
@@ -185,7 +185,7 @@ pub fn gemma3(keys: &Keys<'_>, text: Count, tokens: Count) -> Result<Tower, Erro
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     let normed = norm(&mut block, stream, "projector_norm", "mm_soft_emb_norm", hidden, false);
-    let matrix = weight("mm_input_projection_weight", vec![hidden.value, text.value], Role::Tower);
+    let matrix = weight("mm_input_projection_weight", vec![hidden.value, text.value], TensorRole::Tower);
     let projection = Operator::Linear { input: hidden, output: text, split: Split::Replicate };
     block.node("projection", projection, vec![matrix], &[normed]);
     parts.push(once(block, "projector", "model.multi_modal_projector", tokens));

@@ -12,7 +12,7 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Projection, linear, norm, once};
 use crate::graph::part::names::TensorNames;
 use crate::graph::rule::ConvForm;
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -46,8 +46,8 @@ impl Conformer {
             let taps = Count::derived("taps", 9 * input, "3 × 3 × channels");
             let output = Count::derived("channels", channels, "channels of the convolution");
             let weights = vec![
-                weight(format!("{name}.conv.weight"), vec![channels, input, 3, 3], Role::Tower),
-                weight(format!("{name}.norm.weight"), vec![channels], Role::Norm),
+                weight(format!("{name}.conv.weight"), vec![channels, input, 3, 3], TensorRole::Tower),
+                weight(format!("{name}.norm.weight"), vec![channels], TensorRole::Norm),
             ];
             let conv = Operator::Linear { input: taps, output, split: Split::Replicate };
             stream = block.node("subsample_conv", conv, weights, &[stream]);
@@ -121,7 +121,7 @@ impl Conformer {
         for tensor in ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", RELATIVE] {
             inputs.push(self.matrix(block, normed, tensor, square));
         }
-        let scale = weight("self_attn.per_dim_scale", vec![head_dim.value], Role::Norm);
+        let scale = weight("self_attn.per_dim_scale", vec![head_dim.value], TensorRole::Norm);
         let (kv_heads, v_head_dim, reach) = (heads, head_dim, AttentionMask::Both);
         let attention = Operator::Attention(SoftmaxAttention {
             heads,
@@ -147,7 +147,7 @@ impl Conformer {
         let gated = Operator::Activation { width: hidden, gated: true };
         let gated = block.node("conv_gate", gated, vec![], &[start]);
         let shape = vec![hidden.value, 1, self.kernel.value];
-        let taps = weight("lconv1d.depthwise_conv1d.weight", shape, Role::Recurrence);
+        let taps = weight("lconv1d.depthwise_conv1d.weight", shape, TensorRole::Recurrence);
         let (form, split) = (ConvForm::Activated, Split::Replicate);
         let conv = Operator::ShortConv { channels: hidden, kernel: self.kernel, form, split };
         let mixed = block.node("depthwise_conv1d", conv, vec![taps], &[gated]);
@@ -180,8 +180,10 @@ pub fn bound(block: &mut Block) {
             continue;
         }
         let module = node.weights[0].name.trim_end_matches(".weight").to_owned();
-        let scalar =
-            |name: &str| Weight { buffer: true, ..weight(format!("{module}.{name}"), vec![1], Role::Norm) };
+        let scalar = |name: &str| Weight {
+            buffer: true,
+            ..weight(format!("{module}.{name}"), vec![1], TensorRole::Norm)
+        };
         node.weights.extend(["input_min", "input_max", "output_min", "output_max"].map(scalar));
     }
 }

@@ -11,7 +11,7 @@ use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Projection, linear, norm, once};
 use crate::graph::part::names::TensorNames;
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -94,7 +94,7 @@ pub fn audio(keys: Option<&Keys<'_>>, text: Count) -> Result<Tower, Error> {
 /// The encoder's own token embeddings and their norm, a norm of the encoder's output, and the projection of both.
 fn embedder(prefix: &str, vocab: Count, hidden: Count, text: Count) -> TowerPart {
     let mut block = Assembly::default();
-    let table = weight("embedding.weight", vec![vocab.value, hidden.value], Role::Tower);
+    let table = weight("embedding.weight", vec![vocab.value, hidden.value], TensorRole::Tower);
     let lookup = Operator::Embedding { vocab, hidden, split: Split::Replicate };
     let hard = block.node("embedding", lookup, vec![table], &[]);
     norm(&mut block, hard, "hard_embedding_norm", "hard_embedding_norm", hidden, false);

@@ -14,7 +14,7 @@ use crate::graph::part::encoder::{Patches, Projection, linear, once};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::names::TensorNames;
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -74,7 +74,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     block.caches = vec![];
     for node in block.graph.node_weights_mut() {
         let matrices = node.weights.iter_mut().filter(|weight| weight.shape.len() > 1);
-        matrices.for_each(|weight| weight.role = Role::Tower);
+        matrices.for_each(|weight| weight.role = TensorRole::Tower);
     }
     if keys.flag("use_clipped_linears", false)? {
         bound(&mut block);
@@ -89,7 +89,8 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     if keys.flag("standardize", false)? {
         let mut block = Assembly::default();
         let stream = block.input(hidden);
-        let buffer = |name: &str| Weight { buffer: true, ..weight(name, vec![hidden.value], Role::Norm) };
+        let buffer =
+            |name: &str| Weight { buffer: true, ..weight(name, vec![hidden.value], TensorRole::Norm) };
         let sum = crate::graph::operator::Operator::Add { width: hidden };
         block.node("standardize", sum, vec![buffer("std_bias"), buffer("std_scale")], &[stream]);
         parts.push(once(block, "standardize", "model.vision_tower", Positions::Open));

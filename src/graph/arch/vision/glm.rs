@@ -8,7 +8,7 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{
     Encoder, EncoderNames, Patches, Projection, linear, norm, norm_once, once,
 };
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::graph::tower::{Positions, Tower};
 use crate::spec::error::Error;
 use crate::spec::image::ImageSize;
@@ -59,8 +59,8 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
     let stream = block.input(wide);
     let kernel = vec![out.value, hidden.value, merge.value, merge.value];
     let weights = vec![
-        weight("downsample.weight", kernel, Role::Tower),
-        weight("downsample.bias", vec![out.value], Role::Bias),
+        weight("downsample.weight", kernel, TensorRole::Tower),
+        weight("downsample.bias", vec![out.value], TensorRole::Bias),
     ];
     let convolution = Operator::Linear { input: wide, output: out, split: Split::Replicate };
     let stream = block.node("downsample", convolution, weights, &[stream]);

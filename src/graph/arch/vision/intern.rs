@@ -8,7 +8,7 @@ use super::{merged_width, side, two_layers};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -115,7 +115,7 @@ pub fn tower(
     };
     let normed = keys.flag(dialect.qk_norm, false)?;
     let extra = dialect.extra.iter().take(if normed { 4 } else { 2 });
-    let extra: Vec<_> = extra.map(|name| weight(*name, vec![hidden.value], Role::Norm)).collect();
+    let extra: Vec<_> = extra.map(|name| weight(*name, vec![hidden.value], TensorRole::Norm)).collect();
     let layers = encoder.layers(dialect.layers, keys.count("num_hidden_layers")?, positions, &extra)?;
     let wide = merged_width(hidden, Count::derived("merge", 2, "1 / downsample_ratio"));
     let [place, scale, up, down] = dialect.projector;

@@ -6,7 +6,7 @@ use super::{matrix_once, side};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, norm_once, once};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -67,7 +67,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
     };
     let local = keys.count("num_hidden_layers")?;
     let local = encoder.layers(&format!("{prefix}.transformer.layers"), local, positions, &[])?;
-    let gates = ["gate_attn", "gate_ffn"].map(|name| weight(name, vec![1], Role::Norm));
+    let gates = ["gate_attn", "gate_ffn"].map(|name| weight(name, vec![1], TensorRole::Norm));
     let global = keys.count("num_global_layers")?;
     let global = encoder.layers(&format!("{prefix}.global_transformer.layers"), global, positions, &gates)?;
     let last = norm_once("post_norm", "layernorm_post", hidden, true, prefix, positions);

@@ -10,7 +10,7 @@ use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::once;
 use crate::graph::rule::ConvForm;
-use crate::graph::tensor::{Role, Weight};
+use crate::graph::tensor::{TensorRole, Weight};
 use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 
@@ -157,16 +157,17 @@ fn convolve(
     taps: u64,
     bias: bool,
 ) -> NodeIndex {
-    let mut weights = vec![weight(format!("{tensor}.weight"), vec![output, input, taps, taps], Role::Tower)];
+    let mut weights =
+        vec![weight(format!("{tensor}.weight"), vec![output, input, taps, taps], TensorRole::Tower)];
     if bias {
-        weights.push(weight(format!("{tensor}.bias"), vec![output], Role::Bias));
+        weights.push(weight(format!("{tensor}.bias"), vec![output], TensorRole::Bias));
     }
     let (input, output) = (width(input * taps * taps), width(output));
     block.node("conv", Operator::Linear { input, output, split: Split::Replicate }, weights, &[from])
 }
 
 fn depthwise(block: &mut Assembly, from: NodeIndex, tensor: &str, channels: u64, taps: u64) -> NodeIndex {
-    let kernel = weight(format!("{tensor}.weight"), vec![channels, 1, taps, taps], Role::Recurrence);
+    let kernel = weight(format!("{tensor}.weight"), vec![channels, 1, taps, taps], TensorRole::Recurrence);
     let (channels, kernel_size) = (width(channels), width(taps * taps));
     let (form, split) = (ConvForm::Plain, Split::Replicate);
     let conv = Operator::ShortConv { channels, kernel: kernel_size, form, split };
@@ -175,7 +176,7 @@ fn depthwise(block: &mut Assembly, from: NodeIndex, tensor: &str, channels: u64,
 
 /// A norm or scale with this number of channels.
 fn norm(block: &mut Assembly, from: NodeIndex, tensor: &str, channels: u64) -> NodeIndex {
-    let scale: Weight = weight(tensor, vec![channels], Role::Norm);
+    let scale: Weight = weight(tensor, vec![channels], TensorRole::Norm);
     let rows = Count::derived("rows", 1, "one norm per position");
     let norm = Operator::Norm { width: width(channels), rows, split: Split::Replicate };
     block.node("norm", norm, vec![scale], &[from])

@@ -7,7 +7,7 @@ use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Encoder, EncoderNames, Projection, norm_once, once};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::TensorRole;
 use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -35,13 +35,13 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     for (name, input) in [("conv1", bands), ("conv2", hidden)] {
         let taps = Count::derived("taps", TAPS * input.value, "3 × channels");
         let weights = vec![
-            weight(format!("{name}.weight"), vec![hidden.value, input.value, TAPS], Role::Tower),
-            weight(format!("{name}.bias"), vec![hidden.value], Role::Bias),
+            weight(format!("{name}.weight"), vec![hidden.value, input.value, TAPS], TensorRole::Tower),
+            weight(format!("{name}.bias"), vec![hidden.value], TensorRole::Bias),
         ];
         let conv = Operator::Linear { input: taps, output: hidden, split: Split::Replicate };
         stream = block.node(name, conv, weights, &[stream]);
     }
-    let table = weight("embed_positions.weight", vec![positions.value, hidden.value], Role::Tower);
+    let table = weight("embed_positions.weight", vec![positions.value, hidden.value], TensorRole::Tower);
     block.node("embed_positions", Operator::Add { width: hidden }, vec![table], &[stream]);
     let stem = once(block, "stem", prefix, Positions::Open);
     let encoder = Encoder {

@@ -1,19 +1,20 @@
 //! The second argument for a placement: the optimum of its mixed-integer programs.
 
 use super::super::{CLOSE, CheckResult};
-use crate::report::place::{PlacementResult, PlacementStatus};
+use crate::report::place::PlacementResult;
+use crate::search::outcome::Status;
 use crate::search::placement::evaluate::PlacementEvaluator;
 use crate::search::placement::program::{EQUAL, ProgramOptimum};
-use crate::search::placement::solve::PlacementObjective;
+use crate::search::placement::solve::PlacementTime;
 
 /// Solves the programs of an answer and compares their optimum with it; `None` where it has too many devices, or is
 /// stopped.
 pub(super) fn check(
     sets: &[Vec<PlacementEvaluator>; 2],
     saved: &PlacementResult,
-    aim: PlacementObjective,
+    aim: PlacementTime,
 ) -> Option<CheckResult> {
-    if !matches!(saved.status, PlacementStatus::Optimal | PlacementStatus::Infeasible) {
+    if !matches!(saved.status, Status::Optimal | Status::Infeasible) {
         return None;
     }
     let placed = saved.placement.as_ref();
