@@ -3,7 +3,10 @@
 pub mod cluster;
 pub mod constant;
 pub mod defaults;
+pub mod degree;
 pub mod deployment;
+#[cfg(feature = "cli")]
+mod deployment_flags;
 pub mod device;
 pub mod error;
 pub mod figure;

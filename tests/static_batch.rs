@@ -5,7 +5,8 @@ use mantile::report::breakdown::Module;
 use mantile::report::static_batch::{StaticPhase, StaticReport};
 use mantile::request::UNCONTROLLED;
 use mantile::request::static_batch::{NativeLayers, StaticRequest, static_batch};
-use mantile::spec::deployment::{DecodeDegrees, Degrees, Deployment, PrefillDegrees};
+use mantile::spec::degree::Degrees;
+use mantile::spec::deployment::Deployment;
 use mantile::spec::error::Error;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -133,8 +134,8 @@ fn degrees_that_no_runtime_runs_are_theoretical_and_those_of_no_model_are_refuse
 /// Phases of unlike batches and degrees are those of two questions.
 #[test]
 fn phases_have_batches_degrees_and_formats_of_their_own() {
-    let prefill = PrefillDegrees { tp: Some(4), ..PrefillDegrees::default() };
-    let decode = DecodeDegrees { tp: Some(2), ..DecodeDegrees::default() };
+    let prefill = Degrees { tp: Some(4), ..Degrees::default() };
+    let decode = Degrees { tp: Some(2), ..Degrees::default() };
     let deployment = Some(Deployment { prefill, decode, ..Deployment::default() });
     let decode_weight_format = Some("fp8".into());
     let lengths = Scenario { isl: Some(2048), osl: Some(128), ..on("Llama-3.1-8B", "8xh100") };

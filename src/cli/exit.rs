@@ -18,7 +18,7 @@ pub enum ExitStatus {
     Success,
     /// A checked file or result is faulty; the report lists the faults.
     CheckFailed,
-    /// What a search found.
+    /// The status of a search.
     Searched(Status),
 }
 

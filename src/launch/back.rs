@@ -1,6 +1,7 @@
 //! From launch commands back to a plan: the runtime, the pools with their degrees, and the settings that a price rests
 //! on.
 
+use crate::spec::degree::Degrees;
 use crate::spec::offload::OffloadPart;
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use super::read::{Leftover, LeftoverReason, ReadCommand, read};
 use super::settings::{SettingValue, Settings};
 use super::settings_file::NamedFiles;
 use super::shell::Process;
-use crate::spec::deployment::{DecodeDegrees, Degrees, Deployment, PrefillDegrees};
+use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::launch::Launch;
@@ -264,8 +265,8 @@ impl ReadLaunch<'_> {
         let both = of("aggregated").filter(|_| plan.is_none()).unwrap_or_default();
         Ok(Deployment {
             both,
-            prefill: of("prefill").map(PrefillDegrees::from).unwrap_or_default(),
-            decode: of("decode").map(DecodeDegrees::from).unwrap_or_default(),
+            prefill: of("prefill").unwrap_or_default(),
+            decode: of("decode").unwrap_or_default(),
             plan,
             offload_part: streamed_part(self.first()),
         })

@@ -1,5 +1,6 @@
 //! The settings of one worker: exactly what its price rests on.
 
+use crate::spec::degree::Degree;
 use crate::spec::offload::{Offload, OffloadPart};
 use crate::spec::role::Role;
 use std::fmt;
@@ -264,22 +265,18 @@ pub fn settings(
 /// The degrees of a pool.
 fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     let plan = &pool.plan;
-    settings.degree(Setting::Tp, plan.tp);
-    settings.degree(Setting::Pp, plan.pp);
-    settings.degree(Setting::Dp, plan.dp);
-    settings.degree(Setting::Cp, plan.cp);
-    settings.degree(Setting::Dcp, plan.dcp);
-    settings.degree(Setting::Ep, plan.ep);
+    for degree in Degree::stated().filter(|degree| *degree != Degree::MoeTp) {
+        plan.used(degree)
+            .into_iter()
+            .for_each(|number| settings.set(Setting::of(degree), SettingValue::Count(number)));
+    }
     settings.degree(Setting::Ranks, plan.tp * plan.dp);
     if plan.dp > 1 {
         settings.set(Setting::AttentionDp, SettingValue::On(true));
     }
     if plan.ep > 1 {
         settings.set(Setting::ExpertParallel, SettingValue::On(true));
-        settings.degree(Setting::MoeTp, plan.moe_tp);
-    }
-    for (setting, degree) in [(Setting::FfnTp, plan.ffn_tp), (Setting::VocabTp, plan.vocab_tp)] {
-        degree.into_iter().for_each(|degree| settings.set(setting, SettingValue::Count(degree)));
+        settings.degree(Setting::MoeTp, plan.degree(Degree::MoeTp));
     }
     if plan.sp {
         settings.set(Setting::Sp, SettingValue::On(true));

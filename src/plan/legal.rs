@@ -12,6 +12,7 @@ use crate::graph::model::{ModelGraph, OperatorNode};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
+use crate::spec::degree::Degree;
 use crate::spec::role::Role;
 
 /// Constraints on a plan from outside the model.
@@ -196,21 +197,14 @@ pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeas
     if !rules.roles(kv, plan).any() {
         rules.check(kv, &[(Role::Aggregated, *plan)])?;
     }
-    let uneven_moe = plan.moe_tp > 1 && plan.ep > 1;
-    let degrees: [(&'static str, bool); 10] = [
-        ("tp", plan.tp > 1),
-        ("pp", plan.pp > 1),
-        ("dp", plan.dp > 1),
-        ("cp", plan.cp > 1),
-        ("dcp", plan.dcp > 1),
-        ("ep", plan.ep > 1),
-        ("moe_tp", uneven_moe),
-        ("ffn_tp", plan.ffn_tp.is_some()),
-        ("vocab_tp", plan.vocab_tp.is_some()),
-        ("sp", plan.sp),
-    ];
-    match degrees.into_iter().find(|(degree, used)| *used && !rules.has(degree)) {
-        Some((degree, _)) => Err(Infeasible::NotSupported { runtime: rules.id.clone(), degree }),
+    // Experts that are cut alone need nothing beyond tensor parallelism.
+    let used = |degree: Degree| match degree {
+        Degree::MoeTp => plan.moe_tp > 1 && plan.ep > 1,
+        _ => plan.used(degree).is_some(),
+    };
+    let degrees = Degree::stated().filter(|degree| used(*degree)).chain(plan.sp.then_some(Degree::Sp));
+    match degrees.map(Degree::key).find(|degree| !rules.has(degree)) {
+        Some(degree) => Err(Infeasible::NotSupported { runtime: rules.id.clone(), degree }),
         None => Ok(()),
     }
 }

@@ -35,7 +35,7 @@ pub struct LegalDegrees {
 pub fn legal_degrees(graph: &ModelGraph, limits: &LegalLimits, plans: &Plans) -> LegalDegrees {
     let of = |degree: fn(&ParallelPlan) -> u64| plans.legal.iter().map(degree).collect();
     let tp: BTreeSet<u64> = of(|plan| plan.tp);
-    let plain = |tp| ParallelPlan { tp, moe_tp: tp, ..ParallelPlan::SINGLE };
+    let plain = |tp| ParallelPlan { tp, ..ParallelPlan::SINGLE }.without_experts();
     let legal = |plan: ParallelPlan| check(graph, &plan, limits).is_ok();
     let largest = tp.last().copied().unwrap_or(1);
     let per_type = |with: fn(ParallelPlan, u64) -> ParallelPlan| {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::count::Count;
+use crate::spec::degree::Degree;
 
 /// The phase that a plan serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -55,14 +56,14 @@ pub struct ParallelPlan {
     pub ep: u64,
     /// Tensor parallelism inside experts: `tp × cp × dp = moe_tp × ep`.
     pub moe_tp: u64,
-    /// Sequence parallelism: norms and residuals divided by token between the tp ranks.
-    pub sp: bool,
     /// Tensor parallelism of dense feed-forward layers and shared experts, where it is not `tp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ffn_tp: Option<u64>,
     /// Tensor parallelism of the embedding and the LM head, where it is not `tp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocab_tp: Option<u64>,
+    /// Sequence parallelism: norms and residuals divided by token between the tp ranks.
+    pub sp: bool,
 }
 
 impl ParallelPlan {
@@ -134,25 +135,55 @@ impl ParallelPlan {
         (u32::count_ones(bits), bits, self.devices(), *self)
     }
 
+    /// The number of a degree; where a layer type has no tensor parallelism of its own, that of the plan.
+    pub fn degree(&self, degree: Degree) -> u64 {
+        match degree {
+            Degree::Tp => self.tp,
+            Degree::Pp => self.pp,
+            Degree::Dp => self.dp,
+            Degree::Cp => self.cp,
+            Degree::Dcp => self.dcp,
+            Degree::Ep => self.ep,
+            Degree::MoeTp => self.moe_tp,
+            Degree::FfnTp => self.tp_of(LayerType::FeedForward),
+            Degree::VocabTp => self.tp_of(LayerType::Vocabulary),
+            Degree::Sp => 1 + u64::from(self.sp),
+            Degree::Devices => self.devices(),
+        }
+    }
+
+    /// A degree that the plan uses: above 1, or where it is that of a layer type, other than `tp`.
+    pub fn used(&self, degree: Degree) -> Option<u64> {
+        match degree {
+            Degree::FfnTp => self.ffn_tp,
+            Degree::VocabTp => self.vocab_tp,
+            Degree::MoeTp => Some(self.moe_tp).filter(|degree| *degree > 1 && *degree != self.tp),
+            _ => Some(self.degree(degree)).filter(|degree| *degree > 1),
+        }
+    }
+
+    /// Ranks of a stage that divide the experts.
+    pub fn expert_ranks(&self) -> u64 {
+        self.moe_tp * self.ep
+    }
+
+    /// The plan with its experts over `ep` groups of the ranks of a stage.
+    pub fn with_experts(self, ep: u64) -> ParallelPlan {
+        ParallelPlan { ep, moe_tp: self.stage_devices() / ep, ..self }
+    }
+
+    /// The plan for a model without experts: what would cut them follows `tp`.
+    pub fn without_experts(self) -> ParallelPlan {
+        ParallelPlan { ep: 1, moe_tp: self.tp, ..self }
+    }
+
     /// `tp4 pp2`, without degrees of 1.
     pub fn label(&self) -> String {
-        let above_one = |degree: u64| (degree > 1).then_some(degree);
-        let degrees = [
-            ("tp", above_one(self.tp)),
-            ("pp", above_one(self.pp)),
-            ("dp", above_one(self.dp)),
-            ("cp", above_one(self.cp)),
-            ("dcp", above_one(self.dcp)),
-            ("ep", above_one(self.ep)),
-            ("moe_tp", above_one(self.moe_tp).filter(|degree| *degree != self.tp)),
-            ("ffn_tp", self.ffn_tp),
-            ("vocab_tp", self.vocab_tp),
-        ];
         let mut label = String::new();
-        for (name, degree) in degrees {
-            let Some(degree) = degree else { continue };
+        for degree in Degree::stated() {
+            let Some(number) = self.used(degree) else { continue };
             let space = if label.is_empty() { "" } else { " " };
-            let _ = write!(label, "{space}{name}{degree}");
+            let _ = write!(label, "{space}{}{number}", degree.key());
         }
         if self.sp {
             label.push_str(if label.is_empty() { "sp" } else { " sp" });

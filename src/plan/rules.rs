@@ -7,9 +7,10 @@ use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::operator::Operator;
 use crate::spec::cluster::Cluster;
+use crate::spec::degree::Degree;
 use crate::spec::offload::OffloadPart;
 use crate::spec::role::Role;
-use crate::spec::rule::{Degree, ModelClass, Requirement, Rule, RuleCondition};
+use crate::spec::rule::{ModelClass, Requirement, Rule, RuleCondition};
 use crate::spec::runtime::Runtime;
 
 /// A worker of one role.
@@ -20,8 +21,9 @@ pub type RoleWorker = (Role, ParallelPlan);
 pub type PairKey = [u64; Degree::COUNT];
 
 /// Every degree and feature that a runtime may support.
-pub const DEGREES: [&str; 11] =
-    ["tp", "pp", "dp", "ep", "moe_tp", "ffn_tp", "vocab_tp", "cp", "dcp", "sp", "disagg"];
+pub fn features() -> impl Iterator<Item = &'static str> {
+    Degree::stated().map(Degree::key).chain(["sp", "disagg"])
+}
 
 /// The roles in which a runtime runs a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +91,7 @@ impl RuntimeRules {
 
     /// The same runtime as if it ran any plan.
     pub fn lifted(self) -> RuntimeRules {
-        let supports = DEGREES.iter().map(|degree| (*degree).to_owned()).collect();
+        let supports = features().map(str::to_owned).collect();
         RuntimeRules { supports, streams: OffloadPart::EACH.to_vec(), rules: vec![], lifted: true, ..self }
     }
 
@@ -156,7 +158,7 @@ impl RuntimeRules {
     pub fn pair_key(&self, plan: &ParallelPlan) -> PairKey {
         let mut key = [0; Degree::COUNT];
         for degree in self.rules.iter().filter_map(|rule| rule.needs.of_both_sides()) {
-            key[degree as usize] = value(plan, degree);
+            key[degree as usize] = plan.degree(degree);
         }
         key
     }
@@ -168,13 +170,13 @@ impl RuntimeRules {
 
     fn applies(&self, when: &RuleCondition, role: Role, plan: &ParallelPlan) -> bool {
         (when.roles.is_empty() || when.roles.contains(&role))
-            && when.above_one.iter().all(|degree| value(plan, *degree) > 1)
+            && when.above_one.iter().all(|degree| plan.degree(*degree) > 1)
             && (!when.several_hosts || plan.devices() > self.host)
     }
 
     /// Whether a worker meets a requirement on a worker alone.
     fn holds(&self, needs: &Requirement, kv: &str, plan: &ParallelPlan) -> bool {
-        let value = |degree: &Degree| value(plan, *degree);
+        let value = |degree: &Degree| plan.degree(*degree);
         match needs {
             Requirement::Never {} => false,
             Requirement::One { degrees } => degrees.iter().all(|degree| value(degree) == 1),
@@ -203,7 +205,7 @@ impl RuntimeRules {
 
 /// Whether two sides meet a requirement on both.
 fn pairs(needs: &Requirement, prefill: &ParallelPlan, decode: &ParallelPlan) -> bool {
-    let sides = |degree: &Degree| (value(prefill, *degree), value(decode, *degree));
+    let sides = |degree: &Degree| (prefill.degree(*degree), decode.degree(*degree));
     match needs {
         Requirement::SameOnBothSides { degree } => {
             let (front, back) = sides(degree);
@@ -226,20 +228,6 @@ fn pairs(needs: &Requirement, prefill: &ParallelPlan, decode: &ParallelPlan) -> 
         | Requirement::InOneHost { .. }
         | Requirement::RanksDivideHeads { .. }
         | Requirement::KvFormats { .. } => true,
-    }
-}
-
-fn value(plan: &ParallelPlan, degree: Degree) -> u64 {
-    match degree {
-        Degree::Tp => plan.tp,
-        Degree::Pp => plan.pp,
-        Degree::Dp => plan.dp,
-        Degree::Cp => plan.cp,
-        Degree::Dcp => plan.dcp,
-        Degree::Ep => plan.ep,
-        Degree::MoeTp => plan.moe_tp,
-        Degree::Sp => 1 + u64::from(plan.sp),
-        Degree::Devices => plan.devices(),
     }
 }
 
@@ -313,7 +301,7 @@ mod tests {
     }
 
     fn tp(tp: u64) -> ParallelPlan {
-        ParallelPlan { tp, moe_tp: tp, ..ONE }
+        ParallelPlan { tp, ..ONE }.without_experts()
     }
 
     fn pp(pp: u64) -> ParallelPlan {

@@ -5,7 +5,7 @@ use crate::plan::parallel::ParallelPlan;
 use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::Problem;
 use crate::search::shape::usual_cut;
-use crate::spec::deployment::Degrees;
+use crate::spec::degree::{Degree, Degrees};
 use crate::spec::notation::{PlanText, PoolText};
 use crate::spec::offload::Offload;
 
@@ -36,22 +36,16 @@ pub fn notation_by(
 
 fn pool(pool: &PoolPlan, first_cut: impl Fn(&ParallelPlan) -> Vec<u32>) -> PoolText {
     let plan = &pool.plan;
-    let above_one = |degree: u64| (degree > 1).then_some(degree);
     let cut = plan.pp > 1 && !pool.stages.is_empty() && first_cut(plan) != pool.stages;
-    // `moe_tp` follows from the other degrees.
-    let degrees = Degrees {
-        tp: above_one(plan.tp),
-        pp: above_one(plan.pp),
-        dp: above_one(plan.dp),
-        cp: above_one(plan.cp),
-        dcp: above_one(plan.dcp),
-        ep: above_one(plan.ep),
-        moe_tp: None,
-        ffn_tp: plan.ffn_tp,
-        vocab_tp: plan.vocab_tp,
+    let mut degrees = Degrees {
         sp: plan.sp.then_some(true),
         stages: cut.then(|| pool.stages.clone()),
         replicas: Some(pool.replicas),
+        ..Degrees::default()
     };
+    // The degree inside experts follows from the others.
+    for degree in Degree::stated().filter(|degree| *degree != Degree::MoeTp) {
+        degrees.get_mut(degree).into_iter().for_each(|slot| *slot = plan.used(degree));
+    }
     PoolText { role: pool.role, degrees, concurrency: Some(pool.concurrency) }
 }

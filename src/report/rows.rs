@@ -4,6 +4,7 @@ use super::inputs::ReportInputs;
 use super::recommend::Build;
 use super::result::{Intervals, MetricColumn, MetricsReport, Quantiles, ReportedDeployment};
 use super::sheet;
+use crate::spec::degree::Degree;
 use crate::spec::objective::Metric;
 
 /// Column name, and the function of its cell.
@@ -29,7 +30,7 @@ pub(super) fn number(value: Option<f64>) -> String {
 
 macro_rules! degree {
     ($column:literal, $pool:ident, $degree:ident) => {
-        ($column, |row| row.plan.$pool.$degree.to_string())
+        ($column, |row| row.plan.$pool.plan.degree(Degree::$degree).to_string())
     };
 }
 
@@ -44,19 +45,19 @@ static BEFORE_METRICS: &[CsvColumn] = &[
     ("mode", |row| row.plan.mode.clone()),
     ("plan", |row| row.plan.label.clone()),
     ("notation", |row| row.notation.clone()),
-    degree!("tp", decode, tp),
-    degree!("pp", decode, pp),
-    degree!("dp", decode, dp),
-    degree!("cp", decode, cp),
-    degree!("dcp", decode, dcp),
-    degree!("ep", decode, ep),
-    degree!("replicas", decode, replicas),
-    degree!("prefill_tp", prefill, tp),
-    degree!("prefill_pp", prefill, pp),
-    degree!("prefill_dp", prefill, dp),
-    degree!("prefill_cp", prefill, cp),
-    degree!("prefill_ep", prefill, ep),
-    degree!("prefill_replicas", prefill, replicas),
+    degree!("tp", decode, Tp),
+    degree!("pp", decode, Pp),
+    degree!("dp", decode, Dp),
+    degree!("cp", decode, Cp),
+    degree!("dcp", decode, Dcp),
+    degree!("ep", decode, Ep),
+    ("replicas", |row| row.plan.decode.replicas.to_string()),
+    degree!("prefill_tp", prefill, Tp),
+    degree!("prefill_pp", prefill, Pp),
+    degree!("prefill_dp", prefill, Dp),
+    degree!("prefill_cp", prefill, Cp),
+    degree!("prefill_ep", prefill, Ep),
+    ("prefill_replicas", |row| row.plan.prefill.replicas.to_string()),
     ("weight_format", |row| row.weight_format.clone()),
     ("kv_format", |row| row.kv_format.clone()),
     ("concurrency", |row| row.concurrency.to_string()),

@@ -215,7 +215,7 @@ fn least_devices(plan: &ParallelPlan, layer_type: Module) -> u64 {
         Module::Attention => plan.least_devices(LayerType::Attention),
         Module::FeedForward => plan.least_devices(LayerType::FeedForward),
         Module::Vocabulary => plan.least_devices(LayerType::Vocabulary),
-        Module::Experts => plan.moe_tp * plan.ep,
+        Module::Experts => plan.expert_ranks(),
         Module::Residual if plan.sp => plan.tp,
         Module::Residual | Module::Images | Module::Communication | Module::Overhead => 1,
     }

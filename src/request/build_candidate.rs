@@ -18,7 +18,7 @@ use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::{largest, shape, usual_cut};
 use crate::search::shortage::shortage;
 use crate::serving::instance::Instance;
-use crate::spec::deployment::Degrees;
+use crate::spec::degree::{Degree, Degrees};
 use crate::spec::error::Error;
 use crate::spec::notation::{PlanText, PoolText};
 
@@ -169,12 +169,12 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
         dp,
         cp,
         dcp,
-        ep: 1,
-        moe_tp: tp,
         sp,
         ffn_tp: other(degrees.ffn_tp),
         vocab_tp: other(degrees.vocab_tp),
-    };
+        ..ParallelPlan::SINGLE
+    }
+    .without_experts();
     let stage = whole.stage_devices();
     let product = [stage, pp, one(degrees.replicas)].iter().try_fold(1u64, |all, n| all.checked_mul(*n));
     if product.is_none_or(|devices| devices > 1 << 20) {
@@ -182,27 +182,28 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
         return Err(Error::new("deployment", found, "at most 1048576 devices", "lower the degrees"));
     }
     if !has_experts(graph) {
-        let experts = [("ep", degrees.ep), ("moe-tp", degrees.moe_tp)];
-        if let Some((name, degree)) = experts.iter().find(|(_, degree)| degree.is_some_and(|n| n > 1)) {
-            let found = format!("{} for a model without experts", one(*degree));
-            return Err(Error::new(format!("{prefix}{name}"), found, "1, or no value", "omit it"));
+        let cuts = |degree: &Degree| degrees.get(*degree).is_some_and(|n| n > 1);
+        if let Some(degree) = [Degree::Ep, Degree::MoeTp].into_iter().find(cuts) {
+            let found = format!("{} for a model without experts", one(degrees.get(degree)));
+            let key = format!("{prefix}{}", degree.flag());
+            return Err(Error::new(key, found, "1, or no value", "omit it"));
         }
         return Ok(whole);
     }
-    let (ep, moe_tp) = match (degrees.ep, degrees.moe_tp) {
-        (None, None) => (1, stage),
-        (Some(ep), None) if stage.is_multiple_of(ep) => (ep, stage / ep),
-        (None, Some(moe_tp)) if stage.is_multiple_of(moe_tp) => (stage / moe_tp, moe_tp),
-        (Some(ep), Some(moe_tp)) if ep.checked_mul(moe_tp) == Some(stage) => (ep, moe_tp),
-        (ep, moe_tp) => {
+    let ep = match (degrees.ep, degrees.get(Degree::MoeTp)) {
+        (None, None) => 1,
+        (Some(ep), None) if stage.is_multiple_of(ep) => ep,
+        (None, Some(inside)) if stage.is_multiple_of(inside) => stage / inside,
+        (Some(ep), Some(inside)) if ep.checked_mul(inside) == Some(stage) => ep,
+        (ep, inside) => {
             let spell = |degree: Option<u64>| degree.map_or("unset".to_owned(), |n| n.to_string());
-            let found = format!("ep {}, moe-tp {}", spell(ep), spell(moe_tp));
+            let found = format!("ep {}, moe-tp {}", spell(ep), spell(inside));
             let expected = format!("ep x moe-tp = {stage}, the devices of a stage");
             let fix = "set one of them to a divisor";
             return Err(Error::new(format!("{prefix}ep"), found, expected, fix));
         }
     };
-    Ok(ParallelPlan { ep, moe_tp, ..whole })
+    Ok(whole.with_experts(ep))
 }
 
 /// Cuts pipelines and sets the concurrency of the pools that are `open`.
@@ -301,10 +302,14 @@ mod tests {
 
     #[test]
     fn expert_degrees_follow_from_the_others() {
-        let degrees = |tp, dp, ep, moe_tp| Degrees { tp, dp, ep, moe_tp, ..Degrees::default() };
+        let degrees = |tp, dp, ep, inside| {
+            let mut degrees = Degrees { tp, dp, ep, ..Degrees::default() };
+            *degrees.get_mut(Degree::MoeTp).unwrap() = inside;
+            degrees
+        };
         let split = |found: Result<Candidate, Error>| {
             let plan = found.unwrap().pools[0].plan;
-            (plan.ep, plan.moe_tp)
+            (plan.ep, plan.degree(Degree::MoeTp))
         };
         let experts = question("DeepSeek-V3", "8xh200");
         let moe = |degrees| of(&experts, degrees);

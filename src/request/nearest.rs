@@ -112,7 +112,7 @@ impl MeasuredPlace {
             sizes: [
                 workload.isl as f64,
                 workload.osl as f64,
-                (decode.tp * decode.pp * decode.dp * decode.cp) as f64,
+                decode.plan.devices() as f64,
                 of.concurrency / of.devices.max(1) as f64,
             ],
         }

@@ -118,11 +118,11 @@ mod tests {
         let one = ParallelPlan::SINGLE;
         for (plan, family) in [
             (one, StrategyFamily::Single),
-            (ParallelPlan { tp: 4, moe_tp: 4, ..one }, StrategyFamily::Tensor),
+            (ParallelPlan { tp: 4, ..one }.with_experts(1), StrategyFamily::Tensor),
             (ParallelPlan { tp: 4, ep: 4, ..one }, StrategyFamily::Expert),
-            (ParallelPlan { dp: 2, moe_tp: 2, ..one }, StrategyFamily::Data),
+            (ParallelPlan { dp: 2, ..one }.with_experts(1), StrategyFamily::Data),
             (ParallelPlan { pp: 3, ..one }, StrategyFamily::Pipeline),
-            (ParallelPlan { cp: 2, moe_tp: 2, ..one }, StrategyFamily::Context),
+            (ParallelPlan { cp: 2, ..one }.with_experts(1), StrategyFamily::Context),
             (ParallelPlan { tp: 2, dp: 4, ep: 8, ..one }, StrategyFamily::Hybrid),
         ] {
             let admitting: Vec<StrategyFamily> =

@@ -153,7 +153,7 @@ fn stage_kinds(graph: &ModelGraph, stages: &[u32]) -> Arc<[StageKind]> {
 /// The plan of the draft for a model with `plan`: on the devices of one stage, with the same tensor parallelism.
 pub fn draft_plan(draft: &ModelGraph, plan: ParallelPlan) -> ParallelPlan {
     let one = ParallelPlan { pp: 1, ..plan };
-    if has_experts(draft) { one } else { ParallelPlan { ep: 1, moe_tp: plan.tp, ..one } }
+    if has_experts(draft) { one } else { one.without_experts() }
 }
 
 /// Equal stages, each listed once. `hosted` holds the hosted layers of each stage, or nothing.

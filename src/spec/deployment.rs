@@ -5,167 +5,31 @@ use crate::spec::role::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::degree::{Degree, Degrees};
 use super::error::Error;
 use super::limits::DEGREE;
-#[cfg(feature = "cli")]
-use super::limits::whole;
 use super::notation::{PlanText, PoolText};
-
-/// Declares the flags of one pool; the pools differ only in their prefix.
-macro_rules! degrees {
-    ($(#[$doc:meta])* $Name:ident, $prefix:literal, $heading:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[cfg_attr(feature = "cli", derive(clap::Args))]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $Name {
-            /// Tensor parallelism: attention heads and dense layers
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "tp"), long = concat!($prefix, "tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub tp: Option<u64>,
-            /// Pipeline parallelism: layers
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "pp"), long = concat!($prefix, "pp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub pp: Option<u64>,
-            /// Attention data parallelism: sequences
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "dp"), long = concat!($prefix, "dp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub dp: Option<u64>,
-            /// Context parallelism: tokens of the prompt and of the KV cache
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "cp"), long = concat!($prefix, "cp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub cp: Option<u64>,
-            /// Decode context parallelism: tokens of the KV cache, inside the tp ranks
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "dcp"), long = concat!($prefix, "dcp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub dcp: Option<u64>,
-            /// Expert parallelism: experts
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "ep"), long = concat!($prefix, "ep"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub ep: Option<u64>,
-            /// Tensor parallelism inside experts [default: tp x cp x dp / ep]
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "moe-tp"), long = concat!($prefix, "moe-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub moe_tp: Option<u64>,
-            /// Tensor parallelism of dense feed-forward layers and shared experts [default: tp]
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "ffn-tp"), long = concat!($prefix, "ffn-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub ffn_tp: Option<u64>,
-            /// Tensor parallelism of the embedding and the LM head [default: tp]
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "vocab-tp"), long = concat!($prefix, "vocab-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub vocab_tp: Option<u64>,
-            /// Sequence parallelism: norms and residuals sharded by token over the tp ranks
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "sp"), long = concat!($prefix, "sp"), num_args = 0..=1, default_missing_value = "true", value_name = "true|false", help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub sp: Option<bool>,
-            /// Layers of each pipeline stage, first to last, e.g. 20,12 [default: balanced]
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "stages"), long = concat!($prefix, "stages"), value_name = "N,N,...", value_delimiter = ',', help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub stages: Option<Vec<u32>>,
-            /// Number of replicas or workers
-            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "replicas"), long = concat!($prefix, "replicas"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub replicas: Option<u64>,
-        }
-
-        impl $Name {
-            /// Whether any degree is set.
-            pub fn is_stated(&self) -> bool {
-                *self != $Name::default()
-            }
-
-            /// These degrees; unset ones come from `other`.
-            pub fn or(self, other: $Name) -> $Name {
-                $Name {
-                    tp: self.tp.or(other.tp),
-                    pp: self.pp.or(other.pp),
-                    dp: self.dp.or(other.dp),
-                    cp: self.cp.or(other.cp),
-                    dcp: self.dcp.or(other.dcp),
-                    ep: self.ep.or(other.ep),
-                    moe_tp: self.moe_tp.or(other.moe_tp),
-                    ffn_tp: self.ffn_tp.or(other.ffn_tp),
-                    vocab_tp: self.vocab_tp.or(other.vocab_tp),
-                    sp: self.sp.or(other.sp),
-                    stages: self.stages.or(other.stages),
-                    replicas: self.replicas.or(other.replicas),
-                }
-            }
-        }
-    };
-}
-
-degrees!(
-    /// Aggregated replicas.
-    Degrees, "", "Deployment"
-);
-degrees!(
-    /// Prefill workers.
-    PrefillDegrees, "prefill-", "Prefill pool (disaggregated)"
-);
-degrees!(
-    /// Decode workers.
-    DecodeDegrees, "decode-", "Decode pool (disaggregated)"
-);
-
-impl From<PrefillDegrees> for Degrees {
-    fn from(pool: PrefillDegrees) -> Degrees {
-        let PrefillDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas } = pool;
-        Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas }
-    }
-}
-
-impl From<DecodeDegrees> for Degrees {
-    fn from(pool: DecodeDegrees) -> Degrees {
-        let DecodeDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas } = pool;
-        Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas }
-    }
-}
-
-impl From<Degrees> for PrefillDegrees {
-    fn from(pool: Degrees) -> PrefillDegrees {
-        let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas } = pool;
-        PrefillDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas }
-    }
-}
-
-impl From<Degrees> for DecodeDegrees {
-    fn from(pool: Degrees) -> DecodeDegrees {
-        let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas } = pool;
-        DecodeDegrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, sp, stages, replicas }
-    }
-}
 
 /// A given deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(deny_unknown_fields, default)]
 pub struct Deployment {
     /// Aggregated replicas.
-    #[cfg_attr(feature = "cli", command(flatten))]
     #[serde(skip_serializing_if = "is_default")]
     pub both: Degrees,
     /// Prefill workers.
-    #[cfg_attr(feature = "cli", command(flatten))]
     #[serde(skip_serializing_if = "is_default")]
-    pub prefill: PrefillDegrees,
+    pub prefill: Degrees,
     /// Decode workers.
-    #[cfg_attr(feature = "cli", command(flatten))]
     #[serde(skip_serializing_if = "is_default")]
-    pub decode: DecodeDegrees,
+    pub decode: Degrees,
     /// Whole plan in one line, as in `plan.notation` of a result
-    #[cfg_attr(feature = "cli", arg(long, value_name = "PLAN", help_heading = HEADING))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// Offloaded part, as far as device memory is too small: layers, experts or kv
-    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "layers|experts|kv", hide_possible_values = true, help_heading = HEADING))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload_part: Option<OffloadPart>,
 }
-
-#[cfg(feature = "cli")]
-const HEADING: &str = "Deployment";
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -224,36 +88,26 @@ impl Deployment {
                 format!("add --{missing}-tp"),
             ));
         }
-        let pool = |work, degrees| PoolText { role: work, degrees, concurrency: None };
-        let pools = if apart {
-            let prefill = positive(self.prefill.clone().into(), "prefill-")?;
-            let decode = positive(self.decode.clone().into(), "decode-")?;
-            vec![pool(Role::Prefill, prefill), pool(Role::Decode, decode)]
-        } else {
-            vec![pool(Role::Aggregated, positive(self.both.clone(), "")?)]
+        let pool = |(role, degrees): (Role, &Degrees)| -> Result<PoolText, Error> {
+            positive(role, degrees)?;
+            Ok(PoolText { role, degrees: degrees.clone(), concurrency: None })
         };
+        let stated = match apart {
+            true => vec![(Role::Prefill, &self.prefill), (Role::Decode, &self.decode)],
+            false => vec![(Role::Aggregated, &self.both)],
+        };
+        let pools = stated.into_iter().map(pool).collect::<Result<_, _>>()?;
         Ok(PlanText { pools, offload: self.offload_part, ..PlanText::default() })
     }
 }
 
-fn positive(degrees: Degrees, prefix: &str) -> Result<Degrees, Error> {
-    let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, replicas, .. } = degrees;
-    let all = [
-        ("tp", tp),
-        ("pp", pp),
-        ("dp", dp),
-        ("cp", cp),
-        ("dcp", dcp),
-        ("ep", ep),
-        ("moe-tp", moe_tp),
-        ("ffn-tp", ffn_tp),
-        ("vocab-tp", vocab_tp),
-        ("replicas", replicas),
-    ];
-    for (name, value) in all {
-        value.map_or(Ok(()), |value| DEGREE.check_whole(&format!("{prefix}{name}"), value))?;
+fn positive(role: Role, degrees: &Degrees) -> Result<(), Error> {
+    let stated = Degree::stated().map(|degree| (degree.flag(), degrees.get(degree)));
+    for (name, value) in stated.chain([("replicas".to_owned(), degrees.replicas)]) {
+        let Some(value) = value else { continue };
+        DEGREE.check_whole(&format!("{}{name}", role.flag_prefix()), value)?;
     }
-    Ok(degrees)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -267,13 +121,13 @@ mod tests {
     #[test]
     fn one_pool_or_two_but_no_mixture() {
         let both = Degrees { tp: tp(4), ..Degrees::default() };
-        let prefill = PrefillDegrees { tp: tp(2), ..PrefillDegrees::default() };
-        let decode = DecodeDegrees { tp: tp(8), ..DecodeDegrees::default() };
-        let of = |both: &Degrees, prefill: &PrefillDegrees, decode: &DecodeDegrees| {
+        let prefill = Degrees { tp: tp(2), ..Degrees::default() };
+        let decode = Degrees { tp: tp(8), ..Degrees::default() };
+        let of = |both: &Degrees, prefill: &Degrees, decode: &Degrees| {
             let (both, prefill, decode) = (both.clone(), prefill.clone(), decode.clone());
             Deployment { both, prefill, decode, ..Deployment::default() }.text()
         };
-        let (b, p, d) = (Degrees::default(), PrefillDegrees::default(), DecodeDegrees::default());
+        let (b, p, d) = (Degrees::default(), Degrees::default(), Degrees::default());
         let works = |plan: Result<PlanText, Error>| -> Vec<Role> {
             plan.unwrap().pools.iter().map(|pool| pool.role).collect()
         };
@@ -299,8 +153,8 @@ mod tests {
     #[test]
     fn a_degree_is_at_least_one_and_believable() {
         for wrong in [0, u64::MAX] {
-            let decode = DecodeDegrees { pp: tp(wrong), ..DecodeDegrees::default() };
-            let prefill = PrefillDegrees { pp: tp(1), ..PrefillDegrees::default() };
+            let decode = Degrees { pp: tp(wrong), ..Degrees::default() };
+            let prefill = Degrees { pp: tp(1), ..Degrees::default() };
             let error = Deployment { decode, prefill, ..Deployment::default() }.text().unwrap_err();
             assert_eq!(error.key, "decode-pp");
         }

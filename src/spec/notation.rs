@@ -3,12 +3,12 @@
 //! [`PlanText`] prints and parses; printed text parses to the same plan. Independent of models: feasibility of a plan
 //! is checked elsewhere.
 
+use super::degree::{Degree, Degrees};
 use crate::spec::offload::OffloadPart;
 use crate::spec::role::Role;
 use std::fmt;
 use std::str::FromStr;
 
-use super::deployment::Degrees;
 use super::error::Error;
 use super::host_part::HostPart;
 use super::limits::{CONCURRENCY, DEGREE, Limit};
@@ -64,33 +64,16 @@ const WORKS: [(&str, Role); 3] =
 const OFFLOADED: [(&str, OffloadPart); 3] =
     [("layers", OffloadPart::Layers), ("experts", OffloadPart::Experts), ("kv", OffloadPart::Kv)];
 
-/// The degrees of `degrees` under their names in a plan.
-fn named(degrees: &mut Degrees) -> [(&'static str, &mut Option<u64>); 9] {
-    let Degrees { tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp, .. } = degrees;
-    [
-        ("tp", tp),
-        ("pp", pp),
-        ("dp", dp),
-        ("cp", cp),
-        ("dcp", dcp),
-        ("ep", ep),
-        ("moe_tp", moe_tp),
-        ("ffn_tp", ffn_tp),
-        ("vocab_tp", vocab_tp),
-    ]
-}
-
 impl fmt::Display for PoolText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut degrees = self.degrees.clone();
-        let stages = degrees.stages.take();
+        let degrees = &self.degrees;
         write!(f, "{} x", degrees.replicas.unwrap_or(1))?;
         let mut any = degrees.sp == Some(true);
-        for (name, degree) in named(&mut degrees) {
-            let Some(degree) = degree else { continue };
+        for degree in Degree::stated() {
+            let Some(number) = degrees.get(degree) else { continue };
             any = true;
-            write!(f, " {name}{degree}")?;
-            if let Some(stages) = stages.as_ref().filter(|_| name == "pp") {
+            write!(f, " {}{number}", degree.key())?;
+            if let Some(stages) = degrees.stages.as_ref().filter(|_| degree == Degree::Pp) {
                 let stages: Vec<String> = stages.iter().map(u32::to_string).collect();
                 write!(f, "[{}]", stages.join(","))?;
             }
@@ -173,18 +156,17 @@ fn degree(word: &str, degrees: &mut Degrees) -> Result<(), Error> {
     };
     let at = head.find(|c: char| c.is_ascii_digit()).unwrap_or(head.len());
     let (name, number) = head.split_at(at);
-    let slots = named(degrees);
-    let Some((name, slot)) = slots.into_iter().find(|(known, _)| *known == name) else {
-        return Err(fault(
-            format!("`{word}`"),
-            "a degree: tp4, pp2, pp2[20,12], dp8, cp2, ep8, moe_tp2, ffn_tp8, vocab_tp8 or sp",
-        ));
+    let known = Degree::stated().find(|degree| degree.key() == name);
+    let Some((known, slot)) = known.and_then(|known| Some((known, degrees.get_mut(known)?))) else {
+        let keys: Vec<&str> = Degree::stated().map(Degree::key).collect();
+        let expected = format!("a degree, such as tp4 or pp2[20,12]: {} or sp", keys.join(", "));
+        return Err(fault(format!("`{word}`"), expected));
     };
     if slot.replace(counted(number, name, &DEGREE)?).is_some() {
         return Err(fault(format!("{name} twice"), format!("{name} once in a pool")));
     }
     let Some(stages) = stages else { return Ok(()) };
-    let inside = stages.strip_suffix(']').filter(|_| name == "pp");
+    let inside = stages.strip_suffix(']').filter(|_| known == Degree::Pp);
     let inside =
         inside.ok_or_else(|| fault(format!("`{word}`"), "layers of each stage after pp: pp2[20,12]"))?;
     let layers = |text: &str| counted(text.trim(), "layers of a stage", &DEGREE).map(|layers| layers as u32);
@@ -289,25 +271,21 @@ mod tests {
     const MOST: u64 = DEGREE.most as u64;
 
     fn degrees() -> impl Strategy<Value = Degrees> {
-        let one = || prop::option::of(1..=MOST);
+        let numbers = prop::collection::vec(prop::option::of(1..=MOST), Degree::stated().count());
         let stages = prop::option::of(prop::collection::vec(1u32..200, 1..9));
-        ((one(), one(), one(), one(), one(), one(), one(), one(), one()), any::<bool>(), 1..=MOST, stages)
-            .prop_map(|((tp, pp, dp, cp, dcp, ep, moe_tp, ffn_tp, vocab_tp), sp, replicas, stages)| Degrees {
-                // One device at least is written.
-                tp: tp
-                    .or((pp.is_none() && dp.is_none() && cp.is_none() && dcp.is_none() && !sp).then_some(1)),
-                pp,
-                dp,
-                cp,
-                dcp,
-                ep,
-                moe_tp,
-                ffn_tp,
-                vocab_tp,
-                sp: sp.then_some(true),
-                stages: stages.filter(|_| pp.is_some()),
-                replicas: Some(replicas),
-            })
+        (numbers, any::<bool>(), 1..=MOST, stages).prop_map(|(numbers, sp, replicas, stages)| {
+            let mut degrees = Degrees { replicas: Some(replicas), ..Degrees::default() };
+            for (degree, number) in Degree::stated().zip(numbers) {
+                *degrees.get_mut(degree).unwrap() = number;
+            }
+            degrees.sp = sp.then_some(true);
+            degrees.stages = stages.filter(|_| degrees.pp.is_some());
+            // One device at least is written.
+            let Degrees { pp, dp, cp, dcp, .. } = degrees;
+            let plain = [pp, dp, cp, dcp].iter().all(Option::is_none) && !sp;
+            degrees.tp = degrees.tp.or(plain.then_some(1));
+            degrees
+        })
     }
 
     fn plans() -> impl Strategy<Value = PlanText> {

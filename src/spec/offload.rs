@@ -57,7 +57,7 @@ impl OffloadPart {
     }
 }
 
-/// What a deployment has in host memory.
+/// The part of a deployment in host memory, and how it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Offload {
     /// Nothing.

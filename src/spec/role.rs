@@ -31,7 +31,7 @@ impl Role {
         }
     }
 
-    /// What its flags begin with.
+    /// The beginning of its flags.
     pub fn flag_prefix(self) -> &'static str {
         match self {
             Role::Aggregated => "",

@@ -1,5 +1,6 @@
 //! Rules of a runtime as data, each with a condition, a requirement, words for people and a source.
 
+use crate::spec::degree::Degree;
 use crate::spec::role::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -102,35 +103,6 @@ pub enum ModelClass {
     Multimodal,
     /// With a draft for speculative decoding.
     Draft,
-}
-
-/// Degree of a plan that rules bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Degree {
-    /// Tensor parallel.
-    Tp,
-    /// Pipeline parallel.
-    Pp,
-    /// Attention data parallel.
-    Dp,
-    /// Context parallel, on devices of its own.
-    Cp,
-    /// Decode context parallel, inside the tensor-parallel ranks.
-    Dcp,
-    /// Expert parallel.
-    Ep,
-    /// Tensor parallel inside experts.
-    MoeTp,
-    /// Sequence parallel: 2 where used, else 1.
-    Sp,
-    /// Devices of the worker.
-    Devices,
-}
-
-impl Degree {
-    /// Number of degrees.
-    pub const COUNT: usize = Degree::Devices as usize + 1;
 }
 
 /// Requirement of a rule.

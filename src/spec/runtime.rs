@@ -32,7 +32,7 @@ pub struct Runtime {
     pub weight_formats: Vec<String>,
     /// Supported KV formats.
     pub kv_formats: Vec<String>,
-    /// Supported parallel degrees and features: `tp`, `pp`, `dp`, `ep`, `moe_tp`, `ffn_tp`, `vocab_tp`, `cp`, `sp`, `disagg`.
+    /// Supported parallel degrees, by their keys in plans, `sp`, and `disagg`.
     pub parallelism: Vec<String>,
     /// Parts of the model that it can keep in host memory and read over the host link at every step.
     #[serde(default)]

@@ -1,5 +1,6 @@
 //! The settings of a launch that a price rests on, or that a process needs.
 
+use crate::spec::degree::Degree;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -152,6 +153,23 @@ impl SettingKind {
 }
 
 impl Setting {
+    /// The setting of a degree.
+    pub fn of(degree: Degree) -> Setting {
+        match degree {
+            Degree::Tp => Setting::Tp,
+            Degree::Pp => Setting::Pp,
+            Degree::Dp => Setting::Dp,
+            Degree::Cp => Setting::Cp,
+            Degree::Dcp => Setting::Dcp,
+            Degree::Ep => Setting::Ep,
+            Degree::MoeTp => Setting::MoeTp,
+            Degree::FfnTp => Setting::FfnTp,
+            Degree::VocabTp => Setting::VocabTp,
+            Degree::Sp => Setting::Sp,
+            Degree::Devices => Setting::Ranks,
+        }
+    }
+
     /// Its name in launch files of the catalogue, with spaces.
     pub fn words(self) -> String {
         let name = serde_json::to_value(self).ok();

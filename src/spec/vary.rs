@@ -2,11 +2,12 @@
 //!
 //! Keys and their types come from the schemas of scenario and deployment: a new key can be varied at once.
 
+use crate::spec::degree::Degrees;
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::deployment::{Degrees, Deployment};
+use super::deployment::Deployment;
 use super::error::Error;
 use super::limits::{POINTS, number, of_flag, suffix_factor, whole};
 use super::scalar::ScalarKind;

@@ -263,8 +263,9 @@ fn shared(
         scales: weights.format.block.map(|block| (block, roles)),
         runtime: (!rules.lifted).then_some((&rules, kv)),
     };
-    let plan = |moe_tp, ep| ParallelPlan { tp: degree, moe_tp, ep, ..ParallelPlan::SINGLE };
-    let plans = if experts { [plan(degree, 1), plan(1, degree)] } else { [plan(1, 1), plan(degree, 1)] };
+    let one = ParallelPlan { tp: degree, ..ParallelPlan::SINGLE };
+    let plans =
+        if experts { [one.with_experts(1), one.with_experts(degree)] } else { [one, one.without_experts()] };
     plans.into_iter().find(|plan| check(&problem.graph, plan, &limits).is_ok())
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::spec::degree::Degree;
 use crate::spec::error::Error;
 use crate::spec::limits::{CONCURRENCY, DEGREE, DEVICES, ISL, Limit, MEASURED, MILLISECONDS, OSL};
 
@@ -125,8 +126,8 @@ const READ: [&str; 27] = [
     "tpot_p50_ms",
     "vram_gb",
 ];
-/// Suffixes of columns with the degrees of a pool.
-const DEGREES: [&str; 7] = ["workers", "tp", "pp", "dp", "ep", "moe_tp", "devices_each"];
+/// Suffixes of columns with the size of a pool, besides those with its degrees.
+const SIZES: [&str; 2] = ["workers", "devices_each"];
 /// Columns on the origin of a row.
 const ABOUT: [&str; 10] =
     ["date", "notes", "note", "address", "tier", "unit", "kind", "point_id", "hardware_published", "class"];
@@ -156,7 +157,7 @@ impl Record<'_> {
     fn unscored(&self) -> Vec<String> {
         let degree = |key: &str| {
             let plain = key.strip_prefix("prefill_").or(key.strip_prefix("decode_")).unwrap_or(key);
-            DEGREES.contains(&plain)
+            SIZES.contains(&plain) || Degree::stated().any(|degree| degree.key() == plain)
         };
         let known = |key: &str| READ.contains(&key) || ABOUT.contains(&key) || degree(key);
         let figures = self.0.iter().filter(|(key, text)| !known(key) && text.trim().parse::<f64>().is_ok());
@@ -336,7 +337,7 @@ mod tests {
             ("output_tok_s", "12"),
             ("date", "2025"),
             ("tpot_ms", "8"),
-            ("decode_moe_tp", "1"),
+            ("decode_ep", "1"),
         ]);
         let plain = row.measured().unwrap();
         assert_eq!((plain.unscored, plain.concurrency), (vec!["output_tok_s".to_owned()], None));

@@ -76,7 +76,7 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     let text = "vllm serve Qwen/Qwen3-32B -tp 2 --max-num-seqs=64 --kv_cache_dtype fp8 --max-model-len 2048 \
                 --gpu-memory-utilisation 0.95 --seed 7 --dtype float17";
     let result = read(text, &NamedFiles::new(), &given);
-    assert_eq!(result.candidate.plan.decode.tp, 2);
+    assert_eq!(result.candidate.plan.decode.plan.tp, 2);
     assert_eq!(result.candidate.kv_format, "fp8");
     let command = result.command.as_ref().unwrap();
     let refused: Vec<(&str, usize)> = command
@@ -92,7 +92,7 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     assert!(why.iter().any(|why| why.contains("at most 2048")), "{why:?}");
     assert!(command.best.is_some());
     let docker = "docker run --gpus all -p 8000:8000 vllm/vllm-openai:latest --model Qwen/Qwen3-32B --tensor-parallel-size 4";
-    assert_eq!(read(docker, &NamedFiles::new(), &given).candidate.plan.decode.tp, 4);
+    assert_eq!(read(docker, &NamedFiles::new(), &given).candidate.plan.decode.plan.tp, 4);
     for (text, key) in [("echo hello", "command"), ("", "command"), ("vllm serve", "command")] {
         assert_eq!(of_command(&CATALOG, text, &NamedFiles::new(), &given).unwrap_err().key, key, "{text}");
     }
@@ -115,16 +115,16 @@ fn a_settings_file_is_read_with_its_command() {
         "vllm serve Qwen/Qwen3-32B --config /etc/server.yaml",
         "tensor-parallel-size: 4\nmax_num_seqs: 48\n",
     );
-    assert_eq!(plain.candidate.plan.decode.tp, 4);
+    assert_eq!(plain.candidate.plan.decode.plan.tp, 4);
     assert_eq!(plain.command.unwrap().scenario.max_num_seqs, Some(48));
     // The command line of vLLM takes precedence over its file, the file of TensorRT-LLM over its command line.
     let line = with_file("vllm serve Qwen/Qwen3-32B -tp 2 --config server.yaml", "tensor-parallel-size: 4\n");
-    assert_eq!(line.candidate.plan.decode.tp, 2);
+    assert_eq!(line.candidate.plan.decode.plan.tp, 2);
     let file = with_file(
         "trtllm-serve Qwen/Qwen3-32B --tp_size 2 --config server.yaml",
         "tensor_parallel_size: 4\n",
     );
-    assert_eq!(file.candidate.plan.decode.tp, 4);
+    assert_eq!(file.candidate.plan.decode.plan.tp, 4);
     let faults = |result: EstimateResult| -> Vec<String> {
         let unread = result.command.unwrap().unread;
         unread

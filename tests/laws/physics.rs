@@ -1,5 +1,6 @@
 //! Laws of the work, the links and the load that are priced.
 
+use mantile::spec::degree::Degrees;
 use mantile::spec::offload::Offload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use mantile::serving::instance::Instance;
 use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
 use mantile::spec::cluster::{PeerToPeer, Topology};
-use mantile::spec::deployment::{Degrees, Deployment};
+use mantile::spec::deployment::Deployment;
 use mantile::spec::percentile::Percentile;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;

@@ -1,6 +1,7 @@
 //! The layout of an answer, on one made by hand: its figures are round and stand for nothing, so that no fitted
 //! constant moves them.
 
+use mantile::plan::parallel::ParallelPlan;
 use mantile::spec::role::Role;
 use std::collections::BTreeMap;
 
@@ -36,16 +37,7 @@ fn pool(role: Role, (tp, pp): (u64, u64), replicas: u64, label: &str) -> PoolRep
     PoolReport {
         role,
         label: label.into(),
-        tp,
-        pp,
-        dp: 1,
-        cp: 1,
-        dcp: 1,
-        ep: 1,
-        ffn_tp: None,
-        vocab_tp: None,
-        moe_tp: tp,
-        sp: false,
+        plan: ParallelPlan { tp, pp, ..ParallelPlan::SINGLE }.without_experts(),
         stages: vec![16; pp as usize],
         replicas,
         devices: tp * pp * replicas,

@@ -5,7 +5,8 @@ use mantile::report::result::{Feasibility, MetricsReport, OptimizeResult};
 use mantile::report::table::grouped;
 use mantile::report::text;
 use mantile::search::outcome::Status;
-use mantile::spec::deployment::{DecodeDegrees, Degrees, Deployment, PrefillDegrees};
+use mantile::spec::degree::Degrees;
+use mantile::spec::deployment::Deployment;
 use mantile::spec::scenario::Scenario;
 
 use super::{estimate, optimize, plain, reads_well, scenario};
@@ -215,8 +216,8 @@ fn a_stated_deployment_that_cannot_run_has_no_metrics() {
 #[test]
 fn a_prefill_pool_that_is_too_small_is_told_apart() {
     let pools = Deployment {
-        prefill: PrefillDegrees { tp: Some(1), ..PrefillDegrees::default() },
-        decode: DecodeDegrees { tp: Some(4), ..DecodeDegrees::default() },
+        prefill: Degrees { tp: Some(1), ..Degrees::default() },
+        decode: Degrees { tp: Some(4), ..Degrees::default() },
         ..Deployment::default()
     };
     let asked = Scenario { deployment: Some(pools), ..scenario("Llama-3.3-70B", "8xh100") };

@@ -1,7 +1,8 @@
 //! The schemas describe what is written.
 
 use mantile::request::reference::schema_of as schema;
-use mantile::spec::deployment::{Degrees, Deployment};
+use mantile::spec::degree::Degrees;
+use mantile::spec::deployment::Deployment;
 use mantile::spec::scenario::Scenario;
 use serde_json::{Value, to_value};
 

@@ -451,8 +451,8 @@ fn config(deployment: &ReportedDeployment, launch: Option<&LaunchReport>) -> Rec
     let launch = launch.filter(|launch| launch.unsupported.is_empty());
     RecommendedConfig {
         quant: deployment.weight_format.clone(),
-        tensor_parallel: pool.tp,
-        pipeline_parallel: pool.pp,
+        tensor_parallel: pool.plan.tp,
+        pipeline_parallel: pool.plan.pp,
         expected_decode_toks_sec: deployment.metrics.as_ref().map(|metrics| metrics.output_tok_s),
         plan: deployment.notation.clone(),
         commands: launch

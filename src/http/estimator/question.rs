@@ -1,10 +1,11 @@
 //! A request of the Estimator as a scenario.
 
+use crate::spec::degree::Degrees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hardware::HardwareProfile;
-use crate::spec::deployment::{Degrees, Deployment};
+use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;

@@ -1,10 +1,11 @@
 //! Degrees and dtypes per layer type, as the interface has them, and the static batch that they describe.
 
+use crate::spec::degree::Degrees;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::request::static_batch::{NativeLayers, StaticRequest};
-use crate::spec::deployment::{Degrees, Deployment};
+use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;

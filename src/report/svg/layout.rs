@@ -100,7 +100,9 @@ fn head(of: &ReportedDeployment) -> String {
     let mut body = text("name", Anchor::Start, [0.0, 14.0], &of.plan.label);
     let all = pools(of);
     let names: Vec<String> = match all.as_slice() {
-        [only] if only.pp > 1 => (0..only.pp.min(COLOURS as u64)).map(|at| stage_words(only, at)).collect(),
+        [only] if only.plan.pp > 1 => {
+            (0..only.plan.pp.min(COLOURS as u64)).map(|at| stage_words(only, at)).collect()
+        }
         several => several.iter().map(|pool| format!("{}: {}", role_name(pool.role), pool.label)).collect(),
     };
     let mut x = 0.0;
@@ -136,17 +138,17 @@ fn devices<'a>(
     let alone = all.len() == 1;
     all.into_iter().enumerate().flat_map(move |(number, pool)| {
         let memory = memory_of(detail, pool);
-        let each = (pool.tp * pool.pp * pool.dp * pool.cp).max(1);
-        let of_stage = (each / pool.pp.max(1)).max(1);
+        let each = (pool.plan.tp * pool.plan.pp * pool.plan.dp * pool.plan.cp).max(1);
+        let of_stage = (each / pool.plan.pp.max(1)).max(1);
         (0..pool.replicas * each).map(move |rank| {
             let (replica, inside) = (rank / each, rank % each);
             let (stage, inside) = (inside / of_stage, inside % of_stage);
-            let series = if alone && pool.pp > 1 { stage as usize } else { number };
+            let series = if alone && pool.plan.pp > 1 { stage as usize } else { number };
             let parts = [
-                (pool.pp > 1).then(|| format!("pp{stage}")),
-                (pool.dp > 1).then(|| format!("dp{}", inside / (pool.tp * pool.cp).max(1))),
-                (pool.cp > 1).then(|| format!("cp{}", inside / pool.tp.max(1) % pool.cp)),
-                (pool.tp > 1).then(|| format!("tp{}", inside % pool.tp)),
+                (pool.plan.pp > 1).then(|| format!("pp{stage}")),
+                (pool.plan.dp > 1).then(|| format!("dp{}", inside / (pool.plan.tp * pool.plan.cp).max(1))),
+                (pool.plan.cp > 1).then(|| format!("cp{}", inside / pool.plan.tp.max(1) % pool.plan.cp)),
+                (pool.plan.tp > 1).then(|| format!("tp{}", inside % pool.plan.tp)),
             ];
             let parts: Vec<String> = parts.into_iter().flatten().collect();
             let name = match pool.role {

@@ -6,15 +6,16 @@ use crate::report::constraint::{Constraint, Resource};
 use crate::report::inputs::ReportInputs;
 use crate::report::pool::PoolReport;
 use crate::report::result::ReportedDeployment;
+use crate::spec::degree::Degree;
 use crate::spec::role::Role;
 
 /// Devices of one replica: `(tp4 x pp2 = 8)`; expert parallelism has its own line.
 fn instance(pool: &PoolReport) -> String {
-    let degrees = [("tp", pool.tp), ("pp", pool.pp), ("dp", pool.dp), ("cp", pool.cp)];
+    let degrees = [("tp", pool.plan.tp), ("pp", pool.plan.pp), ("dp", pool.plan.dp), ("cp", pool.plan.cp)];
     let used: Vec<String> =
         degrees.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name}{n}")).collect();
     let used = if used.is_empty() { "tp1".to_string() } else { used.join(" x ") };
-    format!("({used} = {})", pool.tp * pool.pp * pool.dp * pool.cp)
+    format!("({used} = {})", pool.plan.tp * pool.plan.pp * pool.plan.dp * pool.plan.cp)
 }
 
 /// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and expert and stage layouts.
@@ -38,16 +39,15 @@ pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[C
     {
         text.push_str(&paragraph(&format!("idle: {}", why.why)));
     }
-    for pool in
-        pools.iter().filter(|pool| pool.ep * pool.moe_tp > 1 && (pool.ep > 1 || pool.moe_tp != pool.tp))
-    {
-        let experts = format!(
-            "experts of {}: ep{} x moe_tp{} on the same {} devices of a stage",
-            pool.label,
-            pool.ep,
-            pool.moe_tp,
-            pool.ep * pool.moe_tp
-        );
+    for pool in pools.iter() {
+        let [ep, inside] = [Degree::Ep, Degree::MoeTp].map(|degree| (degree, pool.plan.degree(degree)));
+        if ep.1 == 1 && inside.1 == pool.plan.tp {
+            continue;
+        }
+        let [ep, inside] = [ep, inside].map(|(degree, number)| format!("{}{number}", degree.key()));
+        let ranks = pool.plan.expert_ranks();
+        let experts =
+            format!("experts of {}: {ep} x {inside} on the same {ranks} devices of a stage", pool.label);
         text.push_str(&paragraph(&experts));
     }
     for pool in pools.iter().filter(|pool| pool.stages.len() > 1) {

@@ -137,9 +137,9 @@ pub fn time(detail: &DeploymentDetail, asked: &ReportInputs, best: &ReportedDepl
             Phase::Prefill => {
                 let images = asked.images.map_or(0, |images| images.number * images.tokens);
                 let tokens = asked.isl - asked.prefix + images;
-                let plan = &best.plan.prefill;
-                let each = if plan.dp > 1 { ", one prompt per DP rank" } else { "" };
-                format!("Prefill of {} tokens{each} ({})", grouped(tokens), plan.label)
+                let pool = &best.plan.prefill;
+                let each = if pool.plan.dp > 1 { ", one prompt per DP rank" } else { "" };
+                format!("Prefill of {} tokens{each} ({})", grouped(tokens), pool.label)
             }
             Phase::Decode => {
                 let each = best.plan.decode.concurrency_per_replica;

@@ -5,6 +5,7 @@ use rust_xlsxwriter::XlsxError;
 use super::WorkbookContent;
 use super::page::{CellNumber, SheetPage};
 use crate::report::text::head::pools;
+use crate::spec::degree::Degree;
 
 /// Head of the table of pools.
 const POOLS: [&str; 13] = [
@@ -48,19 +49,10 @@ pub(super) fn write(page: &mut SheetPage, content: &WorkbookContent) -> Result<(
     for (row, pool) in (4..).zip(&found) {
         page.text(row, 0, pool.role.name())?;
         page.text(row, 1, &pool.label)?;
-        let counts = [
-            (2, pool.tp),
-            (3, pool.pp),
-            (4, pool.dp),
-            (5, pool.cp),
-            (6, pool.dcp),
-            (7, pool.ep),
-            (8, pool.moe_tp),
-            (10, pool.replicas),
-            (11, pool.devices),
-            (12, pool.concurrency_per_replica),
-        ];
-        for (column, count) in counts {
+        let degrees = Degree::stated().take_while(|degree| *degree != Degree::FfnTp);
+        let degrees = (2..).zip(degrees.map(|degree| pool.plan.degree(degree)));
+        let counts = [(10, pool.replicas), (11, pool.devices), (12, pool.concurrency_per_replica)];
+        for (column, count) in degrees.chain(counts) {
             page.number(row, column, &CellNumber::Constant(count as f64))?;
         }
         let stages: Vec<String> = pool.stages.iter().map(u32::to_string).collect();

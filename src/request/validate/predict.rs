@@ -293,7 +293,8 @@ fn plan(graph: &ModelGraph, degrees: &MeasuredDegrees) -> Result<ParallelPlan, S
     if !whole.is_multiple_of(ep) {
         return Err(format!("degrees: ep {ep} does not divide tp x dp = {whole}"));
     }
-    Ok(ParallelPlan { tp, pp, dp, ep, moe_tp: whole / ep, ..ParallelPlan::SINGLE })
+    let plan = ParallelPlan { tp, pp, dp, ..ParallelPlan::SINGLE };
+    Ok(if has_experts(graph) { plan.with_experts(ep) } else { plan.without_experts() })
 }
 
 type PlanCache = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>>;

@@ -79,9 +79,10 @@ fn of_devices(problem: &Problem, row: &ReportedDeployment) -> Vec<Option<String>
     let mut faults = Vec::new();
     for pool in &pools {
         // A layer type may be wider than all ranks of attention.
-        let wider = [pool.ffn_tp, pool.vocab_tp].into_iter().flatten().max().unwrap_or(1) as f64;
-        let attention: f64 = [pool.tp, pool.dp, pool.cp].iter().map(|degree| *degree as f64).product();
-        let devices = attention.max(wider) * pool.pp as f64 * pool.replicas as f64;
+        let wider = [pool.plan.ffn_tp, pool.plan.vocab_tp].into_iter().flatten().max().unwrap_or(1) as f64;
+        let attention: f64 =
+            [pool.plan.tp, pool.plan.dp, pool.plan.cp].iter().map(|degree| *degree as f64).product();
+        let devices = attention.max(wider) * pool.plan.pp as f64 * pool.replicas as f64;
         faults.push(exact("plan: devices of a pool", pool.devices, devices));
         let layers: u64 = pool.stages.iter().map(|layers| u64::from(*layers)).sum();
         faults.push(exact("plan: layers of its stages", layers, problem.graph.layers.value as f64));

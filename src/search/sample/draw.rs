@@ -121,10 +121,10 @@ impl<'q> Draw<'q> {
             let dp = devices / tp / pp / cp;
             let ranks = tp * cp * dp;
             let ep = if self.experts { self.divisor(ranks) } else { 1 };
-            let moe_tp = if self.experts { ranks / ep } else { tp };
             let sp = tp > 1 && self.random.u8(0..4) == 0;
             let dcp = if self.random.u8(0..4) == 0 { self.divisor(tp) } else { 1 };
-            let plan = ParallelPlan { tp, pp, dp, cp, dcp, ep, moe_tp, sp, ffn_tp: None, vocab_tp: None };
+            let plan = ParallelPlan { tp, pp, dp, cp, dcp, sp, ..ParallelPlan::SINGLE };
+            let plan = if self.experts { plan.with_experts(ep) } else { plan.without_experts() };
             if check(&problem.graph, &plan, &limits).is_ok() {
                 return Some(plan);
             }
