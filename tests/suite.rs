@@ -59,6 +59,7 @@ mod published;
 mod rates;
 mod ratio;
 mod readings;
+mod records;
 mod remedies;
 mod report;
 mod requests;
