@@ -19,7 +19,6 @@ use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use flights::ProgressSender;
 
-/// Limits of requests.
 #[derive(Clone, Debug)]
 pub struct RequestLimits {
     /// Largest message, in bytes.
@@ -39,7 +38,6 @@ pub(crate) const SHORT_MESSAGE: usize = 64 << 10;
 /// Longer messages in memory at the same time: with the largest, 256 MiB.
 const LONG_MESSAGES: usize = 16;
 
-/// Counters of requests.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCounters {
     /// Requests refused because too many wait.
@@ -92,15 +90,11 @@ pub(crate) struct Admission {
     running: Arc<Semaphore>,
     /// Long messages in memory.
     long: Arc<Semaphore>,
-    /// Threads of the searches.
     searches: ThreadPool,
 }
 
 impl Admission {
     /// Admission with nothing admitted.
-    ///
-    /// # Errors
-    /// The system has no threads.
     pub(crate) fn new(catalog: Catalog, limits: RequestLimits) -> io::Result<Admission> {
         Ok(Admission {
             catalog,

@@ -41,7 +41,6 @@ pub mod site;
 pub mod static_batch;
 mod stdin;
 pub mod subcommand;
-pub mod summary;
 pub mod sweep;
 pub mod terminal;
 pub mod threads;

@@ -50,9 +50,7 @@ pub struct ServerOptions {
     pub token: Option<String>,
     /// Names and origins that are allowed in addition to the server's own.
     pub sites: Sites,
-    /// Limits of requests.
     pub limits: RequestLimits,
-    /// Limits of connections.
     pub connections: ConnectionLimits,
     /// Writes a line of the log: JSON with time, method, route, status and duration of a response.
     pub log: Option<fn(&str)>,

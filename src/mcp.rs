@@ -9,7 +9,6 @@ mod resources;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
@@ -47,18 +46,12 @@ pub struct McpServer {
 
 impl McpServer {
     /// A server that answers from `catalog` within `limits`.
-    ///
-    /// # Errors
-    /// The system has no threads.
     pub fn new(catalog: Catalog, limits: RequestLimits) -> io::Result<McpServer> {
         let admission = Arc::new(Admission::new(catalog, limits)?);
         Ok(McpServer { admission, flights: Arc::new(Flights::new()) })
     }
 
     /// Serves one client until it closes its end.
-    ///
-    /// # Errors
-    /// The client breaks the protocol before it has begun.
     pub async fn serve_over<R, W>(self, (reader, writer): (R, W)) -> Result<(), Error>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -75,8 +68,9 @@ impl McpServer {
     }
 
     /// Answers computed so far; equal requests at the same time are computed once.
+    #[cfg(feature = "internals")]
     pub fn computed(&self) -> u64 {
-        self.admission.counters.answered.load(Relaxed)
+        self.admission.counters.answered.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The answer of a request, within the limits. It stops when the client cancels.

@@ -30,12 +30,10 @@ impl PageEngine {
     }
 }
 
-/// A file of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFile {
     /// Name in its folder.
     pub name: &'static str,
-    /// Media type.
     pub media_type: &'static str,
     /// Content.
     pub text: String,
@@ -120,9 +118,6 @@ fn figures(file: &Value, path: &str, found: &mut Vec<String>) {
 }
 
 /// All files of the page but the module.
-///
-/// # Errors
-/// A file of the catalogue is faulty.
 pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Error> {
     let answered = |name: &str, body: Value| (entry(name)?.answer)(catalog, &body, &UNCONTROLLED);
     let listed = |kind: &str| answered("catalog", json!({"kind": kind}));

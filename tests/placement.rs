@@ -16,8 +16,6 @@ mod priced;
 mod reasons;
 #[path = "placement/refused.rs"]
 mod refused;
-#[path = "placement/replicas.rs"]
-mod replicas;
 #[path = "placement/rigs.rs"]
 mod rigs;
 #[path = "placement/speed.rs"]

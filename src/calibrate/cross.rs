@@ -17,9 +17,7 @@ pub enum HoldoutGroup {
     DeviceAndRuntime,
     /// A third of all rows, by KV cache load.
     Load,
-    /// A model.
     Model,
-    /// A device.
     Device,
     /// The devices of a vendor.
     Vendor,

@@ -17,7 +17,6 @@ use crate::serving::terms::{Lengths, WorkloadInputs};
 /// A deployment under a load, ready to be evaluated.
 #[derive(Clone, Debug)]
 pub struct MeasuredDeployment {
-    /// Its pools.
     pub pools: Vec<PoolPlan>,
     /// One prepared instance per pool.
     pub instances: Vec<Arc<Instance>>,
@@ -34,7 +33,6 @@ pub struct MeasuredDeployment {
 pub struct PredictedTimes {
     /// TTFT; with separate timing, the time until all prompts are prefilled.
     pub ttft: f64,
-    /// TPOT.
     pub tpot: f64,
 }
 

@@ -29,7 +29,6 @@ const TOLD: f64 = 0.01;
 /// Fitted log multipliers of every unknown.
 #[derive(Clone, Debug)]
 pub struct FitSolution {
-    /// The unknowns.
     pub unknowns: Vec<CalibrationUnknown>,
     /// Their values, in the same order.
     pub x: DVector<f64>,

@@ -14,7 +14,6 @@ use crate::spec::constant::{AttentionKind, CalibratedConstant, CalibrationFactor
 pub enum PoolingLevel {
     /// None: all rows.
     All,
-    /// The runtime.
     Runtime,
     /// The device generation.
     Family,
@@ -28,7 +27,6 @@ pub enum PoolingLevel {
     RuntimeFamily,
     /// Runtime and weight format.
     RuntimeFormat,
-    /// Runtime and lengths.
     RuntimeLengths,
     /// Runtime and its version.
     Version,

@@ -47,7 +47,6 @@ fn figure(value: f64, unit: WrittenUnit, source: &str) -> Value {
 
 /// A fit of all profiles.
 pub struct JointFit<'a> {
-    /// The fit.
     pub found: &'a FitSolution,
     /// The constants that the rows identify; others are left unchanged.
     pub determined: Vec<CalibratedConstant>,

@@ -13,21 +13,17 @@ use crate::spec::constant::{CONSTANTS, CalibrationKey};
 pub struct CalibrationSample {
     /// Id of its row in the table.
     pub id: String,
-    /// The runtime.
     pub runtime: String,
     /// Architecture and size of the model: the same for versions that differ only in weight values.
     pub model: String,
     /// The device.
     pub hardware: String,
-    /// The deployment.
     pub deployment: MeasuredDeployment,
-    /// Its machine.
     pub machine: Machine<Qty<f64>>,
     /// Device class.
     pub class: String,
     /// Device generation.
     pub family: String,
-    /// Weight format.
     pub weight_format: String,
     /// Other conditions of calibration factors.
     pub calibration_key: CalibrationKey,

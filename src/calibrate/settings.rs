@@ -26,7 +26,6 @@ pub struct InitialGuess {
 /// A unit of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct WrittenUnit {
-    /// Its name.
     pub name: &'static str,
     /// Units per base unit.
     pub per_base: f64,

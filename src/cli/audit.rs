@@ -53,9 +53,6 @@ pub struct Audit {
 
 impl Audit {
     /// Resolves the problem, and the best plan where none is given, and audits it.
-    ///
-    /// # Errors
-    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
@@ -70,9 +67,6 @@ impl Audit {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<AuditRequest, Error> {
         Ok(AuditRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
     }

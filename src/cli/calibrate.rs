@@ -73,9 +73,6 @@ impl Calibrate {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A table cannot be read.
     pub fn request(&self) -> Result<CalibrateRequest, Error> {
         Ok(CalibrateRequest {
             tables: tables(&self.files)?,

@@ -65,9 +65,6 @@ impl ListCatalog {
     }
 
     /// The request of the flags.
-    ///
-    /// # Errors
-    /// No kind is named.
     pub fn request(&self) -> Result<CatalogRequest, Error> {
         let kind = self.kind.ok_or_else(|| {
             let fix = "write e.g. `mantile-opt catalog devices`, `catalog check` or `catalog diff`";

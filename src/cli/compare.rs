@@ -65,9 +65,6 @@ impl Compare {
     }
 
     /// The request of the flags and files; `--hardware` is a list.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<CompareRequest, Error> {
         let entries = self.files.iter().map(|path| entry(path)).collect::<Result<Vec<_>, Error>>()?;
         let scenario = self.problem.scenario(&self.deployment)?;

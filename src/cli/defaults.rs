@@ -60,7 +60,6 @@ fn replaced_by_basis(basis: Option<PriceBasis>) -> &'static [&'static str] {
 pub struct UserDefault {
     /// Its key in a scenario.
     pub key: String,
-    /// Its value.
     pub value: Value,
     /// The environment variable, or the file.
     pub source: String,
@@ -91,9 +90,6 @@ pub struct UserDefaults {
 
 impl UserDefaults {
     /// Those of the environment and of the defaults file.
-    ///
-    /// # Errors
-    /// A variable or the file is faulty.
     pub fn from_env() -> Result<UserDefaults, Error> {
         let found = file::find()?;
         let filed = found.as_deref().map(file::read).transpose()?.unwrap_or_default();

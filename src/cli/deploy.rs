@@ -49,9 +49,6 @@ pub struct Deploy {
 
 impl Deploy {
     /// Resolves the problem, and the best plan where none is given, and writes its launch.
-    ///
-    /// # Errors
-    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
@@ -65,9 +62,6 @@ impl Deploy {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<DeployRequest, Error> {
         Ok(DeployRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
     }

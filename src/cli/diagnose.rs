@@ -55,9 +55,6 @@ pub struct Diagnose {
 
 impl Diagnose {
     /// Compares measured numbers with the prediction.
-    ///
-    /// # Errors
-    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
@@ -67,9 +64,6 @@ impl Diagnose {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<DiagnoseRequest, Error> {
         let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
         let EstimateRequest { scenario, command, command_files } =

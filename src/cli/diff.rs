@@ -41,9 +41,6 @@ pub struct DiffArgs {
 
 impl DiffArgs {
     /// Reads both files and compares them.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let report = with_progress(|control| diff(catalog, &request, control))?;
@@ -52,9 +49,6 @@ impl DiffArgs {
     }
 
     /// The request of the files.
-    ///
-    /// # Errors
-    /// A file is not JSON.
     pub fn request(&self) -> Result<DiffRequest, Error> {
         let read = |path: &Path| -> Result<Value, Error> {
             let text = file::read_json(path, FileSizeLimit::Answer)?;

@@ -76,9 +76,6 @@ fn folder_name(name: &str) -> String {
 }
 
 /// The files of an earlier run in a folder.
-///
-/// # Errors
-/// It has files, and they are not of this program.
 fn earlier(folder: &Path) -> Result<Vec<String>, Error> {
     let list = folder.join(MANIFEST);
     if list.exists() {

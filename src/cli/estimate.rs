@@ -89,9 +89,6 @@ pub struct SavedPlan {
 
 impl Estimate {
     /// Resolves the problem and evaluates the deployment.
-    ///
-    /// # Errors
-    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
@@ -120,9 +117,6 @@ impl Estimate {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<EstimateRequest, Error> {
         let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
         with_command(scenario, self.command.as_deref())
@@ -130,9 +124,6 @@ impl Estimate {
 }
 
 /// The request of a scenario and a launch command, whose files are read.
-///
-/// # Errors
-/// A file cannot be read.
 pub(super) fn with_command(scenario: Scenario, command: Option<&str>) -> Result<EstimateRequest, Error> {
     let Some(command) = command else { return Ok(EstimateRequest::of(scenario)) };
     let (text, folder) = command_text(command)?;
@@ -182,9 +173,6 @@ const WORKERS: [&str; 3] = ["server", "prefill", "decode"];
 
 impl SavedPlan {
     /// The text of the file, if one is named.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub fn text(&self) -> Result<Option<String>, Error> {
         let Some(path) = &self.plan_from else { return Ok(None) };
         let text = match path.to_str() {
@@ -198,17 +186,11 @@ impl SavedPlan {
     }
 
     /// The scenario of flags and files, with its deployment; flags take precedence.
-    ///
-    /// # Errors
-    /// The file is neither a saved result nor a deployment.
     pub fn scenario(&self, problem: &ProblemArgs, flags: &Deployment) -> Result<Scenario, Error> {
         self.scenario_of(self.text()?, problem, flags)
     }
 
     /// The same for the text of the file.
-    ///
-    /// # Errors
-    /// The text is neither a saved result nor a deployment.
     pub fn scenario_of(
         &self,
         text: Option<String>,

@@ -50,9 +50,6 @@ pub struct Explain {
 
 impl Explain {
     /// Resolves the problem and explains the number.
-    ///
-    /// # Errors
-    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
@@ -65,9 +62,6 @@ impl Explain {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<ExplainRequest, Error> {
         let text = self.saved.text()?;
         let placement = text.as_deref().map(saved_placement).transpose()?.flatten();

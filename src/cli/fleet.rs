@@ -137,9 +137,6 @@ const FROM_DEFAULTS: [&str; 5] =
 
 impl FleetArgs {
     /// Resolves the fleet problem and solves it.
-    ///
-    /// # Errors
-    /// An input is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request()?;
@@ -152,9 +149,6 @@ impl FleetArgs {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file cannot be read, or is faulty.
     pub fn request(&self) -> Result<FleetRequest, Error> {
         let fleet = match &self.file {
             Some(path) => {

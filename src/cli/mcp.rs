@@ -26,9 +26,6 @@ pub struct Mcp {
 
 impl Mcp {
     /// Serves the client until it closes standard input.
-    ///
-    /// # Errors
-    /// The client breaks the protocol.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let limits = self.limits.limits();
         let runtime = tokio::runtime::Builder::new_multi_thread()

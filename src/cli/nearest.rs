@@ -45,9 +45,6 @@ pub struct Nearest {
 
 impl Nearest {
     /// Lists the nearest measurements.
-    ///
-    /// # Errors
-    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
@@ -57,9 +54,6 @@ impl Nearest {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<NearestRequest, Error> {
         let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
         Ok(NearestRequest { scenario, most: self.most })

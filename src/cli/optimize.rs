@@ -67,9 +67,6 @@ pub struct Optimize {
 
 impl Optimize {
     /// Resolves the problem and optimises it.
-    ///
-    /// # Errors
-    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
@@ -119,9 +116,6 @@ impl Optimize {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<OptimizeRequest, Error> {
         Ok(OptimizeRequest {
             scenario: self.problem.scenario(&Deployment::default())?,
@@ -158,9 +152,6 @@ impl FrontEnding {
 }
 
 /// Prints further commands, after a run without arguments.
-///
-/// # Errors
-/// Standard error is closed.
 pub fn hint() -> Result<(), CliError> {
     let mut out = anstream::stderr().lock();
     writeln!(out, "\nExample: Llama-3.3-70B on one HGX H100 node. For your own model and hardware:")?;

@@ -113,9 +113,6 @@ impl OutputArgs {
     }
 
     /// Writes a result with status "found".
-    ///
-    /// # Errors
-    /// The file or the pipe cannot be written.
     pub fn found(&self, text: &str) -> Result<ExitStatus, CliError> {
         self.write(text)?;
         Ok(ExitStatus::Success)
@@ -163,9 +160,6 @@ impl OutputArgs {
     }
 
     /// Writes `bytes` to the destination.
-    ///
-    /// # Errors
-    /// The file or the pipe cannot be written.
     pub(super) fn write_bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
         note_defaults(&self.applied)?;
         match &self.out {
@@ -178,9 +172,6 @@ impl OutputArgs {
     }
 
     /// Writes `text` to its destination.
-    ///
-    /// # Errors
-    /// The file or the pipe cannot be written.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
         let footer = footer(&self.applied);
         let table = self.format() == Format::Table;
@@ -222,9 +213,6 @@ pub(super) fn format_of(path: &Path) -> Option<Format> {
 }
 
 /// Writes a document to a file: YAML by its ending, else JSON.
-///
-/// # Errors
-/// The file cannot be written.
 pub(super) fn write_document(path: &Path, document: &impl Serialize) -> Result<(), Error> {
     match format_of(path) {
         Some(Format::Yaml) => file::write(path, &yaml(&value(document))),
@@ -263,9 +251,6 @@ fn written(out: &mut dyn Write, mut bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Writes the user's defaults that a command applied to standard error, unless it is to be quiet.
-///
-/// # Errors
-/// Standard error is closed.
 pub fn note_defaults(applied: &AppliedDefaults) -> std::io::Result<()> {
     if progress::is_quiet() {
         return Ok(());

@@ -31,9 +31,6 @@ pub fn outputs(matches: &ArgMatches) -> Vec<Output> {
 }
 
 /// Checks that each output has a place of its own, whatever links and dots are in its path.
-///
-/// # Errors
-/// Names both flags.
 pub fn check_distinct(outputs: &[Output]) -> Result<(), Error> {
     for (at, (flag, path)) in outputs.iter().enumerate() {
         for (other, taken) in &outputs[..at] {

@@ -78,9 +78,6 @@ const SHARED: [&str; 13] = [
 
 impl PlaceArgs {
     /// Resolves the problem and solves it.
-    ///
-    /// # Errors
-    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = PlaceRequest { scenario: self.scenario(catalog) };

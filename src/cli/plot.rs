@@ -17,7 +17,6 @@ pub struct PlotArgs {
     pub plot: Option<PathBuf>,
 }
 
-/// Format of a picture.
 #[derive(Clone, Copy)]
 enum PictureFormat {
     Svg,
@@ -49,9 +48,6 @@ impl PictureFormat {
 
 impl PlotArgs {
     /// Checks the ending of the file, before anything is computed.
-    ///
-    /// # Errors
-    /// It names no format.
     pub fn check(&self) -> Result<(), Error> {
         self.plot.as_deref().map_or(Ok(()), |path| PictureFormat::of(path).map(|_| ()))
     }

@@ -32,9 +32,6 @@ pub struct ProblemArgs {
 
 impl ProblemArgs {
     /// Writes the scenario to the requested file, once its names resolve.
-    ///
-    /// # Errors
-    /// A name is faulty, or the scenario cannot be written.
     pub fn save(&self, catalog: &Catalog, scenario: &Scenario) -> Result<(), Error> {
         let Some(path) = &self.save_scenario else { return Ok(()) };
         ResolvedScenario::resolve(catalog, scenario)?;
@@ -42,9 +39,6 @@ impl ProblemArgs {
     }
 
     /// Flags merged over the file, and both over the user's defaults.
-    ///
-    /// # Errors
-    /// The file is faulty.
     pub fn scenario(&self, deployment: &Deployment) -> Result<Scenario, Error> {
         let filed: Scenario = match &self.file {
             Some(path) if !path.exists() && path.to_str().is_some_and(is_link) => {

@@ -83,9 +83,6 @@ const OWN: [&str; 7] =
 
 impl Recommend {
     /// Resolves the requirements and searches the catalogue.
-    ///
-    /// # Errors
-    /// A requirement is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request();

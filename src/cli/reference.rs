@@ -54,9 +54,6 @@ pub struct FormulasArgs {
 
 impl FormulasArgs {
     /// Prints the formulas.
-    ///
-    /// # Errors
-    /// The output cannot be written.
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.output.answer(&formulas(self.word.as_deref()), false)?;
         Ok(ExitStatus::Success)
@@ -74,9 +71,6 @@ fn standard() -> OutputArgs {
 
 impl SchemaArgs {
     /// Prints a schema.
-    ///
-    /// # Errors
-    /// The output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let known = schema(catalog, &self.request(), &UNCONTROLLED)?;
         OutputArgs { out: self.out.clone(), ..standard() }.plain(&pretty(&known), &known, None)?;
@@ -91,9 +85,6 @@ impl SchemaArgs {
 
 impl Completions {
     /// Prints a completion script.
-    ///
-    /// # Errors
-    /// The output cannot be written.
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command(), "mantile-opt", &mut script);
@@ -130,9 +121,6 @@ pub struct ManualPage {}
 
 impl ManualPage {
     /// Prints the manual page.
-    ///
-    /// # Errors
-    /// The output cannot be written.
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let mut page = Vec::new();
         clap_mangen::Man::new(command()).render(&mut page)?;
@@ -150,9 +138,6 @@ pub struct GlossaryArgs {
 
 impl GlossaryArgs {
     /// Prints the glossary.
-    ///
-    /// # Errors
-    /// The output cannot be written.
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.output.answer(&words(), false)?;
         Ok(ExitStatus::Success)

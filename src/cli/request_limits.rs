@@ -20,7 +20,6 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// The limits.
     pub(super) fn limits(&self) -> RequestLimits {
         RequestLimits {
             message_bytes: MESSAGE_BYTES,

@@ -73,9 +73,6 @@ const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80
 
 impl Serve {
     /// Serves until Ctrl-C or SIGTERM.
-    ///
-    /// # Errors
-    /// The address is in use, or a token is missing.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let token = self.token_file.as_deref().map(token).transpose()?;
         if token.is_none() && !self.listen.ip().is_loopback() {
@@ -109,9 +106,6 @@ impl Serve {
 }
 
 /// The token of a file.
-///
-/// # Errors
-/// The file cannot be read or has none.
 fn token(path: &Path) -> Result<String, Error> {
     let text = file::read_plain(path)?;
     let token = text.trim();

@@ -70,9 +70,6 @@ pub struct Static {
 
 impl Static {
     /// Evaluates the batch.
-    ///
-    /// # Errors
-    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request()?;
@@ -85,9 +82,6 @@ impl Static {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<StaticRequest, Error> {
         Ok(StaticRequest {
             scenario: self.saved.scenario(&self.problem, &self.deployment)?,

@@ -30,9 +30,6 @@ pub trait Subcommand {
     fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError>;
 
     /// Name and JSON of the question that it poses.
-    ///
-    /// # Errors
-    /// It poses none, or a file is faulty.
     fn question(&self, _catalog: &Catalog) -> Result<(&'static str, Value), Error> {
         let fix = "omit --bundle, or use a command that answers a question";
         Err(Error::new("bundle", "a command without an answer", "a request", fix))

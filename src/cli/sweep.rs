@@ -220,9 +220,6 @@ impl Sweep {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A file is faulty.
     pub fn request(&self) -> Result<SweepRequest, Error> {
         let scenario = self.problem.scenario(&self.deployment)?;
         Ok(SweepRequest { scenario, vary: self.vary.clone(), shard: self.shard })

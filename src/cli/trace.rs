@@ -18,9 +18,6 @@ pub struct TraceArgs {
 
 impl TraceArgs {
     /// Writes the timeline that `make` returns; `None` if there is no deployment.
-    ///
-    /// # Errors
-    /// There is no deployment, or the file cannot be written.
     pub fn write(&self, make: impl FnOnce() -> Option<Result<Timeline, Error>>) -> Result<(), CliError> {
         let Some(path) = &self.trace else { return Ok(()) };
         let timeline = make().unwrap_or_else(|| {

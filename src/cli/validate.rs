@@ -75,9 +75,6 @@ impl Validate {
     }
 
     /// The request of the flags and files.
-    ///
-    /// # Errors
-    /// A table cannot be read.
     pub fn request(&self) -> Result<ValidateRequest, Error> {
         Ok(ValidateRequest {
             tables: tables(&self.files)?,
@@ -98,9 +95,6 @@ impl Validate {
 }
 
 /// The tables in `files`.
-///
-/// # Errors
-/// A file cannot be read.
 pub fn tables(files: &[PathBuf]) -> Result<Vec<MeasuredTable>, Error> {
     let table = |path: &PathBuf| {
         let csv = file::read_most(path, FileSizeLimit::Table)?;

@@ -60,9 +60,6 @@ impl Verify {
     }
 
     /// The request of the flags and the file.
-    ///
-    /// # Errors
-    /// The file is not JSON.
     pub fn request(&self) -> Result<VerifyRequest, Error> {
         let result: Value = from_json(&file::read_json(&self.file, FileSizeLimit::Answer)?, "a result")
             .map_err(|fault| fault.in_file(file::shown(&self.file)))?;

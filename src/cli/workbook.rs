@@ -34,9 +34,6 @@ fn formats_of(command: Command, entry: &RequestEntry) -> Command {
 }
 
 /// Writes the workbook of an answer if it is what the command writes; whether it has one.
-///
-/// # Errors
-/// The plan cannot run, or the file cannot be written.
 pub(super) fn write<T: Answer>(output: &OutputArgs, catalog: &Catalog, answer: &T) -> Result<bool, CliError> {
     let Some((scenario, notation)) = answer.workbook() else { return Ok(false) };
     output.write_bytes(&workbook(catalog, scenario, notation)?)?;
@@ -44,9 +41,6 @@ pub(super) fn write<T: Answer>(output: &OutputArgs, catalog: &Catalog, answer: &
 }
 
 /// Writes a text to standard error: standard output may be a workbook.
-///
-/// # Errors
-/// Standard error is closed.
 pub(super) fn note(text: &str) -> Result<(), CliError> {
     Ok(write!(anstream::stderr(), "{}", for_people(text))?)
 }

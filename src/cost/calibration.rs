@@ -9,7 +9,6 @@ use crate::spec::constant::{CalibratedConstant, ConstantKind, calibrated_constan
 /// The multipliers of one constant. Without any, an efficiency is only limited to the roofline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantMultipliers {
-    /// The constant.
     pub of: CalibratedConstant,
     /// Multipliers on its time.
     pub multipliers: Vec<Datum>,

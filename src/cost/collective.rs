@@ -25,7 +25,6 @@ fn ratio<R: Reading>(
 /// Cost of a collective, for each of its devices.
 #[derive(Clone, Copy, Debug)]
 pub struct CollectiveCost<T> {
-    /// Time.
     pub time: T,
     /// Speed of light (SOL): the wire bytes of the leanest algorithm at link rate.
     pub roofline_time: T,

@@ -25,7 +25,6 @@ impl<N: Num> Elementwise<Qty<N>> {
         (self.flops_per_element * FLOP * self.elements).is(&FLOPS)
     }
 
-    /// Bytes.
     #[inline(always)]
     pub fn bytes(&self, chip: &Chip<Qty<N>>) -> Qty<N> {
         (chip.activation_bytes * self.moved + chip.native_bytes * self.weights).is(&BYTES)

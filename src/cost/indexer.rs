@@ -9,7 +9,6 @@ use crate::quantity::unit::{BYTE, FLOP};
 
 /// An indexer. Every device runs all of it.
 pub struct IndexerShard<T> {
-    /// Heads.
     pub heads: T,
     /// Elements of a head, and of the key that all heads share.
     pub head_dim: T,

@@ -130,7 +130,6 @@ pub struct Machine<T> {
     pub vector_peak: Option<T>,
     /// Tiers, innermost first.
     pub links: Vec<PricedLink<T>>,
-    /// Shapes of the tiers.
     pub shapes: Vec<TierShape>,
     /// The roles stored in the weight format. All others are in the model dtype.
     pub quantised: [bool; ROLES],
@@ -185,7 +184,6 @@ impl Machine<Datum> {
 }
 
 impl<N: Num> Chip<Qty<N>> {
-    /// Bytes of a weight.
     #[inline(always)]
     pub fn weight_bytes(&self, quantised: bool) -> Qty<N> {
         if quantised { self.quantised_bytes } else { self.native_bytes }

@@ -104,7 +104,6 @@ pub struct MachineBuilder<'a> {
     pub cluster: &'a Cluster,
     /// The serving runtime.
     pub runtime: &'a Runtime,
-    /// Weight format.
     pub weights: &'a NumberFormat,
     /// KV cache format.
     pub kv: &'a NumberFormat,
@@ -245,9 +244,6 @@ impl MachineBuilder<'_> {
     }
 
     /// The machines of several KV formats in place of the builder's, in order. They differ in nothing else.
-    ///
-    /// # Errors
-    /// As [`MachineBuilder::machine`].
     pub fn machines(&self, each: &[&NumberFormat]) -> Result<Vec<Machine<Datum>>, Error> {
         let plain = self.without_host()?;
         let of = |kv: &&NumberFormat| {

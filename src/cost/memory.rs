@@ -23,7 +23,6 @@ pub struct Footprint<T> {
     pub activations: T,
     /// Runtime buffers.
     pub buffers: T,
-    /// Total.
     pub total: T,
     /// Usable memory: the share of the device that the runtime may use.
     pub usable: T,
@@ -105,7 +104,6 @@ pub fn state_bytes<N: Num>(elements: Qty<N>, width: StateWidth, chip: &Chip<Qty<
     (elements * element_bytes(width, chip)).is(&STATE)
 }
 
-/// Bytes of an element of a state.
 #[inline(always)]
 pub fn element_bytes<N: Num>(width: StateWidth, chip: &Chip<Qty<N>>) -> Qty<N> {
     match width {

@@ -110,7 +110,6 @@ impl<N: Num> ShortConv<Qty<N>> {
             .is(&CONV_FLOPS)
     }
 
-    /// Bytes.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
         let tokens = batch.tokens * self.channels * (self.form.inputs() as f64 + 1.0);

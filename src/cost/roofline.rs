@@ -12,9 +12,7 @@ pub struct Cost<T> {
     pub bytes: T,
     /// Bytes sent over the interconnect.
     pub wire: T,
-    /// Compute time.
     pub compute_time: T,
-    /// Memory time.
     pub memory_time: T,
     /// Time without launch.
     pub time: T,

@@ -7,7 +7,6 @@ use crate::quantity::unit::{BYTE, FLOP};
 
 /// The rotation of `heads` heads of each of `tokens`.
 pub struct Rotation<T> {
-    /// Tokens.
     pub tokens: T,
     /// Heads of this device.
     pub heads: T,

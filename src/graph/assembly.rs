@@ -30,7 +30,6 @@ pub struct Matrix {
     pub output: Count,
     /// How a plan may shard it.
     pub split: Split,
-    /// Its role.
     pub role: TensorRole,
     /// Whether it adds a bias.
     pub bias: bool,

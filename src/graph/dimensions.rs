@@ -117,7 +117,6 @@ pub struct RoutedExperts {
 pub struct Recurrence<T = Count> {
     /// The update rule of the state.
     pub rule: RecurrenceRule,
-    /// Heads.
     pub heads: T,
     /// Key and query heads (B and C), each shared by the same number of heads. A single one is replicated on every
     /// device.

@@ -17,7 +17,6 @@ use crate::spec::constant::AttentionKind;
 pub struct OperatorNode {
     /// Its name in the layer, e.g. `q_proj`, `attention`, `experts`.
     pub name: &'static str,
-    /// Its operator.
     pub operator: Operator,
     /// The checkpoint tensors it reads (empty for attention, activations and sums).
     pub weights: Vec<Weight>,
@@ -45,7 +44,6 @@ pub struct Block {
     pub caches: Vec<Cache>,
 }
 
-/// A model as a graph.
 #[derive(Clone, Debug)]
 pub struct ModelGraph {
     /// `model_type` of the configuration.

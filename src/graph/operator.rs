@@ -65,7 +65,6 @@ pub enum Operator {
     Attention(SoftmaxAttention),
     /// Rotary position encoding of queries or new keys, inside the kernel of their attention.
     Rope {
-        /// Heads.
         heads: Count,
         /// Elements of a head that are rotated.
         rotary: Count,
@@ -98,14 +97,12 @@ pub enum Operator {
     HyperConnection {
         /// Elements of a stream.
         hidden: Count,
-        /// Streams.
         streams: Count,
         /// True after the network, false before it.
         expands: bool,
     },
     /// Scores all visible keys with light heads over a shared key and selects `top_k` of them.
     Indexer {
-        /// Its heads.
         heads: Count,
         /// Elements of a head, and of the key that all heads share.
         head_dim: Count,
@@ -126,7 +123,6 @@ pub enum Operator {
     },
     /// A depthwise causal convolution over the last tokens.
     ShortConv {
-        /// Channels.
         channels: Count,
         /// Kernel width in tokens.
         kernel: Count,

@@ -57,14 +57,12 @@ pub struct Weight {
     pub shape: Vec<u64>,
     /// The dimension along which checkpoints join matrices: the output dimension, 0 unless stored as `[in, out]`.
     pub joined: usize,
-    /// Its role.
     pub role: TensorRole,
     /// A persistent buffer, not a parameter (e.g. `e_score_correction_bias`).
     pub buffer: bool,
 }
 
 impl Weight {
-    /// Elements.
     pub fn elements(&self) -> u64 {
         self.shape.iter().product()
     }

@@ -17,7 +17,6 @@ pub struct Tower {
     pub name: &'static str,
     /// Its blocks in execution order.
     pub parts: Vec<TowerPart>,
-    /// Its image processor.
     pub image_processor: ImageProcessor,
 }
 
@@ -108,7 +107,6 @@ impl TowerPart {
 }
 
 impl Tower {
-    /// Its parameters.
     pub fn parameters(&self) -> u64 {
         let of = |part: &TowerPart| {
             part.repeats() * part.block.graph.node_weights().map(OperatorNode::parameters).sum::<u64>()

@@ -82,9 +82,6 @@ where
 }
 
 /// The same, once it is there.
-///
-/// # Errors
-/// Those of `make`.
 pub(super) async fn cached<F>(
     state: &ServerState,
     key: RequestKey,

@@ -24,7 +24,6 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
-/// Limits of connections.
 #[derive(Clone, Debug)]
 pub struct ConnectionLimits {
     /// Connections at the same time; further ones wait until one ends.

@@ -35,7 +35,6 @@ use question::EstimatorRequest;
 /// The prefixes of the routes.
 pub(super) const PREFIXES: [&str; 2] = ["/v1", "/api/estimator/v1"];
 
-/// The routes.
 pub(super) fn routes() -> Router<ServerState> {
     PREFIXES.into_iter().fold(Router::new(), |routes, prefix| {
         let under = Router::new()

@@ -11,7 +11,6 @@ use serde::Serialize;
 use super::state::ServerState;
 use crate::request::entry;
 
-/// A line of the log.
 #[derive(Serialize)]
 struct LogLine<'a> {
     /// When the response was ready, UTC.

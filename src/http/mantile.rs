@@ -29,7 +29,6 @@ use crate::spec::error::Error;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 
-/// The routes.
 pub(super) fn routes() -> Router<ServerState> {
     Router::new()
         .route("/hardware", get(catalog::hardware))

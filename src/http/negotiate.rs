@@ -15,7 +15,6 @@ use crate::store::catalog::Catalog;
 /// The form in which a client takes an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accepted {
-    /// The answer in a format.
     Answer(Format),
     /// Events with progress, then the answer as JSON.
     Events,
@@ -62,7 +61,6 @@ impl Accepted {
         Ok(wanted?)
     }
 
-    /// Its media type.
     pub(super) fn media_type(self) -> &'static str {
         match self {
             Accepted::Answer(format) => format.entry().media_type,

@@ -104,7 +104,6 @@ impl<T: Into<ProblemDocument>> From<T> for Refusal {
 }
 
 impl Refusal {
-    /// Its document.
     pub(super) fn document(&self) -> &ProblemDocument {
         &self.0
     }

@@ -15,7 +15,6 @@ use crate::admission::flights::Flights;
 use crate::site::PageFile;
 use crate::store::catalog::Catalog;
 
-/// Counters of the server.
 #[derive(Debug, Default)]
 pub(super) struct ServerCounters {
     /// Responses by the hundreds of their status: 1xx to 5xx.

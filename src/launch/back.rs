@@ -24,7 +24,6 @@ pub type KnownLaunch = (Launch, OptionTable);
 /// A process of a launch as read.
 #[derive(Clone, Debug)]
 pub struct ReadProcess {
-    /// The process.
     pub process: Process,
     /// Its settings, and what was not read.
     pub read: ReadCommand,
@@ -100,9 +99,6 @@ fn without_dynamo(launch: &Launch, process: &Process, words: &[String]) -> (Vec<
 }
 
 /// Reads processes: those that start a known runtime. `files` are those that their commands name.
-///
-/// # Errors
-/// None of them does, or they start different runtimes.
 pub fn read_launch<'a>(
     known: &'a [KnownLaunch],
     processes: &[Process],
@@ -147,7 +143,6 @@ pub fn read_launch<'a>(
     Ok(ReadLaunch { known: first, processes })
 }
 
-/// A pool as read.
 #[derive(Clone, Debug)]
 struct ReadPool {
     role: String,
@@ -169,9 +164,6 @@ impl ReadLaunch<'_> {
     }
 
     /// The scenario with what the commands set; fields of `given` take precedence.
-    ///
-    /// # Errors
-    /// The processes do not make a deployment.
     pub fn scenario(&self, given: Scenario, layers: Option<u64>) -> Result<Scenario, Error> {
         let settings = self.first();
         let word = |setting| settings.word(setting).map(str::to_owned);

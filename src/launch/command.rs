@@ -53,16 +53,13 @@ pub struct WrittenOption {
     pub why: String,
 }
 
-/// A launch command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LaunchCommand {
     /// Environment variables.
     pub environment: Vec<(String, Word)>,
     /// The words of the program that starts it on all hosts of a group; none where it is started by itself.
     pub starter: Vec<Word>,
-    /// The program.
     pub program: Vec<String>,
-    /// The options.
     pub options: Vec<WrittenOption>,
     /// Keys of the runtime's own YAML file, as dotted paths, with their values.
     pub yaml: Vec<(String, Value)>,

@@ -13,10 +13,8 @@ pub const MODEL_FOLDER: &str = "/model";
 /// Folder of settings files in a container.
 pub const SETTINGS_FOLDER: &str = "/etc/mantile";
 
-/// An option.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OptionText {
-    /// Its words.
     pub words: Vec<Word>,
     /// The reason for it.
     pub why: String,
@@ -32,7 +30,6 @@ impl OptionText {
 /// A variable of the environment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariableText {
-    /// Its name.
     pub name: String,
     /// Its value.
     pub word: Word,
@@ -45,9 +42,7 @@ pub struct CommandText {
     pub program: Vec<Word>,
     /// The program's own words.
     pub program_words: Vec<String>,
-    /// The options.
     pub options: Vec<OptionText>,
-    /// Environment variables.
     pub environment: Vec<VariableText>,
     /// Text of its YAML file, if it has one.
     pub yaml: Option<String>,
@@ -132,17 +127,14 @@ fn yaml(entries: &[(String, Value)]) -> String {
 /// The processes of a pool.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerText {
-    /// Its name.
     pub name: String,
     /// `aggregated`, `prefill` or `decode`.
     pub role: String,
     /// Number of replicas or workers.
     pub replicas: u64,
-    /// Devices of each.
     pub devices: u64,
     /// Devices of each on one host.
     pub devices_per_host: u64,
-    /// Hosts of each.
     pub hosts: u64,
     /// Degrees above 1.
     pub label: String,
@@ -152,11 +144,9 @@ pub struct WorkerText {
     pub ports: u64,
     /// Port for transfers of its first replica.
     pub transfer_port: u64,
-    /// Its command in a script.
     pub script: CommandText,
     /// The same on further hosts.
     pub script_follower: Option<CommandText>,
-    /// Its command in a container.
     pub container: CommandText,
     /// The same on further hosts.
     pub container_follower: Option<CommandText>,

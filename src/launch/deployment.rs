@@ -40,19 +40,13 @@ pub enum WorkerProgram {
 pub struct PoolLaunch {
     /// Its name among the pools: `server`, `prefill`, `decode`, with a number where one is not enough.
     pub name: String,
-    /// Its role.
     pub role: Role,
     /// Number of replicas or workers.
     pub replicas: u64,
-    /// Devices of each.
     pub devices: u64,
-    /// Hosts of each.
     pub hosts: u64,
     /// Degrees above 1, as a label.
     pub label: String,
-    /// Concurrent requests of each.
-    pub concurrency: u64,
-    /// Its program.
     pub program: WorkerProgram,
     /// Names of the devices of every replica, where they differ.
     pub device_names: Vec<String>,
@@ -89,7 +83,6 @@ pub struct Deployed<'a> {
     pub image: Option<&'a ContainerImage>,
     /// The processes of each pool.
     pub workers: Vec<PoolLaunch>,
-    /// Devices of a host.
     pub devices_per_host: u64,
     /// The program that lends the devices of further hosts.
     pub remote: Option<(&'a Launch, &'a OptionTable)>,
@@ -204,7 +197,6 @@ fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: 
         devices,
         hosts,
         label: pool.plan.label(),
-        concurrency: pool.concurrency,
         program: WorkerProgram::Server,
         device_names: vec![],
         leader,

@@ -34,15 +34,12 @@ const TEMPLATES: [(&str, &str); 13] = [
 /// Filters of the engine that would mark any text as written.
 const MARKING: [&str; 3] = ["safe", "escape", "e"];
 
-/// The engine.
 pub struct Engine(Environment<'static>);
 
 /// A text that a template of a language gave: another file of that language may contain it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenderedText {
-    /// The language.
     pub language: Language,
-    /// The text.
     pub text: String,
 }
 
@@ -53,9 +50,6 @@ fn fault(of: &str, error: &Fault) -> Error {
 
 impl Engine {
     /// The engine with the templates of the program.
-    ///
-    /// # Errors
-    /// A template does not parse.
     pub fn new() -> Result<Engine, Error> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
@@ -86,18 +80,12 @@ impl Engine {
     }
 
     /// A file by the name of its template.
-    ///
-    /// # Errors
-    /// The template does not render.
     pub fn file(&self, name: &str, context: Value) -> Result<String, Error> {
         let template = self.0.get_template(name).map_err(|error| fault(name, &error))?;
         template.render(context).map(|text| text + "\n").map_err(|error| fault(name, &error))
     }
 
     /// The text of a template of the catalogue, which writes `language`.
-    ///
-    /// # Errors
-    /// The template does not render.
     pub fn text(
         &self,
         of: &str,

@@ -67,9 +67,6 @@ pub struct Case {
 }
 
 /// Renders the files.
-///
-/// # Errors
-/// A template of the catalogue does not render.
 pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error> {
     let engine = Engine::new()?;
     let model_path =

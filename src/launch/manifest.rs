@@ -19,9 +19,6 @@ pub fn is_manifest(text: &str) -> bool {
 }
 
 /// The processes of a manifest, and the files of its config maps.
-///
-/// # Errors
-/// The text is not YAML.
 pub fn processes(text: &str) -> Result<(Vec<Process>, NamedFiles), Error> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
         let fix = "check its indentation, or pass the command itself";

@@ -150,7 +150,6 @@ impl Placed {
 /// The launch of a runtime with its options, as a placement needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacingRuntime<'a> {
-    /// Its launch with its options.
     pub own: (&'a Launch, &'a OptionTable),
     /// The same of the program that lends the devices of further hosts.
     pub remote: Option<(&'a Launch, &'a OptionTable)>,
@@ -203,7 +202,6 @@ fn server(placed: &Placed, leader: Settings) -> PoolLaunch {
         devices: placed.devices(),
         hosts: 1,
         label: placed.names().join(" + "),
-        concurrency: placed.concurrency,
         program: WorkerProgram::Server,
         device_names: placed.names(),
         leader,
@@ -220,7 +218,6 @@ fn lending(at: usize, (_, names): &PlacedHost) -> PoolLaunch {
         devices: names.len() as u64,
         hosts: 1,
         label: names.join(" + "),
-        concurrency: 0,
         program: WorkerProgram::Remote,
         device_names: names.clone(),
         leader: Settings::default(),

@@ -14,9 +14,7 @@ use crate::spec::text::near;
 pub struct Leftover {
     /// Place of the word in the command, from 1.
     pub place: usize,
-    /// The word.
     pub word: String,
-    /// The reason.
     pub why: LeftoverReason,
 }
 
@@ -39,10 +37,8 @@ pub enum LeftoverReason {
     NoFile,
 }
 
-/// A command as read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadCommand {
-    /// Its settings.
     pub settings: Settings,
     /// Words that were not read.
     pub leftovers: Vec<Leftover>,

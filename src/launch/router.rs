@@ -16,11 +16,9 @@ use crate::spec::writer::{Language, Writer, WrittenText};
 pub struct RouterText {
     /// Its package with version.
     pub package: String,
-    /// Its port.
     pub port: u64,
     /// Container image.
     pub image: Option<String>,
-    /// In a script.
     pub script: RouterForm,
     /// Among the services of docker compose.
     pub compose: RouterForm,
@@ -31,18 +29,13 @@ pub struct RouterText {
 /// A router's command with its files.
 #[derive(Clone, Debug, Serialize)]
 pub struct RouterForm {
-    /// The command.
     pub command: RenderedText,
-    /// Its files.
     pub files: Vec<RouterFile>,
 }
 
-/// A file of a router.
 #[derive(Clone, Debug, Serialize)]
 pub struct RouterFile {
-    /// Its name.
     pub name: String,
-    /// Its text.
     pub text: String,
 }
 
@@ -68,18 +61,11 @@ pub struct Routers<'a> {
 }
 
 impl Routers<'_> {
-    /// The command of a benchmark.
-    ///
-    /// # Errors
-    /// Its template does not render.
     pub fn command(&self, benchmark: &Benchmark, context: &TemplateValue) -> Result<RenderedText, Error> {
         self.engine.text(&benchmark.name, Language::Shell, &benchmark.command, context)
     }
 
     /// The router, where more than one process answers.
-    ///
-    /// # Errors
-    /// A template does not render.
     pub fn text(&self) -> Result<Option<RouterText>, Error> {
         let launch = self.deployed.launch;
         let disaggregated = self.workers.iter().any(|worker| worker.role == "prefill");

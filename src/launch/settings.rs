@@ -30,7 +30,6 @@ pub enum Variable {
     Host,
     /// The port to listen on.
     Port,
-    /// Rank of this host.
     HostRank,
     /// Address of the first host.
     FirstHost,
@@ -49,7 +48,6 @@ pub enum Variable {
 }
 
 impl Variable {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Variable::Model => "MODEL",
@@ -67,7 +65,6 @@ impl Variable {
     }
 }
 
-/// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SettingValue {
     /// A number of ranks, sequences or tokens.
@@ -105,7 +102,6 @@ impl fmt::Display for SettingValue {
 pub struct Settings(Vec<(Setting, SettingValue)>);
 
 impl Settings {
-    /// The value of a setting.
     pub fn get(&self, setting: Setting) -> Option<&SettingValue> {
         self.0.iter().find(|(known, _)| *known == setting).map(|(_, value)| value)
     }
@@ -262,7 +258,6 @@ pub fn settings(
     settings
 }
 
-/// The degrees of a pool.
 fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     let plan = &pool.plan;
     for degree in Degree::stated().filter(|degree| *degree != Degree::MoeTp) {

@@ -11,7 +11,6 @@ pub struct Process {
     pub environment: Vec<(String, String)>,
     /// Container image, where it runs in one.
     pub image: Option<String>,
-    /// Its words.
     pub words: Vec<String>,
     /// Number of like processes, where the text has one.
     pub replicas: Option<u64>,

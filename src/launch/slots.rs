@@ -49,7 +49,6 @@ pub fn first_port(deployed: &Deployed, pool: usize) -> u64 {
     if routed { own + POOL_PORTS * (pool as u64 + 1) } else { own }
 }
 
-/// The first port for transfers of a pool.
 pub fn first_transfer_port(deployed: &Deployed, pool: usize) -> u64 {
     let before = deployed.workers[..pool].iter().map(|worker| ports(deployed, worker)).sum::<u64>();
     u64::from(deployed.launch.transfer_port.unwrap_or_default()) + before * TRANSFER_PORTS

@@ -38,9 +38,6 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// The request that an address reads: its name and body.
-///
-/// # Errors
-/// There is no such resource.
 pub(super) fn request(catalog: &Catalog, uri: &str) -> Result<(&'static str, Value), Error> {
     let unknown = || {
         let fix = "list the resources and their templates";

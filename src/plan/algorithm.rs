@@ -26,7 +26,6 @@ pub static ALGORITHMS: &[Algorithm] =
 /// Hops and wire bytes of an algorithm on one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AlgorithmCost {
-    /// The algorithm.
     pub algorithm: Algorithm,
     /// Messages in sequence.
     pub hops: u64,
@@ -166,7 +165,6 @@ pub struct RateShare {
 }
 
 impl RateShare {
-    /// All of it.
     const WHOLE: RateShare = RateShare { part: (1, 1), symbols: ["rate", "rate"], how: ("all", "all") };
 
     /// Of a group of `n` devices on `tier`: a mesh has one link to each peer, and devices share a bus.

@@ -45,7 +45,6 @@ pub enum Tokens {
 pub struct Collective {
     /// The operation.
     pub op: CollectiveOp,
-    /// The group of ranks.
     pub group: RankGroup,
     /// Legs, tier by tier.
     pub phases: NonEmpty<CollectivePhase>,
@@ -53,7 +52,6 @@ pub struct Collective {
     pub concurrent: bool,
     /// Elements per token.
     pub width: Count,
-    /// The tokens.
     pub tokens: Tokens,
     /// Overlaps with the preceding operator: the step waits for the slower of the two.
     pub overlaps: bool,

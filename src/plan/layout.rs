@@ -10,7 +10,7 @@ use super::collective::{Collective, CollectiveOp, Tokens};
 use super::group::{RankGroup, TierShape};
 use super::parallel::{LayerType, ParallelPlan, Phase};
 use super::shard::{Elements, ROLES, ShardedBlock, Task, TaskStep};
-use super::sharding::{self, Degrees, Sharding, TensorLayout, TokenShare, WHOLE};
+use super::sharding::{self, ShardDegrees, Sharding, TensorLayout, TokenShare, WHOLE};
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::TensorRole;
@@ -21,7 +21,7 @@ pub(super) struct BlockSharder<'a> {
     phase: Phase,
     tiers: &'a [TierShape],
     block: &'a Block,
-    degrees: [Degrees; 3],
+    degrees: [ShardDegrees; 3],
     layouts: Vec<TensorLayout>,
     steps: Vec<TaskStep>,
     weights: Elements,
@@ -33,12 +33,8 @@ impl<'a> BlockSharder<'a> {
         let kv = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads.value));
         let dcp = if phase == Phase::Decode { plan.dcp } else { 1 };
         let degrees =
-            [LayerType::Attention, LayerType::FeedForward, LayerType::Vocabulary].map(|layer_type| Degrees {
-                tp: plan.tp_of(layer_type),
-                dcp,
-                kv,
-                ep: plan.ep,
-                moe_tp: plan.moe_tp,
+            [LayerType::Attention, LayerType::FeedForward, LayerType::Vocabulary].map(|layer_type| {
+                ShardDegrees { tp: plan.tp_of(layer_type), dcp, kv, ep: plan.ep, moe_tp: plan.moe_tp }
             });
         let lays = vec![WHOLE; block.graph.node_count()];
         BlockSharder { plan, phase, tiers, block, degrees, layouts: lays, steps: vec![], weights: [0; ROLES] }

@@ -40,9 +40,6 @@ fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> 
 
 /// Checks the degrees of layer types: each divides the devices of a stage, and it and `tp` divide each other. Attention may
 /// have fewer ranks: groups of devices then repeat it.
-///
-/// # Errors
-/// The first degree that does not.
 fn layer_degrees(plan: &ParallelPlan) -> Result<(), Infeasible> {
     divides("devices of a stage", plan.stage_devices(), "tp x cp x dp", plan.attention_ranks())?;
     if plan.sp && plan.attention_copies() > 1 {
@@ -63,9 +60,6 @@ fn layer_degrees(plan: &ParallelPlan) -> Result<(), Infeasible> {
 }
 
 /// Checks that attention and dense layers divide over the devices of `plan`.
-///
-/// # Errors
-/// The first width that does not divide, with the numbers.
 pub fn tensor_parallel(
     graph: &ModelGraph,
     plan: &ParallelPlan,
@@ -138,9 +132,6 @@ fn operator_divides(
 }
 
 /// Checks that the experts divide over `ep` devices and each expert over `moe_tp` devices.
-///
-/// # Errors
-/// The first number that does not divide.
 pub fn expert_parallel(
     graph: &ModelGraph,
     ep: u64,
@@ -274,9 +265,6 @@ pub fn ranks_per_cache(graph: &ModelGraph, tp: u64) -> u64 {
 }
 
 /// All checks of one plan.
-///
-/// # Errors
-/// The first reason against the plan.
 pub fn check(graph: &ModelGraph, plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeasible> {
     supported(plan, limits)?;
     layer_degrees(plan)?;

@@ -121,9 +121,6 @@ impl RuntimeRules {
     }
 
     /// Checks `workers` against every rule.
-    ///
-    /// # Errors
-    /// The first rule that forbids them.
     pub fn check(&self, kv: &str, workers: &[RoleWorker]) -> Result<(), Infeasible> {
         match self.forbids(kv, workers) {
             None => Ok(()),
@@ -239,7 +236,6 @@ fn concerns(when: &RuleCondition, classes: &[ModelClass], model_type: &str, fami
         && (when.devices.is_empty() || when.devices.iter().any(|known| known == family))
 }
 
-/// The classes of a model.
 pub fn classes(graph: &ModelGraph) -> Vec<ModelClass> {
     let any = |is: fn(&Operator) -> bool| {
         graph.blocks.iter().flat_map(|block| block.graph.node_weights()).any(|node| is(&node.operator))

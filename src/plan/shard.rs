@@ -37,7 +37,6 @@ pub enum Task {
         /// The tokens of this device.
         tokens: TokenShare,
     },
-    /// A collective.
     Communicate(Collective),
 }
 
@@ -50,7 +49,6 @@ pub struct TaskStep {
     pub task: Task,
 }
 
-/// A sharded block.
 #[derive(Clone, Debug)]
 pub struct ShardedBlock {
     /// Its name in explanations.
@@ -83,7 +81,6 @@ pub struct ShardedEncoder {
 /// A model sharded for one phase.
 #[derive(Clone, Debug)]
 pub struct ShardedModel {
-    /// The plan.
     pub plan: ParallelPlan,
     /// Transfer from one pipeline stage to the next.
     pub handover: Option<Box<Collective>>,
@@ -102,7 +99,6 @@ impl Deref for ShardedModel {
 /// A device's share of every layer in one phase, of which its stage has some.
 #[derive(Clone, Debug)]
 pub struct DeviceShare {
-    /// The phase.
     pub phase: Phase,
     /// Embedding lookup, on the first pipeline stage.
     pub embedding: ShardedBlock,

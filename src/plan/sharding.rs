@@ -39,7 +39,6 @@ pub enum TokenShare {
 /// Sharding of an operator's result, the number of ranks, and its tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorLayout {
-    /// Its sharding.
     pub sharding: Sharding,
     /// Number of ranks.
     pub parts: u64,
@@ -60,7 +59,7 @@ pub const WHOLE: TensorLayout =
 
 /// The degrees over which operators are divided.
 #[derive(Clone, Copy, Debug)]
-pub struct Degrees {
+pub struct ShardDegrees {
     /// Tensor-parallel ranks.
     pub tp: u64,
     /// Tensor-parallel ranks that divide the tokens of the KV cache in decode; 1 in prefill. Each of them has the heads
@@ -74,7 +73,7 @@ pub struct Degrees {
     pub moe_tp: u64,
 }
 
-impl Degrees {
+impl ShardDegrees {
     /// Number of parts of a matrix.
     fn of(self, split: Split) -> u64 {
         match split {
@@ -86,9 +85,9 @@ impl Degrees {
 }
 
 /// `operator` with the dimensions of one device.
-pub fn local(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Operator {
+pub fn local(operator: &Operator, input: TensorLayout, degrees: ShardDegrees) -> Operator {
     let shard = |count: &mut Count, parts: u64| *count = count.split(parts);
-    let Degrees { tp, dcp, kv, ep, moe_tp } = degrees;
+    let ShardDegrees { tp, dcp, kv, ep, moe_tp } = degrees;
     let channels = if input.sharding == Sharding::Shard { input.parts } else { 1 };
     let mut local = operator.clone();
     match &mut local {
@@ -135,7 +134,13 @@ pub fn local(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Oper
 }
 
 /// Elements on one device of a weight with `elements`, of tensor rank `rank`.
-pub fn weight(operator: &Operator, elements: u64, role: TensorRole, rank: usize, degrees: Degrees) -> u64 {
+pub fn weight(
+    operator: &Operator,
+    elements: u64,
+    role: TensorRole,
+    rank: usize,
+    degrees: ShardDegrees,
+) -> u64 {
     let parts = match operator {
         // Whole rows of the vocabulary.
         Operator::Linear { output, split: Split::Vocab, .. } if rank < 2 => {
@@ -209,7 +214,7 @@ pub fn layer_type(operator: &Operator, role: Option<TensorRole>) -> Option<Layer
 }
 
 /// Layout of an operator's result, given that of its input.
-pub fn output(operator: &Operator, input: TensorLayout, degrees: Degrees) -> TensorLayout {
+pub fn output(operator: &Operator, input: TensorLayout, degrees: ShardDegrees) -> TensorLayout {
     let over = |sharding| TensorLayout::over(sharding, degrees.tp);
     let layout = match operator {
         Operator::Input { .. }
@@ -288,7 +293,7 @@ pub struct ContextExchange {
 }
 
 /// The exchange of `operator` under context parallelism; `None` where every rank has what it needs.
-pub fn context_exchange(operator: &Operator, degrees: Degrees) -> Option<ContextExchange> {
+pub fn context_exchange(operator: &Operator, degrees: ShardDegrees) -> Option<ContextExchange> {
     let merged = |heads: Count, width: Count| {
         let elements = heads.split(degrees.tp / degrees.dcp).value * (width.value + 4);
         Count::derived("merged_width", elements, "heads per device × (value width + max and sum in fp32)")

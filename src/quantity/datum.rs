@@ -55,7 +55,6 @@ impl fmt::Display for Grade {
 /// Source of an input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// Its grade.
     pub grade: Grade,
     /// The reference: an address, a key, a flag, a fit.
     pub text: Cow<'static, str>,
@@ -74,9 +73,7 @@ pub struct Datum {
     pub symbol: Cow<'static, str>,
     /// In base units.
     pub value: f64,
-    /// Its unit.
     pub unit: Unit,
-    /// Its source.
     pub source: Source,
 }
 

@@ -111,9 +111,7 @@ impl Reading for Slope<'_> {
 /// The plain reading with one input times a factor.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaled<'a> {
-    /// The input.
     pub input: &'a Datum,
-    /// The factor.
     pub factor: f64,
 }
 

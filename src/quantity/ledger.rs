@@ -39,7 +39,6 @@ pub struct LedgerEntry {
     pub op: Op,
     /// In base units.
     pub value: f64,
-    /// Its unit.
     pub unit: Unit,
     /// Its formula, if it has a name.
     pub formula: Option<&'static Formula>,
@@ -66,7 +65,6 @@ pub type Id = u32;
 /// Expression of a number.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// An input.
     Input(Rc<Datum>),
     /// A constant of a formula.
     Literal,

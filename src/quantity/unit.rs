@@ -14,17 +14,13 @@ const SYMBOLS: [&str; 6] = ["FLOP", "B", "s", "token", "USD", "J"];
 pub const COUNT: Unit = Unit([0; 6]);
 /// A floating-point (or integer) operation; a multiply-add is two.
 pub const FLOP: Unit = Unit([1, 0, 0, 0, 0, 0]);
-/// A byte.
 pub const BYTE: Unit = Unit([0, 1, 0, 0, 0, 0]);
-/// A second.
 pub const SECOND: Unit = Unit([0, 0, 1, 0, 0, 0]);
 /// A token of text.
 pub const TOKEN: Unit = Unit([0, 0, 0, 1, 0, 0]);
 /// A US dollar.
 pub const USD: Unit = Unit([0, 0, 0, 0, 1, 0]);
-/// A joule.
 pub const JOULE: Unit = Unit([0, 0, 0, 0, 0, 1]);
-/// A watt.
 pub const WATT: Unit = JOULE.per(SECOND);
 
 impl Unit {

@@ -168,6 +168,7 @@ pub fn report_deployment(problem: &Problem, candidate: &Candidate) -> ReportedDe
 }
 
 /// Memory of the fullest device of each pool, in order.
+#[cfg(feature = "internals")]
 pub fn holdings(problem: &Problem, candidate: &Candidate) -> Vec<Footprint<Qty<f64>>> {
     let reporter = Reporter::new(problem);
     let prepared = reporter.instances(candidate);

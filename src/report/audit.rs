@@ -69,7 +69,6 @@ impl AuditedInput {
         effects.map(|effect| effect.at_10_percent_more.abs()).fold(0.0, f64::max)
     }
 
-    /// Its effect on a metric.
     pub fn on(&self, metric: Metric) -> Option<&InputEffect> {
         self.effects.iter().find(|effect| effect.metric == metric.entry().name)
     }
@@ -155,6 +154,7 @@ pub struct AuditReport {
 }
 
 /// Every input datum of an evaluation, each once.
+#[cfg(feature = "internals")]
 pub fn inputs(problem: &Problem, candidate: &Candidate) -> Vec<Datum> {
     let reporter = Reporter::new(problem);
     AuditCase::of(&reporter, candidate).inputs().into_iter().map(|(datum, _)| datum).collect()
@@ -242,7 +242,6 @@ fn is_assumption(grade: Grade) -> bool {
     grade > Grade::Datasheet
 }
 
-/// The weakest grade of inputs.
 fn weakest(inputs: &[(Datum, &'static str)]) -> Grade {
     inputs.iter().map(|(input, _)| input.source.grade).max().unwrap_or(Grade::Stated)
 }

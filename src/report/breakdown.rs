@@ -46,7 +46,6 @@ impl Class {
         }
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Class::Compute => "compute",
@@ -80,7 +79,6 @@ pub enum Module {
 }
 
 impl Module {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Module::Attention => "attention",
@@ -210,9 +208,7 @@ pub fn milliseconds(times: u64, time: Qty<f64>) -> f64 {
 /// An operator and its place in the step.
 #[derive(Clone, Debug)]
 pub struct PlacedOperator {
-    /// The part of the step.
     pub part: StepPart,
-    /// The operator.
     pub line: OperatorLine,
     /// Overlaps with the operator before it: the step waits for the slower of the two.
     pub overlaps: bool,
@@ -342,7 +338,6 @@ impl Breakdown {
         collect.found
     }
 
-    /// Operators of a phase.
     pub fn lines(&self, phase: Phase) -> impl Iterator<Item = &OperatorLine> {
         self.operators.iter().map(|one| &one.line).filter(move |line| line.phase == phase)
     }

@@ -56,9 +56,7 @@ pub struct ComparisonReport {
 pub struct ComparedProblem {
     /// Its name: a file, or the hardware.
     pub name: String,
-    /// The model.
     pub model: String,
-    /// The hardware.
     pub hardware: String,
     /// The serving runtime.
     pub runtime: String,

@@ -92,7 +92,6 @@ struct ExplanationWriter {
     text: String,
 }
 
-/// A candidate in words.
 pub fn candidate_words(problem: &Problem, candidate: &Candidate) -> String {
     let formats = &problem.formats[candidate.formats];
     let requests = requests(candidate.in_flight(problem));
@@ -100,7 +99,6 @@ pub fn candidate_words(problem: &Problem, candidate: &Candidate) -> String {
     format!("{plan}, {} weights, {} KV, {requests} concurrent requests", formats.weights, formats.kv)
 }
 
-/// Levels of a tree.
 fn levels(tree: &Explanation) -> usize {
     tree.parts.iter().map(|part| 1 + levels(part)).max().unwrap_or(0)
 }

@@ -69,7 +69,6 @@ impl fmt::Display for Digits {
 pub enum Flag {
     /// A latency limit in milliseconds, or seconds.
     Limit(Metric, Digits, TimeUnit),
-    /// Concurrency.
     Concurrency(u64),
     /// Requests per second.
     Rate(Digits),
@@ -89,16 +88,13 @@ pub enum Flag {
     Hardware(String, Option<String>),
     /// Host memory of a node in GB.
     HostMemory(u64),
-    /// A weight format.
     WeightFormat(String),
 }
 
 /// Unit of a printed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// Milliseconds.
     Milliseconds,
-    /// Seconds.
     Seconds,
 }
 

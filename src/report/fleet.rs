@@ -192,7 +192,6 @@ pub struct FleetResult {
 pub struct SystemName {
     /// The system.
     pub hardware: String,
-    /// The offer.
     pub offer: String,
     /// The model it runs.
     pub model: String,

@@ -65,7 +65,6 @@ pub fn formulas_text(formulas: &[FormulaEntry]) -> String {
     text
 }
 
-/// The formulas as CSV.
 pub fn formulas_csv(formulas: &[FormulaEntry]) -> String {
     let rows = formulas
         .iter()

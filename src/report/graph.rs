@@ -34,20 +34,17 @@ pub struct LayerGroup {
     pub name: String,
     /// Layers and size.
     pub note: String,
-    /// Its position.
     pub place: GroupPosition,
     /// Its operators, in execution order.
     pub nodes: Vec<NodeIndex>,
 }
 
-/// Position of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupPosition {
     /// An encoder, by its number.
     Tower(usize),
     /// The embedding, over the layers.
     Top,
-    /// Layers.
     Layers,
     /// The head, under the layers.
     Bottom,
@@ -55,10 +52,8 @@ pub enum GroupPosition {
     Mtp,
 }
 
-/// An operator.
 #[derive(Clone, Debug)]
 pub struct DrawnOperator {
-    /// Its name.
     pub name: String,
     /// Kind and dimensions, in lines.
     pub lines: Vec<String>,

@@ -99,7 +99,6 @@ pub fn glossary() -> Vec<GlossaryTerm> {
     METRICS.iter().map(|entry| term(entry.column, entry.meaning)).chain(WORDS.iter().cloned()).collect()
 }
 
-/// The glossary as text.
 pub fn glossary_text(terms: &[GlossaryTerm]) -> String {
     let rows: Vec<_> =
         terms.iter().map(|term| vec![term.term.to_string(), term.meaning.to_string()]).collect();

@@ -56,7 +56,6 @@ pub fn gib_number(bytes: f64) -> String {
     if gib.abs() >= 999.5 { digits(gib) } else { format!("{gib:.2}") }
 }
 
-/// Bytes in GiB.
 pub fn gib(bytes: f64) -> String {
     format!("{} GiB", gib_number(bytes))
 }

@@ -40,9 +40,6 @@ pub fn style() -> String {
 }
 
 /// A template of the page over a context.
-///
-/// # Errors
-/// The template is faulty.
 pub fn rendered_template(name: &str, context: TemplateValue) -> Result<String, Error> {
     let template = ENVIRONMENT.get_template(name);
     template.and_then(|template| template.render(context)).map_err(|fault| faulty(&fault))
@@ -58,9 +55,6 @@ fn faulty(fault: &minijinja::Error) -> Error {
 }
 
 /// A template of another module over a context, with the filters of this one.
-///
-/// # Errors
-/// The template is faulty.
 pub fn rendered_text(name: &str, text: &str, context: TemplateValue) -> Result<String, Error> {
     ENVIRONMENT.render_named_str(name, text, context).map_err(|fault| faulty(&fault))
 }
@@ -72,9 +66,6 @@ pub fn has_template(name: &str) -> bool {
 
 /// The answer to the question `name` as a part of a page, by its template and `page`; without a template, its pictures
 /// and its text.
-///
-/// # Errors
-/// The template is faulty.
 pub fn section(
     name: &str,
     answer: &Value,
@@ -89,9 +80,6 @@ pub fn section(
 }
 
 /// The answer as a page that needs nothing else.
-///
-/// # Errors
-/// As [`section`].
 pub fn document(
     name: &str,
     answer: &Value,

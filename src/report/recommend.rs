@@ -180,7 +180,6 @@ pub struct SizedSystem<'a> {
     pub problem: &'a Problem,
     /// Number of copies, and their deployment.
     pub sized: &'a Sized,
-    /// Its prices.
     pub prices: SystemPrices,
     /// Names: of the system for people and for `--hardware`, of the model, of a published checkpoint.
     pub names: (String, String, String, Option<String>),

@@ -67,7 +67,7 @@ pub trait Answer: Serialize + DeserializeOwned {
     /// Whether its texts are those of files: no door puts them into its own words.
     const VERBATIM: bool = false;
 
-    /// Its formats beyond [`EVERY`].
+    /// Its formats beyond those that every answer has.
     const MORE: &'static [Format] = &[];
 
     /// The text for people.

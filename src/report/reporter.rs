@@ -54,7 +54,6 @@ impl<'q> Reporter<'q> {
         }
     }
 
-    /// The problem.
     pub fn problem(&self) -> &'q Problem {
         self.problem
     }

@@ -184,7 +184,6 @@ impl ContextBound {
         }
     }
 
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             ContextBound::Memory => "memory",

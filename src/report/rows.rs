@@ -40,7 +40,6 @@ macro_rules! held {
     };
 }
 
-/// Columns before the metrics.
 static BEFORE_METRICS: &[CsvColumn] = &[
     ("mode", |row| row.plan.mode.clone()),
     ("plan", |row| row.plan.label.clone()),
@@ -64,7 +63,6 @@ static BEFORE_METRICS: &[CsvColumn] = &[
     ("devices", |row| row.devices.to_string()),
 ];
 
-/// Columns after the metrics.
 static AFTER_METRICS: &[CsvColumn] = &[
     ("context_bound", |row| row.context_bound.map_or_else(String::new, |bound| bound.words().to_owned())),
     ("memory_total_bytes", |row| number(row.memory.as_ref().map(|memory| memory.total_bytes))),

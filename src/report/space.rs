@@ -85,9 +85,3 @@ pub fn space(problem: &Problem, outcome: &Outcome) -> Space {
         outside: OUTSIDE.iter().map(|(what, _)| (*what).to_string()).collect(),
     }
 }
-
-/// The features outside the search, for help and `docs/optimality.md`.
-pub fn outside() -> String {
-    let line = |(what, instead): &(&str, &str)| format!("  {what}: {instead}\n");
-    OUTSIDE.iter().map(line).collect()
-}

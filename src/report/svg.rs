@@ -40,7 +40,6 @@ pub struct SvgPanel {
 /// A picture: panels below each other under a title.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SvgPicture {
-    /// Title.
     pub title: String,
     /// Line below the title.
     pub subtitle: String,

@@ -176,12 +176,10 @@ pub fn csv_header(vary: &[VariedKey]) -> String {
     sheet::lines([columns(vary).into_iter().map(|(name, _)| name).collect()])
 }
 
-/// A row as a line of CSV.
 pub fn csv_line(row: &SweepRow) -> String {
     sheet::lines([cells(row)])
 }
 
-/// A row as a line of JSON.
 pub fn json_line(row: &SweepRow) -> String {
     let line = serde_json::to_string(row).expect("reports have only text keys");
     format!("{}\n", visible_json(&line))

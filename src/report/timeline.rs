@@ -35,7 +35,6 @@ impl Lane {
     /// Every lane, in order.
     pub const ALL: [Lane; 5] = [Lane::Compute, Lane::Vector, Lane::Memory, Lane::Communication, Lane::Bubble];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Lane::Compute => "compute",
@@ -116,7 +115,6 @@ pub struct Timeline {
     pub steps: Vec<StepTimeline>,
 }
 
-/// The timeline of a candidate.
 pub fn timeline(problem: &Problem, candidate: &Candidate) -> Timeline {
     let evaluation = candidate.evaluate(&Plain, problem, &mut ());
     let breakdown = Breakdown::of(problem, candidate);

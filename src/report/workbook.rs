@@ -39,9 +39,6 @@ struct WorkbookContent<'a, 'l> {
 
 /// The workbook of a candidate that no rule forbids, as the bytes of an `.xlsx` file. The same candidate gives the same
 /// bytes.
-///
-/// # Errors
-/// A limit of the file format is exceeded.
 pub fn workbook(
     problem: &Problem,
     question: &ReportInputs,

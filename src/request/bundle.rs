@@ -120,9 +120,6 @@ pub fn read_bundle(value: &Value) -> Result<Bundle, Error> {
 }
 
 /// Makes the answer again from the files of the bundle alone, and compares.
-///
-/// # Errors
-/// The request is unknown.
 pub fn verify_bundle(bundle: &Bundle, control: &RequestControl) -> Result<Verified, Error> {
     let edited = |file: &&BundledFile| sha256(&file.text) != file.sha256;
     let edited = bundle.files.iter().filter(edited);

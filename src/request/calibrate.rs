@@ -100,9 +100,6 @@ const ROWS_PER_CONSTANT: usize = 2;
 const GAIN: f64 = 1e-4;
 
 /// Refits the constants and reports the gain.
-///
-/// # Errors
-/// The tables do not determine the constants.
 pub fn calibrate(
     catalog: &Catalog,
     request: &CalibrateRequest,

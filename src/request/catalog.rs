@@ -45,9 +45,6 @@ pub enum CatalogReport {
 }
 
 /// Lists the entries of a kind, or returns one entry.
-///
-/// # Errors
-/// The entry does not exist, or a file is faulty.
 pub fn catalog(
     catalog: &Catalog,
     request: &CatalogRequest,

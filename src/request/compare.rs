@@ -112,7 +112,6 @@ fn row(
     }
 }
 
-/// The row of a saved result.
 fn saved(name: &str, result: &Value) -> Result<ComparedRow, Error> {
     let of = |inputs: &ReportInputs| ComparedProblem {
         name: name.to_owned(),

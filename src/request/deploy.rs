@@ -24,9 +24,6 @@ pub struct DeployRequest {
 }
 
 /// The launch of a deployment; the reasons where it cannot run, or where nothing meets the limits.
-///
-/// # Errors
-/// The problem is faulty.
 pub fn deploy(
     catalog: &Catalog,
     request: &DeployRequest,

@@ -18,9 +18,6 @@ use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 
 /// The answer of `place` that a text is, alone or in a bundle; none if it is something else.
-///
-/// # Errors
-/// The bundle is faulty.
 pub fn saved_placement(text: &str) -> Result<Option<Value>, Error> {
     let Ok(saved) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     let answer = if is_bundle(&saved) { read_bundle(&saved)?.answer } else { saved };
@@ -41,7 +38,6 @@ pub(super) struct ExplainedPlacement {
 }
 
 impl ExplainedPlacement {
-    /// Its times in a reading.
     pub(super) fn times<R: Reading>(&self, read: &R) -> PlacementTimes<Qty<R::N>> {
         placement_times(read, &self.problem, &self.stages, self.requests_each)
     }

@@ -69,9 +69,6 @@ const OFFERS: [&str; 6] =
 const TRAFFIC: [&str; 4] = ["chat", "balanced", "long-prompt", "reasoning"];
 
 /// Finds the best mix.
-///
-/// # Errors
-/// An input is faulty.
 pub fn fleet(
     catalog: &Catalog,
     request: &FleetRequest,
@@ -111,9 +108,6 @@ pub fn system_scenario(result: &FleetResult, at: usize) -> Scenario {
 
 /// The scenario of the route at `at`: requests of its lengths, at its own rate on each of its systems. The load of the
 /// plan follows from the rate.
-///
-/// # Errors
-/// The saved plan is faulty.
 pub fn route_scenario(result: &FleetResult, at: usize) -> Result<Scenario, Error> {
     let route = &result.routes[at];
     let system = route.systems as usize;

@@ -9,17 +9,11 @@ use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The problem and its given plan; an empty plan is one replica on one device. Formats of the plan are added to those
 /// of the problem.
-///
-/// # Errors
-/// The problem or the plan is faulty.
 pub fn with_plan(catalog: &Catalog, scenario: &Scenario) -> Result<(ResolvedScenario, PlanText), Error> {
     with_plan_of(scenario, |scenario| ResolvedScenario::resolve(catalog, scenario))
 }
 
 /// The same with another way to resolve a scenario, whose deployment it may ignore.
-///
-/// # Errors
-/// The problem or the plan is faulty.
 pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
     scenario: &Scenario,
     resolve: impl Fn(&Scenario) -> Result<R, Error>,

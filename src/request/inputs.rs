@@ -85,9 +85,6 @@ fn tier(of: &Tier, cluster: &Cluster) -> ReportedTier {
 }
 
 /// The gain of the next lower weight format, found by the same search.
-///
-/// # Errors
-/// The problem in that format cannot be built.
 pub fn lower_format(
     resolved: &ResolvedScenario,
     (now, outcome): (&Problem, &Outcome),

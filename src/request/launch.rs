@@ -27,9 +27,6 @@ use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The launch of a candidate that runs, which is reported as `reported`.
-///
-/// # Errors
-/// A file of the catalogue is faulty.
 pub fn launch(
     catalog: &Catalog,
     (resolved, problem): (&ResolvedScenario, &Problem),
@@ -108,9 +105,6 @@ pub(super) fn unlisted(runtime: &Runtime) -> LaunchReport {
 }
 
 /// The launch of processes, with the files of a case that can run.
-///
-/// # Errors
-/// A template of the catalogue is faulty.
 pub(super) fn launch_report(
     runtime: &str,
     deployed: &Deployed,

@@ -43,9 +43,6 @@ impl Default for NearestRequest {
 }
 
 /// Finds them among the published measurements that the program contains.
-///
-/// # Errors
-/// The problem or the deployment is faulty.
 pub fn nearest(
     catalog: &Catalog,
     request: &NearestRequest,

@@ -27,9 +27,6 @@ pub struct PlaceRequest {
 }
 
 /// Finds the best placement.
-///
-/// # Errors
-/// The problem is faulty.
 pub fn place(
     catalog: &Catalog,
     request: &PlaceRequest,
@@ -54,9 +51,6 @@ pub fn aim(objective: PlacementObjective) -> PlacementTime {
 }
 
 /// The placement problem of `optimize` on a rig, by the first term of its objective.
-///
-/// # Errors
-/// The objective is unknown.
 pub fn of_scenario(catalog: &Catalog, scenario: Scenario) -> Result<PlacementScenario, Error> {
     let named: Option<Objective> =
         scenario.objective.as_deref().map(|name| catalog.load_or_read(name)).transpose()?;

@@ -51,9 +51,6 @@ impl Default for RecommendRequest {
 }
 
 /// Searches the catalogue.
-///
-/// # Errors
-/// A requirement is faulty.
 pub fn recommend(
     catalog: &Catalog,
     request: &RecommendRequest,

@@ -78,9 +78,6 @@ pub fn schema_of(name: &str) -> Option<Schema> {
 }
 
 /// The JSON Schema called `name`.
-///
-/// # Errors
-/// There is none.
 pub fn schema(
     _catalog: &Catalog,
     request: &SchemaRequest,
@@ -94,9 +91,6 @@ pub fn schema(
 }
 
 /// The terms of the reports.
-///
-/// # Errors
-/// None.
 pub fn glossary(
     _catalog: &Catalog,
     _request: &GlossaryRequest,
@@ -106,9 +100,6 @@ pub fn glossary(
 }
 
 /// The formulas of the model.
-///
-/// # Errors
-/// None.
 pub fn formulas(
     _catalog: &Catalog,
     request: &FormulasRequest,

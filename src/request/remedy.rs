@@ -48,9 +48,6 @@ pub fn with_flags(flags: &[Flag], scenario: &Scenario) -> Scenario {
 }
 
 /// The scenarios that answer one: of each runtime that is measured on the devices, with the runtime `any`.
-///
-/// # Errors
-/// The hardware is faulty.
 pub fn of_each_runtime(catalog: &Catalog, scenario: &Scenario) -> Result<Vec<Scenario>, Error> {
     if scenario.runtime.as_deref() != Some(ANY) {
         return Ok(vec![scenario.clone()]);
@@ -69,7 +66,6 @@ const MOST_WAYS: usize = 6;
 /// Maximum number of printed units by which a change is rounded outward.
 const MOST_UNITS: usize = 3;
 
-/// An infeasible problem.
 pub struct InfeasibleProblem<'a> {
     /// The catalogue that resolves names.
     pub catalog: &'a Catalog,

@@ -12,9 +12,6 @@ use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The first scenario that runs; the last one tried where none does. A stated weight format stays.
-///
-/// # Errors
-/// The scenario is faulty.
 pub fn stepped_down(
     catalog: &Catalog,
     scenario: &Scenario,

@@ -88,11 +88,6 @@ impl<'a> PreparedSweep<'a> {
         (self.grid.points() + of - number) / of
     }
 
-    /// Whether the shard has no point.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Number of the point in the place `at` of the shard.
     pub fn point(&self, at: u64) -> u64 {
         let ShardNumber { number, of } = self.shard.unwrap_or(ShardNumber { number: 1, of: 1 });
@@ -101,9 +96,6 @@ impl<'a> PreparedSweep<'a> {
 
     /// Hands the rows from place `first` of the shard on to `write`, in order. Returns whether all are; a stop of
     /// `control` ends it early, after whole rows.
-    ///
-    /// # Errors
-    /// Those of `write`.
     pub fn rows<E>(
         &self,
         first: u64,

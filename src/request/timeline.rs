@@ -9,9 +9,6 @@ use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The timeline of the deployment of a scenario.
-///
-/// # Errors
-/// The problem or the deployment is faulty.
 pub fn given_timeline(catalog: &Catalog, scenario: &Scenario) -> Result<Timeline, Error> {
     let (resolved, plan) = with_plan(catalog, scenario)?;
     let problem = resolved.problem()?;
@@ -19,9 +16,6 @@ pub fn given_timeline(catalog: &Catalog, scenario: &Scenario) -> Result<Timeline
 }
 
 /// The timeline of the deployment with this `notation` in the answer to a scenario.
-///
-/// # Errors
-/// The problem or the notation is faulty.
 pub fn answer_timeline(catalog: &Catalog, scenario: &Scenario, notation: &str) -> Result<Timeline, Error> {
     let problem = ResolvedScenario::resolve(catalog, scenario)?.problem()?;
     Ok(timeline(&problem, &candidate(&problem, &notation.parse()?)?))

@@ -57,9 +57,6 @@ pub fn validate(
 }
 
 /// Every row with its prediction.
-///
-/// # Errors
-/// A table is faulty.
 pub fn scored(catalog: &Catalog, request: &ValidateRequest) -> Result<Vec<ScoredRow>, Error> {
     let mut measured = all_rows(&request.tables)?;
     if let Some(mode) = &request.mode {

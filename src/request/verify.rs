@@ -32,7 +32,6 @@ use compare::{CLOSE, differences, faults, off, read};
 
 /// Default number of random deployments.
 pub const DEFAULT_SAMPLE: u64 = 2000;
-/// Default seed.
 pub const DEFAULT_SEED: u64 = 1;
 
 /// A request of `verify`.
@@ -62,7 +61,6 @@ fn seed() -> u64 {
 pub struct RandomSample {
     /// Number of deployments.
     pub count: u64,
-    /// Its seed.
     pub seed: u64,
 }
 

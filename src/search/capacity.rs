@@ -29,7 +29,6 @@ pub struct DeviceCapacity {
     rooms: Arc<Mutex<HashMap<(u64, u64), Arc<RoomTable>>>>,
 }
 
-/// A part of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemPart {
     /// Devices of the innermost tier.
@@ -52,7 +51,6 @@ enum InstanceFootprint {
 }
 
 impl DeviceCapacity {
-    /// The capacity of a cluster.
     pub fn of(cluster: &Cluster) -> DeviceCapacity {
         let block = cluster.block();
         let unit = cluster.domain().min(block);

@@ -28,9 +28,6 @@ pub fn irreducible(all: usize, mut conflicts: impl FnMut(&[usize]) -> Option<boo
 
 /// Every minimal conflicting set of `all` conditions, smallest first. `conflicts` says whether the given conditions
 /// conflict on their own. It is called for every set without a known conflict, so `all` must be small.
-///
-/// # Errors
-/// Returns the error of `conflicts`.
 pub fn minimal<E>(
     all: usize,
     mut conflicts: impl FnMut(&[usize]) -> Result<bool, E>,

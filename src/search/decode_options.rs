@@ -211,7 +211,6 @@ impl DecodeOptions {
         }
     }
 
-    /// The lists.
     pub fn lists(&self) -> impl Iterator<Item = &DecodeOptionList> {
         self.lists.values()
     }
@@ -229,7 +228,6 @@ impl DecodeOptions {
         self.looks
     }
 
-    /// Merges other options.
     pub fn merge(&mut self, other: DecodeOptions) {
         self.census.add(other.census);
         for (kind, list) in other.lists {

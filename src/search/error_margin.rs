@@ -8,7 +8,6 @@ use crate::spec::percentile::Confidence;
 /// Upper ends of measured / predicted TTFT and TPOT; 1 where the SLOs apply to the prediction itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ErrorMargin {
-    /// Of TTFT.
     pub ttft: f64,
     /// Of the time after the first token.
     pub tpot: f64,

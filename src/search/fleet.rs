@@ -41,7 +41,6 @@ pub struct SystemSupply {
 pub struct SystemKind {
     /// Display name.
     pub name: String,
-    /// Index of its supply.
     pub supply_index: usize,
     /// Index of the model that it runs.
     pub model: usize,
@@ -188,6 +187,7 @@ pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &So
 
 /// A mix for programs of any size without a full branch-and-bound tree: a bound from prices, and a mix of merged
 /// similar buckets.
+#[cfg(feature = "internals")]
 pub fn mixed(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
     let (program, columns) = state(fleet, aim, bounds);
     let solved = large::solved(fleet, aim, bounds, (&program, &columns), effort);

@@ -26,7 +26,6 @@ pub enum VariableKind {
 pub struct MipColumn {
     /// Display name.
     pub name: String,
-    /// Kind.
     pub kind: VariableKind,
     /// Lower and upper bound, both included, in units of the column.
     pub bounds: (i64, i64),
@@ -57,7 +56,6 @@ pub struct MipRow {
     pub group: String,
     /// Columns and their coefficients, each column once.
     pub terms: Vec<(usize, i64)>,
-    /// Sense.
     pub sense: Sense,
     /// Right-hand side.
     pub bound: i64,
@@ -66,9 +64,7 @@ pub struct MipRow {
 /// Columns, rows and a linear cost to minimise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MipModel {
-    /// The columns.
     pub columns: Vec<MipColumn>,
-    /// The rows.
     pub rows: Vec<MipRow>,
 }
 
@@ -123,9 +119,6 @@ impl MipModel {
     }
 
     /// Checks that every row, and the objective, is well enough scaled for a floating-point solver.
-    ///
-    /// # Errors
-    /// Names the first that is not.
     pub fn even(&self) -> Result<(), IllConditioned> {
         let costs = self.columns.iter().map(|column| column.cost);
         spread("objective", costs)?;
@@ -167,9 +160,6 @@ impl MipModel {
     }
 
     /// Checks bounds and rows: exactly for integers, to within share rounding for rows with shares.
-    ///
-    /// # Errors
-    /// Names the first violated row or bound.
     pub fn check(&self, values: &MipValues) -> Result<u64, String> {
         if values.len() != self.columns.len() {
             return Err(format!("{} values for {} columns", values.len(), self.columns.len()));

@@ -27,7 +27,6 @@ pub enum Status {
 /// A candidate with its metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvaluatedCandidate {
-    /// The candidate.
     pub candidate: Candidate,
     /// Its metrics.
     pub point: Point,

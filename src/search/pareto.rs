@@ -136,11 +136,6 @@ impl<K: Clone + Ord> ParetoFront<K> {
     pub fn len(&self) -> usize {
         self.tree.size
     }
-
-    /// Whether the front is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// Whether `a` dominates `b`: at least as good on every one of `axes`, and better on one.

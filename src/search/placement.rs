@@ -20,7 +20,6 @@ pub mod price;
 pub mod program;
 pub mod reasons;
 pub mod relax;
-pub mod replicas;
 pub mod sample;
 pub mod shared_hosts;
 pub mod solve;
@@ -102,9 +101,6 @@ pub fn device_classes(chain: &Chain) -> DeviceClasses {
 }
 
 /// The minimum sum of stage times.
-///
-/// # Errors
-/// The reason for infeasibility.
 pub fn least_sum(chain: &Chain) -> Result<Placement, PlacementInfeasible> {
     least_sum_controlled(chain, &UNWATCHED)
 }
@@ -163,6 +159,7 @@ fn least_sum_shared(chain: &Chain, control: &Control) -> Result<Placement, Place
 }
 
 /// The minimum bottleneck time of exactly `stages` stages; `None` if none is below `below`, or none was found.
+#[cfg(feature = "internals")]
 pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Option<Placement> {
     let groups = device_classes(chain);
     let mut program = MinMaxStage::new(chain, &groups);

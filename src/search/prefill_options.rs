@@ -96,7 +96,6 @@ impl<'q> PrefillOptions<'q> {
         self.options.insert(front.index, front);
     }
 
-    /// Merges other options.
     pub fn merge(&mut self, other: PrefillOptions<'q>) {
         other.options.into_values().for_each(|front| self.offer(front));
     }

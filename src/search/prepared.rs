@@ -40,7 +40,6 @@ impl<K: Hash + Eq, V: Clone> MadeOnce<K, V> {
 /// An instance with a part in host memory, where one is, and the prefill time of one prompt on it.
 #[derive(Clone)]
 pub struct PreparedInstance {
-    /// The instance.
     pub instance: Arc<Instance>,
     /// Prefill time of one prompt.
     pub prompt: StepTime<Qty<f64>>,
@@ -76,7 +75,6 @@ impl<'q> PreparedInstances<'q> {
         }
     }
 
-    /// The problem.
     pub fn problem(&self) -> &'q Problem {
         self.problem
     }

@@ -47,7 +47,6 @@ pub struct Formats {
     pub block: Option<u64>,
     /// Machine figures with their sources.
     pub machine: Machine<Datum>,
-    /// Prediction intervals.
     pub intervals: Option<PredictionIntervals>,
     /// Quantiles of memory other than the KV cache, where measured.
     pub memory_quantiles: Option<MemoryQuantiles>,
@@ -201,11 +200,9 @@ impl Traffic {
 /// A complete problem.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// The model.
     pub graph: ModelGraph,
     /// The devices.
     pub cluster: Cluster,
-    /// Rules of the runtime.
     pub runtime: RuntimeRules,
     /// Whether heterogeneous workers may share the requests of a pool: their router needs weights.
     pub custom_router: bool,
@@ -217,7 +214,6 @@ pub struct Problem {
     pub workload: WorkloadInputs,
     /// Minimum and maximum bill of a device, from the bounds of its price.
     pub bill_bounds: Option<[Bill<Datum>; 2]>,
-    /// Traffic.
     pub traffic: Traffic,
     /// Confidence at which the SLOs must hold; metrics do not depend on it.
     pub confidence: Confidence,
@@ -387,9 +383,6 @@ impl Problem {
     }
 
     /// Checks that pools which prefill and decode have one weight format.
-    ///
-    /// # Errors
-    /// The phases have two.
     pub fn one_format(&self, candidate: &Candidate) -> Result<(), Infeasible> {
         let formats = &self.formats[candidate.formats];
         let aggregated = candidate.pools.iter().any(|pool| pool.role == Role::Aggregated);
@@ -519,7 +512,6 @@ impl Problem {
     }
 }
 
-/// The latencies of a point with this margin.
 fn latencies(point: &Point, margin: ErrorMargin) -> [(Metric, f64); 3] {
     margin.latencies(point[place(Metric::Ttft)], point[place(Metric::Tpot)], point[place(Metric::E2e)])
 }

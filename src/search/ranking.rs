@@ -2,7 +2,6 @@
 //!
 //! An offer is a few numbers here.
 
-/// The metrics of an offer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OfferMetrics {
     /// Price in USD/s; infinite where unknown.

@@ -36,11 +36,8 @@ impl Worker {
 /// Workers to choose from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
-    /// Prefill workers.
     pub prefill: Vec<Worker>,
-    /// Decode workers.
     pub decode: Vec<Worker>,
-    /// Aggregated workers.
     pub aggregated: Vec<Worker>,
 }
 
@@ -310,9 +307,6 @@ pub fn program(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (Mip
 }
 
 /// Checks a mix row by row in integers, and returns the number of rows.
-///
-/// # Errors
-/// Names the violated row, or the incorrect rate.
 pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String> {
     let (program, point) = program(roles, devices, PARTS, mix);
     let rows = program.check(&point)?;
@@ -330,11 +324,8 @@ pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String
 pub struct MixProgram {
     /// The workers to choose from.
     pub roles: Roles,
-    /// The devices.
     pub devices: u64,
-    /// The mix.
     pub mix: WorkerMix,
-    /// Its goal.
     pub goal: Goal,
 }
 

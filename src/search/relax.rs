@@ -34,9 +34,6 @@ pub struct Conflicts {
 }
 
 /// The best deployment, if any; no alternatives or front.
-///
-/// # Errors
-/// The search was stopped before it found a deployment.
 pub fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidate>, Stopped> {
     let mut bare = problem.clone();
     bare.axes.clear();
@@ -76,7 +73,6 @@ pub fn all_without(problems: &[Problem], lifted: &[Condition]) -> Vec<Problem> {
     problems.iter().map(|problem| without(problem, lifted)).collect()
 }
 
-/// The conditions of a problem.
 pub fn conditions(problem: &Problem) -> Vec<Condition> {
     let limits = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     let limits =
@@ -121,9 +117,6 @@ fn set(problem: &mut Problem, metric: Metric, limit: Option<f64>) {
 }
 
 /// The conflicts of infeasible problems, which differ in the runtime alone: each set conflicts in all of them.
-///
-/// # Errors
-/// The search was stopped.
 pub fn conflicts(problems: &[Problem], control: &Control) -> Result<Conflicts, Stopped> {
     let all = problems.first().map(conditions).unwrap_or_default();
     let clash = |kept: &[usize]| {
@@ -170,9 +163,6 @@ fn slowest(problem: &Problem, found: &EvaluatedCandidate, metric: Metric) -> f64
 
 /// The smallest common factor on `limits`, at least 1 and to within 2 %, that makes a problem feasible; `None` where all
 /// are infeasible without them.
-///
-/// # Errors
-/// The search was stopped.
 pub fn factor(
     problems: &[Problem],
     limits: &[(Metric, f64)],
@@ -203,9 +193,6 @@ pub fn factor(
 
 /// The largest `n` from `low` up to but not including `beyond` for which `holds`, if it holds for none beyond one it
 /// fails; `None` where it fails for `low`.
-///
-/// # Errors
-/// Returns the error of `holds`.
 pub fn largest_below<E>(
     low: u64,
     beyond: u64,
@@ -226,9 +213,6 @@ pub fn largest_below<E>(
 const MOST_TIMES: u64 = 4;
 
 /// The smallest additional memory per device that makes a problem feasible, in whole GB.
-///
-/// # Errors
-/// The search was stopped.
 pub fn more_memory(problems: &[Problem], control: &Control) -> Result<Option<u64>, Stopped> {
     const GB: f64 = 1e9;
     let Some(formats) = problems.first().and_then(|problem| problem.formats.first()) else { return Ok(None) };

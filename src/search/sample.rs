@@ -18,7 +18,6 @@ use crate::spec::objective::{Direction, ObjectiveTerm};
 use crate::spec::role::Role;
 use draw::Draw;
 
-/// Result of a sample.
 #[derive(Clone, Debug, Default)]
 pub struct SampleResult {
     /// Deployments that were drawn, are valid, and were evaluated.

@@ -31,7 +31,6 @@ use crate::spec::objective::Metric;
 pub struct InstanceConfig {
     /// Index of its format pair.
     pub formats: usize,
-    /// Parallel plan.
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
@@ -97,9 +96,6 @@ impl<'q> PreparedShape<'q> {
 
     /// The configurations of a plan, cut and formats with an offloaded part, prepared. Streamed parts serve the loads
     /// beyond device memory: each configuration those that leave host memory for as many replicas on a node, no more.
-    ///
-    /// # Errors
-    /// Not even one request fits.
     pub fn offloading(
         problem: &'q Problem,
         formats: usize,
@@ -130,9 +126,6 @@ impl<'q> PreparedShape<'q> {
     }
 
     /// The configuration of a plan, cut and formats, prepared, with nothing offloaded.
-    ///
-    /// # Errors
-    /// Not even one request fits.
     pub fn fitting(
         problem: &'q Problem,
         formats: usize,
@@ -142,9 +135,6 @@ impl<'q> PreparedShape<'q> {
     }
 
     /// The same with an offloaded part, at every load, where `copies` replicas share a node.
-    ///
-    /// # Errors
-    /// Not even one request fits.
     pub fn given(
         problem: &'q Problem,
         formats: usize,
@@ -358,7 +348,6 @@ fn holds(footprint: &Footprint<Qty<f64>>) -> bool {
     footprint.total.value() <= footprint.usable.value()
 }
 
-/// The largest part of a footprint.
 pub fn largest_part(held: &Footprint<Qty<f64>>) -> &'static str {
     let parts = [
         ("weights", held.weights.value()),
@@ -457,9 +446,6 @@ pub fn spill_fault(
 
 /// The configuration of a plan, cut and formats, with the maximum requests that fit in memory, where `copies` replicas
 /// share a node.
-///
-/// # Errors
-/// Not even one request fits.
 pub fn shape(
     problem: &Problem,
     formats: usize,

@@ -15,7 +15,6 @@ use crate::spec::objective::Metric;
 
 /// All instance configurations of a search; each is prepared on first use.
 pub struct ShapeCache<'q> {
-    /// The problem.
     pub problem: &'q Problem,
     /// The instance configurations.
     pub shapes: &'q Shapes,

@@ -37,7 +37,6 @@ pub struct Shortage {
     pub usable: f64,
     /// Label of the plan; none where the condition does not depend on it.
     pub plan: Option<String>,
-    /// The weight format.
     pub weight_format: String,
 }
 

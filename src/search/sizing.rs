@@ -102,6 +102,7 @@ pub struct Unfit {
     /// The reason with its numbers.
     pub reason: String,
     /// The nearest candidate, where an SLO is missed.
+    #[cfg_attr(not(feature = "internals"), allow(dead_code))]
     pub nearest: Option<EvaluatedCandidate>,
     /// Counts of all candidates.
     pub census: Census,
@@ -166,7 +167,6 @@ fn unfit(nearest: Option<NearestCandidate>, census: Census) -> Unfit {
     Unfit { kind, reason, nearest: None, census }
 }
 
-/// The problem with this traffic.
 fn with_traffic(problem: &Problem, traffic: Traffic) -> Cow<'_, Problem> {
     if problem.traffic == traffic {
         return Cow::Borrowed(problem);
@@ -252,9 +252,6 @@ fn fewer(copy: &CopySearch, users: u64, most: u64, census: &mut Census) -> Optio
 }
 
 /// The minimum number of copies of the system that serve `users` within the SLOs.
-///
-/// # Errors
-/// The system is infeasible for one user.
 pub fn size(problem: &Problem, users: u64) -> Result<SizedForUsers, Box<Unfit>> {
     let refused = |reason: Infeasible| {
         let (kind, reason) = (reason.kind().to_string(), reason.to_string());

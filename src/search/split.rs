@@ -102,11 +102,8 @@ impl SplitIncumbents {
 
 /// A prefill option, and decode options of one size sorted by increasing TPOT.
 pub struct PoolPair<'a, 'q> {
-    /// The problem.
     pub problem: &'q Problem,
-    /// The prefill option.
     pub prefill: &'a PrefillOption<'q>,
-    /// The decode options.
     pub decode: &'a DecodeOptionList,
     /// The room of the system for workers of both.
     pub room: PairRoom,

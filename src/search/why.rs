@@ -17,7 +17,6 @@ use crate::spec::objective::Metric;
 /// The best result of a family.
 #[derive(Clone, Debug)]
 pub struct FamilyResult {
-    /// The family.
     pub family: StrategyFamily,
     /// Its best deployment.
     pub best: Option<EvaluatedCandidate>,
@@ -28,11 +27,9 @@ pub struct FamilyResult {
 /// The effect of a change.
 #[derive(Clone, Debug)]
 pub struct ChangeResult {
-    /// The change.
     pub change: Change,
     /// The best deployment with it.
     pub best: Option<EvaluatedCandidate>,
-    /// The problem with it.
     pub problem: Problem,
 }
 

@@ -34,11 +34,9 @@ use crate::spec::objective::Metric;
 /// Metrics of a deployment, and the memory of its fullest device.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluation<T> {
-    /// The metrics.
     pub metrics: Metrics<T>,
     /// Memory of the fullest (decode) device.
     pub memory: Footprint<T>,
-    /// The decode step.
     pub decode: StepTime<T>,
     /// The prefill step of one prompt.
     pub prefill: StepTime<T>,
@@ -113,13 +111,6 @@ pub struct Pool<'a, T> {
     pub memory: Option<&'a InstanceMemory<T>>,
     /// Longest context whose prompts it holds as a prefill worker, where it was prepared.
     pub prompt_context: Option<T>,
-}
-
-impl<T> Pool<'_, T> {
-    /// Devices of the whole pool.
-    pub fn devices(&self) -> u64 {
-        self.replicas * self.instance.plan.devices()
-    }
 }
 
 /// Contribution of one pool to a deployment.

@@ -44,9 +44,7 @@ pub struct Instance {
     pub stages: Vec<u32>,
     /// The distinct stages, each listed once.
     pub kinds: Arc<[StageKind]>,
-    /// The model sharded for prefill.
     pub prefill: ShardedModel,
-    /// The model sharded for decode.
     pub decode: ShardedModel,
     /// Longest context that the model supports.
     pub max_context: Option<u64>,

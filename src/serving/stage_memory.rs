@@ -20,7 +20,6 @@ use crate::quantity::read::Reading;
 /// Memory of one stage for any number of sequences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StageMemory<T> {
-    /// Weights.
     weights: T,
     /// Cache of a sequence that holds the fewest tokens, and the most.
     least: T,

@@ -21,8 +21,10 @@ pub struct StaticStep<T> {
     /// Memory of the fullest device at the end of the phase.
     pub memory: Footprint<T>,
     /// Sequences of an attention rank.
+    #[cfg_attr(not(feature = "internals"), allow(dead_code))]
     pub sequences: T,
     /// Tokens of an attention rank in the step.
+    #[cfg_attr(not(feature = "internals"), allow(dead_code))]
     pub tokens: T,
     /// Tokens per second: of the prompts in prefill, of the output in decode.
     pub tok_s: T,

@@ -9,7 +9,6 @@ use crate::spec::percentile::Percentile;
 /// The percentile at which latencies are reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Tail<T> {
-    /// The percentile.
     pub percentile: Percentile,
     /// The percentile as a fraction.
     pub part: T,

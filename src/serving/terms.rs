@@ -51,7 +51,6 @@ pub struct LongestRequest<T> {
 /// Prompt prefixes that several requests have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedPrefixes<T> {
-    /// Tokens of each.
     pub tokens: T,
     /// Different ones.
     pub groups: T,
@@ -71,7 +70,6 @@ pub struct Lengths {
 /// Terms that do not depend on a reading: lengths and data.
 #[derive(Clone, Debug)]
 pub struct WorkloadInputs {
-    /// The lengths.
     pub lengths: Lengths,
     /// Different prefixes, where the runtime stores each once for all its requests.
     pub shared_prefixes: Option<u64>,
@@ -124,7 +122,6 @@ impl WorkloadInputs {
         })
     }
 
-    /// The terms in a reading.
     pub fn read<R: Reading>(&self, read: &R) -> WorkloadTerms<Qty<R::N>> {
         let count = |symbol, value| read.count(Count { value, symbol, origin: Origin::Workload(symbol) });
         let prefix = count("prefix", self.lengths.prefix);

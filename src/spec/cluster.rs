@@ -170,9 +170,7 @@ pub struct Cluster {
     pub name: String,
     /// The device; the same everywhere.
     pub device: Device,
-    /// Devices per node.
     pub devices_per_node: u64,
-    /// Nodes.
     pub nodes: u64,
     /// Interconnect, innermost first; each tier's `devices` is a multiple of the tier inside, except in part of a node.
     pub tiers: Vec<Tier>,

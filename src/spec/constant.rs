@@ -75,11 +75,9 @@ pub enum ConstantSection {
 /// An entry of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantEntry {
-    /// The constant.
     pub of: CalibratedConstant,
     /// Its name in files and formulas.
     pub key: &'static str,
-    /// Its kind.
     pub kind: ConstantKind,
     /// Its place in the runtime file.
     pub section: ConstantSection,
@@ -127,7 +125,6 @@ calibrated_constants!(declare);
 /// A runtime, and its entry of `constants` for a device and a weight format.
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantFigures<'a> {
-    /// The runtime.
     pub runtime: &'a Runtime,
     /// The entry.
     pub constants: &'a Constants,
@@ -217,7 +214,6 @@ impl AttentionKind {
 /// Properties of a model and its traffic that the multipliers depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CalibrationKey {
-    /// Its attention.
     pub attention: AttentionKind,
     /// Whether it has routed experts.
     pub experts: bool,

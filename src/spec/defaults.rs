@@ -80,7 +80,6 @@ impl Defaults {
         if device.is_at_desk() { &self.network_home } else { &self.network }
     }
 
-    /// Price of that network.
     pub fn network_price(&self, device: &Device) -> &NetworkPrice {
         if device.is_at_desk() { &self.network_price_home } else { &self.network_price }
     }
@@ -136,9 +135,6 @@ const KWH: f64 = 3.6e6;
 
 impl Economics {
     /// The prices for `cluster` in `scenario`.
-    ///
-    /// # Errors
-    /// A figure of the scenario is out of range.
     pub fn new(defaults: &Defaults, cluster: &Cluster, scenario: &Scenario) -> Result<Economics, Error> {
         let home = cluster.device.is_at_desk();
         let (energy, overhead) = if home {
@@ -234,9 +230,6 @@ fn idle_power(cluster: &Cluster) -> Option<Figure<Ratio>> {
 }
 
 /// The basis that the scenario sets, or that follows from the costs that it sets.
-///
-/// # Errors
-/// It sets costs of both bases.
 pub fn stated_basis(scenario: &Scenario) -> Result<Option<PriceBasis>, Error> {
     let costs = [
         ("electricity_usd_per_kwh", scenario.electricity_usd_per_kwh),

@@ -92,7 +92,7 @@ impl Degree {
         self.key().replace('_', "-")
     }
 
-    /// What it divides, for help.
+    /// Its meaning, for help.
     pub fn about(self) -> &'static str {
         STATED.get(self as usize).map_or("", |(.., about)| about)
     }

@@ -245,9 +245,6 @@ impl<D: Dimension> PriceRange<D> {
 
 impl Price {
     /// Checks the constraints that the types do not express.
-    ///
-    /// # Errors
-    /// Bounds without a price, or a price outside its bounds.
     pub fn check(&self) -> Result<(), Error> {
         bounded("price.purchase_bounds", self.purchase.as_ref(), self.purchase_bounds.as_ref())?;
         bounded("price.rent_bounds", self.rent.as_ref(), self.rent_bounds.as_ref())
@@ -255,9 +252,6 @@ impl Price {
 }
 
 /// A price and its bounds, which contain it.
-///
-/// # Errors
-/// Bounds without a price, or a price outside its bounds.
 pub fn bounded<D: Dimension>(
     key: &str,
     price: Option<&Figure<D>>,
@@ -318,9 +312,6 @@ impl Device {
     }
 
     /// Checks the constraints that the types do not express.
-    ///
-    /// # Errors
-    /// A figure is out of range.
     pub fn check(&self) -> Result<(), Error> {
         for (key, figure) in
             [("memory.marketed", &self.memory.marketed), ("memory.capacity", &self.memory.capacity)]
@@ -350,25 +341,16 @@ impl Device {
     }
 
     /// Memory visible to software.
-    ///
-    /// # Errors
-    /// The file has no value.
     pub fn capacity(&self) -> Result<&Figure<Bytes>, Error> {
         self.memory.capacity.as_ref().ok_or_else(|| self.asks_for("memory.capacity"))
     }
 
     /// Peak memory bandwidth.
-    ///
-    /// # Errors
-    /// The file has no value.
     pub fn bandwidth(&self) -> Result<&Figure<ByteRate>, Error> {
         self.memory.bandwidth.as_ref().ok_or_else(|| self.asks_for("memory.bandwidth"))
     }
 
     /// Checks that the file has every figure that a deployment needs.
-    ///
-    /// # Errors
-    /// Names the first missing figure by its key.
     pub fn complete(&self) -> Result<(), Error> {
         self.missing().first().map_or(Ok(()), |key| Err(self.asks_for(key)))
     }

@@ -21,7 +21,6 @@ use crate::quantity::unit::{
 pub trait Dimension {
     /// Required unit.
     const UNIT: Unit;
-    /// Example.
     const EXAMPLE: &'static str;
     /// Allowed range.
     const LIMIT: &'static Limit;
@@ -66,7 +65,6 @@ dimensions! {
 pub struct Figure<D> {
     /// Value in base units.
     pub value: f64,
-    /// Source.
     pub source: Source,
     /// Validity date, for prices.
     pub date: Option<String>,

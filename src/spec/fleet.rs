@@ -70,7 +70,6 @@ impl PricingTerms {
         }
     }
 
-    /// Its price basis.
     pub fn basis(self) -> PriceBasis {
         match self {
             PricingTerms::OnDemand | PricingTerms::Reserved | PricingTerms::Spot => PriceBasis::Rented,

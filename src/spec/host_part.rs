@@ -33,7 +33,6 @@ impl HostedTensors {
 /// The tensors of the first layers of every pipeline stage, in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostPart {
-    /// The tensors.
     pub tensors: HostedTensors,
     /// Number of layers of each pipeline stage, counted from its first.
     pub layers: u32,

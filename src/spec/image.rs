@@ -20,7 +20,6 @@ pub struct ImageSize {
 }
 
 impl ImageSize {
-    /// A square.
     pub const fn square(side: u64) -> ImageSize {
         ImageSize { width: side, height: side }
     }

@@ -73,9 +73,6 @@ pub const ANOTHER_FORM: &str = "another value than ";
 const PART: &str = "an object";
 
 /// Parses a text without duplicate keys.
-///
-/// # Errors
-/// Names the key, the found and the expected value.
 pub fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value =

@@ -162,17 +162,11 @@ impl Limit {
     }
 
     /// Checks the number at `key`.
-    ///
-    /// # Errors
-    /// The number is out of range or NaN.
     pub fn check(&self, key: &str, value: f64) -> Result<(), Error> {
         if self.holds(value) { Ok(()) } else { Err(self.fault(key, &value.to_string())) }
     }
 
     /// Checks the whole number at `key`.
-    ///
-    /// # Errors
-    /// The number is out of range.
     pub fn check_whole(&self, key: &str, value: u64) -> Result<(), Error> {
         // Every bound is below 2^53, so rounding preserves the order.
         if self.holds(value as f64) { Ok(()) } else { Err(self.fault(key, &value.to_string())) }
@@ -230,6 +224,7 @@ pub fn number(limit: &'static Limit) -> impl Fn(&str) -> Result<f64, String> + C
 }
 
 /// The list as a Markdown table.
+#[cfg(feature = "internals")]
 pub fn markdown() -> String {
     let mut text = String::from("| number | range | reason |\n| --- | --- | --- |\n");
     for limit in LIMITS {

@@ -198,9 +198,7 @@ impl PredictionIntervals {
 /// Inputs of a fit.
 #[derive(Clone, Copy, Debug)]
 pub struct FitQuery<'a> {
-    /// The device.
     pub device: &'a Device,
-    /// The weight format.
     pub weight_format: &'a str,
     /// The model, as [`MeasuredAt::model`] has it.
     pub model: &'a str,

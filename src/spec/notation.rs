@@ -27,7 +27,6 @@ pub struct PoolText {
 /// A complete plan: everything that determines the metrics in addition to the problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanText {
-    /// Its pools.
     pub pools: Vec<PoolText>,
     /// Weight format; the first of the problem if absent.
     pub weights: Option<String>,

@@ -47,7 +47,6 @@ pub enum MetricInput {
 /// A row of the table of metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricEntry {
-    /// The metric.
     pub metric: Metric,
     /// Its name in flags and columns.
     pub name: &'static str,
@@ -137,7 +136,7 @@ macro_rules! metrics {
         }),*];
 
         impl Metric {
-            /// Its row of [`METRICS`].
+            /// Its row of the table of metrics.
             #[inline(always)]
             pub fn entry(self) -> &'static MetricEntry {
                 match self {
@@ -171,9 +170,6 @@ metric_table!(metrics);
 
 impl Metric {
     /// The metric with this name or column, if the search compares it.
-    ///
-    /// # Errors
-    /// The name is unknown; the fix suggests near names.
     pub fn parse(name: &str) -> Result<Metric, Error> {
         let searched = || METRICS.iter().filter(|entry| entry.searched);
         let known = searched().find(|entry| entry.name == name.trim() || entry.column == name.trim());
@@ -246,9 +242,6 @@ impl LatencyLimits {
     }
 
     /// Checks that each SLO is a time in range.
-    ///
-    /// # Errors
-    /// Names the SLO that is out of range.
     pub fn check(&self) -> Result<(), Error> {
         let all = [(&TTFT, self.ttft), (&TPOT, self.tpot), (&E2E, self.e2e)];
         all.into_iter()
@@ -369,9 +362,6 @@ pub struct Objective {
 
 impl Objective {
     /// Checks the constraints that the types do not express.
-    ///
-    /// # Errors
-    /// No aim, no axis, or one of them twice.
     pub fn check(&self) -> Result<(), Error> {
         if self.optimize.is_empty() {
             return Err(Error::new("optimize", "nothing", "at least one metric and direction", "add one"));

@@ -60,7 +60,6 @@ impl OffloadPart {
 /// The part of a deployment in host memory, and how it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Offload {
-    /// Nothing.
     Nothing,
     /// A part that is read over the host link at every step, of the experts those that are touched.
     Streamed(OffloadPart),

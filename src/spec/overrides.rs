@@ -19,7 +19,6 @@ pub enum OverriddenFile {
     Device,
     /// The system that holds the devices.
     System,
-    /// The runtime.
     Runtime,
 }
 
@@ -100,9 +99,6 @@ impl Override {
     }
 
     /// Sets the value in the text of a file. A figure keeps its form and has the override as its source.
-    ///
-    /// # Errors
-    /// The file has no such key.
     pub fn apply(&self, file: &mut Value) -> Result<(), Error> {
         let (last, outer) = self.keys.split_last().ok_or_else(|| fault("no key", "a key", "name one"))?;
         let mut inside = file;

@@ -20,7 +20,6 @@ pub enum Percentile {
 }
 
 impl Percentile {
-    /// All percentiles.
     pub const ALL: [Percentile; 4] = [Percentile::P50, Percentile::P90, Percentile::P95, Percentile::P99];
 
     /// Its name in files and flags.

@@ -167,9 +167,6 @@ impl PlacementScenario {
     }
 
     /// Checks every number, from a flag, a scenario or a saved result.
-    ///
-    /// # Errors
-    /// Names the number that is out of range.
     pub fn check(&self) -> Result<(), Error> {
         self.scenario().check()?;
         CONCURRENCY.check_whole("concurrency", self.in_flight())?;

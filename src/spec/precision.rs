@@ -16,7 +16,6 @@ use crate::quantity::datum::{Grade, Source};
 /// A candidate format, with the reason.
 #[derive(Clone, Debug)]
 pub struct FormatOption {
-    /// The format.
     pub format: NumberFormat,
     /// The reason.
     pub why: String,
@@ -101,9 +100,7 @@ pub struct Precision<'a> {
     pub published: &'a [Published],
     /// The published checkpoint that was named instead of the model.
     pub named: Option<&'a Published>,
-    /// The runtime.
     pub runtime: &'a Runtime,
-    /// The device.
     pub device: &'a Device,
     /// Whether the defaults of home and edge devices apply.
     pub at_home: bool,
@@ -120,9 +117,6 @@ const USUAL: &str = "bf16";
 
 impl Precision<'_> {
     /// The 16-bit format of unquantized weights and of activations.
-    ///
-    /// # Errors
-    /// The format is not in the catalogue.
     pub fn native(&self) -> Result<FormatOption, Error> {
         let dtype = self.config.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch."));
         let (id, why) = match dtype {
@@ -226,9 +220,6 @@ impl Precision<'_> {
     }
 
     /// The candidate KV formats, 16 bits first.
-    ///
-    /// # Errors
-    /// The requested format does not run here.
     pub fn kv(&self, asked: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let native = self.native()?;
         match asked {

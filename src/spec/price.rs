@@ -9,7 +9,6 @@ use super::device::{Device, PriceRange};
 use super::figure::{Dimension, Dollars, Figure, Watts};
 use crate::quantity::datum::{Grade, Source};
 
-/// Hours of a day.
 pub const HOURS_OF_A_DAY: f64 = 24.0;
 
 /// How hardware is paid for. Every offer of a comparison is priced on the same basis.
@@ -90,7 +89,6 @@ pub struct NetworkPrice {
 /// A part of the price of a device, with its range.
 #[derive(Clone, Debug)]
 pub struct PricePart {
-    /// The price.
     pub price: Figure<Dollars>,
     /// Its range, where one was found.
     pub bounds: Option<PriceRange<Dollars>>,

@@ -24,9 +24,6 @@ fn factors(key: &str, values: &[f64]) -> Result<(), Error> {
 }
 
 /// A number format: positive size of an element.
-///
-/// # Errors
-/// The size is 0, or a scale covers no element.
 pub fn format(format: &NumberFormat) -> Result<(), Error> {
     const BITS: Limit = Limit { least: 1.0 / 64.0, most: 64.0, or_zero: false, ..super::limits::BYTES };
     BITS.check("bits_per_element", format.bits_per_element.value)?;
@@ -34,9 +31,6 @@ pub fn format(format: &NumberFormat) -> Result<(), Error> {
 }
 
 /// A system: number of devices, and interconnect.
-///
-/// # Errors
-/// Names the figure that is out of range.
 pub fn system(system: &System) -> Result<(), Error> {
     DEVICES.check_whole("devices_per_node", system.devices_per_node)?;
     NODES.check_whole("nodes", system.nodes)?;
@@ -48,9 +42,6 @@ pub fn system(system: &System) -> Result<(), Error> {
 }
 
 /// A host: positive memory, where given.
-///
-/// # Errors
-/// The memory is 0.
 pub fn host(key: &str, host: &Host) -> Result<(), Error> {
     const ROOM: Limit = Limit { least: 1.0, or_zero: false, ..super::limits::BYTES };
     let of = |name: &str| format!("{key}.{name}");
@@ -59,9 +50,6 @@ pub fn host(key: &str, host: &Host) -> Result<(), Error> {
 }
 
 /// The default figures.
-///
-/// # Errors
-/// Names the figure that is out of range.
 pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
     const YEARS: Limit = Limit { least: 1.0, or_zero: false, ..super::limits::SECONDS };
     const SLOTS: Limit = Limit { most: 1024.0, ..super::limits::DEVICES };
@@ -91,9 +79,6 @@ pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
 }
 
 /// A runtime: efficiencies, and factors of its fit.
-///
-/// # Errors
-/// Names the figure that is out of range.
 pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
     within(&BLOCK_TOKENS, "block_tokens", Some(&runtime.block_tokens))?;
     within(&BLOCK_TOKENS, "max_batched_tokens", Some(&runtime.max_batched_tokens))?;
@@ -123,7 +108,6 @@ pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// From 0 to 1.
 const PART: Limit = Limit { least: 0.0, most: 1.0, or_zero: true, ..super::limits::RATIO };
 /// Fragmentation must leave some cache.
 const BELOW_ONE: Limit = Limit { least: 1e-9, most: 0.99, ..super::limits::RATIO };

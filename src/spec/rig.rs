@@ -95,9 +95,6 @@ pub type RigNode = usize;
 
 impl Rig {
     /// Checks the constraints that the types do not express.
-    ///
-    /// # Errors
-    /// Names the fault.
     pub fn check(&self) -> Result<(), Error> {
         let count = self.members.iter().fold(0, |all: u64, post| all.saturating_add(post.count.max(1)));
         MEMBERS.check_whole("members", count)?;

@@ -5,7 +5,6 @@
 pub struct RuntimeId<'a> {
     /// The name before the version.
     pub name: &'a str,
-    /// The version.
     pub version: &'a str,
     /// The CUDA version of the build, if it is part of the id.
     pub cuda: Option<&'a str>,

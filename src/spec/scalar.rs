@@ -3,10 +3,8 @@
 /// The type of a single value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarKind {
-    /// Text.
     Text,
     /// A whole number.
     Whole,
-    /// A number.
     Number,
 }

@@ -270,9 +270,6 @@ impl Scenario {
     }
 
     /// The SLOs of this scenario over `others`; `none` removes one of `others`.
-    ///
-    /// # Errors
-    /// Names the SLO that is not a time.
     pub fn limits(&self, others: LatencyLimits) -> Result<LatencyLimits, Error> {
         let time = |limit: &Limit, text: &Option<String>, other: Option<f64>| {
             let key = limit.name;
@@ -309,9 +306,6 @@ impl Scenario {
     }
 
     /// Checks every number of the scenario, from a flag, a file or a saved result.
-    ///
-    /// # Errors
-    /// Names the number that is out of range.
     pub fn check(&self) -> Result<(), Error> {
         let whole = [
             ("isl", self.isl, &ISL),
@@ -351,9 +345,6 @@ impl Scenario {
     }
 
     /// The metrics of the Pareto front, where the scenario sets them.
-    ///
-    /// # Errors
-    /// Names the axis that is not a metric.
     pub fn axes(&self) -> Result<Option<Vec<Metric>>, Error> {
         let Some(names) = &self.pareto else { return Ok(None) };
         let mut axes = Vec::new();

@@ -153,7 +153,6 @@ impl SettingKind {
 }
 
 impl Setting {
-    /// The setting of a degree.
     pub fn of(degree: Degree) -> Setting {
         match degree {
             Degree::Tp => Setting::Tp,

@@ -72,9 +72,6 @@ impl StatedConstants {
     }
 
     /// Checks the efficiencies.
-    ///
-    /// # Errors
-    /// One is out of range.
     pub fn check(&self) -> Result<(), Error> {
         let efficiencies = [
             ("gemm_compute", &self.gemm_compute),

@@ -60,6 +60,7 @@ fn places() -> Vec<(String, Vec<String>, Value)> {
 }
 
 /// Every key that can be varied.
+#[cfg(feature = "internals")]
 pub fn keys() -> Vec<String> {
     places().into_iter().map(|(key, ..)| key).collect()
 }
@@ -69,9 +70,6 @@ fn fault(key: &str, found: impl Into<String>, expected: impl Into<String>, fix: 
 }
 
 /// Where the key is in a scenario.
-///
-/// # Errors
-/// It is no key; the fix suggests near ones.
 pub fn path(key: &str) -> Result<Vec<String>, Error> {
     Ok(place(key)?.0)
 }
@@ -242,7 +240,6 @@ impl<'a> Range<'a> {
         Ok(Some(Range { low, high, step, unit: if whole { "" } else { unit } }))
     }
 
-    /// Its values as texts.
     fn texts(&self, key: &str, kind: ValueType) -> Result<Vec<String>, Error> {
         let steps = match self.step {
             Step::Factor(factor) => libm::log(self.high / self.low) / libm::log(factor),

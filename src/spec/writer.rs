@@ -15,14 +15,12 @@ pub enum Language {
     Compose,
     /// Objects of Kubernetes: YAML whose commands and variables replace `$(NAME)`, and `$$` by `$`.
     Kubernetes,
-    /// Markdown.
     Markdown,
     /// The configuration of nginx.
     Nginx,
 }
 
 impl Language {
-    /// All languages.
     pub const ALL: [Language; 6] = [
         Language::Shell,
         Language::Yaml,
@@ -33,7 +31,6 @@ impl Language {
     ];
 }
 
-/// A writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// A word of a shell, also as the value of an assignment.
@@ -59,7 +56,6 @@ pub enum Writer {
 }
 
 impl Writer {
-    /// All writers.
     pub const ALL: [Writer; 10] = [
         Writer::ShellWord,
         Writer::Comment,
@@ -137,12 +133,6 @@ impl WrittenText {
         self.writer.languages().contains(&language)
     }
 
-    /// The writer.
-    pub fn writer(&self) -> Writer {
-        self.writer
-    }
-
-    /// The text.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -37,9 +37,6 @@ impl ResolvedScenario {
     }
 
     /// The same with the lengths, load and SLOs of `scenario`, which differs from this one in nothing else.
-    ///
-    /// # Errors
-    /// They contradict each other.
     pub fn with_traffic(&self, catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
         let (objective, workload) = catalog.aim(scenario, self.cluster.device.is_home())?;
         let resolved = ResolvedScenario { objective, workload, ..self.clone() };
@@ -48,9 +45,6 @@ impl ResolvedScenario {
     }
 
     /// The search problem on the machines of another one, which differs only in lengths, load and SLOs.
-    ///
-    /// # Errors
-    /// As [`ResolvedScenario::problem`].
     pub fn problem_as(&self, other: &Problem) -> Result<Problem, Error> {
         self.problem_on(|weights| {
             let of = |kv: &FormatOption| {

@@ -29,9 +29,7 @@ use crate::spec::text::{from_json, suggest};
 /// The content of a valid file.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedFile {
-    /// The file.
     pub file: String,
-    /// Its kind.
     pub kind: &'static str,
     /// Name for people.
     pub name: String,
@@ -140,9 +138,6 @@ pub struct FileChecker<'a> {
 
 impl FileChecker<'_> {
     /// Reads a file and summarises it.
-    ///
-    /// # Errors
-    /// Names the fault.
     pub fn file(&self, path: &Path, kind: Option<CatalogKind>) -> Result<CheckedFile, Error> {
         let (kind, map) = match kind {
             Some(kind) => (kind, Map::new()),

@@ -34,9 +34,6 @@ mod linux {
 }
 
 /// Checks that an answer can be written to standard output, as far as the system says so.
-///
-/// # Errors
-/// It was closed when the program started.
 pub fn check_stdout() -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     if linux::is_closed() {

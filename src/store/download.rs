@@ -15,9 +15,6 @@ use crate::spec::visible::{elided, without_secrets};
 
 impl Fetch {
     /// The texts of `config.json` and, where the repository has one, of `hf_quant_config.json`.
-    ///
-    /// # Errors
-    /// The download failed; the fix gives an alternative.
     pub(super) fn download(&self, repository: &Repository) -> Result<(String, Option<String>), Error> {
         let agent = agent();
         // Looking up a host needs a thread.

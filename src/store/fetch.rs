@@ -63,9 +63,6 @@ impl Fetch {
 
     /// The configuration of `repository`: cached, or downloaded and cached. An unreadable cache entry is downloaded
     /// again.
-    ///
-    /// # Errors
-    /// The download failed; the fix gives an alternative.
     pub fn model(&self, repository: &Repository) -> Result<ModelFiles, Error> {
         let own =
             self.cache.as_ref().map(|cache| cache.join(folder(&self.endpoint)).join(repository.folder()));
@@ -116,9 +113,6 @@ pub(super) fn by_hand(repository: &Repository) -> String {
 }
 
 /// The cached files in a folder.
-///
-/// # Errors
-/// They cannot be read, or are not JSON objects.
 fn read_folder(folder: &Path) -> Result<ModelFiles, Error> {
     let whole = |path: PathBuf| {
         let text = file::read(&path)?;

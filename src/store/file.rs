@@ -22,7 +22,6 @@ pub enum FileSizeLimit {
 }
 
 impl FileSizeLimit {
-    /// In bytes.
     pub const fn bytes(self) -> u64 {
         match self {
             FileSizeLimit::Configuration => 16 << 20,
@@ -47,25 +46,16 @@ pub fn shown(path: &Path) -> String {
 }
 
 /// Reads a configuration.
-///
-/// # Errors
-/// As [`read_most`].
 pub fn read(path: &Path) -> Result<String, Error> {
     read_most(path, FileSizeLimit::Configuration)
 }
 
 /// Reads a file in JSON, or in YAML by its ending, as JSON.
-///
-/// # Errors
-/// As [`read_most`], or it is not YAML.
 pub fn read_json(path: &Path, most: FileSizeLimit) -> Result<String, Error> {
     json_text(&shown(path), read_most(path, most)?)
 }
 
 /// Reads a configuration from a plain file: pipes and devices in a folder must not block.
-///
-/// # Errors
-/// It is not a plain file, or as [`read_most`].
 pub fn read_plain(path: &Path) -> Result<String, Error> {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
         let fix = "keep plain files in the folder";
@@ -98,9 +88,6 @@ pub fn read_most(path: &Path, most: FileSizeLimit) -> Result<String, Error> {
 }
 
 /// The text of `reader`, without a byte order mark; `None` if it is longer than `most` bytes.
-///
-/// # Errors
-/// It cannot be read, or is not UTF-8.
 pub fn bounded(reader: impl Read, most: u64) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     reader.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -123,9 +110,6 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// Writes bytes as [`write()`] does a text.
-///
-/// # Errors
-/// As [`write()`].
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     written(path, bytes).map_err(|error| {
         let fix = "choose a path in an existing, writable folder";
@@ -134,9 +118,6 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Makes a folder, and those it lies in, where they do not exist.
-///
-/// # Errors
-/// The path is a file, or not writable.
 pub fn make_folder(path: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(path).map_err(|error| {
         let fix = "choose a folder that exists, or a path where one can be made";
@@ -145,9 +126,6 @@ pub fn make_folder(path: &Path) -> Result<(), Error> {
 }
 
 /// Writes a file as [`write()`], in a folder that is made where it does not exist.
-///
-/// # Errors
-/// The folder or the file cannot be written.
 pub fn write_in_folder(path: &Path, text: &str) -> Result<(), Error> {
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
@@ -179,9 +157,6 @@ fn place(path: &Path) -> PathBuf {
 }
 
 /// Names of what is in a folder, sorted.
-///
-/// # Errors
-/// It cannot be read.
 pub fn names(path: &Path) -> Result<Vec<String>, Error> {
     let entries = fs::read_dir(path).map_err(|error| {
         let fix = "choose a folder that can be read";

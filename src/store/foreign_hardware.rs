@@ -49,7 +49,6 @@ const AICONFIGURATOR: &[ForeignFigure] = &[
 
 /// Microseconds.
 const MICROS: (f64, &str) = (1.0, "us");
-/// A share.
 const SHARE: (f64, &str) = (1.0, "");
 
 /// Figures of a device of BLIS, in its first form (`TFlopsEff` and `BwEffTBs` are the peaks of the datasheet in spite of

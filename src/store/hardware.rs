@@ -29,9 +29,6 @@ pub struct Shorthand<'a> {
 
 impl<'a> Shorthand<'a> {
     /// Parses `text`; a device without a count is one device.
-    ///
-    /// # Errors
-    /// A number is out of range.
     pub fn parse(text: &'a str) -> Result<Shorthand<'a>, Error> {
         let (first, rest) = leading_count(text)?;
         let alone = Shorthand { nodes: 1, by_node: false, count: 1, device: text };
@@ -151,9 +148,6 @@ impl Catalog {
     }
 
     /// The device with this id, name or alias, or with this unique part of an id.
-    ///
-    /// # Errors
-    /// No or several devices match; the fix suggests near names.
     pub fn device(&self, name: &str) -> Result<Device, LookupError> {
         let found = self.devices_named(name)?;
         let only = self.only(CatalogKind::Devices, name, found, "a unique device name")?;

@@ -38,9 +38,6 @@ pub fn with_interrupt<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// An unfinished file with a random name, removed when the program ends.
-///
-/// # Errors
-/// The file cannot be created in the folder.
 pub fn making(builder: &Builder<'_, '_>, folder: &Path) -> io::Result<NamedTempFile> {
     listen();
     let mut making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -135,9 +135,6 @@ impl Catalog {
     }
 
     /// The one machine of `hardware`, as its own inventory.
-    ///
-    /// # Errors
-    /// It is not a machine.
     pub fn one(&self, hardware: &str) -> Result<Inventory, Error> {
         let cluster = self.hardware(hardware)?;
         let lot = SystemOption { id: hardware.to_owned(), cluster, competes: true };
@@ -206,9 +203,6 @@ fn with_name(cluster: Cluster, system: &System, nodes: u64, per_node: u64) -> Cl
 
 /// The problems of a model on a system: for the default runtime, and unless the scenario names one, for every other one
 /// that is measured on its devices; for each the qualities of its weights.
-///
-/// # Errors
-/// No requested format runs here.
 pub fn qualities(
     catalog: &Catalog,
     scenario: &Scenario,

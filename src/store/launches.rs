@@ -8,18 +8,12 @@ use crate::spec::launch::Launch;
 
 impl Catalog {
     /// Every launch with its option table.
-    ///
-    /// # Errors
-    /// A file of the catalogue is faulty.
     pub fn launches(&self) -> Result<Vec<KnownLaunch>, Error> {
         let ids = self.entries(CatalogKind::Launches).into_keys();
         ids.map(|id| self.with_table(self.load(&id)?)).collect()
     }
 
     /// The launch of a runtime with its option table; `None` where the catalogue has none.
-    ///
-    /// # Errors
-    /// A file of the catalogue is faulty.
     pub fn launch_of(&self, runtime: &str) -> Result<Option<KnownLaunch>, Error> {
         for id in self.entries(CatalogKind::Launches).into_keys() {
             let launch: Launch = self.load(&id)?;

@@ -7,9 +7,6 @@ use crate::spec::text::{is_same_name, suggest};
 
 impl Catalog {
     /// The file with this id, name or alias, whatever its case and separators.
-    ///
-    /// # Errors
-    /// No or several files match; the fix suggests near names.
     pub fn find(&self, kind: CatalogKind, name: &str) -> Result<CatalogEntry, LookupError> {
         self.find_by(kind, name, is_labelled)
     }
@@ -60,9 +57,6 @@ impl Catalog {
     }
 
     /// The only one of the files that `name` may mean.
-    ///
-    /// # Errors
-    /// There are none, or several; the fix suggests near names.
     pub(super) fn only(
         &self,
         kind: CatalogKind,

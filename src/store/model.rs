@@ -20,7 +20,6 @@ use crate::spec::model::file::{ModelFile, Published, PublishedTotal, Release};
 use crate::spec::precision::CheckpointLayout;
 use crate::spec::text::{entry_from_json, from_json, is_same_name, shown_name};
 
-/// A resolved model.
 #[derive(Clone, Debug)]
 pub struct ResolvedModel {
     /// Hugging Face id, or its path.
@@ -96,9 +95,6 @@ impl Catalog {
     }
 
     /// Names of the catalogue's models, the largest first.
-    ///
-    /// # Errors
-    /// A model's file is faulty.
     pub fn models_by_size(&self) -> Result<Vec<String>, Error> {
         let mut models: Vec<ModelFile> = self
             .entries(CatalogKind::Models)
@@ -111,9 +107,6 @@ impl Catalog {
 
     /// A model of the catalogue: by id, name or alias, with or without the organisation, in any case; by a unique
     /// prefix of a name; or by a published checkpoint.
-    ///
-    /// # Errors
-    /// No or several models match; the fix suggests near names.
     pub fn known_model(&self, text: &str) -> Result<CatalogEntry, LookupError> {
         let short = |name: &str| name.rsplit('/').next().unwrap_or(name).to_lowercase();
         let same = |name: &str| is_same_name(name, text);

@@ -11,9 +11,6 @@ const LINKS: &str = "name a link between hosts, such as ethernet-100g or ib-ndr:
 
 impl Catalog {
     /// `host` with the usual network of `device`, where it states none.
-    ///
-    /// # Errors
-    /// The file of the defaults is faulty.
     pub(super) fn with_usual_network(&self, host: System, device: &Device) -> Result<System, Error> {
         if host.network.is_some() {
             return Ok(host);

@@ -106,9 +106,6 @@ impl Catalog {
     }
 
     /// A model with its overrides.
-    ///
-    /// # Errors
-    /// A value does not fit its key.
     pub(super) fn changed(&self, text: &str, mut model: ResolvedModel) -> Result<ResolvedModel, Error> {
         if self.changed_models.is_empty() {
             return Ok(model);

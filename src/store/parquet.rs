@@ -32,9 +32,6 @@ fn fault(error: &ParquetError) -> Error {
 
 impl ParquetWriter {
     /// A file of these columns, each of which may be empty in a row.
-    ///
-    /// # Errors
-    /// Two columns have one name.
     pub fn new(columns: &[(String, ScalarKind)]) -> Result<ParquetWriter, Error> {
         let field = |(name, kind): &(String, ScalarKind)| {
             let (physical, logical) = match kind {
@@ -57,9 +54,6 @@ impl ParquetWriter {
     }
 
     /// Adds a row; an empty cell is null.
-    ///
-    /// # Errors
-    /// There are more rows than the format holds.
     pub fn push(&mut self, cells: Vec<String>) -> Result<(), Error> {
         self.rows.push(cells);
         if self.rows.len() >= GROUP { self.flush() } else { Ok(()) }
@@ -88,9 +82,6 @@ impl ParquetWriter {
     }
 
     /// Writes the file.
-    ///
-    /// # Errors
-    /// The folder is missing or not writable.
     pub fn finish(mut self, path: &Path) -> Result<(), Error> {
         self.flush()?;
         let bytes = self.writer.into_inner().map_err(|error| fault(&error))?;

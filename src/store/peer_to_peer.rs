@@ -10,9 +10,6 @@ use crate::spec::link::Link;
 
 impl Catalog {
     /// `cluster` with the bus as `stated`. Other links stay as they are.
-    ///
-    /// # Errors
-    /// The file of its link is faulty.
     pub(super) fn with_peer_to_peer(
         &self,
         cluster: Cluster,

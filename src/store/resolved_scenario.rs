@@ -23,9 +23,7 @@ use crate::spec::scenario::Scenario;
 
 /// Default model of a run without arguments.
 pub const DEFAULT_MODEL: &str = "meta-llama/Llama-3.3-70B-Instruct";
-/// Default hardware.
 pub const DEFAULT_HARDWARE: &str = "dgx-h100";
-/// Default objective.
 pub const DEFAULT_OBJECTIVE: &str = "throughput";
 /// The objective at a given request rate: the load is fixed, so that the cost is what remains to be chosen.
 pub const DEFAULT_OBJECTIVE_AT_RATE: &str = "least-cost";
@@ -35,9 +33,7 @@ pub const DEFAULT_OBJECTIVE_AT_HOME: &str = "single-user";
 /// A problem with all its inputs.
 #[derive(Clone, Debug)]
 pub struct ResolvedScenario {
-    /// The resolved model.
     pub model: ResolvedModel,
-    /// Its graph.
     pub graph: ModelGraph,
     /// The devices.
     pub cluster: Cluster,

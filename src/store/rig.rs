@@ -51,13 +51,11 @@ struct PlacedMember {
 /// A resolved rig, with the problem of each of its members.
 #[derive(Clone, Debug)]
 pub struct ResolvedRig {
-    /// The rig.
     pub rig: Rig,
-    /// The resolved model.
     pub model: ResolvedModel,
     /// The name of each member; those that no runtime of `runtimes` drives come last.
     pub names: Vec<String>,
-    /// The device of each.
+    #[cfg_attr(not(feature = "internals"), allow(dead_code))]
     pub devices: Vec<Device>,
     /// The runtime of each that takes part.
     pub runtimes: Vec<Runtime>,
@@ -330,9 +328,6 @@ impl PlacedMember {
 
 impl Catalog {
     /// The rig that `text` refers to: the path of a file, or a name.
-    ///
-    /// # Errors
-    /// It does not exist, or its file is faulty.
     pub fn rig(&self, text: &str) -> Result<Rig, Error> {
         match self.is_local(text, CatalogKind::Rigs) {
             true => self.local_rig(),

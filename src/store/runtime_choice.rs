@@ -45,9 +45,6 @@ impl Catalog {
     /// Ids of the runtimes that are compared on these devices: of those with constants for their generation and
     /// predictions that were compared with measurements (or all with constants, where there is none), at home the
     /// defaults of some vendor, elsewhere those not made for home machines.
-    ///
-    /// # Errors
-    /// A runtime's file is faulty.
     pub fn compared_runtimes(&self, cluster: &Cluster) -> Result<Vec<String>, Error> {
         let device = &cluster.device;
         let ids = self.entries(CatalogKind::Runtimes).into_keys();

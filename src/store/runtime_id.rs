@@ -28,9 +28,6 @@ impl Catalog {
     }
 
     /// The scenario with the runtime and the version of its runtime's id.
-    ///
-    /// # Errors
-    /// The id and `runtime_version` name different versions.
     pub(super) fn with_version<'s>(&self, scenario: &'s Scenario) -> Result<Cow<'s, Scenario>, Error> {
         let named = scenario.runtime.as_deref().filter(|name| !is_path(name));
         let Some(Ok((runtime, Some(version)))) = named.map(|name| self.runtime_by_id(name)) else {

@@ -26,7 +26,6 @@ const EXPECTED: &str =
 /// A CSV format: its columns in lower case, and the function of its arrival time, in seconds.
 type TraceColumns = ([&'static str; 3], fn(&str) -> Option<f64>);
 
-/// CSV formats.
 const CSV_FORMATS: [TraceColumns; 3] = [
     (["arrival", "isl", "osl"], seconds),
     (["timestamp", "contexttokens", "generatedtokens"], date),

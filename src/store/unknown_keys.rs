@@ -15,9 +15,6 @@ pub struct UnknownKeys {
 
 impl UnknownKeys {
     /// Records the ignored keys of the configuration from `source`.
-    ///
-    /// # Errors
-    /// Under `strict`, names the keys.
     pub fn check(&self, source: &str, keys: &[String]) -> Result<(), Error> {
         let Some(warning) = warning(source, keys) else { return Ok(()) };
         if self.strict {

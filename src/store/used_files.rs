@@ -56,9 +56,6 @@ impl Catalog {
     }
 
     /// The text of a file outside the catalogue: a given one, or the one at this path.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub(super) fn outside(&self, path: &str) -> Result<String, Error> {
         let text = match self.given(PATHS, path) {
             Some(text) => text,

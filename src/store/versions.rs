@@ -27,7 +27,6 @@ pub struct SavedEntry {
     pub file: String,
     /// Kind of its entry.
     pub kind: &'static str,
-    /// Its id.
     pub id: String,
     /// Number of the version that it replaced; absent where there was none.
     pub replaced: Option<u64>,
@@ -35,7 +34,6 @@ pub struct SavedEntry {
     pub changes: Vec<Difference>,
 }
 
-/// A version of an entry.
 #[derive(Clone, Debug, Serialize)]
 pub struct EntryVersion {
     /// Its number, from 1; absent for the current one.
@@ -73,9 +71,6 @@ impl Catalog {
 
     /// Checks a file and puts it into the user's folder, where it takes precedence over a shipped entry of its id. A
     /// file that it replaces is kept.
-    ///
-    /// # Errors
-    /// The file is faulty, or the folder is not writable.
     pub fn save_entry(&self, path: &Path, kind: Option<CatalogKind>) -> Result<SavedEntry, Error> {
         let checker = FileChecker { catalog: self, neighbours: BTreeSet::new() };
         checker.file(path, kind)?;

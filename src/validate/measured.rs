@@ -24,7 +24,6 @@ pub struct MeasuredDegrees {
     pub ep: u64,
 }
 
-/// Measured metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MeasuredMetrics {
     /// TTFT in milliseconds.
@@ -50,7 +49,6 @@ pub struct MeasuredRow {
     pub runtime: String,
     /// Runtime version, where given.
     pub version: String,
-    /// Weight format.
     pub weight_format: String,
     /// KV format, where given.
     pub kv_format: String,
@@ -78,7 +76,6 @@ pub struct MeasuredRow {
     pub source: String,
     /// Why the row may be wrong; empty for trusted rows.
     pub warning: String,
-    /// Measured metrics.
     pub outcome: MeasuredMetrics,
 }
 
@@ -126,7 +123,7 @@ const READ: [&str; 27] = [
     "tpot_p50_ms",
     "vram_gb",
 ];
-/// Suffixes of columns with the size of a pool, besides those with its degrees.
+/// Suffixes of columns with the size of a pool; others have its degrees.
 const SIZES: [&str; 2] = ["workers", "devices_each"];
 /// Columns on the origin of a row.
 const ABOUT: [&str; 10] =

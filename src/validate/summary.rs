@@ -33,9 +33,7 @@ pub struct Prediction {
 
 /// A row with its prediction, or the reason why there is none.
 pub struct ScoredRow {
-    /// The row.
     pub measured: MeasuredRow,
-    /// The prediction.
     pub predicted: Result<Prediction, String>,
 }
 

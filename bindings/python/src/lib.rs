@@ -4,15 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use mantile::report::format::Format;
-use mantile::report::pretty::pretty;
-use mantile::report::proof::StoppedBy;
-use mantile::request::{ProgressSteps, REQUESTS, RequestControl, entry};
-use mantile::search::run::Control;
-use mantile::spec::error::Error;
-use mantile::spec::text::from_json;
-use mantile::store::catalog::Catalog;
-use mantile::store::detect::probe::ThisMachine;
+use mantile::{
+    Catalog, Control, Error, Format, ProgressSteps, REQUESTS, RequestControl, StoppedBy, ThisMachine, entry,
+    from_json, pretty,
+};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
@@ -96,7 +91,7 @@ fn render(py: Python<'_>, name: &str, text: &str, format: &str) -> PyResult<Opti
 /// Runs the command line; the exit code.
 #[pyfunction]
 fn main(py: Python<'_>, line: Vec<std::ffi::OsString>) -> u8 {
-    py.detach(|| mantile::cli::main_of(line))
+    py.detach(|| mantile::main_of(line))
 }
 
 /// Name, purpose and schemas of every request, as JSON.

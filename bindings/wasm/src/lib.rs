@@ -5,14 +5,9 @@
 
 use std::slice;
 
-use mantile::report::pretty::pretty;
-use mantile::report::proof::StoppedBy;
-use mantile::report::format::Format;
-use mantile::request::{ProgressSteps, RequestControl, entry};
-use mantile::search::run::Control;
-use mantile::spec::error::Error;
-use mantile::spec::text::from_json;
-use mantile::store::catalog::Catalog;
+use mantile::{
+    Catalog, Control, Error, Format, ProgressSteps, RequestControl, StoppedBy, entry, from_json, pretty,
+};
 use serde_json::{Value, json};
 
 #[link(wasm_import_module = "mantile")]
@@ -89,6 +84,8 @@ fn answered(name: &str, format: &str, body: &str) -> Result<Option<String>, Erro
     let answer = (entry.answer)(&catalog, &request, &control)?;
     match Format::parse(format)? {
         Format::Json => Ok(Some(pretty(&answer))),
-        format => Ok(entry.formatted(&catalog, &answer, format)?.and_then(|bytes| String::from_utf8(bytes).ok())),
+        format => {
+            Ok(entry.formatted(&catalog, &answer, format)?.and_then(|bytes| String::from_utf8(bytes).ok()))
+        }
     }
 }

@@ -29,9 +29,6 @@ pub struct CheckFiles {
 
 impl CheckFiles {
     /// Checks the files and reports their content or their faults.
-    ///
-    /// # Errors
-    /// No file exists, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let paths = files(&self.path)?;
         let stem = |path: &PathBuf| Some(path.file_stem()?.to_str()?.to_owned());

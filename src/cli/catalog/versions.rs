@@ -57,9 +57,6 @@ pub struct RestoreEntry {
 
 impl SaveEntry {
     /// Checks the file and puts it into the user's folder.
-    ///
-    /// # Errors
-    /// The file is faulty, or the folder is not writable.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         report(&catalog.save_entry(&self.path, self.kind)?, &self.output)
     }

@@ -14,9 +14,6 @@ use crate::store::file;
 use crate::store::hub::user_folder;
 
 /// The defaults file: `$MANTILE_CONFIG`, else `defaults.toml` or `defaults.json` in the user's folder, where it exists.
-///
-/// # Errors
-/// Both exist.
 pub fn find() -> Result<Option<PathBuf>, Error> {
     if let Some(named) = env::var_os("MANTILE_CONFIG").filter(|name| !name.is_empty()) {
         return Ok(Some(PathBuf::from(named)));
@@ -37,9 +34,6 @@ pub fn find() -> Result<Option<PathBuf>, Error> {
 }
 
 /// The values of a defaults file; the ending selects TOML or JSON.
-///
-/// # Errors
-/// The file cannot be read, or names the faulty key.
 pub fn read(path: &Path) -> Result<Values, Error> {
     let text = file::read(path)?;
     let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
@@ -81,9 +75,6 @@ fn of_file(content: Value) -> Result<Values, Error> {
 }
 
 /// Checks the values whose range needs no catalogue.
-///
-/// # Errors
-/// Names the key.
 pub fn checked(scenario: &Scenario) -> Result<(), Error> {
     scenario.check()?;
     scenario.limits(LatencyLimits::default())?;

@@ -18,7 +18,6 @@ use crate::quantity::count::Count;
 /// The indexer that selects compressed entries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Picker {
-    /// Its heads.
     pub heads: Count,
     /// Elements of a head, and of the key that all heads share.
     pub head_dim: Count,

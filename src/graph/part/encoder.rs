@@ -31,7 +31,6 @@ pub struct EncoderNames {
 pub struct Encoder {
     /// Width of its stream.
     pub hidden: Count,
-    /// Heads.
     pub heads: Count,
     /// Width of its feed-forward network.
     pub intermediate: Count,

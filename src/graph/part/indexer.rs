@@ -21,7 +21,6 @@ pub struct Indexer {
     /// Rank of the compressed query that it reads (DeepSeek's DSA). `None`: it reads the stream, normalises its queries
     /// and has no head weights (MiniMax-M3).
     pub q_lora_rank: Option<Count>,
-    /// Its heads.
     pub heads: Count,
     /// Elements of a head, and of the key that all heads share.
     pub head_dim: Count,

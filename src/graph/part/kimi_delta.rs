@@ -18,7 +18,6 @@ use crate::quantity::count::Count;
 pub struct KimiDelta {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Heads.
     pub heads: Count,
     /// Elements of a head's query, key and value; also the rank of the gates.
     pub head_dim: Count,

@@ -101,7 +101,6 @@ pub fn positioned(windows: Vec<Option<Count>>, mut layer: impl FnMut(Option<Coun
     windows.into_iter().map(one).collect()
 }
 
-/// A layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// Width of the residual stream.

@@ -27,7 +27,6 @@ pub enum Stacking {
     Rows,
 }
 
-/// Shared experts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedExperts {
     /// The checkpoint's name, e.g. `mlp.shared_experts`.
@@ -76,7 +75,6 @@ pub struct Moe {
     pub latent: Option<Count>,
     /// Biases on these two projections.
     pub latent_bias: bool,
-    /// Shared experts.
     pub shared: Option<SharedExperts>,
 }
 

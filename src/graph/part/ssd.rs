@@ -19,7 +19,6 @@ use crate::spec::error::Error;
 pub struct Ssd {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Heads.
     pub heads: Count,
     /// Elements of a head.
     pub head_dim: Count,

@@ -143,9 +143,6 @@ struct Found {
 }
 
 /// The answer to a request.
-///
-/// # Errors
-/// A name, number or degree is faulty.
 pub(super) fn answered(
     known: &Catalog,
     request: &EstimatorRequest,

@@ -98,7 +98,6 @@ pub struct MeasuredRuns {
 }
 
 impl MeasuredRuns {
-    /// Adds a run.
     pub(super) fn add(&mut self, errors: RunErrors) {
         if self.runs.len() == MOST_RUNS {
             self.runs.pop_front();
@@ -150,9 +149,6 @@ impl BenchmarkRun {
     }
 
     /// The errors of a prediction.
-    ///
-    /// # Errors
-    /// A measured number is not positive.
     pub(super) fn errors(&self, predicted: &EstimatorAnswer) -> Result<RunErrors, Error> {
         let metrics = &self.metrics;
         let Some(estimates) = &predicted.estimates else { return Ok(RunErrors::default()) };

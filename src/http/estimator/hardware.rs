@@ -110,9 +110,6 @@ impl HardwareProfile {
     }
 
     /// That some figures of the profile change no number of the answer, if any do not.
-    ///
-    /// # Errors
-    /// As [`HardwareProfile::scenario`].
     pub(super) fn without_effect(&self, known: &Catalog) -> Result<Option<String>, Error> {
         let figures = self.figures(known, &self.hardware(known)?)?;
         let idle = figures.iter().filter(|figure| figure.overrides.is_empty()).map(|figure| figure.key);

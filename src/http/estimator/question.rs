@@ -73,9 +73,6 @@ impl EstimatorRequest {
     }
 
     /// The scenario; the deployment is part of it where degrees are given.
-    ///
-    /// # Errors
-    /// A name is unknown, or the profile contradicts itself.
     pub(super) fn scenario(&self, known: &Catalog) -> Result<Scenario, Error> {
         let named = self.runtime_id.as_deref().map(|id| known.runtime_by_id(id)).transpose()?;
         let (runtime, runtime_version) =

@@ -27,7 +27,6 @@ pub(super) fn lines(known: &Catalog, kind: CatalogKind) -> Result<Vec<CatalogLin
     }
 }
 
-/// A row with the facts of its line.
 pub(in crate::http) fn with_facts(mut row: Value, line: &CatalogLine) -> Value {
     if let (Some(row), Value::Object(facts)) = (row.as_object_mut(), value(&line.facts)) {
         row.extend(facts);

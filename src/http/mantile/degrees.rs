@@ -69,9 +69,6 @@ impl LayersDegrees {
 
     /// The static batch of `batch` requests on these degrees. A device of the catalogue is taken as often as the degrees
     /// need.
-    ///
-    /// # Errors
-    /// Degrees or dtypes contradict each other.
     pub(super) fn request(
         &self,
         known: &Catalog,

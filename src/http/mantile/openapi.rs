@@ -5,7 +5,6 @@ use schemars::schema_for;
 use super::metrics::{LayerMetricsAnswer, LayerMetricsRequest, SystemMetricsAnswer, SystemMetricsRequest};
 use crate::http::openapi::PublishedRoute;
 
-/// The routes.
 pub(in crate::http) fn mantile_routes() -> Vec<PublishedRoute> {
     let route = PublishedRoute::new;
     vec![

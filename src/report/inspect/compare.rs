@@ -34,7 +34,6 @@ impl Comparison {
     }
 }
 
-/// As text.
 pub fn text(comparison: &Comparison) -> String {
     let names = [comparison.a.as_str(), comparison.b.as_str()];
     if comparison.differences.is_empty() {

@@ -60,7 +60,6 @@ pub fn optimize(answer: &OptimizeResult) -> TemplateValue {
     }
 }
 
-/// Of an estimate.
 pub fn estimate(answer: &EstimateResult) -> TemplateValue {
     let EstimateResult { candidate, question: inputs, detail, .. } = answer;
     context! {

@@ -26,7 +26,6 @@ pub fn add(environment: &mut Environment) {
     environment.add_filter("words", |text: &str| text.replace('_', " "));
 }
 
-/// A value of a template as JSON.
 fn in_json(value: &TemplateValue) -> Value {
     Value::deserialize(value).unwrap_or_default()
 }

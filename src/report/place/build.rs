@@ -24,7 +24,6 @@ fn shares(problem: &PlacementProblem, stages: &[Stage]) -> Vec<(String, usize)> 
     stages.iter().map(|s| (problem.members[s.member].name.clone(), s.to - s.from)).collect()
 }
 
-/// The report of a solved placement.
 pub fn placement_report(problem: &PlacementProblem, solved: &SolvedPlacement) -> PlacementReport {
     let prices = MemberPrices::new(problem);
     let token = solved.priced(&prices, PlacementWork::Token(solved.batches.1));
@@ -83,7 +82,6 @@ pub fn placement_report(problem: &PlacementProblem, solved: &SolvedPlacement) ->
     }
 }
 
-/// The certificate of a solved placement.
 pub fn certificate(solved: &SolvedPlacement, aim: PlacementTime) -> PlacementCertificate {
     let program = match (aim, solved.is_optimal()) {
         (PlacementTime::Step | PlacementTime::Request, true) => {

@@ -8,7 +8,6 @@ use crate::spec::visible::elided;
 /// A bar with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabelledBar {
-    /// Its label.
     pub label: String,
     /// Its parts: series, length, title.
     pub parts: Vec<(usize, f64, String)>,

@@ -6,7 +6,6 @@ use crate::report::comparison::{ComparedRow, ComparisonReport, SHOWN};
 use crate::report::number::{format_metric, word};
 use crate::spec::objective::{Direction, Metric};
 
-/// The picture of a comparison.
 pub fn comparison_picture(report: &ComparisonReport) -> SvgPicture {
     let panels: Vec<SvgPanel> = SHOWN.iter().filter_map(|metric| panel(&report.rows, *metric)).collect();
     let models: Vec<&str> = report.rows.iter().map(|row| row.model.as_str()).collect();

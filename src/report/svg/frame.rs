@@ -4,10 +4,8 @@ use super::marks::swatch;
 use super::scale::{PlotScale, tick};
 use super::{Anchor, SvgPanel, escaped, text, text_width};
 
-/// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlotAxis {
-    /// Its scale.
     pub scale: PlotScale,
     /// Its label, with the unit.
     pub label: String,

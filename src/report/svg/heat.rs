@@ -8,7 +8,6 @@ use crate::report::number::digits;
 /// A map of cells in rows, the first row at the bottom.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatMap {
-    /// Title.
     pub title: String,
     /// Label and values of the columns.
     pub across: (String, Vec<String>),

@@ -5,7 +5,6 @@ use super::frame::{PlotAxis, PlotFrame};
 use super::marks::{band, failed, path, point};
 use super::scale::{PlotScale, drawable};
 
-/// A point of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinePoint {
     /// To the right.
@@ -14,7 +13,6 @@ pub struct LinePoint {
     pub y: Option<f64>,
     /// Ends of its interval.
     pub ends: Option<(f64, f64)>,
-    /// Its title.
     pub title: String,
 }
 

@@ -22,7 +22,6 @@ pub const SIZE: f64 = 3.5;
 /// Half the width of one of many points.
 pub const SMALL: f64 = 2.0;
 
-/// A point of a series with its title.
 pub fn point(series: usize, place: [f64; 2], title: &str) -> String {
     sized_point(series, place, SIZE, title)
 }
@@ -103,7 +102,6 @@ pub fn whisker(series: usize, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2]) -> String 
     format!("<path class=\"whisker {class}\" d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\"/>\n")
 }
 
-/// A bar with its title.
 pub fn bar(series: usize, [x, y]: [f64; 2], [width, height]: [f64; 2], title: &str) -> String {
     let (class, title) = (class(series), escaped(title, LONGEST));
     // The sum has no negative zero.

@@ -18,7 +18,6 @@ fn place(build: &Build) -> Option<[f64; 2]> {
     place.iter().all(|value| drawable(*value) && *value > 0.0).then_some(place)
 }
 
-/// A build in words.
 fn words(build: &Build) -> String {
     let usd = build.money.usd_per_hour.map(|usd| format!(", {} USD/h", digits(usd))).unwrap_or_default();
     let because = build.because.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

@@ -132,7 +132,6 @@ fn tidy(value: f64) -> f64 {
     format!("{value:.9e}").parse().unwrap_or(value)
 }
 
-/// A value at a tick.
 pub fn tick(value: f64) -> String {
     let size = value.abs();
     match size {

@@ -151,7 +151,6 @@ pub(super) fn costs(answer: &FleetResult) -> Option<String> {
     ))
 }
 
-/// Costs of each bucket.
 fn bucket_costs(answer: &FleetResult) -> String {
     let Some(costs) = &answer.costs else { return String::new() };
     let header = ["ISL", "OSL", "requests/s", "USD/h", "USD/1k requests", "USD/Mtok in", "USD/Mtok out"];

@@ -166,7 +166,6 @@ fn ends(low: &str, high: &str) -> String {
 /// A label and its text.
 pub type Fact = (&'static str, String);
 
-/// Facts as lines.
 fn lines(facts: &[Fact], width: usize) -> String {
     facts.iter().map(|(label, text)| fact(label, text, width)).collect()
 }
@@ -216,7 +215,6 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
     lines
 }
 
-/// A label and its text.
 fn fact(label: &str, text: &str, width: usize) -> String {
     let wrapped = wrap(text, width, INDENT, INDENT);
     let (_, rest) = wrapped.split_at(INDENT.min(wrapped.len()));

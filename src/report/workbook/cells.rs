@@ -16,7 +16,6 @@ pub(super) enum CellKind {
     Unused,
     /// In the formula that uses it.
     Inline,
-    /// In a cell.
     At(CellAddress),
 }
 

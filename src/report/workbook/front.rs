@@ -25,7 +25,6 @@ pub(super) fn metric(at: u32) -> CellAddress {
     CellAddress { sheet: WorkbookSheet::Front, row: METRICS_ROW + at, column: 1 }
 }
 
-/// Writes the sheet.
 pub(super) fn write(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
     let (question, best) = (content.question, content.deployment);
     page.widths(0, &[30.0, 18.0, 26.0, 70.0])?;

@@ -46,7 +46,6 @@ impl WorkbookSheet {
         WorkbookSheet::Assumptions,
     ];
 
-    /// Its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             WorkbookSheet::Front => "front",
@@ -121,14 +120,12 @@ impl WorkbookStyles {
 
 /// A number of a cell: a constant, or a formula with its value.
 pub(super) enum CellNumber {
-    /// A constant.
     Constant(f64),
     /// A formula without its equals sign, and its value.
     Formula(String, f64),
 }
 
 impl CellNumber {
-    /// Its value.
     pub(super) fn value(&self) -> f64 {
         match self {
             CellNumber::Constant(value) | CellNumber::Formula(_, value) => *value,

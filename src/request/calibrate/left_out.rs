@@ -27,7 +27,6 @@ pub(super) struct HoldoutPredictions {
     pub(super) holdout: HoldoutGroup,
     /// For each row: the key of its group, which was held out with it.
     pub(super) keys: Vec<String>,
-    /// The predictions.
     pub(super) predictions: Vec<PredictedTimes>,
 }
 

@@ -12,9 +12,6 @@ use crate::store::check::recognise;
 use crate::store::kind::{CatalogKind, KINDS};
 
 /// Differences between two entries; the first kind that contains both if none is given.
-///
-/// # Errors
-/// One is unknown, or they are of different kinds.
 pub fn differences(
     catalog: &Catalog,
     kind: Option<CatalogKind>,

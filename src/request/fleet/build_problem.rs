@@ -49,9 +49,6 @@ impl FleetModels {
 }
 
 /// Every offer in every configuration, with its capacity for every bucket.
-///
-/// # Errors
-/// A name is unknown.
 pub fn build_problem(
     catalog: &Catalog,
     mut asked: FleetInputs,

@@ -60,9 +60,6 @@ impl RuntimeLaunch {
 }
 
 /// Why no software starts a placement; empty where the catalogue knows no reason.
-///
-/// # Errors
-/// A file of the catalogue is faulty.
 pub(super) fn refusals(
     catalog: &Catalog,
     rigged: &ResolvedRig,
@@ -77,9 +74,6 @@ pub(super) fn refusals(
 }
 
 /// Whether the launch of a rig states how many layers each stage has; else the runtime divides them evenly.
-///
-/// # Errors
-/// A file of the catalogue is faulty.
 pub(super) fn divides_freely(catalog: &Catalog, rigged: &ResolvedRig) -> Result<bool, Error> {
     let Some(runtime) = rigged.runtimes.first() else { return Ok(true) };
     let Some((launch, _)) = catalog.launch_of(&runtime.id)? else { return Ok(true) };
@@ -88,9 +82,6 @@ pub(super) fn divides_freely(catalog: &Catalog, rigged: &ResolvedRig) -> Result<
 }
 
 /// The launch of a placement.
-///
-/// # Errors
-/// A file of the catalogue is faulty.
 pub(super) fn launch_placed(
     catalog: &Catalog,
     scenario: &PlacementScenario,

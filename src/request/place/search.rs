@@ -35,7 +35,6 @@ pub(super) struct FoundPlacements<'a> {
     pub(super) theoretical: Option<FoundPlacement<'a>>,
 }
 
-/// The search for placements.
 pub(super) struct PlacementSearch<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) aim: PlacementTime,

@@ -58,9 +58,6 @@ pub(super) struct PlacementRequest<'a> {
 }
 
 /// Resolves `stated` and solves it until `control` stops the search.
-///
-/// # Errors
-/// The problem is faulty.
 pub fn answer_placement(
     catalog: &Catalog,
     stated: &PlacementScenario,
@@ -77,9 +74,6 @@ pub fn answer_placement(
 }
 
 /// The problems of a rig, unsolved, for each choice of runtimes.
-///
-/// # Errors
-/// The problem is faulty.
 pub fn rig_problems(catalog: &Catalog, stated: &PlacementScenario) -> Result<Vec<ResolvedRig>, Error> {
     stated.check()?;
     let catalog = &*catalog.overridden_by_name(&stated.scenario())?;

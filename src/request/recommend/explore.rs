@@ -229,7 +229,6 @@ impl<'a> SizedOption<'a> {
         weights(self.resolved, &self.problem, &self.sized.at_share)
     }
 
-    /// Quality of its weights.
     fn quality(&self) -> Option<WeightQuality> {
         self.weights().map(|choice| choice.quality(self.resolved.checkpoint_bits()))
     }

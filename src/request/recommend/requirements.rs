@@ -165,9 +165,6 @@ impl RecommendRequest {
 }
 
 /// Checks the requirements of a saved result.
-///
-/// # Errors
-/// Names the number that is out of range.
 pub fn check(sought: &Requirements) -> Result<(), Error> {
     USERS.check_whole("users", sought.users)?;
     TARGET.check("target_tok_s", sought.target_tok_s)?;
@@ -192,9 +189,6 @@ fn tokens(text: &str) -> Result<u64, Error> {
 }
 
 /// `15000usd`, `$15000`, `15k` or `15000`, with or without `/h`.
-///
-/// # Errors
-/// The text is not an amount.
 pub fn dollars(limit: &Limit, text: &str) -> Result<f64, Error> {
     let plain = text.trim().to_lowercase();
     let plain = plain.trim_end_matches("/h").trim_end_matches("usd").trim_start_matches('$').trim();

@@ -64,7 +64,6 @@ impl SweepGrid {
         &self.scenario
     }
 
-    /// The varied keys.
     pub fn axes(&self) -> &[VariedKey] {
         &self.axes
     }
@@ -98,10 +97,6 @@ impl SweepGrid {
         pairs.map(|(axis, at)| (axis.key.clone(), axis.values[at].clone())).collect()
     }
 
-    /// The scenario of a point.
-    ///
-    /// # Errors
-    /// Its values do not form a scenario.
     pub fn at(&self, point: u64) -> Result<Scenario, Error> {
         let mut scenario = self.template.clone();
         for ((axis, path), at) in self.axes.iter().zip(&self.paths).zip(self.indices(point)) {

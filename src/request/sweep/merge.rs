@@ -31,10 +31,6 @@ pub struct RowIdentity {
 }
 
 impl RowFormat {
-    /// The row that a line is.
-    ///
-    /// # Errors
-    /// It is no row of a sweep.
     pub fn identity(self, line: &str) -> Result<RowIdentity, Error> {
         let found = match self {
             RowFormat::Csv => {

@@ -20,7 +20,6 @@ use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL, ResolvedS
 pub(super) struct ResolvedPoint(Arc<(ResolvedScenario, Problem)>);
 
 impl ResolvedPoint {
-    /// Its problem.
     pub(super) fn problem(&self) -> &Problem {
         &self.0.1
     }
@@ -69,7 +68,6 @@ pub(super) struct SharedProblems<'a> {
     points: SharedValues<ResolvedPoint>,
 }
 
-/// A scenario as a key.
 fn key(scenario: &Scenario) -> String {
     serde_json::to_string(scenario).expect("a scenario has only text keys")
 }

@@ -145,7 +145,6 @@ pub struct PreparedRow {
     pub problem: Arc<Problem>,
     /// Inputs of the runtime's fit.
     pub calibration_key: CalibrationKey,
-    /// The deployment.
     pub deployment: MeasuredDeployment,
 }
 

@@ -111,9 +111,6 @@ fn with_present_keys(saved: &Value) -> Value {
 }
 
 /// A saved result as its report.
-///
-/// # Errors
-/// A field is missing, unknown or of another kind.
 pub(super) fn read<T: Serialize + DeserializeOwned>(saved: &Value) -> Result<T, Error> {
     let mut saved = with_present_keys(saved);
     if let Value::Object(fields) = &mut saved {

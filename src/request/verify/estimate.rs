@@ -18,9 +18,6 @@ pub struct EstimateRerun {
 
 impl EstimateRerun {
     /// Evaluates the deployment of `saved` again.
-    ///
-    /// # Errors
-    /// Its problem is missing or no longer resolves.
     pub fn solve(catalog: &Catalog, saved: &EstimateResult) -> Result<EstimateRerun, Error> {
         let scenario = saved.scenario.clone().ok_or_else(no_problem)?;
         Ok(EstimateRerun { fresh: estimate(catalog, &EstimateRequest::of(scenario), &UNCONTROLLED)? })

@@ -26,7 +26,6 @@ const MOST_NEIGHBOURS: u64 = 300;
 
 /// The problem of a saved fleet, and the result of a new search.
 pub struct FleetRerun {
-    /// The problem.
     pub problem: FleetProblem,
     /// The result of a new search.
     pub fresh: FleetResult,
@@ -40,9 +39,6 @@ impl Rerun for FleetRerun {
 
 impl FleetRerun {
     /// Solves the problem of `saved` again.
-    ///
-    /// # Errors
-    /// Its problem no longer resolves.
     pub fn solve(catalog: &Catalog, saved: FleetResult) -> Result<FleetRerun, Error> {
         let problem = build_problem(catalog, saved.question, saved.scenario, &UNCONTROLLED)?;
         let fresh = solved(&problem);

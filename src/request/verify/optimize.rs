@@ -32,7 +32,6 @@ use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The problem of a saved optimum, and the result of a complete search.
 pub struct OptimizeRerun {
-    /// The problem.
     pub problem: Problem,
     /// The result of a new search.
     pub fresh: OptimizeResult,
@@ -46,9 +45,6 @@ impl Rerun for OptimizeRerun {
 
 impl OptimizeRerun {
     /// Solves the problem of `saved` again. Optional parts are computed only if `saved` has them.
-    ///
-    /// # Errors
-    /// Its problem is missing or no longer resolves.
     pub fn solve(catalog: &Catalog, saved: &OptimizeResult) -> Result<OptimizeRerun, Error> {
         let mut scenario = saved.scenario.clone().ok_or_else(no_problem)?;
         if !saved.runtimes.is_empty() {

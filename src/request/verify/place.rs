@@ -56,9 +56,6 @@ struct Reevaluated<'a, 'q> {
 
 impl PlaceRerun {
     /// Solves the problem of `saved` again.
-    ///
-    /// # Errors
-    /// Its problem is missing or no longer resolves.
     pub fn solve(catalog: &Catalog, saved: &PlacementResult) -> Result<PlaceRerun, Error> {
         let scenario = saved.scenario.as_ref().ok_or_else(no_problem)?;
         let AnsweredPlacement { result: fresh, rigged, others } =

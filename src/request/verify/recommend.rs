@@ -35,9 +35,6 @@ pub struct RecommendRerun<'a> {
 }
 
 /// A saved recommendation.
-///
-/// # Errors
-/// A field is missing, unknown or of another kind.
 pub fn report(saved: &Value) -> Result<RecommendReport, Error> {
     Ok(if saved.get("models").is_some() {
         RecommendReport::Models(Box::new(read(saved)?))
@@ -58,9 +55,6 @@ impl Rerun for RecommendRerun<'_> {
 
 impl<'a> RecommendRerun<'a> {
     /// Runs the recommendation of `saved` again.
-    ///
-    /// # Errors
-    /// The problem no longer resolves.
     pub fn solve(catalog: &'a Catalog, saved: RecommendReport) -> Result<RecommendRerun<'a>, Error> {
         let (scenario, sought, of_machine) = match saved {
             RecommendReport::Hardware(saved) => (saved.scenario, saved.sought, false),

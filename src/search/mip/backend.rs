@@ -20,7 +20,6 @@ pub enum SolverClaim {
         /// Nodes of its tree.
         nodes: u64,
     },
-    /// Infeasible.
     Infeasible,
     /// Stopped before a point was found.
     Stopped {
@@ -32,9 +31,6 @@ pub enum SolverClaim {
 }
 
 /// Solves with at most `nodes` nodes. A node limit is deterministic, a time limit is not.
-///
-/// # Errors
-/// The error message of the solver.
 pub fn claim(program: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
     match solved(program, nodes, false) {
         Err(Error::Infeasible) => Ok(SolverClaim::Infeasible),

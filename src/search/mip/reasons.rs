@@ -11,7 +11,6 @@ use crate::search::outcome::Status;
 pub struct RowRelaxation {
     /// Display name of the row.
     pub row: String,
-    /// Its group.
     pub group: String,
     /// Its current bound.
     pub stated: i64,
@@ -33,7 +32,6 @@ pub struct InfeasibleReasons {
 /// Maximum relaxation of a bound.
 const FURTHEST: i64 = 1 << 30;
 
-/// The reasons for an infeasible program.
 pub fn reasons(program: &MipModel, effort: &SolveBudget) -> InfeasibleReasons {
     let groups = program.groups();
     let named = |keep: &[usize]| -> Vec<String> { keep.iter().map(|at| groups[*at].clone()).collect() };

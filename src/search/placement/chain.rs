@@ -5,9 +5,7 @@
 /// Time and memory, in ticks and pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentCost {
-    /// Ticks.
     pub ticks: u64,
-    /// Pages.
     pub pages: u64,
 }
 
@@ -25,7 +23,6 @@ pub struct Spill {
 /// A holder of a segment: a device, or identical devices that shard each layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Cost of each layer.
     pub layers: Vec<SegmentCost>,
     /// Pages of each layer that are routed experts.
     pub experts: Vec<u64>,
@@ -278,17 +275,11 @@ impl Chain {
     }
 
     /// Ticks of one token through all stages.
-    ///
-    /// # Errors
-    /// As [`Chain::stages`].
     pub fn sum(&self, stages: &[Stage]) -> Result<u64, MemoryShortfall> {
         Ok(self.stages(stages, HostOverhead::Once)?.iter().sum())
     }
 
     /// Ticks of the slowest stage.
-    ///
-    /// # Errors
-    /// As [`Chain::stages`].
     pub fn slowest(&self, stages: &[Stage]) -> Result<u64, MemoryShortfall> {
         Ok(self.stages(stages, HostOverhead::Each)?.into_iter().max().unwrap_or_default())
     }

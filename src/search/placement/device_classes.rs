@@ -23,6 +23,7 @@ pub struct DeviceClasses {
 
 impl DeviceClasses {
     /// The kinds of `chain` with their states; `None` where there would be more than `most` rows.
+    #[cfg(feature = "internals")]
     pub fn new(chain: &Chain, most: usize) -> Option<DeviceClasses> {
         DeviceClasses::of(by_kind(chain), most)
     }

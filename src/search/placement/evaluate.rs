@@ -65,7 +65,6 @@ impl<'a> PlacementEvaluator<'a> {
         PlacementEvaluator { prices, aim, priced }
     }
 
-    /// The problem.
     pub fn question(&self) -> &'a PlacementProblem {
         self.prices.problem
     }
@@ -112,9 +111,6 @@ impl<'a> PlacementEvaluator<'a> {
     }
 
     /// A placement in the form of a solver result, without its proof.
-    ///
-    /// # Errors
-    /// As [`PlacementEvaluator::seconds`].
     pub fn to_solved(
         &self,
         stages: &[Stage],

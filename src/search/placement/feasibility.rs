@@ -9,7 +9,6 @@ use crate::search::run::UNWATCHED;
 /// A placement, and the host memory that each member takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinHostMemory {
-    /// The stages.
     pub stages: Vec<Stage>,
     /// Pages of host memory, by member.
     pub parts: Vec<u64>,

@@ -25,7 +25,6 @@ const PATIENCE: usize = 6;
 /// Labels between two checks of the stop flag.
 const STRETCH: usize = 256;
 
-/// Search result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelSearchResult {
     /// The best placement found below the known one.

@@ -71,7 +71,6 @@ pub struct HostCapacity {
 pub struct Disk {
     /// Read bandwidth.
     pub rate: Datum,
-    /// Bytes.
     pub bytes: f64,
 }
 
@@ -82,14 +81,12 @@ pub struct Hop {
     pub from: usize,
     /// Index of the member; hubs follow the members.
     pub to: usize,
-    /// The link.
     pub link: PricedLink<Datum>,
 }
 
 /// A complete placement problem.
 #[derive(Clone, Debug)]
 pub struct PlacementProblem {
-    /// The model.
     pub graph: ModelGraph,
     /// Members that may hold its layers.
     pub members: Vec<DeviceGroup>,
@@ -97,7 +94,6 @@ pub struct PlacementProblem {
     pub hops: Vec<Hop>,
     /// Request lengths.
     pub lengths: Lengths,
-    /// Concurrency.
     pub concurrency: u64,
 }
 
@@ -138,7 +134,6 @@ impl PlacementWork {
     }
 }
 
-/// A prepared member.
 #[derive(Clone)]
 pub(super) struct PreparedMember<N = f64> {
     pub(super) instance: Instance,
@@ -155,7 +150,6 @@ pub struct MemberPrices<'a> {
 /// A chain and the length of its tick.
 #[derive(Clone, Debug)]
 pub struct PricedChain {
-    /// The chain.
     pub chain: Chain,
     /// Seconds per tick.
     pub tick: f64,

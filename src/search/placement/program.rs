@@ -36,7 +36,6 @@ pub enum ProgramTime {
     },
 }
 
-/// The optimum of programs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramOptimum {
     /// Number of programs: one for each order of members.
@@ -116,7 +115,6 @@ impl TickSum {
     }
 }
 
-/// The columns of a stage.
 struct StageColumns {
     /// Layers of each run.
     layers: Vec<usize>,

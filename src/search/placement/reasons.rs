@@ -37,7 +37,6 @@ pub struct LimitConflict {
 /// An infeasible placement under the smallest common limit on missing memory per member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearestPlacement {
-    /// Its stages.
     pub stages: Vec<Stage>,
     /// Missing pages of each stage.
     pub lacks: Vec<u64>,

@@ -18,7 +18,6 @@ pub struct BoundedSolution<S> {
     pub objective: f64,
     /// Lower bound under these limits.
     pub bound: f64,
-    /// The stages.
     pub stages: Vec<Stage>,
     /// The rest of the result.
     pub solution: S,
@@ -112,9 +111,6 @@ fn first_split<S>(
 
 /// The best placement on members of `chain` that share hosts, until `stop` ends the search. `look` solves a program
 /// with a limit on host memory for each member, in pages.
-///
-/// # Errors
-/// The reason for infeasibility reported by the program.
 pub fn share<S>(
     chain: &Chain,
     stop: &dyn Fn() -> bool,

@@ -25,8 +25,8 @@ pub enum PlacementTime {
 #[derive(Clone, Debug)]
 pub struct SolvedPlacement {
     /// Index of the problem that it solves.
+    #[cfg_attr(not(feature = "internals"), allow(dead_code))]
     pub way: usize,
-    /// The stages.
     pub stages: Vec<Stage>,
     /// For each stage, the additional members that hold all of its layers and share its requests; empty where no
     /// stage is replicated.
@@ -66,6 +66,7 @@ pub(super) const RULES: [BaselineRule; 3] =
 /// # Errors
 /// All are infeasible; returns the reason for the first.
 /// None has any; why the first has none.
+#[cfg(feature = "internals")]
 pub fn solve(
     questions: &[PlacementProblem],
     aim: PlacementTime,
@@ -137,9 +138,6 @@ impl SolvedPlacement {
 }
 
 /// The best placement of one problem; `replicated` says whether equal devices may hold the same layers.
-///
-/// # Errors
-/// It is infeasible, or was stopped before one was found.
 pub fn solve_one(
     problem: &PlacementProblem,
     aim: PlacementTime,

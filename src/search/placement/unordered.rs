@@ -10,7 +10,6 @@ use super::device_classes::DeviceClasses;
 /// Ticks of an infeasible value.
 pub const NEVER: u64 = u64::MAX;
 
-/// Objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainObjective {
     /// Minimum sum of all segments.
@@ -31,7 +30,6 @@ impl ChainObjective {
 /// An option for a segment: a number of members of a kind, and ticks by number of layers.
 #[derive(Clone, Debug)]
 pub struct SegmentOption {
-    /// The kind.
     pub kind: usize,
     /// Number of members that hold the segment, each with all of its layers.
     pub members: usize,
@@ -83,7 +81,6 @@ impl SegmentOption {
     }
 }
 
-/// Position of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SegmentPosition {
     First,
@@ -94,7 +91,6 @@ enum SegmentPosition {
 /// A segment of a kind with a number of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The kind.
     pub kind: usize,
     /// Number of members that hold it.
     pub members: usize,
@@ -114,7 +110,6 @@ const NONE: u32 = u32::MAX;
 /// The counts of the states in addition to layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Nothing.
     Nothing,
     /// Segments, up to a maximum, for an exact number of segments.
     Segments(usize),

@@ -120,7 +120,6 @@ impl MaxServed {
 /// A load of a replica within the SLOs.
 #[derive(Clone, Copy)]
 struct FeasibleLoad {
-    /// Concurrency.
     concurrency: u64,
     /// The largest ratio of a latency to its SLO.
     filled: f64,
@@ -204,7 +203,6 @@ impl<'q> SizingCandidates<'q> {
         self.meets_tpot
     }
 
-    /// The nearest candidate.
     pub fn nearest(&self) -> Option<NearestCandidate> {
         let (miss, at, reason) = self.nearest.clone()?;
         let lowest = self.shapes.get(at)?.lowest();
@@ -303,15 +301,6 @@ impl<'q> SizingCandidates<'q> {
             }
         }
         best.map(|(_, at)| at)
-    }
-
-    /// Whether any configuration meets the SLOs at a concurrency of `users`.
-    pub fn serves(&self, users: u64) -> bool {
-        self.entries.par_iter().any(|(_, entry)| {
-            let (replicas, concurrency) = spread(entry, users);
-            (entry.lowest.concurrency..=entry.fits).contains(&concurrency)
-                && entry.prepared.missed(&entry.prepared.at(replicas, concurrency), concurrency).is_none()
-        })
     }
 
     /// A deployment with its metrics under the traffic of `question`.

@@ -20,7 +20,6 @@ const KEPT: u64 = 4096;
 pub enum GgufValue {
     /// A whole number.
     Whole(u64),
-    /// A text.
     Text(String),
     /// A list of whole numbers, e.g. one for each layer.
     Wholes(Vec<u64>),
@@ -33,7 +32,6 @@ pub enum GgufValue {
 /// A tensor of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GgufTensor {
-    /// Its name.
     pub name: String,
     /// Its dimensions, the innermost first.
     pub dims: Vec<u64>,
@@ -46,12 +44,10 @@ impl GgufTensor {
     }
 }
 
-/// The header.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GgufHeader {
     /// Metadata by key.
     pub metadata: BTreeMap<String, GgufValue>,
-    /// Tensors.
     pub tensors: Vec<GgufTensor>,
 }
 
@@ -208,10 +204,5 @@ impl GgufHeader {
             GgufValue::Text(text) => Some(text),
             _ => None,
         }
-    }
-
-    /// The tensor called `name`.
-    pub fn tensor(&self, name: &str) -> Option<&GgufTensor> {
-        self.tensors.iter().find(|tensor| tensor.name == name)
     }
 }

@@ -83,9 +83,6 @@ impl<'c> Keys<'c> {
     }
 
     /// The synonym of a key that the file uses; the first if it uses none.
-    ///
-    /// # Errors
-    /// The file has several synonyms with different values.
     pub fn spelling(&self, names: &[&'static str]) -> Result<&'static str, Error> {
         let mut used = names.iter().filter(|name| self.has(name));
         let first = used.next().unwrap_or(&names[0]);

@@ -13,7 +13,6 @@ pub struct QuantizedPart {
     pub format: &'static str,
     /// Its layout of matrices and scales.
     pub scheme: Scheme,
-    /// Its modules.
     pub modules: Modules,
 }
 

@@ -319,9 +319,6 @@ fn value<T: serde::Serialize>(of: &T) -> Value {
 
 impl LocalHardware {
     /// The cluster of equal devices.
-    ///
-    /// # Errors
-    /// The devices differ, or a figure is missing.
     pub(super) fn cluster(&self) -> Result<Cluster, Error> {
         match self {
             LocalHardware::System { system, device, .. } => {
@@ -336,9 +333,6 @@ impl LocalHardware {
     }
 
     /// The rig of its devices, with the catalogue's figures of each.
-    ///
-    /// # Errors
-    /// It has no accelerators.
     pub(super) fn rig(&self) -> Result<Rig, Error> {
         let (system, device) = match self {
             LocalHardware::Rig(rig) => return Ok(rig.clone()),

@@ -5,13 +5,11 @@ use crate::spec::limits::CAPACITY;
 /// An accelerator as its tool prints it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PrintedAccelerator {
-    /// Name.
     pub name: String,
     /// Total memory in bytes.
     pub memory: Option<f64>,
     /// Memory in use, by all processes, in bytes.
     pub used: Option<f64>,
-    /// The slot.
     pub slot: Option<PcieSlot>,
     /// Power limit in watts.
     pub power_limit: Option<f64>,
@@ -24,9 +22,7 @@ pub struct PrintedAccelerator {
 /// The largest PCIe link that a device and its slot support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PcieSlot {
-    /// Generation.
     pub generation: u32,
-    /// Lanes.
     pub lanes: u32,
 }
 

@@ -33,7 +33,6 @@ pub enum Recognition {
     Known(Box<Device>),
     /// It is none of the catalogue.
     Unknown {
-        /// Why.
         why: String,
         /// How to add it.
         fix: String,
@@ -163,7 +162,6 @@ impl Catalog {
         Some(HostLink { link: link.id, bandwidth: Figure::new(rate, source) })
     }
 
-    /// The device that is the processor of a host.
     pub(super) fn recognized_processor(&self, host: &PrintedHost) -> Result<Option<Device>, Error> {
         let Some(printed) = &host.processor else { return Ok(None) };
         Ok(self.named(&bare_name(printed))?.into_iter().next())

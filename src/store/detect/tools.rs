@@ -42,7 +42,6 @@ pub enum ToolWay {
 /// A tool with the ways to its output, in the order in which they are tried.
 #[derive(Debug)]
 pub struct ToolEntry {
-    /// The tool.
     pub tool: MachineTool,
     /// Its name for people, and the name of a saved output.
     pub name: &'static str,

@@ -31,9 +31,6 @@ pub struct AssumedLinks {
 
 impl Catalog {
     /// `rig` with the usual links where it states none, and what was assumed.
-    ///
-    /// # Errors
-    /// A link's file is faulty.
     pub(super) fn with_usual_links(
         &self,
         rig: Rig,

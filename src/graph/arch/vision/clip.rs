@@ -31,7 +31,6 @@ pub struct Vit {
     pub hidden: Count,
     /// Positions per image or tile.
     pub positions: Count,
-    /// Its parts.
     pub parts: Vec<TowerPart>,
 }
 
@@ -70,7 +69,6 @@ fn idle_head(keys: &Keys<'_>, hidden: Count, prefix: &str) -> Result<TowerPart, 
     Ok(once(block, "idle_head", prefix, Count::derived("positions", 1, "one pooled state")))
 }
 
-/// SigLIP.
 pub fn siglip(keys: &Keys<'_>) -> Result<Vit, Error> {
     vit(keys, false)
 }

@@ -24,7 +24,6 @@ const BANDS: u64 = 128;
 pub struct Conformer {
     /// Width of its stream.
     pub hidden: Count,
-    /// Heads.
     pub heads: Count,
     /// Kernel width of its convolution, in frames.
     pub kernel: Count,

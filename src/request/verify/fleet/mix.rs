@@ -38,9 +38,6 @@ fn busy(problem: &FleetProblem, saved: &FleetResult, at: usize, kind: usize) -> 
 
 impl<'a> SavedMix<'a> {
     /// Finds the kind of every system and the bucket of every route.
-    ///
-    /// # Errors
-    /// Systems that are of no kind.
     pub(super) fn read(problem: &'a FleetProblem, saved: &FleetResult) -> Result<SavedMix<'a>, Vec<String>> {
         let mut mix = SavedMix { problem, systems: vec![], parts: vec![], unrouted: vec![] };
         let mut faults = Vec::new();
@@ -85,7 +82,6 @@ impl<'a> SavedMix<'a> {
             .min_by(|a, b| price(*a).total_cmp(&price(*b)).then_with(|| load(*a).total_cmp(&load(*b))))
     }
 
-    /// The share of a route.
     fn part(&self, route: &Routed) -> Result<BucketShare, String> {
         let Some(&(kind, _)) = self.systems.get(route.systems as usize) else {
             let count = self.systems.len();

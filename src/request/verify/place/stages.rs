@@ -93,9 +93,6 @@ fn replicated(
 
 impl<'a, 'q> SavedStages<'a, 'q> {
     /// The stages of `placement` on the devices of a problem.
-    ///
-    /// # Errors
-    /// Its stages are no placement of this problem.
     pub(super) fn read(
         evaluator: &'a PlacementEvaluator<'q>,
         placement: &PlacementReport,
@@ -124,9 +121,6 @@ impl<'a, 'q> SavedStages<'a, 'q> {
     }
 
     /// The placement in the form of a solver result.
-    ///
-    /// # Errors
-    /// The first device that cannot hold its stage.
     pub(super) fn solved(&self) -> Result<SolvedPlacement, String> {
         let parts = self.host_shares.clone();
         self.evaluator.to_solved(&self.stages, parts, self.replicated.as_ref()).map_err(|short| {

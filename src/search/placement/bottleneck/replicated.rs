@@ -30,13 +30,11 @@ pub struct ReplicatedStage {
 pub struct DecodeCycle {
     /// First to last.
     pub stages: Vec<ReplicatedStage>,
-    /// Seconds.
     pub seconds: f64,
     /// Micro-batches in flight, and requests in each.
     pub batches: (u64, u64),
 }
 
-/// Search result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CycleSearchResult {
     /// The best cycle below the known one.
