@@ -3,7 +3,9 @@
 //! This is the only list: flags and files are checked by it, `--help` and `docs/limits.md` are printed from it.
 //! Products of these numbers are checked too; all derived figures stay finite.
 
+use super::degree::Degree;
 use super::error::Error;
+use super::role::Role;
 
 /// The allowed range of one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,15 +130,11 @@ limits! {
     MEASURED = "value": number zero_or 1e-9 to 1e15, "", "a measured rate or size";
 }
 
-/// Prefixes of the flags of one pool.
-const POOLS: [&str; 2] = ["prefill-", "decode-"];
-/// Flags that are degrees.
-const DEGREES: [&str; 10] = ["tp", "pp", "dp", "cp", "dcp", "ep", "moe-tp", "ffn-tp", "vocab-tp", "replicas"];
-
 /// The limit of the flag `--flag`, if it is a number.
 pub fn of_flag(flag: &str) -> Option<&'static Limit> {
-    let plain = POOLS.iter().find_map(|pool| flag.strip_prefix(pool)).unwrap_or(flag);
-    if DEGREES.contains(&plain) {
+    let pools = [Role::Prefill, Role::Decode].map(Role::flag_prefix);
+    let plain = pools.iter().find_map(|pool| flag.strip_prefix(pool)).unwrap_or(flag);
+    if plain == "replicas" || Degree::stated().any(|degree| degree.flag() == plain) {
         return Some(&DEGREE);
     }
     LIMITS.iter().find(|limit| limit.name == flag || limit.name == plain).copied()

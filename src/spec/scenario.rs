@@ -7,213 +7,184 @@ use super::cluster::PeerToPeer;
 use super::error::Error;
 use super::figure::{Seconds, correction, read};
 use super::image::ImageSize;
-use super::limits::{
-    ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, HOURS_PER_DAY, IMAGES, ISL, Limit,
-    MAX_MODEL_LEN, MEMORY_SHARE, OSL, PREFIX, PREFIX_GROUPS, PUE, RATE, SEQUENCES, STEP_TOKENS, TPOT, TTFT,
-    USD_PER_DEVICE_HOUR, UTILIZATION,
-};
 #[cfg(feature = "cli")]
-use super::limits::{number, whole};
+use super::limits::{
+    ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, ELECTRICITY, HOURS_PER_DAY, IMAGES, ISL,
+    MAX_MODEL_LEN, MEMORY_SHARE, OSL, PREFIX, PREFIX_GROUPS, PUE, RATE, SEQUENCES, STEP_TOKENS,
+    USD_PER_DEVICE_HOUR, UTILIZATION, number, whole,
+};
+use super::limits::{E2E, Limit, TPOT, TTFT, of_flag};
 use super::objective::{LatencyLimits, Metric};
 use super::offload::OffloadPolicy;
 use super::percentile::{Confidence, Percentile};
 use super::price::PriceBasis;
 use super::rule::Allowance;
 
-/// A problem, as flags or as a file. Absent fields have defaults.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[cfg_attr(feature = "cli", derive(clap::Args))]
-#[serde(deny_unknown_fields, default)]
-pub struct Scenario {
+/// Declares the scenario: every field may be absent, and is then taken from another one.
+macro_rules! scenario {
+    ($($(#[$attribute:meta])* pub $field:ident: $kind:ty,)*) => {
+        /// A problem, as flags or as a file. Absent fields have defaults.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[cfg_attr(feature = "cli", derive(clap::Args))]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Scenario {$(
+            $(#[$attribute])*
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub $field: Option<$kind>,
+        )*}
+
+        impl Scenario {
+            /// Each field of this scenario, or that of another where it is absent.
+            fn fields_or(self, other: Scenario) -> Scenario {
+                Scenario { $($field: self.$field.or(other.$field),)* }
+            }
+        }
+    };
+}
+
+scenario! {
     /// Model: catalogue name, Hugging Face id, path of a config.json, its folder or a GGUF file, hf:ORG/NAME or URL
     #[cfg_attr(feature = "cli", arg(short, long, value_name = "M", help_heading = QUESTION))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    pub model: String,
     /// Hardware: a system, a number of devices, or a system file
     #[cfg_attr(feature = "cli", arg(short = 'H', long, value_name = "H", help_heading = QUESTION, help = HARDWARE))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hardware: Option<String>,
+    pub hardware: String,
     /// Host: memory as type-speed x channels (ddr5-6000x2), a processor of the catalogue, or both (epyc-9355,ddr5-6400x12) [default: the system's]
     #[cfg_attr(feature = "cli", arg(long, value_name = "HOST", help_heading = QUESTION))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
+    pub host: String,
     /// Host memory of a node, e.g. 64GB [default: the system's]
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", allow_hyphen_values = true, help_heading = QUESTION))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_memory: Option<String>,
+    pub host_memory: String,
     /// Peer-to-peer between devices on PCIe: yes, no (staged through host memory) or switch (PCIe switches) [default: the system's]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "yes|no|switch", hide_possible_values = true, help_heading = QUESTION))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub p2p: Option<PeerToPeer>,
+    pub p2p: PeerToPeer,
     /// Link between nodes, one port for each device: ethernet-100g, ib-ndr … [default: the system's, else that of hardware/defaults.json]
     #[cfg_attr(feature = "cli", arg(long, value_name = "LINK", help_heading = QUESTION))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network: Option<String>,
+    pub network: String,
     /// Objective: its id, or path of an objective file
     #[cfg_attr(feature = "cli", arg(long, value_name = "O", help_heading = QUESTION))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub objective: Option<String>,
+    pub objective: String,
     /// Workload: its id, or path of a workload file; the objective names one
     #[cfg_attr(feature = "cli", arg(long, value_name = "W", help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workload: Option<String>,
+    pub workload: String,
     /// Prompt tokens (input sequence length)
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&ISL), allow_negative_numbers = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub isl: Option<u64>,
+    pub isl: u64,
     /// Output tokens (output sequence length)
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&OSL), allow_negative_numbers = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub osl: Option<u64>,
+    pub osl: u64,
     /// Concurrent requests over the whole deployment; chosen by the search where absent
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&CONCURRENCY), allow_negative_numbers = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub concurrency: Option<u64>,
+    pub concurrency: u64,
     /// Required requests per second
     #[cfg_attr(feature = "cli", arg(long, value_name = "R", value_parser = number(&RATE), allow_negative_numbers = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<f64>,
+    pub rate: f64,
     /// Latency percentile the SLOs apply to; requires --rate [default: p50]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "p50|p90|p95|p99", hide_possible_values = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub percentile: Option<Percentile>,
+    pub percentile: Percentile,
     /// Prediction confidence for the SLOs: median, or upper 90 % bound [default: p50]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "p50|p90", hide_possible_values = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub risk: Option<Confidence>,
+    pub risk: Confidence,
     /// Prompt tokens that every request shares and that are already in the KV cache (prefix cache hits)
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&PREFIX), allow_negative_numbers = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<u64>,
+    pub prefix: u64,
     /// Different prefixes among the requests: each is stored once, by runtimes that share them [default: 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&PREFIX_GROUPS), allow_negative_numbers = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefix_groups: Option<u64>,
+    pub prefix_groups: u64,
     /// Images per request, for models with a vision encoder; their tokens are added to --isl
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&IMAGES), allow_negative_numbers = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub images: Option<u64>,
+    pub images: u64,
     /// Pixels of each image, for encoders with dynamic resolution, e.g. 1024x768
     #[cfg_attr(feature = "cli", arg(long, value_name = "WxH", allow_hyphen_values = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image_size: Option<ImageSize>,
+    pub image_size: ImageSize,
     /// Draft for speculative decoding: `mtp`, the model's own module, or the name of a smaller model
     #[cfg_attr(feature = "cli", arg(long, value_name = "mtp|M", help_heading = AHEAD))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub draft: Option<String>,
+    pub draft: String,
     /// Draft tokens per step [default: 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = AHEAD))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub draft_tokens: Option<u64>,
+    pub draft_tokens: u64,
     /// Per-token acceptance rate of the draft, measured on your traffic
     #[cfg_attr(feature = "cli", arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = AHEAD))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub acceptance: Option<f64>,
+    pub acceptance: f64,
     /// TTFT SLO: maximum time to first token, e.g. 500ms; `none` for no limit
     #[cfg_attr(feature = "cli", arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ttft: Option<String>,
+    pub ttft: String,
     /// TPOT SLO: maximum time per output token, e.g. 40ms; `none` for no limit
     #[cfg_attr(feature = "cli", arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tpot: Option<String>,
+    pub tpot: String,
     /// E2E SLO: maximum end-to-end latency of a request, e.g. 10s; `none` for no limit
     #[cfg_attr(feature = "cli", arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub e2e: Option<String>,
+    pub e2e: String,
     /// Serving runtime: vllm, sglang, trtllm, llama.cpp, mlx …
     #[cfg_attr(feature = "cli", arg(long, value_name = "R", help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runtime: Option<String>,
+    pub runtime: String,
     /// Runtime version, e.g. 0.19.0; unmeasured versions use the average [default: average]
     #[cfg_attr(feature = "cli", arg(long, value_name = "V", help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runtime_version: Option<String>,
+    pub runtime_version: String,
     /// Tokens of one step of the scheduler (chunk size), as vLLM's flag [default: the runtime's on the device]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&STEP_TOKENS), allow_negative_numbers = true, help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_num_batched_tokens: Option<u64>,
+    pub max_num_batched_tokens: u64,
     /// Sequences of one scheduler at a time, as vLLM's flag [default: the runtime's on the device, or more where they fit]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&SEQUENCES), allow_negative_numbers = true, help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_num_seqs: Option<u64>,
+    pub max_num_seqs: u64,
     /// Longest request that the server takes, prompt and output, as vLLM's flag: the KV cache must hold one of that length [default: the longest that fits at the load, at least ISL + OSL]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&MAX_MODEL_LEN), allow_negative_numbers = true, help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_model_len: Option<u64>,
+    pub max_model_len: u64,
     /// Fraction of the device memory that the runtime uses, as vLLM's flag [default: the runtime's]
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&MEMORY_SHARE), allow_negative_numbers = true, help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu_memory_utilization: Option<f64>,
+    pub gpu_memory_utilization: f64,
     /// Weight format: an id, or `any` [default: the checkpoint's own and published ones of at least 8 bits]
     #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weight_format: Option<String>,
+    pub weight_format: String,
     /// Weight format of prefill workers, if different: then plans are disaggregated [default: --weight-format]
     #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefill_weight_format: Option<String>,
+    pub prefill_weight_format: String,
     /// Weight format of decode workers, if different: then plans are disaggregated [default: --weight-format]
     #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decode_weight_format: Option<String>,
+    pub decode_weight_format: String,
     /// KV cache format: an id, or `any` [default: 16 bits, or the format that the checkpoint has scales for]
     #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kv_format: Option<String>,
+    pub kv_format: String,
     /// Offload of weights, experts or KV cache to host memory [default: auto, wherever it can help]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offload: Option<OffloadPolicy>,
+    pub offload: OffloadPolicy,
     /// Extend the search: custom-router, heterogeneous workers in one pool; unmeasured, devices of vendors without any measurement
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "custom-router|unmeasured", hide_possible_values = true, value_delimiter = ',', help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub allow: Option<Vec<Allowance>>,
+    pub allow: Vec<Allowance>,
     /// Lift the rules of the runtime: any plan that the model's shape and the devices allow
     #[cfg_attr(feature = "cli", arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false", help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub theoretical: Option<bool>,
+    pub theoretical: bool,
     /// Metrics of the Pareto front, separated by commas [default: the objective's]
     #[cfg_attr(feature = "cli", arg(long, value_name = "METRICS", value_delimiter = ',', help_heading = CHOICES))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Metric>>")]
-    pub pareto: Option<Vec<String>>,
+    pub pareto: Vec<String>,
     /// Price of owned or of rented devices, for every offer of a comparison [default: owned at home; else rented where every offer has a rent]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "owned|rented", hide_possible_values = true, help_heading = MONEY))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub price_basis: Option<PriceBasis>,
+    pub price_basis: PriceBasis,
     /// Rent of one device, USD/h
     #[cfg_attr(feature = "cli", arg(long, value_name = "USD", value_parser = number(&USD_PER_DEVICE_HOUR), allow_negative_numbers = true, help_heading = MONEY))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usd_per_device_hour: Option<f64>,
+    pub usd_per_device_hour: f64,
     /// Electricity price, USD/kWh
     #[cfg_attr(feature = "cli", arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), allow_negative_numbers = true, help_heading = MONEY))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub electricity_usd_per_kwh: Option<f64>,
+    pub electricity_usd_per_kwh: f64,
     /// Power usage effectiveness (PUE): power of the facility over power of its machines
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&PUE), allow_negative_numbers = true, help_heading = MONEY))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pue: Option<f64>,
+    pub pue: f64,
     /// Amortization period of a purchase, in months
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = number(&AMORTIZATION), allow_negative_numbers = true, help_heading = MONEY))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub amortization_months: Option<f64>,
+    pub amortization_months: f64,
     /// Fraction of the amortization period in which the hardware serves
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&UTILIZATION), allow_negative_numbers = true, help_heading = MONEY))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub utilization: Option<f64>,
+    pub utilization: f64,
     /// Hours per day in which the hardware serves: rented hardware costs only these, the price of owned hardware is spread over them [default: 24]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = number(&HOURS_PER_DAY), allow_negative_numbers = true, help_heading = MONEY))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hours_per_day: Option<f64>,
+    pub hours_per_day: f64,
     /// Override a value of the model's config.json, or of the file of a device, system or runtime (repeatable)
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE.KEY=VALUE", allow_hyphen_values = true, help_heading = CHANGED))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub set: Option<Vec<String>>,
+    pub set: Vec<String>,
     /// A given deployment, for `estimate` and `explain`; `optimize` chooses its own
     #[cfg_attr(feature = "cli", arg(skip))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deployment: Option<super::deployment::Deployment>,
+    pub deployment: super::deployment::Deployment,
 }
 
 #[cfg(feature = "cli")]
@@ -231,13 +202,6 @@ const CHOICES: &str = "Search space";
 const MONEY: &str = "Prices";
 #[cfg(feature = "cli")]
 const CHANGED: &str = "Assumptions";
-
-/// Takes each unset field from another scenario.
-macro_rules! or {
-    ($this:ident, $other:ident: $($field:ident),* $(,)?) => {
-        Scenario { $($field: $this.$field.or($other.$field),)* }
-    };
-}
 
 impl Scenario {
     /// Whether it allows this.
@@ -263,10 +227,7 @@ impl Scenario {
         let set: Vec<String> = set.collect();
         let set = (!set.is_empty()).then_some(set);
         let this = Scenario { set, ..self };
-        or!(this, other: model, hardware, host, host_memory, p2p, network, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, prefix_groups, images,
-            image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
-            runtime, runtime_version, max_num_batched_tokens, max_num_seqs, max_model_len, gpu_memory_utilization, weight_format, prefill_weight_format, decode_weight_format, kv_format, offload, allow, theoretical, pareto, price_basis, usd_per_device_hour, electricity_usd_per_kwh, pue,
-            amortization_months, utilization, hours_per_day, set, deployment)
+        this.fields_or(other)
     }
 
     /// The SLOs of this scenario over `others`; `none` removes one of `others`.
@@ -307,34 +268,13 @@ impl Scenario {
 
     /// Checks every number of the scenario, from a flag, a file or a saved result.
     pub fn check(&self) -> Result<(), Error> {
-        let whole = [
-            ("isl", self.isl, &ISL),
-            ("osl", self.osl, &OSL),
-            ("prefix", self.prefix, &PREFIX),
-            ("prefix-groups", self.prefix_groups, &PREFIX_GROUPS),
-            ("concurrency", self.concurrency, &CONCURRENCY),
-            ("images", self.images, &IMAGES),
-            ("draft-tokens", self.draft_tokens, &DRAFT_TOKENS),
-            ("max-num-batched-tokens", self.max_num_batched_tokens, &STEP_TOKENS),
-            ("max-num-seqs", self.max_num_seqs, &SEQUENCES),
-            ("max-model-len", self.max_model_len, &MAX_MODEL_LEN),
-        ];
-        for (key, value, limit) in whole {
-            value.map_or(Ok(()), |value| limit.check_whole(key, value))?;
-        }
-        let numbers = [
-            ("rate", self.rate, &RATE),
-            ("acceptance", self.acceptance, &ACCEPTANCE),
-            ("gpu-memory-utilization", self.gpu_memory_utilization, &MEMORY_SHARE),
-            ("usd_per_device_hour", self.usd_per_device_hour, &USD_PER_DEVICE_HOUR),
-            ("electricity_usd_per_kwh", self.electricity_usd_per_kwh, &ELECTRICITY),
-            ("pue", self.pue, &PUE),
-            ("amortization_months", self.amortization_months, &AMORTIZATION),
-            ("utilization", self.utilization, &UTILIZATION),
-            ("hours_per_day", self.hours_per_day, &HOURS_PER_DAY),
-        ];
-        for (key, value, limit) in numbers {
-            value.map_or(Ok(()), |value| limit.check(key, value))?;
+        let fields = serde_json::to_value(self).unwrap_or_default();
+        for (key, value) in fields.as_object().into_iter().flatten() {
+            let flag = of_flag(&key.replace('_', "-")).or_else(|| of_flag(key));
+            // JSON has no word for what is no number.
+            let number = if value.is_null() { Some(f64::NAN) } else { value.as_f64() };
+            let (Some(limit), Some(number)) = (flag, number) else { continue };
+            limit.check(limit.name, number)?;
         }
         if self.hours_per_day.is_some() && self.utilization.is_some() {
             let found = "both hours_per_day and utilization";
