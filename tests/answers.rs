@@ -281,3 +281,12 @@ fn an_answer_in_yaml_is_the_answer_in_json() {
         assert_eq!(again.to_string(), answer.to_string(), "{line:?}");
     }
 }
+
+/// Answers of earlier versions are read: a placement that was stopped had a status of its own.
+#[test]
+fn the_status_of_a_placement_that_an_earlier_version_stopped_is_read() {
+    use mantile::search::outcome::Status;
+    for (older, status) in [("time_limit", Status::Feasible), ("interrupted", Status::Feasible)] {
+        assert_eq!(serde_json::from_str::<Status>(&format!("\"{older}\"")).unwrap(), status);
+    }
+}

@@ -4,124 +4,152 @@ use crate::spec::degree::Degree;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A setting of a launch that the price rests on, or that the process needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Setting {
+/// Declares the settings: of each the type of its value, and whether another plan runs without it.
+macro_rules! settings {
+    (@plan plan) => { true };
+    (@plan run) => { false };
+    ($($(#[$attribute:meta])* $Setting:ident: $kind:ident $plan:ident;)*) => {
+        /// A setting of a launch that the price rests on, or that the process needs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Setting {$(
+            $(#[$attribute])*
+            $Setting,
+        )*}
+
+        impl Setting {
+            /// Whether another plan runs without it.
+            pub fn is_plan(self) -> bool {
+                match self {
+                    $(Setting::$Setting => settings!(@plan $plan),)*
+                }
+            }
+
+            /// The type of its value.
+            pub fn kind(self) -> SettingKind {
+                match self {
+                    $(Setting::$Setting => SettingKind::$kind,)*
+                }
+            }
+        }
+    };
+}
+
+settings! {
     /// The model: an id of a hub, or a path.
-    Model,
+    Model: Word run;
     /// The name under which clients call the model, where workers load several checkpoints.
-    ServedName,
+    ServedName: Word run;
     /// Tensor-parallel ranks.
-    Tp,
+    Tp: Count plan;
     /// Pipeline stages.
-    Pp,
+    Pp: Count plan;
     /// Whether layers are in stages, where the number of hosts alone does not say it.
-    Pipeline,
+    Pipeline: Switch run;
     /// Layers of each pipeline stage.
-    StageLayers,
+    StageLayers: Counts plan;
     /// Attention data-parallel ranks.
-    Dp,
+    Dp: Count plan;
     /// Whether attention is data parallel.
-    AttentionDp,
+    AttentionDp: Switch plan;
     /// Expert-parallel ranks.
-    Ep,
+    Ep: Count plan;
     /// Whether experts are parallel over all ranks.
-    ExpertParallel,
+    ExpertParallel: Switch plan;
     /// Prefill context-parallel ranks.
-    Cp,
+    Cp: Count plan;
     /// Decode context-parallel ranks.
-    Dcp,
+    Dcp: Count plan;
     /// Ranks of a server in all, where the runtime counts attention data parallelism inside them.
-    Ranks,
+    Ranks: Count plan;
     /// Format of the weights, where it is not the checkpoint's own.
-    WeightFormat,
+    WeightFormat: Word plan;
     /// Format of the KV cache.
-    KvFormat,
+    KvFormat: Word plan;
     /// Maximum number of sequences per scheduler.
-    MaxSequences,
+    MaxSequences: Count run;
     /// Maximum number of tokens per step and scheduler.
-    TokenBudget,
+    TokenBudget: Count run;
     /// Share of the device memory that the runtime uses.
-    MemoryShare,
+    MemoryShare: Real run;
     /// Longest prompt plus output, in tokens.
-    Context,
+    Context: Count run;
     /// The same for all slots of a server.
-    TotalContext,
+    TotalContext: Count run;
     /// Prefix cache.
-    PrefixCache,
+    PrefixCache: Switch run;
     /// Prompts longer than a step's tokens run in chunks.
-    ChunkedPrefill,
+    ChunkedPrefill: Switch run;
     /// Method of speculative decoding: `mtp`, the model's own module.
-    DraftMethod,
+    DraftMethod: Word plan;
     /// Draft model of speculative decoding.
-    DraftModel,
+    DraftModel: Word plan;
     /// Draft tokens per step.
-    DraftTokens,
+    DraftTokens: Count plan;
     /// Alternatives per draft token.
-    DraftBranches,
+    DraftBranches: Count run;
     /// Tokens that the model checks per step: the draft's and its own.
-    CheckedTokens,
+    CheckedTokens: Count run;
     /// Layers on the device: a number, or `all`.
-    GpuLayers,
+    GpuLayers: Word run;
     /// Sequence parallelism.
-    Sp,
+    Sp: Switch plan;
     /// Tensor-parallel ranks inside experts.
-    MoeTp,
+    MoeTp: Count plan;
     /// Tensor-parallel ranks of dense feed-forward layers, where they are not those of attention.
-    FfnTp,
+    FfnTp: Count plan;
     /// Tensor-parallel ranks of the embedding and the LM head, where they are not those of attention.
-    VocabTp,
+    VocabTp: Count plan;
     /// Layers of each device, as shares.
-    TensorSplit,
+    TensorSplit: Counts run;
     /// Way in which several devices share the layers.
-    SplitMode,
+    SplitMode: Word run;
     /// First layers whose experts are in host memory.
-    HostExperts,
+    HostExperts: Count plan;
     /// Layers whose experts are in host memory, as alternatives of a regular expression.
-    HostExpertLayers,
+    HostExpertLayers: Word plan;
     /// Weights in host memory, in GiB per device.
-    OffloadedGib,
+    OffloadedGib: Real plan;
     /// Part of the model in host memory: `experts` or `kv`; whole layers without it.
-    OffloadedPart,
+    OffloadedPart: Word plan;
     /// Devices of the process in the order of the stages.
-    Devices,
+    Devices: Word run;
     /// Servers on further hosts whose devices the process uses.
-    RemoteDevices,
+    RemoteDevices: Word run;
     /// Role of a disaggregated worker.
-    Role,
+    Role: Word plan;
     /// Transfer of KV caches.
-    KvTransfer,
+    KvTransfer: Word run;
     /// Address of this host for transfers of KV caches.
-    TransferAddress,
+    TransferAddress: Word run;
     /// Port for transfers of KV caches.
-    TransferPort,
+    TransferPort: Count run;
     /// Tokens of a transfer buffer.
-    TransferTokens,
+    TransferTokens: Count run;
     /// Whether the scheduler waits for each step: prefill workers of some runtimes must.
-    OverlapOff,
+    OverlapOff: Switch run;
     /// Number of hosts.
-    Hosts,
+    Hosts: Count plan;
     /// Rank of this host.
-    HostRank,
+    HostRank: Count run;
     /// Address of the first host.
-    FirstHost,
+    FirstHost: Word run;
     /// Whether the process serves no requests itself: it is on a further host.
-    Follower,
+    Follower: Switch run;
     /// Attention data-parallel ranks of one host.
-    LocalDp,
+    LocalDp: Count run;
     /// The first attention data-parallel rank of a host.
-    FirstDpRank,
+    FirstDpRank: Count run;
     /// Address of the first host, for attention data parallelism.
-    DpAddress,
+    DpAddress: Word run;
     /// Keys of the model's configuration with other values, as a JSON object.
-    ModelOverrides,
+    ModelOverrides: Word plan;
     /// The runtime's own YAML file.
-    YamlFile,
+    YamlFile: Word run;
     /// Address to listen on.
-    Address,
+    Address: Word run;
     /// Port to listen on.
-    Port,
+    Port: Count run;
 }
 
 /// Type of a setting's value.
@@ -173,129 +201,5 @@ impl Setting {
     pub fn words(self) -> String {
         let name = serde_json::to_value(self).ok();
         name.and_then(|name| Some(name.as_str()?.replace('_', " "))).unwrap_or_default()
-    }
-
-    /// Whether another plan runs without it.
-    pub fn is_plan(self) -> bool {
-        match self {
-            Setting::Tp
-            | Setting::Pp
-            | Setting::StageLayers
-            | Setting::Dp
-            | Setting::AttentionDp
-            | Setting::Ep
-            | Setting::ExpertParallel
-            | Setting::MoeTp
-            | Setting::FfnTp
-            | Setting::VocabTp
-            | Setting::Sp
-            | Setting::Cp
-            | Setting::Dcp
-            | Setting::Ranks
-            | Setting::WeightFormat
-            | Setting::KvFormat
-            | Setting::DraftMethod
-            | Setting::DraftModel
-            | Setting::DraftTokens
-            | Setting::HostExperts
-            | Setting::HostExpertLayers
-            | Setting::OffloadedGib
-            | Setting::OffloadedPart
-            | Setting::Role
-            | Setting::ModelOverrides
-            | Setting::Hosts => true,
-            Setting::Model
-            | Setting::ServedName
-            | Setting::MaxSequences
-            | Setting::TokenBudget
-            | Setting::MemoryShare
-            | Setting::Context
-            | Setting::TotalContext
-            | Setting::PrefixCache
-            | Setting::ChunkedPrefill
-            | Setting::DraftBranches
-            | Setting::CheckedTokens
-            | Setting::GpuLayers
-            | Setting::Pipeline
-            | Setting::Devices
-            | Setting::RemoteDevices
-            | Setting::TensorSplit
-            | Setting::SplitMode
-            | Setting::KvTransfer
-            | Setting::TransferAddress
-            | Setting::TransferPort
-            | Setting::TransferTokens
-            | Setting::OverlapOff
-            | Setting::HostRank
-            | Setting::FirstHost
-            | Setting::Follower
-            | Setting::LocalDp
-            | Setting::FirstDpRank
-            | Setting::DpAddress
-            | Setting::YamlFile
-            | Setting::Address
-            | Setting::Port => false,
-        }
-    }
-
-    /// The type of its value.
-    pub fn kind(self) -> SettingKind {
-        match self {
-            Setting::Tp
-            | Setting::Pp
-            | Setting::Dp
-            | Setting::Ep
-            | Setting::Cp
-            | Setting::Dcp
-            | Setting::Ranks
-            | Setting::MaxSequences
-            | Setting::TokenBudget
-            | Setting::Context
-            | Setting::TotalContext
-            | Setting::DraftTokens
-            | Setting::DraftBranches
-            | Setting::CheckedTokens
-            | Setting::HostExperts
-            | Setting::MoeTp
-            | Setting::FfnTp
-            | Setting::VocabTp
-            | Setting::LocalDp
-            | Setting::TransferPort
-            | Setting::TransferTokens
-            | Setting::FirstDpRank
-            | Setting::Hosts
-            | Setting::HostRank
-            | Setting::Port => SettingKind::Count,
-            Setting::MemoryShare | Setting::OffloadedGib => SettingKind::Real,
-            Setting::AttentionDp
-            | Setting::Sp
-            | Setting::Follower
-            | Setting::OverlapOff
-            | Setting::ExpertParallel
-            | Setting::PrefixCache
-            | Setting::Pipeline
-            | Setting::ChunkedPrefill => SettingKind::Switch,
-            Setting::StageLayers | Setting::TensorSplit => SettingKind::Counts,
-            Setting::Model
-            | Setting::ServedName
-            | Setting::WeightFormat
-            | Setting::KvFormat
-            | Setting::GpuLayers
-            | Setting::SplitMode
-            | Setting::Devices
-            | Setting::RemoteDevices
-            | Setting::OffloadedPart
-            | Setting::Role
-            | Setting::HostExpertLayers
-            | Setting::DraftMethod
-            | Setting::DraftModel
-            | Setting::ModelOverrides
-            | Setting::YamlFile
-            | Setting::DpAddress
-            | Setting::KvTransfer
-            | Setting::TransferAddress
-            | Setting::FirstHost
-            | Setting::Address => SettingKind::Word,
-        }
     }
 }

@@ -49,38 +49,10 @@ class Degrees(Record):
     stages: list[int] | None
     replicas: int | None
 
-class Prefilldegrees(Record):
-    tp: int | None
-    pp: int | None
-    dp: int | None
-    cp: int | None
-    dcp: int | None
-    ep: int | None
-    moe_tp: int | None
-    ffn_tp: int | None
-    vocab_tp: int | None
-    sp: bool | None
-    stages: list[int] | None
-    replicas: int | None
-
-class Decodedegrees(Record):
-    tp: int | None
-    pp: int | None
-    dp: int | None
-    cp: int | None
-    dcp: int | None
-    ep: int | None
-    moe_tp: int | None
-    ffn_tp: int | None
-    vocab_tp: int | None
-    sp: bool | None
-    stages: list[int] | None
-    replicas: int | None
-
 class Deployment(Record):
     both: Degrees
-    prefill: Prefilldegrees
-    decode: Decodedegrees
+    prefill: Degrees
+    decode: Degrees
     plan: str | None
     offload_part: Literal['layers'] | Literal['experts'] | Literal['kv'] | None
 
@@ -833,7 +805,8 @@ class Infeasiblereport(Record):
 
 class PlaceAnswer(Answer):
     answer: Literal['place']
-    status: Literal['optimal'] | Literal['feasible'] | Literal['time_limit'] | Literal['interrupted'] | Literal['infeasible'] | Literal['unknown']
+    status: Literal['optimal'] | Literal['feasible'] | Literal['infeasible'] | Literal['unknown']
+    stopped_by: Literal['time_limit'] | Literal['interrupt'] | Literal['memory'] | None
     scenario: Placementscenario | None
     question: Placementinputs
     max_context: int | None
