@@ -63,6 +63,8 @@
 //! are placed on heterogeneous devices by dynamic programs (`search::placement`). Tests compare the results with
 //! brute force.
 
+// Without the command line, what it alone uses has no user.
+#![cfg_attr(not(feature = "cli"), allow(dead_code))]
 // Inside the crate a document says what a name does not.
 #![cfg_attr(feature = "internals", allow(missing_docs))]
 
@@ -210,6 +212,7 @@ pub use spec::runtime::Runtime;
 pub use spec::scenario::Scenario;
 pub use spec::text::from_json;
 pub use store::catalog::Catalog;
+#[cfg(feature = "cli")]
 pub use store::detect::probe::ThisMachine;
 pub use store::kind::CatalogKind;
 

@@ -148,10 +148,10 @@ impl Sweep {
         self.output().check::<SweepReport>()?;
         let format = self.output().format();
         let drawn = self.plot.plot.is_some() || format.is_picture();
-        if drawn && prepared.len() > MOST_POINTS {
+        if drawn && prepared.count() > MOST_POINTS {
             let expected = format!("at most {MOST_POINTS} points for a picture");
             let fix = "vary fewer values, or omit --plot";
-            return Err(Error::new("plot", format!("{} points", prepared.len()), expected, fix).into());
+            return Err(Error::new("plot", format!("{} points", prepared.count()), expected, fix).into());
         }
         let mut writer = match format {
             Format::Csv => Some(RowWriter::new(RowFormat::Csv, self.out.as_deref())),
@@ -188,7 +188,7 @@ impl Sweep {
         self.plot.write(|| sweep_picture(&report, metric))?;
         self.finish(&report, format, &summary)?;
         if !whole {
-            note(summary.all() + first, prepared.len())?;
+            note(summary.all() + first, prepared.count())?;
             return Ok(ExitStatus::Searched(Status::Feasible));
         }
         Ok(if summary.runs() || first > 0 {

@@ -83,7 +83,7 @@ impl<'a> PreparedSweep<'a> {
     }
 
     /// Number of points of the shard.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         let ShardNumber { number, of } = self.shard.unwrap_or(ShardNumber { number: 1, of: 1 });
         (self.grid.points() + of - number) / of
     }
@@ -102,7 +102,7 @@ impl<'a> PreparedSweep<'a> {
         control: &RequestControl,
         mut write: impl FnMut(Vec<SweepRow>) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let (all, done) = (self.len(), AtomicUsize::new(first as usize));
+        let (all, done) = (self.count(), AtomicUsize::new(first as usize));
         let part = PARTS[usize::from(!self.grid.is_pinned())];
         let fingerprint = self.grid.fingerprint();
         let row = |at: u64| {

@@ -97,7 +97,7 @@ impl Incumbents {
 
     /// Merges two sets of results. The order of the arguments does not matter.
     pub fn merged(mut self, problem: &Problem, mut other: Incumbents) -> Incumbents {
-        if other.front.len() > self.front.len() {
+        if other.front.count() > self.front.count() {
             std::mem::swap(&mut self, &mut other);
         }
         self.front.merge(other.front);

@@ -84,7 +84,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
     /// Adds all members of another front.
     pub fn merge(&mut self, other: ParetoFront<K>) {
-        let mut members = Vec::with_capacity(other.len());
+        let mut members = Vec::with_capacity(other.count());
         other.tree.each(&mut |member| members.push(*member));
         for (_, place) in members {
             let (point, key) = other.belongings[place].clone();
@@ -94,7 +94,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
     /// The keys of the members.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
-        let mut members = Vec::with_capacity(self.len());
+        let mut members = Vec::with_capacity(self.count());
         self.tree.each(&mut |member| members.push(*member));
         members.into_iter().map(|(_, place)| &self.belongings[place].1)
     }
@@ -133,7 +133,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
     }
 
     /// Number of members.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.tree.size
     }
 }
@@ -197,7 +197,7 @@ mod tests {
             front.insert(point, key);
             assert!(front.covers(&point));
         }
-        assert_eq!(front.len(), all as usize);
+        assert_eq!(front.count(), all as usize);
         front.insert([0.0; WIDTH], all);
         assert_eq!(front.into_sorted().len(), 1);
     }

@@ -93,7 +93,7 @@ impl RowWriter {
             if headed {
                 let row = self.format.identity(line.trim_end());
                 let row = row.map_err(|fault| fault.in_file(file::shown(path)))?;
-                if row.sweep != own || row.point != sweep.point(rows) || rows >= sweep.len() {
+                if row.sweep != own || row.point != sweep.point(rows) || rows >= sweep.count() {
                     return Err(other(path));
                 }
                 rows += 1;

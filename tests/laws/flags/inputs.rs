@@ -47,7 +47,7 @@ fn inspect_answers_any_degrees() {
         let both = degrees();
         let (prefill, decode) = (degrees(), degrees());
         let deployment = match random.u32(..4) {
-            0 => Deployment { prefill: prefill.into(), decode: decode.into(), ..Deployment::default() },
+            0 => Deployment { prefill, decode, ..Deployment::default() },
             _ => Deployment { both, ..Deployment::default() },
         };
         let request = InspectRequest {
