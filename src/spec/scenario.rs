@@ -274,7 +274,7 @@ impl Scenario {
             // JSON has no word for what is no number.
             let number = if value.is_null() { Some(f64::NAN) } else { value.as_f64() };
             let (Some(limit), Some(number)) = (flag, number) else { continue };
-            limit.check(limit.name, number)?;
+            limit.check(key, number)?;
         }
         if self.hours_per_day.is_some() && self.utilization.is_some() {
             let found = "both hours_per_day and utilization";
