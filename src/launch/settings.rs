@@ -261,9 +261,9 @@ pub fn settings(
 fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     let plan = &pool.plan;
     for degree in Degree::stated().filter(|degree| *degree != Degree::MoeTp) {
-        plan.used(degree)
-            .into_iter()
-            .for_each(|number| settings.set(Setting::of(degree), SettingValue::Count(number)));
+        if let (Some(setting), Some(number)) = (Setting::of(degree), plan.used(degree)) {
+            settings.set(setting, SettingValue::Count(number));
+        }
     }
     settings.degree(Setting::Ranks, plan.tp * plan.dp);
     if plan.dp > 1 {

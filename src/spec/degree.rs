@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 
 /// Declares the degrees that a user states as numbers, in the order of plans.
 macro_rules! degrees {
-    ($($Degree:ident $key:ident $about:literal,)*) => {
+    (
+        $($Degree:ident $key:ident $about:literal,)*
+        ; sp $about_sp:literal, stages $about_stages:literal, replicas $about_replicas:literal,
+    ) => {
         /// A degree of a plan.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
@@ -26,18 +29,21 @@ macro_rules! degrees {
             $(#[doc = $about]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub $key: Option<u64>,)*
-            /// Sequence parallelism: norms and residuals sharded by token over the tp ranks
+            #[doc = $about_sp]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub sp: Option<bool>,
-            /// Layers of each pipeline stage, first to last, e.g. 20,12 [default: balanced]
+            #[doc = $about_stages]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub stages: Option<Vec<u32>>,
-            /// Number of replicas or workers
+            #[doc = $about_replicas]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub replicas: Option<u64>,
         }
 
         impl Degrees {
+            /// Help of the flags that are no number of ranks: `sp`, `stages`, `replicas`.
+            pub const OTHERS: [&str; 3] = [$about_sp, $about_stages, $about_replicas];
+
             /// A degree that is stated as a number.
             pub fn get(&self, degree: Degree) -> Option<u64> {
                 match degree {
@@ -67,6 +73,9 @@ degrees! {
     MoeTp moe_tp "Tensor parallelism inside experts [default: tp x cp x dp / ep]",
     FfnTp ffn_tp "Tensor parallelism of dense feed-forward layers and shared experts [default: tp]",
     VocabTp vocab_tp "Tensor parallelism of the embedding and the LM head [default: tp]",
+    ; sp "Sequence parallelism: norms and residuals sharded by token over the tp ranks",
+    stages "Layers of each pipeline stage, first to last, e.g. 20,12 [default: balanced]",
+    replicas "Number of replicas or workers",
 }
 
 impl Degree {

@@ -57,9 +57,9 @@ impl Deployment {
     /// # Errors
     /// The deployment is contradictory, has only one of the two pools, or a number is out of range.
     pub fn text(&self) -> Result<PlanText, Error> {
-        let apart = self.prefill.is_stated() || self.decode.is_stated();
+        let disaggregated = self.prefill.is_stated() || self.decode.is_stated();
         if let Some(plan) = &self.plan {
-            if apart || self.both.is_stated() {
+            if disaggregated || self.both.is_stated() {
                 let fix = "omit --plan, or the degrees: the plan contains them";
                 return Err(Error::new("plan", "both a plan and degrees", "one or the other", fix));
             }
@@ -70,7 +70,7 @@ impl Deployment {
             }
             return Ok(PlanText { offload: plan.offload.or(self.offload_part), ..plan });
         }
-        if apart && self.both.is_stated() {
+        if disaggregated && self.both.is_stated() {
             return Err(Error::new(
                 "deployment",
                 "degrees of aggregated replicas and of a disaggregated pool",
@@ -78,7 +78,7 @@ impl Deployment {
                 "set --prefill-… and --decode-… degrees, or only --tp …",
             ));
         }
-        if apart && !(self.prefill.is_stated() && self.decode.is_stated()) {
+        if disaggregated && !(self.prefill.is_stated() && self.decode.is_stated()) {
             let (there, missing) =
                 if self.prefill.is_stated() { ("prefill", "decode") } else { ("decode", "prefill") };
             return Err(Error::new(
@@ -92,7 +92,7 @@ impl Deployment {
             positive(role, degrees)?;
             Ok(PoolText { role, degrees: degrees.clone(), concurrency: None })
         };
-        let stated = match apart {
+        let stated = match disaggregated {
             true => vec![(Role::Prefill, &self.prefill), (Role::Decode, &self.decode)],
             false => vec![(Role::Aggregated, &self.both)],
         };

@@ -39,20 +39,21 @@ fn number(role: Role, name: &str, about: &'static str) -> Arg {
 }
 
 fn degrees(role: Role) -> Vec<Arg> {
+    let [sp, stages, replicas] = Degrees::OTHERS;
     let mut flags: Vec<Arg> =
         Degree::stated().map(|degree| number(role, &degree.flag(), degree.about())).collect();
     flags.extend([
-        flag(role, SP, "Sequence parallelism: norms and residuals sharded by token over the tp ranks")
+        flag(role, SP, sp)
             .num_args(0..=1)
             .default_missing_value("true")
             .value_name("true|false")
             .value_parser(clap::value_parser!(bool)),
-        flag(role, STAGES, "Layers of each pipeline stage, first to last, e.g. 20,12 [default: balanced]")
+        flag(role, STAGES, stages)
             .value_name("N,N,...")
             .value_delimiter(',')
             .action(clap::ArgAction::Append)
             .value_parser(clap::value_parser!(u32)),
-        number(role, REPLICAS, "Number of replicas or workers"),
+        number(role, REPLICAS, replicas),
     ]);
     flags
 }

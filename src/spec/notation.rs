@@ -89,11 +89,11 @@ impl fmt::Display for PoolText {
 
 impl fmt::Display for PlanText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let apart = self.pools.iter().any(|pool| pool.role != Role::Aggregated);
+        let disaggregated = self.pools.iter().any(|pool| pool.role != Role::Aggregated);
         let mut comma = "";
         for (name, work) in WORKS {
             for (at, pool) in self.pools.iter().filter(|pool| pool.role == work).enumerate() {
-                match (at, apart) {
+                match (at, disaggregated) {
                     (0, true) => write!(f, "{comma}{name} {pool}")?,
                     (0, false) => write!(f, "{comma}{pool}")?,
                     _ => write!(f, " + {pool}")?,

@@ -268,7 +268,7 @@ impl Scenario {
 
     /// Checks every number of the scenario, from a flag, a file or a saved result.
     pub fn check(&self) -> Result<(), Error> {
-        let fields = serde_json::to_value(self).unwrap_or_default();
+        let fields = serde_json::to_value(self).expect("a scenario has only text keys");
         for (key, value) in fields.as_object().into_iter().flatten() {
             let flag = of_flag(&key.replace('_', "-")).or_else(|| of_flag(key));
             // JSON has no word for what is no number.
@@ -304,6 +304,17 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_number_and_what_is_out_of_range_are_refused_under_their_keys() {
+        let rate = |rate| Scenario { rate: Some(rate), ..Scenario::default() }.check();
+        assert!(rate(2.5).is_ok());
+        for wrong in [f64::NAN, f64::INFINITY, -1.0] {
+            assert_eq!(rate(wrong).unwrap_err().key, "rate", "{wrong}");
+        }
+        let price = Scenario { usd_per_device_hour: Some(-1.0), ..Scenario::default() };
+        assert_eq!(price.check().unwrap_err().key, "usd_per_device_hour");
+    }
 
     #[test]
     fn flags_win_over_the_file_and_a_rate_takes_the_place_of_a_concurrency() {

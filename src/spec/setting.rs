@@ -181,8 +181,9 @@ impl SettingKind {
 }
 
 impl Setting {
-    pub fn of(degree: Degree) -> Setting {
-        match degree {
+    /// The setting of a degree; none of the number of devices, which follows from the others.
+    pub fn of(degree: Degree) -> Option<Setting> {
+        Some(match degree {
             Degree::Tp => Setting::Tp,
             Degree::Pp => Setting::Pp,
             Degree::Dp => Setting::Dp,
@@ -193,8 +194,8 @@ impl Setting {
             Degree::FfnTp => Setting::FfnTp,
             Degree::VocabTp => Setting::VocabTp,
             Degree::Sp => Setting::Sp,
-            Degree::Devices => Setting::Ranks,
-        }
+            Degree::Devices => return None,
+        })
     }
 
     /// Its name in launch files of the catalogue, with spaces.
