@@ -9,4 +9,5 @@ pub mod formula;
 pub mod ledger;
 pub mod num;
 pub mod read;
+pub mod tolerance;
 pub mod unit;

@@ -11,6 +11,7 @@ use crate::quantity::dual::{Scaled, Slope};
 use crate::quantity::ledger::{Ledger, Op};
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Reading};
+use crate::quantity::tolerance::ROUNDING;
 use crate::quantity::unit::humanize;
 use crate::search::candidate::Candidate;
 use crate::search::prepared::PreparedInstance;
@@ -159,9 +160,6 @@ pub fn inputs(problem: &Problem, candidate: &Candidate) -> Vec<Datum> {
     let reporter = Reporter::new(problem);
     AuditCase::of(&reporter, candidate).inputs().into_iter().map(|(datum, _)| datum).collect()
 }
-
-/// Relative changes below this are rounding.
-const ROUNDING: f64 = 1e-12;
 
 /// A candidate under audit.
 struct AuditCase<'a> {

@@ -28,7 +28,7 @@ use crate::report::verify::{CheckResult, Verified};
 use crate::spec::error::Error;
 use crate::spec::limits::{SAMPLE, SEED};
 use crate::store::catalog::Catalog;
-use compare::{CLOSE, differences, faults, off, read};
+use compare::{differences, faults, off, read};
 
 /// Default number of random deployments.
 pub const DEFAULT_SAMPLE: u64 = 2000;

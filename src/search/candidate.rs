@@ -11,6 +11,7 @@ use crate::plan::parallel::ParallelPlan;
 use crate::plan::rules::RoleWorker;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Reading};
+use crate::quantity::tolerance::SUMMED;
 use crate::serving::disaggregated::split;
 use crate::serving::evaluate::{Evaluation, Pool, PoolScope, aggregated};
 use crate::serving::instance::Instance;
@@ -152,11 +153,8 @@ pub fn in_flight(problem: &Problem, evaluation: &Evaluation<Qty<f64>>) -> f64 {
 
 /// Removes the rounding error of a sum from a whole number.
 pub fn whole(number: f64) -> f64 {
-    if (number - number.round()).abs() <= SLOT * number { number.round() } else { number }
+    if (number - number.round()).abs() <= SUMMED * number { number.round() } else { number }
 }
-
-/// Relative tolerance of the decode slots in use: rounding.
-const SLOT: f64 = 1e-9;
 
 /// Prefill pools with one decode pool: sets the smallest number of decode slots for which no request waits, up to the
 /// number that the pool has. Other deployments are returned as they are. `at` evaluates pools at a given concurrency.
@@ -175,7 +173,7 @@ pub fn with_slots(
         let metrics = at(&tried).metrics;
         let rate = metrics.output_tok_s.value() / osl as f64;
         let decoding = rate * (osl - 1) as f64 * metrics.tpot.value();
-        decoding >= slots as f64 * replicas * (1.0 - SLOT)
+        decoding >= slots as f64 * replicas * (1.0 - SUMMED)
     };
     let short = largest(most.div_ceil(dp), |ranks| full((ranks * dp).min(most)));
     let mut pools = pools.to_vec();

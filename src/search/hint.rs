@@ -8,12 +8,10 @@ use super::prepared::PreparedInstances;
 use super::problem::{Problem, Traffic};
 use super::run::{Control, run_above, run_with};
 use super::shape::shape;
+use crate::quantity::tolerance::SUMMED;
 use crate::spec::objective::Direction;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
-
-/// How much worse than the known deployment a result may be: what is as good is found as without it.
-const SLACK: f64 = 1e-9;
 
 /// Solves a problem of which only the optimum is needed, and of which `known` may be a solution. The result is that of a
 /// search without it. The `layouts` are those of a problem with the same instances.
@@ -43,8 +41,8 @@ fn a_little_worse(problem: &Problem, point: &Point) -> Point {
     let mut worse = *point;
     if let Some(aim) = problem.aims.first() {
         worse[place(aim.metric)] *= match aim.direction {
-            Direction::Minimize => 1.0 + SLACK,
-            Direction::Maximize => 1.0 - SLACK,
+            Direction::Minimize => 1.0 + SUMMED,
+            Direction::Maximize => 1.0 - SUMMED,
         };
     }
     worse

@@ -1,6 +1,7 @@
 //! Loads of a decode worker between two listed loads.
 
 use super::decode_options::DecodeOption;
+use crate::quantity::tolerance::ROUNDING;
 
 /// Loads of a configuration between two listed loads. None has a lower TPOT than the floor.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,10 +47,7 @@ impl LoadGap {
         let low = &self.bound;
         let more = self.loads.1 as f64 / low.concurrency as f64;
         let busy = (low.watts - idle).max(0.0) * low.decoding() / self.slowest;
-        let watts = if low.watts > 0.0 { (idle + busy) * (1.0 - HAIR) } else { 0.0 };
-        DecodeOption { rate: low.rate * more, watts, joules: low.joules / more * (1.0 - HAIR), ..*low }
+        let watts = if low.watts > 0.0 { (idle + busy) * (1.0 - ROUNDING) } else { 0.0 };
+        DecodeOption { rate: low.rate * more, watts, joules: low.joules / more * (1.0 - ROUNDING), ..*low }
     }
 }
-
-/// Relative rounding margin of bounds.
-const HAIR: f64 = 1e-12;

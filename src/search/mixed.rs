@@ -8,6 +8,7 @@
 //! devices. Latency objectives are left to pairs of uniform pools: the mean over a mix is never below that of its
 //! fastest part, which is a candidate on its own.
 
+use crate::quantity::tolerance::ROUNDING;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
 use std::collections::BTreeMap;
@@ -226,12 +227,9 @@ fn paces(problem: &Problem, margin: ErrorMargin, senders: &[(usize, f64)]) -> Ve
         senders.iter().map(|(_, ttft)| *ttft).filter(|ttft| *ttft * margin.ttft < limit).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
-    let left = |ttft: f64| (limit - ttft * margin.ttft) / margin.tpot / tokens * (1.0 - HAIR);
+    let left = |ttft: f64| (limit - ttft * margin.ttft) / margin.tpot / tokens * (1.0 - ROUNDING);
     times.into_iter().map(|ttft| (ttft, left(ttft))).collect()
 }
-
-/// Tolerance for rounding.
-const HAIR: f64 = 1e-12;
 
 fn sender(front: &PrefillOption) -> Worker {
     Worker { devices: front.prepared.shape.plan.devices(), works: front.planned, carries: front.links }

@@ -15,6 +15,7 @@ use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedBlock, TaskStep};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
+use crate::quantity::tolerance::QUANTIZED;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
 use crate::serving::economy::watts;
 use crate::serving::evaluate::{PoolMetrics, Slowest, judge};
@@ -29,8 +30,6 @@ use crate::spec::objective::{METRICS, Metric};
 const MULTIPLIED: f64 = 0.95;
 /// Sequences of a batch whose next sequence costs what it does in the limit of large batches.
 const MANY: f64 = (1u64 << 20) as f64;
-/// Rounding margin of the difference of two large batches.
-const HAIR: f64 = 1e-6;
 
 /// The least work of a prompt, or of an output token.
 struct LeastWork {
@@ -111,7 +110,7 @@ fn on_one_device(problem: &Problem, machine: &Machine<Qty<f64>>, whole: &Instanc
         let one = of(phase, 1.0, &mut idle);
         let [few, many] = [MANY, 2.0 * MANY].map(|number| of(phase, number, &mut IdleSeconds::default()));
         let next = |few: Qty<f64>, many: Qty<f64>| {
-            ((many - few).value() / MANY - HAIR * few.value() / MANY).max(0.0) / yields
+            ((many - few).value() / MANY - QUANTIZED * few.value() / MANY).max(0.0) / yields
         };
         LeastWork {
             devices: next(few.total, many.total),

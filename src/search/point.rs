@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::quantity::num::Qty;
+use crate::quantity::tolerance::ROUNDING;
 use crate::serving::metrics::Metrics;
 use crate::spec::metric_table::metric_table;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm, SEARCHED_METRICS};
@@ -104,11 +105,8 @@ pub fn ideal(low: &Point, gain: f64, idle: f64, longest: f64) -> Point {
     let watts = best[place(Metric::Watts)];
     if !watts.is_nan() {
         let busy = (watts - idle).max(0.0) * low[place(Metric::E2e)] / longest;
-        best[place(Metric::Watts)] = (idle + busy) * (1.0 - HAIR);
-        best[place(Metric::TokPerJoule)] *= gain * (1.0 + HAIR);
+        best[place(Metric::Watts)] = (idle + busy) * (1.0 - ROUNDING);
+        best[place(Metric::TokPerJoule)] *= gain * (1.0 + ROUNDING);
     }
     best
 }
-
-/// Relative rounding margin of bounds on energy.
-const HAIR: f64 = 1e-12;

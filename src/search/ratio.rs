@@ -10,6 +10,7 @@ use super::mip::{MipModel, MipValues, Sense};
 use super::outcome::Status;
 use super::packing::{Item, Table};
 use super::shape::largest;
+use crate::quantity::tolerance::ROUNDING;
 
 /// A prefill, decode or aggregated worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,9 +68,6 @@ pub struct WorkerMix {
     pub devices: u64,
 }
 
-/// Relative tolerance for sums of the same rates in another order.
-const HAIR: f64 = 1e-12;
-
 impl WorkerMix {
     /// Objective value of this mix.
     pub fn worth(&self, goal: Goal) -> f64 {
@@ -95,7 +93,7 @@ impl WorkerMix {
     /// Whether it ranks before another: better by more than rounding, or equal with fewer devices.
     pub fn before(&self, other: &WorkerMix, goal: Goal) -> bool {
         let (own, known) = (self.worth(goal), other.worth(goal));
-        let close = (own - known).abs() <= HAIR * own.abs().max(known.abs());
+        let close = (own - known).abs() <= ROUNDING * own.abs().max(known.abs());
         if close { self.devices < other.devices } else { own > known }
     }
 }
@@ -181,7 +179,7 @@ pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
         }
     };
     // Ties: fully disaggregated first, then fewer devices.
-    let first = |a: (f64, (u64, u64)), b: (f64, (u64, u64))| if b.0 > a.0 * (1.0 + HAIR) { b } else { a };
+    let first = |a: (f64, (u64, u64)), b: (f64, (u64, u64))| if b.0 > a.0 * (1.0 + ROUNDING) { b } else { a };
     let (most, split) = splits.into_iter().map(|split| (worth(split), split)).reduce(first)?;
     (most > 0.0).then(|| tables.mix(roles, split))
 }
@@ -207,7 +205,7 @@ pub fn best_pair(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
             Goal::Total => most * devices as f64,
             Goal::PerDevice => most,
         };
-        if best.as_ref().is_some_and(|known| known.worth(goal) > bound * (1.0 + HAIR)) {
+        if best.as_ref().is_some_and(|known| known.worth(goal) > bound * (1.0 + ROUNDING)) {
             break;
         }
         let (front, back) = (&roles.prefill[p], &roles.decode[d]);
@@ -313,7 +311,7 @@ pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String
     let found = -program.objective(&point) as f64 / super::mip::SHARE as f64;
     // The rate of each worker was rounded down to whole units.
     let cut = (mix.prefill.iter().chain(&mix.decode).chain(&mix.aggregated).sum::<u64>() + 1) as f64;
-    if (found - mix.rate * PARTS).abs() > cut + HAIR * found {
+    if (found - mix.rate * PARTS).abs() > cut + ROUNDING * found {
         return Err(format!("claimed {} requests/s, the program gives {}", mix.rate, found / PARTS));
     }
     Ok(rows)

@@ -14,6 +14,7 @@ use super::point::{Point, place, point};
 use super::problem::{Problem, Traffic};
 use super::shape::cuts;
 use crate::quantity::read::Plain;
+use crate::quantity::tolerance::SUMMED;
 use crate::spec::objective::{Direction, ObjectiveTerm};
 use crate::spec::role::Role;
 use draw::Draw;
@@ -74,14 +75,11 @@ pub fn sample(problem: &Problem, best: Option<&EvaluatedCandidate>, count: u64, 
     sample
 }
 
-/// Relative tolerance for sums of the same terms in another order.
-const HAIR: f64 = 1e-9;
-
 /// Whether `a` is better than `b` in the first objective term that differs by more than rounding.
 fn ahead(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
     for aim in aims {
         let (x, y) = (a[place(aim.metric)], b[place(aim.metric)]);
-        let apart = (x - y).abs() > HAIR * x.abs().max(y.abs());
+        let apart = (x - y).abs() > SUMMED * x.abs().max(y.abs());
         match (x.is_nan(), y.is_nan()) {
             (true, true) => continue,
             (true, false) => return false,
@@ -96,7 +94,7 @@ fn ahead(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
 /// Whether it carries the traffic of the problem: with closed-loop traffic it reaches the rate or holds the
 /// concurrency. A decode-only pool needs no slot for requests that wait for prefill.
 fn carries(problem: &Problem, candidate: &Candidate) -> bool {
-    let enough = |there: f64, least: f64| there >= least * (1.0 - HAIR);
+    let enough = |there: f64, least: f64| there >= least * (1.0 - SUMMED);
     let filled = |candidate: &Candidate| {
         let mut free = problem.clone();
         free.traffic = Traffic::Free;

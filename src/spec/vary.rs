@@ -2,6 +2,7 @@
 //!
 //! Keys and their types come from the schemas of scenario and deployment: a new key can be varied at once.
 
+use crate::quantity::tolerance::SUMMED;
 use crate::spec::degree::Degrees;
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
@@ -200,9 +201,6 @@ struct Range<'a> {
     unit: &'a str,
 }
 
-/// Relative tolerance at the end of a range: rounding must not lose its last value.
-const END: f64 = 1e-9;
-
 impl<'a> Range<'a> {
     /// The range that `item` is, if it is one.
     fn parse(key: &str, item: &'a str, kind: ValueType) -> Result<Option<Range<'a>>, Error> {
@@ -245,7 +243,7 @@ impl<'a> Range<'a> {
             Step::Factor(factor) => libm::log(self.high / self.low) / libm::log(factor),
             Step::Difference(difference) => (self.high - self.low) / difference,
         };
-        let last = (steps * (1.0 + END) + END).floor();
+        let last = (steps * (1.0 + SUMMED) + SUMMED).floor();
         POINTS.check(&format!("vary {key}"), last + 1.0)?;
         let mut texts: Vec<String> = Vec::new();
         for at in 0..=last as u64 {

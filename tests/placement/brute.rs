@@ -1,11 +1,12 @@
 //! The programmes find what trying everything finds.
 
+use mantile::quantity::tolerance::OPTIMA;
 use mantile::search::placement::bottleneck::MinMaxStage;
 use mantile::search::placement::chain::{Chain, HostOverhead, Spill, Stage};
 use mantile::search::placement::device_classes::DeviceClasses;
 use mantile::search::placement::feasibility::min_host_memory;
 use mantile::search::placement::min_latency::MinLatencySearch;
-use mantile::search::placement::program::{EQUAL, ProgramOptimum, ProgramTime, optimum};
+use mantile::search::placement::program::{ProgramOptimum, ProgramTime, optimum};
 use mantile::search::placement::reasons::holds;
 use mantile::search::placement::{bound, device_classes, least_slowest, least_sum};
 use proptest::prelude::*;
@@ -162,11 +163,11 @@ fn programs_agree(chain: &Chain) -> Result<usize, TestCaseError> {
     let all = counts().map(|count| optimum(chain, count, ProgramTime::Sum { limit: None }));
     let sums = all.fold(ProgramOptimum::default(), ProgramOptimum::and);
     let least = least_sum(chain);
-    let near = |a: f64, b: f64| (a - b).abs() <= EQUAL * b.max(1.0);
+    let near = |a: f64, b: f64| (a - b).abs() <= OPTIMA * b.max(1.0);
     if let Some((ticks, stages)) = &sums.best {
         let found = least.as_ref().map(|least| least.ticks as f64);
         prop_assert!(
-            found.as_ref().is_ok_and(|found| *ticks >= found * (1.0 - EQUAL)),
+            found.as_ref().is_ok_and(|found| *ticks >= found * (1.0 - OPTIMA)),
             "{} {:?}",
             ticks,
             found

@@ -1,6 +1,7 @@
 //! A fleet as text: systems and their counts, routing of the traffic, certificate.
 
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, styled_within, wrap};
+use crate::quantity::tolerance::QUANTIZED;
 use crate::report::fleet::costs::BucketCosts;
 use crate::report::fleet::{FleetInputs, FleetResult};
 use crate::report::number::{count, digits, limit, percent, plain};
@@ -12,8 +13,6 @@ use crate::spec::price::HOURS_OF_A_DAY;
 
 /// Maximum number of traffic rows.
 const ROWS: usize = 16;
-/// Gaps below this are floating-point rounding.
-const ROUNDING: f64 = 1e-6;
 
 /// The whole report.
 pub fn table(answer: &FleetResult) -> String {
@@ -264,7 +263,7 @@ pub(super) fn proof(answer: &FleetResult) -> String {
         let (value, unit) = (digits(value), &certificate.unit);
         text.push_str(&format!(": {value} {unit}, bound {} {unit}", digits(bound)));
         if let Some(gap) = certificate.gap {
-            let gap = if gap > 0.0 && gap < ROUNDING {
+            let gap = if gap > 0.0 && gap < QUANTIZED {
                 "0 % (rounding)".into()
             } else {
                 format!("{} %", plain(gap * 100.0))

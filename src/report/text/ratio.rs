@@ -1,13 +1,11 @@
 //! The choice between aggregated and disaggregated serving, with the throughput of the alternative.
 
 use super::page::{heading, paragraph};
+use crate::quantity::tolerance::SUMMED;
 use crate::report::number::{change, format_metric};
 use crate::report::ratio::SplitAdvice;
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::spec::objective::Metric;
-
-/// Relative tolerance below which two throughputs are equal.
-const CLOSE: f64 = 1e-9;
 
 /// The section; empty if there is no choice to report.
 pub fn ratio(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
@@ -20,7 +18,7 @@ pub fn ratio(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let split = ratio.split_plan.as_deref().zip(ratio.split_output_tok_s);
     let apart =
         |(plan, value): (&str, f64)| format!("the best disaggregated plan, {plan}, gives {}", against(value));
-    let each = ratio.one_shape_each_output_tok_s.filter(|each| (each - now).abs() > CLOSE * now);
+    let each = ratio.one_shape_each_output_tok_s.filter(|each| (each - now).abs() > SUMMED * now);
     let each = each.map(|each| {
         format!("one prefill configuration and one decode configuration give at most {}", against(each))
     });

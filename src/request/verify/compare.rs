@@ -8,11 +8,9 @@ use serde_json::Value;
 
 use super::super::value;
 use super::super::wording::{ANSWER, answer_in_keys};
+use crate::quantity::tolerance::SUMMED;
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
-
-/// Relative tolerance of equal numbers: files hold all digits, so that only rounding differs.
-pub(super) const CLOSE: f64 = 1e-9;
 
 /// A field whose saved value is not the recomputed one.
 pub(super) struct FieldDifference {
@@ -70,7 +68,7 @@ fn compare(path: &str, saved: Option<&Value>, again: Option<&Value>, found: &mut
             pairs.for_each(|(at, (a, b))| compare(&below(&at.to_string()), Some(a), Some(b), found));
         }
         (Some(Value::Number(a)), Some(Value::Number(b)))
-            if a.as_f64().zip(b.as_f64()).is_some_and(|(x, y)| same(x, y, CLOSE)) => {}
+            if a.as_f64().zip(b.as_f64()).is_some_and(|(x, y)| same(x, y, SUMMED)) => {}
         (a, b) if a == b => {}
         (a, b) => {
             let (saved, again) = (a.map(brief), b.map(brief));

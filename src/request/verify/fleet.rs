@@ -6,7 +6,9 @@ mod mix;
 use serde_json::Value;
 
 use super::compare::FieldDifference;
-use super::{CLOSE, CheckResult, RandomSample, Rerun, differences, faults, off, question, read, search};
+use super::{CheckResult, RandomSample, Rerun, differences, faults, off, question, read, search};
+use crate::quantity::tolerance::ROUNDED_LOAD;
+use crate::quantity::tolerance::SUMMED;
 use crate::report::fleet::{FleetProblem, FleetResult};
 use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;
@@ -19,8 +21,6 @@ use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use mix::SavedMix;
 
-/// Shares are whole parts of a thousand million, loads are rounded up to one in a hundred thousand.
-const ROUNDED: f64 = 1e-5;
 /// Maximum number of neighbouring fleets tried: each needs its own integer program.
 const MOST_NEIGHBOURS: u64 = 300;
 
@@ -135,7 +135,7 @@ impl FleetRerun {
 
     /// Whether the objective value `a` is better than `b`.
     fn beyond(&self, a: f64, b: f64) -> bool {
-        let hair = CLOSE.max(ROUNDED) * b.abs();
+        let hair = SUMMED.max(ROUNDED_LOAD) * b.abs();
         if self.problem.asked.aim == FleetObjective::Throughput { a > b + hair } else { a < b - hair }
     }
 
@@ -146,7 +146,7 @@ impl FleetRerun {
             return vec!["certificate: no objective, bound or gap is saved".to_string()];
         };
         let mut faults: Vec<String> =
-            off("certificate.objective", claimed, objective, ROUNDED).into_iter().collect();
+            off("certificate.objective", claimed, objective, ROUNDED_LOAD).into_iter().collect();
         if self.beyond(claimed, bound) {
             faults.push(format!("certificate.bound: saved {bound}, the objective {claimed} is beyond it"));
         }
@@ -157,10 +157,10 @@ impl FleetRerun {
             ));
         }
         let gap = if claimed == 0.0 { 0.0 } else { (claimed - bound).abs() / claimed.abs() };
-        if (saved_gap - gap).abs() > ROUNDED {
+        if (saved_gap - gap).abs() > ROUNDED_LOAD {
             faults.push(format!("certificate.gap: saved {saved_gap}, recomputed {gap}"));
         }
-        if proof.status == Status::Optimal && gap > ROUNDED {
+        if proof.status == Status::Optimal && gap > ROUNDED_LOAD {
             faults.push(format!("certificate.status: saved optimal, the gap is {gap}"));
         }
         faults

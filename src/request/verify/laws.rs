@@ -2,14 +2,11 @@
 //! values alone.
 
 use super::off;
+use crate::quantity::tolerance::SUMMED;
+use crate::quantity::tolerance::WHOLE;
 use crate::report::pool::PoolReport;
 use crate::report::result::{MetricsReport, Plan, Quantiles, ReportedDeployment};
 use crate::search::problem::{Problem, Traffic};
-
-/// Tolerance of sums in another order.
-const SUMMED: f64 = 1e-9;
-/// Tolerance of a concurrency that is whole except for rounding.
-const IN_FLIGHT: f64 = 3e-9;
 
 /// The identities that a row violates.
 pub(super) fn laws(problem: &Problem, row: &ReportedDeployment) -> Vec<String> {
@@ -63,9 +60,8 @@ fn of_metrics(problem: &Problem, row: &ReportedDeployment, m: &MetricsReport) ->
     // Under a request rate E2E is that of a percentile, and concurrency follows from the mean.
     let means = !matches!(problem.traffic, Traffic::Rate(_));
     let in_flight = output * m.e2e_ms * 1e-3 / osl;
-    let little = means
-        .then(|| off("concurrency: output x E2E / OSL", row.concurrency, in_flight, IN_FLIGHT))
-        .flatten();
+    let little =
+        means.then(|| off("concurrency: output x E2E / OSL", row.concurrency, in_flight, WHOLE)).flatten();
     laws.into_iter().map(|(what, saved, again)| off(what, saved, again, SUMMED)).chain([little]).collect()
 }
 

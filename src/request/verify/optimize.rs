@@ -4,9 +4,8 @@
 use serde_json::{Value, json};
 
 use super::row::evaluated;
-use super::{
-    CLOSE, CheckResult, RandomSample, Rerun, differences, faults, no_problem, question, read, search,
-};
+use super::{CheckResult, RandomSample, Rerun, differences, faults, no_problem, question, read, search};
+use crate::quantity::tolerance::SUMMED;
 use crate::report::answer::{leaves, plan};
 use crate::report::audit::{AuditSection, section};
 use crate::report::detail::detail;
@@ -159,14 +158,14 @@ fn dominates(a: &Point, b: &Point, axes: &[Metric]) -> bool {
     axes.iter().all(|axis| cost(a, axis) <= cost(b, axis))
         && axes.iter().any(|axis| {
             let (x, y) = (cost(a, axis), cost(b, axis));
-            x < y && (x - y).abs() > CLOSE * y.abs()
+            x < y && (x - y).abs() > SUMMED * y.abs()
         })
 }
 
 /// Whether `a` is better than `b` in the first objective term, by more than rounding.
 fn ahead(problem: &Problem, a: f64, b: f64) -> bool {
     let smaller = problem.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
-    let hair = CLOSE * b.abs();
+    let hair = SUMMED * b.abs();
     if smaller { a < b - hair } else { a > b + hair }
 }
 
@@ -188,11 +187,11 @@ fn proved(problem: &Problem, saved: &OptimizeResult, best: Option<&EvaluatedCand
         faults.push(format!("proof.bound: saved {bound}, the best has {found}"));
     }
     let gap = if found == bound { 0.0 } else { (found - bound).abs() / found.abs() };
-    if proof.gap.is_none_or(|saved| (saved - gap).abs() > CLOSE) {
+    if proof.gap.is_none_or(|saved| (saved - gap).abs() > SUMMED) {
         let saved = proof.gap.map_or("none".to_string(), |gap| gap.to_string());
         faults.push(format!("proof.gap: saved {saved}, recomputed {gap}"));
     }
-    if saved.status == Status::Optimal && gap > CLOSE {
+    if saved.status == Status::Optimal && gap > SUMMED {
         faults.push(format!("status: saved optimal, the gap is {gap}"));
     }
     faults
@@ -248,7 +247,7 @@ fn on_front(
     let mut faults: Vec<String> =
         beaten.map(|one| format!("{} is dominated by another row", plan(&one.candidate).label)).collect();
     let Some(best) = best.filter(|_| !axes.is_empty()) else { return faults };
-    let same = |x: f64, y: f64| x == y || (x - y).abs() <= CLOSE * y.abs() || (x.is_nan() && y.is_nan());
+    let same = |x: f64, y: f64| x == y || (x - y).abs() <= SUMMED * y.abs() || (x.is_nan() && y.is_nan());
     let there = |one: &EvaluatedCandidate| {
         axes.iter().all(|axis| same(one.point[place(*axis)], best.point[place(*axis)]))
     };

@@ -7,9 +7,8 @@ mod stages;
 
 use serde_json::{Value, json};
 
-use super::{
-    CLOSE, CheckResult, RandomSample, Rerun, SEARCH, differences, faults, no_problem, off, question, read,
-};
+use super::{CheckResult, RandomSample, Rerun, SEARCH, differences, faults, no_problem, off, question, read};
+use crate::quantity::tolerance::SUMMED;
 use crate::report::place::build::placement_report;
 use crate::report::place::{PlacementCertificate, PlacementReport, PlacementResult};
 use crate::report::verify::Verified;
@@ -175,10 +174,10 @@ fn contradicted(saved: &PlacementCertificate, fresh: &PlacementCertificate) -> V
     let (objective, bound) = (saved.objective_ms, saved.lower_bound_ms);
     let (reached, proved) = (fresh.objective_ms, fresh.lower_bound_ms);
     let mut faults = Vec::new();
-    if bound > reached * (1.0 + CLOSE) {
+    if bound > reached * (1.0 + SUMMED) {
         faults.push(format!("a new search reaches {reached} ms, below the saved bound of {bound} ms"));
     }
-    if objective * (1.0 + CLOSE) < proved {
+    if objective * (1.0 + SUMMED) < proved {
         faults.push(format!("saved {objective} ms, below the proved bound of {proved} ms"));
     }
     faults
@@ -236,22 +235,22 @@ fn certificate(
     let Some(proof) = proof else { return vec!["certificate: none is saved".to_string()] };
     let objective = proof.objective_ms;
     let mut faults: Vec<String> =
-        off("certificate.objective_ms", objective, 1e3 * seconds, CLOSE).into_iter().collect();
-    if seconds < least * (1.0 - CLOSE) {
+        off("certificate.objective_ms", objective, 1e3 * seconds, SUMMED).into_iter().collect();
+    if seconds < least * (1.0 - SUMMED) {
         faults.push(format!("saved {objective} ms, the bound without order and links is {} ms", 1e3 * least));
     }
     let bounds =
         [("lower_bound_ms", proof.lower_bound_ms), ("independent_bound_ms", proof.independent_bound_ms)];
     for (key, bound) in bounds {
-        if bound > objective * (1.0 + CLOSE) {
+        if bound > objective * (1.0 + SUMMED) {
             faults.push(format!("certificate.{key}: {bound} is above the objective {objective}"));
         }
     }
     let gap = (1.0 - proof.lower_bound_ms / objective).max(0.0);
-    if (proof.gap - gap).abs() > CLOSE {
+    if (proof.gap - gap).abs() > SUMMED {
         faults.push(format!("certificate.gap: saved {}, recomputed {gap}", proof.gap));
     }
-    if let Some(status) = status.filter(|status| (gap <= CLOSE) != (*status == Status::Optimal)) {
+    if let Some(status) = status.filter(|status| (gap <= SUMMED) != (*status == Status::Optimal)) {
         faults.push(format!("status: saved {}, the gap is {gap}", json!(status)));
     }
     faults
@@ -272,7 +271,7 @@ fn sampled(
     let mut look = |evaluator: &PlacementEvaluator, stages: &[Stage]| {
         looked += 1;
         let Ok(seconds) = evaluator.seconds(stages, None) else { return };
-        if seconds < most * (1.0 - CLOSE) {
+        if seconds < most * (1.0 - SUMMED) {
             let name = |stage: &Stage| {
                 let name = &evaluator.question().members[stage.member].name;
                 format!("{name} {} to {}", stage.from, stage.to - 1)

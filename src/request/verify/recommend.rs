@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use super::compare::FieldDifference;
-use super::{CLOSE, CheckResult, RandomSample, Rerun, differences, faults, question, read, row, search};
+use super::{CheckResult, RandomSample, Rerun, differences, faults, question, read, row, search};
+use crate::quantity::tolerance::SUMMED;
 use crate::report::answer::plan;
 use crate::report::recommend::models::{ServedModels, serves};
 use crate::report::recommend::report::RecommendReport;
@@ -234,7 +235,7 @@ fn of_sized(saved: &Build, serving: &SizedSystem, sought: &Requirements) -> Vec<
     let again = Build { standing: saved.standing.clone(), because: saved.because.clone(), ..again };
     let mut faults = faults(differences("", saved, &again));
     let pace = again.tok_s_per_user;
-    if pace < sought.target_tok_s * (1.0 - CLOSE) {
+    if pace < sought.target_tok_s * (1.0 - SUMMED) {
         faults.push(format!("tok_s_per_user: recomputed {pace}, target {}", sought.target_tok_s));
     }
     if again.most_users < sought.users {

@@ -1,8 +1,9 @@
 //! Maximum request rate of a system within the SLOs: for one plan, and for any plan that the search finds.
 //!
 //! Arrivals are random, as with `optimize --rate`. The rate is increased until the search proves that no plan
-//! sustains more, to within [`CLOSE`].
+//! sustains more, to within [`BISECTED`].
 
+use crate::quantity::tolerance::BISECTED;
 use crate::spec::role::Role;
 use std::sync::Arc;
 
@@ -27,9 +28,7 @@ pub struct Carried {
     pub point: Point,
 }
 
-/// Relative tolerance of a maximum rate, from below.
-pub const CLOSE: f64 = 1e-4;
-/// Maximum number of searches per rate: enough to bisect any range to [`CLOSE`].
+/// Maximum number of searches per rate: enough to bisect any range to [`BISECTED`].
 const SEARCHES: u32 = 48;
 /// Bisection steps between two loads of a plan.
 const HALVINGS: u32 = 20;
@@ -159,7 +158,7 @@ fn searched(problem: &Problem, rate: f64) -> Option<Carried> {
     Some(Carried { candidate: found.candidate, requests_per_s: rate, point: found.point })
 }
 
-/// The maximum rate of the system with any plan, to within [`CLOSE`]; `None` where no plan meets the SLOs.
+/// The maximum rate of the system with any plan, to within [`BISECTED`]; `None` where no plan meets the SLOs.
 pub fn most(problem: &Problem) -> Option<Carried> {
     problem.context_fits().ok()?;
     let more = |a: Carried, b: Carried| if b.requests_per_s > a.requests_per_s { b } else { a };
@@ -174,9 +173,9 @@ pub fn most(problem: &Problem) -> Option<Carried> {
     free.traffic = Traffic::Free;
     let start = run(&free, &UNWATCHED).best.and_then(|best| raised(problem, &best.candidate));
     let mut low = start.or_else(|| searched(problem, LEAST).map(reach))?;
-    let (mut high, mut step) = (f64::INFINITY, CLOSE);
+    let (mut high, mut step) = (f64::INFINITY, BISECTED);
     for _ in 0..SEARCHES {
-        if high <= low.requests_per_s * (1.0 + CLOSE) {
+        if high <= low.requests_per_s * (1.0 + BISECTED) {
             break;
         }
         let rate = if high.is_finite() {

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{Bucket, Columns, Fleet, FleetBounds, FleetObjective, MILLS, MOST, SystemKind};
+use crate::quantity::tolerance::ROUNDING;
 use crate::search::mip::solve::{CertifiedSolution, Prover, SolveBudget, solve};
 use crate::search::mip::{MipModel, MipValues, SHARE};
 use crate::search::outcome::Status;
@@ -269,7 +270,7 @@ fn mixed(
     };
     let made: Vec<(Bucket, f64)> = groups.iter().enumerate().map(bucket).collect();
     let kind = |at: &usize| {
-        let rates = groups.iter().map(|group| Some(rate(group) / (whole(*at, group)? * (1.0 + HAIR))));
+        let rates = groups.iter().map(|group| Some(rate(group) / (whole(*at, group)? * (1.0 + ROUNDING))));
         SystemKind { model: 0, rates: rates.collect(), ..fleet.kinds[*at].clone() }
     };
     let small = Fleet {
@@ -302,9 +303,6 @@ fn mixed(
     program.check(&values).ok()?;
     Some((values, found.nodes))
 }
-
-/// Floating-point tolerance.
-const HAIR: f64 = 1e-12;
 
 /// Groups of similar buckets: same cheapest kind of `kinds`, and similar relative costs of the others, at the finest
 /// resolution that fits.

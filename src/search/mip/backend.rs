@@ -1,5 +1,6 @@
 //! Interface to a floating-point solver. Its result is not trusted; it is checked elsewhere.
 
+use crate::quantity::tolerance::INTEGRAL;
 use good_lp::solvers::microlp::microlp;
 use good_lp::{Expression, ProblemVariables, SolverModel, Variable, variable};
 use microlp::{Error, SolveOptions, SolveOutcome};
@@ -53,8 +54,6 @@ pub fn claim(program: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
 /// The optimum of the LP relaxation with integer columns rounded up, and its lower bound. Where more of a column is
 /// never worse, such as devices that carry a load, the point satisfies every row.
 pub fn rounded_up(program: &MipModel) -> Option<(MipValues, f64)> {
-    // A value slightly above an integer is solver rounding.
-    const HAIR: f64 = 1e-7;
     let outcome = solved(program, 1, true).ok()?;
     let solution = outcome.into_solution().ok()?;
     let numbers: Vec<(usize, f64)> =
@@ -62,7 +61,7 @@ pub fn rounded_up(program: &MipModel) -> Option<(MipValues, f64)> {
     let cost = |(at, value): &(usize, f64)| program.columns[*at].cost as f64 * value;
     let least = numbers.iter().map(cost).sum();
     let up = |(at, value): &(usize, f64)| match program.columns[*at].kind {
-        VariableKind::Whole => whole(program, *at, (value - HAIR).ceil()),
+        VariableKind::Whole => whole(program, *at, (value - INTEGRAL).ceil()),
         VariableKind::Share => whole(program, *at, *value),
     };
     Some((numbers.iter().map(up).collect(), least))

@@ -14,8 +14,6 @@ pub const MOST_MEMBERS: usize = 4;
 const NODES: u64 = 500;
 /// Tableau entries of all nodes of a program: a large one has fewer nodes.
 const ENTRIES: u64 = 1_000_000;
-/// Optima of a program and of the search that are equal: branch and bound ends within a millionth of the optimum.
-pub const EQUAL: f64 = 2e-6;
 /// Cost of a cycle at its limit, so that the solver's tolerance is a millionth of it.
 const WHOLE: i64 = 1_000;
 

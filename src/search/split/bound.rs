@@ -3,6 +3,7 @@
 use super::PoolPair;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
+use crate::quantity::tolerance::ROUNDING;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
 use crate::search::load_gap::LoadGap;
 use crate::search::point::{Point, place, point};
@@ -11,9 +12,6 @@ use crate::search::region::{Loads, Region, Span};
 use crate::serving::evaluate::{PoolMetrics, Slowest, judge};
 use crate::serving::metrics::{e2e, open_flow};
 use crate::spec::objective::Metric;
-
-/// Relative rounding margin of bounds.
-const HAIR: f64 = 1e-12;
 
 impl PoolPair<'_, '_> {
     /// Whether every deployment of a region is dominated by a neighbour: one worker fewer in the pool with excess
@@ -24,8 +22,8 @@ impl PoolPair<'_, '_> {
         let passing = self.moving(span.best.tpot);
         let flow = passing.min(backs.1 as f64 * span.best.rate);
         // With limited concurrency, fewer prefill workers may cause more queueing.
-        let idle_fronts = !self.prompts_bound(fronts.1) && carried(fronts.0 - 1) >= flow * (1.0 + HAIR);
-        let most = carried(fronts.1).min(passing) * (1.0 + HAIR);
+        let idle_fronts = !self.prompts_bound(fronts.1) && carried(fronts.0 - 1) >= flow * (1.0 + ROUNDING);
+        let most = carried(fronts.1).min(passing) * (1.0 + ROUNDING);
         let idle_backs = most <= (backs.0 - 1) as f64 * span.least_rate;
         let lighter = match region.loads {
             Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.decode.options[i].rate),
@@ -38,7 +36,7 @@ impl PoolPair<'_, '_> {
             Traffic::Rate(_) => false,
             // A lighter decode load queues more requests for prefill: it is better only with slots for all of them.
             Traffic::InFlight(_) => {
-                idle_fronts || idle_backs || self.short_of_slots(region) || fills(passing * (1.0 + HAIR))
+                idle_fronts || idle_backs || self.short_of_slots(region) || fills(passing * (1.0 + ROUNDING))
             }
             Traffic::Free => idle_fronts || idle_backs || fills(most),
         }
@@ -69,7 +67,7 @@ impl PoolPair<'_, '_> {
         let Some(requests) = self.problem.traffic.in_flight() else { return false };
         let ranks = (fronts * self.prefill.prepared.shape.plan.dp) as f64;
         let ahead = (requests - 1.0) / ranks * self.prefill.prepared.prompt.slowest.value();
-        ahead <= (self.ttft.1 - self.ttft.0) * (1.0 + HAIR)
+        ahead <= (self.ttft.1 - self.ttft.0) * (1.0 + ROUNDING)
     }
 
     /// Whether requests wait for slots in every deployment of a region, and at the next heavier load too, which has
@@ -83,7 +81,7 @@ impl PoolPair<'_, '_> {
         let decoding = (self.problem.workload.lengths.osl - 1) as f64 * heavier.tpot;
         let come =
             (requests / (self.ttft.1 + decoding)).min(region.prefill_instances.0 as f64 * self.prefill.rate);
-        region.decode_instances.1 as f64 * heavier.rate * (1.0 + HAIR) < come
+        region.decode_instances.1 as f64 * heavier.rate * (1.0 + ROUNDING) < come
     }
 
     /// Requests per second at the given concurrency without queueing, at the given TPOT; unlimited where no
@@ -135,7 +133,7 @@ impl PoolPair<'_, '_> {
             least(fronts.0, self.prefill.rate, flow) * front as f64
                 + least(backs.0, best.rate, flow) * back as f64
         };
-        let flow = flow.min(self.problem.cluster.devices() as f64 / size(flow)) * (1.0 + HAIR);
+        let flow = flow.min(self.problem.cluster.devices() as f64 / size(flow)) * (1.0 + ROUNDING);
         let per_flow = |a: f64, b: f64| {
             least(fronts.0, self.prefill.rate, flow) * a + least(backs.0, best.rate, flow) * b
         };
@@ -143,20 +141,20 @@ impl PoolPair<'_, '_> {
             let energy = self.prefill.energy
                 + least(fronts.0, self.prefill.rate, flow) * self.prefill.idle
                 + (least(backs.0, best.rate, flow) * best.watts).max(best.joules);
-            Qty::literal(energy * flow * (1.0 - HAIR) * WATT)
+            Qty::literal(energy * flow * (1.0 - ROUNDING) * WATT)
         });
         // In a closed loop, requests that do not decode wait for their first token.
         let given = self.problem.traffic.in_flight();
         let waiting = given.map_or(0.0, |requests| {
             let decoding = (self.problem.workload.lengths.osl - 1) as f64 * span.most_tpot;
-            requests / flow * (1.0 - HAIR) - decoding
+            requests / flow * (1.0 - ROUNDING) - decoding
         });
         let ttft = Qty::literal(self.ttft.0.max(waiting) * SECOND);
         let tpot = Qty::literal(best.tpot * SECOND);
         let whole = e2e(ttft, tpot, terms.osl);
         // Little's law: concurrency divided by the maximum rate.
-        let whole =
-            given.map_or(whole, |requests| whole.max(Qty::literal(requests / flow * (1.0 - HAIR) * SECOND)));
+        let whole = given
+            .map_or(whole, |requests| whole.max(Qty::literal(requests / flow * (1.0 - ROUNDING) * SECOND)));
         let share = PoolMetrics {
             ttft,
             tpot,
@@ -164,7 +162,7 @@ impl PoolPair<'_, '_> {
             life: whole,
             slowest: Slowest { ttft, tpot, e2e: whole },
             output: open_flow(Qty::from(flow) / Qty::literal(1.0 * SECOND), terms.osl),
-            devices: Qty::from(per_flow(front as f64, back as f64) * flow * (1.0 - HAIR)),
+            devices: Qty::from(per_flow(front as f64, back as f64) * flow * (1.0 - ROUNDING)),
             power: watts,
             context: Qty::literal(best.context * TOKEN),
         };
@@ -172,7 +170,7 @@ impl PoolPair<'_, '_> {
         ideal[place(Metric::Devices)] = (fronts.0 * front + backs.0 * back) as f64;
         if watts.is_some() {
             ideal[place(Metric::Watts)] =
-                (fronts.0 as f64 * self.prefill.idle + backs.0 as f64 * best.watts) * (1.0 - HAIR);
+                (fronts.0 as f64 * self.prefill.idle + backs.0 as f64 * best.watts) * (1.0 - ROUNDING);
         }
         ideal
     }

@@ -1,7 +1,9 @@
 //! A saved fleet as counts of system kinds and shares of the traffic.
 
-use super::super::{CLOSE, RandomSample, off};
-use super::{MOST_NEIGHBOURS, ROUNDED};
+use super::super::{RandomSample, off};
+use super::MOST_NEIGHBOURS;
+use crate::quantity::tolerance::ROUNDED_LOAD;
+use crate::quantity::tolerance::SUMMED;
 use crate::report::fleet::{FleetProblem, FleetResult, Routed, SystemName, Systems};
 use crate::search::fleet::{BucketShare, FleetObjective, SystemKind};
 use crate::search::point::place;
@@ -88,7 +90,7 @@ impl<'a> SavedMix<'a> {
             return Err(format!("saved systems {}, only {count} exist", route.systems));
         };
         let share = route.share;
-        if !(share > 0.0 && share <= 1.0 + CLOSE) {
+        if !(share > 0.0 && share <= 1.0 + SUMMED) {
             return Err(format!("saved share {share}, expected more than 0 and at most 1"));
         }
         let buckets = &self.problem.fleet.buckets;
@@ -112,7 +114,7 @@ impl<'a> SavedMix<'a> {
         let all = self.problem.asked.aim != FleetObjective::Throughput;
         for (at, bucket) in self.problem.fleet.buckets.iter().enumerate() {
             let sum: f64 = self.parts.iter().filter(|part| part.bucket == at).map(|part| part.share).sum();
-            if sum > 1.0 + ROUNDED || all && sum < 1.0 - ROUNDED {
+            if sum > 1.0 + ROUNDED_LOAD || all && sum < 1.0 - ROUNDED_LOAD {
                 let most = if all { "" } else { "at most " };
                 faults.push(format!("{}: its shares sum to {sum}, expected {most}1", bucket.name));
             }
@@ -132,7 +134,7 @@ impl<'a> SavedMix<'a> {
             let rate = |part: &BucketShare| part.share * self.problem.fleet.buckets[part.bucket].rate;
             let here = self.parts.iter().filter(|part| part.kind == kind);
             let busy: f64 = here.map(|part| self.kind(kind).busy(part.bucket, rate(part))).sum();
-            if busy > count as f64 - spare + ROUNDED * count as f64 {
+            if busy > count as f64 - spare + ROUNDED_LOAD * count as f64 {
                 faults.push(format!("systems.{at}: its traffic needs {busy} systems, saved {count}"));
             }
         }
@@ -157,8 +159,8 @@ impl<'a> SavedMix<'a> {
         let (point, room) = carried.again(&origin.problem, lengths);
         let again = point[place(Metric::OutputTokS)] / lengths.osl as f64;
         let what = format!("{route}: requests/s of one system");
-        let mut faults: Vec<String> = off(&what, rate, again, CLOSE).into_iter().collect();
-        if rate > room * (1.0 + CLOSE) {
+        let mut faults: Vec<String> = off(&what, rate, again, SUMMED).into_iter().collect();
+        if rate > room * (1.0 + SUMMED) {
             faults.push(format!("{route}: {rate} requests/s of one system, its capacity is {room}"));
         }
         let limits = &self.problem.asked.limits;
@@ -189,7 +191,7 @@ impl<'a> SavedMix<'a> {
             bounds.push((format!("available {}", supply.name), taken, available));
         }
         let broken = |(what, found, most): (String, f64, Option<f64>)| {
-            let most = most.filter(|most| found > most * (1.0 + CLOSE))?;
+            let most = most.filter(|most| found > most * (1.0 + SUMMED))?;
             Some(format!("{what}: {found} used, at most {most} allowed"))
         };
         bounds.into_iter().filter_map(broken).collect()

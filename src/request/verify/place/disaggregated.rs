@@ -1,6 +1,7 @@
 //! Prefill and decode on different devices, evaluated again.
 
-use super::super::{CLOSE, CheckResult, off};
+use super::super::{CheckResult, off};
+use crate::quantity::tolerance::SUMMED;
 use crate::report::place::DisaggregatedReport;
 use crate::search::placement::chain::Stage;
 use crate::search::placement::disaggregated::evaluate_disaggregated;
@@ -59,8 +60,8 @@ fn differences(problem: &PlacementProblem, saved: &DisaggregatedReport) -> Optio
     ];
     let name = |key: &str| format!("disaggregated.{key}");
     let mut faults: Vec<String> =
-        numbers.iter().filter_map(|(key, saved, again)| off(&name(key), *saved, *again, CLOSE)).collect();
-    if saved.lower_bound_ms > saved.request_ms * (1.0 + CLOSE) {
+        numbers.iter().filter_map(|(key, saved, again)| off(&name(key), *saved, *again, SUMMED)).collect();
+    if saved.lower_bound_ms > saved.request_ms * (1.0 + SUMMED) {
         let (bound, reached) = (saved.lower_bound_ms, saved.request_ms);
         faults.push(format!("disaggregated.lower_bound_ms: {bound} is above its request of {reached} ms"));
     }

@@ -1,10 +1,11 @@
 //! The second argument for a placement: the optimum of its mixed-integer programs.
 
-use super::super::{CLOSE, CheckResult};
+use super::super::CheckResult;
+use crate::quantity::tolerance::OPTIMA;
 use crate::report::place::PlacementResult;
 use crate::search::outcome::Status;
 use crate::search::placement::evaluate::PlacementEvaluator;
-use crate::search::placement::program::{EQUAL, ProgramOptimum};
+use crate::search::placement::program::ProgramOptimum;
 use crate::search::placement::solve::PlacementTime;
 
 /// Solves the programs of an answer and compares their optimum with it; `None` where it has too many devices, or is
@@ -41,14 +42,14 @@ fn contradictions(all: &ProgramOptimum, saved: &PlacementResult) -> Vec<String> 
     let all_of = saved.theoretical.as_ref().map(|better| &better.certificate).or(saved.certificate.as_ref());
     let bound = all_of.map_or(0.0, |proof| proof.lower_bound_ms);
     let mut faults = Vec::new();
-    if let Some(ms) = best.filter(|ms| *ms < bound * (1.0 - EQUAL)) {
+    if let Some(ms) = best.filter(|ms| *ms < bound * (1.0 - OPTIMA)) {
         faults.push(format!("certificate.lower_bound_ms: saved {bound}, a program reaches {ms} ms"));
     }
     // Devices that hold the same layers are outside the programs.
     let single = placed.stages.iter().all(|stage| stage.copies.is_empty());
     let objective = placed.objective_ms;
     let reached = best.unwrap_or(f64::INFINITY);
-    if single && all.is_complete() && objective * (1.0 + EQUAL.max(CLOSE)) < reached {
+    if single && all.is_complete() && objective * (1.0 + OPTIMA) < reached {
         faults.push(format!("objective: saved {objective} ms, the optimum of the programs is {reached} ms"));
     }
     faults

@@ -1,14 +1,12 @@
 //! A saved placement as stages on the devices of one problem.
 
 use super::super::off;
+use crate::quantity::tolerance::QUANTIZED;
 use crate::report::place::{PlacementReport, StageReport};
 use crate::search::placement::chain::Stage;
 use crate::search::placement::evaluate::{PlacementEvaluator, ReplicatedStages, StageCost};
 use crate::search::placement::price::{DeviceGroup, PAGE};
 use crate::search::placement::solve::SolvedPlacement;
-
-/// Sums of layers and whole stages are the same formulas added up in another order, in whole picoseconds.
-const ADDED_UP: f64 = 1e-6;
 
 /// A saved placement as stages on the devices of one problem.
 pub(super) struct SavedStages<'a, 'q> {
@@ -177,7 +175,7 @@ impl<'a, 'q> SavedStages<'a, 'q> {
         let inside = self.costs(placement).filter(|(_, stage, _)| stage.offloaded_bytes == 0.0);
         let off = |(at, stage, whole): (usize, &StageReport, StageCost)| {
             let saved = stage.decode_ms - stage.send_ms;
-            off(&format!("stage {at}: ms of a decode step"), saved, 1e3 * whole.decode, ADDED_UP)
+            off(&format!("stage {at}: ms of a decode step"), saved, 1e3 * whole.decode, QUANTIZED)
         };
         inside.filter_map(off).collect()
     }

@@ -1,0 +1,26 @@
+//! Tolerances: by how much two numbers that mean the same may differ. All are relative.
+
+/// Sums and products of the same few terms in another order: some thousand units in the last place of a double, whose
+/// unit roundoff is 1.1e-16 (IEEE 754). Bounds give way by it, so that rounding never cuts an optimum.
+pub const ROUNDING: f64 = 1e-12;
+
+/// Long sums in another order, and numbers that were written, read and divided again.
+pub const SUMMED: f64 = 1e-9;
+
+/// A concurrency that is whole except for rounding: a quotient of three numbers, each within [`SUMMED`].
+pub const WHOLE: f64 = 3e-9;
+
+/// Integers as a linear programme returns them: its own feasibility tolerance.
+pub const INTEGRAL: f64 = 1e-7;
+
+/// Sums of times of which each is a whole number of picoseconds, and differences of two large numbers.
+pub const QUANTIZED: f64 = 1e-6;
+
+/// Optima of an integer programme and of a search: branch and bound ends within a millionth of each.
+pub const OPTIMA: f64 = 2e-6;
+
+/// Loads that are written rounded up to one part in a hundred thousand.
+pub const ROUNDED_LOAD: f64 = 1e-5;
+
+/// A maximum that bisection approaches from below, and the step of a derivative by differences.
+pub const BISECTED: f64 = 1e-4;
