@@ -1,6 +1,6 @@
 //! The house rules that a compiler does not know: floors, sizes, sources, and what stands nowhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use mantile::quantity::formula::Formula;
 use mantile::spec::constant::CONSTANTS;
@@ -54,34 +54,6 @@ fn no_file_is_long() {
     none(
         &long.map(|(lines, name)| format!("{name}: {lines} lines, at most {MOST_LINES}")).collect::<Vec<_>>(),
     );
-}
-
-/// Two concepts with one name are a trap: types are unique in the crate.
-#[test]
-fn type_names_are_unique() {
-    const KINDS: [&str; 4] = ["struct ", "enum ", "trait ", "type "];
-    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for source in files("src", "rs") {
-        for (number, line) in source.code() {
-            let bare = line.trim_start();
-            let nested = bare.len() < line.len();
-            let item = bare.strip_prefix("pub ").or_else(|| bare.strip_prefix("pub(super) ")).unwrap_or(bare);
-            let item = item.strip_prefix("pub(crate) ").unwrap_or(item);
-            let Some(kind) = KINDS.iter().find(|kind| item.starts_with(*kind)) else { continue };
-            // Types inside an implementation belong to its trait.
-            if nested && *kind == "type " {
-                continue;
-            }
-            let name: String = item[kind.len()..].chars().take_while(|c| c.is_alphanumeric()).collect();
-            // A name that a macro takes as a parameter is none yet.
-            if name.is_empty() {
-                continue;
-            }
-            places.entry(name).or_default().push(format!("{}:{number}", source.name));
-        }
-    }
-    let twice = places.into_iter().filter(|(_, places)| places.len() > 1);
-    none(&twice.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect::<Vec<_>>());
 }
 
 /// A file that the suite does not name is never compiled.
