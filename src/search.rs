@@ -30,7 +30,7 @@ pub mod mip;
 pub mod mixed;
 pub mod outcome;
 pub mod packing;
-pub mod pair_room;
+pub mod pair_capacity;
 pub mod pareto;
 pub mod physical_bound;
 pub mod placement;

@@ -104,7 +104,7 @@ impl Incumbents {
         self.instances.merge(other.instances);
         other.leader.into_iter().for_each(|point| self.lead(problem, point));
         self.census.add(other.census);
-        let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
+        let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| precedes(problem, new, old);
         for (place, found) in other.best {
             keep(&mut self.best, place, found, better);
         }
@@ -160,7 +160,7 @@ fn keep<K: Ord>(
 }
 
 /// Whether `a` is better under the objective. Ties go to the smaller key.
-fn ahead(problem: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKey)) -> bool {
+fn precedes(problem: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKey)) -> bool {
     problem.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)).is_lt()
 }
 
@@ -168,7 +168,7 @@ fn ahead(problem: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKe
 pub fn mixes(problem: &Problem) -> bool {
     problem.custom_router
         && problem.traffic == Traffic::Free
-        && problem.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
+        && problem.objective.first().is_some_and(|term| term.metric == Metric::OutputTokS)
 }
 
 /// Why a configuration serves no more.
@@ -191,12 +191,12 @@ enum Served {
 /// Evaluates one instance configuration at every load. What cannot improve on `known` is left out.
 pub fn explore(
     problem: &Problem,
-    laid: &PreparedShape,
+    prepared: &PreparedShape,
     index: usize,
     known: &Incumbents,
     survey: &mut Incumbents,
 ) -> LoadEnd {
-    let shape = &laid.shape;
+    let shape = &prepared.shape;
     if !shape.roles.aggregated {
         return LoadEnd::Other;
     }
@@ -205,26 +205,30 @@ pub fn explore(
     }
     match problem.traffic {
         Traffic::Free => {
-            free::explore(problem, laid, index, (known, survey));
-            let most = laid.concurrency(shape.fits);
-            let late = laid.missed(&laid.at(1, most), most).is_some();
+            free::explore(problem, prepared, index, (known, survey));
+            let most = prepared.concurrency(shape.fits);
+            let late = prepared.missed(&prepared.at(1, most), most).is_some();
             if late { LoadEnd::Other } else { LoadEnd::Memory }
         }
         Traffic::InFlight(_) => {
             let requests = problem.traffic.slots().unwrap_or(1);
             let most = most_replicas(problem, shape).min(requests);
             fewer_and_fewer(most, survey, |replicas, survey| {
-                explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), (known, survey))
+                explore_load(problem, prepared, index, replicas, requests.div_ceil(replicas), (known, survey))
             })
         }
         Traffic::Rate(rate) => {
             let most = most_replicas(problem, shape);
-            fewer_and_fewer(most, survey, |replicas, survey| match carrying(laid, rate / replicas as f64) {
-                Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, (known, survey)),
-                Err(reason) => {
-                    survey.census.candidates += 1;
-                    survey.census.reject(&reason);
-                    Served::Not(LoadEnd::Memory)
+            fewer_and_fewer(most, survey, |replicas, survey| {
+                match carrying(prepared, rate / replicas as f64) {
+                    Ok(concurrency) => {
+                        explore_load(problem, prepared, index, replicas, concurrency, (known, survey))
+                    }
+                    Err(reason) => {
+                        survey.census.candidates += 1;
+                        survey.census.reject(&reason);
+                        Served::Not(LoadEnd::Memory)
+                    }
                 }
             })
         }
@@ -248,51 +252,52 @@ fn fewer_and_fewer(
 }
 
 /// The smallest concurrency at which one replica sustains `rate` requests per second.
-fn carrying(laid: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
+fn carrying(prepared: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
     // Evaluated at the largest concurrency that fits, whatever rate it sustains.
     let flow = |requests: u64| {
-        let concurrency = laid.concurrency(requests);
-        concurrency as f64 / laid.filled(concurrency)
+        let concurrency = prepared.concurrency(requests);
+        concurrency as f64 / prepared.filled(concurrency)
     };
-    let below = laid.shape.from - 1;
+    let below = prepared.shape.from - 1;
     if below > 0 && flow(below) >= rate {
-        return Ok(laid.concurrency(below));
+        return Ok(prepared.concurrency(below));
     }
-    let enough =
-        least(laid.shape.fits, laid.shape.plan.pp, |requests| requests > below && flow(requests) >= rate);
-    let carried = || flow(laid.shape.fits);
+    let enough = least(prepared.shape.fits, prepared.shape.plan.pp, |requests| {
+        requests > below && flow(requests) >= rate
+    });
+    let carried = || flow(prepared.shape.fits);
     let enough = enough.ok_or_else(|| Infeasible::TooMuchTraffic { carried: carried(), required: rate })?;
-    Ok(laid.concurrency(enough))
+    Ok(prepared.concurrency(enough))
 }
 
 /// Evaluates one replica count at one load. Loads below those of the configuration are served by another.
 fn explore_load(
     problem: &Problem,
-    laid: &PreparedShape,
+    prepared: &PreparedShape,
     index: usize,
     replicas: u64,
     concurrency: u64,
     (known, survey): (&Incumbents, &mut Incumbents),
 ) -> Served {
-    if concurrency < laid.lowest() {
+    if concurrency < prepared.lowest() {
         return Served::Yes;
     }
     survey.census.candidates += 1;
-    if concurrency > laid.concurrency(laid.shape.fits) {
+    if concurrency > prepared.concurrency(prepared.shape.fits) {
         let reason = "concurrency exceeds the KV cache capacity";
         survey.census.refuse("out_of_memory", 1, reason);
         return Served::Not(LoadEnd::Memory);
     }
     survey.census.evaluated += 1;
-    let point = laid.at(replicas, concurrency);
+    let point = prepared.at(replicas, concurrency);
     let key = AggregatedKey { shape: index, replicas, concurrency };
-    match laid.missed(&point, concurrency) {
+    match prepared.missed(&point, concurrency) {
         Some(reason) => {
             record_miss(survey, point, key, reason);
             Served::Not(LoadEnd::Other)
         }
         None => {
-            visit(problem, &laid.shape, (known, survey), point, key);
+            visit(problem, &prepared.shape, (known, survey), point, key);
             Served::Yes
         }
     }
@@ -313,7 +318,7 @@ fn visit(
     key: AggregatedKey,
 ) {
     survey.show(known, point, key);
-    let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
+    let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| precedes(problem, new, old);
     let sharing = shape.per_node.map(|_| key.replicas);
     let size = ReplicaSize { formats: shape.formats, devices: shape.plan.devices(), sharing };
     keep(&mut survey.best, size, (point, key), better);
@@ -364,13 +369,13 @@ pub fn finish(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Vec<Ev
 }
 
 /// The best load of one replica with unlimited traffic; none where no load meets the SLOs.
-pub fn best_load(problem: &Problem, laid: &PreparedShape) -> Option<(Point, AggregatedKey)> {
-    if laid.shape.fits == 0 {
+pub fn best_load(problem: &Problem, prepared: &PreparedShape) -> Option<(Point, AggregatedKey)> {
+    if prepared.shape.fits == 0 {
         return None;
     }
     // Without axes no load is on a front, so that only the best is searched.
     let [none, mut alone] = [(); 2].map(|()| Incumbents::over(problem, &[]));
-    free::explore(problem, laid, 0, (&none, &mut alone));
+    free::explore(problem, prepared, 0, (&none, &mut alone));
     alone.best.pop_first().map(|(_, best)| best)
 }
 
@@ -379,8 +384,8 @@ pub fn strategies(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Ve
     let best = |(point, key): (&Point, &AggregatedKey)| {
         let (mut point, mut key) = (*point, *key);
         if problem.traffic == Traffic::Free && !problem.only_best() {
-            let laid = PreparedShape::of(problem, shapes.shared(key.shape).clone());
-            if let Some((best, load)) = best_load(problem, &laid) {
+            let prepared = PreparedShape::of(problem, shapes.shared(key.shape).clone());
+            if let Some((best, load)) = best_load(problem, &prepared) {
                 (point, key) = (best, AggregatedKey { shape: key.shape, ..load });
             }
         }

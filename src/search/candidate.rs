@@ -80,8 +80,8 @@ impl Candidate {
 
     /// Concurrency per attention rank of the pool that decodes most requests.
     pub fn requests_per_rank(&self) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
-        answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
+        let decoding = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
+        decoding.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 
     /// The prediction error that its SLOs allow for.
@@ -96,8 +96,8 @@ impl Candidate {
 
     /// Total concurrency of all pools that decode.
     pub fn concurrency(&self, traffic: &Traffic) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
-        traffic.slots().unwrap_or_else(|| answering.map(|pool| pool.replicas * pool.concurrency).sum())
+        let decoding = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
+        traffic.slots().unwrap_or_else(|| decoding.map(|pool| pool.replicas * pool.concurrency).sum())
     }
 
     /// Mean number of requests in the deployment: in prefill, in KV transfer, queued and in decode.
@@ -226,13 +226,13 @@ pub fn with_prompts<R: Reading>(
     (machine, terms, demand): (&Machine<Qty<R::N>>, &WorkloadTerms<Qty<R::N>>, &Demand<Qty<R::N>>),
     watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let (mut fronts, mut backs, mut both) = (vec![], vec![], vec![]);
+    let (mut prefill_pools, mut decode_pools, mut aggregated_pools) = (vec![], vec![], vec![]);
     for ((pool, instance), prompt) in plans.iter().zip(instances).zip(prompts) {
         let load = InstanceLoad { concurrency: pool.concurrency, offload };
         let of_its_role = match pool.role {
-            Role::Prefill => &mut fronts,
-            Role::Decode => &mut backs,
-            Role::Aggregated => &mut both,
+            Role::Prefill => &mut prefill_pools,
+            Role::Decode => &mut decode_pools,
+            Role::Aggregated => &mut aggregated_pools,
         };
         let (instance, prompt) = (instance.borrow(), *prompt);
         of_its_role.push(Pool {
@@ -244,11 +244,11 @@ pub fn with_prompts<R: Reading>(
             prompt_context: None,
         });
     }
-    if fronts.is_empty() || backs.is_empty() {
-        let pools: Vec<_> = [fronts, backs, both].concat();
+    if prefill_pools.is_empty() || decode_pools.is_empty() {
+        let pools: Vec<_> = [prefill_pools, decode_pools, aggregated_pools].concat();
         return aggregated(read, &pools, machine, terms, demand, watch);
     }
     let sizes: Vec<_> = plans.iter().map(|pool| (pool.plan.devices(), pool.replicas)).collect();
     let joined = (machine, kv_tier(&machine.shapes, &sizes));
-    split(read, (&fronts, &backs, &both), joined, terms, demand, watch)
+    split(read, (&prefill_pools, &decode_pools, &aggregated_pools), joined, terms, demand, watch)
 }

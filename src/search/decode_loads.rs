@@ -20,7 +20,7 @@ pub(super) struct DecodeLoads<'a> {
     pub(super) limit: f64,
     /// Power of an idle worker, in W.
     pub(super) idle: f64,
-    pub(super) looks: RequiredMetrics,
+    pub(super) required: RequiredMetrics,
     /// Options of other configurations.
     pub(super) rivals: Option<&'a DecodeOptionList>,
     pub(super) list: &'a mut DecodeOptionList,
@@ -50,7 +50,7 @@ impl LoadSearch for DecodeLoads<'_> {
             self.discard("latency_limit", 1);
             return Err(option);
         }
-        self.list.offer(option, self.looks);
+        self.list.offer(option, self.required);
         Ok(option)
     }
 
@@ -62,7 +62,7 @@ impl LoadSearch for DecodeLoads<'_> {
             return Some("dominated");
         }
         let lists = self.rivals.into_iter().chain([&*self.list]);
-        lists.into_iter().any(|list| list.outruns(&most, self.looks)).then_some("outrun")
+        lists.into_iter().any(|list| list.dominates(&most, self.required)).then_some("outrun")
     }
 
     fn discard(&mut self, reason: &'static str, loads: u64) {

@@ -166,13 +166,15 @@ struct Columns {
 /// Solver tableau size (entries) above which the branch-and-bound tree has almost no nodes.
 const LARGE: u64 = 4_000_000;
 
-/// The best mix of `fleet` for `aim` within `bounds`.
-pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
-    let (program, columns) = state(fleet, aim, bounds);
+/// The best mix of `fleet` for `objective` within `bounds`.
+pub fn mix(fleet: &Fleet, objective: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
+    let (program, columns) = state(fleet, objective, bounds);
     let solved = if entries(&program) > LARGE {
-        large::solved(fleet, aim, bounds, (&program, &columns), effort)
+        large::solved(fleet, objective, bounds, (&program, &columns), effort)
     } else {
-        better(solve(&program, effort), || large::solved(fleet, aim, bounds, (&program, &columns), effort))
+        better(solve(&program, effort), || {
+            large::solved(fleet, objective, bounds, (&program, &columns), effort)
+        })
     };
     let why = (solved.status == Status::Infeasible).then(|| {
         // Infeasibility analysis solves repeatedly.
@@ -188,9 +190,14 @@ pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &So
 /// A mix for programs of any size without a full branch-and-bound tree: a bound from prices, and a mix of merged
 /// similar buckets.
 #[cfg(feature = "internals")]
-pub fn mixed(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
-    let (program, columns) = state(fleet, aim, bounds);
-    let solved = large::solved(fleet, aim, bounds, (&program, &columns), effort);
+pub fn mixed(
+    fleet: &Fleet,
+    objective: FleetObjective,
+    bounds: &FleetBounds,
+    effort: &SolveBudget,
+) -> FleetMix {
+    let (program, columns) = state(fleet, objective, bounds);
+    let solved = large::solved(fleet, objective, bounds, (&program, &columns), effort);
     solution(program, &columns, solved, None)
 }
 
@@ -209,10 +216,10 @@ fn better(solved: CertifiedSolution, another: impl FnOnce() -> CertifiedSolution
         return other;
     }
     let bound = [solved.bound, other.bound].into_iter().flatten().reduce(f64::max);
-    let worth = |solved: &CertifiedSolution| solved.objective.unwrap_or(f64::INFINITY);
+    let cost = |solved: &CertifiedSolution| solved.objective.unwrap_or(f64::INFINITY);
     let prover = if other.bound.is_some() && other.bound == bound { other.prover } else { solved.prover };
     let doubts = solved.doubts.clone();
-    let best = if worth(&other) < worth(&solved) { other } else { solved };
+    let best = if cost(&other) < cost(&solved) { other } else { solved };
     let bound = bound.map(|bound| best.objective.map_or(bound, |objective| bound.min(objective)));
     let proved = best.objective.zip(bound).is_some_and(|(objective, bound)| objective <= bound);
     let status = if proved { Status::Optimal } else { best.status };
@@ -222,7 +229,7 @@ fn better(solved: CertifiedSolution, another: impl FnOnce() -> CertifiedSolution
 /// The best shares for given numbers of systems of each kind: whether they carry the traffic.
 pub fn pinned(
     fleet: &Fleet,
-    aim: FleetObjective,
+    objective: FleetObjective,
     bounds: &FleetBounds,
     counts: &[u64],
     effort: &SolveBudget,
@@ -230,7 +237,7 @@ pub fn pinned(
     let used = |(kind, count): (&SystemKind, &u64)| (*count > 0).then(|| (kind.clone(), *count));
     let (kinds, held): (Vec<SystemKind>, Vec<u64>) = fleet.kinds.iter().zip(counts).filter_map(used).unzip();
     let some = Fleet { kinds, ..fleet.clone() };
-    let (mut program, columns) = state(&some, aim, bounds);
+    let (mut program, columns) = state(&some, objective, bounds);
     for (at, count) in columns.counts.iter().zip(&held) {
         let count = *count as i64;
         program.columns[*at].bounds = (count, count);
@@ -263,20 +270,20 @@ fn fineness(loads: impl Iterator<Item = f64>) -> f64 {
 
 /// Objective value of serving all of `bucket`, proportional to its tokens; the largest bucket of `fleet` has the
 /// highest value.
-fn worth(fleet: &Fleet, bucket: &Bucket) -> i64 {
+fn value(fleet: &Fleet, bucket: &Bucket) -> i64 {
     let largest = fleet.buckets.iter().map(Bucket::tokens).fold(0.0, f64::max);
     (bucket.tokens() / largest * FINEST).round() as i64
 }
 
 /// The program: numbers of systems of each kind are whole, shares of each bucket on each kind are continuous.
-fn state(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds) -> (MipModel, Columns) {
-    state_with(fleet, aim, bounds, &|bucket| fleet.buckets[bucket].tokens())
+fn state(fleet: &Fleet, objective: FleetObjective, bounds: &FleetBounds) -> (MipModel, Columns) {
+    state_with(fleet, objective, bounds, &|bucket| fleet.buckets[bucket].tokens())
 }
 
 /// The same program, where serving all of a bucket is worth `tokens` per second.
 fn state_with(
     fleet: &Fleet,
-    aim: FleetObjective,
+    objective: FleetObjective,
     bounds: &FleetBounds,
     tokens: &dyn Fn(usize) -> f64,
 ) -> (MipModel, Columns) {
@@ -285,7 +292,7 @@ fn state_with(
     let terms = vec![vec![]; fleet.buckets.len()];
     let mut builder = ProgramBuilder {
         fleet,
-        aim,
+        objective,
         bounds,
         terms,
         program: MipModel::default(),
@@ -310,7 +317,7 @@ fn most_mills(kind: &SystemKind) -> i64 {
 /// The program of a fleet while it is written.
 struct ProgramBuilder<'a> {
     fleet: &'a Fleet,
-    aim: FleetObjective,
+    objective: FleetObjective,
     bounds: &'a FleetBounds,
     /// Columns of the shares of each bucket.
     terms: Vec<Vec<(usize, i64)>>,
@@ -330,7 +337,7 @@ impl ProgramBuilder<'_> {
         let all: i64 = loads.iter().map(|(_, load)| units(*load)).sum();
         let enough = all.unsigned_abs().div_ceil(fine as u64) as i64;
         let most = (enough + i64::from(self.bounds.spare)).clamp(0, MOST);
-        let cost = match self.aim {
+        let cost = match self.objective {
             FleetObjective::Cost => mills(kind),
             FleetObjective::Devices => kind.devices as i64,
             FleetObjective::Throughput => 0,
@@ -339,11 +346,11 @@ impl ProgramBuilder<'_> {
         self.columns.counts.push(count);
         let mut row = vec![(count, -(fine as i64))];
         for (bucket, load) in loads {
-            let worth = match self.aim {
+            let value = match self.objective {
                 FleetObjective::Throughput => -value(bucket),
                 FleetObjective::Cost | FleetObjective::Devices => 0,
             };
-            let share = self.program.share(format!("{} on {}", buckets[bucket].name, kind.name), worth);
+            let share = self.program.share(format!("{} on {}", buckets[bucket].name, kind.name), value);
             row.push((share, units(load)));
             self.terms[bucket].push((share, 1));
             self.columns.shares.push((bucket, index, share));
@@ -360,7 +367,7 @@ impl ProgramBuilder<'_> {
 
     /// Shares of a bucket add up to all of it, or to at most all of it.
     fn add_traffic(&mut self) {
-        let sense = if self.aim == FleetObjective::Throughput { Sense::AtMost } else { Sense::Equal };
+        let sense = if self.objective == FleetObjective::Throughput { Sense::AtMost } else { Sense::Equal };
         for (bucket, terms) in self.fleet.buckets.iter().zip(std::mem::take(&mut self.terms)) {
             self.program.row((format!("traffic {}", bucket.name), "traffic"), terms, sense, 1);
         }

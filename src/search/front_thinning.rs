@@ -97,8 +97,8 @@ fn cells(places: &[[f64; WIDTH]], first: &[usize], width: f64) -> (Vec<usize>, f
         if nearest == at && !first.contains(&at) {
             listed.push(at);
         }
-        let apart = places[at].iter().zip(&places[nearest]).map(|(a, b)| (a - b).abs());
-        farthest = if first.contains(&at) { farthest } else { apart.fold(farthest, f64::max) };
+        let distances = places[at].iter().zip(&places[nearest]).map(|(a, b)| (a - b).abs());
+        farthest = if first.contains(&at) { farthest } else { distances.fold(farthest, f64::max) };
     }
     (listed, farthest)
 }

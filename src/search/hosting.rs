@@ -86,7 +86,7 @@ pub fn host_memory_for(held: f64) -> f64 {
 }
 
 /// Host memory of a node that a part of the model may take, in bytes; 0 where it is unknown.
-pub fn host_room(problem: &Problem) -> f64 {
+pub fn free_host_memory(problem: &Problem) -> f64 {
     usable_host_memory(problem.host_memory.unwrap_or(0.0))
 }
 
@@ -149,8 +149,8 @@ fn held_in_host(problem: &Problem, formats: usize, instance: &Instance, target: 
 
 /// The requests per rank of a hosted `instance` that fit in device and host memory; 0 if none.
 pub fn fits(problem: &Problem, instance: &Instance, machine: &Machine<Qty<f64>>) -> u64 {
-    let room = host_room(problem);
-    if room <= 0.0 {
+    let free = free_host_memory(problem);
+    if free <= 0.0 {
         return 0;
     }
     filled_up(MOST_REQUESTS_PER_RANK, |requests| {
@@ -158,7 +158,7 @@ pub fn fits(problem: &Problem, instance: &Instance, machine: &Machine<Qty<f64>>)
         let held = residency(&Plain, instance, Phase::Decode, machine, load.0, load.1);
         let tokens = admitted(&Plain, instance, Phase::Decode, machine, load);
         let there = in_host_memory(&Plain, instance, Phase::Decode, tokens, machine);
-        let there = there.map_or(0.0, Qty::value) / room;
+        let there = there.map_or(0.0, Qty::value) / free;
         let usable = held.usable.value();
         let here = if usable > 0.0 { held.total.value() / usable } else { f64::INFINITY };
         here.max(there)

@@ -151,13 +151,13 @@ impl Layouts {
             self.cuts[&pp].iter().map(piped).collect::<Vec<_>>()
         };
         // Plans of one stage differ in the number of stages; all formats share the instances.
-        let mut laid: (u64, Vec<Arc<Instance>>) = (0, vec![]);
+        let mut current: (u64, Vec<Arc<Instance>>) = (0, vec![]);
         let mut taken = 0;
         for (place, formats, plan) in plans.iter().filter(|(.., plan)| problem.family.admits(plan)) {
-            if laid.0 != plan.pp {
-                laid = (plan.pp, piped(plan.pp));
+            if current.0 != plan.pp {
+                current = (plan.pp, piped(plan.pp));
             }
-            let cuts = laid.1.iter().zip(&self.cuts[&plan.pp]);
+            let cuts = current.1.iter().zip(&self.cuts[&plan.pp]);
             for (at, (instance, _)) in cuts.filter(|(_, cut)| cut.formats[*formats]).enumerate() {
                 if !each(place * CUTS + at, *formats, instance.clone()) {
                     return Some(taken);
@@ -203,8 +203,8 @@ fn format_cuts(problem: &Problem, pp: u64) -> Vec<FormatCut> {
             all[at].1[index] = true;
         }
     }
-    let laid = |(stages, formats)| FormatCut { cut: PipelineCut::new(&problem.graph, stages), formats };
-    all.into_iter().map(laid).collect()
+    let format_cut = |(stages, formats)| FormatCut { cut: PipelineCut::new(&problem.graph, stages), formats };
+    all.into_iter().map(format_cut).collect()
 }
 
 /// The results of `make` for every instance, by index of its formats, ordered by plans, plainest first, formats and cuts.

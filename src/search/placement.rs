@@ -117,8 +117,8 @@ pub fn least_sum_controlled(chain: &Chain, control: &Control) -> Result<Placemen
     let found = share(chain, control.stop, |parts| {
         let found = least_sum_shared(&chain.with_host_parts(parts), control)?;
         states += found.states;
-        let (worth, bound) = (found.ticks as f64, found.bound as f64);
-        Ok(BoundedSolution { objective: worth, bound, stages: found.stages.clone(), solution: found })
+        let (objective, bound) = (found.ticks as f64, found.bound as f64);
+        Ok(BoundedSolution { objective, bound, stages: found.stages.clone(), solution: found })
     });
     let HostSplit { best, parts, bound } = found.map_err(|why| match why {
         PlacementInfeasible::Stopped { .. } => why,

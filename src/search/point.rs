@@ -63,17 +63,17 @@ fn eleven_digits(value: f64) -> f64 {
     f64::from_bits((value.to_bits() + DROPPED / 2) & !(DROPPED - 1))
 }
 
-/// Whether `a` is before `b` under `aims`; the first term that differs decides.
+/// Whether `a` is before `b` under `objective`; the first term that differs decides.
 #[inline(always)]
-pub fn before(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
-    compare(a, b, aims).is_lt()
+pub fn before(a: &Point, b: &Point, objective: &[ObjectiveTerm]) -> bool {
+    compare(a, b, objective).is_lt()
 }
 
-/// Orders two points, better first; the first of `aims` that differs decides.
+/// Orders two points, better first; the first of `objective` that differs decides.
 #[inline(always)]
-pub fn compare(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> Ordering {
-    for aim in aims {
-        let (x, y) = (cost(a, aim.metric, aim.direction), cost(b, aim.metric, aim.direction));
+pub fn compare(a: &Point, b: &Point, objective: &[ObjectiveTerm]) -> Ordering {
+    for term in objective {
+        let (x, y) = (cost(a, term.metric, term.direction), cost(b, term.metric, term.direction));
         if x != y {
             return x.total_cmp(&y);
         }

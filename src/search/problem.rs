@@ -57,8 +57,8 @@ impl Formats {
     /// p10, p50 and p90 of the bytes held per device, where prediction errors were measured. The KV cache is exact;
     /// everything else has the interval.
     pub fn memory_interval(&self, memory: &Footprint<Qty<f64>>) -> Option<[f64; 3]> {
-        let (cache, beside) = (memory.kv.value(), memory.total.value() - memory.kv.value());
-        self.memory_quantiles.as_ref().map(|known| known.quantiles.map(|ratio| cache + ratio * beside))
+        let (cache, rest) = (memory.kv.value(), memory.total.value() - memory.kv.value());
+        self.memory_quantiles.as_ref().map(|known| known.quantiles.map(|ratio| cache + ratio * rest))
     }
 
     /// Creates the machine in both readings.
@@ -222,7 +222,7 @@ pub struct Problem {
     /// Upper ends of prediction intervals, as multiples of TTFT and TPOT: an SLO that still holds there is likelier met.
     pub margins: Vec<ErrorMargin>,
     /// Objective terms, most important first.
-    pub aims: Vec<ObjectiveTerm>,
+    pub objective: Vec<ObjectiveTerm>,
     /// Axes of the Pareto front: the requested metrics and the objective.
     pub axes: Vec<Metric>,
     /// Tie-breaking terms for equal objectives, so that nothing on the front dominates the result.
@@ -254,28 +254,28 @@ impl Problem {
         cluster: Cluster,
         runtime: &Runtime,
         formats: Vec<Formats>,
-        stated: WorkloadInputs,
+        workload: WorkloadInputs,
         traffic: Traffic,
         limits: LatencyLimits,
-        (aims, axes): (Vec<ObjectiveTerm>, Vec<Metric>),
+        (objective, axes): (Vec<ObjectiveTerm>, Vec<Metric>),
     ) -> Problem {
-        let terms = stated.read(&Plain);
+        let terms = workload.read(&Plain);
         let runtime = RuntimeRules::of(runtime, None, &graph, &cluster);
-        let split = runtime.has(DISAGGREGATION) && stated.lengths.osl > 1 && cluster.devices() > 1;
+        let split = runtime.has(DISAGGREGATION) && workload.lengths.osl > 1 && cluster.devices() > 1;
         let known = |metric: &Metric| match metric.entry().needs {
             MetricInput::Nothing => true,
-            MetricInput::Price => stated.bill.is_some(),
-            MetricInput::Power => stated.power_draw.is_some(),
+            MetricInput::Price => workload.bill.is_some(),
+            MetricInput::Power => workload.power_draw.is_some(),
         };
         let mut axes: Vec<Metric> = axes.into_iter().filter(known).collect();
         let counts = axes.contains(&Metric::OutputTokS);
         if !axes.is_empty() {
-            let aimed: Vec<Metric> = aims.iter().map(|aim| aim.metric).filter(known).collect();
-            aimed.into_iter().for_each(|aim| {
-                if !axes.contains(&aim) {
-                    axes.push(aim)
+            let metrics: Vec<Metric> = objective.iter().map(|term| term.metric).filter(known).collect();
+            for metric in metrics {
+                if !axes.contains(&metric) {
+                    axes.push(metric)
                 }
-            });
+            }
         }
         let ties = axes.iter().map(|&metric| ObjectiveTerm { metric, direction: metric.entry().direction });
         Problem {
@@ -297,12 +297,12 @@ impl Problem {
             graph,
             cluster,
             formats,
-            workload: stated,
+            workload,
             bill_bounds: None,
             traffic,
             limits,
             margins: vec![],
-            aims,
+            objective,
             split,
             family: StrategyFamily::Any,
             any: false,
@@ -329,6 +329,22 @@ impl Problem {
         Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
     }
 
+    /// The same problem with other latency SLOs.
+    pub fn with_limits(&self, limits: LatencyLimits) -> Problem {
+        Problem { limits, ..self.clone() }
+    }
+
+    /// The same problem under other traffic.
+    pub fn with_traffic(&self, traffic: Traffic) -> Problem {
+        Problem { traffic, ..self.clone() }
+    }
+
+    /// The same problem, of which only the best value of one metric is needed.
+    pub fn optimizing(&self, metric: Metric) -> Problem {
+        let term = ObjectiveTerm { metric, direction: metric.entry().direction };
+        Problem { axes: vec![], objective: vec![term], ..self.clone() }
+    }
+
     /// The same problem with another bill.
     pub fn with_bill(&self, bill: Bill<Datum>) -> Problem {
         let stated = WorkloadInputs { bill: Some(bill), ..self.workload.clone() };
@@ -337,10 +353,9 @@ impl Problem {
 
     /// The same problem on another number of the same devices.
     pub fn with_cluster(&self, cluster: Cluster) -> Problem {
-        let (shapes, room) = (tiers(&cluster), DeviceCapacity::of(&cluster));
+        let (shapes, capacity) = (tiers(&cluster), DeviceCapacity::of(&cluster));
         let runtime = self.runtime.clone().on(&cluster);
-        let mut problem =
-            Problem { cluster, capacity: room, runtime, shapes: shapes.clone(), ..self.clone() };
+        let mut problem = Problem { cluster, capacity, runtime, shapes: shapes.clone(), ..self.clone() };
         problem.formats.iter_mut().for_each(|pair| {
             pair.machine.shapes.clone_from(&shapes);
             pair.reread();
@@ -447,7 +462,7 @@ impl Problem {
     /// prediction error, then to its other terms.
     #[inline(always)]
     pub fn by_objective(&self, a: &Point, b: &Point) -> Ordering {
-        let (first, others) = self.aims.split_at(self.aims.len().min(1));
+        let (first, others) = self.objective.split_at(self.objective.len().min(1));
         compare(a, b, first)
             .then_with(|| self.margins_met(b).cmp(&self.margins_met(a)))
             .then_with(|| compare(a, b, others))
@@ -462,6 +477,12 @@ impl Problem {
     #[inline(always)]
     pub fn is_better(&self, a: &Point, b: &Point) -> bool {
         self.compare(a, b).is_lt()
+    }
+
+    /// Value of the first objective term at a point, where known.
+    pub fn objective_value(&self, point: &Point) -> Option<f64> {
+        let value = point[place(self.objective.first()?.metric)];
+        value.is_finite().then_some(value)
     }
 
     /// The SLO of `metric`, in seconds.

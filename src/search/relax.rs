@@ -7,7 +7,7 @@ use super::outcome::{EvaluatedCandidate, Status};
 use super::problem::{Problem, Traffic};
 use super::run::{Control, run};
 use crate::quantity::read::Plain;
-use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
+use crate::spec::objective::Metric;
 
 /// A condition of the problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,9 +145,7 @@ pub fn least(problems: &[Problem], metric: Metric, control: &Control) -> Result<
 }
 
 fn least_of(problem: &Problem, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
-    let mut free = without(problem, &[Condition::Limit(metric, f64::INFINITY)]);
-    free.axes.clear();
-    free.aims = vec![ObjectiveTerm { metric, direction: Direction::Minimize }];
+    let free = without(problem, &[Condition::Limit(metric, f64::INFINITY)]).optimizing(metric);
     let outcome = run(&free, control);
     match outcome.status {
         Status::Feasible | Status::Unknown => Err(Stopped),

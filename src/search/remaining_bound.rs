@@ -20,15 +20,9 @@ pub struct RemainingBound {
     unknown: bool,
 }
 
-/// Value of the first objective term, where known.
-fn figure(problem: &Problem, point: &Point) -> Option<f64> {
-    let value = point[place(problem.aims.first()?.metric)];
-    value.is_finite().then_some(value)
-}
-
 /// The better of two values of the first objective term.
 fn better(problem: &Problem, a: f64, b: f64) -> f64 {
-    let smaller = problem.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
+    let smaller = problem.objective.first().is_some_and(|term| term.direction == Direction::Minimize);
     if smaller { a.min(b) } else { a.max(b) }
 }
 
@@ -50,8 +44,8 @@ impl RemainingBound {
 
     /// Adds an instance configuration, alone or mixed with others: no metric is better than that of one request
     /// alone, or of the maximum concurrency.
-    pub fn shape(&mut self, problem: &Problem, laid: &PreparedShape) {
-        let (shape, devices) = (&laid.shape, laid.shape.plan.devices());
+    pub fn shape(&mut self, problem: &Problem, prepared: &PreparedShape) {
+        let (shape, devices) = (&prepared.shape, prepared.shape.plan.devices());
         if shape.fits == 0 {
             return;
         }
@@ -60,7 +54,7 @@ impl RemainingBound {
             self.unknown = true;
             return;
         }
-        let alone = laid.free(1, laid.concurrency(1));
+        let alone = prepared.free(1, prepared.concurrency(1));
         let mut best = ideal(&alone, shape.fits as f64, problem.idle(devices).watts, f64::INFINITY);
         // The throughput of any configurations on all devices is at most that of the best of them per device.
         let all = problem.cluster.devices() as f64;
@@ -73,7 +67,7 @@ impl RemainingBound {
         if problem.missed(point, problem.least_margin()).is_some() {
             return;
         }
-        if let Some(value) = figure(problem, point) {
+        if let Some(value) = problem.objective_value(point) {
             self.best = Some(self.best.map_or(value, |best| better(problem, best, value)));
         }
     }
@@ -89,13 +83,13 @@ impl RemainingBound {
 
     /// The bound on all candidates; `found` is the best one evaluated.
     pub fn bound(self, problem: &Problem, found: Option<&Point>) -> Option<f64> {
-        let found = found.and_then(|point| figure(problem, point));
+        let found = found.and_then(|point| problem.objective_value(point));
         let left = match (self.best, self.unknown) {
             (None, false) => return found,
             (best, false) => best,
             (_, true) => None,
         };
-        let physical = figure(problem, &physical_bound(problem));
+        let physical = problem.objective_value(&physical_bound(problem));
         let tighter = match (left, physical) {
             (Some(a), Some(b)) if better(problem, a, b) == a => Some(b),
             (left, physical) => left.or(physical),

@@ -87,20 +87,26 @@ pub(super) fn run_above(
         }
     }
     found.count(&mut census);
-    let ShapeResults { aggregated: mut together, decode: mut answers, prefill: fronts, shapes, .. } = found;
+    let ShapeResults {
+        aggregated: mut replicas,
+        decode: mut decode_options,
+        prefill: prefill_options,
+        shapes,
+        ..
+    } = found;
     let (mut disaggregated, mut ratio) = (split::SplitIncumbents::new(problem), None);
-    let enough = problem.any && !together.best.is_empty();
+    let enough = problem.any && !replicas.best.is_empty();
     if problem.split && !enough {
-        answers.settle(problem);
-        census.add(std::mem::take(&mut answers.census));
-        let bench = ShapeCache::new(problem, &shapes);
-        let (found, left) = pair_up(&bench, (&fronts, &answers), &together, &watch);
+        decode_options.settle(problem);
+        census.add(std::mem::take(&mut decode_options.census));
+        let cache = ShapeCache::new(problem, &shapes);
+        let (found, left) = pair_up(&cache, (&prefill_options, &decode_options), &replicas, &watch);
         disaggregated = found;
         promise = promise.with(problem, left);
         // Pairs of like workers were all searched: only a front shows more than the best of them.
         let mixes = !problem.only_best();
         if mixes && !watch.stopped.load(Relaxed) {
-            ratio = mixed(&bench, (&fronts, &answers), &together);
+            ratio = mixed(&cache, (&prefill_options, &decode_options), &replicas);
         } else if mixes && goal(problem).is_some() {
             // The throughput of any mix of workers is at most that of the best of them on all devices.
             promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
@@ -108,7 +114,7 @@ pub(super) fn run_above(
     }
     let enough = enough || problem.any && disaggregated.best.is_some();
     let inside = if problem.split && !enough {
-        let known = disaggregated.best.iter().map(|(point, _)| point).chain(&together.leader);
+        let known = disaggregated.best.iter().map(|(point, _)| point).chain(&replicas.leader);
         let known = known.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
         repeated(problem, layouts, known, control)
     } else {
@@ -119,15 +125,15 @@ pub(super) fn run_above(
         // No deployment inside units is better than one request alone or the maximum concurrency.
         promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
     }
-    census.add(std::mem::take(&mut together.census));
+    census.add(std::mem::take(&mut replicas.census));
     census.add(std::mem::take(&mut disaggregated.census));
     let interrupted = watch.stopped.into_inner() || inside.stopped;
     let mixes = mixes_given_traffic(problem) && !interrupted;
-    let found = !together.best.is_empty() || disaggregated.best.is_some();
+    let found = !replicas.best.is_empty() || disaggregated.best.is_some();
     let mix = if mixes { best_mix(problem, &shapes, found) } else { None };
     let extra = mix.into_iter().chain(inside.best.clone()).collect();
-    let parts = (together, disaggregated, &ratio, (extra, &inside.front[..]));
-    let found = answer(problem, &shapes, parts, census, interrupted.then_some(promise));
+    let parts = (replicas, disaggregated, &ratio, (extra, &inside.front[..]));
+    let found = assembled(problem, &shapes, parts, census, interrupted.then_some(promise));
     // By plan: a figure that is unknown equals nothing.
     let plan = |best: &Option<EvaluatedCandidate>| best.as_ref().map(|best| best.candidate.clone());
     let repeats = found.best.is_some() && plan(&found.best) == plan(&inside.best);
@@ -150,12 +156,12 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
         pass.layouts.each(problem, stage, |place, formats, instance| {
             seen += 1;
             if seen > taken
-                && let Ok(laid) = PreparedShape::fitting(problem, formats, &instance)
+                && let Ok(prepared) = PreparedShape::fitting(problem, formats, &instance)
             {
                 if problem.family != StrategyFamily::Split {
-                    promise.shape(problem, &laid);
+                    promise.shape(problem, &prepared);
                 }
-                found.outline(problem, place, laid);
+                found.outline(problem, place, prepared);
             }
             true
         });
@@ -163,10 +169,10 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
     promise
 }
 
-fn answer(
+fn assembled(
     problem: &Problem,
     shapes: &Shapes,
-    (together, disaggregated, ratio, (extra, inside)): (
+    (replicas, disaggregated, ratio, (extra, inside)): (
         aggregated::Incumbents,
         split::SplitIncumbents,
         &Option<MixResult>,
@@ -175,7 +181,7 @@ fn answer(
     census: Census,
     left: Option<RemainingBound>,
 ) -> Outcome {
-    let mut deployments = finish(problem, shapes, &together);
+    let mut deployments = finish(problem, shapes, &replicas);
     let whole = |candidate: super::candidate::Candidate| {
         let point = aggregated::measure(problem, &candidate);
         EvaluatedCandidate { candidate, point }
@@ -185,7 +191,7 @@ fn answer(
     // Pairs of uniform pools were examined already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.disaggregated]).flatten();
     deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
-    deployments.extend(aggregated::strategies(problem, shapes, &together));
+    deployments.extend(aggregated::strategies(problem, shapes, &replicas));
     deployments.sort_by(|a, b| order(problem, a, b));
     deployments.dedup_by(|a, b| a.candidate == b.candidate);
     let mut alternatives: Vec<EvaluatedCandidate> = Vec::new();
@@ -197,12 +203,12 @@ fn answer(
             alternatives.push(found);
         }
     }
-    let mut front = together.front.map(FrontKey::Aggregated);
+    let mut front = replicas.front.map(FrontKey::Aggregated);
     for (point, key) in disaggregated.front.into_sorted() {
         // Pools that turn out to divide into groups transfer inside them.
         let known = problem.tiers().len() == 1;
-        let laid = || [key.prefill.0, key.decode.0].map(|shape| &*shapes[shape].instance);
-        let point = if known { point } else { key.candidate(shapes).measure(problem, &laid()) };
+        let instances = || [key.prefill.0, key.decode.0].map(|shape| &*shapes[shape].instance);
+        let point = if known { point } else { key.candidate(shapes).measure(problem, &instances()) };
         if !disaggregated.copied.dominate(&point) {
             front.insert(point, FrontKey::Disaggregated(key));
         }
@@ -236,7 +242,7 @@ fn answer(
             front.insert(0, best.clone());
         }
     }
-    let nearest = together.nearest.filter(|_| best.is_none()).map(|(_, point, key, reason)| {
+    let nearest = replicas.nearest.filter(|_| best.is_none()).map(|(_, point, key, reason)| {
         (EvaluatedCandidate { candidate: key.candidate(shapes), point }, reason)
     });
     let status = match (best.is_some(), left.is_some()) {

@@ -398,7 +398,7 @@ pub enum SpillFault {
         /// Bytes in host memory.
         needed: f64,
         /// Host memory of a node that they may take.
-        room: f64,
+        usable: f64,
     },
 }
 
@@ -437,10 +437,10 @@ pub fn spill_fault(
     (offload, copies): (Offload, u64),
     plan: &ParallelPlan,
 ) -> Option<SpillFault> {
-    let room = hosting::host_room(problem);
+    let usable = hosting::free_host_memory(problem);
     match spilled(problem, held, (offload, copies), plan) {
         Err(fault) => Some(fault),
-        Ok(needed) => (needed > room).then_some(SpillFault::HostMemory { needed, room }),
+        Ok(needed) => (needed > usable).then_some(SpillFault::HostMemory { needed, usable }),
     }
 }
 

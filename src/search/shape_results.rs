@@ -54,29 +54,30 @@ impl<'q> ShapeResults<'q> {
     pub fn explore(
         &mut self,
         problem: &'q Problem,
-        (number, laid): (usize, PreparedShape<'q>),
+        (number, prepared): (usize, PreparedShape<'q>),
         known: &ShapeResults<'q>,
     ) {
-        self.shapes.insert(number, laid.shape.clone());
+        self.shapes.insert(number, prepared.shape.clone());
         if problem.family != StrategyFamily::Split {
-            let end = aggregated::explore(problem, &laid, number, &known.aggregated, &mut self.aggregated);
+            let end =
+                aggregated::explore(problem, &prepared, number, &known.aggregated, &mut self.aggregated);
             if end == LoadEnd::Other && problem.offload != OffloadPolicy::Never {
                 self.filled.insert(number);
             }
         }
         if problem.split {
             let leader = known.aggregated.leader.as_ref();
-            self.decode.explore(problem, &laid, number, (Some(&known.decode), leader), Depth::Loads);
-            self.prefill.explore(problem, laid, number, Some(&known.prefill));
+            self.decode.explore(problem, &prepared, number, (Some(&known.decode), leader), Depth::Loads);
+            self.prefill.explore(problem, prepared, number, Some(&known.prefill));
         }
     }
 
     /// Bounds the workers of a configuration without a search of its loads.
-    pub fn outline(&mut self, problem: &'q Problem, number: usize, laid: PreparedShape<'q>) {
-        self.shapes.insert(number, laid.shape.clone());
+    pub fn outline(&mut self, problem: &'q Problem, number: usize, prepared: PreparedShape<'q>) {
+        self.shapes.insert(number, prepared.shape.clone());
         if problem.split {
-            self.decode.explore(problem, &laid, number, (None, None), Depth::Outline);
-            self.prefill.explore(problem, laid, number, None);
+            self.decode.explore(problem, &prepared, number, (None, None), Depth::Outline);
+            self.prefill.explore(problem, prepared, number, None);
         }
     }
 
@@ -108,7 +109,7 @@ impl<'q> ShapeResults<'q> {
     pub fn drop_beaten(&mut self) {
         let (aggregated, decode, prefill) = (&self.aggregated, &self.decode, &self.prefill);
         self.shapes.drop_beaten(|| {
-            let workers = decode.shapes().chain(prefill.iter().map(|front| front.index));
+            let workers = decode.shapes().chain(prefill.iter().map(|option| option.index));
             aggregated.shapes().chain(workers).collect::<BTreeSet<usize>>()
         });
     }

@@ -26,7 +26,7 @@ use crate::serving::admission::residency;
 use crate::serving::economy::{Bill, usd_per_second, usd_per_token, watts};
 use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
-use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
+use crate::spec::objective::Metric;
 use candidates::{NearestCandidate, SizingCandidates, instances, shapes};
 
 /// A sized system: every user has a concurrency of one.
@@ -87,9 +87,9 @@ impl SizedForUsers {
     /// The same with the deployment of one copy that has the highest throughput.
     pub fn at_full_load(self, problem: &Problem) -> Sized {
         let SizedForUsers { copies, share, at_share, full_users, layouts, floor, mut census } = self;
-        let aim = aimed(problem, Traffic::Free, MOST_OUTPUT);
+        let target = problem.with_traffic(Traffic::Free).optimizing(Metric::OutputTokS);
         let copy = CopySearch { problem, layouts: &layouts };
-        let full = copy.optimum(&aim, floor.as_ref(), &mut census).unwrap_or_else(|| at_share.clone());
+        let full = copy.optimum(&target, floor.as_ref(), &mut census).unwrap_or_else(|| at_share.clone());
         Sized { copies, share, at_share, full, full_users, census }
     }
 }
@@ -171,17 +171,7 @@ fn with_traffic(problem: &Problem, traffic: Traffic) -> Cow<'_, Problem> {
     if problem.traffic == traffic {
         return Cow::Borrowed(problem);
     }
-    let mut changed = problem.clone();
-    changed.traffic = traffic;
-    Cow::Owned(changed)
-}
-
-/// The problem with this traffic, of which only the optimum under `aim` is needed.
-fn aimed(problem: &Problem, traffic: Traffic, aim: ObjectiveTerm) -> Problem {
-    let mut aimed = with_traffic(problem, traffic).into_owned();
-    aimed.axes.clear();
-    aimed.aims = vec![aim];
-    aimed
+    Cow::Owned(problem.with_traffic(traffic))
 }
 
 /// The searches of one copy.
@@ -197,14 +187,14 @@ impl CopySearch<'_> {
         self.problem.split || self.problem.custom_router
     }
 
-    /// The optimum of `aimed`, where it is as good as `floor`.
+    /// The optimum of `target`, where it is as good as `floor`.
     fn optimum(
         &self,
-        aimed: &Problem,
+        target: &Problem,
         floor: Option<&Point>,
         census: &mut Census,
     ) -> Option<EvaluatedCandidate> {
-        let outcome = above(aimed, floor, self.layouts, &UNWATCHED);
+        let outcome = above(target, floor, self.layouts, &UNWATCHED);
         census.add(outcome.census);
         outcome.best
     }
@@ -217,20 +207,19 @@ impl CopySearch<'_> {
         known: Option<&EvaluatedCandidate>,
         census: &mut Census,
     ) -> Option<EvaluatedCandidate> {
-        let mut aimed = aimed(self.problem, Traffic::InFlight(share.into()), QUICKEST);
-        if !aimed.custom_router {
-            aimed.family = StrategyFamily::Split;
+        let mut target = at_share(self.problem, share);
+        if !target.custom_router {
+            target.family = StrategyFamily::Split;
         }
-        let found = self.optimum(&aimed, known.map(|known| &known.point), census);
-        found.filter(|found| known.is_none_or(|known| aimed.is_better(&found.point, &known.point)))
+        let found = self.optimum(&target, known.map(|known| &known.point), census);
+        found.filter(|found| known.is_none_or(|known| target.is_better(&found.point, &known.point)))
     }
 }
 
-/// Lowest latency, the aim of a copy at its share of the users.
-const QUICKEST: ObjectiveTerm = ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize };
-/// Highest throughput, the aim of a copy at full load.
-const MOST_OUTPUT: ObjectiveTerm =
-    ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize };
+/// The problem of a copy at its share of the users: the lowest latency.
+fn at_share(problem: &Problem, share: u64) -> Problem {
+    problem.with_traffic(Traffic::InFlight(share.into())).optimizing(Metric::E2e)
+}
 
 /// The fewest copies below `most` that serve `users`, which no identical replicas do, with the deployment of one copy
 /// that has the lowest latency.
@@ -266,23 +255,24 @@ pub fn size(problem: &Problem, users: u64) -> Result<SizedForUsers, Box<Unfit>> 
     let layouts = Layouts::shared(free);
     let instances = instances(free, &layouts, &mut census);
     let shapes = shapes(free, &instances, &mut census);
-    let bench = SizingCandidates::new(free, &shapes);
-    let alike = bench.most(&mut census);
+    let replicas = SizingCandidates::new(free, &shapes);
+    let alike = replicas.most(&mut census);
     let copy = CopySearch { problem, layouts: &layouts };
     // One copy per user, or the number that identical replicas need.
     let most = alike.map_or(users, |alike| users.div_ceil(alike.users));
-    let more = copy.has_others() && (alike.is_some() || bench.meets_tpot());
+    let more = copy.has_others() && (alike.is_some() || replicas.meets_tpot());
     let saved = if more { fewer(&copy, users, most, &mut census) } else { None };
     let copies = saved.as_ref().map_or(most, |(copies, _)| *copies);
     let share = users.div_ceil(copies);
     let quickest = || {
-        let aim = aimed(problem, Traffic::InFlight(share.into()), QUICKEST);
-        let known = bench.quickest(&aim, share, &mut census).map(|key| bench.found(&aim, key));
+        let target = at_share(problem, share);
+        let quickest = replicas.quickest(&target, share, &mut census);
+        let known = quickest.map(|key| replicas.found(&target, key));
         let other = if more { copy.other(share, known.as_ref(), &mut census) } else { None };
         other.or(known)
     };
     let Some(at_share) = saved.map(|(_, found)| found).or_else(quickest) else {
-        return Err(Box::new(unfit(bench.nearest(), census)));
+        return Err(Box::new(unfit(replicas.nearest(), census)));
     };
     let full_users = alike.map_or(share, |alike| alike.users.max(share));
     let floor = alike.map(|alike| alike.point);

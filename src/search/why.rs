@@ -8,7 +8,6 @@ use super::family::StrategyFamily;
 use super::hint::run_with_hint;
 use super::layouts::Layouts;
 use super::outcome::{EvaluatedCandidate, Outcome};
-use super::point::place;
 use super::problem::Problem;
 use super::run::Control;
 use crate::plan::infeasible::Infeasible;
@@ -137,10 +136,4 @@ pub fn change_results(
             ChangeResult { change, best, problem }
         })
         .collect()
-}
-
-/// Value of the first objective term of a deployment.
-pub fn aimed(problem: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
-    let value = found.point[place(problem.aims.first()?.metric)];
-    value.is_finite().then_some(value)
 }

@@ -217,15 +217,15 @@ impl<'a> MinMaxStage<'a> {
     fn within(&mut self, bound: u64, stages: Option<usize>, stop: &dyn Fn() -> bool) -> BoundSearch {
         let reach = self.feasible_starts(bound);
         let groups = self.groups;
-        let room = self.fronts(bound);
-        let mut roomy: Vec<usize> = groups.kinds().collect();
-        roomy.sort_unstable_by_key(|&kind| std::cmp::Reverse(room[kind]));
+        let most_layers = self.max_layers_onward(bound);
+        let mut largest_first: Vec<usize> = groups.kinds().collect();
+        largest_first.sort_unstable_by_key(|&kind| std::cmp::Reverse(most_layers[kind]));
         // The layers before must fit on the remaining members with the most memory.
         let most = |state: usize, placed: usize| {
             let (mut more, mut layers) = (stages.map_or(usize::MAX, |stages| stages - placed), 0);
-            for &kind in &roomy {
+            for &kind in &largest_first {
                 let left = groups.members[kind].len() - groups.count(state, kind);
-                layers += left.min(more) * room[kind];
+                layers += left.min(more) * most_layers[kind];
                 more -= left.min(more);
             }
             layers.min(MOST_LAYERS) as u32

@@ -127,13 +127,13 @@ impl Member {
         if over == 0 {
             return Some(0);
         }
-        let room = |spill: Option<Spill>| spill.map_or(0, |spill| spill.pages);
-        if over > room(self.spill) + room(self.disk) || over > all - self.base {
+        let pages = |spill: Option<Spill>| spill.map_or(0, |spill| spill.pages);
+        if over > pages(self.spill) + pages(self.disk) || over > all - self.base {
             return None;
         }
         // Experts first, and those to disk: a step reads only the selected experts.
         let cheap = over.min(experts);
-        let deep = over.saturating_sub(room(self.spill));
+        let deep = over.saturating_sub(pages(self.spill));
         let deep_cheap = deep.min(cheap);
         let read = |spill: Option<Spill>, cheap: u64, rest: u64| {
             let ticks = |pages: u64, each: u64| u128::from(pages) * u128::from(each);
@@ -234,8 +234,8 @@ impl Chain {
         for host in &self.hosts {
             let taken = |stage: &Stage| {
                 let (member, devices) = host.members.iter().find(|(member, _)| *member == stage.member)?;
-                let room = self.members[*member].spill.map_or(0, |spill| spill.pages);
-                Some((devices * self.over(stage).min(room), *member))
+                let pages = self.members[*member].spill.map_or(0, |spill| spill.pages);
+                Some((devices * self.over(stage).min(pages), *member))
             };
             let each: Vec<(u64, usize)> = stages.iter().filter_map(taken).collect();
             let all: u64 = each.iter().map(|(pages, _)| pages).sum();
@@ -267,11 +267,11 @@ impl Chain {
 
     /// The same members, each with its own limit on host memory, in pages.
     pub fn with_host_parts(&self, parts: &[u64]) -> Chain {
-        let mut apart = Chain { hosts: vec![], ..self.clone() };
-        for (member, part) in apart.members.iter_mut().zip(parts) {
+        let mut separate = Chain { hosts: vec![], ..self.clone() };
+        for (member, part) in separate.members.iter_mut().zip(parts) {
             member.spill.iter_mut().for_each(|spill| spill.pages = spill.pages.min(*part));
         }
-        apart
+        separate
     }
 
     /// Ticks of one token through all stages.

@@ -333,15 +333,15 @@ impl<'a> MemberPrices<'a> {
         let first = part(StageKind { first: true, ..none.clone() });
         let last = part(StageKind { last: true, ..none.clone() });
         let both = part(StageKind { first: true, last: true, ..none.clone() });
-        let beside = both.pages.saturating_sub(first.pages).min(last.pages);
+        let with_embedding = both.pages.saturating_sub(first.pages).min(last.pages);
         let of = |layer: &usize| blocks[*layer];
         let (spill, disk) = self.overflow(at, work, held, ticks);
         Member {
             layers: graph.layer_block.iter().map(of).collect(),
             experts: graph.layer_block.iter().map(|&block| experts[block].min(blocks[block].pages)).collect(),
             first,
-            last: SegmentCost { pages: beside, ..last },
-            copy: last.pages - beside,
+            last: SegmentCost { pages: with_embedding, ..last },
+            copy: last.pages - with_embedding,
             host: ticks(host),
             base: pages(base),
             usable: (usable / PAGE).floor().min(MOST_PAGES) as u64,
@@ -354,9 +354,9 @@ impl<'a> MemberPrices<'a> {
     fn hosts(&self) -> Vec<SharedHost> {
         let mut hosts: BTreeMap<usize, SharedHost> = BTreeMap::new();
         for (at, offer) in self.problem.members.iter().enumerate() {
-            let Some(room) = offer.host else { continue };
-            let empty = || SharedHost { members: vec![], pages: (room.bytes / PAGE).min(MOST_PAGES) as u64 };
-            hosts.entry(room.number).or_insert_with(empty).members.push((at, offer.devices));
+            let Some(host) = offer.host else { continue };
+            let empty = || SharedHost { members: vec![], pages: (host.bytes / PAGE).min(MOST_PAGES) as u64 };
+            hosts.entry(host.number).or_insert_with(empty).members.push((at, offer.devices));
         }
         hosts.into_values().filter(|host| host.members.len() > 1).collect()
     }

@@ -21,11 +21,11 @@ fn row(parts: &[(usize, usize)]) -> Vec<Stage> {
 pub fn neighbours(stages: &[Stage], members: usize) -> Vec<Vec<Stage>> {
     let unused: Vec<usize> =
         (0..members).filter(|member| stages.iter().all(|stage| stage.member != *member)).collect();
-    beside(stages, &unused)
+    neighbours_with(stages, &unused)
 }
 
 /// The same, where `unused` are the available unused members.
-pub fn beside(stages: &[Stage], unused: &[usize]) -> Vec<Vec<Stage>> {
+pub fn neighbours_with(stages: &[Stage], unused: &[usize]) -> Vec<Vec<Stage>> {
     let parts: Vec<(usize, usize)> =
         stages.iter().map(|stage| (stage.member, stage.to - stage.from)).collect();
     let mut found: Vec<Vec<(usize, usize)>> = Vec::new();
@@ -103,11 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_beside_a_placement_is_one_and_both_cuts_are_moved() {
+    fn every_neighbour_is_a_placement_and_both_cuts_are_moved() {
         let stages = row(&[(2, 3), (0, 2)]);
-        let beside = neighbours(&stages, 3);
-        beside.iter().for_each(|other| sound(other, 5));
-        let all: BTreeSet<_> = beside.iter().map(|other| key(other)).collect();
+        let found = neighbours(&stages, 3);
+        found.iter().for_each(|other| sound(other, 5));
+        let all: BTreeSet<_> = found.iter().map(|other| key(other)).collect();
         for expected in [
             vec![(2, 2), (0, 5)],
             vec![(2, 4), (0, 5)],

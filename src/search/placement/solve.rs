@@ -69,14 +69,14 @@ pub(super) const RULES: [BaselineRule; 3] =
 #[cfg(feature = "internals")]
 pub fn solve(
     questions: &[PlacementProblem],
-    aim: PlacementTime,
+    objective: PlacementTime,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let mut best: Option<SolvedPlacement> = None;
     let (mut states, mut first, mut bound, mut cheap) = (0, None, f64::INFINITY, f64::INFINITY);
     for (way, problem) in questions.iter().enumerate() {
         let prices = MemberPrices::new(problem);
-        match one(&prices, aim, true, control) {
+        match one(&prices, objective, true, control) {
             Ok(found) => {
                 states += found.states;
                 bound = bound.min(found.bound);
@@ -140,16 +140,16 @@ impl SolvedPlacement {
 /// The best placement of one problem; `replicated` says whether equal devices may hold the same layers.
 pub fn solve_one(
     problem: &PlacementProblem,
-    aim: PlacementTime,
+    objective: PlacementTime,
     replicated: bool,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
-    one(&MemberPrices::new(problem), aim, replicated, control)
+    one(&MemberPrices::new(problem), objective, replicated, control)
 }
 
 /// Whether `problem` may have a placement below `seconds`, by the bound that ignores order and links.
-pub fn could_improve(problem: &PlacementProblem, aim: PlacementTime, seconds: f64) -> bool {
-    let work = match aim {
+pub fn could_improve(problem: &PlacementProblem, objective: PlacementTime, seconds: f64) -> bool {
+    let work = match objective {
         PlacementTime::Step => PlacementWork::Token(problem.concurrency),
         PlacementTime::Request => PlacementWork::Request,
         PlacementTime::Cycle => return true,
@@ -163,12 +163,12 @@ pub fn could_improve(problem: &PlacementProblem, aim: PlacementTime, seconds: f6
 
 fn one(
     prices: &MemberPrices<'_>,
-    aim: PlacementTime,
+    objective: PlacementTime,
     replicated: bool,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let concurrency = prices.problem.concurrency;
-    match aim {
+    match objective {
         PlacementTime::Step => whole(prices, PlacementWork::Token(concurrency), (1, concurrency), control),
         PlacementTime::Request => whole(prices, PlacementWork::Request, (1, 1), control),
         PlacementTime::Cycle if replicated => Ok(copied(prices, shared_cycle(prices, control)?, control)),

@@ -67,14 +67,14 @@ impl SegmentOption {
         let of = |ticks: &dyn Fn(usize) -> u64| -> Vec<u64> {
             (0..=layers).map(|length| if length == 0 { NEVER } else { ticks(length) }).collect()
         };
-        let apart = |length: usize| length < layers;
+        let partial = |length: usize| length < layers;
         SegmentOption {
             kind,
             members,
-            first: of(&|length| if apart(length) { sent(0, length) } else { NEVER }),
+            first: of(&|length| if partial(length) { sent(0, length) } else { NEVER }),
             middle: of(&middle),
             last: of(&|length| {
-                if apart(length) { ticks(layers - length, layers).saturating_mul(turns) } else { NEVER }
+                if partial(length) { ticks(layers - length, layers).saturating_mul(turns) } else { NEVER }
             }),
             whole: ticks(0, layers).saturating_mul(turns),
         }
@@ -156,7 +156,7 @@ impl<'a> Unordered<'a> {
         layers: usize,
         counts: &'a [usize],
         ways: &'a [SegmentOption],
-        worth: ChainObjective,
+        objective: ChainObjective,
         counted: Counted,
     ) -> Option<Unordered<'a>> {
         let states = 4_usize.checked_mul(layers + 1)?.checked_mul(counted.most() + 1)?;
@@ -168,7 +168,7 @@ impl<'a> Unordered<'a> {
             layers,
             counts,
             ways,
-            objective: worth,
+            objective,
             counted,
             chosen: vec![],
             taken: vec![],

@@ -49,18 +49,18 @@ impl<'q> Draw<'q> {
         for pool in candidate.pools.iter_mut().filter(|pool| pool.role == Role::Prefill) {
             pool.concurrency = pool.plan.dp;
         }
-        let answers = |pool: &PoolPlan| pool.role != Role::Prefill;
+        let decodes = |pool: &PoolPlan| pool.role != Role::Prefill;
         // A rate keeps as many requests in flight on every attention rank.
         if let Traffic::Rate(_) = self.problem.traffic {
-            for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
+            for pool in candidate.pools.iter_mut().filter(|pool| decodes(pool)) {
                 pool.concurrency = pool.concurrency.next_multiple_of(pool.plan.dp);
             }
         }
         if let Some(requests) = self.problem.traffic.requests() {
             let instances: u64 =
-                candidate.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
+                candidate.pools.iter().filter(|pool| decodes(pool)).map(|pool| pool.replicas).sum();
             let each = requests.div_ceil(instances.max(1));
-            for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
+            for pool in candidate.pools.iter_mut().filter(|pool| decodes(pool)) {
                 // A decode-only pool needs no slot for requests that wait for prefill.
                 let fewer = pool.role == Role::Decode && pool.concurrency < each;
                 pool.concurrency = if fewer { pool.concurrency } else { each };

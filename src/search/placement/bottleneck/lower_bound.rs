@@ -16,7 +16,7 @@ impl MinMaxStage<'_> {
 
     /// Whether `stages` members hold all layers under `bound`, with order and the other links relaxed.
     fn covers(&self, bound: u64, stages: usize) -> bool {
-        let (front, last) = (self.fronts(bound), self.rooms(|_| Some(bound)));
+        let (front, last) = (self.max_layers_onward(bound), self.max_layers(|_| Some(bound)));
         let mut sorted: Vec<usize> = self.groups.kinds().collect();
         sorted.sort_unstable_by_key(|&kind| std::cmp::Reverse(front[kind]));
         self.groups.kinds().any(|end| {
@@ -30,8 +30,8 @@ impl MinMaxStage<'_> {
     }
 
     /// Maximum layers of each kind under `bound`, including a transfer to the next stage.
-    pub(super) fn fronts(&self, bound: u64) -> Vec<usize> {
-        self.rooms(|kind| {
+    pub(super) fn max_layers_onward(&self, bound: u64) -> Vec<usize> {
+        self.max_layers(|kind| {
             let onward = self.links[kind]
                 .iter()
                 .enumerate()
@@ -41,8 +41,8 @@ impl MinMaxStage<'_> {
     }
 
     /// Maximum layers of each kind under its own bound.
-    fn rooms(&self, bound: impl Fn(usize) -> Option<u64>) -> Vec<usize> {
-        let room = |kind: usize| {
+    fn max_layers(&self, bound: impl Fn(usize) -> Option<u64>) -> Vec<usize> {
+        let most = |kind: usize| {
             let Some(most) = bound(kind) else { return 0 };
             let longest = |(to, column): (usize, &Vec<u64>)| {
                 let whole = column.first().is_some_and(|time| *time <= most);
@@ -51,6 +51,6 @@ impl MinMaxStage<'_> {
             };
             self.times[kind].iter().enumerate().map(longest).max().unwrap_or_default()
         };
-        self.groups.kinds().map(room).collect()
+        self.groups.kinds().map(most).collect()
     }
 }

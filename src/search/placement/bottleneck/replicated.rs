@@ -208,23 +208,24 @@ impl MicroBatchSearch<'_> {
         let (mut low, mut roof) = (0, end);
         while low < roof {
             let middle = low + (roof - low) / 2;
-            if self.roomy(middle) { roof = middle } else { low = middle + 1 }
+            if self.holds_all(middle) { roof = middle } else { low = middle + 1 }
         }
         low
     }
 
     /// Whether the members could hold all layers with no member above `cycle`: order and links relaxed.
-    fn roomy(&self, cycle: u64) -> bool {
+    fn holds_all(&self, cycle: u64) -> bool {
         // In parts of a layer that every number of members divides.
         const PARTS: usize = 720_720;
-        let room = |kind: usize, way: &GroupedStages| {
+        let max_layers = |kind: usize, way: &GroupedStages| {
             let member = self.groups.face(kind);
-            super::super::bound::room(way.bottleneck.chain, member, cycle / way.turns) * PARTS / way.members
+            super::super::bound::max_layers(way.bottleneck.chain, member, cycle / way.turns) * PARTS
+                / way.members
         };
         let held = self.groups.kinds().map(|kind| {
             let count = self.groups.members[kind].len();
             let usable = self.ways.iter().filter(|way| way.members <= count);
-            count * usable.map(|way| room(kind, way)).max().unwrap_or(0)
+            count * usable.map(|way| max_layers(kind, way)).max().unwrap_or(0)
         });
         held.sum::<usize>() >= self.chain.layers * PARTS
     }
