@@ -4,10 +4,9 @@ mod free;
 pub mod replicas;
 pub mod strategies;
 
-use crate::spec::role::Role;
 use std::collections::BTreeMap;
 
-use super::candidate::{Candidate, PoolPlan};
+use super::candidate::Candidate;
 use super::hosting::most_replicas;
 use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
@@ -26,24 +25,14 @@ use strategies::Strategies;
 pub struct AggregatedKey {
     /// Index of the instance configuration.
     pub shape: usize,
-    /// Number of replicas.
     pub replicas: u64,
     /// Concurrency of each replica.
     pub concurrency: u64,
 }
 
 impl AggregatedKey {
-    /// The full candidate.
     pub fn candidate(&self, shapes: &Shapes) -> Candidate {
-        let shape = &shapes[self.shape];
-        let pool = PoolPlan {
-            role: Role::Aggregated,
-            plan: shape.plan,
-            stages: shape.stages.clone(),
-            replicas: self.replicas,
-            concurrency: self.concurrency,
-        };
-        Candidate { formats: shape.formats, pools: vec![pool], offload: shape.offload }
+        shapes[self.shape].replicated(self.replicas, self.concurrency)
     }
 }
 
@@ -58,9 +47,7 @@ pub struct ReplicaSize {
     pub sharing: Option<u64>,
 }
 
-/// Best results found so far.
 pub struct Incumbents {
-    /// Pareto front found so far.
     pub front: ParetoFront<AggregatedKey>,
     /// Single replicas that several of another may replace.
     pub instances: InstanceFronts,
@@ -70,19 +57,16 @@ pub struct Incumbents {
     pub best: BTreeMap<ReplicaSize, (Point, AggregatedKey)>,
     /// Best result of each strategy, for the list of alternatives.
     pub strategies: Strategies,
-    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
     /// The infeasible candidate that misses its SLO by the least.
     pub nearest: Option<(f64, Point, AggregatedKey, Infeasible)>,
 }
 
 impl Incumbents {
-    /// Empty results.
     pub fn new(problem: &Problem) -> Incumbents {
         Incumbents::over(problem, &problem.distinct_axes())
     }
 
-    /// Empty results, with a front over `axes`.
     fn over(problem: &Problem, axes: &[Metric]) -> Incumbents {
         Incumbents {
             front: ParetoFront::new(axes),
@@ -104,10 +88,7 @@ impl Incumbents {
         self.instances.merge(other.instances);
         other.leader.into_iter().for_each(|point| self.lead(problem, point));
         self.census.add(other.census);
-        let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| precedes(problem, new, old);
-        for (place, found) in other.best {
-            keep(&mut self.best, place, found, better);
-        }
+        other.best.into_iter().for_each(|(size, found)| self.keep(problem, size, found));
         self.strategies.merge(problem, other.strategies);
         if let Some(near) = other.nearest {
             self.near(near);
@@ -136,25 +117,17 @@ impl Incumbents {
         }
     }
 
-    fn near(&mut self, near: (f64, Point, AggregatedKey, Infeasible)) {
-        let closer = self.nearest.as_ref().is_none_or(|known| (near.0, near.2) < (known.0, known.2));
-        if closer {
-            self.nearest = Some(near);
+    /// Keeps the best result of a size.
+    fn keep(&mut self, problem: &Problem, size: ReplicaSize, found: (Point, AggregatedKey)) {
+        let known = self.best.entry(size).or_insert(found);
+        if precedes(problem, &found, known) {
+            *known = found;
         }
     }
-}
 
-fn keep<K: Ord>(
-    map: &mut BTreeMap<K, (Point, AggregatedKey)>,
-    place: K,
-    found: (Point, AggregatedKey),
-    better: impl Fn(&(Point, AggregatedKey), &(Point, AggregatedKey)) -> bool,
-) {
-    match map.get_mut(&place) {
-        Some(known) if better(&found, known) => *known = found,
-        Some(_) => {}
-        None => {
-            map.insert(place, found);
+    fn near(&mut self, near: (f64, Point, AggregatedKey, Infeasible)) {
+        if self.nearest.as_ref().is_none_or(|known| (near.0, near.2) < (known.0, known.2)) {
+            self.nearest = Some(near);
         }
     }
 }
@@ -180,13 +153,9 @@ pub enum LoadEnd {
     Other,
 }
 
-/// The result of one load.
-enum Served {
-    /// It is served within the SLOs, here or by another configuration.
-    Yes,
-    /// Not, for this reason: fewer replicas do not serve it either.
-    Not(LoadEnd),
-}
+/// Whether a load is served within the SLOs, here or by another configuration. If not, fewer replicas do not serve it
+/// either.
+type Served = Result<(), LoadEnd>;
 
 /// Evaluates one instance configuration at every load. What cannot improve on `known` is left out.
 pub fn explore(
@@ -227,7 +196,7 @@ pub fn explore(
                     Err(reason) => {
                         survey.census.candidates += 1;
                         survey.census.reject(&reason);
-                        Served::Not(LoadEnd::Memory)
+                        Err(LoadEnd::Memory)
                     }
                 }
             })
@@ -243,7 +212,7 @@ fn fewer_and_fewer(
     mut serves: impl FnMut(u64, &mut Incumbents) -> Served,
 ) -> LoadEnd {
     for replicas in (1..=most).rev() {
-        if let Served::Not(end) = serves(replicas, survey) {
+        if let Err(end) = serves(replicas, survey) {
             survey.census.discard("latency_limit", replicas - 1);
             return end;
         }
@@ -280,13 +249,13 @@ fn explore_load(
     (known, survey): (&Incumbents, &mut Incumbents),
 ) -> Served {
     if concurrency < prepared.lowest() {
-        return Served::Yes;
+        return Ok(());
     }
     survey.census.candidates += 1;
     if concurrency > prepared.concurrency(prepared.shape.fits) {
         let reason = "concurrency exceeds the KV cache capacity";
         survey.census.refuse("out_of_memory", 1, reason);
-        return Served::Not(LoadEnd::Memory);
+        return Err(LoadEnd::Memory);
     }
     survey.census.evaluated += 1;
     let point = prepared.at(replicas, concurrency);
@@ -294,11 +263,11 @@ fn explore_load(
     match prepared.missed(&point, concurrency) {
         Some(reason) => {
             record_miss(survey, point, key, reason);
-            Served::Not(LoadEnd::Other)
+            Err(LoadEnd::Other)
         }
         None => {
             visit(problem, &prepared.shape, (known, survey), point, key);
-            Served::Yes
+            Ok(())
         }
     }
 }
@@ -318,10 +287,9 @@ fn visit(
     key: AggregatedKey,
 ) {
     survey.show(known, point, key);
-    let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| precedes(problem, new, old);
     let sharing = shape.per_node.map(|_| key.replicas);
     let size = ReplicaSize { formats: shape.formats, devices: shape.plan.devices(), sharing };
-    keep(&mut survey.best, size, (point, key), better);
+    survey.keep(problem, size, (point, key));
     survey.strategies.offer(problem, shape.plan, (point, key));
 }
 
@@ -361,15 +329,15 @@ pub fn finish(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Vec<Ev
         let pools: Vec<_> = pools.collect();
         if let Some((_, (_, key))) = rows.first().filter(|_| !pools.is_empty()) {
             let candidate = Candidate { pools, ..key.candidate(shapes) };
-            let point = measure(problem, &candidate);
-            deployments.push(EvaluatedCandidate { candidate, point });
+            deployments.push(EvaluatedCandidate::measured(problem, candidate));
         }
     }
     deployments
 }
 
 /// The best load of one replica with unlimited traffic; none where no load meets the SLOs.
-pub fn best_load(problem: &Problem, prepared: &PreparedShape) -> Option<(Point, AggregatedKey)> {
+pub fn best_load(prepared: &PreparedShape) -> Option<(Point, AggregatedKey)> {
+    let problem = prepared.problem;
     if prepared.shape.fits == 0 {
         return None;
     }
@@ -385,7 +353,7 @@ pub fn strategies(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Ve
         let (mut point, mut key) = (*point, *key);
         if problem.traffic == Traffic::Free && !problem.only_best() {
             let prepared = PreparedShape::of(problem, shapes.shared(key.shape).clone());
-            if let Some((best, load)) = best_load(problem, &prepared) {
+            if let Some((best, load)) = best_load(&prepared) {
                 (point, key) = (best, AggregatedKey { shape: key.shape, ..load });
             }
         }

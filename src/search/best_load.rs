@@ -26,7 +26,7 @@ pub fn set_best_load(problem: &Problem, candidate: &mut Candidate, open: &[OpenP
         let bare = prepared.bare(pool);
         let shared = (candidate.offload, on_node(problem, pool.replicas));
         let replica = PreparedShape::given(problem, candidate.formats, &bare, shared).ok();
-        let best = replica.and_then(|replica| best_load(problem, &replica));
+        let best = replica.and_then(|replica| best_load(&replica));
         candidate.pools[*at].concurrency = best.map_or(pool.plan.dp, |(_, key)| key.concurrency);
     }
 }

@@ -23,14 +23,10 @@ use crate::spec::objective::Metric;
 /// Number of equal parts that the concurrency is divided into.
 pub const PARTS: u64 = 32;
 
-/// Objective of a mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MixGoal {
-    /// Maximum throughput.
     Output,
-    /// Maximum throughput per device.
     PerDevice,
-    /// Minimum device count.
     Devices,
 }
 
@@ -247,12 +243,8 @@ fn deployed(
     formats: usize,
     counts: BTreeMap<(usize, u64), u64>,
 ) -> Option<EvaluatedCandidate> {
-    let pool = |((shape, slots), replicas): ((usize, u64), u64)| PoolPlan {
-        role: Role::Aggregated,
-        plan: shapes[shape].plan,
-        stages: shapes[shape].stages.clone(),
-        replicas,
-        concurrency: slots,
+    let pool = |((shape, slots), replicas): ((usize, u64), u64)| {
+        shapes[shape].pool(Role::Aggregated, replicas, slots)
     };
     let mut pools: Vec<PoolPlan> = counts.into_iter().map(pool).collect();
     pools.sort_by_key(|pool| std::cmp::Reverse((pool.plan.devices(), pool.concurrency)));

@@ -4,7 +4,7 @@ use super::error_margin::ErrorMargin;
 use super::hosting::placed;
 use super::point::{Point, point};
 use super::problem::{Problem, Traffic};
-use super::shape::largest;
+use super::shape::{InstanceConfig, largest};
 use crate::cost::machine::Machine;
 use crate::plan::locality::kv_tier;
 use crate::plan::parallel::ParallelPlan;
@@ -24,13 +24,10 @@ use crate::spec::role::Role;
 /// A pool of identical replicas or workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PoolPlan {
-    /// Role of the pool.
     pub role: Role,
-    /// Parallel plan of one replica.
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
-    /// Number of replicas.
     pub replicas: u64,
     /// Concurrency of each replica.
     pub concurrency: u64,
@@ -47,19 +44,29 @@ impl PoolPlan {
     }
 }
 
-/// A candidate deployment.
+impl InstanceConfig {
+    /// A pool of `replicas` of this configuration, at a concurrency of each.
+    pub fn pool(&self, role: Role, replicas: u64, concurrency: u64) -> PoolPlan {
+        PoolPlan { role, plan: self.plan, stages: self.stages.clone(), replicas, concurrency }
+    }
+
+    /// The deployment of such replicas alone.
+    pub fn replicated(&self, replicas: u64, concurrency: u64) -> Candidate {
+        let pools = vec![self.pool(Role::Aggregated, replicas, concurrency)];
+        Candidate { formats: self.formats, pools, offload: self.offload }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Index of its format pair in the problem.
     pub formats: usize,
     /// Its pools: role `Aggregated`, or `Prefill` pools, then `Decode` pools, then any `Aggregated` pools, in this order.
     pub pools: Vec<PoolPlan>,
-    /// Tensors that are offloaded to host memory.
     pub offload: Offload,
 }
 
 impl Candidate {
-    /// Whether the deployment is disaggregated.
     pub fn is_disaggregated(&self) -> bool {
         self.pools.iter().any(|pool| pool.role == Role::Prefill)
     }
@@ -89,7 +96,6 @@ impl Candidate {
         problem.margin(self.formats, self.is_disaggregated(), self.requests_per_rank())
     }
 
-    /// Number of devices in use.
     pub fn devices(&self) -> u64 {
         self.pools.iter().map(|pool| pool.replicas * pool.plan.devices()).sum()
     }
@@ -105,7 +111,6 @@ impl Candidate {
         in_flight(problem, &self.evaluate(&Plain, problem, &mut ()))
     }
 
-    /// The instances of each pool, in order.
     pub fn instances(&self, problem: &Problem) -> Vec<Instance> {
         let lay = |pool: &PoolPlan| {
             let stages = pool.stages.clone();

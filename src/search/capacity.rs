@@ -21,7 +21,6 @@ pub struct DeviceCapacity {
     units: u64,
     /// Devices of a block beyond its whole units.
     rest: u64,
-    /// Number of blocks.
     blocks: u64,
     /// Cached counts of two sizes that share bins, by (bins, capacity, first size, second size).
     shared: Arc<Mutex<HashMap<[u64; 4], Arc<Vec<u64>>>>>,
@@ -33,7 +32,6 @@ pub struct DeviceCapacity {
 pub struct SystemPart {
     /// Devices of the innermost tier.
     pub unit: u64,
-    /// Devices of the part.
     pub devices: u64,
     /// Number of such parts.
     pub times: u64,
@@ -67,7 +65,6 @@ impl DeviceCapacity {
         self.unit * self.units + self.rest
     }
 
-    /// Total number of devices.
     pub fn devices(&self) -> u64 {
         self.block() * self.blocks
     }
@@ -329,7 +326,6 @@ mod tests {
         place(&mut vec![block; system.blocks as usize], system, &sizes)
     }
 
-    /// Systems with few devices.
     fn small() -> impl Strategy<Value = DeviceCapacity> {
         (1u64..6, 1u64..4, 0u64..5, 1u64..4)
             .prop_map(|(unit, units, rest, blocks)| DeviceCapacity::new(unit, units, rest % unit, blocks))

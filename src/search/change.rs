@@ -8,7 +8,6 @@ use crate::serving::economy::{Bill, Owned};
 use crate::serving::terms::Lengths;
 use crate::spec::objective::Metric;
 
-/// One change of a problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// Additional memory on every device, in bytes.
@@ -88,7 +87,6 @@ impl Problem {
         problem
     }
 
-    /// Alters the figures of every format pair.
     fn with_machines(&self, alter: impl Fn(&mut Formats)) -> Problem {
         let mut problem = self.clone();
         problem.formats.iter_mut().for_each(|one| {

@@ -4,8 +4,7 @@
 use crate::spec::offload::Offload;
 use std::collections::BTreeMap;
 
-use super::decode_loads::DecodeLoads;
-use super::load_gap::LoadGap;
+use super::decode_loads::{DecodeLoads, LoadGap};
 use super::load_search;
 use super::outcome::Census;
 use super::point::Point;
@@ -57,7 +56,6 @@ impl DecodeOption {
 /// of the prefill workers that they pair with.
 type OptionClass = (usize, u64, u64, u64, PairKey);
 
-/// Decode options of one class.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptionList {
     /// Sorted by increasing TPOT, none dominated.
@@ -135,17 +133,16 @@ pub enum Depth {
     Outline,
 }
 
-/// Decode options by class.
 pub struct DecodeOptions {
     lists: BTreeMap<OptionClass, DecodeOptionList>,
     required: RequiredMetrics,
-    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
 }
 
 /// KV cache bytes of a prompt that each device receives, and prompts per second that the links of a worker can
 /// receive.
-pub fn kv_transfer(problem: &Problem, prepared: &PreparedShape) -> (Qty<f64>, f64) {
+pub fn kv_transfer(prepared: &PreparedShape) -> (Qty<f64>, f64) {
+    let problem = prepared.problem;
     let machine = problem.formats[prepared.shape.formats].plain();
     let received =
         cache_per_sequence(&Plain, &prepared.instance, Phase::Decode, problem.terms().isl, machine);
@@ -154,16 +151,14 @@ pub fn kv_transfer(problem: &Problem, prepared: &PreparedShape) -> (Qty<f64>, f6
 
 /// `prepared` at a load, with the metrics in `required`. Its links can receive `most` requests per second.
 fn at(
-    problem: &Problem,
     prepared: &PreparedShape,
     (index, concurrency): (usize, u64),
     most: f64,
     required: RequiredMetrics,
 ) -> DecodeOption {
     let InstanceConfig { formats, plan, .. } = *prepared.shape;
-    let machine = problem.formats[formats].plain();
+    let (machine, terms) = (prepared.problem.formats[formats].plain(), prepared.problem.terms());
     let load = InstanceLoad { concurrency, offload: Offload::Nothing };
-    let terms = problem.terms();
     let one = decode_performance(&Plain, &prepared.instance, machine, terms, &load, &mut ());
     let draw = terms.power_draw.as_ref().filter(|_| required.energy);
     let devices = Qty::from(plan.devices() as f64);
@@ -184,26 +179,12 @@ fn at(
 }
 
 /// The same configuration at another load.
-pub fn reload(
-    problem: &Problem,
-    prepared: &PreparedShape,
-    option: &DecodeOption,
-    concurrency: u64,
-) -> DecodeOption {
-    DecodeOption {
-        instances: option.instances,
-        ..at(
-            problem,
-            prepared,
-            (option.shape, concurrency),
-            kv_transfer(problem, prepared).1,
-            RequiredMetrics::of(problem),
-        )
-    }
+pub fn reload(prepared: &PreparedShape, option: &DecodeOption, concurrency: u64) -> DecodeOption {
+    let (most, required) = (kv_transfer(prepared).1, RequiredMetrics::of(prepared.problem));
+    DecodeOption { instances: option.instances, ..at(prepared, (option.shape, concurrency), most, required) }
 }
 
 impl DecodeOptions {
-    /// An empty set of options.
     pub fn new(problem: &Problem) -> DecodeOptions {
         DecodeOptions {
             lists: BTreeMap::new(),
@@ -274,14 +255,14 @@ impl DecodeOptions {
         if !usable || most == 0 {
             return;
         }
-        let (received, taken) = kv_transfer(problem, prepared);
+        let (received, taken) = kv_transfer(prepared);
         let pairs = problem.runtime.pair_key(&shape.plan);
         let kind =
             |instances| (shape.formats, shape.plan.devices(), received.value().to_bits(), instances, pairs);
         let required = self.required;
         let at = |concurrency: u64, instances: u64| DecodeOption {
             instances,
-            ..at(problem, prepared, (index, concurrency), taken, required)
+            ..at(prepared, (index, concurrency), taken, required)
         };
         match problem.traffic {
             Traffic::Free | Traffic::InFlight(_) => {

@@ -37,7 +37,6 @@ impl Along {
     }
 }
 
-/// A crossover from one family to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossover {
     /// The last value before it.
@@ -53,9 +52,7 @@ pub struct Crossover {
 /// A comparison of two families along a parameter.
 #[derive(Clone, Debug)]
 pub struct Duel {
-    /// The parameter.
     pub along: Along,
-    /// The smallest and the largest value tried.
     pub tried: (u64, u64),
     /// Every crossover between neighbouring powers of two.
     pub crossovers: Vec<Crossover>,

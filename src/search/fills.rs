@@ -4,9 +4,7 @@ use super::capacity::{DeviceCapacity, SystemPart};
 
 /// Instance sizes for a part of the system, and the number of such parts.
 pub struct Fill {
-    /// Instance sizes.
     pub sizes: Vec<u64>,
-    /// Devices of the part.
     pub devices: u64,
     /// Number of such parts.
     pub times: u64,

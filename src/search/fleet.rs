@@ -17,20 +17,16 @@ use crate::search::outcome::Status;
 /// Requests of similar length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bucket {
-    /// Display name.
     pub name: String,
-    /// Index of the requested model.
     pub model: usize,
     /// Requests per second.
     pub rate: f64,
-    /// Output tokens per request.
     pub osl: u64,
 }
 
 /// Systems available at one price.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemSupply {
-    /// Display name.
     pub name: String,
     /// Number available; `None` means unlimited.
     pub available: Option<u64>,
@@ -39,16 +35,12 @@ pub struct SystemSupply {
 /// A system of a supply that runs one model in one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemKind {
-    /// Display name.
     pub name: String,
     pub supply_index: usize,
-    /// Index of the model that it runs.
     pub model: usize,
-    /// Price in USD/h.
     pub usd_per_hour: f64,
     /// The most that it may cost, in USD/h; the budget holds at this price.
     pub usd_per_hour_most: f64,
-    /// Number of devices.
     pub devices: u64,
     /// Requests per second that it sustains of each bucket alone; `None` where it does not serve the bucket.
     pub rates: Vec<Option<f64>>,
@@ -95,40 +87,30 @@ pub struct FleetBounds {
     pub spare: bool,
 }
 
-/// A fleet problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
-    /// Traffic buckets.
     pub buckets: Vec<Bucket>,
-    /// Available supplies.
     pub supplies: Vec<SystemSupply>,
-    /// Systems that may run.
     pub kinds: Vec<SystemKind>,
 }
 
 /// A share of a bucket on a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BucketShare {
-    /// Index of the bucket.
     pub bucket: usize,
-    /// Index of the kind.
     pub kind: usize,
     /// Share of the bucket, from 0 to 1.
     pub share: f64,
 }
 
-/// The solution.
 #[derive(Clone, Debug)]
 pub struct FleetMix {
     /// Number of systems of each kind, in order.
     pub counts: Vec<u64>,
-    /// Traffic shares.
     pub parts: Vec<BucketShare>,
-    /// The certificate.
     pub solved: CertifiedSolution,
     /// The solved program. The solution satisfies its rows.
     pub program: MipModel,
-    /// The reasons for infeasibility, if infeasible.
     pub reasons: Option<InfeasibleReasons>,
 }
 
@@ -153,7 +135,6 @@ const FINEST: f64 = 1_000_000.0;
 /// Maximum number of systems of one kind.
 const MOST: i64 = 100_000;
 
-/// Column indices of a fleet program.
 #[derive(Default)]
 struct Columns {
     counts: Vec<usize>,
@@ -246,7 +227,6 @@ pub fn pinned(
     solution(program, &columns, solved, None)
 }
 
-/// Converts a solved program to a mix.
 fn solution(
     program: MipModel,
     columns: &Columns,
@@ -373,7 +353,6 @@ impl ProgramBuilder<'_> {
         }
     }
 
-    /// Available systems, budget and devices.
     fn add_limits(&mut self) {
         let Fleet { supplies, kinds, .. } = self.fleet;
         for (index, supply) in supplies.iter().enumerate() {

@@ -1,6 +1,5 @@
 //! Limits on the deployments that the Pareto front lists. The optimum considers all of them.
 
-/// Limits on the front.
 #[derive(Clone, Copy, Debug)]
 pub struct FrontSampling {
     /// Up to twice this concurrency per attention rank every load is listed; above it, geometric steps of one part in

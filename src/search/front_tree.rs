@@ -5,7 +5,6 @@ use super::point::WIDTH;
 /// The figures of a point along the axes; lower is better.
 pub(super) type Ranks = [f64; WIDTH];
 
-/// Maximum number of members of a leaf.
 const LEAF: usize = 16;
 /// Depth that is no reason to build a tree anew.
 const SHALLOW: u32 = 128;
@@ -18,7 +17,6 @@ pub(super) type FrontMember = (Ranks, usize);
 pub(super) struct FrontNode {
     least: Ranks,
     greatest: Ranks,
-    /// Number of members.
     pub(super) size: usize,
     parts: FrontParts,
 }
@@ -39,7 +37,6 @@ pub(super) enum FrontRival {
 }
 
 impl FrontNode {
-    /// No member.
     pub(super) const EMPTY: FrontNode = FrontNode {
         least: [f64::INFINITY; WIDTH],
         greatest: [f64::NEG_INFINITY; WIDTH],
@@ -174,7 +171,6 @@ impl FrontNode {
         }
     }
 
-    /// Shows every member.
     pub(super) fn each(&self, see: &mut impl FnMut(&FrontMember)) {
         match &self.parts {
             FrontParts::Leaf(members) => members.iter().for_each(see),

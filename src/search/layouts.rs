@@ -38,7 +38,6 @@ pub struct Layouts {
     illegal: Census,
     /// The instance of each stage alone, where it is kept for other searches.
     kept: Option<Vec<OnceLock<Arc<Instance>>>>,
-    /// Whether they serve several searches.
     shared: bool,
     /// Whether these are all: no stop ended the enumeration.
     whole: bool,
@@ -55,12 +54,11 @@ const CUTS: usize = 5;
 const MOST_KEPT: usize = 512;
 
 impl Layouts {
-    /// Every legal plan.
     pub fn new(problem: &Problem) -> Layouts {
         Layouts::until(problem, &|| false)
     }
 
-    /// The same, none of them where `stop` ends the enumeration.
+    /// Every legal plan; none of them where `stop` ends the enumeration.
     pub fn until(problem: &Problem, stop: &dyn Fn() -> bool) -> Layouts {
         let mut illegal = Census::default();
         let found = legal(problem, &mut illegal, stop);
@@ -82,12 +80,12 @@ impl Layouts {
         Layouts { stages, cuts: cuts_of, plans, illegal, kept: None, shared: false, whole, units }
     }
 
-    /// The same; sharded stages are kept for other searches, if they are not too many.
+    /// The sharded stages are kept for other searches, if they are not too many.
     pub fn shared(problem: &Problem) -> Layouts {
         Layouts::shared_until(problem, &|| false)
     }
 
-    /// The same, none of them where `stop` ends the enumeration.
+    /// None of them where `stop` ends the enumeration.
     pub fn shared_until(problem: &Problem, stop: &dyn Fn() -> bool) -> Layouts {
         let layouts = Layouts::until(problem, stop);
         let few = layouts.stages() <= MOST_KEPT;
@@ -103,17 +101,14 @@ impl Layouts {
         self.units[tier].get_or_init(lay)
     }
 
-    /// Whether these are all.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// Adds the counts of illegal plans.
     pub fn count_illegal(&self, census: &mut Census) {
         census.add(self.illegal.clone());
     }
 
-    /// Number of stages.
     pub fn stages(&self) -> usize {
         self.stages.len()
     }

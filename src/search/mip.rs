@@ -24,12 +24,10 @@ pub enum VariableKind {
 /// A column (variable).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MipColumn {
-    /// Display name.
     pub name: String,
     pub kind: VariableKind,
     /// Lower and upper bound, both included, in units of the column.
     pub bounds: (i64, i64),
-    /// Cost coefficient.
     pub cost: i64,
 }
 
@@ -50,7 +48,6 @@ pub enum Sense {
 /// A row (constraint).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MipRow {
-    /// Display name.
     pub name: String,
     /// User-visible group; empty for structural constraints.
     pub group: String,
@@ -77,9 +74,7 @@ pub type MipValues = Vec<i64>;
 pub struct IllConditioned {
     /// The row, or the objective.
     pub row: String,
-    /// The smallest coefficient.
     pub least: u64,
-    /// The largest coefficient.
     pub most: u64,
 }
 
@@ -96,7 +91,6 @@ impl MipModel {
         self.columns.len() - 1
     }
 
-    /// Adds a share column.
     pub fn share(&mut self, name: impl Into<String>, cost: i64) -> usize {
         self.columns.push(MipColumn {
             name: name.into(),
@@ -107,7 +101,6 @@ impl MipModel {
         self.columns.len() - 1
     }
 
-    /// Adds a row.
     pub fn row(
         &mut self,
         (name, group): (impl Into<String>, impl Into<String>),
@@ -210,7 +203,6 @@ impl MipModel {
         })
     }
 
-    /// Total number of terms of its rows.
     pub fn terms(&self) -> u64 {
         self.rows.iter().map(|row| row.terms.len() as u64).sum()
     }

@@ -15,28 +15,25 @@ use std::collections::BTreeMap;
 
 use super::aggregated;
 use super::candidate::{Candidate, PoolPlan};
+use super::decode_loads::LoadGap;
 use super::decode_options::{DecodeOption, DecodeOptionList, DecodeOptions, kv_transfer, reload};
 use super::error_margin::ErrorMargin;
 use super::fills::{Fill, fills};
-use super::load_gap::LoadGap;
 use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place};
 use super::prefill_options::{PrefillOption, PrefillOptions};
 use super::problem::{Problem, Traffic};
 use super::ratio::{self, Goal, MixProgram, Roles, Worker, WorkerMix, check, one_each};
-use super::shape::InstanceConfig;
 use super::shape_cache::ShapeCache;
 use super::sides::{Sides, sides};
 use crate::serving::economy::Bill;
 use crate::spec::objective::Metric;
 
-/// Result of mixing.
 #[derive(Clone, Debug)]
 pub struct MixResult {
     /// The best mix that is disaggregated at least in part, with aggregated replicas where they improve it; `None`
     /// where a purely aggregated deployment is better than any disaggregated one.
     pub best: Option<EvaluatedCandidate>,
-    /// The best fully disaggregated mix.
     pub disaggregated: Option<EvaluatedCandidate>,
     /// Output tokens per second of the best disaggregated deployment with one configuration per pool, where
     /// throughput is the objective.
@@ -235,7 +232,7 @@ fn prefill_worker(prefill: &PrefillOption) -> Worker {
 }
 
 fn decode_worker(cache: &ShapeCache, option: &DecodeOption) -> Worker {
-    let (_, carries) = kv_transfer(cache.problem, cache.get(option.shape));
+    let (_, carries) = kv_transfer(cache.get(option.shape));
     Worker { devices: option.devices, works: option.rate, carries }
 }
 
@@ -284,7 +281,7 @@ impl HighestRates {
 fn highest_rate(cache: &ShapeCache, list: &DecodeOptionList, tpot_limit: f64) -> Option<DecodeOption> {
     let more = |a: DecodeOption, b: DecodeOption| if b.rate > a.rate { b } else { a };
     let mut best = list.options.iter().copied().filter(|one| one.tpot <= tpot_limit).reduce(more);
-    let at = |option: &DecodeOption, load| reload(cache.problem, cache.get(option.shape), option, load);
+    let at = |option: &DecodeOption, load| reload(cache.get(option.shape), option, load);
     let mut open: Vec<LoadGap> = list.gaps.clone();
     while let Some(gap) = open.pop() {
         let beaten = best.is_some_and(|best| gap.ideal(0.0).rate <= best.rate);
@@ -305,17 +302,10 @@ fn highest_rate(cache: &ShapeCache, list: &DecodeOptionList, tpot_limit: f64) ->
 
 /// The full mix, with decode workers loaded no more than the prefill workers can feed.
 fn deployed(cache: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: usize) -> Candidate {
-    let pool = |role, shape: &InstanceConfig, replicas, concurrency| PoolPlan {
-        role,
-        plan: shape.plan,
-        stages: shape.stages.clone(),
-        replicas,
-        concurrency,
-    };
     let mut pools = Vec::new();
     for (prefill, count) in choice.prefill.iter().zip(&mix.prefill) {
         let shape = &prefill.prepared.shape;
-        pools.push(pool(Role::Prefill, shape, *count, shape.plan.dp));
+        pools.push(shape.pool(Role::Prefill, *count, shape.plan.dp));
     }
     let decode_options: Vec<(DecodeOption, u64)> = choice
         .decode
@@ -325,10 +315,10 @@ fn deployed(cache: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: u
         .filter(|(_, count)| *count > 0)
         .collect();
     for (option, count) in reduced_loads(cache, decode_options, mix.disaggregated_rate) {
-        pools.push(pool(Role::Decode, &cache.shapes[option.shape], count, option.concurrency));
+        pools.push(cache.shapes[option.shape].pool(Role::Decode, count, option.concurrency));
     }
     for (key, count) in choice.aggregated.iter().zip(&mix.aggregated) {
-        pools.push(pool(Role::Aggregated, &cache.shapes[key.shape], *count, key.concurrency));
+        pools.push(cache.shapes[key.shape].pool(Role::Aggregated, *count, key.concurrency));
     }
     pools.retain(|pool| pool.replicas > 0);
     // Prefill, decode, aggregated; larger instances first.
@@ -348,7 +338,7 @@ fn reduced_loads(
     decode_options: Vec<(DecodeOption, u64)>,
     rate: f64,
 ) -> Vec<(DecodeOption, u64)> {
-    let at = |option: &DecodeOption, load| reload(cache.problem, cache.get(option.shape), option, load);
+    let at = |option: &DecodeOption, load| reload(cache.get(option.shape), option, load);
     let within = |tpot_limit: f64| -> Vec<(DecodeOption, u64)> {
         let reduced = |(option, count): &(DecodeOption, u64)| {
             let prepared = cache.get(option.shape);

@@ -3,9 +3,7 @@
 /// An instance configuration as a knapsack item: its devices and its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Item {
-    /// Devices per instance.
     pub devices: u64,
-    /// Value per instance.
     pub value: f64,
 }
 
@@ -35,7 +33,6 @@ impl Table {
         Table { sizes: items.iter().map(|item| item.devices).collect(), best }
     }
 
-    /// Maximum value of `devices` devices.
     pub fn value(&self, devices: u64) -> f64 {
         self.best[devices as usize].0
     }

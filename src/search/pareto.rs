@@ -24,7 +24,6 @@ pub struct ParetoFront<K> {
 const SPARE: usize = 1024;
 
 impl<K: Clone + Ord> ParetoFront<K> {
-    /// An empty front over `axes`.
     pub fn new(axes: &[Metric]) -> Self {
         ParetoFront { axes: axes.to_vec(), tree: FrontNode::EMPTY, recent: None, belongings: Vec::new() }
     }
@@ -82,7 +81,6 @@ impl<K: Clone + Ord> ParetoFront<K> {
         self.forget_dropped();
     }
 
-    /// Adds all members of another front.
     pub fn merge(&mut self, other: ParetoFront<K>) {
         let mut members = Vec::with_capacity(other.count());
         other.tree.each(&mut |member| members.push(*member));
@@ -92,7 +90,6 @@ impl<K: Clone + Ord> ParetoFront<K> {
         }
     }
 
-    /// The keys of the members.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         let mut members = Vec::with_capacity(self.count());
         self.tree.each(&mut |member| members.push(*member));
@@ -132,7 +129,6 @@ impl<K: Clone + Ord> ParetoFront<K> {
         members.into_iter().map(|(_, place)| belongings[place].clone()).collect()
     }
 
-    /// Number of members.
     pub fn count(&self) -> usize {
         self.tree.size
     }

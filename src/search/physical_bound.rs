@@ -147,7 +147,6 @@ pub fn physical_bound(problem: &Problem) -> Point {
     bounds.reduce(best).expect("a format pair at least")
 }
 
-/// The bound in one format pair.
 fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> Point {
     let RequestWork { prefill, decode } = work;
     let seconds = |value: f64| Qty::literal(value * SECOND);

@@ -51,20 +51,16 @@ pub struct Placement {
     pub bound: u64,
     /// Independent lower bound in ticks that ignores order and links.
     pub cheap_bound: u64,
-    /// Number of states expanded.
     pub states: u64,
-    /// Number of distinct kinds of members.
     pub kinds: usize,
     /// Pages of host memory that each member may use, where members share a host.
     pub parts: Option<Vec<u64>>,
 }
 
-/// The reason for infeasibility.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementInfeasible {
     /// A layer fits on no member, even alone.
     LayerTooLarge {
-        /// Index of the layer.
         layer: usize,
         /// The member with the most memory.
         member: usize,
@@ -84,10 +80,7 @@ pub enum PlacementInfeasible {
         held: Option<usize>,
     },
     /// The members that could hold the model together are not connected.
-    Disconnected {
-        /// Number of disconnected parts.
-        parts: usize,
-    },
+    Disconnected { parts: usize },
     /// The program was stopped before it found a placement; `bound` is a lower bound.
     Stopped {
         /// Lower bound in ticks.
@@ -100,7 +93,6 @@ pub fn device_classes(chain: &Chain) -> DeviceClasses {
     DeviceClasses::counted(chain, MOST_ROWS)
 }
 
-/// The minimum sum of stage times.
 pub fn least_sum(chain: &Chain) -> Result<Placement, PlacementInfeasible> {
     least_sum_controlled(chain, &UNWATCHED)
 }
@@ -128,7 +120,7 @@ pub fn least_sum_controlled(chain: &Chain, control: &Control) -> Result<Placemen
     Ok(Placement { bound, states, parts: Some(parts), ..best.solution })
 }
 
-/// The same for members without shared hosts.
+/// The minimum sum for members without shared hosts.
 fn least_sum_shared(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
     let groups = device_classes(chain);
     if !groups.listed() {
@@ -184,7 +176,6 @@ pub fn known(chain: &Chain) -> Vec<Vec<Stage>> {
     alone.chain(split).chain(baseline::fastest_first(chain)).collect()
 }
 
-/// The reason for infeasibility.
 pub fn refusal(chain: &Chain, groups: &DeviceClasses) -> PlacementInfeasible {
     if let Some((layer, member, short)) = feasibility::too_large(chain) {
         return PlacementInfeasible::LayerTooLarge { layer, member, short };

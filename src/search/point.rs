@@ -8,7 +8,6 @@ use crate::serving::metrics::Metrics;
 use crate::spec::metric_table::metric_table;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm, SEARCHED_METRICS};
 
-/// Number of metrics in a point.
 pub const WIDTH: usize = SEARCHED_METRICS;
 
 /// Every searched metric in base units, by its number; NaN where unknown.

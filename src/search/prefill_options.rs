@@ -16,11 +16,9 @@ use crate::quantity::read::Plain;
 use crate::serving::disaggregated::{link_rate, prefill_power, prefill_rate};
 use crate::serving::residency::cache_per_sequence;
 
-/// A prefill worker with its relevant metrics.
 pub struct PrefillOption<'q> {
     /// Index of the instance configuration.
     pub index: usize,
-    /// The prepared configuration.
     pub prepared: PreparedShape<'q>,
     /// Key of the decode workers that it pairs with.
     pub key: PairKey,
@@ -70,7 +68,6 @@ pub struct PrefillOptions<'q> {
 }
 
 impl<'q> PrefillOptions<'q> {
-    /// The nondominated prefill workers.
     pub fn iter(&self) -> impl Iterator<Item = &PrefillOption<'q>> {
         self.options.values()
     }
@@ -109,7 +106,7 @@ impl<'q> PrefillOptions<'q> {
         known: Option<&PrefillOptions<'q>>,
     ) {
         if problem.capacity().most(prepared.shape.plan.devices()) > 0 && prepared.shape.prefills(problem) {
-            let option = prefill_option(problem, prepared, index);
+            let option = prefill_option(prepared, index);
             if !known.is_some_and(|known| known.outdo(&option)) {
                 self.offer(option);
             }
@@ -122,8 +119,8 @@ pub fn workers_for(given: f64, rate: f64) -> u64 {
     (given / rate).ceil().max(1.0) as u64
 }
 
-fn prefill_option<'q>(problem: &'q Problem, prepared: PreparedShape<'q>, index: usize) -> PrefillOption<'q> {
-    let (shape, prompt) = (&prepared.shape, &prepared.prompt);
+fn prefill_option(prepared: PreparedShape<'_>, index: usize) -> PrefillOption<'_> {
+    let (problem, shape, prompt) = (prepared.problem, &prepared.shape, &prepared.prompt);
     let machine = problem.formats[shape.formats].plain();
     let planned = prefill_rate(&Plain, &prepared.instance, machine, prompt).value();
     let sent = cache_per_sequence(&Plain, &prepared.instance, Phase::Prefill, problem.terms().isl, machine);

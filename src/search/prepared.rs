@@ -54,7 +54,6 @@ impl Borrow<Instance> for PreparedInstance {
 /// The parallel plan and the layers of each pipeline stage.
 type Layout = (ParallelPlan, Vec<u32>);
 
-/// The instances of a problem's deployments.
 pub struct PreparedInstances<'q> {
     problem: &'q Problem,
     /// The sharded model of one pipeline stage: all stage counts and cuts share its work.
@@ -65,7 +64,6 @@ pub struct PreparedInstances<'q> {
 }
 
 impl<'q> PreparedInstances<'q> {
-    /// None yet.
     pub fn new(problem: &'q Problem) -> Self {
         PreparedInstances {
             problem,
@@ -92,7 +90,6 @@ impl<'q> PreparedInstances<'q> {
         })
     }
 
-    /// The instance of each pool, in order.
     pub fn of(&self, candidate: &Candidate) -> Vec<PreparedInstance> {
         let of = |pool| self.pool(candidate.formats, candidate.offload, pool);
         candidate.pools.iter().map(of).collect()

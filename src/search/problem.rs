@@ -37,11 +37,9 @@ use crate::spec::runtime::{MemoryQuantiles, Runtime};
 /// A weight format and a KV format, with the machine figures for them.
 #[derive(Clone, Debug)]
 pub struct Formats {
-    /// Id of the weight format.
     pub weights: String,
     /// Id of the weight format of prefill workers, where it is another: then every plan is disaggregated.
     pub prefill_weights: Option<String>,
-    /// Id of the KV format.
     pub kv: String,
     /// Block size of the scales of the weight format; a shard must not cut a block.
     pub block: Option<u64>,
@@ -61,7 +59,6 @@ impl Formats {
         self.memory_quantiles.as_ref().map(|known| known.quantiles.map(|ratio| cache + ratio * rest))
     }
 
-    /// Creates the machine in both readings.
     pub fn new(weights: &NumberFormat, kv: &NumberFormat, machine: Machine<Datum>) -> Formats {
         let plain = machine.read(&Plain);
         Formats {
@@ -118,7 +115,6 @@ const DISAGGREGATION: &str = "disagg";
 pub struct Share {
     /// The concurrency of all units.
     pub requests: u64,
-    /// The number of units.
     pub units: u64,
 }
 
@@ -197,18 +193,15 @@ impl Traffic {
     }
 }
 
-/// A complete problem.
 #[derive(Clone, Debug)]
 pub struct Problem {
     pub graph: ModelGraph,
-    /// The devices.
     pub cluster: Cluster,
     pub runtime: RuntimeRules,
     /// Whether heterogeneous workers may share the requests of a pool: their router needs weights.
     pub custom_router: bool,
     /// Maximum requests per attention rank, where the runtime's settings limit them.
     pub most_sequences: Option<u64>,
-    /// Format pairs to choose from.
     pub formats: Vec<Formats>,
     /// Lengths, power, prices.
     pub workload: WorkloadInputs,
@@ -217,7 +210,6 @@ pub struct Problem {
     pub traffic: Traffic,
     /// Confidence at which the SLOs must hold; metrics do not depend on it.
     pub confidence: Confidence,
-    /// Latency SLOs.
     pub limits: LatencyLimits,
     /// Upper ends of prediction intervals, as multiples of TTFT and TPOT: an SLO that still holds there is likelier met.
     pub margins: Vec<ErrorMargin>,
@@ -235,11 +227,9 @@ pub struct Problem {
     pub host_memory: Option<f64>,
     /// Whether prefill and decode may be disaggregated.
     pub split: bool,
-    /// The strategies that are searched.
     pub family: StrategyFamily,
     /// Any deployment will do: the search ends with the first.
     pub any: bool,
-    /// Which disaggregated deployments the front lists.
     pub front_sampling: FrontSampling,
     shapes: Vec<TierShape>,
     capacity: DeviceCapacity,
@@ -247,7 +237,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Builds the problem.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         graph: ModelGraph,
@@ -317,24 +306,20 @@ impl Problem {
         Problem { split: runtime.has(DISAGGREGATION) && several, runtime, ..self }
     }
 
-    /// The same problem with other request lengths.
     pub fn with_lengths(&self, lengths: Lengths) -> Problem {
         let stated = WorkloadInputs { lengths, ..self.workload.clone() };
         Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
     }
 
-    /// The same problem at another latency percentile.
     pub fn with_tail(&self, percentile: Percentile) -> Problem {
         let stated = WorkloadInputs { tail: Some(percentile), ..self.workload.clone() };
         Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
     }
 
-    /// The same problem with other latency SLOs.
     pub fn with_limits(&self, limits: LatencyLimits) -> Problem {
         Problem { limits, ..self.clone() }
     }
 
-    /// The same problem under other traffic.
     pub fn with_traffic(&self, traffic: Traffic) -> Problem {
         Problem { traffic, ..self.clone() }
     }
@@ -345,7 +330,6 @@ impl Problem {
         Problem { axes: vec![], objective: vec![term], ..self.clone() }
     }
 
-    /// The same problem with another bill.
     pub fn with_bill(&self, bill: Bill<Datum>) -> Problem {
         let stated = WorkloadInputs { bill: Some(bill), ..self.workload.clone() };
         Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
@@ -363,25 +347,21 @@ impl Problem {
         problem
     }
 
-    /// The workload terms as the search reads them.
     #[inline(always)]
     pub fn terms(&self) -> &WorkloadTerms<Qty<f64>> {
         &self.terms
     }
 
-    /// The tiers of the interconnect.
     #[inline(always)]
     pub fn tiers(&self) -> &[TierShape] {
         &self.shapes
     }
 
-    /// Device capacity of the cluster.
     #[inline(always)]
     pub fn capacity(&self) -> &DeviceCapacity {
         &self.capacity
     }
 
-    /// Limits of legal plans with these formats.
     pub fn legal_limits<'a>(&'a self, formats: &'a Formats) -> LegalLimits<'a> {
         let mut roles: [bool; ROLES] = formats.machine.quantised;
         for (role, quantised) in roles.iter_mut().zip(formats.machine.of(Phase::Prefill).quantised) {
@@ -473,7 +453,6 @@ impl Problem {
         self.margins.iter().filter(|margin| self.missed(point, **margin).is_none()).count()
     }
 
-    /// Whether `a` is better.
     #[inline(always)]
     pub fn is_better(&self, a: &Point, b: &Point) -> bool {
         self.compare(a, b).is_lt()

@@ -16,7 +16,6 @@ pub struct OfferMetrics {
     pub kept: bool,
 }
 
-/// Dominance status of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// On the Pareto front of cost, users, speed and quality.
@@ -27,7 +26,6 @@ pub enum Standing {
     Unpriced,
 }
 
-/// The recommended offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recommended {
     /// The cheapest offer that preserves the quality of the model.

@@ -12,10 +12,8 @@ use super::packing::{Item, Table};
 use super::shape::largest;
 use crate::quantity::tolerance::ROUNDING;
 
-/// A prefill, decode or aggregated worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worker {
-    /// Number of devices.
     pub devices: u64,
     /// Maximum requests per second by compute.
     pub works: f64,
@@ -34,7 +32,6 @@ impl Worker {
     }
 }
 
-/// Workers to choose from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
     pub prefill: Vec<Worker>,
@@ -42,7 +39,6 @@ pub struct Roles {
     pub aggregated: Vec<Worker>,
 }
 
-/// Objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Requests per second.
@@ -51,14 +47,10 @@ pub enum Goal {
     PerDevice,
 }
 
-/// Number of each worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerMix {
-    /// Number of each prefill worker.
     pub prefill: Vec<u64>,
-    /// Number of each decode worker.
     pub decode: Vec<u64>,
-    /// Number of each aggregated worker.
     pub aggregated: Vec<u64>,
     /// Requests per second of the disaggregated part.
     pub disaggregated_rate: f64,
@@ -69,7 +61,6 @@ pub struct WorkerMix {
 }
 
 impl WorkerMix {
-    /// Objective value of this mix.
     pub fn value(&self, goal: Goal) -> f64 {
         match goal {
             Goal::Total => self.rate,
@@ -77,7 +68,6 @@ impl WorkerMix {
         }
     }
 
-    /// The same mix repeated `times` times.
     pub fn times(mut self, times: u64) -> WorkerMix {
         let counts = self.prefill.iter_mut().chain(&mut self.decode).chain(&mut self.aggregated);
         counts.for_each(|count| *count *= times);
@@ -313,7 +303,6 @@ pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String
 /// A choice of workers for some devices, and the mix that the dynamic program found for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixProgram {
-    /// The workers to choose from.
     pub roles: Roles,
     pub devices: u64,
     pub mix: WorkerMix,

@@ -2,12 +2,11 @@
 //!
 //! Works on counts and rates only.
 
+use super::decode_loads::LoadGap;
 use super::decode_options::DecodeOption;
-use super::load_gap::LoadGap;
 use super::pair_capacity::PairCapacity;
 use super::problem::Problem;
 
-/// Loads of decode workers.
 #[derive(Clone, Copy, Debug)]
 pub enum Loads {
     /// Index range in the list.
@@ -19,11 +18,8 @@ pub enum Loads {
 /// Ranges, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// Number of prefill workers.
     pub prefill_instances: (u64, u64),
-    /// Number of decode workers.
     pub decode_instances: (u64, u64),
-    /// Loads of the decode workers.
     pub loads: Loads,
 }
 
@@ -61,7 +57,6 @@ impl Span {
         Span { best, least_rate: 0.0, most_tpot: gap.most_tpot }
     }
 
-    /// Bounds of both sets of loads.
     pub fn union(self, other: Span) -> Span {
         let (a, b) = (self.best, other.best);
         Span {

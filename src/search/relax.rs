@@ -9,7 +9,6 @@ use super::run::{Control, run};
 use crate::quantity::read::Plain;
 use crate::spec::objective::Metric;
 
-/// A condition of the problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
     /// A latency SLO, in seconds.
@@ -24,7 +23,6 @@ pub enum Condition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
-/// Conflicting conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflicts {
     /// The hardware cannot hold the model and one request, independent of the conditions.
@@ -63,12 +61,10 @@ pub fn answered(problems: &[Problem], control: &Control) -> Result<bool, Stopped
     if stopped { Err(Stopped) } else { Ok(false) }
 }
 
-/// The problems, each with one condition replaced.
 pub fn all_with(problems: &[Problem], condition: Condition) -> Vec<Problem> {
     problems.iter().map(|problem| with(problem, condition)).collect()
 }
 
-/// The problems, each without some of its conditions.
 pub fn all_without(problems: &[Problem], lifted: &[Condition]) -> Vec<Problem> {
     problems.iter().map(|problem| without(problem, lifted)).collect()
 }
@@ -85,7 +81,6 @@ pub fn conditions(problem: &Problem) -> Vec<Condition> {
     limits.chain(traffic).collect()
 }
 
-/// The problem with one condition replaced.
 pub fn with(problem: &Problem, condition: Condition) -> Problem {
     let mut other = problem.clone();
     match condition {
@@ -96,7 +91,6 @@ pub fn with(problem: &Problem, condition: Condition) -> Problem {
     other
 }
 
-/// The problem without some of its conditions.
 pub fn without(problem: &Problem, lifted: &[Condition]) -> Problem {
     let mut other = problem.clone();
     for condition in lifted {

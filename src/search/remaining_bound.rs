@@ -11,7 +11,6 @@ use crate::spec::objective::{Direction, Metric};
 /// Configurations that a stopped search still lays out for its bound: it has to end.
 pub const MOST_BOUNDED: usize = 64;
 
-/// Upper bound of the remaining candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RemainingBound {
     /// Bound on the first objective term, in base units; `None` if nothing feasible remains.
@@ -27,7 +26,6 @@ fn better(problem: &Problem, a: f64, b: f64) -> f64 {
 }
 
 impl RemainingBound {
-    /// No bound is known.
     pub const UNKNOWN: RemainingBound = RemainingBound { best: None, unknown: true };
 
     /// Bound of every configuration alone, or of a mix of them; unknown where there are too many to lay out after a stop.
@@ -37,14 +35,15 @@ impl RemainingBound {
         }
         let mut bound = RemainingBound::default();
         for (_, shape) in shapes.iter() {
-            bound.shape(problem, &PreparedShape::of(problem, shape.clone()));
+            bound.shape(&PreparedShape::of(problem, shape.clone()));
         }
         bound
     }
 
     /// Adds an instance configuration, alone or mixed with others: no metric is better than that of one request
     /// alone, or of the maximum concurrency.
-    pub fn shape(&mut self, problem: &Problem, prepared: &PreparedShape) {
+    pub fn shape(&mut self, prepared: &PreparedShape) {
+        let problem = prepared.problem;
         let (shape, devices) = (&prepared.shape, prepared.shape.plan.devices());
         if shape.fits == 0 {
             return;
@@ -72,7 +71,6 @@ impl RemainingBound {
         }
     }
 
-    /// The bound over both.
     pub fn with(self, problem: &Problem, other: RemainingBound) -> RemainingBound {
         let best = match (self.best, other.best) {
             (Some(a), Some(b)) => Some(better(problem, a, b)),

@@ -25,15 +25,12 @@ use crate::spec::objective::Metric;
 /// The best deployment that repeats.
 #[derive(Default)]
 pub struct Repeated {
-    /// The deployment.
     pub best: Option<EvaluatedCandidate>,
     /// The Pareto fronts of a unit, repeated as often.
     pub front: Vec<EvaluatedCandidate>,
     /// The mixes of a unit, repeated as often, where the best is one of them.
     pub ratio: Option<MixResult>,
-    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
-    /// Whether the search was stopped.
     pub stopped: bool,
 }
 
@@ -133,7 +130,6 @@ fn floor_of_unit(problem: &Problem, known: &Point, times: u64) -> Option<Point> 
     Some(floor)
 }
 
-/// One unit of a tier.
 fn unit(cluster: &Cluster, tier: usize) -> Cluster {
     let tiers = cluster.tiers[..=tier].to_vec();
     let devices = tiers[tier].devices;

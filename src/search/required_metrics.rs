@@ -19,7 +19,6 @@ pub struct RequiredMetrics {
 }
 
 impl RequiredMetrics {
-    /// The metrics that `question` requires.
     pub fn of(problem: &Problem) -> RequiredMetrics {
         let wanted = || problem.axes.iter().copied().chain(problem.objective.iter().map(|term| term.metric));
         let at = |metric| wanted().any(|one| one == metric);

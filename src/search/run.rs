@@ -35,10 +35,8 @@ pub struct Control<'a> {
 /// No progress and no cancellation.
 pub const UNWATCHED: Control<'static> = Control { progress: &|_, _| {}, stop: &|| false };
 
-/// Maximum number of alternatives in the result.
 const ALTERNATIVES: usize = 8;
 
-/// Solves a problem.
 pub fn run(problem: &Problem, control: &Control) -> Outcome {
     run_with(problem, &Layouts::until(problem, control.stop), control)
 }
@@ -159,7 +157,7 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
                 && let Ok(prepared) = PreparedShape::fitting(problem, formats, &instance)
             {
                 if problem.family != StrategyFamily::Split {
-                    promise.shape(problem, &prepared);
+                    promise.shape(&prepared);
                 }
                 found.outline(problem, place, prepared);
             }
@@ -182,11 +180,8 @@ fn assembled(
     left: Option<RemainingBound>,
 ) -> Outcome {
     let mut deployments = finish(problem, shapes, &replicas);
-    let whole = |candidate: super::candidate::Candidate| {
-        let point = aggregated::measure(problem, &candidate);
-        EvaluatedCandidate { candidate, point }
-    };
-    deployments.extend(disaggregated.best.map(|(_, key)| whole(key.candidate(shapes))));
+    let best = disaggregated.best.map(|(_, key)| key.candidate(shapes));
+    deployments.extend(best.map(|candidate| EvaluatedCandidate::measured(problem, candidate)));
     deployments.extend(extra);
     // Pairs of uniform pools were examined already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.disaggregated]).flatten();

@@ -36,7 +36,6 @@ pub struct InstanceConfig {
     pub stages: Vec<u32>,
     /// The prepared instance, before anything is offloaded.
     pub instance: Arc<Instance>,
-    /// Tensors that are offloaded to host memory.
     pub offload: Offload,
     /// Minimum requests per attention rank that are searched: fewer need nothing offloaded, or leave host memory for
     /// more replicas.
@@ -72,10 +71,8 @@ pub const MOST_REQUESTS_PER_RANK: u64 = 65_536;
 
 /// A prepared configuration, ready to be evaluated at any load.
 pub struct PreparedShape<'q> {
-    problem: &'q Problem,
-    /// The configuration.
+    pub problem: &'q Problem,
     pub shape: Arc<InstanceConfig>,
-    /// The prepared instance.
     pub instance: Arc<Instance>,
     /// Prefill time of one prompt.
     pub prompt: StepTime<Qty<f64>>,
@@ -86,7 +83,6 @@ pub struct PreparedShape<'q> {
 }
 
 impl<'q> PreparedShape<'q> {
-    /// Prepares a configuration.
     pub fn of(problem: &'q Problem, shape: Arc<InstanceConfig>) -> PreparedShape<'q> {
         let instance = shape.placed(problem);
         let machine = problem.formats[shape.formats].plain();
@@ -252,6 +248,15 @@ pub fn largest(most: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low).div_ceil(2);
         if holds(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+/// The smallest `n` in `low..=high` for which `holds`, if it holds for all beyond; `high` is not tried.
+pub fn smallest(mut low: u64, mut high: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
     }
     low
 }

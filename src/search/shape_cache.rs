@@ -16,19 +16,16 @@ use crate::spec::objective::Metric;
 /// All instance configurations of a search; each is prepared on first use.
 pub struct ShapeCache<'q> {
     pub problem: &'q Problem,
-    /// The instance configurations.
     pub shapes: &'q Shapes,
     prepared: BTreeMap<usize, OnceLock<PreparedShape<'q>>>,
 }
 
 impl<'q> ShapeCache<'q> {
-    /// An empty cache.
     pub fn new(problem: &'q Problem, shapes: &'q Shapes) -> Self {
         let prepared = shapes.iter().map(|(number, _)| (number, OnceLock::new())).collect();
         ShapeCache { problem, shapes, prepared }
     }
 
-    /// A prepared configuration.
     pub fn get(&self, shape: usize) -> &PreparedShape<'q> {
         let prepare = || PreparedShape::of(self.problem, self.shapes.shared(shape).clone());
         self.prepared[&shape].get_or_init(prepare)

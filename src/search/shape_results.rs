@@ -13,15 +13,10 @@ use super::shape::PreparedShape;
 use super::shapes::Shapes;
 use crate::plan::infeasible::{Infeasible, Refused, refuse};
 
-/// Results of instance configurations.
 pub struct ShapeResults<'q> {
-    /// Aggregated replicas.
     pub aggregated: aggregated::Incumbents,
-    /// Decode workers.
     pub decode: DecodeOptions,
-    /// Prefill workers.
     pub prefill: PrefillOptions<'q>,
-    /// The configurations that these refer to.
     pub shapes: Shapes,
     /// Numbers of the configurations that no more memory would let serve more.
     pub filled: BTreeSet<usize>,
@@ -37,7 +32,6 @@ pub fn mixes_given_traffic(problem: &Problem) -> bool {
 }
 
 impl<'q> ShapeResults<'q> {
-    /// Nothing was examined.
     pub fn new(problem: &Problem) -> ShapeResults<'q> {
         ShapeResults {
             aggregated: aggregated::Incumbents::new(problem),
@@ -91,7 +85,6 @@ impl<'q> ShapeResults<'q> {
         refuse(&mut self.refused, reason);
     }
 
-    /// Adds results of other configurations.
     pub fn merged(mut self, problem: &Problem, other: ShapeResults<'q>) -> ShapeResults<'q> {
         self.decode.merge(other.decode);
         self.prefill.merge(other.prefill);

@@ -43,7 +43,6 @@ pub struct Sized {
     /// Maximum concurrency of one copy within the SLOs: exact for identical replicas, a lower bound for other
     /// deployments.
     pub full_users: u64,
-    /// Counts of all candidates of all searches.
     pub census: Census,
 }
 
@@ -61,12 +60,10 @@ pub struct SizedForUsers {
     layouts: Layouts,
     /// A deployment within the SLOs, whose throughput the maximum is at least.
     floor: Option<Point>,
-    /// Counts of the candidates of its searches.
     pub census: Census,
 }
 
 impl SizedForUsers {
-    /// Maximum users of all copies.
     pub fn most_users(&self) -> u64 {
         self.full_users * self.copies
     }
@@ -94,7 +91,6 @@ impl SizedForUsers {
     }
 }
 
-/// The reason why a system is infeasible.
 #[derive(Clone, Debug)]
 pub struct Unfit {
     /// Census id of the reason.
@@ -104,14 +100,11 @@ pub struct Unfit {
     /// The nearest candidate, where an SLO is missed.
     #[cfg_attr(not(feature = "internals"), allow(dead_code))]
     pub nearest: Option<EvaluatedCandidate>,
-    /// Counts of all candidates.
     pub census: Census,
 }
 
-/// Total throughput and power of all copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Totals {
-    /// Output tokens per second.
     pub output_tok_s: f64,
     /// Power of the devices in W, idle ones included; `None` where unknown.
     pub watts: Option<f64>,
@@ -174,7 +167,6 @@ fn with_traffic(problem: &Problem, traffic: Traffic) -> Cow<'_, Problem> {
     Cow::Owned(problem.with_traffic(traffic))
 }
 
-/// The searches of one copy.
 struct CopySearch<'a> {
     problem: &'a Problem,
     layouts: &'a Layouts,

@@ -8,7 +8,7 @@
 mod bound;
 
 use super::aggregated::replicas::CopiedFront;
-use super::candidate::{Candidate, PoolPlan};
+use super::candidate::Candidate;
 use super::decode_options::{DecodeOption, DecodeOptionList, reload};
 use super::error_margin::ErrorMargin;
 use super::outcome::Census;
@@ -37,36 +37,25 @@ pub struct SplitKey {
 }
 
 impl SplitKey {
-    /// The full candidate.
     pub fn candidate(&self, shapes: &Shapes) -> Candidate {
-        let pool = |role, (shape, replicas): (usize, u64), concurrency| PoolPlan {
-            role,
-            plan: shapes[shape].plan,
-            stages: shapes[shape].stages.clone(),
-            replicas,
-            concurrency,
-        };
-        let dp = shapes[self.prefill.0].plan.dp;
-        let pools =
-            vec![pool(Role::Prefill, self.prefill, dp), pool(Role::Decode, self.decode, self.concurrency)];
-        Candidate { formats: shapes[self.decode.0].formats, pools, offload: Offload::Nothing }
+        let (prefill, decode) = (&shapes[self.prefill.0], &shapes[self.decode.0]);
+        let pools = vec![
+            prefill.pool(Role::Prefill, self.prefill.1, prefill.plan.dp),
+            decode.pool(Role::Decode, self.decode.1, self.concurrency),
+        ];
+        Candidate { formats: decode.formats, pools, offload: Offload::Nothing }
     }
 }
 
-/// Best disaggregated deployments found so far.
 pub struct SplitIncumbents {
-    /// Pareto front found so far.
     pub front: ParetoFront<SplitKey>,
     /// Deployments on the front that are listed instead of their copies.
     pub copied: CopiedFront,
-    /// Best deployment found so far.
     pub best: Option<(Point, SplitKey)>,
-    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
 }
 
 impl SplitIncumbents {
-    /// Empty results.
     pub fn new(problem: &Problem) -> SplitIncumbents {
         SplitIncumbents {
             front: ParetoFront::new(&problem.distinct_axes()),
@@ -109,9 +98,7 @@ pub struct PoolPair<'a, 'q> {
     pub capacity: PairCapacity,
     /// TTFT of any of the deployments, in seconds: without queueing, and with the planned queue.
     pub ttft: (f64, f64),
-    /// Cache of prepared configurations.
     pub cache: &'a ShapeCache<'q>,
-    /// The metrics that count.
     pub required: RequiredMetrics,
     /// The front of the rest of the search.
     pub rivals: &'a ParetoFront<super::aggregated::AggregatedKey>,
@@ -185,7 +172,6 @@ impl PoolPair<'_, '_> {
         Some(self.ideal(&span, &whole, self.passing_any(&span, &whole)))
     }
 
-    /// Searches all deployments of the pair.
     pub fn explore_all(&self, survey: &mut SplitIncumbents) {
         let Ok(Region { prefill_instances: prefills, decode_instances: decodes, loads }) = self.whole()
         else {
@@ -221,9 +207,7 @@ impl PoolPair<'_, '_> {
                 self.see(survey, &region);
                 continue;
             }
-            let at = |option: &DecodeOption, load| {
-                reload(self.problem, self.cache.get(option.shape), option, load)
-            };
+            let at = |option: &DecodeOption, load| reload(self.cache.get(option.shape), option, load);
             let from = open.len();
             for half in region.halves(self.spread(&region), at) {
                 self.consider(survey, half, &mut open);
@@ -288,7 +272,6 @@ impl PoolPair<'_, '_> {
             && (devices <= sampling.any_size_up_to || even(prefill_size) && even(decode_size))
     }
 
-    /// Evaluates the single deployment of a region.
     fn see(&self, survey: &mut SplitIncumbents, region: &Region) {
         let (prefills, decodes) = (region.prefill_instances.0, region.decode_instances.0);
         let option = match region.loads {

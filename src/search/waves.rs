@@ -49,18 +49,14 @@ fn parts(wave: Range<usize>) -> impl IndexedParallelIterator<Item = impl Iterato
     (0..PARTS.min(wave.len())).into_par_iter().map(move |part| wave.clone().skip(part).step_by(PARTS))
 }
 
-/// Progress, and whether the search was cancelled.
 pub struct Progress<'a> {
-    /// Callbacks.
     pub control: &'a Control<'a>,
     /// Number of finished steps.
     pub done: AtomicUsize,
-    /// Whether the search was cancelled.
     pub stopped: AtomicBool,
 }
 
 impl Progress<'_> {
-    /// Whether to stop.
     pub fn stops(&self) -> bool {
         let stop = (self.control.stop)();
         self.stopped.fetch_or(stop, Relaxed);
@@ -79,7 +75,6 @@ pub type OffloadsOf<'a> = dyn Fn(InstancePlace, usize, &Instance) -> Vec<Offload
 
 /// Instances to examine, with what may be offloaded of each.
 pub struct Pass<'a> {
-    /// The instances.
     pub layouts: &'a Layouts,
     /// The parts that are tried in host memory, by place and index of the format pair; without, none are.
     pub offloads: Option<&'a OffloadsOf<'a>>,

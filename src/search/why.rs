@@ -13,21 +13,16 @@ use super::run::Control;
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
-/// The best result of a family.
 #[derive(Clone, Debug)]
 pub struct FamilyResult {
     pub family: StrategyFamily,
-    /// Its best deployment.
     pub best: Option<EvaluatedCandidate>,
-    /// The reason for infeasibility, if infeasible.
     pub none: Option<String>,
 }
 
-/// The effect of a change.
 #[derive(Clone, Debug)]
 pub struct ChangeResult {
     pub change: Change,
-    /// The best deployment with it.
     pub best: Option<EvaluatedCandidate>,
     pub problem: Problem,
 }
@@ -46,7 +41,6 @@ pub fn restricted_to(problem: &Problem, family: StrategyFamily) -> Problem {
     held
 }
 
-/// The best result of every family.
 pub fn families(
     problem: &Problem,
     (best, layouts): (&EvaluatedCandidate, &Layouts),

@@ -120,7 +120,6 @@ impl InstanceFronts {
         InstanceFronts { axes: axes_of_copies(problem), by_devices: BTreeMap::new() }
     }
 
-    /// Adds a single replica of `devices` devices.
     pub fn insert(&mut self, devices: u64, point: &Point) {
         if !self.axes.is_empty() {
             let front = self.by_devices.entry(devices).or_insert_with(|| ParetoFront::new(&self.axes));
@@ -128,7 +127,6 @@ impl InstanceFronts {
         }
     }
 
-    /// Adds all instances of another.
     pub fn merge(&mut self, other: InstanceFronts) {
         for (devices, front) in other.by_devices {
             self.by_devices.entry(devices).or_insert_with(|| ParetoFront::new(&self.axes)).merge(front);
@@ -164,7 +162,6 @@ pub struct CopiedFront {
 }
 
 impl CopiedFront {
-    /// No deployments.
     pub fn new(problem: &Problem) -> CopiedFront {
         let axes = || axes_of_copies(problem).into_iter().chain([Metric::Devices]).collect::<Vec<_>>();
         CopiedFront { front: omits_copies(problem).then(|| ParetoFront::new(&axes())) }
@@ -175,14 +172,12 @@ impl CopiedFront {
         self.front.is_some()
     }
 
-    /// Adds a deployment.
     pub fn insert(&mut self, point: &Point) {
         if let Some(front) = &mut self.front {
             front.insert(per_device(point), ());
         }
     }
 
-    /// Adds all of another.
     pub fn merge(&mut self, other: CopiedFront) {
         if let (Some(front), Some(other)) = (&mut self.front, other.front) {
             front.merge(other);

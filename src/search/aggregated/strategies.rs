@@ -15,7 +15,6 @@ pub struct Strategies {
 }
 
 impl Strategies {
-    /// Offers a result of a plan.
     pub fn offer(&mut self, problem: &Problem, plan: ParallelPlan, found: (Point, AggregatedKey)) {
         let before = |a: &(Point, AggregatedKey), b: &(ParallelPlan, Point, AggregatedKey)| {
             precedes(problem, a, &(b.1, b.2))
@@ -34,7 +33,6 @@ impl Strategies {
         self.best.truncate(KEPT);
     }
 
-    /// Adds all of another.
     pub fn merge(&mut self, problem: &Problem, other: Strategies) {
         other.best.into_iter().for_each(|(plan, point, key)| self.offer(problem, plan, (point, key)));
     }

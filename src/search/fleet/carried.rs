@@ -20,7 +20,6 @@ use crate::spec::objective::Metric;
 /// Capacity of a system with one plan for one request length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
-    /// The plan at that rate.
     pub candidate: Candidate,
     /// Requests per second of the whole system.
     pub requests_per_s: f64,
@@ -146,7 +145,6 @@ pub fn raised(problem: &Problem, plan: &Candidate) -> Option<Carried> {
     beyond.or(best)
 }
 
-/// The search result at a rate.
 fn searched(problem: &Problem, rate: f64) -> Option<Carried> {
     let found = run(&at_rate(problem, rate).optimizing(Metric::E2e), &UNWATCHED).best?;
     Some(Carried { candidate: found.candidate, requests_per_s: rate, point: found.point })

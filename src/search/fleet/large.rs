@@ -44,9 +44,7 @@ struct ScarceResources<'a> {
 /// The cheapest kind for every bucket under prices.
 struct PricedChoice {
     bound: f64,
-    /// Busy systems of each kind.
     busy: Vec<f64>,
-    /// The kind of each bucket.
     kinds: Vec<Option<usize>>,
 }
 
@@ -128,7 +126,6 @@ impl ScarceResources<'_> {
     }
 }
 
-/// The problem with its scarce resources.
 fn scarce<'a>(fleet: &'a Fleet, objective: FleetObjective, bounds: &FleetBounds) -> ScarceResources<'a> {
     let mills = |kind: &SystemKind| (kind.usd_per_hour * MILLS).ceil();
     let most = |kind: &SystemKind| (kind.usd_per_hour_most * MILLS).ceil();

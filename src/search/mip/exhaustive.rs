@@ -5,14 +5,11 @@
 
 use super::{MipModel, MipValues, SHARE, Sense, VariableKind};
 
-/// Search result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExhaustiveResult {
-    /// The best point.
     pub best: Option<MipValues>,
     /// The search is complete: the best point is optimal, or the program is infeasible.
     pub complete: bool,
-    /// Number of nodes.
     pub nodes: u64,
 }
 

@@ -5,7 +5,6 @@
 //! bit mask. (The front-most layer alone would not suffice: layers differ, and every member must hold at least one.)
 
 mod fits;
-mod lower_bound;
 pub mod replicated;
 mod wide;
 
@@ -49,9 +48,7 @@ pub struct MinMaxResult {
 /// Result of the feasibility test of one bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoundSearch {
-    /// A placement within the bound.
     Found(Vec<Stage>),
-    /// Infeasible.
     Nothing,
     /// Stopped before it was decided.
     Stopped,
@@ -61,7 +58,6 @@ pub enum BoundSearch {
 const STRETCH: usize = 4096;
 
 impl<'a> MinMaxStage<'a> {
-    /// Computes the times of every segment.
     pub fn new(chain: &'a Chain, groups: &'a DeviceClasses) -> MinMaxStage<'a> {
         let layers = chain.layers;
         let rows = |kind: usize| {

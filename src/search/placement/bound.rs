@@ -2,6 +2,7 @@
 
 use super::chain::{Chain, HostOverhead, Segments};
 use super::device_classes::DeviceClasses;
+use crate::search::shape::smallest;
 
 /// Maximum number of layers of a member with no segment above `most` ticks.
 pub fn max_layers(chain: &Chain, member: usize, most: u64) -> usize {
@@ -131,10 +132,5 @@ pub fn slowest(chain: &Chain, stages: Option<usize>) -> u64 {
         let work: u64 = held.layers.iter().map(|layer| layer.ticks).sum();
         held.host + held.first.ticks + held.last.ticks + work
     };
-    let (mut low, mut high) = (0, (0..chain.members.len()).map(one).max().unwrap_or_default());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) { high = middle } else { low = middle + 1 }
-    }
-    low
+    smallest(0, (0..chain.members.len()).map(one).max().unwrap_or_default(), holds)
 }

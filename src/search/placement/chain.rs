@@ -36,9 +36,7 @@ pub struct Member {
     pub host: u64,
     /// Pages that any segment takes.
     pub base: u64,
-    /// Usable pages.
     pub usable: u64,
-    /// Overflow memory.
     pub spill: Option<Spill>,
     /// Overflow of the overflow memory.
     pub disk: Option<Spill>,
@@ -65,12 +63,9 @@ pub enum HostOverhead {
 /// Ticks at which times saturate, so that sums do not overflow.
 const LONGEST: u128 = 1 << 54;
 
-/// Members, links and layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Number of layers.
     pub layers: usize,
-    /// Members that may hold them.
     pub members: Vec<Member>,
     /// Ticks from one member to another; `None` where there is no path.
     pub links: Vec<Vec<Option<u64>>>,
@@ -81,7 +76,6 @@ pub struct Chain {
 /// A segment on its member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
-    /// Index of the member.
     pub member: usize,
     /// First layer.
     pub from: usize,
@@ -92,7 +86,6 @@ pub struct Stage {
 /// Why a segment, or a placement, does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryShortfall {
-    /// Index of the member.
     pub member: usize,
     /// Missing pages.
     pub pages: u64,
@@ -173,7 +166,6 @@ impl Member {
     }
 }
 
-/// Sums over some layers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     ticks: u64,
@@ -190,7 +182,6 @@ pub struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// Builds the prefix sums.
     pub fn new(member: &'a Member, layers: usize) -> Segments<'a> {
         let mut sum = Sums::default();
         let each = member.layers.iter().zip(&member.experts).take(layers).map(|(layer, experts)| {

@@ -26,7 +26,6 @@ struct StageCount {
     stages: usize,
     /// Micro-batches in flight.
     micro_batches: u64,
-    /// Index of its load.
     load: usize,
     /// Lower bound of the cycle for this number of stages, in seconds.
     lower_bound: f64,

@@ -7,7 +7,6 @@ use super::chain::Chain;
 /// Members by kind, and the states that count them.
 #[derive(Clone, Debug)]
 pub struct DeviceClasses {
-    /// The members of each kind.
     pub members: Vec<Vec<usize>>,
     /// The increment of the state number for one more member of a kind.
     strides: Vec<usize>,
@@ -77,12 +76,10 @@ impl DeviceClasses {
         Some(groups)
     }
 
-    /// Indices of the kinds.
     pub fn kinds(&self) -> std::ops::Range<usize> {
         0..self.members.len()
     }
 
-    /// Members of `kind` in `state`.
     #[inline(always)]
     pub fn count(&self, state: usize, kind: usize) -> usize {
         usize::from(self.counts[state * self.members.len() + kind])
@@ -110,7 +107,6 @@ impl DeviceClasses {
         state - self.strides[kind]
     }
 
-    /// Total number of rows.
     pub fn rows(&self) -> usize {
         self.rows[self.states] as usize
     }
@@ -151,7 +147,6 @@ pub fn is_grouped(groups: &DeviceClasses, chain: &Chain) -> bool {
     groups.members == by_kind(chain)
 }
 
-/// Members by kind.
 fn by_kind(chain: &Chain) -> Vec<Vec<usize>> {
     let mut members: Vec<Vec<usize>> = Vec::new();
     for (member, like) in chain.kinds().into_iter().enumerate() {

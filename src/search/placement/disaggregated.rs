@@ -20,9 +20,7 @@ pub const MOST_MEMBERS: usize = 10;
 /// Prefill and decode on different members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisaggregatedPlacement {
-    /// Placement of prefill.
     pub prefill_stages: Vec<Stage>,
-    /// Placement of decode.
     pub decode_stages: Vec<Stage>,
     /// Prefill time in seconds.
     pub prefill: f64,

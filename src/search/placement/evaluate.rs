@@ -46,7 +46,6 @@ pub struct StageCost {
 }
 
 impl<'a> PlacementEvaluator<'a> {
-    /// Prices all loads.
     pub fn new(problem: &'a PlacementProblem, objective: PlacementTime) -> PlacementEvaluator<'a> {
         let prices = MemberPrices::new(problem);
         let most = problem.members.len().min(problem.graph.layer_block.len()).max(1);
@@ -170,7 +169,6 @@ impl<'a> PlacementEvaluator<'a> {
         StageCost { decode: alone - prepared, bytes, usable }
     }
 
-    /// Pages of `bytes` bytes.
     pub fn pages(bytes: f64) -> u64 {
         (bytes / PAGE).round().max(0.0) as u64
     }

@@ -31,7 +31,6 @@ pub struct LabelSearchResult {
     pub found: Option<(u64, Vec<Stage>)>,
     /// Lower bound; `u64::MAX` if infeasible.
     pub bound: u64,
-    /// States expanded.
     pub states: u64,
 }
 

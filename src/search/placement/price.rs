@@ -37,15 +37,11 @@ pub(super) const MOST_PAGES: f64 = (1_u64 << 44) as f64;
 /// A device, or identical devices that shard each layer, as one member of a placement.
 #[derive(Clone, Debug)]
 pub struct DeviceGroup {
-    /// Display name.
     pub name: String,
-    /// Number of devices.
     pub devices: u64,
     /// Place of its first device among those of the rig.
     pub first_device: usize,
-    /// The device with its runtime.
     pub machine: Machine<Datum>,
-    /// Parallel plan of its devices.
     pub plan: ParallelPlan,
     /// Different prefixes, where its runtime stores each once for all their requests.
     pub shared_prefixes: Option<u64>,
@@ -57,10 +53,8 @@ pub struct DeviceGroup {
     pub disk: Option<Disk>,
 }
 
-/// Memory of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostCapacity {
-    /// Index of the host.
     pub number: usize,
     /// Total bytes for all members in it.
     pub bytes: f64,
@@ -84,15 +78,11 @@ pub struct Hop {
     pub link: PricedLink<Datum>,
 }
 
-/// A complete placement problem.
 #[derive(Clone, Debug)]
 pub struct PlacementProblem {
     pub graph: ModelGraph,
-    /// Members that may hold its layers.
     pub members: Vec<DeviceGroup>,
-    /// Links between them.
     pub hops: Vec<Hop>,
-    /// Request lengths.
     pub lengths: Lengths,
     pub concurrency: u64,
 }
@@ -141,7 +131,6 @@ pub(super) struct PreparedMember<N = f64> {
     pub(super) terms: WorkloadTerms<Qty<N>>,
 }
 
-/// All prepared members.
 pub struct MemberPrices<'a> {
     pub(super) problem: &'a PlacementProblem,
     pub(super) prepared: Vec<PreparedMember>,
@@ -156,7 +145,6 @@ pub struct PricedChain {
 }
 
 impl PricedChain {
-    /// Seconds of a number of ticks.
     pub fn seconds(&self, ticks: u64) -> f64 {
         ticks as f64 * self.tick
     }
@@ -186,13 +174,11 @@ impl<N: Num> PreparedMember<N> {
         }
     }
 
-    /// A stage without layers.
     pub(super) fn no_layers(&self) -> StageKind {
         let blocks = self.instance.decode.blocks.len();
         StageKind { layers: vec![0; blocks], hosted: vec![], first: false, last: false, times: 1 }
     }
 
-    /// The batch of a step in `phase`.
     pub(super) fn load_in<R: Reading<N = N>>(&self, read: &R, phase: Phase, sequences: u64) -> Batch<Qty<N>> {
         match phase {
             Phase::Decode => decode_batch(read, &self.instance, &self.terms, Qty::from(sequences as f64)),
@@ -203,7 +189,6 @@ impl<N: Num> PreparedMember<N> {
         }
     }
 
-    /// A step of a stage in `phase`.
     pub(super) fn step_in<R: Reading<N = N>>(
         &self,
         read: &R,
@@ -241,7 +226,6 @@ impl<N: Num> PreparedMember<N> {
 }
 
 impl PreparedMember {
-    /// The batch of a step in `phase`.
     pub(super) fn load(&self, phase: Phase, sequences: u64) -> Batch<Qty<f64>> {
         self.load_in(&Plain, phase, sequences)
     }
@@ -276,7 +260,6 @@ impl PreparedMember {
 }
 
 impl<'a> MemberPrices<'a> {
-    /// Prepares every member.
     pub fn new(problem: &'a PlacementProblem) -> MemberPrices<'a> {
         let stands =
             problem.members.iter().map(|offer| PreparedMember::read(&Plain, problem, offer)).collect();

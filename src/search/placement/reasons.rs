@@ -23,7 +23,6 @@ pub enum PlacementLimit {
     Memory(usize),
 }
 
-/// Conflicting constraints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitConflict {
     /// Dropping any one of them makes the others feasible.

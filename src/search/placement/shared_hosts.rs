@@ -23,10 +23,8 @@ pub struct BoundedSolution<S> {
     pub solution: S,
 }
 
-/// The best result.
 #[derive(Clone, Debug)]
 pub struct HostSplit<S> {
-    /// The result.
     pub best: BoundedSolution<S>,
     /// Limit on host memory of each member in it, in pages.
     pub parts: Vec<u64>,

@@ -10,7 +10,6 @@ use super::shared_hosts::{BoundedSolution, HostSplit, share};
 use super::{Placement, PlacementInfeasible, least_sum_controlled};
 use crate::search::run::Control;
 
-/// The time that a placement minimises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementTime {
     /// Of a decode step with all requests in it.
@@ -39,9 +38,7 @@ pub struct SolvedPlacement {
     pub cheap_bound: f64,
     /// Micro-batches in flight, and requests in each.
     pub batches: (u64, u64),
-    /// States expanded by the programs.
     pub states: u64,
-    /// Number of distinct kinds of members.
     pub kinds: usize,
     /// Limit on host memory of each member in pages, where members share a host.
     pub parts: Option<Vec<u64>>,
@@ -56,7 +53,6 @@ impl SolvedPlacement {
     }
 }
 
-/// Baseline rules for comparison.
 pub(super) const RULES: [BaselineRule; 3] =
     [BaselineRule::Fewest, BaselineRule::All, BaselineRule::BackToFront];
 
@@ -218,7 +214,6 @@ fn shared_cycle(
     Ok(SolvedPlacement { bound: bound.max(0.0), states, parts: Some(parts), ..best.solution })
 }
 
-/// The minimum sum.
 fn whole(
     prices: &MemberPrices<'_>,
     work: PlacementWork,
@@ -248,7 +243,6 @@ fn whole(
     })
 }
 
-/// Whether any placement fits.
 pub fn fits(problem: &PlacementProblem) -> bool {
     holds(&MemberPrices::new(problem).chain(PlacementWork::Token(problem.concurrency)).chain)
 }

@@ -12,9 +12,7 @@ pub const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainObjective {
-    /// Minimum sum of all segments.
     TotalTime,
-    /// Minimum of the slowest segment.
     SlowestStage,
 }
 
@@ -94,11 +92,9 @@ pub struct Piece {
     pub kind: usize,
     /// Number of members that hold it.
     pub members: usize,
-    /// Number of layers.
     pub layers: usize,
 }
 
-/// Maximum number of table entries.
 const MOST_ENTRIES: usize = 1 << 26;
 
 /// Maximum number of steps to fill a table.

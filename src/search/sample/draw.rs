@@ -14,7 +14,6 @@ const TRIES: u32 = 64;
 /// Maximum concurrency per instance, as a power of two.
 const MOST_POWER: u32 = 14;
 
-/// Draws deployments for a problem.
 pub struct Draw<'q> {
     problem: &'q Problem,
     random: Rng,
@@ -22,7 +21,6 @@ pub struct Draw<'q> {
 }
 
 impl<'q> Draw<'q> {
-    /// Starts from a seed.
     pub fn new(problem: &'q Problem, seed: u64) -> Draw<'q> {
         Draw { problem, random: Rng::with_seed(seed), experts: has_experts(&problem.graph) }
     }

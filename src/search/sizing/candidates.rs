@@ -5,20 +5,17 @@
 //! best, because latencies never decrease with load.
 
 use crate::spec::offload::OffloadPolicy;
-use crate::spec::role::Role;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::plan::infeasible::{Infeasible, Refused, refuse};
-use crate::search::aggregated::measure;
-use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::hosting::most_replicas;
 use crate::search::layouts::Layouts;
 use crate::search::outcome::{Census, EvaluatedCandidate};
 use crate::search::point::{Point, place};
 use crate::search::problem::Problem;
-use crate::search::shape::{InstanceConfig, PreparedShape};
+use crate::search::shape::PreparedShape;
 use crate::serving::instance::Instance;
 use crate::spec::objective::Metric;
 
@@ -89,7 +86,6 @@ fn offloaded<'q>(
     }
 }
 
-/// Layouts per chunk.
 const CHUNK: usize = 64;
 /// Maximum number of parts of the work, and configurations per part. They do not depend on the number of threads, so
 /// that the census does not either.
@@ -109,7 +105,6 @@ pub struct MaxServed {
 }
 
 impl MaxServed {
-    /// The maxima of both.
     fn with(self, other: MaxServed) -> MaxServed {
         let output = place(Metric::OutputTokS);
         let point = if other.point[output] > self.point[output] { other.point } else { self.point };
@@ -302,11 +297,7 @@ impl<'q> SizingCandidates<'q> {
 
     /// A deployment with its metrics under the traffic of `question`.
     pub fn found(&self, problem: &Problem, (at, replicas, concurrency): DeploymentKey) -> EvaluatedCandidate {
-        let InstanceConfig { formats, plan, stages, offload, .. } = &*self.shapes[at].shape;
-        let pool =
-            PoolPlan { role: Role::Aggregated, plan: *plan, stages: stages.clone(), replicas, concurrency };
-        let candidate = Candidate { formats: *formats, pools: vec![pool], offload: *offload };
-        EvaluatedCandidate { point: measure(problem, &candidate), candidate }
+        EvaluatedCandidate::measured(problem, self.shapes[at].shape.replicated(replicas, concurrency))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::tolerance::ROUNDING;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
-use crate::search::load_gap::LoadGap;
+use crate::search::decode_loads::LoadGap;
 use crate::search::point::{Point, place, point};
 use crate::search::problem::Traffic;
 use crate::search::region::{Loads, Region, Span};

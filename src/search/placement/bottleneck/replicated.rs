@@ -13,8 +13,8 @@ use crate::search::placement::price::{MemberPrices, PlacementWork, PricedChain};
 use crate::search::placement::unordered::{ChainObjective, Counted, SegmentOption, Unordered};
 use crate::search::placement::wide::realised;
 use crate::search::run::Control;
+use crate::search::shape::smallest;
 
-/// A stage and its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicatedStage {
     /// Identical members, each with all layers of the stage.
@@ -43,7 +43,6 @@ pub struct CycleSearchResult {
     pub bound: f64,
     /// Lower bound with order and links relaxed.
     pub cheap_bound: f64,
-    /// States expanded.
     pub states: u64,
 }
 
@@ -205,12 +204,7 @@ impl MicroBatchSearch<'_> {
 
     /// Lower bound of the cycle by member capacity, up to `end`.
     fn floor(&self, end: u64) -> u64 {
-        let (mut low, mut roof) = (0, end);
-        while low < roof {
-            let middle = low + (roof - low) / 2;
-            if self.holds_all(middle) { roof = middle } else { low = middle + 1 }
-        }
-        low
+        smallest(0, end, |cycle| self.holds_all(cycle))
     }
 
     /// Whether the members could hold all layers with no member above `cycle`: order and links relaxed.
@@ -236,11 +230,9 @@ impl MicroBatchSearch<'_> {
 pub struct ShortestCycle {
     /// The best sequence found, with its ticks.
     pub found: Option<(u64, Vec<ReplicatedStage>)>,
-    /// Lower bound.
     pub bound: u64,
     /// Lower bound with order and links relaxed.
     pub cheap_bound: u64,
-    /// States expanded.
     pub states: u64,
 }
 

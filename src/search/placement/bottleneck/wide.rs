@@ -7,6 +7,7 @@ use super::{BoundSearch, MinMaxResult, MinMaxStage};
 use crate::search::placement::chain::Stage;
 use crate::search::placement::unordered::Piece;
 use crate::search::placement::wide::{improved, stages};
+use crate::search::shape::smallest;
 
 /// Maximum number of states expanded under one bound; beyond it the bound stays undecided.
 const MOST_STATES: u64 = 100_000;
@@ -30,7 +31,6 @@ struct PathSearch<'a> {
     used: Vec<usize>,
     /// Kinds with the first layer of each.
     way: Vec<(usize, usize)>,
-    /// Dead ends.
     dead: HashSet<Vec<u16>>,
     looked: u64,
     stop: &'a dyn Fn() -> bool,
@@ -46,11 +46,7 @@ impl MinMaxStage<'_> {
             return MinMaxResult { found: None, bound: low.max(nothing) };
         }
         // With ends included, members may hold less than the floor assumes.
-        let mut high = last;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.covered(middle, count).is_some() { high = middle } else { low = middle + 1 }
-        }
+        low = smallest(low, last, |bound| self.covered(bound, count).is_some());
         let mut best: Option<(u64, Vec<Stage>)> = None;
         for bound in [low, last] {
             let Some(pieces) = self.covered(bound, count) else { continue };
