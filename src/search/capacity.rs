@@ -5,6 +5,7 @@
 //! node may end in a partial unit, which only small instances and whole-block instances use.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
 use super::bins::{many_bins, one_bin};
@@ -26,6 +27,18 @@ pub struct DeviceCapacity {
     shared: Arc<Mutex<HashMap<[u64; 4], Arc<Vec<u64>>>>>,
     /// Cached counts of one size next to another.
     pairs: Arc<Mutex<HashMap<(u64, u64), Arc<CapacityTable>>>>,
+}
+
+/// The value of `key`, made where it is not known. It is made without the lock, as it may need others.
+fn cached<K: Eq + Hash, V>(cache: &Mutex<HashMap<K, Arc<V>>>, key: K, make: impl FnOnce() -> V) -> Arc<V> {
+    let known = cache.lock().ok().and_then(|known| known.get(&key).cloned());
+    known.unwrap_or_else(|| {
+        let made = Arc::new(make());
+        if let Ok(mut known) = cache.lock() {
+            known.insert(key, made.clone());
+        }
+        made
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,14 +170,9 @@ impl DeviceCapacity {
 
     /// How many of `other` fit next to every count of `size`, computed once.
     fn table(&self, size: u64, other: u64) -> Arc<CapacityTable> {
-        let known = self.pairs.lock().ok().and_then(|pairs| pairs.get(&(size, other)).cloned());
-        known.unwrap_or_else(|| {
+        cached(&self.pairs, (size, other), || {
             let all = (0..=self.most(size)).map_while(|count| self.next_to(size, count, other));
-            let table = Arc::new(CapacityTable::new(all.collect()));
-            if let Ok(mut pairs) = self.pairs.lock() {
-                pairs.insert((size, other), table.clone());
-            }
-            table
+            CapacityTable::new(all.collect())
         })
     }
 
@@ -225,17 +233,8 @@ impl DeviceCapacity {
         if size.is_multiple_of(other) {
             return most - count * (size / other);
         }
-        let known = |shared: &Mutex<HashMap<_, Arc<Vec<u64>>>>| {
-            shared.lock().ok()?.get(&[bins, capacity, size, other]).cloned()
-        };
-        let table = known(&self.shared).unwrap_or_else(|| {
-            let table = Arc::new(many_bins(bins, &one_bin(capacity, size, other)));
-            if let Ok(mut shared) = self.shared.lock() {
-                shared.insert([bins, capacity, size, other], table.clone());
-            }
-            table
-        });
-        table[count as usize]
+        let key = [bins, capacity, size, other];
+        cached(&self.shared, key, || many_bins(bins, &one_bin(capacity, size, other)))[count as usize]
     }
 
     /// Number of instances of each item with the highest total value. Ties go to fewer devices.

@@ -121,6 +121,12 @@ impl Bucket {
     }
 }
 
+impl Fleet {
+    fn tokens(&self) -> Vec<f64> {
+        self.buckets.iter().map(Bucket::tokens).collect()
+    }
+}
+
 impl FleetMix {
     /// Output tokens per second of the traffic of `fleet` that it serves.
     pub fn served(&self, fleet: &Fleet) -> f64 {
@@ -248,16 +254,15 @@ fn fineness(loads: impl Iterator<Item = f64>) -> f64 {
     (FINEST / loads.fold(1.0, f64::max).ceil()).floor().max(1.0)
 }
 
-/// Objective value of serving all of `bucket`, proportional to its tokens; the largest bucket of `fleet` has the
-/// highest value.
-fn value(fleet: &Fleet, bucket: &Bucket) -> i64 {
-    let largest = fleet.buckets.iter().map(Bucket::tokens).fold(0.0, f64::max);
-    (bucket.tokens() / largest * FINEST).round() as i64
+/// Objective value of serving all of each bucket, proportional to its `tokens`; the largest has the highest value.
+fn values(tokens: &[f64]) -> Vec<i64> {
+    let largest = tokens.iter().copied().fold(0.0, f64::max);
+    tokens.iter().map(|tokens| (tokens / largest * FINEST).round() as i64).collect()
 }
 
 /// The program: numbers of systems of each kind are whole, shares of each bucket on each kind are continuous.
 fn state(fleet: &Fleet, objective: FleetObjective, bounds: &FleetBounds) -> (MipModel, Columns) {
-    state_with(fleet, objective, bounds, &|bucket| fleet.buckets[bucket].tokens())
+    state_with(fleet, objective, bounds, &fleet.tokens())
 }
 
 /// The same program, where serving all of a bucket is worth `tokens` per second.
@@ -265,20 +270,13 @@ fn state_with(
     fleet: &Fleet,
     objective: FleetObjective,
     bounds: &FleetBounds,
-    tokens: &dyn Fn(usize) -> f64,
+    tokens: &[f64],
 ) -> (MipModel, Columns) {
-    let largest = (0..fleet.buckets.len()).map(tokens).fold(0.0, f64::max);
-    let value = |bucket: usize| (tokens(bucket) / largest * FINEST).round() as i64;
-    let terms = vec![vec![]; fleet.buckets.len()];
-    let mut builder = ProgramBuilder {
-        fleet,
-        objective,
-        bounds,
-        terms,
-        program: MipModel::default(),
-        columns: Columns::default(),
-    };
-    (0..fleet.kinds.len()).for_each(|kind| builder.add_kind(kind, &value));
+    let (terms, program, columns) =
+        (vec![vec![]; fleet.buckets.len()], MipModel::default(), Columns::default());
+    let mut builder = ProgramBuilder { fleet, objective, bounds, terms, program, columns };
+    let values = values(tokens);
+    (0..fleet.kinds.len()).for_each(|kind| builder.add_kind(kind, &values));
     builder.add_traffic();
     builder.add_limits();
     (builder.program, builder.columns)
@@ -307,7 +305,7 @@ struct ProgramBuilder<'a> {
 
 impl ProgramBuilder<'_> {
     /// A kind of system: its number, its share of each bucket, and the row that its load fits its number.
-    fn add_kind(&mut self, index: usize, value: &dyn Fn(usize) -> i64) {
+    fn add_kind(&mut self, index: usize, values: &[i64]) {
         let (buckets, kind) = (&self.fleet.buckets, &self.fleet.kinds[index]);
         let load = |bucket: usize| Some((bucket, kind.load(&buckets[bucket], bucket)?));
         let loads: Vec<(usize, f64)> = (0..buckets.len()).filter_map(load).collect();
@@ -327,7 +325,7 @@ impl ProgramBuilder<'_> {
         let mut row = vec![(count, -(fine as i64))];
         for (bucket, load) in loads {
             let value = match self.objective {
-                FleetObjective::Throughput => -value(bucket),
+                FleetObjective::Throughput => -values[bucket],
                 FleetObjective::Cost | FleetObjective::Devices => 0,
             };
             let share = self.program.share(format!("{} on {}", buckets[bucket].name, kind.name), value);

@@ -106,9 +106,7 @@ impl FrontNode {
     pub(super) fn add(&mut self, member: FrontMember, width: usize) {
         let depth = self.push(member, width);
         if depth > 2 * self.size.ilog2() + SHALLOW {
-            let mut all = Vec::with_capacity(self.size);
-            self.each(&mut |member| all.push(*member));
-            *self = FrontNode::built(all, width);
+            *self = FrontNode::built(self.members(), width);
         }
     }
 
@@ -171,7 +169,13 @@ impl FrontNode {
         }
     }
 
-    pub(super) fn each(&self, see: &mut impl FnMut(&FrontMember)) {
+    pub(super) fn members(&self) -> Vec<FrontMember> {
+        let mut members = Vec::with_capacity(self.size);
+        self.each(&mut |member| members.push(*member));
+        members
+    }
+
+    fn each(&self, see: &mut impl FnMut(&FrontMember)) {
         match &self.parts {
             FrontParts::Leaf(members) => members.iter().for_each(see),
             FrontParts::Halves(.., halves) => halves.iter().for_each(|half| half.each(see)),

@@ -1,8 +1,6 @@
 //! Tensors in host memory that the host's processor computes with: where a plan may have them, and how many layers.
 
-use crate::spec::offload::Offload;
-use crate::spec::offload::OffloadPart;
-use crate::spec::offload::OffloadPolicy;
+use crate::spec::offload::{Offload, OffloadPart, OffloadPolicy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

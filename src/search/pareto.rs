@@ -82,18 +82,14 @@ impl<K: Clone + Ord> ParetoFront<K> {
     }
 
     pub fn merge(&mut self, other: ParetoFront<K>) {
-        let mut members = Vec::with_capacity(other.count());
-        other.tree.each(&mut |member| members.push(*member));
-        for (_, place) in members {
+        for (_, place) in other.tree.members() {
             let (point, key) = other.belongings[place].clone();
             self.insert(point, key);
         }
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &K> {
-        let mut members = Vec::with_capacity(self.count());
-        self.tree.each(&mut |member| members.push(*member));
-        members.into_iter().map(|(_, place)| &self.belongings[place].1)
+        self.tree.members().into_iter().map(|(_, place)| &self.belongings[place].1)
     }
 
     /// Forgets the belongings of dropped members once they are the most.
@@ -119,8 +115,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
     /// The members, sorted by the figures of the axes.
     pub fn into_sorted(self) -> Vec<(Point, K)> {
         let (width, belongings) = (self.axes.len(), self.belongings);
-        let mut members = Vec::with_capacity(self.tree.size);
-        self.tree.each(&mut |member| members.push(*member));
+        let mut members = self.tree.members();
         members.sort_by(|a, b| {
             let order = a.0[..width].iter().zip(&b.0[..width]).map(|(x, y)| x.total_cmp(y));
             let key = |place: usize| &belongings[place].1;

@@ -98,9 +98,6 @@ pub fn least_sum(chain: &Chain) -> Result<Placement, PlacementInfeasible> {
 }
 
 /// The minimum sum of stage times found until `control` stops the search.
-///
-/// # Errors
-/// The reason for infeasibility, or stopped before a placement was found.
 pub fn least_sum_controlled(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
     if chain.hosts.is_empty() {
         return least_sum_shared(chain, control);
@@ -184,18 +181,12 @@ pub fn refusal(chain: &Chain, groups: &DeviceClasses) -> PlacementInfeasible {
     if needed > available {
         return PlacementInfeasible::Memory { needed, available };
     }
-    let joined = chain
-        .links
-        .iter()
-        .enumerate()
-        .filter(|(from, row)| row.iter().enumerate().any(|(to, link)| to != *from && link.is_some()));
-    let alone = chain.members.len() - joined.count();
-    let parted = chain
-        .links
-        .iter()
-        .enumerate()
-        .any(|(from, row)| row.iter().enumerate().any(|(to, link)| to != from && link.is_none()));
-    if parted {
+    let members = 0..chain.members.len();
+    let linked = |from: usize| {
+        members.clone().filter(move |to| *to != from && chain.links[from][*to].is_some()).count()
+    };
+    if members.clone().any(|from| linked(from) + 1 < members.len()) {
+        let alone = members.clone().filter(|from| linked(*from) == 0).count();
         return PlacementInfeasible::Disconnected { parts: alone.max(2) };
     }
     let countable = groups.listed() && chain.layers <= bottleneck::MOST_LAYERS;

@@ -148,26 +148,24 @@ impl Traffic {
 
     /// The concurrency, where it is given and no fraction.
     pub fn requests(&self) -> Option<u64> {
+        self.share().filter(|share| share.units == 1).map(|share| share.requests)
+    }
+
+    fn share(&self) -> Option<Share> {
         match *self {
-            Traffic::InFlight(Share { requests, units: 1 }) => Some(requests),
-            Traffic::Free | Traffic::InFlight(_) | Traffic::Rate(_) => None,
+            Traffic::InFlight(share) => Some(share),
+            Traffic::Free | Traffic::Rate(_) => None,
         }
     }
 
     /// Mean concurrency, where it is given.
     pub fn in_flight(&self) -> Option<f64> {
-        match *self {
-            Traffic::InFlight(Share { requests, units }) => Some(requests as f64 / units as f64),
-            Traffic::Free | Traffic::Rate(_) => None,
-        }
+        self.share().map(|share| share.requests as f64 / share.units as f64)
     }
 
     /// The slots that a given concurrency needs, where it is given.
     pub fn slots(&self) -> Option<u64> {
-        match *self {
-            Traffic::InFlight(Share { requests, units }) => Some(requests.div_ceil(units)),
-            Traffic::Free | Traffic::Rate(_) => None,
-        }
+        self.share().map(|share| share.requests.div_ceil(share.units))
     }
 
     /// The traffic in a reading.

@@ -102,13 +102,16 @@ impl Region {
 
     /// Whether it holds exactly one deployment.
     pub fn is_single(&self) -> bool {
-        let one_load = match self.loads {
-            Loads::Listed(from, to) => from == to,
-            Loads::Between(gap) => gap.loads.0 == gap.loads.1,
-        };
-        one_load
+        self.has_one_load()
             && self.prefill_instances.0 == self.prefill_instances.1
             && self.decode_instances.0 == self.decode_instances.1
+    }
+
+    fn has_one_load(&self) -> bool {
+        match self.loads {
+            Loads::Listed(from, to) => from == to,
+            Loads::Between(gap) => gap.loads.0 == gap.loads.1,
+        }
     }
 
     /// Two halves, cut along the widest range. `spread` is the width of its loads; `reload` evaluates a configuration
@@ -116,13 +119,9 @@ impl Region {
     pub fn halves(self, spread: f64, reload: impl Fn(&DecodeOption, u64) -> DecodeOption) -> [Region; 2] {
         let ratio = |(from, to): (u64, u64)| to as f64 / from as f64;
         let (prefill_spread, decode_spread) = (ratio(self.prefill_instances), ratio(self.decode_instances));
-        let one_load = match self.loads {
-            Loads::Listed(from, to) => from == to,
-            Loads::Between(gap) => gap.loads.0 == gap.loads.1,
-        };
         // Geometric mean: ranges are compared by ratio.
         let cut = |(from, to): (u64, u64)| (((from * to) as f64).sqrt() as u64).clamp(from, to - 1);
-        if !one_load && spread >= prefill_spread.max(decode_spread)
+        if !self.has_one_load() && spread >= prefill_spread.max(decode_spread)
             || prefill_spread.max(decode_spread) == 1.0
         {
             let [low, high] = match self.loads {

@@ -7,7 +7,6 @@
 pub mod candidates;
 
 use crate::spec::offload::OffloadPolicy;
-use std::borrow::Cow;
 
 use super::family::StrategyFamily;
 use super::hint::above;
@@ -160,13 +159,6 @@ fn unfit(nearest: Option<NearestCandidate>, census: Census) -> Unfit {
     Unfit { kind, reason, nearest: None, census }
 }
 
-fn with_traffic(problem: &Problem, traffic: Traffic) -> Cow<'_, Problem> {
-    if problem.traffic == traffic {
-        return Cow::Borrowed(problem);
-    }
-    Cow::Owned(problem.with_traffic(traffic))
-}
-
 struct CopySearch<'a> {
     problem: &'a Problem,
     layouts: &'a Layouts,
@@ -242,7 +234,7 @@ pub fn size(problem: &Problem, users: u64) -> Result<SizedForUsers, Box<Unfit>> 
     if let Some(reason) = too_large(problem) {
         return Err(refused(reason));
     }
-    let free = &*with_traffic(problem, Traffic::Free);
+    let free = &problem.with_traffic(Traffic::Free);
     let mut census = Census::default();
     let layouts = Layouts::shared(free);
     let instances = instances(free, &layouts, &mut census);

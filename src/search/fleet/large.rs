@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::{Bucket, Columns, Fleet, FleetBounds, FleetObjective, MILLS, MOST, SystemKind};
 use crate::quantity::tolerance::ROUNDING;
-use crate::search::mip::solve::{CertifiedSolution, Prover, SolveBudget, solve};
+use crate::search::mip::solve::{CertifiedSolution, Prover, SolveBudget, nothing, solve};
 use crate::search::mip::{MipModel, MipValues, SHARE};
 use crate::search::outcome::Status;
 
@@ -144,7 +144,7 @@ fn scarce<'a>(fleet: &'a Fleet, objective: FleetObjective, bounds: &FleetBounds)
     let budget = bounds.usd_per_hour.map(|usd| (of(&most), (usd * MILLS).floor()));
     let devices = bounds.devices.map(|most| (of(&|kind| kind.devices as f64), most as f64));
     let rows = supplied.chain(budget).chain(devices).collect();
-    let tokens = || fleet.buckets.iter().map(|bucket| super::value(fleet, bucket) as f64).collect();
+    let values = || super::values(&fleet.tokens()).into_iter().map(|value| value as f64).collect();
     ScarceResources {
         fleet,
         loads: loads.collect(),
@@ -154,7 +154,7 @@ fn scarce<'a>(fleet: &'a Fleet, objective: FleetObjective, bounds: &FleetBounds)
             FleetObjective::Devices => of(&|kind| kind.devices as f64),
             FleetObjective::Throughput => of(&|_| 0.0),
         },
-        value: (objective == FleetObjective::Throughput).then(tokens),
+        value: (objective == FleetObjective::Throughput).then(values),
         rows,
     }
 }
@@ -169,13 +169,8 @@ pub(super) fn solved(
 ) -> CertifiedSolution {
     let none = |status: Status, bound: Option<f64>| CertifiedSolution {
         status,
-        values: None,
-        objective: None,
         bound,
-        prover: Prover::Prices,
-        nodes: 0,
-        rows_checked: 0,
-        doubts: vec![],
+        ..nothing(Prover::Prices, 0, vec![])
     };
     if program.hopeless() {
         return CertifiedSolution { prover: Prover::OwnSearch, ..none(Status::Infeasible, None) };
@@ -276,7 +271,7 @@ fn mixed(
         kinds: kinds.iter().map(kind).collect(),
     };
     let tokens: Vec<f64> = made.iter().map(|(_, tokens)| *tokens).collect();
-    let (small_program, placed) = super::state_with(&small, objective, bounds, &|group| tokens[group]);
+    let (small_program, placed) = super::state_with(&small, objective, bounds, &tokens);
     let nodes = effort.nodes.min(NODES / kinds.len().max(1) as u64);
     let small_effort = SolveBudget { nodes, own_nodes: effort.own_nodes.min(OWN_NODES) };
     let found = solve(&small_program, &small_effort);

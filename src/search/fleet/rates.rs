@@ -63,9 +63,10 @@ pub fn rates(problem: &Problem, lengths: &[Lengths]) -> Vec<ShapeRates> {
         let carried = problems.iter().zip(&best).map(carries).collect();
         ShapeRates { candidate: plan, carried }
     });
-    nondominated(rated.collect(), |shape, at| {
-        shape.carried[at].as_ref().map_or(0.0, |carried| carried.requests_per_s)
-    })
+    let rate = |carried: &Option<Carried>| carried.as_ref().map_or(0.0, |carried| carried.requests_per_s);
+    let rated: Vec<ShapeRates> = rated.collect();
+    let serving = rated.into_iter().filter(|shape| shape.carried.iter().any(Option::is_some));
+    nondominated(serving, |a, b| a.carried.iter().zip(&b.carried).all(|(a, b)| rate(a) >= rate(b)))
 }
 
 /// Maximum number of lengths that have their own plans; other lengths are served with these.
@@ -82,14 +83,13 @@ fn searched(lengths: &[Lengths]) -> Vec<usize> {
     chosen.into_iter().filter_map(|at| order.get(at).copied()).collect()
 }
 
-/// The nondominated plans over all lengths; of equal plans the first.
-fn nondominated(all: Vec<ShapeRates>, rate: impl Fn(&ShapeRates, usize) -> f64) -> Vec<ShapeRates> {
-    let beats = |a: &ShapeRates, b: &ShapeRates| (0..a.carried.len()).all(|at| rate(a, at) >= rate(b, at));
-    let mut kept: Vec<ShapeRates> = Vec::new();
-    for shape in all.into_iter().filter(|shape| shape.carried.iter().any(Option::is_some)) {
-        if !kept.iter().any(|known| beats(known, &shape)) {
-            kept.retain(|known| !beats(&shape, known));
-            kept.push(shape);
+/// Those that no other beats; of equals the first.
+fn nondominated<T>(all: impl Iterator<Item = T>, beats: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::new();
+    for one in all {
+        if !kept.iter().any(|known| beats(known, &one)) {
+            kept.retain(|known| !beats(&one, known));
+            kept.push(one);
         }
     }
     kept
@@ -108,17 +108,10 @@ fn alike(problem: &Problem, problems: &[Problem]) -> Vec<Candidate> {
             (Candidate { formats, pools: vec![pool], offload: Offload::Nothing }, carried)
         })
     });
-    let beats = |a: &[Option<f64>], b: &[Option<f64>]| {
+    let beats = |(_, a): &(Candidate, Vec<Option<f64>>), (_, b): &(Candidate, Vec<Option<f64>>)| {
         a.iter().zip(b).all(|(a, b)| a.unwrap_or(0.0) >= b.unwrap_or(0.0))
     };
-    let mut kept: Vec<(Candidate, Vec<Option<f64>>)> = Vec::new();
-    for (plan, carried) in found.into_iter().flatten() {
-        if !kept.iter().any(|(_, known)| beats(known, &carried)) {
-            kept.retain(|(_, known)| !beats(&carried, known));
-            kept.push((plan, carried));
-        }
-    }
-    kept.into_iter().map(|(plan, _)| plan).collect()
+    nondominated(found.into_iter().flatten(), beats).into_iter().map(|(plan, _)| plan).collect()
 }
 
 /// Closed-loop requests per second of the system with one configuration: at the largest load within memory and SLOs,

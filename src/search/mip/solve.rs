@@ -153,7 +153,8 @@ fn point(
     })
 }
 
-fn nothing(prover: Prover, nodes: u64, doubts: Vec<String>) -> CertifiedSolution {
+/// Infeasible, by `prover`.
+pub fn nothing(prover: Prover, nodes: u64, doubts: Vec<String>) -> CertifiedSolution {
     CertifiedSolution {
         status: Status::Infeasible,
         values: None,

@@ -83,6 +83,17 @@ pub struct Stage {
     pub to: usize,
 }
 
+/// Consecutive segments: members with numbers of layers; members without layers are dropped.
+pub fn consecutive(parts: impl IntoIterator<Item = (usize, usize)>) -> Vec<Stage> {
+    let mut from = 0;
+    let held = parts.into_iter().filter(|(_, layers)| *layers > 0);
+    held.map(|(member, layers)| {
+        from += layers;
+        Stage { member, from: from - layers, to: from }
+    })
+    .collect()
+}
+
 /// Why a segment, or a placement, does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryShortfall {

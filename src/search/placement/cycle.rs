@@ -199,9 +199,6 @@ fn cheap_bound(counts: &[StageCount], loads: &[CycleLoad]) -> f64 {
 /// The shortest cycle, over every number of stages; the best so far where `control` stops the search.
 ///
 /// Where members share hosts, each takes at most its share in `parts`.
-///
-/// # Errors
-/// The reason for infeasibility, or stopped before a placement was found.
 pub fn cycle(
     prices: &MemberPrices<'_>,
     parts: Option<&[u64]>,
@@ -237,17 +234,15 @@ pub fn cycle(
         });
     }
     Ok(SolvedPlacement {
-        way: 0,
         stages,
-        copies: vec![],
         seconds,
         bound: bound.min(seconds),
         cheap_bound: cheap.min(seconds),
         batches,
         states,
         kinds: loads.first().map_or(0, |load| load.groups.kinds().len()),
-        parts: None,
         others,
+        ..SolvedPlacement::default()
     })
 }
 

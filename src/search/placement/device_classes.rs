@@ -5,7 +5,7 @@
 use super::chain::Chain;
 
 /// Members by kind, and the states that count them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DeviceClasses {
     pub members: Vec<Vec<usize>>,
     /// The increment of the state number for one more member of a kind.
@@ -32,11 +32,8 @@ impl DeviceClasses {
         let members = by_kind(chain);
         DeviceClasses::of(members.clone(), most).unwrap_or_else(|| DeviceClasses {
             members,
-            strides: vec![],
-            states: 0,
             rows: vec![0],
-            kind_of: vec![],
-            counts: vec![],
+            ..DeviceClasses::default()
         })
     }
 
@@ -58,8 +55,7 @@ impl DeviceClasses {
             states = states.checked_mul(kind.len() + 1).filter(|states| *states <= most)?;
             u8::try_from(kind.len()).ok()?;
         }
-        let mut groups =
-            DeviceClasses { members, strides, states, rows: vec![], kind_of: vec![], counts: vec![] };
+        let mut groups = DeviceClasses { members, strides, states, ..DeviceClasses::default() };
         for state in 0..states {
             groups.rows.push(groups.kind_of.len() as u32);
             let count = |kind: usize| state / groups.strides[kind] % (groups.members[kind].len() + 1);

@@ -117,17 +117,13 @@ impl<'a> PlacementEvaluator<'a> {
         dealt: Option<&ReplicatedStages>,
     ) -> Result<SolvedPlacement, MemoryShortfall> {
         let solved = |seconds, cheap_bound| SolvedPlacement {
-            way: 0,
             stages: stages.to_vec(),
             copies: dealt.map_or(vec![], |dealt| dealt.copies.clone()),
             seconds,
-            bound: 0.0,
             cheap_bound,
             batches: dealt.map_or(self.batches(stages.len()), |dealt| dealt.batches),
-            states: 0,
-            kinds: 0,
             parts: parts.clone(),
-            others: vec![],
+            ..SolvedPlacement::default()
         };
         let Some(dealt) = dealt else {
             return Ok(solved(self.seconds(stages, parts.as_deref())?, self.least()));

@@ -21,7 +21,7 @@ pub enum PlacementTime {
 }
 
 /// An optimal placement, or the best one found with its gap.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SolvedPlacement {
     /// Index of the problem that it solves.
     #[cfg_attr(not(feature = "internals"), allow(dead_code))]
@@ -61,7 +61,6 @@ pub(super) const RULES: [BaselineRule; 3] =
 ///
 /// # Errors
 /// All are infeasible; returns the reason for the first.
-/// None has any; why the first has none.
 #[cfg(feature = "internals")]
 pub fn solve(
     questions: &[PlacementProblem],
@@ -229,9 +228,7 @@ fn whole(
         (rule, held.map(|(ticks, stages)| (priced.seconds(ticks), stages)))
     };
     Ok(SolvedPlacement {
-        way: 0,
         stages,
-        copies: vec![],
         seconds: priced.seconds(ticks),
         bound: priced.seconds(bound),
         cheap_bound: priced.seconds(cheap_bound),
@@ -240,6 +237,7 @@ fn whole(
         kinds,
         others: RULES.into_iter().map(other).collect(),
         parts,
+        ..SolvedPlacement::default()
     })
 }
 

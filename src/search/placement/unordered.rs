@@ -79,12 +79,8 @@ impl SegmentOption {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum SegmentPosition {
-    First,
-    Middle,
-    Last,
-}
+/// The ends of the chain that a segment holds, as bits: of the first one, of one between others, of the last one.
+const ENDS: [usize; 3] = [1, 0, 2];
 
 /// A segment of a kind with a number of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,19 +210,10 @@ impl<'a> Unordered<'a> {
     /// Adds one segment of the option with index `at` to `before`.
     fn add(&self, at: usize, before: &[u64], table: &mut [u64], how: &mut [u32]) {
         let way = &self.ways[at];
-        let places = [
-            (SegmentPosition::First, &way.first),
-            (SegmentPosition::Middle, &way.middle),
-            (SegmentPosition::Last, &way.last),
-        ];
         let step = self.counted.step(way);
         let Some(most) = self.counted.most().checked_sub(step) else { return };
-        for (place, ticks) in places {
-            let bit = match place {
-                SegmentPosition::First => 1,
-                SegmentPosition::Middle => 0,
-                SegmentPosition::Last => 2,
-            };
+        for (place, ticks) in [&way.first, &way.middle, &way.last].into_iter().enumerate() {
+            let bit = ENDS[place];
             for ends in (0..4).filter(|ends| bit == 0 || ends & bit == 0) {
                 for (length, ticks) in ticks.iter().enumerate().filter(|(_, ticks)| **ticks < NEVER) {
                     let choice = ((at as u32) << 18) | ((place as u32) << 16) | length as u32;
@@ -272,20 +259,15 @@ impl<'a> Unordered<'a> {
     }
 
     fn pieces(&self, mut state: usize) -> Vec<Piece> {
-        let mut pieces: Vec<(SegmentPosition, Piece)> = Vec::new();
+        let mut pieces: Vec<(usize, Piece)> = Vec::new();
         for kind in (0..self.taken.len()).rev() {
             let mut used = usize::from(self.taken[kind][state]);
             while used > 0 {
                 let choice = self.chosen[kind][used][state];
                 let way = &self.ways[(choice >> 18) as usize];
-                let (place, bit) = match choice >> 16 & 3 {
-                    0 => (SegmentPosition::First, 1),
-                    1 => (SegmentPosition::Middle, 0),
-                    _ => (SegmentPosition::Last, 2),
-                };
-                let layers = (choice & 0xffff) as usize;
+                let (place, layers) = ((choice >> 16 & 3) as usize, (choice & 0xffff) as usize);
                 pieces.push((place, Piece { kind, members: way.members, layers }));
-                state -= self.state(bit, layers, self.counted.step(way));
+                state -= self.state(ENDS[place], layers, self.counted.step(way));
                 used -= way.members;
             }
         }

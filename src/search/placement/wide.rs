@@ -111,9 +111,6 @@ pub fn sum(
 const BEGINNINGS: usize = 4;
 
 /// The minimum sum found until `control` stops the search.
-///
-/// # Errors
-/// The reason for infeasibility, or stopped before a placement was found.
 pub fn least_sum(
     chain: &Chain,
     groups: &DeviceClasses,
