@@ -13,7 +13,7 @@ use super::packing::Item;
 use super::pareto::ParetoFront;
 use super::point::{Point, place};
 use super::problem::{Problem, Traffic};
-use super::shape::{InstanceConfig, PreparedShape, least};
+use super::shape::{PreparedShape, least};
 use super::shapes::Shapes;
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
@@ -159,22 +159,24 @@ type Served = Result<(), LoadEnd>;
 
 /// Evaluates one instance configuration at every load. What cannot improve on `known` is left out.
 pub fn explore(
-    problem: &Problem,
     prepared: &PreparedShape,
     index: usize,
     known: &Incumbents,
     survey: &mut Incumbents,
 ) -> LoadEnd {
-    let shape = &prepared.shape;
+    let (problem, shape) = (prepared.problem, &prepared.shape);
     if !shape.roles.aggregated {
         return LoadEnd::Other;
     }
     if shape.fits == 0 {
         return LoadEnd::Memory;
     }
+    let at_load = |replicas: u64, concurrency: u64, survey: &mut Incumbents| {
+        explore_load(prepared, AggregatedKey { shape: index, replicas, concurrency }, (known, survey))
+    };
     match problem.traffic {
         Traffic::Free => {
-            free::explore(problem, prepared, index, (known, survey));
+            free::explore(prepared, index, (known, survey));
             let most = prepared.concurrency(shape.fits);
             let late = prepared.missed(&prepared.at(1, most), most).is_some();
             if late { LoadEnd::Other } else { LoadEnd::Memory }
@@ -183,24 +185,19 @@ pub fn explore(
             let requests = problem.traffic.slots().unwrap_or(1);
             let most = most_replicas(problem, shape).min(requests);
             fewer_and_fewer(most, survey, |replicas, survey| {
-                explore_load(problem, prepared, index, replicas, requests.div_ceil(replicas), (known, survey))
+                at_load(replicas, requests.div_ceil(replicas), survey)
             })
         }
-        Traffic::Rate(rate) => {
-            let most = most_replicas(problem, shape);
-            fewer_and_fewer(most, survey, |replicas, survey| {
-                match carrying(prepared, rate / replicas as f64) {
-                    Ok(concurrency) => {
-                        explore_load(problem, prepared, index, replicas, concurrency, (known, survey))
-                    }
-                    Err(reason) => {
-                        survey.census.candidates += 1;
-                        survey.census.reject(&reason);
-                        Err(LoadEnd::Memory)
-                    }
+        Traffic::Rate(rate) => fewer_and_fewer(most_replicas(problem, shape), survey, |replicas, survey| {
+            match carrying(prepared, rate / replicas as f64) {
+                Ok(concurrency) => at_load(replicas, concurrency, survey),
+                Err(reason) => {
+                    survey.census.candidates += 1;
+                    survey.census.reject(&reason);
+                    Err(LoadEnd::Memory)
                 }
-            })
-        }
+            }
+        }),
     }
 }
 
@@ -241,13 +238,11 @@ fn carrying(prepared: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
 
 /// Evaluates one replica count at one load. Loads below those of the configuration are served by another.
 fn explore_load(
-    problem: &Problem,
     prepared: &PreparedShape,
-    index: usize,
-    replicas: u64,
-    concurrency: u64,
+    key: AggregatedKey,
     (known, survey): (&Incumbents, &mut Incumbents),
 ) -> Served {
+    let AggregatedKey { replicas, concurrency, .. } = key;
     if concurrency < prepared.lowest() {
         return Ok(());
     }
@@ -259,14 +254,13 @@ fn explore_load(
     }
     survey.census.evaluated += 1;
     let point = prepared.at(replicas, concurrency);
-    let key = AggregatedKey { shape: index, replicas, concurrency };
     match prepared.missed(&point, concurrency) {
         Some(reason) => {
             record_miss(survey, point, key, reason);
             Err(LoadEnd::Other)
         }
         None => {
-            visit(problem, &prepared.shape, (known, survey), point, key);
+            visit(prepared, (known, survey), point, key);
             Ok(())
         }
     }
@@ -280,12 +274,12 @@ fn record_miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason
 }
 
 fn visit(
-    problem: &Problem,
-    shape: &InstanceConfig,
+    prepared: &PreparedShape,
     (known, survey): (&Incumbents, &mut Incumbents),
     point: Point,
     key: AggregatedKey,
 ) {
+    let (problem, shape) = (prepared.problem, &prepared.shape);
     survey.show(known, point, key);
     let sharing = shape.per_node.map(|_| key.replicas);
     let size = ReplicaSize { formats: shape.formats, devices: shape.plan.devices(), sharing };
@@ -343,7 +337,7 @@ pub fn best_load(prepared: &PreparedShape) -> Option<(Point, AggregatedKey)> {
     }
     // Without axes no load is on a front, so that only the best is searched.
     let [none, mut alone] = [(); 2].map(|()| Incumbents::over(problem, &[]));
-    free::explore(problem, prepared, 0, (&none, &mut alone));
+    free::explore(prepared, 0, (&none, &mut alone));
     alone.best.pop_first().map(|(_, best)| best)
 }
 

@@ -21,7 +21,7 @@ use crate::serving::residency::cache_per_sequence;
 use crate::serving::terms::InstanceLoad;
 
 /// A decode worker at one load.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DecodeOption {
     /// Index of the instance configuration.
     pub shape: usize,
@@ -46,6 +46,15 @@ pub struct DecodeOption {
 }
 
 impl DecodeOption {
+    /// Whether it is at least as good as a slower option, or one of equal TPOT, in every required metric.
+    fn as_good(&self, other: &DecodeOption, required: RequiredMetrics) -> bool {
+        self.rate >= other.rate
+            && (!required.power || self.rate == other.rate)
+            && (!required.queue || self.tpot == other.tpot)
+            && self.watts <= other.watts
+            && self.context >= other.context
+    }
+
     /// Mean time in which a request decodes, in seconds; NaN where the problem does not need energy.
     pub fn decoding(&self) -> f64 {
         self.joules * self.concurrency as f64 / self.watts
@@ -81,14 +90,7 @@ impl DecodeOptionList {
     /// Whether a known option is at least as good in every required metric.
     pub(super) fn dominates(&self, other: &DecodeOption, required: RequiredMetrics) -> bool {
         let slower = self.options.partition_point(|known| known.tpot <= other.tpot);
-        let as_good = |known: &DecodeOption| {
-            known.rate >= other.rate
-                && (!required.power || known.rate == other.rate)
-                && (!required.queue || known.tpot == other.tpot)
-                && known.watts <= other.watts
-                && known.context >= other.context
-        };
-        self.options[..slower].iter().rev().any(as_good)
+        self.options[..slower].iter().rev().any(|known| known.as_good(other, required))
     }
 
     pub(super) fn offer(&mut self, option: DecodeOption, required: RequiredMetrics) {
@@ -102,25 +104,18 @@ impl DecodeOptionList {
         if self.dominates(&option, required) {
             return;
         }
-        let from = self.options.partition_point(|known| known.tpot < option.tpot);
-        let beaten = |known: &DecodeOption| {
-            known.rate <= option.rate
-                && (!required.power || known.rate == option.rate)
-                && (!required.queue || known.tpot == option.tpot)
-                && known.watts >= option.watts
-                && known.context <= option.context
-        };
+        let beaten = |known: &DecodeOption| option.as_good(known, required);
         if required.rate_only() {
-            let many = self.options[from..].iter().take_while(|known| beaten(known)).count();
-            self.options.splice(from..from + many, [option]);
+            let many = self.options[first..].iter().take_while(|known| beaten(known)).count();
+            self.options.splice(first..first + many, [option]);
             return;
         }
         let mut place = 0;
         self.options.retain(|known| {
             place += 1;
-            place <= from || !beaten(known)
+            place <= first || !beaten(known)
         });
-        self.options.insert(from, option);
+        self.options.insert(first, option);
     }
 }
 
@@ -242,13 +237,12 @@ impl DecodeOptions {
     /// Examines one configuration at the loads that may meet the SLOs. What cannot improve on `known` is left out.
     pub fn explore(
         &mut self,
-        problem: &Problem,
         prepared: &PreparedShape,
         index: usize,
         (known, leader): (Option<&DecodeOptions>, Option<&Point>),
         depth: Depth,
     ) {
-        let shape = &prepared.shape;
+        let (problem, shape) = (prepared.problem, &prepared.shape);
         let usable =
             shape.roles.decode && shape.fits > 0 && !shape.plan.sp && shape.offload == Offload::Nothing;
         let most = problem.capacity().most(shape.plan.devices());
@@ -275,14 +269,14 @@ impl DecodeOptions {
                 match depth {
                     Depth::Loads => {
                         let rivals = known.and_then(|known| known.lists.get(&kind(0)));
-                        self.free((problem, leader), (prepared, slots), (kind(0), rivals), &at);
+                        self.free((prepared, slots), leader, (kind(0), rivals), &at);
                     }
-                    Depth::Outline => self.outline((problem, slots), prepared, kind(0), &at),
+                    Depth::Outline => self.outline((prepared, slots), kind(0), &at),
                 }
             }
             Traffic::Rate(rate) => {
                 let at = |requests, instances| at(prepared.concurrency(requests), instances);
-                self.given((problem, rate), (prepared, most), &kind, &at);
+                self.given(rate, (prepared, most), &kind, &at);
             }
         }
     }
@@ -291,7 +285,7 @@ impl DecodeOptions {
     /// only take more devices.
     fn given(
         &mut self,
-        (problem, rate): (&Problem, f64),
+        rate: f64,
         (prepared, most): (&PreparedShape, u64),
         kind: &dyn Fn(u64) -> OptionClass,
         at: &dyn Fn(u64, u64) -> DecodeOption,
@@ -305,7 +299,7 @@ impl DecodeOptions {
                 Some(enough) if enough < load => {
                     load = enough;
                     let option = at(enough, instances);
-                    if option.tpot > problem.tpot_limit(problem.margin(option.formats, true, 0)) {
+                    if option.tpot > prepared.tpot_limit() {
                         self.census.discard("latency_limit", 1);
                     } else {
                         DecodeOptionList::of(&mut self.lists, kind(instances)).offer(option, self.required);
@@ -324,13 +318,12 @@ impl DecodeOptions {
     /// The load of one request, with a gap that bounds all others.
     fn outline(
         &mut self,
-        (problem, slots): (&Problem, u64),
-        prepared: &PreparedShape,
+        (prepared, slots): (&PreparedShape, u64),
         kind: OptionClass,
         at: &dyn Fn(u64) -> DecodeOption,
     ) {
         let floor = at(1);
-        if floor.tpot > problem.tpot_limit(problem.margin(floor.formats, true, 0)) {
+        if floor.tpot > prepared.tpot_limit() {
             return;
         }
         let list = DecodeOptionList::of(&mut self.lists, kind);
@@ -347,17 +340,18 @@ impl DecodeOptions {
     /// Every load from one request to the most `slots` that meets the TPOT SLO.
     fn free(
         &mut self,
-        (problem, leader): (&Problem, Option<&Point>),
         (prepared, slots): (&PreparedShape, u64),
+        leader: Option<&Point>,
         (kind, rivals): (OptionClass, Option<&DecodeOptionList>),
         at: &dyn Fn(u64) -> DecodeOption,
     ) {
+        let problem = prepared.problem;
         let mut loads = DecodeLoads {
             at,
             dp: prepared.shape.plan.dp,
             problem,
             leader: leader.filter(|_| problem.only_best()),
-            limit: problem.tpot_limit(problem.margin(prepared.shape.formats, true, 0)),
+            limit: prepared.tpot_limit(),
             idle: problem.idle(prepared.shape.plan.devices()).watts,
             required: self.required,
             rivals,

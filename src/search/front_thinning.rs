@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::outcome::EvaluatedCandidate;
-use super::point::{Point, WIDTH, cost, place};
+use super::point::{Point, WIDTH, place, rank};
 use crate::quantity::tolerance::BISECTED;
 use crate::spec::objective::Metric;
 
@@ -65,10 +65,6 @@ fn extreme(front: &[EvaluatedCandidate], axis: Metric) -> Option<usize> {
     let value = |at: &usize| front[*at].point[place(axis)];
     let known = (0..front.len()).filter(|at| !value(at).is_nan());
     known.reduce(|a, b| if rank(&front[b].point, axis) < rank(&front[a].point, axis) { b } else { a })
-}
-
-fn rank(point: &Point, axis: Metric) -> f64 {
-    cost(point, axis, axis.entry().direction)
 }
 
 /// The logarithm of each point on each axis, from that of the lowest. Unknown and zero figures are below all others.

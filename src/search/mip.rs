@@ -87,17 +87,15 @@ pub const MOST_SPREAD: u64 = 1_000_000;
 impl MipModel {
     /// Adds an integer column between two bounds, both included.
     pub fn whole(&mut self, name: impl Into<String>, bounds: (i64, i64), cost: i64) -> usize {
-        self.columns.push(MipColumn { name: name.into(), kind: VariableKind::Whole, bounds, cost });
-        self.columns.len() - 1
+        self.column(name.into(), VariableKind::Whole, bounds, cost)
     }
 
     pub fn share(&mut self, name: impl Into<String>, cost: i64) -> usize {
-        self.columns.push(MipColumn {
-            name: name.into(),
-            kind: VariableKind::Share,
-            bounds: (0, SHARE as i64),
-            cost,
-        });
+        self.column(name.into(), VariableKind::Share, (0, SHARE as i64), cost)
+    }
+
+    fn column(&mut self, name: String, kind: VariableKind, bounds: (i64, i64), cost: i64) -> usize {
+        self.columns.push(MipColumn { name, kind, bounds, cost });
         self.columns.len() - 1
     }
 
@@ -181,18 +179,17 @@ impl MipModel {
         Ok(self.rows.len() as u64)
     }
 
+    /// Minimum and maximum of a factor times a column, in share units.
+    fn range(&self, at: usize, factor: i64, (low, high): (i64, i64)) -> (i128, i128) {
+        let factor = i128::from(factor) * self.weight(at);
+        let (a, b) = (factor * i128::from(low), factor * i128::from(high));
+        (a.min(b), a.max(b))
+    }
+
     /// Whether one row alone is infeasible within the column bounds.
     pub fn hopeless(&self) -> bool {
         self.rows.iter().any(|row| {
-            let part = |at: usize| {
-                let (low, high) = self.bounds(at);
-                let weight = self.weight(at);
-                (i128::from(low) * weight, i128::from(high) * weight)
-            };
-            let ends = row.terms.iter().map(|(at, factor)| {
-                let ((low, high), factor) = (part(*at), i128::from(*factor));
-                ((factor * low).min(factor * high), (factor * low).max(factor * high))
-            });
+            let ends = row.terms.iter().map(|(at, factor)| self.range(*at, *factor, self.bounds(*at)));
             let (least, most) = ends.fold((0, 0), |sum, end| (sum.0 + end.0, sum.1 + end.1));
             let right = i128::from(row.bound) * SHARE;
             match row.sense {

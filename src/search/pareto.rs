@@ -1,7 +1,7 @@
 //! The Pareto front: the set of nondominated points.
 
 use super::front_tree::{FrontNode, FrontRival, Ranks, dominates};
-use super::point::{Point, cost};
+use super::point::{Point, rank};
 use crate::spec::objective::Metric;
 
 /// A set of nondominated points, each with a key.
@@ -30,8 +30,8 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
     fn ranks(&self, point: &Point) -> Ranks {
         let mut ranks = [0.0; super::point::WIDTH];
-        for (rank, metric) in ranks.iter_mut().zip(&self.axes) {
-            *rank = cost(point, *metric, metric.entry().direction);
+        for (own, metric) in ranks.iter_mut().zip(&self.axes) {
+            *own = rank(point, *metric);
         }
         ranks
     }
@@ -131,8 +131,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
 /// Whether `a` dominates `b`: at least as good on every one of `axes`, and better on one.
 pub fn beats(axes: &[Metric], a: &Point, b: &Point) -> bool {
-    let figure = |point: &Point, metric: &Metric| cost(point, *metric, metric.entry().direction);
-    let each = || axes.iter().map(|metric| (figure(a, metric), figure(b, metric)));
+    let each = || axes.iter().map(|metric| (rank(a, *metric), rank(b, *metric)));
     each().all(|(a, b)| a <= b) && each().any(|(a, b)| a < b)
 }
 

@@ -45,6 +45,12 @@ pub fn cost(point: &Point, metric: Metric, direction: Direction) -> f64 {
     cost_of(point[place(metric)], direction)
 }
 
+/// The same in the metric's own direction.
+#[inline(always)]
+pub fn rank(point: &Point, metric: Metric) -> f64 {
+    cost(point, metric, metric.entry().direction)
+}
+
 /// The same of one value.
 #[inline(always)]
 pub fn cost_of(value: f64, direction: Direction) -> f64 {

@@ -98,13 +98,8 @@ impl<'q> PrefillOptions<'q> {
     }
 
     /// Examines one instance configuration. What one of `known` replaces is left out.
-    pub fn explore(
-        &mut self,
-        problem: &'q Problem,
-        prepared: PreparedShape<'q>,
-        index: usize,
-        known: Option<&PrefillOptions<'q>>,
-    ) {
+    pub fn explore(&mut self, prepared: PreparedShape<'q>, index: usize, known: Option<&PrefillOptions<'q>>) {
+        let problem = prepared.problem;
         if problem.capacity().most(prepared.shape.plan.devices()) > 0 && prepared.shape.prefills(problem) {
             let option = prefill_option(prepared, index);
             if !known.is_some_and(|known| known.outdo(&option)) {

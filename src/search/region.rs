@@ -163,19 +163,6 @@ mod tests {
         }
     }
 
-    const NONE: DecodeOption = DecodeOption {
-        shape: 0,
-        formats: 0,
-        devices: 1,
-        concurrency: 1,
-        instances: 0,
-        tpot: 1.0,
-        rate: 1.0,
-        watts: 0.0,
-        joules: 0.0,
-        context: 0.0,
-    };
-
     /// Every deployment of a region, by halving it until every part is single.
     fn members(region: Region, all: &PairCapacity) -> Vec<(u64, u64, u64)> {
         let Some(region) = region.within(all) else { return vec![] };
@@ -193,7 +180,9 @@ mod tests {
 
     #[test]
     fn halves_cover_a_region_once() {
-        let gap = LoadGap { bound: NONE, loads: (34, 42), step: 2, slowest: 1.0, most_tpot: 1.0 };
+        let bound =
+            DecodeOption { devices: 1, concurrency: 1, tpot: 1.0, rate: 1.0, ..DecodeOption::default() };
+        let gap = LoadGap { bound, loads: (34, 42), step: 2, slowest: 1.0, most_tpot: 1.0 };
         for (loads, expected) in
             [(Loads::Listed(2, 6), vec![2, 3, 4, 5, 6]), (Loads::Between(gap), vec![34, 36, 38, 40, 42])]
         {

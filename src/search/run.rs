@@ -11,7 +11,7 @@ use super::family::StrategyFamily;
 use super::layouts::Layouts;
 use super::mixed::{MixResult, goal, mixed};
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
-use super::point::{Point, cost};
+use super::point::{Point, rank};
 use super::problem::Problem;
 use super::remaining_bound::{MOST_BOUNDED, RemainingBound};
 use super::repeated::{Repeated, repeated};
@@ -22,7 +22,6 @@ use super::shapes::Shapes;
 use super::split;
 use super::waves::{Pass, Progress, evaluate_shapes, pair_up};
 use crate::serving::instance::Instance;
-use crate::spec::objective::Metric;
 
 /// Progress and cancellation callbacks.
 pub struct Control<'a> {
@@ -231,7 +230,7 @@ fn assembled(
     // Where a likelier optimum ties with a point that is better on other axes, the front lists both.
     if let Some(best) = best.as_ref().filter(|_| !problem.axes.is_empty()) {
         let same = |row: &EvaluatedCandidate| {
-            problem.axes.iter().all(|axis| equal_on(&row.point, &best.point, *axis))
+            problem.axes.iter().all(|axis| rank(&row.point, *axis) == rank(&best.point, *axis))
         };
         if !front.iter().any(same) {
             front.insert(0, best.clone());
@@ -248,12 +247,6 @@ fn assembled(
     };
     let bound = left.unwrap_or_default().bound(problem, best.as_ref().map(|best| &best.point));
     Outcome { status, best, bound, alternatives, front, census, nearest, ratio: None }
-}
-
-/// Whether two points are equal on an axis.
-fn equal_on(a: &Point, b: &Point, axis: Metric) -> bool {
-    let direction = axis.entry().direction;
-    cost(a, axis, direction) == cost(b, axis, direction)
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]

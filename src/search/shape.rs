@@ -214,6 +214,11 @@ impl<'q> PreparedShape<'q> {
         self.problem.missed(point, self.margin(concurrency))
     }
 
+    /// The TPOT SLO of its decode workers, in seconds.
+    pub fn tpot_limit(&self) -> f64 {
+        self.problem.tpot_limit(self.problem.margin(self.shape.formats, true, 0))
+    }
+
     /// The lowest concurrency that is searched.
     pub fn lowest(&self) -> u64 {
         (self.shape.from - 1) * self.shape.plan.dp + 1

@@ -53,16 +53,15 @@ impl<'q> ShapeResults<'q> {
     ) {
         self.shapes.insert(number, prepared.shape.clone());
         if problem.family != StrategyFamily::Split {
-            let end =
-                aggregated::explore(problem, &prepared, number, &known.aggregated, &mut self.aggregated);
+            let end = aggregated::explore(&prepared, number, &known.aggregated, &mut self.aggregated);
             if end == LoadEnd::Other && problem.offload != OffloadPolicy::Never {
                 self.filled.insert(number);
             }
         }
         if problem.split {
             let leader = known.aggregated.leader.as_ref();
-            self.decode.explore(problem, &prepared, number, (Some(&known.decode), leader), Depth::Loads);
-            self.prefill.explore(problem, prepared, number, Some(&known.prefill));
+            self.decode.explore(&prepared, number, (Some(&known.decode), leader), Depth::Loads);
+            self.prefill.explore(prepared, number, Some(&known.prefill));
         }
     }
 
@@ -70,8 +69,8 @@ impl<'q> ShapeResults<'q> {
     pub fn outline(&mut self, problem: &'q Problem, number: usize, prepared: PreparedShape<'q>) {
         self.shapes.insert(number, prepared.shape.clone());
         if problem.split {
-            self.decode.explore(problem, &prepared, number, (None, None), Depth::Outline);
-            self.prefill.explore(problem, prepared, number, None);
+            self.decode.explore(&prepared, number, (None, None), Depth::Outline);
+            self.prefill.explore(prepared, number, None);
         }
     }
 

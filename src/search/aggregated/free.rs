@@ -81,13 +81,13 @@ impl LoadSearch for FreeLoads<'_, '_> {
             return Err(point);
         }
         self.survey.census.evaluated += 1;
-        visit(self.problem, &self.prepared.shape, (self.known, self.survey), point, key);
+        visit(self.prepared, (self.known, self.survey), point, key);
         for &count in &self.ends {
             let many = replicated(&point, count);
             self.survey.lead(self.problem, many);
             if count > 1 && self.prepared.shape.per_node.is_some() {
                 let key = AggregatedKey { replicas: count, ..key };
-                visit(self.problem, &self.prepared.shape, (self.known, self.survey), many, key);
+                visit(self.prepared, (self.known, self.survey), many, key);
             }
         }
         if self.prepared.shape.per_node.is_none() {
@@ -128,12 +128,11 @@ impl LoadSearch for FreeLoads<'_, '_> {
 
 /// Evaluates the loads of a configuration with unlimited traffic.
 pub(super) fn explore(
-    problem: &Problem,
     prepared: &PreparedShape,
     index: usize,
     (known, survey): (&Incumbents, &mut Incumbents),
 ) {
-    let shape = &prepared.shape;
+    let (problem, shape) = (prepared.problem, &prepared.shape);
     survey.census.candidates += shape.fits + 1 - shape.from;
     let replicas = shown_replicas(problem, shape);
     let idle = problem.idle(shape.plan.devices()).watts;

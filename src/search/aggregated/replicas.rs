@@ -6,7 +6,7 @@ use crate::search::capacity::DeviceCapacity;
 use crate::search::front_sampling::sampled;
 use crate::search::hosting::most_replicas;
 use crate::search::pareto::{ParetoFront, beats};
-use crate::search::point::{Point, WIDTH, cost, place};
+use crate::search::point::{Point, WIDTH, place, rank};
 use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::InstanceConfig;
 use crate::spec::objective::Metric;
@@ -25,8 +25,8 @@ pub fn non_dominated<K>(
     let per_instance: Vec<Metric> = axes.iter().copied().filter(|axis| !OF_REPLICAS.contains(axis)).collect();
     let own = |point: &Point| {
         let mut costs = [0.0; WIDTH];
-        for (cost_of, axis) in costs.iter_mut().zip(&per_instance) {
-            *cost_of = cost(point, *axis, axis.entry().direction);
+        for (cost, axis) in costs.iter_mut().zip(&per_instance) {
+            *cost = rank(point, *axis);
         }
         costs
     };
@@ -114,10 +114,8 @@ pub struct InstanceFronts {
 impl InstanceFronts {
     /// No instances. Stays empty where replicas of one do not replace another.
     pub fn new(problem: &Problem) -> InstanceFronts {
-        if !omits_copies(problem) {
-            return InstanceFronts { axes: vec![], by_devices: BTreeMap::new() };
-        }
-        InstanceFronts { axes: axes_of_copies(problem), by_devices: BTreeMap::new() }
+        let axes = if omits_copies(problem) { axes_of_copies(problem) } else { vec![] };
+        InstanceFronts { axes, by_devices: BTreeMap::new() }
     }
 
     pub fn insert(&mut self, devices: u64, point: &Point) {

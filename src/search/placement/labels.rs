@@ -118,11 +118,6 @@ impl<'a> LabelSearch<'a> {
         self.times[kind][from * (self.layers + 1) + to]
     }
 
-    /// Remaining segments after one of `left`.
-    fn behind(left: usize) -> usize {
-        left.saturating_sub(1)
-    }
-
     /// Completion bounds under `prices`.
     fn tails(&self, prices: Vec<i64>) -> Tails {
         let (layers, kinds) = (self.layers, self.counts.len());
@@ -180,7 +175,7 @@ impl<'a> LabelSearch<'a> {
                 way.push((kind, from, self.layers));
                 return Some(way);
             }
-            let behind = LabelSearch::behind(left);
+            let behind = left.saturating_sub(1);
             let (to, next) = (from + 1..self.layers).find_map(|to| {
                 let (onward, next) = self.onward(&all[behind], kind, to);
                 (self.time(kind, from, to) + onward == rest).then_some((to, next))

@@ -179,7 +179,7 @@ impl<N: Num> PreparedMember<N> {
         StageKind { layers: vec![0; blocks], hosted: vec![], first: false, last: false, times: 1 }
     }
 
-    pub(super) fn load_in<R: Reading<N = N>>(&self, read: &R, phase: Phase, sequences: u64) -> Batch<Qty<N>> {
+    pub(super) fn load<R: Reading<N = N>>(&self, read: &R, phase: Phase, sequences: u64) -> Batch<Qty<N>> {
         match phase {
             Phase::Decode => decode_batch(read, &self.instance, &self.terms, Qty::from(sequences as f64)),
             Phase::Prefill => {
@@ -189,7 +189,7 @@ impl<N: Num> PreparedMember<N> {
         }
     }
 
-    pub(super) fn step_in<R: Reading<N = N>>(
+    pub(super) fn step<R: Reading<N = N>>(
         &self,
         read: &R,
         phase: Phase,
@@ -200,7 +200,7 @@ impl<N: Num> PreparedMember<N> {
         match phase {
             Phase::Prefill => prefill(read, &instance, &self.machine, &self.terms, &mut ()),
             Phase::Decode => {
-                let load = self.load_in(read, phase, sequences);
+                let load = self.load(read, phase, sequences);
                 step(read, &instance, phase, &load, &self.machine, &mut ())
             }
         }
@@ -226,17 +226,26 @@ impl<N: Num> PreparedMember<N> {
 }
 
 impl PreparedMember {
-    pub(super) fn load(&self, phase: Phase, sequences: u64) -> Batch<Qty<f64>> {
-        self.load_in(&Plain, phase, sequences)
+    /// Seconds of a stage over a number of prefills and decode steps.
+    pub(super) fn time(&self, prompts: f64, steps: f64, sequences: u64, kind: StageKind) -> f64 {
+        let mut sum = 0.0;
+        if prompts > 0.0 {
+            sum += prompts * self.seconds(Phase::Prefill, kind.clone(), 1);
+        }
+        if steps > 0.0 {
+            sum += steps * self.seconds(Phase::Decode, kind, sequences);
+        }
+        sum
     }
 
-    pub(super) fn step(&self, phase: Phase, kind: StageKind, sequences: u64) -> StepTime<Qty<f64>> {
-        self.step_in(&Plain, phase, kind, sequences)
+    /// Seconds of the whole model on this member.
+    fn all(&self, prompts: f64, steps: f64, sequences: u64) -> f64 {
+        self.time(prompts, steps, sequences, self.instance.kinds[0].clone())
     }
 
     /// Seconds of a stage in `phase`, host overhead included.
     pub fn seconds(&self, phase: Phase, kind: StageKind, sequences: u64) -> f64 {
-        self.step(phase, kind, sequences).total.value()
+        self.step(&Plain, phase, kind, sequences).total.value()
     }
 
     /// Bytes of a stage with `sequences` in flight.
@@ -351,30 +360,11 @@ impl<'a> MemberPrices<'a> {
             let at = self.problem.driver(hop);
             let used = phases.iter().filter(|(times, _)| *times > 0.0);
             let seconds = used.map(|&(times, phase)| {
-                let load = self.prepared[at].load(phase, sequences);
+                let load = self.prepared[at].load(&Plain, phase, sequences);
                 times * self.prepared[at].handover(&Plain, hop, phase, &load).value()
             });
             (hop.from, hop.to, seconds.sum())
         };
         self.problem.hops.iter().map(one).collect()
-    }
-}
-
-impl PreparedMember {
-    /// Seconds of a stage over a number of prefills and decode steps.
-    pub(super) fn time(&self, prompts: f64, steps: f64, sequences: u64, kind: StageKind) -> f64 {
-        let mut sum = 0.0;
-        if prompts > 0.0 {
-            sum += prompts * self.seconds(Phase::Prefill, kind.clone(), 1);
-        }
-        if steps > 0.0 {
-            sum += steps * self.seconds(Phase::Decode, kind, sequences);
-        }
-        sum
-    }
-
-    /// Seconds of the whole model on this member.
-    fn all(&self, prompts: f64, steps: f64, sequences: u64) -> f64 {
-        self.time(prompts, steps, sequences, self.instance.kinds[0].clone())
     }
 }

@@ -46,13 +46,6 @@ pub struct SolvedPlacement {
     pub others: Vec<(BaselineRule, Option<(f64, Vec<Stage>)>)>,
 }
 
-impl SolvedPlacement {
-    /// Whether the gap is zero.
-    pub fn is_optimal(&self) -> bool {
-        self.seconds <= self.bound * (1.0 + 1e-12)
-    }
-}
-
 pub(super) const RULES: [BaselineRule; 3] =
     [BaselineRule::Fewest, BaselineRule::All, BaselineRule::BackToFront];
 
@@ -95,6 +88,11 @@ pub fn solve(
 }
 
 impl SolvedPlacement {
+    /// Whether the gap is zero.
+    pub fn is_optimal(&self) -> bool {
+        self.seconds <= self.bound * (1.0 + 1e-12)
+    }
+
     /// Number of members that hold a stage.
     pub fn held_by(&self, stage: usize) -> u64 {
         1 + self.copies.get(stage).map_or(0, Vec::len) as u64

@@ -241,10 +241,8 @@ pub struct ShortestCycle {
 ///
 /// Where the states cannot be listed, order is relaxed, and only a result that is feasible with order is returned.
 pub fn shortest_cycle(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) -> ShortestCycle {
-    let Some((_, chain)) = chains.first() else {
-        return ShortestCycle { found: None, bound: end, cheap_bound: end, states: 0 };
-    };
-    shortest_cycle_among(chains, &device_classes(chain), (flying, end), control)
+    let groups = chains.first().map(|(_, chain)| device_classes(chain)).unwrap_or_default();
+    shortest_cycle_among(chains, &groups, (flying, end), control)
 }
 
 /// The same for known kinds of members.
