@@ -50,7 +50,6 @@ pub mod shape_cache;
 pub mod shape_results;
 pub mod shapes;
 pub mod shortage;
-pub mod sides;
 pub mod sizing;
 pub mod split;
 pub mod waves;

@@ -13,7 +13,6 @@ use super::packing::{Item, Table};
 use super::pair_capacity::{CapacityTable, PairCapacity};
 use crate::spec::cluster::Cluster;
 
-/// Units and blocks of a system.
 #[derive(Clone, Debug)]
 pub struct DeviceCapacity {
     /// Devices per unit.

@@ -51,21 +51,19 @@ impl StrategyFamily {
     ];
 
     pub fn name(self) -> &'static str {
-        /// In the order of the families.
-        const NAMES: [&str; StrategyFamily::Mixed as usize + 1] = [
-            "any",
-            "single device",
-            "TP",
-            "PP",
-            "CP",
-            "DP",
-            "EP",
-            "hybrid",
-            "disaggregated",
-            "offload",
-            "mixed",
-        ];
-        NAMES[self as usize]
+        match self {
+            StrategyFamily::Any => "any",
+            StrategyFamily::Single => "single device",
+            StrategyFamily::Tensor => "TP",
+            StrategyFamily::Pipeline => "PP",
+            StrategyFamily::Context => "CP",
+            StrategyFamily::Data => "DP",
+            StrategyFamily::Expert => "EP",
+            StrategyFamily::Hybrid => "hybrid",
+            StrategyFamily::Split => "disaggregated",
+            StrategyFamily::Offload => "offload",
+            StrategyFamily::Mixed => "mixed",
+        }
     }
 
     /// The family of an aggregated replica.

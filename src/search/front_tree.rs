@@ -183,7 +183,6 @@ impl FrontNode {
     }
 }
 
-/// At least as good on every axis.
 #[inline(always)]
 fn no_worse(a: &Ranks, b: &Ranks, width: usize) -> bool {
     a[..width].iter().zip(&b[..width]).all(|(x, y)| x <= y)

@@ -31,6 +31,14 @@ pub fn placed(problem: &Problem, instance: Instance, offload: Offload) -> Instan
     }
 }
 
+/// The same where an instance without a part in host memory is shared.
+pub fn placed_shared(problem: &Problem, instance: Arc<Instance>, offload: Offload) -> Arc<Instance> {
+    match offload {
+        Offload::Host(_) => Arc::new(placed(problem, (*instance).clone(), offload)),
+        Offload::Nothing | Offload::Streamed(_) => instance,
+    }
+}
+
 /// Replicas that fit: where they share a host, as many per node as its memory holds, and one where its processor
 /// computes.
 pub fn most_replicas(problem: &Problem, shape: &InstanceConfig) -> u64 {

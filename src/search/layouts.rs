@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::outcome::Census;
 use super::problem::{Problem, Traffic};
-use super::shape::{cuts, same_plans};
+use super::shape::cuts;
 use crate::plan::enumerate::{Plans, enumerate_until};
 use crate::plan::parallel::ParallelPlan;
 use crate::serving::instance::{Instance, PipelineCut};
@@ -224,7 +224,9 @@ fn legal(
     for (index, formats) in problem.formats.iter().enumerate() {
         let same = |other: usize| {
             let other = &problem.formats[other];
-            same_plans(other, formats) && (other.kv == formats.kv || !problem.runtime.read_kv())
+            // Plans that scales of one block size allow, by the same rules of the runtime.
+            let scales = other.block == formats.block && other.machine.quantised == formats.machine.quantised;
+            scales && (other.kv == formats.kv || !problem.runtime.read_kv())
         };
         let alike = known.iter().position(|(other, _)| same(*other));
         let at = match alike {

@@ -21,11 +21,10 @@ use super::error_margin::ErrorMargin;
 use super::fills::{Fill, fills};
 use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place};
-use super::prefill_options::{PrefillOption, PrefillOptions};
+use super::prefill_options::{PrefillOption, PrefillOptions, Sides, sides};
 use super::problem::{Problem, Traffic};
 use super::ratio::{self, Goal, MixProgram, Roles, Worker, WorkerMix, check, one_each};
 use super::shape_cache::ShapeCache;
-use super::sides::{Sides, sides};
 use crate::serving::economy::Bill;
 use crate::spec::objective::Metric;
 
@@ -106,7 +105,7 @@ pub fn mixed<'q>(
     let compared = problem.custom_router && goal == Goal::Total;
     let mut one_shape: f64 = 0.0;
     for formats in 0..problem.formats.len() {
-        let sides = sides(cache, formats, prefill_options, decode_options);
+        let sides = sides((problem, cache.shapes), formats, prefill_options, decode_options);
         for choice in sides.iter().flat_map(|sides| choices(cache, formats, sides, incumbents)) {
             for Fill { sizes, devices, times } in fills(problem.capacity(), &choice.sizes()) {
                 let roles = choice.of_sizes(&sizes);

@@ -43,9 +43,6 @@ pub fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCand
 }
 
 /// Whether any of `problems`, which differ in the runtime alone, is feasible.
-///
-/// # Errors
-/// A search was stopped before it found a deployment, and none of the others found one.
 pub fn answered(problems: &[Problem], control: &Control) -> Result<bool, Stopped> {
     let mut stopped = false;
     for problem in problems {
@@ -129,9 +126,6 @@ pub fn conflicts(problems: &[Problem], control: &Control) -> Result<Conflicts, S
 
 /// The minimum of a latency metric over the problems, in seconds, subject to all other conditions; `None` where those are
 /// infeasible.
-///
-/// # Errors
-/// The search was stopped, so the result may not be the minimum.
 pub fn least(problems: &[Problem], metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
     let each = problems.iter().map(|problem| least_of(problem, metric, control));
     let found = each.collect::<Result<Vec<_>, Stopped>>()?;

@@ -158,7 +158,7 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
                 if problem.family != StrategyFamily::Split {
                     promise.shape(&prepared);
                 }
-                found.outline(problem, place, prepared);
+                found.outline(place, prepared);
             }
             true
         });

@@ -56,14 +56,6 @@ impl InstanceConfig {
             || residency(&Plain, &self.instance, Phase::Prefill, machine, problem.terms(), self.plan.dp);
         self.roles.prefill && self.offload == Offload::Nothing && holds(&prompt())
     }
-
-    /// The instance, with its offloaded tensors in host memory.
-    pub fn placed(&self, problem: &Problem) -> Arc<Instance> {
-        match self.offload {
-            Offload::Host(_) => Arc::new(hosting::placed(problem, (*self.instance).clone(), self.offload)),
-            Offload::Nothing | Offload::Streamed(_) => Arc::clone(&self.instance),
-        }
-    }
 }
 
 /// Upper limit of requests per rank in the search, above the maximum of any scheduler.
@@ -84,7 +76,7 @@ pub struct PreparedShape<'q> {
 
 impl<'q> PreparedShape<'q> {
     pub fn of(problem: &'q Problem, shape: Arc<InstanceConfig>) -> PreparedShape<'q> {
-        let instance = shape.placed(problem);
+        let instance = hosting::placed_shared(problem, Arc::clone(&shape.instance), shape.offload);
         let machine = problem.formats[shape.formats].plain();
         let memory = prepared(&Plain, &instance, Phase::Decode, machine, problem.terms());
         PreparedShape::with(problem, shape, instance, memory)
@@ -519,11 +511,6 @@ fn shape_and_memory(
         return Err(longest.unwrap_or_else(|| short(&held(1))));
     }
     Ok((shape, Some(memory)))
-}
-
-/// Whether two format pairs allow the same plans: their scales have the same block size.
-pub fn same_plans(a: &Formats, b: &Formats) -> bool {
-    a.block == b.block && a.machine.quantised == b.machine.quantised
 }
 
 #[cfg(test)]

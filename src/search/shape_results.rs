@@ -45,12 +45,8 @@ impl<'q> ShapeResults<'q> {
     }
 
     /// Examines the configuration with this number. What cannot improve on `known` is left out.
-    pub fn explore(
-        &mut self,
-        problem: &'q Problem,
-        (number, prepared): (usize, PreparedShape<'q>),
-        known: &ShapeResults<'q>,
-    ) {
+    pub fn explore(&mut self, (number, prepared): (usize, PreparedShape<'q>), known: &ShapeResults<'q>) {
+        let problem = prepared.problem;
         self.shapes.insert(number, prepared.shape.clone());
         if problem.family != StrategyFamily::Split {
             let end = aggregated::explore(&prepared, number, &known.aggregated, &mut self.aggregated);
@@ -66,9 +62,9 @@ impl<'q> ShapeResults<'q> {
     }
 
     /// Bounds the workers of a configuration without a search of its loads.
-    pub fn outline(&mut self, problem: &'q Problem, number: usize, prepared: PreparedShape<'q>) {
+    pub fn outline(&mut self, number: usize, prepared: PreparedShape<'q>) {
         self.shapes.insert(number, prepared.shape.clone());
-        if problem.split {
+        if prepared.problem.split {
             self.decode.explore(&prepared, number, (None, None), Depth::Outline);
             self.prefill.explore(prepared, number, None);
         }

@@ -28,24 +28,19 @@ use crate::serving::metrics::closed_loop;
 use crate::spec::objective::Metric;
 use candidates::{NearestCandidate, SizingCandidates, instances, shapes};
 
-/// A sized system: every user has a concurrency of one.
+/// A sized system: as [`SizedForUsers`], with its full load.
 #[derive(Clone, Debug)]
 pub struct Sized {
-    /// Number of copies of the system; the users are divided among them.
     pub copies: u64,
-    /// Concurrency of the copy with the highest load.
     pub share: u64,
-    /// The deployment of one copy at that load with the lowest latency.
     pub at_share: EvaluatedCandidate,
     /// The deployment of one copy with the highest throughput within the SLOs.
     pub full: EvaluatedCandidate,
-    /// Maximum concurrency of one copy within the SLOs: exact for identical replicas, a lower bound for other
-    /// deployments.
     pub full_users: u64,
     pub census: Census,
 }
 
-/// A system sized for its users, before the search of its full load.
+/// A system sized for its users, before the search of its full load: every user has a concurrency of one.
 pub struct SizedForUsers {
     /// Number of copies of the system; the users are divided among them.
     pub copies: u64,

@@ -131,7 +131,7 @@ pub fn evaluate_shapes<'q>(
                     for (number, prepared) in numbers.zip(pass.prepared(problem, (place, formats, &instance)))
                     {
                         match prepared {
-                            Ok(prepared) => seen.explore(problem, (number, prepared), known),
+                            Ok(prepared) => seen.explore((number, prepared), known),
                             Err(reason) => seen.refuse(&reason),
                         }
                     }

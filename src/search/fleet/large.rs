@@ -13,7 +13,6 @@ use crate::search::mip::solve::{CertifiedSolution, Prover, SolveBudget, nothing,
 use crate::search::mip::{MipModel, MipValues, SHARE};
 use crate::search::outcome::Status;
 
-/// Maximum number of price updates.
 const PRICINGS: usize = 400;
 /// Updates without a better bound after which the step size decreases.
 const PATIENCE: usize = 12;

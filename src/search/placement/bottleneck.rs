@@ -149,7 +149,6 @@ impl<'a> MinMaxStage<'a> {
         furthest.map_or(0, |from| self.chain.layers - from as usize)
     }
 
-    /// The longest possible stage time.
     fn longest(&self) -> u64 {
         let time = self.times.iter().flatten().flatten().filter(|time| **time < u64::MAX).max();
         let link = self.links.iter().flatten().flatten().max();

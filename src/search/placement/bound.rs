@@ -36,7 +36,6 @@ pub struct PrefixBound<'a> {
 }
 
 impl<'a> PrefixBound<'a> {
-    /// For the states of `groups`.
     pub fn new(chain: &Chain, groups: &'a DeviceClasses) -> PrefixBound<'a> {
         let max_layers = groups.kinds().map(|kind| max_layers(chain, groups.face(kind), u64::MAX)).collect();
         let mut fastest: Vec<(u64, usize)> =

@@ -42,7 +42,6 @@ pub struct Member {
     pub disk: Option<Spill>,
 }
 
-/// Host memory shared by several members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedHost {
     /// The members, and the number of devices of each; every device takes its own pages.
@@ -281,7 +280,6 @@ impl Chain {
         Ok(self.stages(stages, HostOverhead::Once)?.iter().sum())
     }
 
-    /// Ticks of the slowest stage.
     pub fn slowest(&self, stages: &[Stage]) -> Result<u64, MemoryShortfall> {
         Ok(self.stages(stages, HostOverhead::Each)?.into_iter().max().unwrap_or_default())
     }

@@ -21,7 +21,6 @@ struct CycleLoad {
     shared_hosts: PricedChain,
 }
 
-/// A number of stages to be tried.
 struct StageCount {
     stages: usize,
     /// Micro-batches in flight.
@@ -51,7 +50,6 @@ pub(super) fn cycle_of(priced: &PricedChain, stages: &[Stage], flying: u64) -> O
     Some(priced.seconds(sum.max(flying.saturating_mul(each))))
 }
 
-/// The best cycle so far.
 struct BestCycle<'a> {
     loads: &'a [CycleLoad],
     seconds: f64,
@@ -93,7 +91,6 @@ fn loads(prices: &MemberPrices<'_>, parts: Option<&[u64]>, most: usize) -> Vec<C
     loads
 }
 
-/// The search over numbers of stages.
 struct CycleSearch<'a> {
     loads: &'a [CycleLoad],
     /// One table of segments for each load, shared by all numbers of stages.

@@ -17,7 +17,6 @@ use crate::serving::streamed::{arrival, transfer};
 /// Maximum number of members for the search over pairs of sets, which takes 3ⁿ steps.
 pub const MOST_MEMBERS: usize = 10;
 
-/// Prefill and decode on different members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisaggregatedPlacement {
     pub prefill_stages: Vec<Stage>,

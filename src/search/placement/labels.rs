@@ -18,7 +18,6 @@ use queue::LabelQueue;
 const NEVER: i64 = i64::MAX / 8;
 /// Maximum number of labels; beyond it, the best placement so far is returned with its bound.
 const MOST_LABELS: usize = 200_000;
-/// Maximum number of price updates.
 const PRICINGS: usize = 80;
 /// Updates without a better bound after which the step size decreases.
 const PATIENCE: usize = 6;

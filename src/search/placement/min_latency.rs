@@ -183,7 +183,6 @@ impl<'a> MinLatencySearch<'a> {
         any
     }
 
-    /// The time of a row from a layer on.
     fn best(&self, row: usize, layer: usize) -> f64 {
         let Row { start, from, len } = self.rows[row];
         layer.checked_sub(from).filter(|at| *at < len).map_or(NEVER, |at| self.best[start + at])
@@ -202,7 +201,6 @@ impl<'a> MinLatencySearch<'a> {
         all.min_by_key(|&(time, state)| (time, self.groups.total(state), state))
     }
 
-    /// The stages of the best placement on `state`.
     pub fn stages(&self, state: usize) -> Vec<Stage> {
         let Some((_, front)) = self.whole(state) else { return vec![] };
         let (mut state, mut kind, mut from) = (state, front, 0);

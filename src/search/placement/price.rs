@@ -102,7 +102,6 @@ impl PlacementProblem {
     }
 }
 
-/// The work that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementWork {
     /// A decode step of a number of sequences.
@@ -136,7 +135,6 @@ pub struct MemberPrices<'a> {
     pub(super) prepared: Vec<PreparedMember>,
 }
 
-/// A chain and the length of its tick.
 #[derive(Clone, Debug)]
 pub struct PricedChain {
     pub chain: Chain,

@@ -17,10 +17,8 @@ const ENTRIES: u64 = 1_000_000;
 /// Cost of a cycle at its limit, so that the solver's tolerance is a millionth of it.
 const WHOLE: i64 = 1_000;
 
-/// The time that is minimised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramTime {
-    /// The sum of the stages.
     Sum {
         /// Longest sum that counts, in ticks.
         limit: Option<u64>,
@@ -45,7 +43,6 @@ pub struct ProgramOptimum {
 }
 
 impl ProgramOptimum {
-    /// Whether every program was solved to the end.
     pub fn is_complete(&self) -> bool {
         self.programs > 0 && self.decided == self.programs
     }
@@ -122,7 +119,6 @@ struct StageColumns {
     disk: [usize; 2],
 }
 
-/// The program of one order of members.
 struct OrderProgram<'a> {
     chain: &'a Chain,
     order: &'a [usize],

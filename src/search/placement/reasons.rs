@@ -13,11 +13,8 @@ use crate::search::shape::largest;
 pub enum PlacementLimit {
     /// Links: members are connected by these links only.
     Links,
-    /// Host memory is limited.
     Hosts,
-    /// Requests keep a KV cache.
     Cache,
-    /// The size of the weights.
     Weights,
     /// The memory of a member and of all identical ones; index of the first of them.
     Memory(usize),

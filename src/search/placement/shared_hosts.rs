@@ -19,7 +19,6 @@ pub struct BoundedSolution<S> {
     /// Lower bound under these limits.
     pub bound: f64,
     pub stages: Vec<Stage>,
-    /// The rest of the result.
     pub solution: S,
 }
 

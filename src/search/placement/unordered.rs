@@ -37,7 +37,6 @@ pub struct SegmentOption {
     middle: Vec<u64>,
     /// A segment that ends with the last layer.
     last: Vec<u64>,
-    /// A segment of all layers.
     whole: u64,
 }
 
@@ -93,7 +92,6 @@ pub struct Piece {
 
 const MOST_ENTRIES: usize = 1 << 26;
 
-/// Maximum number of steps to fill a table.
 const MOST_WORK: usize = 1 << 31;
 
 /// No choice.
@@ -178,7 +176,6 @@ impl<'a> Unordered<'a> {
         (ends * (self.layers + 1) + layers) * (self.counted.most() + 1) + counted
     }
 
-    /// Adds up to `count` members of `kind`.
     fn kind(&mut self, kind: usize, count: usize) {
         let states = self.least.len();
         let ways: Vec<usize> = (0..self.ways.len()).filter(|at| self.ways[*at].kind == kind).collect();

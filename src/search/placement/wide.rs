@@ -10,7 +10,6 @@ use super::unordered::{ChainObjective, Counted, Piece, SegmentOption, Unordered}
 use super::{Placement, PlacementInfeasible, known, refusal};
 use crate::search::run::Control;
 
-/// Maximum number of local search steps.
 const STEPS: usize = 64;
 
 /// Pieces in order as stages, each with its members.

@@ -61,7 +61,6 @@ struct MicroBatchSearch<'a> {
     chain: &'a Chain,
     groups: &'a DeviceClasses,
     ways: Vec<GroupedStages<'a>>,
-    /// Maximum number of members in use.
     most: usize,
     states: u64,
 }
