@@ -113,9 +113,10 @@ fn in_flight(
             }
         }
     }
-    let sizes: Vec<u64> = options.keys().map(|(size, _)| *size).collect();
+    let mut sizes: Vec<u64> = options.keys().map(|(size, _)| *size).collect();
+    sizes.dedup();
     let mut found = Vec::new();
-    for Fill { sizes, devices, .. } in fills(problem.capacity(), &deduped(sizes)) {
+    for Fill { sizes, devices, .. } in fills(problem.capacity(), &sizes) {
         let of_sizes: Vec<_> = options.iter().filter(|((size, _), _)| sizes.contains(size)).collect();
         let table = ShareTable::new(&of_sizes, devices, parts);
         let all = 1..=devices;
@@ -136,12 +137,6 @@ fn in_flight(
         found.extend(deployed(problem, shapes, formats, counts));
     }
     found
-}
-
-fn deduped(mut sizes: Vec<u64>) -> Vec<u64> {
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes
 }
 
 /// Maximum throughput for each number of devices and parts, with the last instance chosen.

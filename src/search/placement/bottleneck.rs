@@ -268,11 +268,7 @@ impl<'a> MinMaxStage<'a> {
             }
             let found = groups.present(rest).find_map(|(next, row)| {
                 let fits = &reach.onward[kind][next];
-                let holds = |to: &usize| {
-                    let inner = fits.inner >> to & 1 == 1 && usize::from(fits.begin[*to]) <= from;
-                    let fits = if from == 0 { fits.front >> to & 1 == 1 } else { inner };
-                    fits && begins[row] >> to & 1 == 1
-                };
+                let holds = |to: &usize| fits.holds(from, *to) && begins[row] >> to & 1 == 1;
                 (from + 1..self.chain.layers).find(holds).map(|to| (next, to))
             });
             let (next, to) = found.expect("a reached state has a predecessor");

@@ -37,8 +37,8 @@ pub struct DisaggregatedPlacement {
 
 struct DisaggregatedSearch<'a> {
     prices: &'a MemberPrices<'a>,
-    prompt: &'a PricedChain,
-    token: &'a PricedChain,
+    prompt: PricedChain,
+    token: PricedChain,
     /// Seconds of the KV transfer of a layer from one member to another, by block.
     cache: Vec<Vec<Vec<Option<f64>>>>,
 }
@@ -50,16 +50,16 @@ pub fn best_disaggregated(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlac
     if !(2..=MOST_MEMBERS).contains(&members) || problem.lengths.osl < 2 {
         return None;
     }
-    let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
+    let halves = DisaggregatedSearch::new(prices);
+    let (prompt, token) = (&halves.prompt, &halves.token);
     let groups = DeviceClasses::singletons(members, usize::MAX)?;
     let prefill_search = MinLatencySearch::new(&prompt.chain, &groups, u64::MAX);
     let decode_search = MinLatencySearch::new(&token.chain, &groups, u64::MAX);
-    let halves = DisaggregatedSearch { prices, prompt: &prompt, token: &token, cache: caches(prices) };
     let steps = problem.lengths.osl as f64 - 1.0;
     let known = |sum: &MinLatencySearch<'_>, priced: &PricedChain| -> Vec<Option<f64>> {
         (0..groups.states).map(|state| sum.whole(state).map(|(ticks, _)| priced.seconds(ticks))).collect()
     };
-    let (prefill_times, decode_times) = (known(&prefill_search, &prompt), known(&decode_search, &token));
+    let (prefill_times, decode_times) = (known(&prefill_search, prompt), known(&decode_search, token));
     let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
     for (a, prefill) in prefill_times.iter().enumerate().filter_map(|(set, time)| Some((set, (*time)?))) {
         for (b, token) in decode_times.iter().enumerate().filter_map(|(set, time)| Some((set, (*time)?))) {
@@ -95,12 +95,15 @@ pub fn evaluate_disaggregated(
     prefill: Vec<Stage>,
     decode: Vec<Stage>,
 ) -> Option<DisaggregatedPlacement> {
-    let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
-    let halves = DisaggregatedSearch { prices, prompt: &prompt, token: &token, cache: caches(prices) };
-    halves.evaluate(prefill, decode)
+    DisaggregatedSearch::new(prices).evaluate(prefill, decode)
 }
 
-impl DisaggregatedSearch<'_> {
+impl<'a> DisaggregatedSearch<'a> {
+    fn new(prices: &'a MemberPrices<'a>) -> DisaggregatedSearch<'a> {
+        let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
+        DisaggregatedSearch { prices, prompt, token, cache: caches(prices) }
+    }
+
     fn evaluate(
         &self,
         prefill_stages: Vec<Stage>,

@@ -104,14 +104,6 @@ pub struct MaxServed {
     pub point: Point,
 }
 
-impl MaxServed {
-    fn with(self, other: MaxServed) -> MaxServed {
-        let output = place(Metric::OutputTokS);
-        let point = if other.point[output] > self.point[output] { other.point } else { self.point };
-        MaxServed { users: self.users.max(other.users), point }
-    }
-}
-
 /// A load of a replica within the SLOs.
 #[derive(Clone, Copy)]
 struct FeasibleLoad {
@@ -303,10 +295,10 @@ impl<'q> SizingCandidates<'q> {
 
 /// The maxima of both, where there are any.
 fn merged(one: Option<MaxServed>, other: Option<MaxServed>) -> Option<MaxServed> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.with(other)),
-        (one, other) => one.or(other),
-    }
+    let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
+    let output = place(Metric::OutputTokS);
+    let point = if b.point[output] > a.point[output] { b.point } else { a.point };
+    Some(MaxServed { users: a.users.max(b.users), point })
 }
 
 /// The lowest concurrency of each replica at which those that fit serve `requests`, and the fewest replicas that do.

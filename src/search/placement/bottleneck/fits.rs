@@ -38,6 +38,12 @@ impl Fits {
         fits
     }
 
+    /// Whether a segment from one layer to another is among them.
+    pub(super) fn holds(&self, from: usize, to: usize) -> bool {
+        let inner = self.inner >> to & 1 == 1 && usize::from(self.begin[to]) <= from;
+        if from == 0 { self.front >> to & 1 == 1 } else { inner }
+    }
+
     /// Layers at which segments that end at any of `ends` can begin, except the first layer.
     #[inline(always)]
     pub(super) fn before(&self, ends: Begins) -> Begins {

@@ -127,17 +127,15 @@ impl MicroBatchSearch<'_> {
                 })
                 .find_map(|(members, reach)| {
                     let rest = self.state_without(state, kind, *members);
-                    let holds = |fits: &super::Fits, to: usize| {
-                        let inner = fits.inner >> to & 1 == 1 && usize::from(fits.begin[to]) <= from;
-                        if from == 0 { fits.front >> to & 1 == 1 } else { inner }
-                    };
                     if rest == 0 {
-                        return holds(&reach.last[kind], layers).then_some((*members, layers, rest, kind));
+                        return reach.last[kind]
+                            .holds(from, layers)
+                            .then_some((*members, layers, rest, kind));
                     }
                     groups.present(rest).find_map(|(next, row)| {
                         let fits = &reach.onward[kind][next];
-                        let to =
-                            (from + 1..layers).find(|to| begins[row] >> *to & 1 == 1 && holds(fits, *to))?;
+                        let to = (from + 1..layers)
+                            .find(|to| begins[row] >> *to & 1 == 1 && fits.holds(from, *to))?;
                         Some((*members, to, rest, next))
                     })
                 });
