@@ -49,7 +49,7 @@ fn two_families(scenario: &Scenario) -> Option<(Problem, [(StrategyFamily, Evalu
     let tried = families(&problem, (&best, &Layouts::shared(&problem)), &UNWATCHED);
     let mut tried: Vec<_> = tried.into_iter().filter_map(|one| Some((one.family, one.best?))).collect();
     tried.sort_by(|(_, a), (_, b)| {
-        before(&b.point, &a.point, &problem.aims).cmp(&before(&a.point, &b.point, &problem.aims))
+        before(&b.point, &a.point, &problem.objective).cmp(&before(&a.point, &b.point, &problem.objective))
     });
     let mut tried = tried.into_iter();
     Some((problem, [tried.next()?, tried.next()?]))
@@ -62,7 +62,7 @@ fn leader(problem: &Problem, families: [StrategyFamily; 2]) -> Option<StrategyFa
         (None, None) => None,
         (Some(_), None) => Some(families[0]),
         (None, Some(_)) => Some(families[1]),
-        (Some(a), Some(b)) => Some(families[usize::from(before(&b.point, &a.point, &problem.aims))]),
+        (Some(a), Some(b)) => Some(families[usize::from(before(&b.point, &a.point, &problem.objective))]),
     }
 }
 

@@ -47,7 +47,7 @@ fn drawn(random: &mut fastrand::Rng) -> Scenario {
 fn optima(problem: &Problem) -> Vec<(Problem, Option<EvaluatedCandidate>)> {
     let each = AIMS.into_iter().map(|(metric, direction)| {
         let mut aimed = problem.clone();
-        aimed.aims = vec![ObjectiveTerm { metric, direction }];
+        aimed.objective = vec![ObjectiveTerm { metric, direction }];
         let best = run(&aimed, &UNWATCHED).best;
         (aimed, best)
     });
@@ -60,9 +60,9 @@ fn check(optima: &[(Problem, Option<EvaluatedCandidate>)], text: &str) {
     for (problem, best) in optima {
         for (_, other) in optima {
             let (Some(best), Some(other)) = (best, other) else { continue };
-            let aim = problem.aims[0].metric;
+            let aim = problem.objective[0].metric;
             assert!(
-                !before(&other.point, &best.point, &problem.aims),
+                !before(&other.point, &best.point, &problem.objective),
                 "{aim:?}: {:?} is better than {:?}: {text}",
                 other.candidate,
                 best.candidate
@@ -93,8 +93,11 @@ fn what_one_objective_finds_another_does_not_overlook() {
             let mut tight = problem.clone();
             (tight.limits.ttft, tight.limits.tpot) = (limit(Metric::Ttft), limit(Metric::Tpot));
             let again = optima(&tight);
-            let missing: Vec<Metric> =
-                again.iter().filter(|(_, best)| best.is_none()).map(|(one, _)| one.aims[0].metric).collect();
+            let missing: Vec<Metric> = again
+                .iter()
+                .filter(|(_, best)| best.is_none())
+                .map(|(one, _)| one.objective[0].metric)
+                .collect();
             assert!(missing.is_empty(), "{missing:?}: {:?} {:?} in {text}", best.candidate, best.point);
             check(&again, &text);
             tightened += 1;

@@ -64,7 +64,7 @@ fn worth(goal: Goal, (rate, used): (f64, u64)) -> f64 {
 
 fn found(roles: &Roles, devices: u64, goal: Goal) -> (f64, Option<WorkerMix>) {
     let mix = best(roles, devices, goal);
-    (mix.as_ref().map_or(0.0, |mix| mix.worth(goal)), mix)
+    (mix.as_ref().map_or(0.0, |mix| mix.value(goal)), mix)
 }
 
 proptest! {
@@ -96,7 +96,7 @@ proptest! {
             let pairs = (0..roles.prefill.len()).flat_map(|p| (0..roles.decode.len()).map(move |d| (p, d)));
             let brute = pairs.map(|(p, d)| of(p, d)).fold(0.0, f64::max);
             let pair = best_pair(&roles, devices, goal);
-            let value = pair.as_ref().map_or(0.0, |mix| mix.worth(goal));
+            let value = pair.as_ref().map_or(0.0, |mix| mix.value(goal));
             prop_assert!((value - brute).abs() <= 1e-9 * brute, "{goal:?}: {value}, but {brute} by trying all");
             if let Some(mix) = pair {
                 check(&roles, devices, &mix).map_err(TestCaseError::fail)?;

@@ -22,7 +22,7 @@ fn question(model: &str, hardware: &str, tpot: &str) -> Problem {
     let mut problem = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().problem().unwrap();
     problem.split = false;
     problem.axes.clear();
-    problem.aims = vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }];
+    problem.objective = vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }];
     problem
 }
 

@@ -52,8 +52,8 @@ fn the_best_of_all_families_is_the_best() {
         let mixed = StrategyFamily::of(&best.candidate) == StrategyFamily::Mixed;
         let tried = families(&problem, (&best, &Layouts::shared(&problem)), &UNWATCHED);
         let found: Vec<_> = tried.iter().filter_map(|one| one.best.as_ref()).collect();
-        assert!(!found.iter().any(|one| before(&one.point, &best.point, &problem.aims)), "{name}");
-        let as_good = found.iter().any(|one| !before(&best.point, &one.point, &problem.aims));
+        assert!(!found.iter().any(|one| before(&one.point, &best.point, &problem.objective)), "{name}");
+        let as_good = found.iter().any(|one| !before(&best.point, &one.point, &problem.objective));
         assert!(as_good || mixed, "{name}");
         for one in &tried {
             assert_eq!(one.best.is_none(), one.none.is_some(), "{name}: {:?}", one.family);
@@ -82,7 +82,7 @@ fn families_change_places_where_it_is_told() {
             asked.traffic = Traffic::InFlight(requests.into());
             let best = |family| run(&restricted_to(&asked, family), &UNWATCHED).best;
             let (first, second) = (best(leads).unwrap(), best(trails));
-            let ahead = second.is_none_or(|second| !before(&second.point, &first.point, &asked.aims));
+            let ahead = second.is_none_or(|second| !before(&second.point, &first.point, &asked.objective));
             assert!(ahead, "{leads:?} at {requests}");
         }
     }
@@ -97,10 +97,10 @@ fn a_little_more_is_never_worse() {
     assert!(worths.len() >= 6);
     for worth in &worths {
         let then = worth.best.as_ref().unwrap();
-        assert!(!before(&best.point, &then.point, &problem.aims), "{:?}", worth.change);
+        assert!(!before(&best.point, &then.point, &problem.objective), "{:?}", worth.change);
     }
     let gains = worths.iter().filter(|worth| {
-        worth.best.as_ref().is_some_and(|then| before(&then.point, &best.point, &problem.aims))
+        worth.best.as_ref().is_some_and(|then| before(&then.point, &best.point, &problem.objective))
     });
     assert!(gains.count() > 0, "more of something is worth something");
 }

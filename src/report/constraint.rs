@@ -159,7 +159,7 @@ fn memory(problem: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
     let breaks = more.filter(|more| !more.fits);
     let (held, usable) = now.memory;
     let further = breaks.map_or_else(String::new, |more| format!("; {} {}", gib(more.memory.0), at(more)));
-    let longest = problem.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
+    let longest = problem.objective.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
     let context = longest && !at_models_limit(problem, now);
     Constraint {
         resource: Resource::Memory,
@@ -207,7 +207,7 @@ fn pool(reporter: &Reporter, now: &Probe, role: Role) -> Constraint {
         ),
         _ => format!("one more {name} worker alone gives no gain"),
     };
-    let better = then.is_some_and(|then| before(&then.point, &now.point, &problem.aims));
+    let better = then.is_some_and(|then| before(&then.point, &now.point, &problem.objective));
     Constraint { resource, binds: better && gain >= GAIN, used: None, why }
 }
 
@@ -221,7 +221,7 @@ fn devices(reporter: &Reporter, now: &Probe) -> Constraint {
     let placed = !alike || pools[0].replicas < problem.capacity().most(pools[0].plan.devices());
     let fits_one_more = idle >= least && placed;
     let doubled = Probe::of(reporter, with_pool_change(problem, &now.candidate, |pool| pool.replicas *= 2));
-    let wanted = before(&doubled.point, &now.point, &problem.aims);
+    let wanted = before(&doubled.point, &now.point, &problem.objective);
     let why = match idle {
         0 if all == 1 => "the only device is in use".to_string(),
         0 => format!("all {} in use", count(all, "device")),
@@ -229,7 +229,7 @@ fn devices(reporter: &Reporter, now: &Probe) -> Constraint {
             let better = pools.iter().enumerate().any(|(index, pool)| {
                 let one = |other: &mut PoolPlan| other.replicas += u64::from(other == pool);
                 let more = Probe::of(reporter, with_pool_change(problem, &now.candidate, one));
-                pools[index].plan.devices() <= idle && before(&more.point, &now.point, &problem.aims)
+                pools[index].plan.devices() <= idle && before(&more.point, &now.point, &problem.objective)
             });
             let verdict = if better { "improves the objective" } else { "does not improve the objective" };
             format!("{used} of {all} devices in use; another replica {verdict}")
@@ -266,7 +266,7 @@ fn traffic(problem: &Problem, now: &Probe) -> Option<Constraint> {
     busier.traffic = more;
     let then = Probe::of(&Reporter::new(&busier), with_pool_change(&busier, &now.candidate, |_| {}));
     let binds = then.fits && busier.missed(&then.point, then.candidate.margin(&busier)).is_none();
-    let binds = binds && before(&then.point, &now.point, &problem.aims);
+    let binds = binds && before(&then.point, &now.point, &problem.objective);
     Some(Constraint { resource: Resource::Traffic, binds, used: None, why })
 }
 
@@ -278,7 +278,7 @@ fn at_models_limit(problem: &Problem, now: &Probe) -> bool {
 fn context(problem: &Problem, now: &Probe) -> Option<Constraint> {
     let most = problem.graph.max_context?;
     let value = now.point[place(Metric::MaxContext)];
-    let aimed = problem.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
+    let aimed = problem.objective.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
     let why = format!("{}, the model supports {}", format_metric(Metric::MaxContext, value), grouped(most));
     aimed.then(|| Constraint {
         resource: Resource::Context,
@@ -290,7 +290,7 @@ fn context(problem: &Problem, now: &Probe) -> Option<Constraint> {
 
 /// The largest bottleneck of the step that the objective depends on.
 fn step(problem: &Problem, phases: &[PhaseTime], alone: bool) -> Option<Constraint> {
-    let aim = problem.aims.first()?.metric;
+    let aim = problem.objective.first()?.metric;
     let waits = matches!(aim, Metric::Ttft | Metric::Tpot | Metric::E2e | Metric::OutputTokSPerUser);
     let phase = if aim == Metric::Ttft { Phase::Prefill } else { Phase::Decode };
     let times = phases.iter().find(|times| times.phase == phase)?;

@@ -273,7 +273,7 @@ pub fn recommend(
             OfferMetrics {
                 cost: cost(build),
                 users: build.most_users,
-                pace: build.tok_s_per_user,
+                tok_s_per_user: build.tok_s_per_user,
                 output: build.most_output_tok_s,
                 kept: build.keeps_quality,
             }

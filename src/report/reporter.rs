@@ -19,7 +19,7 @@ use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, in_flight};
-use crate::search::hosting::{host_room, on_node, refused};
+use crate::search::hosting::{free_host_memory, on_node, refused};
 use crate::search::prepared::{MadeOnce, PreparedInstance, PreparedInstances};
 use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::{SpillFault, largest_part, longest_request, shape, spill_fault, usual_cut};
@@ -226,7 +226,7 @@ impl<'q> Reporter<'q> {
     /// Host memory that the part of a deployment in it exceeds.
     fn host_shortage(&self, there: Option<Qty<f64>>) -> String {
         let needed = gib(there.map_or(0.0, Qty::value));
-        format!("{needed} needed in host memory, {} usable", gib(host_room(self.problem)))
+        format!("{needed} needed in host memory, {} usable", gib(free_host_memory(self.problem)))
     }
 
     /// Why host memory does not take what exceeds the devices of a pool; empty where nothing is streamed from it.
@@ -240,11 +240,11 @@ impl<'q> Reporter<'q> {
             Some(SpillFault::TooFewMovable(bytes)) => {
                 format!("; at most {} of it may lie in host memory", gib(bytes))
             }
-            Some(SpillFault::HostMemory { needed, room }) => {
+            Some(SpillFault::HostMemory { needed, usable }) => {
                 format!(
                     "; {} in host memory for all devices of a host, of which {} are usable",
                     gib(needed),
-                    gib(room)
+                    gib(usable)
                 )
             }
         }

@@ -229,7 +229,7 @@ fn winner<'p, W: FnOnce() -> PlanRatios>(
 
 /// The first term of the objective: its ties are decided by the errors that are drawn here.
 fn first_aim(problem: &Problem) -> &[ObjectiveTerm] {
-    problem.aims.get(..1).unwrap_or_default()
+    problem.objective.get(..1).unwrap_or_default()
 }
 
 /// The robustness of `best` against the plans of `front`; `None` without intervals.

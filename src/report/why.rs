@@ -17,7 +17,7 @@ use crate::search::family::StrategyFamily;
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{before, place};
 use crate::search::problem::Problem;
-use crate::search::why::{ChangeResult, FamilyResult, aimed};
+use crate::search::why::{ChangeResult, FamilyResult};
 use crate::spec::objective::{Direction, Metric};
 
 /// Why the best is the best.
@@ -115,7 +115,9 @@ fn strategy(problem: &Problem, metric: Metric, tried: &FamilyResult) -> Strategy
         plan: best.map(|found| plan(&found.candidate).label),
         weight_format: best.map(|found| problem.formats[found.candidate.formats].weights.clone()),
         concurrency: best.map(|found| found.candidate.in_flight(problem)),
-        value: best.and_then(|found| aimed(problem, found)).map(|value| figure(metric, value)),
+        value: best
+            .and_then(|found| problem.objective_value(&found.point))
+            .map(|value| figure(metric, value)),
         ttft_ms: at(Metric::Ttft),
         tpot_ms: at(Metric::Tpot),
         none: tried.none.clone(),
@@ -131,7 +133,7 @@ pub fn why(
     worths: &[ChangeResult],
     front: &[EvaluatedCandidate],
 ) -> Option<Why> {
-    let metric = problem.aims.first()?.metric;
+    let metric = problem.objective.first()?.metric;
     tried.sort_by(|a, b| match (&a.best, &b.best) {
         (Some(x), Some(y)) => problem.by_objective(&x.point, &y.point),
         (x, y) => y.is_some().cmp(&x.is_some()),
@@ -184,9 +186,11 @@ fn gain(problem: &Problem, metric: Metric, best: &EvaluatedCandidate, worth: &Ch
     let then = worth.best.as_ref();
     Gain {
         what: spoken(problem, worth.change),
-        value: then.and_then(|found| aimed(&worth.problem, found)).map(|value| figure(metric, value)),
+        value: then
+            .and_then(|found| worth.problem.objective_value(&found.point))
+            .map(|value| figure(metric, value)),
         plan: then.map(|found| plan(&found.candidate).label),
-        helps: then.is_some_and(|found| before(&found.point, &best.point, &problem.aims)),
+        helps: then.is_some_and(|found| before(&found.point, &best.point, &problem.objective)),
     }
 }
 
@@ -211,7 +215,7 @@ fn sentence(
     best: &EvaluatedCandidate,
     runner: Option<&EvaluatedCandidate>,
 ) -> String {
-    let scale = |found: &EvaluatedCandidate| aimed(problem, found).unwrap_or(f64::NAN);
+    let scale = |found: &EvaluatedCandidate| problem.objective_value(&found.point).unwrap_or(f64::NAN);
     let name = |found: &EvaluatedCandidate| plan(&found.candidate).label;
     let unit = |value: f64| format_metric(metric, figure(metric, value));
     let gives = format!("{} gives {}", name(best), unit(scale(best)));

@@ -108,7 +108,7 @@ pub fn lower_format(
     if matches!(then.status, Status::Feasible | Status::Unknown) {
         return Ok(None);
     }
-    let Some(metric) = problem.aims.first().map(|aim| aim.metric) else { return Ok(None) };
+    let Some(metric) = problem.objective.first().map(|aim| aim.metric) else { return Ok(None) };
     let figure = |outcome: &Outcome| {
         let value = outcome.best.as_ref()?.point[place(metric)] / metric.entry().scale;
         value.is_finite().then_some(value)

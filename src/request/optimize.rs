@@ -231,7 +231,7 @@ fn plain(problem: &Problem, best: &EvaluatedCandidate, control: &Control) -> Opt
     like.custom_router = false;
     like.axes.clear();
     let found = run(&like, control).best?;
-    let metric = problem.aims.first()?.metric;
+    let metric = problem.objective.first()?.metric;
     let reported = report_deployment(problem, &found.candidate);
     Some(PlainPlan {
         notation: reported.notation,

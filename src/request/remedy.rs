@@ -170,7 +170,7 @@ impl InfeasibleProblem<'_> {
     fn gain(&self, flags: &[Flag]) -> Option<RemedyGain> {
         let gains = self.with_flags(flags).into_iter().flatten().filter_map(|problem| {
             let found = best(&problem, self.control).ok()??;
-            let objective = *problem.aims.first()?;
+            let objective = *problem.objective.first()?;
             // A metric that is only reported has no place in a point.
             let metrics = found.candidate.evaluate(&Plain, &problem, &mut ()).metrics;
             let in_column = |metric: Metric| Some(metric.entry().in_column(metrics.get(metric)?.value()));

@@ -4,17 +4,16 @@ mod free;
 pub mod replicas;
 pub mod strategies;
 
-use crate::spec::role::Role;
 use std::collections::BTreeMap;
 
-use super::candidate::{Candidate, PoolPlan};
+use super::candidate::Candidate;
 use super::hosting::most_replicas;
 use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
 use super::pareto::ParetoFront;
 use super::point::{Point, place};
 use super::problem::{Problem, Traffic};
-use super::shape::{InstanceConfig, PreparedShape, least};
+use super::shape::{PreparedShape, least};
 use super::shapes::Shapes;
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
@@ -26,24 +25,14 @@ use strategies::Strategies;
 pub struct AggregatedKey {
     /// Index of the instance configuration.
     pub shape: usize,
-    /// Number of replicas.
     pub replicas: u64,
     /// Concurrency of each replica.
     pub concurrency: u64,
 }
 
 impl AggregatedKey {
-    /// The full candidate.
     pub fn candidate(&self, shapes: &Shapes) -> Candidate {
-        let shape = &shapes[self.shape];
-        let pool = PoolPlan {
-            role: Role::Aggregated,
-            plan: shape.plan,
-            stages: shape.stages.clone(),
-            replicas: self.replicas,
-            concurrency: self.concurrency,
-        };
-        Candidate { formats: shape.formats, pools: vec![pool], offload: shape.offload }
+        shapes[self.shape].replicated(self.replicas, self.concurrency)
     }
 }
 
@@ -58,9 +47,7 @@ pub struct ReplicaSize {
     pub sharing: Option<u64>,
 }
 
-/// Best results found so far.
 pub struct Incumbents {
-    /// Pareto front found so far.
     pub front: ParetoFront<AggregatedKey>,
     /// Single replicas that several of another may replace.
     pub instances: InstanceFronts,
@@ -70,19 +57,16 @@ pub struct Incumbents {
     pub best: BTreeMap<ReplicaSize, (Point, AggregatedKey)>,
     /// Best result of each strategy, for the list of alternatives.
     pub strategies: Strategies,
-    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
     /// The infeasible candidate that misses its SLO by the least.
     pub nearest: Option<(f64, Point, AggregatedKey, Infeasible)>,
 }
 
 impl Incumbents {
-    /// Empty results.
     pub fn new(problem: &Problem) -> Incumbents {
         Incumbents::over(problem, &problem.distinct_axes())
     }
 
-    /// Empty results, with a front over `axes`.
     fn over(problem: &Problem, axes: &[Metric]) -> Incumbents {
         Incumbents {
             front: ParetoFront::new(axes),
@@ -104,10 +88,7 @@ impl Incumbents {
         self.instances.merge(other.instances);
         other.leader.into_iter().for_each(|point| self.lead(problem, point));
         self.census.add(other.census);
-        let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
-        for (place, found) in other.best {
-            keep(&mut self.best, place, found, better);
-        }
+        other.best.into_iter().for_each(|(size, found)| self.keep(problem, size, found));
         self.strategies.merge(problem, other.strategies);
         if let Some(near) = other.nearest {
             self.near(near);
@@ -136,31 +117,23 @@ impl Incumbents {
         }
     }
 
+    /// Keeps the best result of a size.
+    fn keep(&mut self, problem: &Problem, size: ReplicaSize, found: (Point, AggregatedKey)) {
+        let known = self.best.entry(size).or_insert(found);
+        if precedes(problem, &found, known) {
+            *known = found;
+        }
+    }
+
     fn near(&mut self, near: (f64, Point, AggregatedKey, Infeasible)) {
-        let closer = self.nearest.as_ref().is_none_or(|known| (near.0, near.2) < (known.0, known.2));
-        if closer {
+        if self.nearest.as_ref().is_none_or(|known| (near.0, near.2) < (known.0, known.2)) {
             self.nearest = Some(near);
         }
     }
 }
 
-fn keep<K: Ord>(
-    map: &mut BTreeMap<K, (Point, AggregatedKey)>,
-    place: K,
-    found: (Point, AggregatedKey),
-    better: impl Fn(&(Point, AggregatedKey), &(Point, AggregatedKey)) -> bool,
-) {
-    match map.get_mut(&place) {
-        Some(known) if better(&found, known) => *known = found,
-        Some(_) => {}
-        None => {
-            map.insert(place, found);
-        }
-    }
-}
-
 /// Whether `a` is better under the objective. Ties go to the smaller key.
-fn ahead(problem: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKey)) -> bool {
+fn precedes(problem: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKey)) -> bool {
     problem.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)).is_lt()
 }
 
@@ -168,7 +141,7 @@ fn ahead(problem: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKe
 pub fn mixes(problem: &Problem) -> bool {
     problem.custom_router
         && problem.traffic == Traffic::Free
-        && problem.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
+        && problem.objective.first().is_some_and(|term| term.metric == Metric::OutputTokS)
 }
 
 /// Why a configuration serves no more.
@@ -180,54 +153,51 @@ pub enum LoadEnd {
     Other,
 }
 
-/// The result of one load.
-enum Served {
-    /// It is served within the SLOs, here or by another configuration.
-    Yes,
-    /// Not, for this reason: fewer replicas do not serve it either.
-    Not(LoadEnd),
-}
+/// Whether a load is served within the SLOs, here or by another configuration. If not, fewer replicas do not serve it
+/// either.
+type Served = Result<(), LoadEnd>;
 
 /// Evaluates one instance configuration at every load. What cannot improve on `known` is left out.
 pub fn explore(
-    problem: &Problem,
-    laid: &PreparedShape,
+    prepared: &PreparedShape,
     index: usize,
     known: &Incumbents,
     survey: &mut Incumbents,
 ) -> LoadEnd {
-    let shape = &laid.shape;
+    let (problem, shape) = (prepared.problem, &prepared.shape);
     if !shape.roles.aggregated {
         return LoadEnd::Other;
     }
     if shape.fits == 0 {
         return LoadEnd::Memory;
     }
+    let at_load = |replicas: u64, concurrency: u64, survey: &mut Incumbents| {
+        explore_load(prepared, AggregatedKey { shape: index, replicas, concurrency }, (known, survey))
+    };
     match problem.traffic {
         Traffic::Free => {
-            free::explore(problem, laid, index, (known, survey));
-            let most = laid.concurrency(shape.fits);
-            let late = laid.missed(&laid.at(1, most), most).is_some();
+            free::explore(prepared, index, (known, survey));
+            let most = prepared.concurrency(shape.fits);
+            let late = prepared.missed(&prepared.at(1, most), most).is_some();
             if late { LoadEnd::Other } else { LoadEnd::Memory }
         }
         Traffic::InFlight(_) => {
             let requests = problem.traffic.slots().unwrap_or(1);
             let most = most_replicas(problem, shape).min(requests);
             fewer_and_fewer(most, survey, |replicas, survey| {
-                explore_load(problem, laid, index, replicas, requests.div_ceil(replicas), (known, survey))
+                at_load(replicas, requests.div_ceil(replicas), survey)
             })
         }
-        Traffic::Rate(rate) => {
-            let most = most_replicas(problem, shape);
-            fewer_and_fewer(most, survey, |replicas, survey| match carrying(laid, rate / replicas as f64) {
-                Ok(concurrency) => explore_load(problem, laid, index, replicas, concurrency, (known, survey)),
+        Traffic::Rate(rate) => fewer_and_fewer(most_replicas(problem, shape), survey, |replicas, survey| {
+            match carrying(prepared, rate / replicas as f64) {
+                Ok(concurrency) => at_load(replicas, concurrency, survey),
                 Err(reason) => {
                     survey.census.candidates += 1;
                     survey.census.reject(&reason);
-                    Served::Not(LoadEnd::Memory)
+                    Err(LoadEnd::Memory)
                 }
-            })
-        }
+            }
+        }),
     }
 }
 
@@ -239,7 +209,7 @@ fn fewer_and_fewer(
     mut serves: impl FnMut(u64, &mut Incumbents) -> Served,
 ) -> LoadEnd {
     for replicas in (1..=most).rev() {
-        if let Served::Not(end) = serves(replicas, survey) {
+        if let Err(end) = serves(replicas, survey) {
             survey.census.discard("latency_limit", replicas - 1);
             return end;
         }
@@ -248,52 +218,50 @@ fn fewer_and_fewer(
 }
 
 /// The smallest concurrency at which one replica sustains `rate` requests per second.
-fn carrying(laid: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
+fn carrying(prepared: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
     // Evaluated at the largest concurrency that fits, whatever rate it sustains.
     let flow = |requests: u64| {
-        let concurrency = laid.concurrency(requests);
-        concurrency as f64 / laid.filled(concurrency)
+        let concurrency = prepared.concurrency(requests);
+        concurrency as f64 / prepared.filled(concurrency)
     };
-    let below = laid.shape.from - 1;
+    let below = prepared.shape.from - 1;
     if below > 0 && flow(below) >= rate {
-        return Ok(laid.concurrency(below));
+        return Ok(prepared.concurrency(below));
     }
-    let enough =
-        least(laid.shape.fits, laid.shape.plan.pp, |requests| requests > below && flow(requests) >= rate);
-    let carried = || flow(laid.shape.fits);
+    let enough = least(prepared.shape.fits, prepared.shape.plan.pp, |requests| {
+        requests > below && flow(requests) >= rate
+    });
+    let carried = || flow(prepared.shape.fits);
     let enough = enough.ok_or_else(|| Infeasible::TooMuchTraffic { carried: carried(), required: rate })?;
-    Ok(laid.concurrency(enough))
+    Ok(prepared.concurrency(enough))
 }
 
 /// Evaluates one replica count at one load. Loads below those of the configuration are served by another.
 fn explore_load(
-    problem: &Problem,
-    laid: &PreparedShape,
-    index: usize,
-    replicas: u64,
-    concurrency: u64,
+    prepared: &PreparedShape,
+    key: AggregatedKey,
     (known, survey): (&Incumbents, &mut Incumbents),
 ) -> Served {
-    if concurrency < laid.lowest() {
-        return Served::Yes;
+    let AggregatedKey { replicas, concurrency, .. } = key;
+    if concurrency < prepared.lowest() {
+        return Ok(());
     }
     survey.census.candidates += 1;
-    if concurrency > laid.concurrency(laid.shape.fits) {
+    if concurrency > prepared.concurrency(prepared.shape.fits) {
         let reason = "concurrency exceeds the KV cache capacity";
         survey.census.refuse("out_of_memory", 1, reason);
-        return Served::Not(LoadEnd::Memory);
+        return Err(LoadEnd::Memory);
     }
     survey.census.evaluated += 1;
-    let point = laid.at(replicas, concurrency);
-    let key = AggregatedKey { shape: index, replicas, concurrency };
-    match laid.missed(&point, concurrency) {
+    let point = prepared.at(replicas, concurrency);
+    match prepared.missed(&point, concurrency) {
         Some(reason) => {
             record_miss(survey, point, key, reason);
-            Served::Not(LoadEnd::Other)
+            Err(LoadEnd::Other)
         }
         None => {
-            visit(problem, &laid.shape, (known, survey), point, key);
-            Served::Yes
+            visit(prepared, (known, survey), point, key);
+            Ok(())
         }
     }
 }
@@ -306,17 +274,16 @@ fn record_miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason
 }
 
 fn visit(
-    problem: &Problem,
-    shape: &InstanceConfig,
+    prepared: &PreparedShape,
     (known, survey): (&Incumbents, &mut Incumbents),
     point: Point,
     key: AggregatedKey,
 ) {
+    let (problem, shape) = (prepared.problem, &prepared.shape);
     survey.show(known, point, key);
-    let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(problem, new, old);
     let sharing = shape.per_node.map(|_| key.replicas);
     let size = ReplicaSize { formats: shape.formats, devices: shape.plan.devices(), sharing };
-    keep(&mut survey.best, size, (point, key), better);
+    survey.keep(problem, size, (point, key));
     survey.strategies.offer(problem, shape.plan, (point, key));
 }
 
@@ -356,21 +323,21 @@ pub fn finish(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Vec<Ev
         let pools: Vec<_> = pools.collect();
         if let Some((_, (_, key))) = rows.first().filter(|_| !pools.is_empty()) {
             let candidate = Candidate { pools, ..key.candidate(shapes) };
-            let point = measure(problem, &candidate);
-            deployments.push(EvaluatedCandidate { candidate, point });
+            deployments.push(EvaluatedCandidate::measured(problem, candidate));
         }
     }
     deployments
 }
 
 /// The best load of one replica with unlimited traffic; none where no load meets the SLOs.
-pub fn best_load(problem: &Problem, laid: &PreparedShape) -> Option<(Point, AggregatedKey)> {
-    if laid.shape.fits == 0 {
+pub fn best_load(prepared: &PreparedShape) -> Option<(Point, AggregatedKey)> {
+    let problem = prepared.problem;
+    if prepared.shape.fits == 0 {
         return None;
     }
     // Without axes no load is on a front, so that only the best is searched.
     let [none, mut alone] = [(); 2].map(|()| Incumbents::over(problem, &[]));
-    free::explore(problem, laid, 0, (&none, &mut alone));
+    free::explore(prepared, 0, (&none, &mut alone));
     alone.best.pop_first().map(|(_, best)| best)
 }
 
@@ -379,8 +346,8 @@ pub fn strategies(problem: &Problem, shapes: &Shapes, survey: &Incumbents) -> Ve
     let best = |(point, key): (&Point, &AggregatedKey)| {
         let (mut point, mut key) = (*point, *key);
         if problem.traffic == Traffic::Free && !problem.only_best() {
-            let laid = PreparedShape::of(problem, shapes.shared(key.shape).clone());
-            if let Some((best, load)) = best_load(problem, &laid) {
+            let prepared = PreparedShape::of(problem, shapes.shared(key.shape).clone());
+            if let Some((best, load)) = best_load(&prepared) {
                 (point, key) = (best, AggregatedKey { shape: key.shape, ..load });
             }
         }

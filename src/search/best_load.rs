@@ -25,8 +25,8 @@ pub fn set_best_load(problem: &Problem, candidate: &mut Candidate, open: &[OpenP
         let pool = &candidate.pools[*at];
         let bare = prepared.bare(pool);
         let shared = (candidate.offload, on_node(problem, pool.replicas));
-        let laid = PreparedShape::given(problem, candidate.formats, &bare, shared).ok();
-        let best = laid.and_then(|laid| best_load(problem, &laid));
+        let replica = PreparedShape::given(problem, candidate.formats, &bare, shared).ok();
+        let best = replica.and_then(|replica| best_load(&replica));
         candidate.pools[*at].concurrency = best.map_or(pool.plan.dp, |(_, key)| key.concurrency);
     }
 }

@@ -23,14 +23,10 @@ use crate::spec::objective::Metric;
 /// Number of equal parts that the concurrency is divided into.
 pub const PARTS: u64 = 32;
 
-/// Objective of a mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MixGoal {
-    /// Maximum throughput.
     Output,
-    /// Maximum throughput per device.
     PerDevice,
-    /// Minimum device count.
     Devices,
 }
 
@@ -38,7 +34,7 @@ enum MixGoal {
 fn wanted(problem: &Problem, found: bool) -> Option<MixGoal> {
     let rented = matches!(problem.workload.bill, Some(Bill::Rented(_)));
     let at_rate = matches!(problem.traffic, Traffic::Rate(_));
-    match problem.aims.first()?.metric {
+    match problem.objective.first()?.metric {
         Metric::OutputTokS if !at_rate => Some(MixGoal::Output),
         Metric::OutputTokSPerDevice => Some(MixGoal::PerDevice),
         Metric::UsdPerMtok if rented => Some(MixGoal::PerDevice),
@@ -100,33 +96,35 @@ fn in_flight(
     let parts = PARTS.min(requests);
     // Concurrency slots for a number of parts.
     let slots = |part: u64| (part * requests).div_ceil(parts);
-    let mut choices: BTreeMap<(u64, u64), SizeOption> = BTreeMap::new();
-    for (shape, laid) in of_formats(problem, shapes, formats) {
-        let at = |part: u64| laid.free(1, slots(part));
+    let mut options: BTreeMap<(u64, u64), SizeOption> = BTreeMap::new();
+    for (shape, prepared) in of_formats(problem, shapes, formats) {
+        let at = |part: u64| prepared.free(1, slots(part));
         let fits = |part: u64| {
-            slots(part) <= laid.concurrency(laid.shape.fits) && laid.missed(&at(part), slots(part)).is_none()
+            slots(part) <= prepared.concurrency(prepared.shape.fits)
+                && prepared.missed(&at(part), slots(part)).is_none()
         };
         for part in 1..=largest(parts, fits) {
             let share = part as f64 * requests as f64 / parts as f64 / slots(part) as f64;
             let yields = at(part)[place(Metric::OutputTokS)] * share;
             let choice = SizeOption { shape, requests: slots(part), rate: yields };
-            let best = choices.entry((laid.shape.plan.devices(), part)).or_insert(choice);
+            let best = options.entry((prepared.shape.plan.devices(), part)).or_insert(choice);
             if yields > best.rate {
                 *best = choice;
             }
         }
     }
-    let sizes: Vec<u64> = choices.keys().map(|(size, _)| *size).collect();
+    let mut sizes: Vec<u64> = options.keys().map(|(size, _)| *size).collect();
+    sizes.dedup();
     let mut found = Vec::new();
-    for Fill { sizes, devices, .. } in fills(problem.capacity(), &deduped(sizes)) {
-        let of_sizes: Vec<_> = choices.iter().filter(|((size, _), _)| sizes.contains(size)).collect();
+    for Fill { sizes, devices, .. } in fills(problem.capacity(), &sizes) {
+        let of_sizes: Vec<_> = options.iter().filter(|((size, _), _)| sizes.contains(size)).collect();
         let table = ShareTable::new(&of_sizes, devices, parts);
         let all = 1..=devices;
         let best = match wanted {
             MixGoal::Output => Some(devices),
-            MixGoal::Devices => all.clone().find(|on| table.worth(*on).is_some()),
+            MixGoal::Devices => all.clone().find(|on| table.throughput(*on).is_some()),
             MixGoal::PerDevice => {
-                let each = |on: u64| Some((table.worth(on)? / on as f64, on));
+                let each = |on: u64| Some((table.throughput(on)? / on as f64, on));
                 all.filter_map(each).reduce(|a, b| if b.0 > a.0 { b } else { a }).map(|(_, on)| on)
             }
         };
@@ -141,12 +139,6 @@ fn in_flight(
     found
 }
 
-fn deduped(mut sizes: Vec<u64>) -> Vec<u64> {
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes
-}
-
 /// Maximum throughput for each number of devices and parts, with the last instance chosen.
 struct ShareTable {
     parts: u64,
@@ -155,13 +147,13 @@ struct ShareTable {
 }
 
 impl ShareTable {
-    fn new(choices: &[(&(u64, u64), &SizeOption)], devices: u64, parts: u64) -> ShareTable {
-        let items: Vec<(u64, u64)> = choices.iter().map(|(key, _)| **key).collect();
+    fn new(options: &[(&(u64, u64), &SizeOption)], devices: u64, parts: u64) -> ShareTable {
+        let items: Vec<(u64, u64)> = options.iter().map(|(key, _)| **key).collect();
         let mut table = ShareTable { parts, best: vec![], items };
         for on in 0..=devices {
             for held in 0..=parts {
                 let mut best: Option<(f64, usize)> = None;
-                for (at, ((size, part), choice)) in choices.iter().enumerate() {
+                for (at, ((size, part), choice)) in options.iter().enumerate() {
                     if *size > on || *part > held {
                         continue;
                     }
@@ -185,7 +177,7 @@ impl ShareTable {
     }
 
     /// Throughput of all requests on at most `devices` devices; `None` if they do not fit.
-    fn worth(&self, devices: u64) -> Option<f64> {
+    fn throughput(&self, devices: u64) -> Option<f64> {
         self.value(devices, self.parts)
     }
 
@@ -204,31 +196,31 @@ impl ShareTable {
 
 /// Mixes on the fewest devices that sustain a rate.
 fn at_rate(problem: &Problem, shapes: &Shapes, formats: usize, rate: f64) -> Vec<EvaluatedCandidate> {
-    let mut choices: BTreeMap<u64, SizeOption> = BTreeMap::new();
-    for (shape, laid) in of_formats(problem, shapes, formats) {
+    let mut options: BTreeMap<u64, SizeOption> = BTreeMap::new();
+    for (shape, prepared) in of_formats(problem, shapes, formats) {
         let flow = |requests: u64| {
-            let slots = laid.concurrency(requests);
-            slots as f64 / laid.filled(slots)
+            let slots = prepared.concurrency(requests);
+            slots as f64 / prepared.filled(slots)
         };
         let keeps = |requests: u64| {
             let traffic = Traffic::Rate(flow(requests));
-            let slots = laid.concurrency(requests);
-            laid.missed(&laid.under(&traffic, 1, slots), slots).is_none()
+            let slots = prepared.concurrency(requests);
+            prepared.missed(&prepared.under(&traffic, 1, slots), slots).is_none()
         };
-        let most = largest(laid.shape.fits, keeps);
+        let most = largest(prepared.shape.fits, keeps);
         if most == 0 {
             continue;
         }
-        let choice = SizeOption { shape, requests: laid.concurrency(most), rate: flow(most) };
-        let best = choices.entry(laid.shape.plan.devices()).or_insert(choice);
+        let choice = SizeOption { shape, requests: prepared.concurrency(most), rate: flow(most) };
+        let best = options.entry(prepared.shape.plan.devices()).or_insert(choice);
         if choice.rate > best.rate {
             *best = choice;
         }
     }
     let mut found = Vec::new();
-    for Fill { sizes, devices, .. } in fills(problem.capacity(), &choices.keys().copied().collect::<Vec<_>>())
+    for Fill { sizes, devices, .. } in fills(problem.capacity(), &options.keys().copied().collect::<Vec<_>>())
     {
-        let of_sizes: Vec<_> = choices.iter().filter(|(size, _)| sizes.contains(size)).collect();
+        let of_sizes: Vec<_> = options.iter().filter(|(size, _)| sizes.contains(size)).collect();
         let item = |(size, choice): &(&u64, &SizeOption)| Item { devices: **size, value: choice.rate };
         let table = Table::new(&of_sizes.iter().map(item).collect::<Vec<_>>(), devices);
         let Some(fewest) = (1..=devices).find(|on| table.value(*on) >= rate) else { continue };
@@ -246,12 +238,8 @@ fn deployed(
     formats: usize,
     counts: BTreeMap<(usize, u64), u64>,
 ) -> Option<EvaluatedCandidate> {
-    let pool = |((shape, slots), replicas): ((usize, u64), u64)| PoolPlan {
-        role: Role::Aggregated,
-        plan: shapes[shape].plan,
-        stages: shapes[shape].stages.clone(),
-        replicas,
-        concurrency: slots,
+    let pool = |((shape, slots), replicas): ((usize, u64), u64)| {
+        shapes[shape].pool(Role::Aggregated, replicas, slots)
     };
     let mut pools: Vec<PoolPlan> = counts.into_iter().map(pool).collect();
     pools.sort_by_key(|pool| std::cmp::Reverse((pool.plan.devices(), pool.concurrency)));

@@ -18,7 +18,7 @@ pub(super) fn many_bins(bins: u64, one: &[u64]) -> Vec<u64> {
     }
     let (tried, further, hull) = (some_bins(TRIED_BINS, one), bins - TRIED_BINS, hull(one));
     let most = (one.len() as u64 - 1) * bins;
-    let room = |count: u64| {
+    let others = |count: u64| {
         let edge = hull.windows(2).find(|edge| count <= edge[1] * bins);
         let (few, many) = edge.map_or((hull[0], hull[0]), |edge| (edge[0], edge[1]));
         // As many of the further bins hold the larger count as leave the mean to the tried ones.
@@ -30,18 +30,18 @@ pub(super) fn many_bins(bins: u64, one: &[u64]) -> Vec<u64> {
         }
         (further - filled) * one[few as usize] + filled * one[many as usize] + tried[left(filled) as usize]
     };
-    (0..=most).map(room).collect()
+    (0..=most).map(others).collect()
 }
 
 /// Counts of the upper concave hull of the room that each leaves.
 fn hull(one: &[u64]) -> Vec<u64> {
     let mut hull: Vec<u64> = Vec::new();
     for count in 0..one.len() as u64 {
-        let room = |count: u64| i128::from(one[count as usize]);
+        let others = |count: u64| i128::from(one[count as usize]);
         while let [.., a, b] = hull[..] {
             // The middle one is below the line, or on it.
-            let below =
-                (room(b) - room(a)) * i128::from(count - a) <= (room(count) - room(a)) * i128::from(b - a);
+            let below = (others(b) - others(a)) * i128::from(count - a)
+                <= (others(count) - others(a)) * i128::from(b - a);
             if !below {
                 break;
             }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_bins_have_the_room_of_every_division() {
+    fn many_bins_hold_as_much_as_every_division() {
         for capacity in [4, 6, 7, 8, 9, 12, 16] {
             for size in 2..=capacity {
                 for other in (2..=capacity).filter(|other| other % size != 0 && size % other != 0) {

@@ -4,7 +4,7 @@ use super::error_margin::ErrorMargin;
 use super::hosting::placed;
 use super::point::{Point, point};
 use super::problem::{Problem, Traffic};
-use super::shape::largest;
+use super::shape::{InstanceConfig, largest};
 use crate::cost::machine::Machine;
 use crate::plan::locality::kv_tier;
 use crate::plan::parallel::ParallelPlan;
@@ -24,13 +24,10 @@ use crate::spec::role::Role;
 /// A pool of identical replicas or workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PoolPlan {
-    /// Role of the pool.
     pub role: Role,
-    /// Parallel plan of one replica.
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
-    /// Number of replicas.
     pub replicas: u64,
     /// Concurrency of each replica.
     pub concurrency: u64,
@@ -47,19 +44,29 @@ impl PoolPlan {
     }
 }
 
-/// A candidate deployment.
+impl InstanceConfig {
+    /// A pool of `replicas` of this configuration, at a concurrency of each.
+    pub fn pool(&self, role: Role, replicas: u64, concurrency: u64) -> PoolPlan {
+        PoolPlan { role, plan: self.plan, stages: self.stages.clone(), replicas, concurrency }
+    }
+
+    /// The deployment of such replicas alone.
+    pub fn replicated(&self, replicas: u64, concurrency: u64) -> Candidate {
+        let pools = vec![self.pool(Role::Aggregated, replicas, concurrency)];
+        Candidate { formats: self.formats, pools, offload: self.offload }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Index of its format pair in the problem.
     pub formats: usize,
     /// Its pools: role `Aggregated`, or `Prefill` pools, then `Decode` pools, then any `Aggregated` pools, in this order.
     pub pools: Vec<PoolPlan>,
-    /// Tensors that are offloaded to host memory.
     pub offload: Offload,
 }
 
 impl Candidate {
-    /// Whether the deployment is disaggregated.
     pub fn is_disaggregated(&self) -> bool {
         self.pools.iter().any(|pool| pool.role == Role::Prefill)
     }
@@ -80,8 +87,8 @@ impl Candidate {
 
     /// Concurrency per attention rank of the pool that decodes most requests.
     pub fn requests_per_rank(&self) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
-        answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
+        let decoding = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
+        decoding.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 
     /// The prediction error that its SLOs allow for.
@@ -89,15 +96,14 @@ impl Candidate {
         problem.margin(self.formats, self.is_disaggregated(), self.requests_per_rank())
     }
 
-    /// Number of devices in use.
     pub fn devices(&self) -> u64 {
         self.pools.iter().map(|pool| pool.replicas * pool.plan.devices()).sum()
     }
 
     /// Total concurrency of all pools that decode.
     pub fn concurrency(&self, traffic: &Traffic) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
-        traffic.slots().unwrap_or_else(|| answering.map(|pool| pool.replicas * pool.concurrency).sum())
+        let decoding = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
+        traffic.slots().unwrap_or_else(|| decoding.map(|pool| pool.replicas * pool.concurrency).sum())
     }
 
     /// Mean number of requests in the deployment: in prefill, in KV transfer, queued and in decode.
@@ -105,7 +111,6 @@ impl Candidate {
         in_flight(problem, &self.evaluate(&Plain, problem, &mut ()))
     }
 
-    /// The instances of each pool, in order.
     pub fn instances(&self, problem: &Problem) -> Vec<Instance> {
         let lay = |pool: &PoolPlan| {
             let stages = pool.stages.clone();
@@ -226,13 +231,13 @@ pub fn with_prompts<R: Reading>(
     (machine, terms, demand): (&Machine<Qty<R::N>>, &WorkloadTerms<Qty<R::N>>, &Demand<Qty<R::N>>),
     watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let (mut fronts, mut backs, mut both) = (vec![], vec![], vec![]);
+    let (mut prefill_pools, mut decode_pools, mut aggregated_pools) = (vec![], vec![], vec![]);
     for ((pool, instance), prompt) in plans.iter().zip(instances).zip(prompts) {
         let load = InstanceLoad { concurrency: pool.concurrency, offload };
         let of_its_role = match pool.role {
-            Role::Prefill => &mut fronts,
-            Role::Decode => &mut backs,
-            Role::Aggregated => &mut both,
+            Role::Prefill => &mut prefill_pools,
+            Role::Decode => &mut decode_pools,
+            Role::Aggregated => &mut aggregated_pools,
         };
         let (instance, prompt) = (instance.borrow(), *prompt);
         of_its_role.push(Pool {
@@ -244,11 +249,11 @@ pub fn with_prompts<R: Reading>(
             prompt_context: None,
         });
     }
-    if fronts.is_empty() || backs.is_empty() {
-        let pools: Vec<_> = [fronts, backs, both].concat();
+    if prefill_pools.is_empty() || decode_pools.is_empty() {
+        let pools: Vec<_> = [prefill_pools, decode_pools, aggregated_pools].concat();
         return aggregated(read, &pools, machine, terms, demand, watch);
     }
     let sizes: Vec<_> = plans.iter().map(|pool| (pool.plan.devices(), pool.replicas)).collect();
     let joined = (machine, kv_tier(&machine.shapes, &sizes));
-    split(read, (&fronts, &backs, &both), joined, terms, demand, watch)
+    split(read, (&prefill_pools, &decode_pools, &aggregated_pools), joined, terms, demand, watch)
 }

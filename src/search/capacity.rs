@@ -5,14 +5,14 @@
 //! node may end in a partial unit, which only small instances and whole-block instances use.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
 use super::bins::{many_bins, one_bin};
 use super::packing::{Item, Table};
-use super::pair_room::{PairRoom, RoomTable};
+use super::pair_capacity::{CapacityTable, PairCapacity};
 use crate::spec::cluster::Cluster;
 
-/// Units and blocks of a system.
 #[derive(Clone, Debug)]
 pub struct DeviceCapacity {
     /// Devices per unit.
@@ -21,19 +21,29 @@ pub struct DeviceCapacity {
     units: u64,
     /// Devices of a block beyond its whole units.
     rest: u64,
-    /// Number of blocks.
     blocks: u64,
     /// Cached counts of two sizes that share bins, by (bins, capacity, first size, second size).
     shared: Arc<Mutex<HashMap<[u64; 4], Arc<Vec<u64>>>>>,
-    /// Cached room for one size next to another.
-    rooms: Arc<Mutex<HashMap<(u64, u64), Arc<RoomTable>>>>,
+    /// Cached counts of one size next to another.
+    pairs: Arc<Mutex<HashMap<(u64, u64), Arc<CapacityTable>>>>,
+}
+
+/// The value of `key`, made where it is not known. It is made without the lock, as it may need others.
+fn cached<K: Eq + Hash, V>(cache: &Mutex<HashMap<K, Arc<V>>>, key: K, make: impl FnOnce() -> V) -> Arc<V> {
+    let known = cache.lock().ok().and_then(|known| known.get(&key).cloned());
+    known.unwrap_or_else(|| {
+        let made = Arc::new(make());
+        if let Ok(mut known) = cache.lock() {
+            known.insert(key, made.clone());
+        }
+        made
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemPart {
     /// Devices of the innermost tier.
     pub unit: u64,
-    /// Devices of the part.
     pub devices: u64,
     /// Number of such parts.
     pub times: u64,
@@ -59,7 +69,7 @@ impl DeviceCapacity {
 
     /// `blocks` blocks, each with `units` whole units of `unit` devices and a partial unit of `rest` devices.
     pub fn new(unit: u64, units: u64, rest: u64, blocks: u64) -> DeviceCapacity {
-        DeviceCapacity { unit, units, rest, blocks, shared: Arc::default(), rooms: Arc::default() }
+        DeviceCapacity { unit, units, rest, blocks, shared: Arc::default(), pairs: Arc::default() }
     }
 
     /// Devices per block.
@@ -67,7 +77,6 @@ impl DeviceCapacity {
         self.unit * self.units + self.rest
     }
 
-    /// Total number of devices.
     pub fn devices(&self) -> u64 {
         self.block() * self.blocks
     }
@@ -131,48 +140,44 @@ impl DeviceCapacity {
         self.is_one_unit() || (flat && nested && even(one) && even(two))
     }
 
-    /// The room for instances of two sizes.
-    pub fn pair(&self, one: u64, two: u64) -> PairRoom {
-        self.line(one, two).unwrap_or_else(|| PairRoom::Tables(self.room(one, two), self.room(two, one)))
+    /// How many instances of two sizes fit together.
+    pub fn pair(&self, one: u64, two: u64) -> PairCapacity {
+        self.line(one, two)
+            .unwrap_or_else(|| PairCapacity::Tables(self.table(one, two), self.table(two, one)))
     }
 
     /// The same where it is a straight line of units.
-    fn line(&self, one: u64, two: u64) -> Option<PairRoom> {
+    fn line(&self, one: u64, two: u64) -> Option<PairCapacity> {
         if self.is_plain(one, two) {
-            return Some(PairRoom::Line(self.devices(), (one, two)));
+            return Some(PairCapacity::Line(self.devices(), (one, two)));
         }
         match (self.takes(one), self.takes(two)) {
             (InstanceFootprint::Blocks(one), InstanceFootprint::Blocks(two)) => {
-                Some(PairRoom::Line(self.blocks, (one, two)))
+                Some(PairCapacity::Line(self.blocks, (one, two)))
             }
             (InstanceFootprint::Blocks(one), _) => {
                 let each = self.per_block(two);
-                Some(PairRoom::Line(self.blocks * each, (one * each, 1)))
+                Some(PairCapacity::Line(self.blocks * each, (one * each, 1)))
             }
             (_, InstanceFootprint::Blocks(two)) => {
                 let each = self.per_block(one);
-                Some(PairRoom::Line(self.blocks * each, (1, two * each)))
+                Some(PairCapacity::Line(self.blocks * each, (1, two * each)))
             }
             _ => None,
         }
     }
 
-    /// The room for `other` next to every count of `size`, computed once.
-    fn room(&self, size: u64, other: u64) -> Arc<RoomTable> {
-        let known = self.rooms.lock().ok().and_then(|rooms| rooms.get(&(size, other)).cloned());
-        known.unwrap_or_else(|| {
-            let all = (0..=self.most(size)).map_while(|count| self.beside(size, count, other));
-            let table = Arc::new(RoomTable::new(all.collect()));
-            if let Ok(mut rooms) = self.rooms.lock() {
-                rooms.insert((size, other), table.clone());
-            }
-            table
+    /// How many of `other` fit next to every count of `size`, computed once.
+    fn table(&self, size: u64, other: u64) -> Arc<CapacityTable> {
+        cached(&self.pairs, (size, other), || {
+            let all = (0..=self.most(size)).map_while(|count| self.next_to(size, count, other));
+            CapacityTable::new(all.collect())
         })
     }
 
     /// Maximum number of instances of `other` devices that fit in addition to `count` instances of `devices` devices;
     /// `None` if these do not fit.
-    pub fn beside(&self, devices: u64, count: u64, other: u64) -> Option<u64> {
+    pub fn next_to(&self, devices: u64, count: u64, other: u64) -> Option<u64> {
         if let Some(line) = self.line(devices, other) {
             return line.next_to_first(count);
         }
@@ -227,17 +232,8 @@ impl DeviceCapacity {
         if size.is_multiple_of(other) {
             return most - count * (size / other);
         }
-        let known = |shared: &Mutex<HashMap<_, Arc<Vec<u64>>>>| {
-            shared.lock().ok()?.get(&[bins, capacity, size, other]).cloned()
-        };
-        let table = known(&self.shared).unwrap_or_else(|| {
-            let table = Arc::new(many_bins(bins, &one_bin(capacity, size, other)));
-            if let Ok(mut shared) = self.shared.lock() {
-                shared.insert([bins, capacity, size, other], table.clone());
-            }
-            table
-        });
-        table[count as usize]
+        let key = [bins, capacity, size, other];
+        cached(&self.shared, key, || many_bins(bins, &one_bin(capacity, size, other)))[count as usize]
     }
 
     /// Number of instances of each item with the highest total value. Ties go to fewer devices.
@@ -279,95 +275,94 @@ mod tests {
     use proptest::prelude::*;
 
     /// Whether the instances fit, by trying every place for the largest first.
-    fn fits(room: &DeviceCapacity, sizes: &[u64]) -> bool {
-        fn place(free: &mut Vec<Vec<u64>>, room: &DeviceCapacity, sizes: &[u64]) -> bool {
+    fn fits(system: &DeviceCapacity, sizes: &[u64]) -> bool {
+        fn place(free: &mut Vec<Vec<u64>>, system: &DeviceCapacity, sizes: &[u64]) -> bool {
             let Some((&size, rest)) = sizes.split_first() else { return true };
             let bins = free.len();
-            match room.takes(size) {
+            match system.takes(size) {
                 InstanceFootprint::Devices(n) => (0..bins).any(|block| {
                     (0..free[block].len()).any(|unit| {
                         if free[block][unit] < n {
                             return false;
                         }
                         free[block][unit] -= n;
-                        let fits = place(free, room, rest);
+                        let fits = place(free, system, rest);
                         free[block][unit] += n;
                         fits
                     })
                 }),
                 InstanceFootprint::Units(n) => (0..bins).any(|block| {
                     let whole: Vec<usize> =
-                        (0..room.units as usize).filter(|unit| free[block][*unit] == room.unit).collect();
+                        (0..system.units as usize).filter(|unit| free[block][*unit] == system.unit).collect();
                     if (whole.len() as u64) < n {
                         return false;
                     }
                     let taken = &whole[..n as usize];
                     taken.iter().for_each(|unit| free[block][*unit] = 0);
-                    let fits = place(free, room, rest);
-                    taken.iter().for_each(|unit| free[block][*unit] = room.unit);
+                    let fits = place(free, system, rest);
+                    taken.iter().for_each(|unit| free[block][*unit] = system.unit);
                     fits
                 }),
                 InstanceFootprint::Blocks(n) => {
-                    let empty = |block: &Vec<u64>| block.iter().sum::<u64>() == room.block();
+                    let empty = |block: &Vec<u64>| block.iter().sum::<u64>() == system.block();
                     let whole: Vec<usize> = (0..bins).filter(|block| empty(&free[*block])).collect();
                     if (whole.len() as u64) < n {
                         return false;
                     }
                     let before = free.clone();
                     whole[..n as usize].iter().for_each(|block| free[*block].iter_mut().for_each(|u| *u = 0));
-                    let fits = place(free, room, rest);
+                    let fits = place(free, system, rest);
                     *free = before;
                     fits
                 }
             }
         }
-        let mut block = vec![room.unit; room.units as usize];
-        block.extend((room.rest > 0).then_some(room.rest));
+        let mut block = vec![system.unit; system.units as usize];
+        block.extend((system.rest > 0).then_some(system.rest));
         let mut sizes = sizes.to_vec();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
-        place(&mut vec![block; room.blocks as usize], room, &sizes)
+        place(&mut vec![block; system.blocks as usize], system, &sizes)
     }
 
-    /// Systems with few devices.
     fn small() -> impl Strategy<Value = DeviceCapacity> {
         (1u64..6, 1u64..4, 0u64..5, 1u64..4)
             .prop_map(|(unit, units, rest, blocks)| DeviceCapacity::new(unit, units, rest % unit, blocks))
-            .prop_filter("few devices", |room| room.devices() <= 12)
+            .prop_filter("few devices", |system| system.devices() <= 12)
     }
 
     proptest! {
         #[test]
-        fn two_sizes_have_room_as_trying_every_place_says(
-            room in small(), one in 1u64..9, two in 1u64..9, count in 0u64..6,
+        fn two_sizes_fit_as_trying_every_place_says(
+            system in small(), one in 1u64..9, two in 1u64..9, count in 0u64..6,
         ) {
-            let (one, two) = (one.min(room.devices()), two.min(room.devices()));
+            let (one, two) = (one.min(system.devices()), two.min(system.devices()));
             let with = |others: u64| {
                 let sizes = [vec![one; count as usize], vec![two; others as usize]].concat();
-                sizes.iter().sum::<u64>() <= room.devices() && fits(&room, &sizes)
+                sizes.iter().sum::<u64>() <= system.devices() && fits(&system, &sizes)
             };
-            let most = (0..=room.devices()).take_while(|others| with(*others)).last();
-            prop_assert_eq!(room.beside(one, count, two), most);
+            let most = (0..=system.devices()).take_while(|others| with(*others)).last();
+            prop_assert_eq!(system.next_to(one, count, two), most);
         }
 
         #[test]
-        fn one_more_block_or_device_never_leaves_less_room(
-            room in small(), sizes in prop::collection::vec((1u64..9, 1u32..50), 1..4),
+        fn one_more_block_or_device_never_holds_less(
+            system in small(), sizes in prop::collection::vec((1u64..9, 1u32..50), 1..4),
         ) {
             let items: Vec<Item> =
                 sizes.iter().map(|(devices, value)| Item { devices: *devices, value: (*value).into() }).collect();
-            let worth = |room: &DeviceCapacity| {
-                let counts = room.pack(&items);
+            let value = |system: &DeviceCapacity| {
+                let counts = system.pack(&items);
                 items.iter().zip(&counts).map(|(item, n)| item.value * *n as f64).sum::<f64>()
             };
-            let more = DeviceCapacity { blocks: room.blocks + 1, ..room.clone() };
-            prop_assert!(worth(&more) >= worth(&room));
-            if room.blocks == 1 {
-                let whole = room.rest + 1 == room.unit;
-                let (units, rest) = if whole { (room.units + 1, 0) } else { (room.units, room.rest + 1) };
-                let more = DeviceCapacity { units, rest, ..room.clone() };
-                prop_assert!(worth(&more) >= worth(&room));
+            let more = DeviceCapacity { blocks: system.blocks + 1, ..system.clone() };
+            prop_assert!(value(&more) >= value(&system));
+            if system.blocks == 1 {
+                let whole = system.rest + 1 == system.unit;
+                let (units, rest) = if whole { (system.units + 1, 0) } else { (system.units, system.rest + 1) };
+                let more = DeviceCapacity { units, rest, ..system.clone() };
+                prop_assert!(value(&more) >= value(&system));
                 for (devices, _) in sizes {
-                    prop_assert!(devices > room.devices() || more.most(devices) >= room.most(devices));
+                    prop_assert!(devices > system.devices() || more.most(devices) >= system.most(devices));
                 }
             }
         }

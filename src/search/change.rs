@@ -6,9 +6,8 @@ use super::problem::{Formats, Problem, Traffic};
 use crate::quantity::datum::Datum;
 use crate::serving::economy::{Bill, Owned};
 use crate::serving::terms::Lengths;
-use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
+use crate::spec::objective::Metric;
 
-/// One change of a problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// Additional memory on every device, in bytes.
@@ -61,15 +60,9 @@ impl Problem {
                     _ => return None,
                 };
                 *limit = Some((*limit)? + seconds);
-                let mut problem = self.clone();
-                problem.limits = limits;
-                Some(problem)
+                Some(self.with_limits(limits))
             }
-            Change::InFlight(requests) => {
-                let mut problem = self.clone();
-                problem.traffic = Traffic::InFlight(requests.into());
-                Some(problem)
-            }
+            Change::InFlight(requests) => Some(self.with_traffic(Traffic::InFlight(requests.into()))),
             Change::Prompt(isl) => {
                 let lengths = self.workload.lengths;
                 let longer =
@@ -89,14 +82,11 @@ impl Problem {
     /// The question whether any deployment meets the conditions. No objective matters: the quickest is the likeliest to meet
     /// the SLOs, and takes neither energy nor cost.
     pub fn feasibility(&self) -> Problem {
-        let mut problem = self.clone();
+        let mut problem = self.optimizing(Metric::E2e);
         problem.any = true;
-        problem.axes.clear();
-        problem.aims = vec![ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize }];
         problem
     }
 
-    /// Alters the figures of every format pair.
     fn with_machines(&self, alter: impl Fn(&mut Formats)) -> Problem {
         let mut problem = self.clone();
         problem.formats.iter_mut().for_each(|one| {

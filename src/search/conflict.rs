@@ -1,7 +1,6 @@
 //! Minimal sets of conflicting conditions, by a deletion filter or, for few conditions, by enumeration. Conditions
 //! are opaque indices.
 
-/// Conflicting conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conflict {
     /// Their indices. Dropping any one of them makes the others feasible.

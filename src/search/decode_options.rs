@@ -4,8 +4,7 @@
 use crate::spec::offload::Offload;
 use std::collections::BTreeMap;
 
-use super::decode_loads::DecodeLoads;
-use super::load_gap::LoadGap;
+use super::decode_loads::{DecodeLoads, LoadGap};
 use super::load_search;
 use super::outcome::Census;
 use super::point::Point;
@@ -22,7 +21,7 @@ use crate::serving::residency::cache_per_sequence;
 use crate::serving::terms::InstanceLoad;
 
 /// A decode worker at one load.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DecodeOption {
     /// Index of the instance configuration.
     pub shape: usize,
@@ -47,6 +46,15 @@ pub struct DecodeOption {
 }
 
 impl DecodeOption {
+    /// Whether it is at least as good as a slower option, or one of equal TPOT, in every required metric.
+    fn as_good(&self, other: &DecodeOption, required: RequiredMetrics) -> bool {
+        self.rate >= other.rate
+            && (!required.power || self.rate == other.rate)
+            && (!required.queue || self.tpot == other.tpot)
+            && self.watts <= other.watts
+            && self.context >= other.context
+    }
+
     /// Mean time in which a request decodes, in seconds; NaN where the problem does not need energy.
     pub fn decoding(&self) -> f64 {
         self.joules * self.concurrency as f64 / self.watts
@@ -57,7 +65,6 @@ impl DecodeOption {
 /// of the prefill workers that they pair with.
 type OptionClass = (usize, u64, u64, u64, PairKey);
 
-/// Decode options of one class.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptionList {
     /// Sorted by increasing TPOT, none dominated.
@@ -81,48 +88,34 @@ impl DecodeOptionList {
     }
 
     /// Whether a known option is at least as good in every required metric.
-    pub(super) fn outruns(&self, other: &DecodeOption, looks: RequiredMetrics) -> bool {
+    pub(super) fn dominates(&self, other: &DecodeOption, required: RequiredMetrics) -> bool {
         let slower = self.options.partition_point(|known| known.tpot <= other.tpot);
-        let as_good = |known: &DecodeOption| {
-            known.rate >= other.rate
-                && (!looks.power || known.rate == other.rate)
-                && (!looks.queue || known.tpot == other.tpot)
-                && known.watts <= other.watts
-                && known.context >= other.context
-        };
-        self.options[..slower].iter().rev().any(as_good)
+        self.options[..slower].iter().rev().any(|known| known.as_good(other, required))
     }
 
-    pub(super) fn offer(&mut self, answer: DecodeOption, looks: RequiredMetrics) {
+    pub(super) fn offer(&mut self, option: DecodeOption, required: RequiredMetrics) {
         // Of equals the plainest, which has the lowest index.
-        let first = self.options.partition_point(|known| known.tpot < answer.tpot);
-        let mut alike = self.options[first..].iter_mut().take_while(|known| known.tpot == answer.tpot);
-        if let Some(known) = alike.find(|known| DecodeOption { shape: answer.shape, ..**known } == answer) {
-            known.shape = known.shape.min(answer.shape);
+        let first = self.options.partition_point(|known| known.tpot < option.tpot);
+        let mut alike = self.options[first..].iter_mut().take_while(|known| known.tpot == option.tpot);
+        if let Some(known) = alike.find(|known| DecodeOption { shape: option.shape, ..**known } == option) {
+            known.shape = known.shape.min(option.shape);
             return;
         }
-        if self.outruns(&answer, looks) {
+        if self.dominates(&option, required) {
             return;
         }
-        let from = self.options.partition_point(|known| known.tpot < answer.tpot);
-        let beaten = |known: &DecodeOption| {
-            known.rate <= answer.rate
-                && (!looks.power || known.rate == answer.rate)
-                && (!looks.queue || known.tpot == answer.tpot)
-                && known.watts >= answer.watts
-                && known.context <= answer.context
-        };
-        if looks.rate_only() {
-            let many = self.options[from..].iter().take_while(|known| beaten(known)).count();
-            self.options.splice(from..from + many, [answer]);
+        let beaten = |known: &DecodeOption| option.as_good(known, required);
+        if required.rate_only() {
+            let many = self.options[first..].iter().take_while(|known| beaten(known)).count();
+            self.options.splice(first..first + many, [option]);
             return;
         }
         let mut place = 0;
         self.options.retain(|known| {
             place += 1;
-            place <= from || !beaten(known)
+            place <= first || !beaten(known)
         });
-        self.options.insert(from, answer);
+        self.options.insert(first, option);
     }
 }
 
@@ -135,39 +128,37 @@ pub enum Depth {
     Outline,
 }
 
-/// Decode options by class.
 pub struct DecodeOptions {
     lists: BTreeMap<OptionClass, DecodeOptionList>,
-    looks: RequiredMetrics,
-    /// Counts of evaluated, pruned and rejected candidates.
+    required: RequiredMetrics,
     pub census: Census,
 }
 
 /// KV cache bytes of a prompt that each device receives, and prompts per second that the links of a worker can
 /// receive.
-pub fn receipt(problem: &Problem, laid: &PreparedShape) -> (Qty<f64>, f64) {
-    let machine = problem.formats[laid.shape.formats].plain();
-    let received = cache_per_sequence(&Plain, &laid.instance, Phase::Decode, problem.terms().isl, machine);
-    (received, link_rate(&Plain, &laid.instance, (machine, machine.outermost()), received).value())
+pub fn kv_transfer(prepared: &PreparedShape) -> (Qty<f64>, f64) {
+    let problem = prepared.problem;
+    let machine = problem.formats[prepared.shape.formats].plain();
+    let received =
+        cache_per_sequence(&Plain, &prepared.instance, Phase::Decode, problem.terms().isl, machine);
+    (received, link_rate(&Plain, &prepared.instance, (machine, machine.outermost()), received).value())
 }
 
-/// `laid` at a load, with the metrics in `looks`. Its links can receive `most` requests per second.
+/// `prepared` at a load, with the metrics in `required`. Its links can receive `most` requests per second.
 fn at(
-    problem: &Problem,
-    laid: &PreparedShape,
+    prepared: &PreparedShape,
     (index, concurrency): (usize, u64),
     most: f64,
-    looks: RequiredMetrics,
+    required: RequiredMetrics,
 ) -> DecodeOption {
-    let InstanceConfig { formats, plan, .. } = *laid.shape;
-    let machine = problem.formats[formats].plain();
+    let InstanceConfig { formats, plan, .. } = *prepared.shape;
+    let (machine, terms) = (prepared.problem.formats[formats].plain(), prepared.problem.terms());
     let load = InstanceLoad { concurrency, offload: Offload::Nothing };
-    let terms = problem.terms();
-    let one = decode_performance(&Plain, &laid.instance, machine, terms, &load, &mut ());
-    let draw = terms.power_draw.as_ref().filter(|_| looks.energy);
+    let one = decode_performance(&Plain, &prepared.instance, machine, terms, &load, &mut ());
+    let draw = terms.power_draw.as_ref().filter(|_| required.energy);
     let devices = Qty::from(plan.devices() as f64);
-    let watts = draw.map_or(0.0, |draw| one.power(&Plain, &laid.instance, devices, draw).value());
-    let fits = || context(&Plain, &laid.instance, machine, terms, &load).value();
+    let watts = draw.map_or(0.0, |draw| one.power(&Plain, &prepared.instance, devices, draw).value());
+    let fits = || context(&Plain, &prepared.instance, machine, terms, &load).value();
     DecodeOption {
         shape: index,
         formats,
@@ -178,35 +169,21 @@ fn at(
         rate: one.rate.value().min(most),
         watts,
         joules: watts / one.rate.value(),
-        context: if looks.context { fits() } else { 0.0 },
+        context: if required.context { fits() } else { 0.0 },
     }
 }
 
 /// The same configuration at another load.
-pub fn reload(
-    problem: &Problem,
-    laid: &PreparedShape,
-    answer: &DecodeOption,
-    concurrency: u64,
-) -> DecodeOption {
-    DecodeOption {
-        instances: answer.instances,
-        ..at(
-            problem,
-            laid,
-            (answer.shape, concurrency),
-            receipt(problem, laid).1,
-            RequiredMetrics::of(problem),
-        )
-    }
+pub fn reload(prepared: &PreparedShape, option: &DecodeOption, concurrency: u64) -> DecodeOption {
+    let (most, required) = (kv_transfer(prepared).1, RequiredMetrics::of(prepared.problem));
+    DecodeOption { instances: option.instances, ..at(prepared, (option.shape, concurrency), most, required) }
 }
 
 impl DecodeOptions {
-    /// An empty set of options.
     pub fn new(problem: &Problem) -> DecodeOptions {
         DecodeOptions {
             lists: BTreeMap::new(),
-            looks: RequiredMetrics::of(problem),
+            required: RequiredMetrics::of(problem),
             census: Census::default(),
         }
     }
@@ -225,14 +202,14 @@ impl DecodeOptions {
 
     /// The metrics that the options are compared by, next to latency and throughput.
     pub fn required(&self) -> RequiredMetrics {
-        self.looks
+        self.required
     }
 
     pub fn merge(&mut self, other: DecodeOptions) {
         self.census.add(other.census);
         for (kind, list) in other.lists {
             let known = DecodeOptionList::of(&mut self.lists, kind);
-            list.options.into_iter().for_each(|answer| known.offer(answer, self.looks));
+            list.options.into_iter().for_each(|option| known.offer(option, self.required));
             known.gaps.extend(list.gaps);
         }
     }
@@ -243,14 +220,14 @@ impl DecodeOptions {
             let mut gaps = std::mem::take(&mut list.gaps);
             gaps.retain(|gap| {
                 let idle = problem.idle(gap.bound.devices).watts;
-                let open = !list.outruns(&gap.ideal(idle), self.looks);
+                let open = !list.dominates(&gap.ideal(idle), self.required);
                 if !open {
                     self.census.discard("outrun", gap.count());
                 }
                 open
             });
             let between = gaps.iter().map(|gap| Span::between(gap, problem));
-            let listed = Span::listed(&list.options, self.looks.rate_only());
+            let listed = Span::listed(&list.options, self.required.rate_only());
             list.span = Some(between.fold(listed, Span::union));
             list.loads = list.options.len() as u64 + gaps.iter().map(LoadGap::count).sum::<u64>();
             list.gaps = gaps;
@@ -260,31 +237,30 @@ impl DecodeOptions {
     /// Examines one configuration at the loads that may meet the SLOs. What cannot improve on `known` is left out.
     pub fn explore(
         &mut self,
-        problem: &Problem,
-        laid: &PreparedShape,
+        prepared: &PreparedShape,
         index: usize,
         (known, leader): (Option<&DecodeOptions>, Option<&Point>),
         depth: Depth,
     ) {
-        let shape = &laid.shape;
+        let (problem, shape) = (prepared.problem, &prepared.shape);
         let usable =
             shape.roles.decode && shape.fits > 0 && !shape.plan.sp && shape.offload == Offload::Nothing;
         let most = problem.capacity().most(shape.plan.devices());
         if !usable || most == 0 {
             return;
         }
-        let (received, taken) = receipt(problem, laid);
+        let (received, taken) = kv_transfer(prepared);
         let pairs = problem.runtime.pair_key(&shape.plan);
         let kind =
             |instances| (shape.formats, shape.plan.devices(), received.value().to_bits(), instances, pairs);
-        let looks = self.looks;
+        let required = self.required;
         let at = |concurrency: u64, instances: u64| DecodeOption {
             instances,
-            ..at(problem, laid, (index, concurrency), taken, looks)
+            ..at(prepared, (index, concurrency), taken, required)
         };
         match problem.traffic {
             Traffic::Free | Traffic::InFlight(_) => {
-                let at = |requests| at(laid.concurrency(requests), 0);
+                let at = |requests| at(prepared.concurrency(requests), 0);
                 // At most as many slots as requests.
                 let slots = problem
                     .traffic
@@ -293,14 +269,14 @@ impl DecodeOptions {
                 match depth {
                     Depth::Loads => {
                         let rivals = known.and_then(|known| known.lists.get(&kind(0)));
-                        self.free((problem, leader), (laid, slots), (kind(0), rivals), &at);
+                        self.free((prepared, slots), leader, (kind(0), rivals), &at);
                     }
-                    Depth::Outline => self.outline((problem, slots), laid, kind(0), &at),
+                    Depth::Outline => self.outline((prepared, slots), kind(0), &at),
                 }
             }
             Traffic::Rate(rate) => {
-                let at = |requests, instances| at(laid.concurrency(requests), instances);
-                self.given((problem, rate), (laid, most), &kind, &at);
+                let at = |requests, instances| at(prepared.concurrency(requests), instances);
+                self.given(rate, (prepared, most), &kind, &at);
             }
         }
     }
@@ -309,12 +285,12 @@ impl DecodeOptions {
     /// only take more devices.
     fn given(
         &mut self,
-        (problem, rate): (&Problem, f64),
-        (laid, most): (&PreparedShape, u64),
+        rate: f64,
+        (prepared, most): (&PreparedShape, u64),
         kind: &dyn Fn(u64) -> OptionClass,
         at: &dyn Fn(u64, u64) -> DecodeOption,
     ) {
-        let (fits, stages) = (laid.shape.fits, laid.shape.plan.pp);
+        let (fits, stages) = (prepared.shape.fits, prepared.shape.plan.pp);
         let sustained = |requests: u64| at(requests, 0).rate;
         let (mut instances, mut load) = (1, fits + 1);
         while instances <= most && load > 1 {
@@ -323,10 +299,10 @@ impl DecodeOptions {
                 Some(enough) if enough < load => {
                     load = enough;
                     let option = at(enough, instances);
-                    if option.tpot > problem.tpot_limit(problem.margin(option.formats, true, 0)) {
+                    if option.tpot > prepared.tpot_limit() {
                         self.census.discard("latency_limit", 1);
                     } else {
-                        DecodeOptionList::of(&mut self.lists, kind(instances)).offer(option, self.looks);
+                        DecodeOptionList::of(&mut self.lists, kind(instances)).offer(option, self.required);
                     }
                 }
                 _ => {}
@@ -342,20 +318,19 @@ impl DecodeOptions {
     /// The load of one request, with a gap that bounds all others.
     fn outline(
         &mut self,
-        (problem, slots): (&Problem, u64),
-        laid: &PreparedShape,
+        (prepared, slots): (&PreparedShape, u64),
         kind: OptionClass,
         at: &dyn Fn(u64) -> DecodeOption,
     ) {
         let floor = at(1);
-        if floor.tpot > problem.tpot_limit(problem.margin(floor.formats, true, 0)) {
+        if floor.tpot > prepared.tpot_limit() {
             return;
         }
         let list = DecodeOptionList::of(&mut self.lists, kind);
-        list.offer(floor, self.looks);
+        list.offer(floor, self.required);
         if slots > 1 {
-            let loads = (laid.concurrency(2), laid.concurrency(slots));
-            let step = laid.shape.plan.dp;
+            let loads = (prepared.concurrency(2), prepared.concurrency(slots));
+            let step = prepared.shape.plan.dp;
             let last = at(slots);
             let (slowest, most_tpot) = (last.decoding(), last.tpot);
             list.gaps.push(LoadGap { bound: floor, loads, step, slowest, most_tpot });
@@ -365,19 +340,20 @@ impl DecodeOptions {
     /// Every load from one request to the most `slots` that meets the TPOT SLO.
     fn free(
         &mut self,
-        (problem, leader): (&Problem, Option<&Point>),
-        (laid, slots): (&PreparedShape, u64),
+        (prepared, slots): (&PreparedShape, u64),
+        leader: Option<&Point>,
         (kind, rivals): (OptionClass, Option<&DecodeOptionList>),
         at: &dyn Fn(u64) -> DecodeOption,
     ) {
+        let problem = prepared.problem;
         let mut loads = DecodeLoads {
             at,
-            dp: laid.shape.plan.dp,
+            dp: prepared.shape.plan.dp,
             problem,
             leader: leader.filter(|_| problem.only_best()),
-            limit: problem.tpot_limit(problem.margin(laid.shape.formats, true, 0)),
-            idle: problem.idle(laid.shape.plan.devices()).watts,
-            looks: self.looks,
+            limit: prepared.tpot_limit(),
+            idle: problem.idle(prepared.shape.plan.devices()).watts,
+            required: self.required,
             rivals,
             list: DecodeOptionList::of(&mut self.lists, kind),
             census: &mut self.census,

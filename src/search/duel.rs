@@ -37,7 +37,6 @@ impl Along {
     }
 }
 
-/// A crossover from one family to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossover {
     /// The last value before it.
@@ -53,9 +52,7 @@ pub struct Crossover {
 /// A comparison of two families along a parameter.
 #[derive(Clone, Debug)]
 pub struct Duel {
-    /// The parameter.
     pub along: Along,
-    /// The smallest and the largest value tried.
     pub tried: (u64, u64),
     /// Every crossover between neighbouring powers of two.
     pub crossovers: Vec<Crossover>,
@@ -87,12 +84,12 @@ impl Contest<'_> {
             known[of] = Some(found.candidate);
             Some(found.point)
         };
-        let ahead = first(problem, &points).unwrap_or(0);
-        let behind = 1 - ahead;
+        let leading = first(problem, &points).unwrap_or(0);
+        let trailing = 1 - leading;
         // A family without a deployment as good as a known one of the other is behind its optimum too.
-        points[behind] = search(behind, points[ahead].as_ref());
-        if points[ahead].is_none() || first(problem, &points) != Some(ahead) {
-            points[ahead] = search(ahead, points[behind].as_ref());
+        points[trailing] = search(trailing, points[leading].as_ref());
+        if points[leading].is_none() || first(problem, &points) != Some(leading) {
+            points[leading] = search(leading, points[trailing].as_ref());
         }
         first(problem, &points)
     }
@@ -104,7 +101,7 @@ fn first(problem: &Problem, points: &[Option<Point>; 2]) -> Option<usize> {
         [None, None] => None,
         [Some(_), None] => Some(0),
         [None, Some(_)] => Some(1),
-        [Some(a), Some(b)] => Some(usize::from(before(b, a, &problem.aims))),
+        [Some(a), Some(b)] => Some(usize::from(before(b, a, &problem.objective))),
     }
 }
 
@@ -170,7 +167,7 @@ pub fn parameters(problem: &Problem, best: &EvaluatedCandidate) -> Vec<(Along, u
         parameters.push((Along::Concurrency, best.candidate.concurrency(&problem.traffic)));
     }
     parameters.push((Along::Prompt, problem.workload.lengths.isl));
-    let paid = problem.aims.iter().any(|aim| aim.metric == Metric::UsdPerMtok);
+    let paid = problem.objective.iter().any(|term| term.metric == Metric::UsdPerMtok);
     if let Some(crate::serving::economy::Bill::Owned(bill)) = &problem.workload.bill
         && paid
         && bill.purchase.value >= 1.0

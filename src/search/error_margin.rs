@@ -45,7 +45,6 @@ impl Problem {
         }
     }
 
-    /// The smallest margin of any deployment.
     pub fn least_margin(&self) -> ErrorMargin {
         let all = (0..self.formats.len()).flat_map(|at| [false, true].map(|split| self.margin(at, split, 0)));
         let least = |a: ErrorMargin, b: ErrorMargin| ErrorMargin {

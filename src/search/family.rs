@@ -50,7 +50,6 @@ impl StrategyFamily {
         StrategyFamily::Offload,
     ];
 
-    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             StrategyFamily::Any => "any",
@@ -84,7 +83,6 @@ impl StrategyFamily {
         }
     }
 
-    /// The family of a deployment.
     pub fn of(candidate: &Candidate) -> StrategyFamily {
         let both = candidate.pools.iter().filter(|pool| pool.role == Role::Aggregated).count();
         if both < candidate.pools.len() {

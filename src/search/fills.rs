@@ -4,22 +4,20 @@ use super::capacity::{DeviceCapacity, SystemPart};
 
 /// Instance sizes for a part of the system, and the number of such parts.
 pub struct Fill {
-    /// Instance sizes.
     pub sizes: Vec<u64>,
-    /// Devices of the part.
     pub devices: u64,
     /// Number of such parts.
     pub times: u64,
 }
 
 /// The ways to fill a system with mixed instance sizes.
-pub fn fills(room: &DeviceCapacity, sizes: &[u64]) -> Vec<Fill> {
+pub fn fills(capacity: &DeviceCapacity, sizes: &[u64]) -> Vec<Fill> {
     let inside = |part: SystemPart| {
         let sizes: Vec<u64> = sizes.iter().copied().filter(|size| *size <= part.devices).collect();
         let chains = chains(&sizes, part.unit, part.devices.div_ceil(part.unit));
         chains.into_iter().map(move |sizes| Fill { sizes, devices: part.devices, times: part.times })
     };
-    room.parts().into_iter().flat_map(inside).filter(|fill| !fill.sizes.is_empty()).collect()
+    capacity.parts().into_iter().flat_map(inside).filter(|fill| !fill.sizes.is_empty()).collect()
 }
 
 /// Sets of sizes that can be combined. Inside one domain every set can. Over several domains, sizes that divide each

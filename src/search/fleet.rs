@@ -17,20 +17,16 @@ use crate::search::outcome::Status;
 /// Requests of similar length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bucket {
-    /// Display name.
     pub name: String,
-    /// Index of the requested model.
     pub model: usize,
     /// Requests per second.
     pub rate: f64,
-    /// Output tokens per request.
     pub osl: u64,
 }
 
 /// Systems available at one price.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemSupply {
-    /// Display name.
     pub name: String,
     /// Number available; `None` means unlimited.
     pub available: Option<u64>,
@@ -39,16 +35,12 @@ pub struct SystemSupply {
 /// A system of a supply that runs one model in one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemKind {
-    /// Display name.
     pub name: String,
     pub supply_index: usize,
-    /// Index of the model that it runs.
     pub model: usize,
-    /// Price in USD/h.
     pub usd_per_hour: f64,
     /// The most that it may cost, in USD/h; the budget holds at this price.
     pub usd_per_hour_most: f64,
-    /// Number of devices.
     pub devices: u64,
     /// Requests per second that it sustains of each bucket alone; `None` where it does not serve the bucket.
     pub rates: Vec<Option<f64>>,
@@ -95,40 +87,30 @@ pub struct FleetBounds {
     pub spare: bool,
 }
 
-/// A fleet problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
-    /// Traffic buckets.
     pub buckets: Vec<Bucket>,
-    /// Available supplies.
     pub supplies: Vec<SystemSupply>,
-    /// Systems that may run.
     pub kinds: Vec<SystemKind>,
 }
 
 /// A share of a bucket on a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BucketShare {
-    /// Index of the bucket.
     pub bucket: usize,
-    /// Index of the kind.
     pub kind: usize,
     /// Share of the bucket, from 0 to 1.
     pub share: f64,
 }
 
-/// The solution.
 #[derive(Clone, Debug)]
 pub struct FleetMix {
     /// Number of systems of each kind, in order.
     pub counts: Vec<u64>,
-    /// Traffic shares.
     pub parts: Vec<BucketShare>,
-    /// The certificate.
     pub solved: CertifiedSolution,
     /// The solved program. The solution satisfies its rows.
     pub program: MipModel,
-    /// The reasons for infeasibility, if infeasible.
     pub reasons: Option<InfeasibleReasons>,
 }
 
@@ -136,6 +118,12 @@ impl Bucket {
     /// Output tokens per second of the bucket.
     pub fn tokens(&self) -> f64 {
         self.rate * self.osl as f64
+    }
+}
+
+impl Fleet {
+    fn tokens(&self) -> Vec<f64> {
+        self.buckets.iter().map(Bucket::tokens).collect()
     }
 }
 
@@ -153,7 +141,6 @@ const FINEST: f64 = 1_000_000.0;
 /// Maximum number of systems of one kind.
 const MOST: i64 = 100_000;
 
-/// Column indices of a fleet program.
 #[derive(Default)]
 struct Columns {
     counts: Vec<usize>,
@@ -166,13 +153,15 @@ struct Columns {
 /// Solver tableau size (entries) above which the branch-and-bound tree has almost no nodes.
 const LARGE: u64 = 4_000_000;
 
-/// The best mix of `fleet` for `aim` within `bounds`.
-pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
-    let (program, columns) = state(fleet, aim, bounds);
+/// The best mix of `fleet` for `objective` within `bounds`.
+pub fn mix(fleet: &Fleet, objective: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
+    let (program, columns) = state(fleet, objective, bounds);
     let solved = if entries(&program) > LARGE {
-        large::solved(fleet, aim, bounds, (&program, &columns), effort)
+        large::solved(fleet, objective, bounds, (&program, &columns), effort)
     } else {
-        better(solve(&program, effort), || large::solved(fleet, aim, bounds, (&program, &columns), effort))
+        better(solve(&program, effort), || {
+            large::solved(fleet, objective, bounds, (&program, &columns), effort)
+        })
     };
     let why = (solved.status == Status::Infeasible).then(|| {
         // Infeasibility analysis solves repeatedly.
@@ -188,9 +177,14 @@ pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &So
 /// A mix for programs of any size without a full branch-and-bound tree: a bound from prices, and a mix of merged
 /// similar buckets.
 #[cfg(feature = "internals")]
-pub fn mixed(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
-    let (program, columns) = state(fleet, aim, bounds);
-    let solved = large::solved(fleet, aim, bounds, (&program, &columns), effort);
+pub fn mixed(
+    fleet: &Fleet,
+    objective: FleetObjective,
+    bounds: &FleetBounds,
+    effort: &SolveBudget,
+) -> FleetMix {
+    let (program, columns) = state(fleet, objective, bounds);
+    let solved = large::solved(fleet, objective, bounds, (&program, &columns), effort);
     solution(program, &columns, solved, None)
 }
 
@@ -209,10 +203,10 @@ fn better(solved: CertifiedSolution, another: impl FnOnce() -> CertifiedSolution
         return other;
     }
     let bound = [solved.bound, other.bound].into_iter().flatten().reduce(f64::max);
-    let worth = |solved: &CertifiedSolution| solved.objective.unwrap_or(f64::INFINITY);
+    let cost = |solved: &CertifiedSolution| solved.objective.unwrap_or(f64::INFINITY);
     let prover = if other.bound.is_some() && other.bound == bound { other.prover } else { solved.prover };
     let doubts = solved.doubts.clone();
-    let best = if worth(&other) < worth(&solved) { other } else { solved };
+    let best = if cost(&other) < cost(&solved) { other } else { solved };
     let bound = bound.map(|bound| best.objective.map_or(bound, |objective| bound.min(objective)));
     let proved = best.objective.zip(bound).is_some_and(|(objective, bound)| objective <= bound);
     let status = if proved { Status::Optimal } else { best.status };
@@ -222,7 +216,7 @@ fn better(solved: CertifiedSolution, another: impl FnOnce() -> CertifiedSolution
 /// The best shares for given numbers of systems of each kind: whether they carry the traffic.
 pub fn pinned(
     fleet: &Fleet,
-    aim: FleetObjective,
+    objective: FleetObjective,
     bounds: &FleetBounds,
     counts: &[u64],
     effort: &SolveBudget,
@@ -230,7 +224,7 @@ pub fn pinned(
     let used = |(kind, count): (&SystemKind, &u64)| (*count > 0).then(|| (kind.clone(), *count));
     let (kinds, held): (Vec<SystemKind>, Vec<u64>) = fleet.kinds.iter().zip(counts).filter_map(used).unzip();
     let some = Fleet { kinds, ..fleet.clone() };
-    let (mut program, columns) = state(&some, aim, bounds);
+    let (mut program, columns) = state(&some, objective, bounds);
     for (at, count) in columns.counts.iter().zip(&held) {
         let count = *count as i64;
         program.columns[*at].bounds = (count, count);
@@ -239,7 +233,6 @@ pub fn pinned(
     solution(program, &columns, solved, None)
 }
 
-/// Converts a solved program to a mix.
 fn solution(
     program: MipModel,
     columns: &Columns,
@@ -261,37 +254,29 @@ fn fineness(loads: impl Iterator<Item = f64>) -> f64 {
     (FINEST / loads.fold(1.0, f64::max).ceil()).floor().max(1.0)
 }
 
-/// Objective value of serving all of `bucket`, proportional to its tokens; the largest bucket of `fleet` has the
-/// highest value.
-fn worth(fleet: &Fleet, bucket: &Bucket) -> i64 {
-    let largest = fleet.buckets.iter().map(Bucket::tokens).fold(0.0, f64::max);
-    (bucket.tokens() / largest * FINEST).round() as i64
+/// Objective value of serving all of each bucket, proportional to its `tokens`; the largest has the highest value.
+fn values(tokens: &[f64]) -> Vec<i64> {
+    let largest = tokens.iter().copied().fold(0.0, f64::max);
+    tokens.iter().map(|tokens| (tokens / largest * FINEST).round() as i64).collect()
 }
 
 /// The program: numbers of systems of each kind are whole, shares of each bucket on each kind are continuous.
-fn state(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds) -> (MipModel, Columns) {
-    state_with(fleet, aim, bounds, &|bucket| fleet.buckets[bucket].tokens())
+fn state(fleet: &Fleet, objective: FleetObjective, bounds: &FleetBounds) -> (MipModel, Columns) {
+    state_with(fleet, objective, bounds, &fleet.tokens())
 }
 
 /// The same program, where serving all of a bucket is worth `tokens` per second.
 fn state_with(
     fleet: &Fleet,
-    aim: FleetObjective,
+    objective: FleetObjective,
     bounds: &FleetBounds,
-    tokens: &dyn Fn(usize) -> f64,
+    tokens: &[f64],
 ) -> (MipModel, Columns) {
-    let largest = (0..fleet.buckets.len()).map(tokens).fold(0.0, f64::max);
-    let value = |bucket: usize| (tokens(bucket) / largest * FINEST).round() as i64;
-    let terms = vec![vec![]; fleet.buckets.len()];
-    let mut builder = ProgramBuilder {
-        fleet,
-        aim,
-        bounds,
-        terms,
-        program: MipModel::default(),
-        columns: Columns::default(),
-    };
-    (0..fleet.kinds.len()).for_each(|kind| builder.add_kind(kind, &value));
+    let (terms, program, columns) =
+        (vec![vec![]; fleet.buckets.len()], MipModel::default(), Columns::default());
+    let mut builder = ProgramBuilder { fleet, objective, bounds, terms, program, columns };
+    let values = values(tokens);
+    (0..fleet.kinds.len()).for_each(|kind| builder.add_kind(kind, &values));
     builder.add_traffic();
     builder.add_limits();
     (builder.program, builder.columns)
@@ -310,7 +295,7 @@ fn most_mills(kind: &SystemKind) -> i64 {
 /// The program of a fleet while it is written.
 struct ProgramBuilder<'a> {
     fleet: &'a Fleet,
-    aim: FleetObjective,
+    objective: FleetObjective,
     bounds: &'a FleetBounds,
     /// Columns of the shares of each bucket.
     terms: Vec<Vec<(usize, i64)>>,
@@ -320,7 +305,7 @@ struct ProgramBuilder<'a> {
 
 impl ProgramBuilder<'_> {
     /// A kind of system: its number, its share of each bucket, and the row that its load fits its number.
-    fn add_kind(&mut self, index: usize, value: &dyn Fn(usize) -> i64) {
+    fn add_kind(&mut self, index: usize, values: &[i64]) {
         let (buckets, kind) = (&self.fleet.buckets, &self.fleet.kinds[index]);
         let load = |bucket: usize| Some((bucket, kind.load(&buckets[bucket], bucket)?));
         let loads: Vec<(usize, f64)> = (0..buckets.len()).filter_map(load).collect();
@@ -330,7 +315,7 @@ impl ProgramBuilder<'_> {
         let all: i64 = loads.iter().map(|(_, load)| units(*load)).sum();
         let enough = all.unsigned_abs().div_ceil(fine as u64) as i64;
         let most = (enough + i64::from(self.bounds.spare)).clamp(0, MOST);
-        let cost = match self.aim {
+        let cost = match self.objective {
             FleetObjective::Cost => mills(kind),
             FleetObjective::Devices => kind.devices as i64,
             FleetObjective::Throughput => 0,
@@ -339,11 +324,11 @@ impl ProgramBuilder<'_> {
         self.columns.counts.push(count);
         let mut row = vec![(count, -(fine as i64))];
         for (bucket, load) in loads {
-            let worth = match self.aim {
-                FleetObjective::Throughput => -value(bucket),
+            let value = match self.objective {
+                FleetObjective::Throughput => -values[bucket],
                 FleetObjective::Cost | FleetObjective::Devices => 0,
             };
-            let share = self.program.share(format!("{} on {}", buckets[bucket].name, kind.name), worth);
+            let share = self.program.share(format!("{} on {}", buckets[bucket].name, kind.name), value);
             row.push((share, units(load)));
             self.terms[bucket].push((share, 1));
             self.columns.shares.push((bucket, index, share));
@@ -360,13 +345,12 @@ impl ProgramBuilder<'_> {
 
     /// Shares of a bucket add up to all of it, or to at most all of it.
     fn add_traffic(&mut self) {
-        let sense = if self.aim == FleetObjective::Throughput { Sense::AtMost } else { Sense::Equal };
+        let sense = if self.objective == FleetObjective::Throughput { Sense::AtMost } else { Sense::Equal };
         for (bucket, terms) in self.fleet.buckets.iter().zip(std::mem::take(&mut self.terms)) {
             self.program.row((format!("traffic {}", bucket.name), "traffic"), terms, sense, 1);
         }
     }
 
-    /// Available systems, budget and devices.
     fn add_limits(&mut self) {
         let Fleet { supplies, kinds, .. } = self.fleet;
         for (index, supply) in supplies.iter().enumerate() {

@@ -1,6 +1,5 @@
 //! Limits on the deployments that the Pareto front lists. The optimum considers all of them.
 
-/// Limits on the front.
 #[derive(Clone, Copy, Debug)]
 pub struct FrontSampling {
     /// Up to twice this concurrency per attention rank every load is listed; above it, geometric steps of one part in
@@ -21,22 +20,14 @@ pub struct FrontSampling {
 impl FrontSampling {
     /// The limits for a system of `devices` devices: the more plans, the coarser the steps between loads.
     pub fn of(devices: u64) -> FrontSampling {
-        let few = FrontSampling::default();
-        if devices <= few.any_size_up_to {
-            return FrontSampling { decode_workers: devices, ..few };
-        }
-        FrontSampling { load_steps: 8, ..few }
-    }
-}
-
-impl Default for FrontSampling {
-    fn default() -> FrontSampling {
+        let any_size_up_to = 16;
+        let few = devices <= any_size_up_to;
         FrontSampling {
-            load_steps: 16,
+            load_steps: if few { 16 } else { 8 },
             count_steps: 32,
-            decode_workers: 8,
+            decode_workers: if few { devices } else { 8 },
             across_domains_up_to: 128,
-            any_size_up_to: 16,
+            any_size_up_to,
         }
     }
 }

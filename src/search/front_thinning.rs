@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::outcome::EvaluatedCandidate;
-use super::point::{Point, WIDTH, cost, place};
+use super::point::{Point, WIDTH, place, rank};
 use crate::quantity::tolerance::BISECTED;
 use crate::spec::objective::Metric;
 
@@ -67,10 +67,6 @@ fn extreme(front: &[EvaluatedCandidate], axis: Metric) -> Option<usize> {
     known.reduce(|a, b| if rank(&front[b].point, axis) < rank(&front[a].point, axis) { b } else { a })
 }
 
-fn rank(point: &Point, axis: Metric) -> f64 {
-    cost(point, axis, axis.entry().direction)
-}
-
 /// The logarithm of each point on each axis, from that of the lowest. Unknown and zero figures are below all others.
 fn logarithms(front: &[EvaluatedCandidate], axes: &[Metric]) -> Vec<[f64; WIDTH]> {
     let mut places = vec![[0.0; WIDTH]; front.len()];
@@ -97,8 +93,8 @@ fn cells(places: &[[f64; WIDTH]], first: &[usize], width: f64) -> (Vec<usize>, f
         if nearest == at && !first.contains(&at) {
             listed.push(at);
         }
-        let apart = places[at].iter().zip(&places[nearest]).map(|(a, b)| (a - b).abs());
-        farthest = if first.contains(&at) { farthest } else { apart.fold(farthest, f64::max) };
+        let distances = places[at].iter().zip(&places[nearest]).map(|(a, b)| (a - b).abs());
+        farthest = if first.contains(&at) { farthest } else { distances.fold(farthest, f64::max) };
     }
     (listed, farthest)
 }

@@ -5,7 +5,6 @@ use super::point::WIDTH;
 /// The figures of a point along the axes; lower is better.
 pub(super) type Ranks = [f64; WIDTH];
 
-/// Maximum number of members of a leaf.
 const LEAF: usize = 16;
 /// Depth that is no reason to build a tree anew.
 const SHALLOW: u32 = 128;
@@ -18,7 +17,6 @@ pub(super) type FrontMember = (Ranks, usize);
 pub(super) struct FrontNode {
     least: Ranks,
     greatest: Ranks,
-    /// Number of members.
     pub(super) size: usize,
     parts: FrontParts,
 }
@@ -39,7 +37,6 @@ pub(super) enum FrontRival {
 }
 
 impl FrontNode {
-    /// No member.
     pub(super) const EMPTY: FrontNode = FrontNode {
         least: [f64::INFINITY; WIDTH],
         greatest: [f64::NEG_INFINITY; WIDTH],
@@ -109,9 +106,7 @@ impl FrontNode {
     pub(super) fn add(&mut self, member: FrontMember, width: usize) {
         let depth = self.push(member, width);
         if depth > 2 * self.size.ilog2() + SHALLOW {
-            let mut all = Vec::with_capacity(self.size);
-            self.each(&mut |member| all.push(*member));
-            *self = FrontNode::built(all, width);
+            *self = FrontNode::built(self.members(), width);
         }
     }
 
@@ -174,8 +169,13 @@ impl FrontNode {
         }
     }
 
-    /// Shows every member.
-    pub(super) fn each(&self, see: &mut impl FnMut(&FrontMember)) {
+    pub(super) fn members(&self) -> Vec<FrontMember> {
+        let mut members = Vec::with_capacity(self.size);
+        self.each(&mut |member| members.push(*member));
+        members
+    }
+
+    fn each(&self, see: &mut impl FnMut(&FrontMember)) {
         match &self.parts {
             FrontParts::Leaf(members) => members.iter().for_each(see),
             FrontParts::Halves(.., halves) => halves.iter().for_each(|half| half.each(see)),
@@ -183,7 +183,6 @@ impl FrontNode {
     }
 }
 
-/// At least as good on every axis.
 #[inline(always)]
 fn no_worse(a: &Ranks, b: &Ranks, width: usize) -> bool {
     a[..width].iter().zip(&b[..width]).all(|(x, y)| x <= y)

@@ -39,8 +39,8 @@ pub fn above(problem: &Problem, floor: Option<&Point>, layouts: &Layouts, contro
 /// A point that is worse by the slack in the objective's first term.
 fn a_little_worse(problem: &Problem, point: &Point) -> Point {
     let mut worse = *point;
-    if let Some(aim) = problem.aims.first() {
-        worse[place(aim.metric)] *= match aim.direction {
+    if let Some(term) = problem.objective.first() {
+        worse[place(term.metric)] *= match term.direction {
             Direction::Minimize => 1.0 + SUMMED,
             Direction::Maximize => 1.0 - SUMMED,
         };

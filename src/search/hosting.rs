@@ -1,8 +1,6 @@
 //! Tensors in host memory that the host's processor computes with: where a plan may have them, and how many layers.
 
-use crate::spec::offload::Offload;
-use crate::spec::offload::OffloadPart;
-use crate::spec::offload::OffloadPolicy;
+use crate::spec::offload::{Offload, OffloadPart, OffloadPolicy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,6 +27,14 @@ const RESERVED: f64 = 4.0 * (1u64 << 30) as f64;
 pub fn placed(problem: &Problem, instance: Instance, offload: Offload) -> Instance {
     match offload {
         Offload::Host(part) => instance.hosting(&problem.graph, part),
+        Offload::Nothing | Offload::Streamed(_) => instance,
+    }
+}
+
+/// The same where an instance without a part in host memory is shared.
+pub fn placed_shared(problem: &Problem, instance: Arc<Instance>, offload: Offload) -> Arc<Instance> {
+    match offload {
+        Offload::Host(_) => Arc::new(placed(problem, (*instance).clone(), offload)),
         Offload::Nothing | Offload::Streamed(_) => instance,
     }
 }
@@ -86,7 +92,7 @@ pub fn host_memory_for(held: f64) -> f64 {
 }
 
 /// Host memory of a node that a part of the model may take, in bytes; 0 where it is unknown.
-pub fn host_room(problem: &Problem) -> f64 {
+pub fn free_host_memory(problem: &Problem) -> f64 {
     usable_host_memory(problem.host_memory.unwrap_or(0.0))
 }
 
@@ -149,8 +155,8 @@ fn held_in_host(problem: &Problem, formats: usize, instance: &Instance, target: 
 
 /// The requests per rank of a hosted `instance` that fit in device and host memory; 0 if none.
 pub fn fits(problem: &Problem, instance: &Instance, machine: &Machine<Qty<f64>>) -> u64 {
-    let room = host_room(problem);
-    if room <= 0.0 {
+    let free = free_host_memory(problem);
+    if free <= 0.0 {
         return 0;
     }
     filled_up(MOST_REQUESTS_PER_RANK, |requests| {
@@ -158,7 +164,7 @@ pub fn fits(problem: &Problem, instance: &Instance, machine: &Machine<Qty<f64>>)
         let held = residency(&Plain, instance, Phase::Decode, machine, load.0, load.1);
         let tokens = admitted(&Plain, instance, Phase::Decode, machine, load);
         let there = in_host_memory(&Plain, instance, Phase::Decode, tokens, machine);
-        let there = there.map_or(0.0, Qty::value) / room;
+        let there = there.map_or(0.0, Qty::value) / free;
         let usable = held.usable.value();
         let here = if usable > 0.0 { held.total.value() / usable } else { f64::INFINITY };
         here.max(there)

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::outcome::Census;
 use super::problem::{Problem, Traffic};
-use super::shape::{cuts, same_plans};
+use super::shape::cuts;
 use crate::plan::enumerate::{Plans, enumerate_until};
 use crate::plan::parallel::ParallelPlan;
 use crate::serving::instance::{Instance, PipelineCut};
@@ -38,7 +38,6 @@ pub struct Layouts {
     illegal: Census,
     /// The instance of each stage alone, where it is kept for other searches.
     kept: Option<Vec<OnceLock<Arc<Instance>>>>,
-    /// Whether they serve several searches.
     shared: bool,
     /// Whether these are all: no stop ended the enumeration.
     whole: bool,
@@ -55,12 +54,11 @@ const CUTS: usize = 5;
 const MOST_KEPT: usize = 512;
 
 impl Layouts {
-    /// Every legal plan.
     pub fn new(problem: &Problem) -> Layouts {
         Layouts::until(problem, &|| false)
     }
 
-    /// The same, none of them where `stop` ends the enumeration.
+    /// Every legal plan; none of them where `stop` ends the enumeration.
     pub fn until(problem: &Problem, stop: &dyn Fn() -> bool) -> Layouts {
         let mut illegal = Census::default();
         let found = legal(problem, &mut illegal, stop);
@@ -82,12 +80,12 @@ impl Layouts {
         Layouts { stages, cuts: cuts_of, plans, illegal, kept: None, shared: false, whole, units }
     }
 
-    /// The same; sharded stages are kept for other searches, if they are not too many.
+    /// The sharded stages are kept for other searches, if they are not too many.
     pub fn shared(problem: &Problem) -> Layouts {
         Layouts::shared_until(problem, &|| false)
     }
 
-    /// The same, none of them where `stop` ends the enumeration.
+    /// None of them where `stop` ends the enumeration.
     pub fn shared_until(problem: &Problem, stop: &dyn Fn() -> bool) -> Layouts {
         let layouts = Layouts::until(problem, stop);
         let few = layouts.stages() <= MOST_KEPT;
@@ -103,17 +101,14 @@ impl Layouts {
         self.units[tier].get_or_init(lay)
     }
 
-    /// Whether these are all.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// Adds the counts of illegal plans.
     pub fn count_illegal(&self, census: &mut Census) {
         census.add(self.illegal.clone());
     }
 
-    /// Number of stages.
     pub fn stages(&self) -> usize {
         self.stages.len()
     }
@@ -151,13 +146,13 @@ impl Layouts {
             self.cuts[&pp].iter().map(piped).collect::<Vec<_>>()
         };
         // Plans of one stage differ in the number of stages; all formats share the instances.
-        let mut laid: (u64, Vec<Arc<Instance>>) = (0, vec![]);
+        let mut current: (u64, Vec<Arc<Instance>>) = (0, vec![]);
         let mut taken = 0;
         for (place, formats, plan) in plans.iter().filter(|(.., plan)| problem.family.admits(plan)) {
-            if laid.0 != plan.pp {
-                laid = (plan.pp, piped(plan.pp));
+            if current.0 != plan.pp {
+                current = (plan.pp, piped(plan.pp));
             }
-            let cuts = laid.1.iter().zip(&self.cuts[&plan.pp]);
+            let cuts = current.1.iter().zip(&self.cuts[&plan.pp]);
             for (at, (instance, _)) in cuts.filter(|(_, cut)| cut.formats[*formats]).enumerate() {
                 if !each(place * CUTS + at, *formats, instance.clone()) {
                     return Some(taken);
@@ -203,8 +198,8 @@ fn format_cuts(problem: &Problem, pp: u64) -> Vec<FormatCut> {
             all[at].1[index] = true;
         }
     }
-    let laid = |(stages, formats)| FormatCut { cut: PipelineCut::new(&problem.graph, stages), formats };
-    all.into_iter().map(laid).collect()
+    let format_cut = |(stages, formats)| FormatCut { cut: PipelineCut::new(&problem.graph, stages), formats };
+    all.into_iter().map(format_cut).collect()
 }
 
 /// The results of `make` for every instance, by index of its formats, ordered by plans, plainest first, formats and cuts.
@@ -229,7 +224,9 @@ fn legal(
     for (index, formats) in problem.formats.iter().enumerate() {
         let same = |other: usize| {
             let other = &problem.formats[other];
-            same_plans(other, formats) && (other.kv == formats.kv || !problem.runtime.read_kv())
+            // Plans that scales of one block size allow, by the same rules of the runtime.
+            let scales = other.block == formats.block && other.machine.quantised == formats.machine.quantised;
+            scales && (other.kv == formats.kv || !problem.runtime.read_kv())
         };
         let alike = known.iter().position(|(other, _)| same(*other));
         let at = match alike {

@@ -4,7 +4,6 @@ use super::front_sampling::sampled;
 
 /// Loads of a configuration whose latencies never fall as the load grows.
 pub trait LoadSearch {
-    /// The figures at a load.
     type Figures: Copy;
 
     /// Evaluates a load.
@@ -28,14 +27,12 @@ pub trait LoadSearch {
 pub struct LoadRange<F> {
     /// The load below all of them, and its figures.
     pub low: (u64, F),
-    /// The highest of them.
     pub high: u64,
     /// Figures at the load above the highest, where it was evaluated. An error misses an SLO.
     pub above: Option<Result<F, F>>,
 }
 
 impl<F> LoadRange<F> {
-    /// Number of loads.
     fn count(&self) -> u64 {
         self.high - self.low.0
     }

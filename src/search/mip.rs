@@ -24,12 +24,10 @@ pub enum VariableKind {
 /// A column (variable).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MipColumn {
-    /// Display name.
     pub name: String,
     pub kind: VariableKind,
     /// Lower and upper bound, both included, in units of the column.
     pub bounds: (i64, i64),
-    /// Cost coefficient.
     pub cost: i64,
 }
 
@@ -50,7 +48,6 @@ pub enum Sense {
 /// A row (constraint).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MipRow {
-    /// Display name.
     pub name: String,
     /// User-visible group; empty for structural constraints.
     pub group: String,
@@ -77,9 +74,7 @@ pub type MipValues = Vec<i64>;
 pub struct IllConditioned {
     /// The row, or the objective.
     pub row: String,
-    /// The smallest coefficient.
     pub least: u64,
-    /// The largest coefficient.
     pub most: u64,
 }
 
@@ -92,22 +87,18 @@ pub const MOST_SPREAD: u64 = 1_000_000;
 impl MipModel {
     /// Adds an integer column between two bounds, both included.
     pub fn whole(&mut self, name: impl Into<String>, bounds: (i64, i64), cost: i64) -> usize {
-        self.columns.push(MipColumn { name: name.into(), kind: VariableKind::Whole, bounds, cost });
-        self.columns.len() - 1
+        self.column(name.into(), VariableKind::Whole, bounds, cost)
     }
 
-    /// Adds a share column.
     pub fn share(&mut self, name: impl Into<String>, cost: i64) -> usize {
-        self.columns.push(MipColumn {
-            name: name.into(),
-            kind: VariableKind::Share,
-            bounds: (0, SHARE as i64),
-            cost,
-        });
+        self.column(name.into(), VariableKind::Share, (0, SHARE as i64), cost)
+    }
+
+    fn column(&mut self, name: String, kind: VariableKind, bounds: (i64, i64), cost: i64) -> usize {
+        self.columns.push(MipColumn { name, kind, bounds, cost });
         self.columns.len() - 1
     }
 
-    /// Adds a row.
     pub fn row(
         &mut self,
         (name, group): (impl Into<String>, impl Into<String>),
@@ -188,18 +179,17 @@ impl MipModel {
         Ok(self.rows.len() as u64)
     }
 
+    /// Minimum and maximum of a factor times a column, in share units.
+    fn range(&self, at: usize, factor: i64, (low, high): (i64, i64)) -> (i128, i128) {
+        let factor = i128::from(factor) * self.weight(at);
+        let (a, b) = (factor * i128::from(low), factor * i128::from(high));
+        (a.min(b), a.max(b))
+    }
+
     /// Whether one row alone is infeasible within the column bounds.
     pub fn hopeless(&self) -> bool {
         self.rows.iter().any(|row| {
-            let part = |at: usize| {
-                let (low, high) = self.bounds(at);
-                let weight = self.weight(at);
-                (i128::from(low) * weight, i128::from(high) * weight)
-            };
-            let ends = row.terms.iter().map(|(at, factor)| {
-                let ((low, high), factor) = (part(*at), i128::from(*factor));
-                ((factor * low).min(factor * high), (factor * low).max(factor * high))
-            });
+            let ends = row.terms.iter().map(|(at, factor)| self.range(*at, *factor, self.bounds(*at)));
             let (least, most) = ends.fold((0, 0), |sum, end| (sum.0 + end.0, sum.1 + end.1));
             let right = i128::from(row.bound) * SHARE;
             match row.sense {
@@ -210,7 +200,6 @@ impl MipModel {
         })
     }
 
-    /// Total number of terms of its rows.
     pub fn terms(&self) -> u64 {
         self.rows.iter().map(|row| row.terms.len() as u64).sum()
     }

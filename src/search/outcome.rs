@@ -24,16 +24,19 @@ pub enum Status {
     Unknown,
 }
 
-/// A candidate with its metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvaluatedCandidate {
     pub candidate: Candidate,
-    /// Its metrics.
     pub point: Point,
 }
 
 impl EvaluatedCandidate {
-    /// A deployment with its metrics; `None` where one of its pools misses an SLO.
+    /// A deployment with its metrics, by the common evaluation function.
+    pub fn measured(problem: &Problem, candidate: Candidate) -> EvaluatedCandidate {
+        EvaluatedCandidate { point: candidate.measure(problem, &candidate.instances(problem)), candidate }
+    }
+
+    /// The same; `None` where one of its pools misses an SLO.
     pub fn within_limits(problem: &Problem, candidate: Candidate) -> Option<EvaluatedCandidate> {
         let evaluation = candidate.evaluate(&Plain, problem, &mut ());
         let (point, margin) = (point(&evaluation.metrics), candidate.margin(problem));
@@ -61,7 +64,6 @@ pub struct Census {
 }
 
 impl Census {
-    /// Counts `count` candidates pruned by `bound`.
     pub fn prune(&mut self, bound: &str, count: u64) {
         if count > 0 {
             *self.pruned.entry(bound.to_string()).or_default() += count;
@@ -80,17 +82,14 @@ impl Census {
         self.illegal.entry(kind.to_owned()).or_default().add(RejectionCount { count, example, short: None });
     }
 
-    /// Counts a rejection.
     pub fn reject(&mut self, reason: &Infeasible) {
         refuse(&mut self.illegal, reason);
     }
 
-    /// Adds rejections by reason.
     pub fn add_refused(&mut self, refused: Refused) {
         refused.into_iter().for_each(|(kind, one)| self.illegal.entry(kind).or_default().add(one));
     }
 
-    /// Adds another census to this one.
     pub fn add(&mut self, other: Census) {
         self.shapes += other.shapes;
         self.candidates += other.candidates;
@@ -101,7 +100,6 @@ impl Census {
 }
 
 impl Outcome {
-    /// A search that found nothing.
     pub(super) fn nothing(status: Status, bound: Option<f64>, census: Census) -> Outcome {
         Outcome {
             status,
@@ -116,12 +114,9 @@ impl Outcome {
     }
 }
 
-/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Solution status.
     pub status: Status,
-    /// The optimum.
     pub best: Option<EvaluatedCandidate>,
     /// Bound on the first objective term over all candidates, evaluated or not, in base units; `None` where there is
     /// no candidate or no known bound.
@@ -130,7 +125,6 @@ pub struct Outcome {
     pub alternatives: Vec<EvaluatedCandidate>,
     /// The Pareto front, in the order of its axes.
     pub front: Vec<EvaluatedCandidate>,
-    /// Counts of all candidates by outcome.
     pub census: Census,
     /// If infeasible: the nearest candidate, and the constraint that it misses.
     pub nearest: Option<(EvaluatedCandidate, Infeasible)>,

@@ -3,9 +3,7 @@
 /// An instance configuration as a knapsack item: its devices and its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Item {
-    /// Devices per instance.
     pub devices: u64,
-    /// Value per instance.
     pub value: f64,
 }
 
@@ -19,15 +17,15 @@ impl Table {
     /// Fills the table for every capacity up to `capacity`.
     pub fn new(items: &[Item], capacity: u64) -> Table {
         let mut best = vec![(0.0, None::<usize>); capacity as usize + 1];
-        for room in 1..best.len() {
+        for devices in 1..best.len() {
             // Idle devices cost nothing: keep the smaller filling unless a larger one has a higher value.
-            best[room] = (best[room - 1].0, None);
+            best[devices] = (best[devices - 1].0, None);
             for (i, item) in items.iter().enumerate() {
                 let taken = item.devices as usize;
-                if taken <= room {
-                    let value = best[room - taken].0 + item.value;
-                    if value > best[room].0 {
-                        best[room] = (value, Some(i));
+                if taken <= devices {
+                    let value = best[devices - taken].0 + item.value;
+                    if value > best[devices].0 {
+                        best[devices] = (value, Some(i));
                     }
                 }
             }
@@ -35,21 +33,20 @@ impl Table {
         Table { sizes: items.iter().map(|item| item.devices).collect(), best }
     }
 
-    /// Maximum value of `room` devices.
-    pub fn value(&self, room: u64) -> f64 {
-        self.best[room as usize].0
+    pub fn value(&self, devices: u64) -> f64 {
+        self.best[devices as usize].0
     }
 
     /// Number of each item in the filling with this value.
-    pub fn counts(&self, room: u64) -> Vec<u64> {
-        let (mut counts, mut room) = (vec![0; self.sizes.len()], room as usize);
-        while room > 0 {
-            match self.best[room].1 {
+    pub fn counts(&self, devices: u64) -> Vec<u64> {
+        let (mut counts, mut devices) = (vec![0; self.sizes.len()], devices as usize);
+        while devices > 0 {
+            match self.best[devices].1 {
                 Some(i) => {
                     counts[i] += 1;
-                    room -= self.sizes[i] as usize;
+                    devices -= self.sizes[i] as usize;
                 }
-                None => room -= 1,
+                None => devices -= 1,
             }
         }
         counts

@@ -1,7 +1,7 @@
 //! The Pareto front: the set of nondominated points.
 
 use super::front_tree::{FrontNode, FrontRival, Ranks, dominates};
-use super::point::{Point, cost};
+use super::point::{Point, rank};
 use crate::spec::objective::Metric;
 
 /// A set of nondominated points, each with a key.
@@ -24,15 +24,14 @@ pub struct ParetoFront<K> {
 const SPARE: usize = 1024;
 
 impl<K: Clone + Ord> ParetoFront<K> {
-    /// An empty front over `axes`.
     pub fn new(axes: &[Metric]) -> Self {
         ParetoFront { axes: axes.to_vec(), tree: FrontNode::EMPTY, recent: None, belongings: Vec::new() }
     }
 
     fn ranks(&self, point: &Point) -> Ranks {
         let mut ranks = [0.0; super::point::WIDTH];
-        for (rank, metric) in ranks.iter_mut().zip(&self.axes) {
-            *rank = cost(point, *metric, metric.entry().direction);
+        for (own, metric) in ranks.iter_mut().zip(&self.axes) {
+            *own = rank(point, *metric);
         }
         ranks
     }
@@ -82,21 +81,15 @@ impl<K: Clone + Ord> ParetoFront<K> {
         self.forget_dropped();
     }
 
-    /// Adds all members of another front.
     pub fn merge(&mut self, other: ParetoFront<K>) {
-        let mut members = Vec::with_capacity(other.count());
-        other.tree.each(&mut |member| members.push(*member));
-        for (_, place) in members {
+        for (_, place) in other.tree.members() {
             let (point, key) = other.belongings[place].clone();
             self.insert(point, key);
         }
     }
 
-    /// The keys of the members.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
-        let mut members = Vec::with_capacity(self.count());
-        self.tree.each(&mut |member| members.push(*member));
-        members.into_iter().map(|(_, place)| &self.belongings[place].1)
+        self.tree.members().into_iter().map(|(_, place)| &self.belongings[place].1)
     }
 
     /// Forgets the belongings of dropped members once they are the most.
@@ -122,8 +115,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
     /// The members, sorted by the figures of the axes.
     pub fn into_sorted(self) -> Vec<(Point, K)> {
         let (width, belongings) = (self.axes.len(), self.belongings);
-        let mut members = Vec::with_capacity(self.tree.size);
-        self.tree.each(&mut |member| members.push(*member));
+        let mut members = self.tree.members();
         members.sort_by(|a, b| {
             let order = a.0[..width].iter().zip(&b.0[..width]).map(|(x, y)| x.total_cmp(y));
             let key = |place: usize| &belongings[place].1;
@@ -132,7 +124,6 @@ impl<K: Clone + Ord> ParetoFront<K> {
         members.into_iter().map(|(_, place)| belongings[place].clone()).collect()
     }
 
-    /// Number of members.
     pub fn count(&self) -> usize {
         self.tree.size
     }
@@ -140,8 +131,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
 /// Whether `a` dominates `b`: at least as good on every one of `axes`, and better on one.
 pub fn beats(axes: &[Metric], a: &Point, b: &Point) -> bool {
-    let figure = |point: &Point, metric: &Metric| cost(point, *metric, metric.entry().direction);
-    let each = || axes.iter().map(|metric| (figure(a, metric), figure(b, metric)));
+    let each = || axes.iter().map(|metric| (rank(a, *metric), rank(b, *metric)));
     each().all(|(a, b)| a <= b) && each().any(|(a, b)| a < b)
 }
 

@@ -102,7 +102,7 @@ fn on_one_device(problem: &Problem, machine: &Machine<Qty<f64>>, whole: &Instanc
         step(&Plain, whole, phase, &load, machine.of(phase), idle)
     };
     let yields = match (&whole.draft, terms.acceptance) {
-        (Some(ahead), Some(acceptance)) => accepted(acceptance, ahead.tokens).value(),
+        (Some(draft), Some(acceptance)) => accepted(acceptance, draft.tokens).value(),
         _ => 1.0,
     };
     let least = |phase: Phase, yields: f64| {
@@ -147,7 +147,6 @@ pub fn physical_bound(problem: &Problem) -> Point {
     bounds.reduce(best).expect("a format pair at least")
 }
 
-/// The bound in one format pair.
 fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> Point {
     let RequestWork { prefill, decode } = work;
     let seconds = |value: f64| Qty::literal(value * SECOND);

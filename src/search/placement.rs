@@ -51,20 +51,16 @@ pub struct Placement {
     pub bound: u64,
     /// Independent lower bound in ticks that ignores order and links.
     pub cheap_bound: u64,
-    /// Number of states expanded.
     pub states: u64,
-    /// Number of distinct kinds of members.
     pub kinds: usize,
     /// Pages of host memory that each member may use, where members share a host.
     pub parts: Option<Vec<u64>>,
 }
 
-/// The reason for infeasibility.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementInfeasible {
     /// A layer fits on no member, even alone.
     LayerTooLarge {
-        /// Index of the layer.
         layer: usize,
         /// The member with the most memory.
         member: usize,
@@ -84,10 +80,7 @@ pub enum PlacementInfeasible {
         held: Option<usize>,
     },
     /// The members that could hold the model together are not connected.
-    Disconnected {
-        /// Number of disconnected parts.
-        parts: usize,
-    },
+    Disconnected { parts: usize },
     /// The program was stopped before it found a placement; `bound` is a lower bound.
     Stopped {
         /// Lower bound in ticks.
@@ -100,15 +93,11 @@ pub fn device_classes(chain: &Chain) -> DeviceClasses {
     DeviceClasses::counted(chain, MOST_ROWS)
 }
 
-/// The minimum sum of stage times.
 pub fn least_sum(chain: &Chain) -> Result<Placement, PlacementInfeasible> {
     least_sum_controlled(chain, &UNWATCHED)
 }
 
 /// The minimum sum of stage times found until `control` stops the search.
-///
-/// # Errors
-/// The reason for infeasibility, or stopped before a placement was found.
 pub fn least_sum_controlled(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
     if chain.hosts.is_empty() {
         return least_sum_shared(chain, control);
@@ -117,8 +106,8 @@ pub fn least_sum_controlled(chain: &Chain, control: &Control) -> Result<Placemen
     let found = share(chain, control.stop, |parts| {
         let found = least_sum_shared(&chain.with_host_parts(parts), control)?;
         states += found.states;
-        let (worth, bound) = (found.ticks as f64, found.bound as f64);
-        Ok(BoundedSolution { objective: worth, bound, stages: found.stages.clone(), solution: found })
+        let (objective, bound) = (found.ticks as f64, found.bound as f64);
+        Ok(BoundedSolution { objective, bound, stages: found.stages.clone(), solution: found })
     });
     let HostSplit { best, parts, bound } = found.map_err(|why| match why {
         PlacementInfeasible::Stopped { .. } => why,
@@ -128,7 +117,7 @@ pub fn least_sum_controlled(chain: &Chain, control: &Control) -> Result<Placemen
     Ok(Placement { bound, states, parts: Some(parts), ..best.solution })
 }
 
-/// The same for members without shared hosts.
+/// The minimum sum for members without shared hosts.
 fn least_sum_shared(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
     let groups = device_classes(chain);
     if !groups.listed() {
@@ -184,7 +173,6 @@ pub fn known(chain: &Chain) -> Vec<Vec<Stage>> {
     alone.chain(split).chain(baseline::fastest_first(chain)).collect()
 }
 
-/// The reason for infeasibility.
 pub fn refusal(chain: &Chain, groups: &DeviceClasses) -> PlacementInfeasible {
     if let Some((layer, member, short)) = feasibility::too_large(chain) {
         return PlacementInfeasible::LayerTooLarge { layer, member, short };
@@ -193,18 +181,12 @@ pub fn refusal(chain: &Chain, groups: &DeviceClasses) -> PlacementInfeasible {
     if needed > available {
         return PlacementInfeasible::Memory { needed, available };
     }
-    let joined = chain
-        .links
-        .iter()
-        .enumerate()
-        .filter(|(from, row)| row.iter().enumerate().any(|(to, link)| to != *from && link.is_some()));
-    let alone = chain.members.len() - joined.count();
-    let parted = chain
-        .links
-        .iter()
-        .enumerate()
-        .any(|(from, row)| row.iter().enumerate().any(|(to, link)| to != from && link.is_none()));
-    if parted {
+    let members = 0..chain.members.len();
+    let linked = |from: usize| {
+        members.clone().filter(move |to| *to != from && chain.links[from][*to].is_some()).count()
+    };
+    if members.clone().any(|from| linked(from) + 1 < members.len()) {
+        let alone = members.clone().filter(|from| linked(*from) == 0).count();
         return PlacementInfeasible::Disconnected { parts: alone.max(2) };
     }
     let countable = groups.listed() && chain.layers <= bottleneck::MOST_LAYERS;

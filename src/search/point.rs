@@ -8,7 +8,6 @@ use crate::serving::metrics::Metrics;
 use crate::spec::metric_table::metric_table;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm, SEARCHED_METRICS};
 
-/// Number of metrics in a point.
 pub const WIDTH: usize = SEARCHED_METRICS;
 
 /// Every searched metric in base units, by its number; NaN where unknown.
@@ -46,6 +45,12 @@ pub fn cost(point: &Point, metric: Metric, direction: Direction) -> f64 {
     cost_of(point[place(metric)], direction)
 }
 
+/// The same in the metric's own direction.
+#[inline(always)]
+pub fn rank(point: &Point, metric: Metric) -> f64 {
+    cost(point, metric, metric.entry().direction)
+}
+
 /// The same of one value.
 #[inline(always)]
 pub fn cost_of(value: f64, direction: Direction) -> f64 {
@@ -63,17 +68,17 @@ fn eleven_digits(value: f64) -> f64 {
     f64::from_bits((value.to_bits() + DROPPED / 2) & !(DROPPED - 1))
 }
 
-/// Whether `a` is before `b` under `aims`; the first term that differs decides.
+/// Whether `a` is before `b` under `objective`; the first term that differs decides.
 #[inline(always)]
-pub fn before(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
-    compare(a, b, aims).is_lt()
+pub fn before(a: &Point, b: &Point, objective: &[ObjectiveTerm]) -> bool {
+    compare(a, b, objective).is_lt()
 }
 
-/// Orders two points, better first; the first of `aims` that differs decides.
+/// Orders two points, better first; the first of `objective` that differs decides.
 #[inline(always)]
-pub fn compare(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> Ordering {
-    for aim in aims {
-        let (x, y) = (cost(a, aim.metric, aim.direction), cost(b, aim.metric, aim.direction));
+pub fn compare(a: &Point, b: &Point, objective: &[ObjectiveTerm]) -> Ordering {
+    for term in objective {
+        let (x, y) = (cost(a, term.metric, term.direction), cost(b, term.metric, term.direction));
         if x != y {
             return x.total_cmp(&y);
         }

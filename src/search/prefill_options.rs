@@ -1,8 +1,9 @@
-//! Prefill workers worth pairing with decode workers: the nondominated ones.
+//! Prefill workers worth pairing with decode workers: the nondominated ones, and the sets of both that a runtime pairs
+//! with each other.
 
 use std::collections::BTreeMap;
 
-use super::decode_options::DecodeOption;
+use super::decode_options::{DecodeOption, DecodeOptionList, DecodeOptions};
 use super::front_tree::{FrontNode, FrontRival, Ranks};
 use super::point::WIDTH;
 use super::problem::{Problem, Traffic};
@@ -16,11 +17,9 @@ use crate::quantity::read::Plain;
 use crate::serving::disaggregated::{link_rate, prefill_power, prefill_rate};
 use crate::serving::residency::cache_per_sequence;
 
-/// A prefill worker with its relevant metrics.
 pub struct PrefillOption<'q> {
     /// Index of the instance configuration.
     pub index: usize,
-    /// The prepared configuration.
     pub prepared: PreparedShape<'q>,
     /// Key of the decode workers that it pairs with.
     pub key: PairKey,
@@ -42,11 +41,11 @@ impl PrefillOption<'_> {
         (self.prepared.shape.formats, self.key)
     }
 
-    /// Whether `answers` use the same formats, and the runtime pairs them with this worker.
-    pub fn suits(&self, problem: &Problem, shapes: &Shapes, answers: &[DecodeOption]) -> bool {
-        let front = &self.prepared.shape;
-        answers.first().is_some_and(|answer| {
-            answer.formats == front.formats && problem.runtime.pairs(&front.plan, &shapes[answer.shape].plan)
+    /// Whether `decode_options` use the same formats, and the runtime pairs them with this worker.
+    pub fn suits(&self, problem: &Problem, shapes: &Shapes, decode_options: &[DecodeOption]) -> bool {
+        let own = &self.prepared.shape;
+        decode_options.first().is_some_and(|decode| {
+            decode.formats == own.formats && problem.runtime.pairs(&own.plan, &shapes[decode.shape].plan)
         })
     }
 }
@@ -70,48 +69,42 @@ pub struct PrefillOptions<'q> {
 }
 
 impl<'q> PrefillOptions<'q> {
-    /// The nondominated prefill workers.
     pub fn iter(&self) -> impl Iterator<Item = &PrefillOption<'q>> {
         self.options.values()
     }
 
     /// Whether one of these is at least as good. Of equals the plainest is better, which has the lowest index.
-    fn outdo(&self, front: &PrefillOption) -> bool {
-        let rival = self.fronts.get(&front.class()).and_then(|known| known.rival(&front.figures, FIGURES));
+    fn outdo(&self, option: &PrefillOption) -> bool {
+        let rival = self.fronts.get(&option.class()).and_then(|known| known.rival(&option.figures, FIGURES));
         rival.is_some_and(|rival| match rival {
             FrontRival::Better(_) => true,
-            FrontRival::Equal(index) => index < front.index,
+            FrontRival::Equal(index) => index < option.index,
         })
     }
 
-    fn offer(&mut self, front: PrefillOption<'q>) {
-        if self.outdo(&front) {
+    fn offer(&mut self, option: PrefillOption<'q>) {
+        if self.outdo(&option) {
             return;
         }
-        let known = self.fronts.entry(front.class()).or_insert(FrontNode::EMPTY);
-        known.drop_dominated(&front.figures, FIGURES, &mut |index| {
+        let known = self.fronts.entry(option.class()).or_insert(FrontNode::EMPTY);
+        known.drop_dominated(&option.figures, FIGURES, &mut |index| {
             self.options.remove(&index);
         });
-        known.add((front.figures, front.index), FIGURES);
-        self.options.insert(front.index, front);
+        known.add((option.figures, option.index), FIGURES);
+        self.options.insert(option.index, option);
     }
 
     pub fn merge(&mut self, other: PrefillOptions<'q>) {
-        other.options.into_values().for_each(|front| self.offer(front));
+        other.options.into_values().for_each(|option| self.offer(option));
     }
 
     /// Examines one instance configuration. What one of `known` replaces is left out.
-    pub fn explore(
-        &mut self,
-        problem: &'q Problem,
-        laid: PreparedShape<'q>,
-        index: usize,
-        known: Option<&PrefillOptions<'q>>,
-    ) {
-        if problem.capacity().most(laid.shape.plan.devices()) > 0 && laid.shape.prefills(problem) {
-            let front = front(problem, laid, index);
-            if !known.is_some_and(|known| known.outdo(&front)) {
-                self.offer(front);
+    pub fn explore(&mut self, prepared: PreparedShape<'q>, index: usize, known: Option<&PrefillOptions<'q>>) {
+        let problem = prepared.problem;
+        if problem.capacity().most(prepared.shape.plan.devices()) > 0 && prepared.shape.prefills(problem) {
+            let option = prefill_option(prepared, index);
+            if !known.is_some_and(|known| known.outdo(&option)) {
+                self.offer(option);
             }
         }
     }
@@ -122,18 +115,18 @@ pub fn workers_for(given: f64, rate: f64) -> u64 {
     (given / rate).ceil().max(1.0) as u64
 }
 
-fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> PrefillOption<'q> {
-    let (shape, prompt) = (&laid.shape, &laid.prompt);
+fn prefill_option(prepared: PreparedShape<'_>, index: usize) -> PrefillOption<'_> {
+    let (problem, shape, prompt) = (prepared.problem, &prepared.shape, &prepared.prompt);
     let machine = problem.formats[shape.formats].plain();
-    let planned = prefill_rate(&Plain, &laid.instance, machine, prompt).value();
-    let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, problem.terms().isl, machine);
-    let links = link_rate(&Plain, &laid.instance, (machine, machine.outermost()), sent).value();
+    let planned = prefill_rate(&Plain, &prepared.instance, machine, prompt).value();
+    let sent = cache_per_sequence(&Plain, &prepared.instance, Phase::Prefill, problem.terms().isl, machine);
+    let links = link_rate(&Plain, &prepared.instance, (machine, machine.outermost()), sent).value();
     let rate = planned.min(links);
     let drawn = |utilised: f64| {
         let devices = Qty::from(shape.plan.devices() as f64);
         let draw = problem.terms().power_draw.as_ref();
         draw.map_or(0.0, |draw| {
-            prefill_power(&Plain, (&laid.instance, machine, prompt), Qty::from(utilised), devices, draw)
+            prefill_power(&Plain, (&prepared.instance, machine, prompt), Qty::from(utilised), devices, draw)
                 .value()
         })
     };
@@ -141,10 +134,10 @@ fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pre
     let (idle, busy) = (drawn(0.0), drawn(1.0));
     let energy = (busy - idle) / planned;
     let slope = (drawn(LITTLE) - idle) / (planned * LITTLE);
-    let looks = RequiredMetrics::of(problem);
+    let required = RequiredMetrics::of(problem);
     // Of a given rate only the number of workers counts; their utilisation changes energy and power.
     let taken = match problem.traffic {
-        Traffic::Rate(given) if !looks.energy && !looks.power => workers_for(given, rate) as f64,
+        Traffic::Rate(given) if !required.energy && !required.power => workers_for(given, rate) as f64,
         _ => 1.0 / rate,
     };
     let compared: [f64; FIGURES] = [
@@ -154,13 +147,57 @@ fn front<'q>(problem: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pre
         taken,
         sent.value(),
         idle,
-        if looks.energy { slope } else { 0.0 },
+        if required.energy { slope } else { 0.0 },
         // More prompts per second draw more power.
-        if looks.power { rate } else { 0.0 },
-        laid.prompt_context.filter(|_| looks.context).map_or(0.0, |tokens| -tokens.value()),
+        if required.power { rate } else { 0.0 },
+        prepared.prompt_context.filter(|_| required.context).map_or(0.0, |tokens| -tokens.value()),
     ];
     let mut figures = [0.0; WIDTH];
     figures[..FIGURES].copy_from_slice(&compared);
     let key = problem.runtime.pair_key(&shape.plan);
-    PrefillOption { index, key, rate, planned, links, idle, energy, figures, prepared: laid }
+    PrefillOption { index, key, rate, planned, links, idle, energy, figures, prepared }
+}
+
+/// Prefill options, and lists of decode options that the runtime pairs with each of them.
+pub type Sides<'a, 'q> = (Vec<&'a PrefillOption<'q>>, Vec<&'a DecodeOptionList>);
+
+/// The largest sets of both sides in one format pair in which every prefill option pairs with every list.
+pub fn sides<'a, 'q>(
+    (problem, shapes): (&Problem, &Shapes),
+    formats: usize,
+    prefill_options: &'a PrefillOptions<'q>,
+    decode_options: &'a DecodeOptions,
+) -> Vec<Sides<'a, 'q>> {
+    let prefill_options: Vec<&PrefillOption> =
+        prefill_options.iter().filter(|option| option.prepared.shape.formats == formats).collect();
+    let mut lists: Vec<&DecodeOptionList> = decode_options
+        .lists()
+        .filter(|list| list.options.first().is_some_and(|one| one.formats == formats))
+        .collect();
+    lists.sort_by(|a, b| f64::from_bits(a.received).total_cmp(&f64::from_bits(b.received)));
+    let suits =
+        |option: &PrefillOption, list: &DecodeOptionList| option.suits(problem, shapes, &list.options);
+    // The lists of each kind of prefill option; intersections of these are the lists that several kinds share.
+    let mut kinds: Vec<PairKey> = prefill_options.iter().map(|option| option.key).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut shared: Vec<Vec<usize>> = Vec::new();
+    for kind in kinds {
+        let Some(option) = prefill_options.iter().find(|option| option.key == kind) else { continue };
+        let own: Vec<usize> = (0..lists.len()).filter(|at| suits(option, lists[*at])).collect();
+        let both = |other: &Vec<usize>| other.iter().copied().filter(|at| own.contains(at)).collect();
+        let more: Vec<Vec<usize>> = shared.iter().map(both).chain([own.clone()]).collect();
+        for set in more {
+            if !set.is_empty() && !shared.contains(&set) {
+                shared.push(set);
+            }
+        }
+    }
+    let side = |set: Vec<usize>| {
+        let lists: Vec<&DecodeOptionList> = set.into_iter().map(|at| lists[at]).collect();
+        let prefill_options =
+            prefill_options.iter().copied().filter(|option| lists.iter().all(|list| suits(option, list)));
+        (prefill_options.collect(), lists)
+    };
+    shared.into_iter().map(side).collect()
 }

@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::candidate::{Candidate, PoolPlan, prompts, with_prompts};
-use super::hosting::placed;
+use super::hosting::placed_shared;
 use super::problem::Problem;
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
@@ -54,7 +54,6 @@ impl Borrow<Instance> for PreparedInstance {
 /// The parallel plan and the layers of each pipeline stage.
 type Layout = (ParallelPlan, Vec<u32>);
 
-/// The instances of a problem's deployments.
 pub struct PreparedInstances<'q> {
     problem: &'q Problem,
     /// The sharded model of one pipeline stage: all stage counts and cuts share its work.
@@ -65,7 +64,6 @@ pub struct PreparedInstances<'q> {
 }
 
 impl<'q> PreparedInstances<'q> {
-    /// None yet.
     pub fn new(problem: &'q Problem) -> Self {
         PreparedInstances {
             problem,
@@ -92,7 +90,6 @@ impl<'q> PreparedInstances<'q> {
         })
     }
 
-    /// The instance of each pool, in order.
     pub fn of(&self, candidate: &Candidate) -> Vec<PreparedInstance> {
         let of = |pool| self.pool(candidate.formats, candidate.offload, pool);
         candidate.pools.iter().map(of).collect()
@@ -101,11 +98,7 @@ impl<'q> PreparedInstances<'q> {
     fn pool(&self, formats: usize, offload: Offload, pool: &PoolPlan) -> PreparedInstance {
         let together = pool.prompts_at_once();
         self.prepared.get((formats, offload, together, (pool.plan, pool.stages.clone())), || {
-            let bare = self.bare(pool);
-            let instance = match offload {
-                Offload::Host(_) => Arc::new(placed(self.problem, (*bare).clone(), offload)),
-                Offload::Nothing | Offload::Streamed(_) => bare,
-            };
+            let instance = placed_shared(self.problem, self.bare(pool), offload);
             let machine = self.problem.formats[formats].plain();
             let terms = self.problem.terms();
             let prompt = prefill_among(&Plain, (&instance, together), machine, terms, &mut ());

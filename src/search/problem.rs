@@ -37,11 +37,9 @@ use crate::spec::runtime::{MemoryQuantiles, Runtime};
 /// A weight format and a KV format, with the machine figures for them.
 #[derive(Clone, Debug)]
 pub struct Formats {
-    /// Id of the weight format.
     pub weights: String,
     /// Id of the weight format of prefill workers, where it is another: then every plan is disaggregated.
     pub prefill_weights: Option<String>,
-    /// Id of the KV format.
     pub kv: String,
     /// Block size of the scales of the weight format; a shard must not cut a block.
     pub block: Option<u64>,
@@ -57,11 +55,10 @@ impl Formats {
     /// p10, p50 and p90 of the bytes held per device, where prediction errors were measured. The KV cache is exact;
     /// everything else has the interval.
     pub fn memory_interval(&self, memory: &Footprint<Qty<f64>>) -> Option<[f64; 3]> {
-        let (cache, beside) = (memory.kv.value(), memory.total.value() - memory.kv.value());
-        self.memory_quantiles.as_ref().map(|known| known.quantiles.map(|ratio| cache + ratio * beside))
+        let (cache, rest) = (memory.kv.value(), memory.total.value() - memory.kv.value());
+        self.memory_quantiles.as_ref().map(|known| known.quantiles.map(|ratio| cache + ratio * rest))
     }
 
-    /// Creates the machine in both readings.
     pub fn new(weights: &NumberFormat, kv: &NumberFormat, machine: Machine<Datum>) -> Formats {
         let plain = machine.read(&Plain);
         Formats {
@@ -118,7 +115,6 @@ const DISAGGREGATION: &str = "disagg";
 pub struct Share {
     /// The concurrency of all units.
     pub requests: u64,
-    /// The number of units.
     pub units: u64,
 }
 
@@ -152,26 +148,24 @@ impl Traffic {
 
     /// The concurrency, where it is given and no fraction.
     pub fn requests(&self) -> Option<u64> {
+        self.share().filter(|share| share.units == 1).map(|share| share.requests)
+    }
+
+    fn share(&self) -> Option<Share> {
         match *self {
-            Traffic::InFlight(Share { requests, units: 1 }) => Some(requests),
-            Traffic::Free | Traffic::InFlight(_) | Traffic::Rate(_) => None,
+            Traffic::InFlight(share) => Some(share),
+            Traffic::Free | Traffic::Rate(_) => None,
         }
     }
 
     /// Mean concurrency, where it is given.
     pub fn in_flight(&self) -> Option<f64> {
-        match *self {
-            Traffic::InFlight(Share { requests, units }) => Some(requests as f64 / units as f64),
-            Traffic::Free | Traffic::Rate(_) => None,
-        }
+        self.share().map(|share| share.requests as f64 / share.units as f64)
     }
 
     /// The slots that a given concurrency needs, where it is given.
     pub fn slots(&self) -> Option<u64> {
-        match *self {
-            Traffic::InFlight(Share { requests, units }) => Some(requests.div_ceil(units)),
-            Traffic::Free | Traffic::Rate(_) => None,
-        }
+        self.share().map(|share| share.requests.div_ceil(share.units))
     }
 
     /// The traffic in a reading.
@@ -197,18 +191,15 @@ impl Traffic {
     }
 }
 
-/// A complete problem.
 #[derive(Clone, Debug)]
 pub struct Problem {
     pub graph: ModelGraph,
-    /// The devices.
     pub cluster: Cluster,
     pub runtime: RuntimeRules,
     /// Whether heterogeneous workers may share the requests of a pool: their router needs weights.
     pub custom_router: bool,
     /// Maximum requests per attention rank, where the runtime's settings limit them.
     pub most_sequences: Option<u64>,
-    /// Format pairs to choose from.
     pub formats: Vec<Formats>,
     /// Lengths, power, prices.
     pub workload: WorkloadInputs,
@@ -217,12 +208,11 @@ pub struct Problem {
     pub traffic: Traffic,
     /// Confidence at which the SLOs must hold; metrics do not depend on it.
     pub confidence: Confidence,
-    /// Latency SLOs.
     pub limits: LatencyLimits,
     /// Upper ends of prediction intervals, as multiples of TTFT and TPOT: an SLO that still holds there is likelier met.
     pub margins: Vec<ErrorMargin>,
     /// Objective terms, most important first.
-    pub aims: Vec<ObjectiveTerm>,
+    pub objective: Vec<ObjectiveTerm>,
     /// Axes of the Pareto front: the requested metrics and the objective.
     pub axes: Vec<Metric>,
     /// Tie-breaking terms for equal objectives, so that nothing on the front dominates the result.
@@ -235,11 +225,9 @@ pub struct Problem {
     pub host_memory: Option<f64>,
     /// Whether prefill and decode may be disaggregated.
     pub split: bool,
-    /// The strategies that are searched.
     pub family: StrategyFamily,
     /// Any deployment will do: the search ends with the first.
     pub any: bool,
-    /// Which disaggregated deployments the front lists.
     pub front_sampling: FrontSampling,
     shapes: Vec<TierShape>,
     capacity: DeviceCapacity,
@@ -247,35 +235,34 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Builds the problem.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         graph: ModelGraph,
         cluster: Cluster,
         runtime: &Runtime,
         formats: Vec<Formats>,
-        stated: WorkloadInputs,
+        workload: WorkloadInputs,
         traffic: Traffic,
         limits: LatencyLimits,
-        (aims, axes): (Vec<ObjectiveTerm>, Vec<Metric>),
+        (objective, axes): (Vec<ObjectiveTerm>, Vec<Metric>),
     ) -> Problem {
-        let terms = stated.read(&Plain);
+        let terms = workload.read(&Plain);
         let runtime = RuntimeRules::of(runtime, None, &graph, &cluster);
-        let split = runtime.has(DISAGGREGATION) && stated.lengths.osl > 1 && cluster.devices() > 1;
+        let split = runtime.has(DISAGGREGATION) && workload.lengths.osl > 1 && cluster.devices() > 1;
         let known = |metric: &Metric| match metric.entry().needs {
             MetricInput::Nothing => true,
-            MetricInput::Price => stated.bill.is_some(),
-            MetricInput::Power => stated.power_draw.is_some(),
+            MetricInput::Price => workload.bill.is_some(),
+            MetricInput::Power => workload.power_draw.is_some(),
         };
         let mut axes: Vec<Metric> = axes.into_iter().filter(known).collect();
         let counts = axes.contains(&Metric::OutputTokS);
         if !axes.is_empty() {
-            let aimed: Vec<Metric> = aims.iter().map(|aim| aim.metric).filter(known).collect();
-            aimed.into_iter().for_each(|aim| {
-                if !axes.contains(&aim) {
-                    axes.push(aim)
+            let metrics: Vec<Metric> = objective.iter().map(|term| term.metric).filter(known).collect();
+            for metric in metrics {
+                if !axes.contains(&metric) {
+                    axes.push(metric)
                 }
-            });
+            }
         }
         let ties = axes.iter().map(|&metric| ObjectiveTerm { metric, direction: metric.entry().direction });
         Problem {
@@ -297,12 +284,12 @@ impl Problem {
             graph,
             cluster,
             formats,
-            workload: stated,
+            workload,
             bill_bounds: None,
             traffic,
             limits,
             margins: vec![],
-            aims,
+            objective,
             split,
             family: StrategyFamily::Any,
             any: false,
@@ -317,19 +304,30 @@ impl Problem {
         Problem { split: runtime.has(DISAGGREGATION) && several, runtime, ..self }
     }
 
-    /// The same problem with other request lengths.
     pub fn with_lengths(&self, lengths: Lengths) -> Problem {
         let stated = WorkloadInputs { lengths, ..self.workload.clone() };
         Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
     }
 
-    /// The same problem at another latency percentile.
     pub fn with_tail(&self, percentile: Percentile) -> Problem {
         let stated = WorkloadInputs { tail: Some(percentile), ..self.workload.clone() };
         Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
     }
 
-    /// The same problem with another bill.
+    pub fn with_limits(&self, limits: LatencyLimits) -> Problem {
+        Problem { limits, ..self.clone() }
+    }
+
+    pub fn with_traffic(&self, traffic: Traffic) -> Problem {
+        Problem { traffic, ..self.clone() }
+    }
+
+    /// The same problem, of which only the best value of one metric is needed.
+    pub fn optimizing(&self, metric: Metric) -> Problem {
+        let term = ObjectiveTerm { metric, direction: metric.entry().direction };
+        Problem { axes: vec![], objective: vec![term], ..self.clone() }
+    }
+
     pub fn with_bill(&self, bill: Bill<Datum>) -> Problem {
         let stated = WorkloadInputs { bill: Some(bill), ..self.workload.clone() };
         Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
@@ -337,10 +335,9 @@ impl Problem {
 
     /// The same problem on another number of the same devices.
     pub fn with_cluster(&self, cluster: Cluster) -> Problem {
-        let (shapes, room) = (tiers(&cluster), DeviceCapacity::of(&cluster));
+        let (shapes, capacity) = (tiers(&cluster), DeviceCapacity::of(&cluster));
         let runtime = self.runtime.clone().on(&cluster);
-        let mut problem =
-            Problem { cluster, capacity: room, runtime, shapes: shapes.clone(), ..self.clone() };
+        let mut problem = Problem { cluster, capacity, runtime, shapes: shapes.clone(), ..self.clone() };
         problem.formats.iter_mut().for_each(|pair| {
             pair.machine.shapes.clone_from(&shapes);
             pair.reread();
@@ -348,25 +345,21 @@ impl Problem {
         problem
     }
 
-    /// The workload terms as the search reads them.
     #[inline(always)]
     pub fn terms(&self) -> &WorkloadTerms<Qty<f64>> {
         &self.terms
     }
 
-    /// The tiers of the interconnect.
     #[inline(always)]
     pub fn tiers(&self) -> &[TierShape] {
         &self.shapes
     }
 
-    /// Device capacity of the cluster.
     #[inline(always)]
     pub fn capacity(&self) -> &DeviceCapacity {
         &self.capacity
     }
 
-    /// Limits of legal plans with these formats.
     pub fn legal_limits<'a>(&'a self, formats: &'a Formats) -> LegalLimits<'a> {
         let mut roles: [bool; ROLES] = formats.machine.quantised;
         for (role, quantised) in roles.iter_mut().zip(formats.machine.of(Phase::Prefill).quantised) {
@@ -447,7 +440,7 @@ impl Problem {
     /// prediction error, then to its other terms.
     #[inline(always)]
     pub fn by_objective(&self, a: &Point, b: &Point) -> Ordering {
-        let (first, others) = self.aims.split_at(self.aims.len().min(1));
+        let (first, others) = self.objective.split_at(self.objective.len().min(1));
         compare(a, b, first)
             .then_with(|| self.margins_met(b).cmp(&self.margins_met(a)))
             .then_with(|| compare(a, b, others))
@@ -458,10 +451,15 @@ impl Problem {
         self.margins.iter().filter(|margin| self.missed(point, **margin).is_none()).count()
     }
 
-    /// Whether `a` is better.
     #[inline(always)]
     pub fn is_better(&self, a: &Point, b: &Point) -> bool {
         self.compare(a, b).is_lt()
+    }
+
+    /// Value of the first objective term at a point, where known.
+    pub fn objective_value(&self, point: &Point) -> Option<f64> {
+        let value = point[place(self.objective.first()?.metric)];
+        value.is_finite().then_some(value)
     }
 
     /// The SLO of `metric`, in seconds.

@@ -9,14 +9,13 @@ pub struct OfferMetrics {
     /// Maximum concurrency within the SLOs.
     pub users: u64,
     /// Output tokens per second per user at the required number of users.
-    pub pace: f64,
+    pub tok_s_per_user: f64,
     /// Total output tokens per second at full load.
     pub output: f64,
     /// The weight format preserves the quality of the model.
     pub kept: bool,
 }
 
-/// Dominance status of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// On the Pareto front of cost, users, speed and quality.
@@ -27,7 +26,6 @@ pub enum Standing {
     Unpriced,
 }
 
-/// The recommended offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recommended {
     /// The cheapest offer that preserves the quality of the model.
@@ -46,7 +44,7 @@ pub struct Recommended {
 /// Minimum factor on users of an upgrade.
 const MORE_USERS: f64 = 1.5;
 /// Minimum factor on speed of an upgrade.
-const MORE_PACE: f64 = 1.25;
+const MORE_SPEED: f64 = 1.25;
 
 /// Maximum cost of the best value, as a factor of the minimum.
 const WITHIN: f64 = 10.0;
@@ -55,7 +53,11 @@ const WITHIN: f64 = 10.0;
 fn dominates(offers: &[OfferMetrics], a: usize, b: usize) -> bool {
     let (x, y) = (&offers[a], &offers[b]);
     let covers = |x: &OfferMetrics, y: &OfferMetrics| {
-        x.cost <= y.cost && x.users >= y.users && x.pace >= y.pace && x.output >= y.output && x.kept >= y.kept
+        x.cost <= y.cost
+            && x.users >= y.users
+            && x.tok_s_per_user >= y.tok_s_per_user
+            && x.output >= y.output
+            && x.kept >= y.kept
     };
     covers(x, y) && (!covers(y, x) || a < b)
 }
@@ -84,9 +86,9 @@ pub fn choose(offers: &[OfferMetrics], most: usize) -> Recommended {
         let mut last = offers[from];
         for place in above {
             let next = offers[place];
-            let more = next.users >= last.users && next.pace >= last.pace;
-            let step =
-                next.users as f64 >= MORE_USERS * last.users as f64 || next.pace >= MORE_PACE * last.pace;
+            let more = next.users >= last.users && next.tok_s_per_user >= last.tok_s_per_user;
+            let step = next.users as f64 >= MORE_USERS * last.users as f64
+                || next.tok_s_per_user >= MORE_SPEED * last.tok_s_per_user;
             if more && step && tiers.len() < most {
                 tiers.push(place);
                 last = next;
@@ -110,8 +112,8 @@ fn stand(offers: &[OfferMetrics], place: usize) -> Standing {
 mod tests {
     use super::*;
 
-    fn offer(cost: f64, users: u64, pace: f64, kept: bool) -> OfferMetrics {
-        OfferMetrics { cost, users, pace, output: users as f64 * pace, kept }
+    fn offer(cost: f64, users: u64, tok_s_per_user: f64, kept: bool) -> OfferMetrics {
+        OfferMetrics { cost, users, tok_s_per_user, output: users as f64 * tok_s_per_user, kept }
     }
 
     #[test]

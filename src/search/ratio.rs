@@ -12,10 +12,8 @@ use super::packing::{Item, Table};
 use super::shape::largest;
 use crate::quantity::tolerance::ROUNDING;
 
-/// A prefill, decode or aggregated worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worker {
-    /// Number of devices.
     pub devices: u64,
     /// Maximum requests per second by compute.
     pub works: f64,
@@ -34,7 +32,6 @@ impl Worker {
     }
 }
 
-/// Workers to choose from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
     pub prefill: Vec<Worker>,
@@ -42,7 +39,6 @@ pub struct Roles {
     pub aggregated: Vec<Worker>,
 }
 
-/// Objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Requests per second.
@@ -51,14 +47,10 @@ pub enum Goal {
     PerDevice,
 }
 
-/// Number of each worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerMix {
-    /// Number of each prefill worker.
     pub prefill: Vec<u64>,
-    /// Number of each decode worker.
     pub decode: Vec<u64>,
-    /// Number of each aggregated worker.
     pub aggregated: Vec<u64>,
     /// Requests per second of the disaggregated part.
     pub disaggregated_rate: f64,
@@ -69,15 +61,13 @@ pub struct WorkerMix {
 }
 
 impl WorkerMix {
-    /// Objective value of this mix.
-    pub fn worth(&self, goal: Goal) -> f64 {
+    pub fn value(&self, goal: Goal) -> f64 {
         match goal {
             Goal::Total => self.rate,
             Goal::PerDevice => self.rate / self.devices.max(1) as f64,
         }
     }
 
-    /// The same mix repeated `times` times.
     pub fn times(mut self, times: u64) -> WorkerMix {
         let counts = self.prefill.iter_mut().chain(&mut self.decode).chain(&mut self.aggregated);
         counts.for_each(|count| *count *= times);
@@ -92,7 +82,7 @@ impl WorkerMix {
 
     /// Whether it ranks before another: better by more than rounding, or equal with fewer devices.
     pub fn before(&self, other: &WorkerMix, goal: Goal) -> bool {
-        let (own, known) = (self.worth(goal), other.worth(goal));
+        let (own, known) = (self.value(goal), other.value(goal));
         let close = (own - known).abs() <= ROUNDING * own.abs().max(known.abs());
         if close { self.devices < other.devices } else { own > known }
     }
@@ -128,29 +118,23 @@ impl Tables {
 
     fn mix(&self, roles: &Roles, (devices, both): (u64, u64)) -> WorkerMix {
         let prompts = self.cut(devices);
-        let apart = self.disaggregated_rate(devices, prompts);
+        let disaggregated_rate = self.disaggregated_rate(devices, prompts);
         // Drop devices of the pool with excess capacity, and devices without effect.
         let least = |table: &Table, most: u64, needed: f64| {
-            (0..=most).find(|room| table.value(*room) >= needed).unwrap_or(most)
+            (0..=most).find(|devices| table.value(*devices) >= needed).unwrap_or(most)
         };
         let of = |table: &Table, most, needed| table.counts(least(table, most, needed));
         let counts = [
-            of(&self.prefill, prompts, apart),
-            of(&self.decode, devices - prompts, apart),
+            of(&self.prefill, prompts, disaggregated_rate),
+            of(&self.decode, devices - prompts, disaggregated_rate),
             of(&self.aggregated, both, self.aggregated.value(both)),
         ];
         let taken = [&roles.prefill, &roles.decode, &roles.aggregated].into_iter().zip(&counts);
         let taken = taken.flat_map(|(workers, counts)| workers.iter().zip(counts));
         let devices = taken.map(|(worker, count)| worker.devices * count).sum();
-        let [prompts, answers, beside] = counts;
-        WorkerMix {
-            prefill: prompts,
-            decode: answers,
-            aggregated: beside,
-            disaggregated_rate: apart,
-            rate: apart + self.aggregated.value(both),
-            devices,
-        }
+        let [prefill, decode, aggregated] = counts;
+        let rate = disaggregated_rate + self.aggregated.value(both);
+        WorkerMix { prefill, decode, aggregated, disaggregated_rate, rate, devices }
     }
 }
 
@@ -165,22 +149,21 @@ pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
         decode: table(&roles.decode),
         aggregated: table(&roles.aggregated),
     };
-    let apart = |devices: u64| tables.disaggregated_rate(devices, tables.cut(devices));
     let splits: Vec<(u64, u64)> = match goal {
         Goal::Total => (0..=devices).map(|both| (devices - both, both)).collect(),
         // For throughput per device, the better of two parts alone is at least as good as both.
         Goal::PerDevice => (1..=devices).map(|n| (n, 0)).chain((1..=devices).map(|n| (0, n))).collect(),
     };
-    let worth = |(apart_on, both): (u64, u64)| {
-        let rate = apart(apart_on) + tables.aggregated.value(both);
+    let value = |(split, both): (u64, u64)| {
+        let rate = tables.disaggregated_rate(split, tables.cut(split)) + tables.aggregated.value(both);
         match goal {
             Goal::Total => rate,
-            Goal::PerDevice => rate / (apart_on + both) as f64,
+            Goal::PerDevice => rate / (split + both) as f64,
         }
     };
     // Ties: fully disaggregated first, then fewer devices.
     let first = |a: (f64, (u64, u64)), b: (f64, (u64, u64))| if b.0 > a.0 * (1.0 + ROUNDING) { b } else { a };
-    let (most, split) = splits.into_iter().map(|split| (worth(split), split)).reduce(first)?;
+    let (most, split) = splits.into_iter().map(|split| (value(split), split)).reduce(first)?;
     (most > 0.0).then(|| tables.mix(roles, split))
 }
 
@@ -191,8 +174,8 @@ pub fn best_pair(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
         (0..workers.len()).map(|other| if other == at { count } else { 0 }).collect()
     };
     // Requests per second and device of any numbers of both, pools in proportion.
-    let most = |front: &Worker, back: &Worker| {
-        1.0 / (front.devices as f64 / front.rate() + back.devices as f64 / back.rate())
+    let most = |prefill: &Worker, decode: &Worker| {
+        1.0 / (prefill.devices as f64 / prefill.rate() + decode.devices as f64 / decode.rate())
     };
     let pairs = (0..roles.prefill.len()).flat_map(|p| (0..roles.decode.len()).map(move |d| (p, d)));
     let mut pairs: Vec<(f64, usize, usize)> =
@@ -205,27 +188,27 @@ pub fn best_pair(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
             Goal::Total => most * devices as f64,
             Goal::PerDevice => most,
         };
-        if best.as_ref().is_some_and(|known| known.worth(goal) > bound * (1.0 + ROUNDING)) {
+        if best.as_ref().is_some_and(|known| known.value(goal) > bound * (1.0 + ROUNDING)) {
             break;
         }
-        let (front, back) = (&roles.prefill[p], &roles.decode[d]);
-        let at = |fronts: u64| {
-            let (sent, left) = (fronts as f64 * front.rate(), devices - fronts * front.devices);
+        let (prefill, decode) = (&roles.prefill[p], &roles.decode[d]);
+        let at = |prefills: u64| {
+            let (sent, left) = (prefills as f64 * prefill.rate(), devices - prefills * prefill.devices);
             // More decode workers than the prompts fill only add devices; one less may be better per device.
-            let enough = (left / back.devices).min((sent / back.rate()).ceil() as u64);
-            (enough.saturating_sub(1).max(1)..=enough).map(move |backs| {
-                let rate = sent.min(backs as f64 * back.rate());
-                let used = fronts * front.devices + backs * back.devices;
+            let enough = (left / decode.devices).min((sent / decode.rate()).ceil() as u64);
+            (enough.saturating_sub(1).max(1)..=enough).map(move |decodes| {
+                let rate = sent.min(decodes as f64 * decode.rate());
+                let used = prefills * prefill.devices + decodes * decode.devices;
                 let mix = WorkerMix { disaggregated_rate: rate, rate, devices: used, ..WorkerMix::default() };
-                (fronts, backs, mix)
+                (prefills, decodes, mix)
             })
         };
-        let all = devices / front.devices;
+        let all = devices / prefill.devices;
         // Prompts grow with the prefill workers, the decode workers next to them do not: the total is highest where both
         // meet.
-        let few = |fronts: u64| {
-            let backs = (devices - fronts * front.devices) / back.devices;
-            fronts as f64 * front.rate() <= backs as f64 * back.rate()
+        let few = |prefills: u64| {
+            let decodes = (devices - prefills * prefill.devices) / decode.devices;
+            prefills as f64 * prefill.rate() <= decodes as f64 * decode.rate()
         };
         let tried = match goal {
             Goal::PerDevice => 1..=all,
@@ -234,11 +217,11 @@ pub fn best_pair(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
                 meet.max(1)..=(meet + 1).min(all)
             }
         };
-        for (fronts, backs, bare) in tried.flat_map(at) {
+        for (prefills, decodes, bare) in tried.flat_map(at) {
             if best.as_ref().is_none_or(|known| bare.before(known, goal)) {
                 best = Some(WorkerMix {
-                    prefill: alone(&roles.prefill, p, fronts),
-                    decode: alone(&roles.decode, d, backs),
+                    prefill: alone(&roles.prefill, p, prefills),
+                    decode: alone(&roles.decode, d, decodes),
                     aggregated: vec![0; roles.aggregated.len()],
                     ..bare
                 });
@@ -320,7 +303,6 @@ pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String
 /// A choice of workers for some devices, and the mix that the dynamic program found for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixProgram {
-    /// The workers to choose from.
     pub roles: Roles,
     pub devices: u64,
     pub mix: WorkerMix,
@@ -345,10 +327,10 @@ impl MixProgram {
                 .unzip()
         };
         let MixProgram { roles, mix, .. } = &self;
-        let (prefill, prompts) = of(&roles.prefill, &mix.prefill);
-        let (decode, answers) = of(&roles.decode, &mix.decode);
-        let (aggregated, both) = of(&roles.aggregated, &mix.aggregated);
-        let mix = WorkerMix { prefill: prompts, decode: answers, aggregated: both, ..self.mix };
+        let (prefill, prefills) = of(&roles.prefill, &mix.prefill);
+        let (decode, decodes) = of(&roles.decode, &mix.decode);
+        let (aggregated, replicas) = of(&roles.aggregated, &mix.aggregated);
+        let mix = WorkerMix { prefill: prefills, decode: decodes, aggregated: replicas, ..self.mix };
         MixProgram { roles: Roles { prefill, decode, aggregated }, mix, ..self }
     }
 

@@ -7,9 +7,8 @@ use super::outcome::{EvaluatedCandidate, Status};
 use super::problem::{Problem, Traffic};
 use super::run::{Control, run};
 use crate::quantity::read::Plain;
-use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
+use crate::spec::objective::Metric;
 
-/// A condition of the problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
     /// A latency SLO, in seconds.
@@ -24,7 +23,6 @@ pub enum Condition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
-/// Conflicting conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflicts {
     /// The hardware cannot hold the model and one request, independent of the conditions.
@@ -45,9 +43,6 @@ pub fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCand
 }
 
 /// Whether any of `problems`, which differ in the runtime alone, is feasible.
-///
-/// # Errors
-/// A search was stopped before it found a deployment, and none of the others found one.
 pub fn answered(problems: &[Problem], control: &Control) -> Result<bool, Stopped> {
     let mut stopped = false;
     for problem in problems {
@@ -63,12 +58,10 @@ pub fn answered(problems: &[Problem], control: &Control) -> Result<bool, Stopped
     if stopped { Err(Stopped) } else { Ok(false) }
 }
 
-/// The problems, each with one condition replaced.
 pub fn all_with(problems: &[Problem], condition: Condition) -> Vec<Problem> {
     problems.iter().map(|problem| with(problem, condition)).collect()
 }
 
-/// The problems, each without some of its conditions.
 pub fn all_without(problems: &[Problem], lifted: &[Condition]) -> Vec<Problem> {
     problems.iter().map(|problem| without(problem, lifted)).collect()
 }
@@ -85,7 +78,6 @@ pub fn conditions(problem: &Problem) -> Vec<Condition> {
     limits.chain(traffic).collect()
 }
 
-/// The problem with one condition replaced.
 pub fn with(problem: &Problem, condition: Condition) -> Problem {
     let mut other = problem.clone();
     match condition {
@@ -96,7 +88,6 @@ pub fn with(problem: &Problem, condition: Condition) -> Problem {
     other
 }
 
-/// The problem without some of its conditions.
 pub fn without(problem: &Problem, lifted: &[Condition]) -> Problem {
     let mut other = problem.clone();
     for condition in lifted {
@@ -135,9 +126,6 @@ pub fn conflicts(problems: &[Problem], control: &Control) -> Result<Conflicts, S
 
 /// The minimum of a latency metric over the problems, in seconds, subject to all other conditions; `None` where those are
 /// infeasible.
-///
-/// # Errors
-/// The search was stopped, so the result may not be the minimum.
 pub fn least(problems: &[Problem], metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
     let each = problems.iter().map(|problem| least_of(problem, metric, control));
     let found = each.collect::<Result<Vec<_>, Stopped>>()?;
@@ -145,9 +133,7 @@ pub fn least(problems: &[Problem], metric: Metric, control: &Control) -> Result<
 }
 
 fn least_of(problem: &Problem, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
-    let mut free = without(problem, &[Condition::Limit(metric, f64::INFINITY)]);
-    free.axes.clear();
-    free.aims = vec![ObjectiveTerm { metric, direction: Direction::Minimize }];
+    let free = without(problem, &[Condition::Limit(metric, f64::INFINITY)]).optimizing(metric);
     let outcome = run(&free, control);
     match outcome.status {
         Status::Feasible | Status::Unknown => Err(Stopped),

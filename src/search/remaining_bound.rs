@@ -11,7 +11,6 @@ use crate::spec::objective::{Direction, Metric};
 /// Configurations that a stopped search still lays out for its bound: it has to end.
 pub const MOST_BOUNDED: usize = 64;
 
-/// Upper bound of the remaining candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RemainingBound {
     /// Bound on the first objective term, in base units; `None` if nothing feasible remains.
@@ -20,20 +19,13 @@ pub struct RemainingBound {
     unknown: bool,
 }
 
-/// Value of the first objective term, where known.
-fn figure(problem: &Problem, point: &Point) -> Option<f64> {
-    let value = point[place(problem.aims.first()?.metric)];
-    value.is_finite().then_some(value)
-}
-
 /// The better of two values of the first objective term.
 fn better(problem: &Problem, a: f64, b: f64) -> f64 {
-    let smaller = problem.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
+    let smaller = problem.objective.first().is_some_and(|term| term.direction == Direction::Minimize);
     if smaller { a.min(b) } else { a.max(b) }
 }
 
 impl RemainingBound {
-    /// No bound is known.
     pub const UNKNOWN: RemainingBound = RemainingBound { best: None, unknown: true };
 
     /// Bound of every configuration alone, or of a mix of them; unknown where there are too many to lay out after a stop.
@@ -43,15 +35,16 @@ impl RemainingBound {
         }
         let mut bound = RemainingBound::default();
         for (_, shape) in shapes.iter() {
-            bound.shape(problem, &PreparedShape::of(problem, shape.clone()));
+            bound.shape(&PreparedShape::of(problem, shape.clone()));
         }
         bound
     }
 
     /// Adds an instance configuration, alone or mixed with others: no metric is better than that of one request
     /// alone, or of the maximum concurrency.
-    pub fn shape(&mut self, problem: &Problem, laid: &PreparedShape) {
-        let (shape, devices) = (&laid.shape, laid.shape.plan.devices());
+    pub fn shape(&mut self, prepared: &PreparedShape) {
+        let problem = prepared.problem;
+        let (shape, devices) = (&prepared.shape, prepared.shape.plan.devices());
         if shape.fits == 0 {
             return;
         }
@@ -60,7 +53,7 @@ impl RemainingBound {
             self.unknown = true;
             return;
         }
-        let alone = laid.free(1, laid.concurrency(1));
+        let alone = prepared.free(1, prepared.concurrency(1));
         let mut best = ideal(&alone, shape.fits as f64, problem.idle(devices).watts, f64::INFINITY);
         // The throughput of any configurations on all devices is at most that of the best of them per device.
         let all = problem.cluster.devices() as f64;
@@ -73,12 +66,11 @@ impl RemainingBound {
         if problem.missed(point, problem.least_margin()).is_some() {
             return;
         }
-        if let Some(value) = figure(problem, point) {
+        if let Some(value) = problem.objective_value(point) {
             self.best = Some(self.best.map_or(value, |best| better(problem, best, value)));
         }
     }
 
-    /// The bound over both.
     pub fn with(self, problem: &Problem, other: RemainingBound) -> RemainingBound {
         let best = match (self.best, other.best) {
             (Some(a), Some(b)) => Some(better(problem, a, b)),
@@ -89,13 +81,13 @@ impl RemainingBound {
 
     /// The bound on all candidates; `found` is the best one evaluated.
     pub fn bound(self, problem: &Problem, found: Option<&Point>) -> Option<f64> {
-        let found = found.and_then(|point| figure(problem, point));
+        let found = found.and_then(|point| problem.objective_value(point));
         let left = match (self.best, self.unknown) {
             (None, false) => return found,
             (best, false) => best,
             (_, true) => None,
         };
-        let physical = figure(problem, &physical_bound(problem));
+        let physical = problem.objective_value(&physical_bound(problem));
         let tighter = match (left, physical) {
             (Some(a), Some(b)) if better(problem, a, b) == a => Some(b),
             (left, physical) => left.or(physical),

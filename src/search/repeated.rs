@@ -25,15 +25,12 @@ use crate::spec::objective::Metric;
 /// The best deployment that repeats.
 #[derive(Default)]
 pub struct Repeated {
-    /// The deployment.
     pub best: Option<EvaluatedCandidate>,
     /// The Pareto fronts of a unit, repeated as often.
     pub front: Vec<EvaluatedCandidate>,
     /// The mixes of a unit, repeated as often, where the best is one of them.
     pub ratio: Option<MixResult>,
-    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
-    /// Whether the search was stopped.
     pub stopped: bool,
 }
 
@@ -97,8 +94,8 @@ impl Repeated {
         for times in tried {
             let found = repeat(problem, &best.candidate, &instances, times);
             let within = problem.missed(&found.point, found.candidate.margin(problem)).is_none();
-            let ahead = self.best.as_ref().is_none_or(|best| problem.is_better(&found.point, &best.point));
-            if within && ahead {
+            let better = self.best.as_ref().is_none_or(|best| problem.is_better(&found.point, &best.point));
+            if within && better {
                 let all = |one: &EvaluatedCandidate| {
                     repeat(problem, &one.candidate, &one.candidate.instances(problem), times)
                 };
@@ -117,16 +114,14 @@ impl Repeated {
 
 /// The counts of a unit that does not serve a share of the traffic; `None` where it does, and where that is open.
 fn unserved(unit: &Problem, share: Traffic, layouts: &Layouts, control: &Control) -> Option<Census> {
-    let mut any = unit.feasibility();
-    any.traffic = share;
-    let outcome = run_with(&any, layouts, control);
+    let outcome = run_with(&unit.feasibility().with_traffic(share), layouts, control);
     (outcome.status == Status::Infeasible).then_some(outcome.census)
 }
 
 /// The least that a unit has to reach for at most `times` units to be as good as `known`; `None` where that is open.
 fn floor_of_unit(problem: &Problem, known: &Point, times: u64) -> Option<Point> {
     let mut floor = *known;
-    match problem.aims.first()?.metric {
+    match problem.objective.first()?.metric {
         Metric::OutputTokS => floor[place(Metric::OutputTokS)] /= times as f64,
         Metric::OutputTokSPerDevice | Metric::OutputTokSPerUser => {}
         Metric::Ttft | Metric::Tpot | Metric::E2e => {}
@@ -135,7 +130,6 @@ fn floor_of_unit(problem: &Problem, known: &Point, times: u64) -> Option<Point> 
     Some(floor)
 }
 
-/// One unit of a tier.
 fn unit(cluster: &Cluster, tier: usize) -> Cluster {
     let tiers = cluster.tiers[..=tier].to_vec();
     let devices = tiers[tier].devices;

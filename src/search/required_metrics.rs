@@ -19,9 +19,8 @@ pub struct RequiredMetrics {
 }
 
 impl RequiredMetrics {
-    /// The metrics that `question` requires.
     pub fn of(problem: &Problem) -> RequiredMetrics {
-        let wanted = || problem.axes.iter().copied().chain(problem.aims.iter().map(|aim| aim.metric));
+        let wanted = || problem.axes.iter().copied().chain(problem.objective.iter().map(|term| term.metric));
         let at = |metric| wanted().any(|one| one == metric);
         let needs = |input| wanted().any(|metric| metric.entry().needs == input);
         // The bill of an owned device has its energy in it.

@@ -11,7 +11,7 @@ use super::family::StrategyFamily;
 use super::layouts::Layouts;
 use super::mixed::{MixResult, goal, mixed};
 use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
-use super::point::{Point, cost};
+use super::point::{Point, rank};
 use super::problem::Problem;
 use super::remaining_bound::{MOST_BOUNDED, RemainingBound};
 use super::repeated::{Repeated, repeated};
@@ -22,7 +22,6 @@ use super::shapes::Shapes;
 use super::split;
 use super::waves::{Pass, Progress, evaluate_shapes, pair_up};
 use crate::serving::instance::Instance;
-use crate::spec::objective::Metric;
 
 /// Progress and cancellation callbacks.
 pub struct Control<'a> {
@@ -35,10 +34,8 @@ pub struct Control<'a> {
 /// No progress and no cancellation.
 pub const UNWATCHED: Control<'static> = Control { progress: &|_, _| {}, stop: &|| false };
 
-/// Maximum number of alternatives in the result.
 const ALTERNATIVES: usize = 8;
 
-/// Solves a problem.
 pub fn run(problem: &Problem, control: &Control) -> Outcome {
     run_with(problem, &Layouts::until(problem, control.stop), control)
 }
@@ -87,20 +84,26 @@ pub(super) fn run_above(
         }
     }
     found.count(&mut census);
-    let ShapeResults { aggregated: mut together, decode: mut answers, prefill: fronts, shapes, .. } = found;
+    let ShapeResults {
+        aggregated: mut replicas,
+        decode: mut decode_options,
+        prefill: prefill_options,
+        shapes,
+        ..
+    } = found;
     let (mut disaggregated, mut ratio) = (split::SplitIncumbents::new(problem), None);
-    let enough = problem.any && !together.best.is_empty();
+    let enough = problem.any && !replicas.best.is_empty();
     if problem.split && !enough {
-        answers.settle(problem);
-        census.add(std::mem::take(&mut answers.census));
-        let bench = ShapeCache::new(problem, &shapes);
-        let (found, left) = pair_up(&bench, (&fronts, &answers), &together, &watch);
+        decode_options.settle(problem);
+        census.add(std::mem::take(&mut decode_options.census));
+        let cache = ShapeCache::new(problem, &shapes);
+        let (found, left) = pair_up(&cache, (&prefill_options, &decode_options), &replicas, &watch);
         disaggregated = found;
         promise = promise.with(problem, left);
         // Pairs of like workers were all searched: only a front shows more than the best of them.
         let mixes = !problem.only_best();
         if mixes && !watch.stopped.load(Relaxed) {
-            ratio = mixed(&bench, (&fronts, &answers), &together);
+            ratio = mixed(&cache, (&prefill_options, &decode_options), &replicas);
         } else if mixes && goal(problem).is_some() {
             // The throughput of any mix of workers is at most that of the best of them on all devices.
             promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
@@ -108,7 +111,7 @@ pub(super) fn run_above(
     }
     let enough = enough || problem.any && disaggregated.best.is_some();
     let inside = if problem.split && !enough {
-        let known = disaggregated.best.iter().map(|(point, _)| point).chain(&together.leader);
+        let known = disaggregated.best.iter().map(|(point, _)| point).chain(&replicas.leader);
         let known = known.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
         repeated(problem, layouts, known, control)
     } else {
@@ -119,15 +122,15 @@ pub(super) fn run_above(
         // No deployment inside units is better than one request alone or the maximum concurrency.
         promise = promise.with(problem, RemainingBound::of_any(problem, &shapes));
     }
-    census.add(std::mem::take(&mut together.census));
+    census.add(std::mem::take(&mut replicas.census));
     census.add(std::mem::take(&mut disaggregated.census));
     let interrupted = watch.stopped.into_inner() || inside.stopped;
     let mixes = mixes_given_traffic(problem) && !interrupted;
-    let found = !together.best.is_empty() || disaggregated.best.is_some();
+    let found = !replicas.best.is_empty() || disaggregated.best.is_some();
     let mix = if mixes { best_mix(problem, &shapes, found) } else { None };
     let extra = mix.into_iter().chain(inside.best.clone()).collect();
-    let parts = (together, disaggregated, &ratio, (extra, &inside.front[..]));
-    let found = answer(problem, &shapes, parts, census, interrupted.then_some(promise));
+    let parts = (replicas, disaggregated, &ratio, (extra, &inside.front[..]));
+    let found = assembled(problem, &shapes, parts, census, interrupted.then_some(promise));
     // By plan: a figure that is unknown equals nothing.
     let plan = |best: &Option<EvaluatedCandidate>| best.as_ref().map(|best| best.candidate.clone());
     let repeats = found.best.is_some() && plan(&found.best) == plan(&inside.best);
@@ -150,12 +153,12 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
         pass.layouts.each(problem, stage, |place, formats, instance| {
             seen += 1;
             if seen > taken
-                && let Ok(laid) = PreparedShape::fitting(problem, formats, &instance)
+                && let Ok(prepared) = PreparedShape::fitting(problem, formats, &instance)
             {
                 if problem.family != StrategyFamily::Split {
-                    promise.shape(problem, &laid);
+                    promise.shape(&prepared);
                 }
-                found.outline(problem, place, laid);
+                found.outline(place, prepared);
             }
             true
         });
@@ -163,10 +166,10 @@ fn remaining<'q>(problem: &'q Problem, pass: &Pass, found: &mut ShapeResults<'q>
     promise
 }
 
-fn answer(
+fn assembled(
     problem: &Problem,
     shapes: &Shapes,
-    (together, disaggregated, ratio, (extra, inside)): (
+    (replicas, disaggregated, ratio, (extra, inside)): (
         aggregated::Incumbents,
         split::SplitIncumbents,
         &Option<MixResult>,
@@ -175,17 +178,14 @@ fn answer(
     census: Census,
     left: Option<RemainingBound>,
 ) -> Outcome {
-    let mut deployments = finish(problem, shapes, &together);
-    let whole = |candidate: super::candidate::Candidate| {
-        let point = aggregated::measure(problem, &candidate);
-        EvaluatedCandidate { candidate, point }
-    };
-    deployments.extend(disaggregated.best.map(|(_, key)| whole(key.candidate(shapes))));
+    let mut deployments = finish(problem, shapes, &replicas);
+    let best = disaggregated.best.map(|(_, key)| key.candidate(shapes));
+    deployments.extend(best.map(|candidate| EvaluatedCandidate::measured(problem, candidate)));
     deployments.extend(extra);
     // Pairs of uniform pools were examined already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.disaggregated]).flatten();
     deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
-    deployments.extend(aggregated::strategies(problem, shapes, &together));
+    deployments.extend(aggregated::strategies(problem, shapes, &replicas));
     deployments.sort_by(|a, b| order(problem, a, b));
     deployments.dedup_by(|a, b| a.candidate == b.candidate);
     let mut alternatives: Vec<EvaluatedCandidate> = Vec::new();
@@ -197,12 +197,12 @@ fn answer(
             alternatives.push(found);
         }
     }
-    let mut front = together.front.map(FrontKey::Aggregated);
+    let mut front = replicas.front.map(FrontKey::Aggregated);
     for (point, key) in disaggregated.front.into_sorted() {
         // Pools that turn out to divide into groups transfer inside them.
         let known = problem.tiers().len() == 1;
-        let laid = || [key.prefill.0, key.decode.0].map(|shape| &*shapes[shape].instance);
-        let point = if known { point } else { key.candidate(shapes).measure(problem, &laid()) };
+        let instances = || [key.prefill.0, key.decode.0].map(|shape| &*shapes[shape].instance);
+        let point = if known { point } else { key.candidate(shapes).measure(problem, &instances()) };
         if !disaggregated.copied.dominate(&point) {
             front.insert(point, FrontKey::Disaggregated(key));
         }
@@ -230,13 +230,13 @@ fn answer(
     // Where a likelier optimum ties with a point that is better on other axes, the front lists both.
     if let Some(best) = best.as_ref().filter(|_| !problem.axes.is_empty()) {
         let same = |row: &EvaluatedCandidate| {
-            problem.axes.iter().all(|axis| equal_on(&row.point, &best.point, *axis))
+            problem.axes.iter().all(|axis| rank(&row.point, *axis) == rank(&best.point, *axis))
         };
         if !front.iter().any(same) {
             front.insert(0, best.clone());
         }
     }
-    let nearest = together.nearest.filter(|_| best.is_none()).map(|(_, point, key, reason)| {
+    let nearest = replicas.nearest.filter(|_| best.is_none()).map(|(_, point, key, reason)| {
         (EvaluatedCandidate { candidate: key.candidate(shapes), point }, reason)
     });
     let status = match (best.is_some(), left.is_some()) {
@@ -247,12 +247,6 @@ fn answer(
     };
     let bound = left.unwrap_or_default().bound(problem, best.as_ref().map(|best| &best.point));
     Outcome { status, best, bound, alternatives, front, census, nearest, ratio: None }
-}
-
-/// Whether two points are equal on an axis.
-fn equal_on(a: &Point, b: &Point, axis: Metric) -> bool {
-    let direction = axis.entry().direction;
-    cost(a, axis, direction) == cost(b, axis, direction)
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -61,10 +61,10 @@ pub fn sample(problem: &Problem, best: Option<&EvaluatedCandidate>, count: u64, 
         let alike =
             |best: &EvaluatedCandidate| problem.margins_met(&found.point) == problem.margins_met(&best.point);
         let decided = |best: &&EvaluatedCandidate| {
-            let first = problem.aims.get(..1).unwrap_or_default();
-            if alike(best) { &problem.aims[..] } else { first }
+            let first = problem.objective.get(..1).unwrap_or_default();
+            if alike(best) { &problem.objective[..] } else { first }
         };
-        if best.is_none_or(|best| ahead(&found.point, &best.point, decided(&best))) {
+        if best.is_none_or(|best| is_better(&found.point, &best.point, decided(&best))) {
             let searched = found.candidate.pools.iter().all(|pool| {
                 cuts(&problem.graph, &problem.formats[found.candidate.formats], pool.plan.pp)
                     .contains(&pool.stages)
@@ -76,16 +76,16 @@ pub fn sample(problem: &Problem, best: Option<&EvaluatedCandidate>, count: u64, 
 }
 
 /// Whether `a` is better than `b` in the first objective term that differs by more than rounding.
-fn ahead(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
-    for aim in aims {
-        let (x, y) = (a[place(aim.metric)], b[place(aim.metric)]);
-        let apart = (x - y).abs() > SUMMED * x.abs().max(y.abs());
+fn is_better(a: &Point, b: &Point, objective: &[ObjectiveTerm]) -> bool {
+    for term in objective {
+        let (x, y) = (a[place(term.metric)], b[place(term.metric)]);
+        let differs = (x - y).abs() > SUMMED * x.abs().max(y.abs());
         match (x.is_nan(), y.is_nan()) {
             (true, true) => continue,
             (true, false) => return false,
             (false, true) => return true,
-            _ if !apart => continue,
-            _ => return (x < y) == (aim.direction == Direction::Minimize),
+            _ if !differs => continue,
+            _ => return (x < y) == (term.direction == Direction::Minimize),
         }
     }
     false
@@ -96,9 +96,7 @@ fn ahead(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
 fn carries(problem: &Problem, candidate: &Candidate) -> bool {
     let enough = |there: f64, least: f64| there >= least * (1.0 - SUMMED);
     let filled = |candidate: &Candidate| {
-        let mut free = problem.clone();
-        free.traffic = Traffic::Free;
-        candidate.evaluate(&Plain, &free, &mut ()).metrics
+        candidate.evaluate(&Plain, &problem.with_traffic(Traffic::Free), &mut ()).metrics
     };
     match problem.traffic {
         Traffic::Free => true,

@@ -36,7 +36,6 @@ pub struct InstanceConfig {
     pub stages: Vec<u32>,
     /// The prepared instance, before anything is offloaded.
     pub instance: Arc<Instance>,
-    /// Tensors that are offloaded to host memory.
     pub offload: Offload,
     /// Minimum requests per attention rank that are searched: fewer need nothing offloaded, or leave host memory for
     /// more replicas.
@@ -57,14 +56,6 @@ impl InstanceConfig {
             || residency(&Plain, &self.instance, Phase::Prefill, machine, problem.terms(), self.plan.dp);
         self.roles.prefill && self.offload == Offload::Nothing && holds(&prompt())
     }
-
-    /// The instance, with its offloaded tensors in host memory.
-    pub fn placed(&self, problem: &Problem) -> Arc<Instance> {
-        match self.offload {
-            Offload::Host(_) => Arc::new(hosting::placed(problem, (*self.instance).clone(), self.offload)),
-            Offload::Nothing | Offload::Streamed(_) => Arc::clone(&self.instance),
-        }
-    }
 }
 
 /// Upper limit of requests per rank in the search, above the maximum of any scheduler.
@@ -72,10 +63,8 @@ pub const MOST_REQUESTS_PER_RANK: u64 = 65_536;
 
 /// A prepared configuration, ready to be evaluated at any load.
 pub struct PreparedShape<'q> {
-    problem: &'q Problem,
-    /// The configuration.
+    pub problem: &'q Problem,
     pub shape: Arc<InstanceConfig>,
-    /// The prepared instance.
     pub instance: Arc<Instance>,
     /// Prefill time of one prompt.
     pub prompt: StepTime<Qty<f64>>,
@@ -86,9 +75,8 @@ pub struct PreparedShape<'q> {
 }
 
 impl<'q> PreparedShape<'q> {
-    /// Prepares a configuration.
     pub fn of(problem: &'q Problem, shape: Arc<InstanceConfig>) -> PreparedShape<'q> {
-        let instance = shape.placed(problem);
+        let instance = hosting::placed_shared(problem, Arc::clone(&shape.instance), shape.offload);
         let machine = problem.formats[shape.formats].plain();
         let memory = prepared(&Plain, &instance, Phase::Decode, machine, problem.terms());
         PreparedShape::with(problem, shape, instance, memory)
@@ -218,6 +206,11 @@ impl<'q> PreparedShape<'q> {
         self.problem.missed(point, self.margin(concurrency))
     }
 
+    /// The TPOT SLO of its decode workers, in seconds.
+    pub fn tpot_limit(&self) -> f64 {
+        self.problem.tpot_limit(self.problem.margin(self.shape.formats, true, 0))
+    }
+
     /// The lowest concurrency that is searched.
     pub fn lowest(&self) -> u64 {
         (self.shape.from - 1) * self.shape.plan.dp + 1
@@ -252,6 +245,15 @@ pub fn largest(most: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low).div_ceil(2);
         if holds(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+/// The smallest `n` in `low..=high` for which `holds`, if it holds for all beyond; `high` is not tried.
+pub fn smallest(mut low: u64, mut high: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
     }
     low
 }
@@ -398,7 +400,7 @@ pub enum SpillFault {
         /// Bytes in host memory.
         needed: f64,
         /// Host memory of a node that they may take.
-        room: f64,
+        usable: f64,
     },
 }
 
@@ -437,10 +439,10 @@ pub fn spill_fault(
     (offload, copies): (Offload, u64),
     plan: &ParallelPlan,
 ) -> Option<SpillFault> {
-    let room = hosting::host_room(problem);
+    let usable = hosting::free_host_memory(problem);
     match spilled(problem, held, (offload, copies), plan) {
         Err(fault) => Some(fault),
-        Ok(needed) => (needed > room).then_some(SpillFault::HostMemory { needed, room }),
+        Ok(needed) => (needed > usable).then_some(SpillFault::HostMemory { needed, usable }),
     }
 }
 
@@ -509,11 +511,6 @@ fn shape_and_memory(
         return Err(longest.unwrap_or_else(|| short(&held(1))));
     }
     Ok((shape, Some(memory)))
-}
-
-/// Whether two format pairs allow the same plans: their scales have the same block size.
-pub fn same_plans(a: &Formats, b: &Formats) -> bool {
-    a.block == b.block && a.machine.quantised == b.machine.quantised
 }
 
 #[cfg(test)]

@@ -16,28 +16,25 @@ use crate::spec::objective::Metric;
 /// All instance configurations of a search; each is prepared on first use.
 pub struct ShapeCache<'q> {
     pub problem: &'q Problem,
-    /// The instance configurations.
     pub shapes: &'q Shapes,
     prepared: BTreeMap<usize, OnceLock<PreparedShape<'q>>>,
 }
 
 impl<'q> ShapeCache<'q> {
-    /// An empty cache.
     pub fn new(problem: &'q Problem, shapes: &'q Shapes) -> Self {
         let prepared = shapes.iter().map(|(number, _)| (number, OnceLock::new())).collect();
         ShapeCache { problem, shapes, prepared }
     }
 
-    /// A prepared configuration.
     pub fn get(&self, shape: usize) -> &PreparedShape<'q> {
-        let laid = || PreparedShape::of(self.problem, self.shapes.shared(shape).clone());
-        self.prepared[&shape].get_or_init(laid)
+        let prepare = || PreparedShape::of(self.problem, self.shapes.shared(shape).clone());
+        self.prepared[&shape].get_or_init(prepare)
     }
 
     /// TTFT in seconds, including the KV transfer to a decode worker: without queueing, and with the planned queue.
     /// At low concurrency, a request alone does not queue.
-    pub fn first_token(&self, front: &PrefillOption, answer: &DecodeOption) -> (f64, f64) {
-        let under = |traffic| self.under(traffic, (front, 1), (answer, 1))[place(Metric::Ttft)];
+    pub fn first_token(&self, prefill: &PrefillOption, decode: &DecodeOption) -> (f64, f64) {
+        let under = |traffic| self.under(traffic, (prefill, 1), (decode, 1))[place(Metric::Ttft)];
         match self.problem.traffic {
             Traffic::InFlight(_) => (under(Traffic::InFlight(1.into())), under(Traffic::Free)),
             traffic => {
@@ -47,24 +44,24 @@ impl<'q> ShapeCache<'q> {
         }
     }
 
-    /// Metrics of `fronts` prefill workers and `backs` decode workers anywhere in the cluster, by the common evaluation
+    /// Metrics of `prefills` prefill workers and `decodes` decode workers anywhere in the cluster, by the common evaluation
     /// function.
-    pub fn at(&self, front: &PrefillOption, fronts: u64, answer: &DecodeOption, backs: u64) -> Point {
-        self.under(self.problem.traffic, (front, fronts), (answer, backs))
+    pub fn at(&self, prefill: &PrefillOption, prefills: u64, decode: &DecodeOption, decodes: u64) -> Point {
+        self.under(self.problem.traffic, (prefill, prefills), (decode, decodes))
     }
 
     fn under(
         &self,
         traffic: Traffic,
-        (front, fronts): (&PrefillOption, u64),
-        (answer, backs): (&DecodeOption, u64),
+        (prefill, prefills): (&PrefillOption, u64),
+        (decode, decodes): (&DecodeOption, u64),
     ) -> Point {
         let demand = traffic.demand(&Plain);
-        let machine = self.problem.formats[answer.formats].plain();
-        let prompts = front.prepared.pool(fronts, front.prepared.shape.plan.dp);
-        let answers = self.get(answer.shape).pool(backs, answer.concurrency);
+        let machine = self.problem.formats[decode.formats].plain();
+        let prefill_pool = prefill.prepared.pool(prefills, prefill.prepared.shape.plan.dp);
+        let decode_pool = self.get(decode.shape).pool(decodes, decode.concurrency);
         let terms = self.problem.terms();
-        let pools = (&[prompts][..], &[answers][..], &[][..]);
+        let pools = (&[prefill_pool][..], &[decode_pool][..], &[][..]);
         point(&split(&Plain, pools, (machine, machine.outermost()), terms, &demand, &mut ()).metrics)
     }
 }

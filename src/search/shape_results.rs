@@ -13,15 +13,10 @@ use super::shape::PreparedShape;
 use super::shapes::Shapes;
 use crate::plan::infeasible::{Infeasible, Refused, refuse};
 
-/// Results of instance configurations.
 pub struct ShapeResults<'q> {
-    /// Aggregated replicas.
     pub aggregated: aggregated::Incumbents,
-    /// Decode workers.
     pub decode: DecodeOptions,
-    /// Prefill workers.
     pub prefill: PrefillOptions<'q>,
-    /// The configurations that these refer to.
     pub shapes: Shapes,
     /// Numbers of the configurations that no more memory would let serve more.
     pub filled: BTreeSet<usize>,
@@ -37,7 +32,6 @@ pub fn mixes_given_traffic(problem: &Problem) -> bool {
 }
 
 impl<'q> ShapeResults<'q> {
-    /// Nothing was examined.
     pub fn new(problem: &Problem) -> ShapeResults<'q> {
         ShapeResults {
             aggregated: aggregated::Incumbents::new(problem),
@@ -51,32 +45,28 @@ impl<'q> ShapeResults<'q> {
     }
 
     /// Examines the configuration with this number. What cannot improve on `known` is left out.
-    pub fn explore(
-        &mut self,
-        problem: &'q Problem,
-        (number, laid): (usize, PreparedShape<'q>),
-        known: &ShapeResults<'q>,
-    ) {
-        self.shapes.insert(number, laid.shape.clone());
+    pub fn explore(&mut self, (number, prepared): (usize, PreparedShape<'q>), known: &ShapeResults<'q>) {
+        let problem = prepared.problem;
+        self.shapes.insert(number, prepared.shape.clone());
         if problem.family != StrategyFamily::Split {
-            let end = aggregated::explore(problem, &laid, number, &known.aggregated, &mut self.aggregated);
+            let end = aggregated::explore(&prepared, number, &known.aggregated, &mut self.aggregated);
             if end == LoadEnd::Other && problem.offload != OffloadPolicy::Never {
                 self.filled.insert(number);
             }
         }
         if problem.split {
             let leader = known.aggregated.leader.as_ref();
-            self.decode.explore(problem, &laid, number, (Some(&known.decode), leader), Depth::Loads);
-            self.prefill.explore(problem, laid, number, Some(&known.prefill));
+            self.decode.explore(&prepared, number, (Some(&known.decode), leader), Depth::Loads);
+            self.prefill.explore(prepared, number, Some(&known.prefill));
         }
     }
 
     /// Bounds the workers of a configuration without a search of its loads.
-    pub fn outline(&mut self, problem: &'q Problem, number: usize, laid: PreparedShape<'q>) {
-        self.shapes.insert(number, laid.shape.clone());
-        if problem.split {
-            self.decode.explore(problem, &laid, number, (None, None), Depth::Outline);
-            self.prefill.explore(problem, laid, number, None);
+    pub fn outline(&mut self, number: usize, prepared: PreparedShape<'q>) {
+        self.shapes.insert(number, prepared.shape.clone());
+        if prepared.problem.split {
+            self.decode.explore(&prepared, number, (None, None), Depth::Outline);
+            self.prefill.explore(prepared, number, None);
         }
     }
 
@@ -90,7 +80,6 @@ impl<'q> ShapeResults<'q> {
         refuse(&mut self.refused, reason);
     }
 
-    /// Adds results of other configurations.
     pub fn merged(mut self, problem: &Problem, other: ShapeResults<'q>) -> ShapeResults<'q> {
         self.decode.merge(other.decode);
         self.prefill.merge(other.prefill);
@@ -108,7 +97,7 @@ impl<'q> ShapeResults<'q> {
     pub fn drop_beaten(&mut self) {
         let (aggregated, decode, prefill) = (&self.aggregated, &self.decode, &self.prefill);
         self.shapes.drop_beaten(|| {
-            let workers = decode.shapes().chain(prefill.iter().map(|front| front.index));
+            let workers = decode.shapes().chain(prefill.iter().map(|option| option.index));
             aggregated.shapes().chain(workers).collect::<BTreeSet<usize>>()
         });
     }

@@ -35,18 +35,15 @@ impl Shapes {
         Shapes { keeps_all, ..Shapes::default() }
     }
 
-    /// Adds a configuration.
     pub fn insert(&mut self, number: usize, shape: Arc<InstanceConfig>) {
         self.total += 1;
         self.kept.insert(number, shape);
     }
 
-    /// A shared configuration.
     pub fn shared(&self, number: usize) -> &Arc<InstanceConfig> {
         &self.kept[&number]
     }
 
-    /// Those that are kept, in order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Arc<InstanceConfig>)> {
         self.kept.iter().map(|(number, shape)| (*number, shape))
     }
@@ -56,7 +53,6 @@ impl Shapes {
         self.kept.len() as u64 == self.total
     }
 
-    /// Adds all of another.
     pub fn merge(&mut self, other: Shapes) {
         self.total += other.total;
         self.kept.extend(other.kept);

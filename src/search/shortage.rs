@@ -29,9 +29,7 @@ pub enum HeldPart {
 /// A condition on memory that no plan meets, by the plan and formats that miss it least.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortage {
-    /// The part that is counted.
     pub part: HeldPart,
-    /// Its bytes.
     pub needed: f64,
     /// The bytes that may be used.
     pub usable: f64,

@@ -7,7 +7,6 @@
 pub mod candidates;
 
 use crate::spec::offload::OffloadPolicy;
-use std::borrow::Cow;
 
 use super::family::StrategyFamily;
 use super::hint::above;
@@ -26,28 +25,22 @@ use crate::serving::admission::residency;
 use crate::serving::economy::{Bill, usd_per_second, usd_per_token, watts};
 use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
-use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
+use crate::spec::objective::Metric;
 use candidates::{NearestCandidate, SizingCandidates, instances, shapes};
 
-/// A sized system: every user has a concurrency of one.
+/// A sized system: as [`SizedForUsers`], with its full load.
 #[derive(Clone, Debug)]
 pub struct Sized {
-    /// Number of copies of the system; the users are divided among them.
     pub copies: u64,
-    /// Concurrency of the copy with the highest load.
     pub share: u64,
-    /// The deployment of one copy at that load with the lowest latency.
     pub at_share: EvaluatedCandidate,
     /// The deployment of one copy with the highest throughput within the SLOs.
     pub full: EvaluatedCandidate,
-    /// Maximum concurrency of one copy within the SLOs: exact for identical replicas, a lower bound for other
-    /// deployments.
     pub full_users: u64,
-    /// Counts of all candidates of all searches.
     pub census: Census,
 }
 
-/// A system sized for its users, before the search of its full load.
+/// A system sized for its users, before the search of its full load: every user has a concurrency of one.
 pub struct SizedForUsers {
     /// Number of copies of the system; the users are divided among them.
     pub copies: u64,
@@ -61,12 +54,10 @@ pub struct SizedForUsers {
     layouts: Layouts,
     /// A deployment within the SLOs, whose throughput the maximum is at least.
     floor: Option<Point>,
-    /// Counts of the candidates of its searches.
     pub census: Census,
 }
 
 impl SizedForUsers {
-    /// Maximum users of all copies.
     pub fn most_users(&self) -> u64 {
         self.full_users * self.copies
     }
@@ -87,14 +78,13 @@ impl SizedForUsers {
     /// The same with the deployment of one copy that has the highest throughput.
     pub fn at_full_load(self, problem: &Problem) -> Sized {
         let SizedForUsers { copies, share, at_share, full_users, layouts, floor, mut census } = self;
-        let aim = aimed(problem, Traffic::Free, MOST_OUTPUT);
+        let target = problem.with_traffic(Traffic::Free).optimizing(Metric::OutputTokS);
         let copy = CopySearch { problem, layouts: &layouts };
-        let full = copy.optimum(&aim, floor.as_ref(), &mut census).unwrap_or_else(|| at_share.clone());
+        let full = copy.optimum(&target, floor.as_ref(), &mut census).unwrap_or_else(|| at_share.clone());
         Sized { copies, share, at_share, full, full_users, census }
     }
 }
 
-/// The reason why a system is infeasible.
 #[derive(Clone, Debug)]
 pub struct Unfit {
     /// Census id of the reason.
@@ -104,14 +94,11 @@ pub struct Unfit {
     /// The nearest candidate, where an SLO is missed.
     #[cfg_attr(not(feature = "internals"), allow(dead_code))]
     pub nearest: Option<EvaluatedCandidate>,
-    /// Counts of all candidates.
     pub census: Census,
 }
 
-/// Total throughput and power of all copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Totals {
-    /// Output tokens per second.
     pub output_tok_s: f64,
     /// Power of the devices in W, idle ones included; `None` where unknown.
     pub watts: Option<f64>,
@@ -167,24 +154,6 @@ fn unfit(nearest: Option<NearestCandidate>, census: Census) -> Unfit {
     Unfit { kind, reason, nearest: None, census }
 }
 
-fn with_traffic(problem: &Problem, traffic: Traffic) -> Cow<'_, Problem> {
-    if problem.traffic == traffic {
-        return Cow::Borrowed(problem);
-    }
-    let mut changed = problem.clone();
-    changed.traffic = traffic;
-    Cow::Owned(changed)
-}
-
-/// The problem with this traffic, of which only the optimum under `aim` is needed.
-fn aimed(problem: &Problem, traffic: Traffic, aim: ObjectiveTerm) -> Problem {
-    let mut aimed = with_traffic(problem, traffic).into_owned();
-    aimed.axes.clear();
-    aimed.aims = vec![aim];
-    aimed
-}
-
-/// The searches of one copy.
 struct CopySearch<'a> {
     problem: &'a Problem,
     layouts: &'a Layouts,
@@ -197,14 +166,14 @@ impl CopySearch<'_> {
         self.problem.split || self.problem.custom_router
     }
 
-    /// The optimum of `aimed`, where it is as good as `floor`.
+    /// The optimum of `target`, where it is as good as `floor`.
     fn optimum(
         &self,
-        aimed: &Problem,
+        target: &Problem,
         floor: Option<&Point>,
         census: &mut Census,
     ) -> Option<EvaluatedCandidate> {
-        let outcome = above(aimed, floor, self.layouts, &UNWATCHED);
+        let outcome = above(target, floor, self.layouts, &UNWATCHED);
         census.add(outcome.census);
         outcome.best
     }
@@ -217,20 +186,19 @@ impl CopySearch<'_> {
         known: Option<&EvaluatedCandidate>,
         census: &mut Census,
     ) -> Option<EvaluatedCandidate> {
-        let mut aimed = aimed(self.problem, Traffic::InFlight(share.into()), QUICKEST);
-        if !aimed.custom_router {
-            aimed.family = StrategyFamily::Split;
+        let mut target = at_share(self.problem, share);
+        if !target.custom_router {
+            target.family = StrategyFamily::Split;
         }
-        let found = self.optimum(&aimed, known.map(|known| &known.point), census);
-        found.filter(|found| known.is_none_or(|known| aimed.is_better(&found.point, &known.point)))
+        let found = self.optimum(&target, known.map(|known| &known.point), census);
+        found.filter(|found| known.is_none_or(|known| target.is_better(&found.point, &known.point)))
     }
 }
 
-/// Lowest latency, the aim of a copy at its share of the users.
-const QUICKEST: ObjectiveTerm = ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize };
-/// Highest throughput, the aim of a copy at full load.
-const MOST_OUTPUT: ObjectiveTerm =
-    ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize };
+/// The problem of a copy at its share of the users: the lowest latency.
+fn at_share(problem: &Problem, share: u64) -> Problem {
+    problem.with_traffic(Traffic::InFlight(share.into())).optimizing(Metric::E2e)
+}
 
 /// The fewest copies below `most` that serve `users`, which no identical replicas do, with the deployment of one copy
 /// that has the lowest latency.
@@ -261,28 +229,29 @@ pub fn size(problem: &Problem, users: u64) -> Result<SizedForUsers, Box<Unfit>> 
     if let Some(reason) = too_large(problem) {
         return Err(refused(reason));
     }
-    let free = &*with_traffic(problem, Traffic::Free);
+    let free = &problem.with_traffic(Traffic::Free);
     let mut census = Census::default();
     let layouts = Layouts::shared(free);
     let instances = instances(free, &layouts, &mut census);
     let shapes = shapes(free, &instances, &mut census);
-    let bench = SizingCandidates::new(free, &shapes);
-    let alike = bench.most(&mut census);
+    let replicas = SizingCandidates::new(free, &shapes);
+    let alike = replicas.most(&mut census);
     let copy = CopySearch { problem, layouts: &layouts };
     // One copy per user, or the number that identical replicas need.
     let most = alike.map_or(users, |alike| users.div_ceil(alike.users));
-    let more = copy.has_others() && (alike.is_some() || bench.meets_tpot());
+    let more = copy.has_others() && (alike.is_some() || replicas.meets_tpot());
     let saved = if more { fewer(&copy, users, most, &mut census) } else { None };
     let copies = saved.as_ref().map_or(most, |(copies, _)| *copies);
     let share = users.div_ceil(copies);
     let quickest = || {
-        let aim = aimed(problem, Traffic::InFlight(share.into()), QUICKEST);
-        let known = bench.quickest(&aim, share, &mut census).map(|key| bench.found(&aim, key));
+        let target = at_share(problem, share);
+        let quickest = replicas.quickest(&target, share, &mut census);
+        let known = quickest.map(|key| replicas.found(&target, key));
         let other = if more { copy.other(share, known.as_ref(), &mut census) } else { None };
         other.or(known)
     };
     let Some(at_share) = saved.map(|(_, found)| found).or_else(quickest) else {
-        return Err(Box::new(unfit(bench.nearest(), census)));
+        return Err(Box::new(unfit(replicas.nearest(), census)));
     };
     let full_users = alike.map_or(share, |alike| alike.users.max(share));
     let floor = alike.map(|alike| alike.point);

@@ -8,11 +8,11 @@
 mod bound;
 
 use super::aggregated::replicas::CopiedFront;
-use super::candidate::{Candidate, PoolPlan};
+use super::candidate::Candidate;
 use super::decode_options::{DecodeOption, DecodeOptionList, reload};
 use super::error_margin::ErrorMargin;
 use super::outcome::Census;
-use super::pair_room::PairRoom;
+use super::pair_capacity::PairCapacity;
 use super::pareto::ParetoFront;
 use super::point::Point;
 use super::prefill_options::{PrefillOption, workers_for};
@@ -37,36 +37,25 @@ pub struct SplitKey {
 }
 
 impl SplitKey {
-    /// The full candidate.
     pub fn candidate(&self, shapes: &Shapes) -> Candidate {
-        let pool = |role, (shape, replicas): (usize, u64), concurrency| PoolPlan {
-            role,
-            plan: shapes[shape].plan,
-            stages: shapes[shape].stages.clone(),
-            replicas,
-            concurrency,
-        };
-        let dp = shapes[self.prefill.0].plan.dp;
-        let pools =
-            vec![pool(Role::Prefill, self.prefill, dp), pool(Role::Decode, self.decode, self.concurrency)];
-        Candidate { formats: shapes[self.decode.0].formats, pools, offload: Offload::Nothing }
+        let (prefill, decode) = (&shapes[self.prefill.0], &shapes[self.decode.0]);
+        let pools = vec![
+            prefill.pool(Role::Prefill, self.prefill.1, prefill.plan.dp),
+            decode.pool(Role::Decode, self.decode.1, self.concurrency),
+        ];
+        Candidate { formats: decode.formats, pools, offload: Offload::Nothing }
     }
 }
 
-/// Best disaggregated deployments found so far.
 pub struct SplitIncumbents {
-    /// Pareto front found so far.
     pub front: ParetoFront<SplitKey>,
     /// Deployments on the front that are listed instead of their copies.
     pub copied: CopiedFront,
-    /// Best deployment found so far.
     pub best: Option<(Point, SplitKey)>,
-    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
 }
 
 impl SplitIncumbents {
-    /// Empty results.
     pub fn new(problem: &Problem) -> SplitIncumbents {
         SplitIncumbents {
             front: ParetoFront::new(&problem.distinct_axes()),
@@ -91,10 +80,10 @@ impl SplitIncumbents {
     }
 
     fn offer(&mut self, problem: &Problem, found: (Point, SplitKey)) {
-        let ahead = self.best.as_ref().is_none_or(|known| {
+        let better = self.best.as_ref().is_none_or(|known| {
             problem.compare(&found.0, &known.0).then_with(|| found.1.cmp(&known.1)).is_lt()
         });
-        if ahead {
+        if better {
             self.best = Some(found);
         }
     }
@@ -106,12 +95,10 @@ pub struct PoolPair<'a, 'q> {
     pub prefill: &'a PrefillOption<'q>,
     pub decode: &'a DecodeOptionList,
     /// The room of the system for workers of both.
-    pub room: PairRoom,
+    pub capacity: PairCapacity,
     /// TTFT of any of the deployments, in seconds: without queueing, and with the planned queue.
     pub ttft: (f64, f64),
-    /// Cache of prepared configurations.
     pub cache: &'a ShapeCache<'q>,
-    /// The metrics that count.
     pub required: RequiredMetrics,
     /// The front of the rest of the search.
     pub rivals: &'a ParetoFront<super::aggregated::AggregatedKey>,
@@ -132,26 +119,26 @@ impl PoolPair<'_, '_> {
     /// The region of all deployments of the pair that fit, at the listed loads; otherwise the reason.
     fn whole(&self) -> Result<Region, (&'static str, &'static str)> {
         let all = self.problem.cluster.devices();
-        let answers = &self.decode.options;
-        let instances = answers[0].instances;
-        let (fronts, backs) = match self.problem.traffic {
+        let options = &self.decode.options;
+        let instances = options[0].instances;
+        let (prefills, decodes) = match self.problem.traffic {
             Traffic::Free => ((1, all), (1, all)),
             Traffic::InFlight(_) => ((1, all), (1, all.min(self.problem.traffic.slots().unwrap_or(all)))),
             Traffic::Rate(rate) => {
                 let enough = workers_for(rate, self.prefill.rate);
-                let one_each = self.room.next_to_first(1).is_some_and(|backs| backs > 0);
-                if one_each && self.room.next_to_first(enough).is_none_or(|backs| backs < instances) {
+                let one_each = self.capacity.next_to_first(1).is_some_and(|decodes| decodes > 0);
+                if one_each && self.capacity.next_to_first(enough).is_none_or(|decodes| decodes < instances) {
                     return Err(("too_much_traffic", "the prefill pool cannot sustain the request rate"));
                 }
                 ((enough, enough), (instances, instances))
             }
         };
         let whole = Region {
-            prefill_instances: fronts,
-            decode_instances: backs,
-            loads: Loads::Listed(0, answers.len() - 1),
+            prefill_instances: prefills,
+            decode_instances: decodes,
+            loads: Loads::Listed(0, options.len() - 1),
         };
-        whole.within(&self.room).ok_or(("too_many_devices", "two pools need more devices than available"))
+        whole.within(&self.capacity).ok_or(("too_many_devices", "two pools need more devices than available"))
     }
 
     /// The prediction error that the SLOs allow for.
@@ -173,7 +160,7 @@ impl PoolPair<'_, '_> {
         let ideal = self.ideal(&span, &whole, self.passing_any(&span, &whole));
         let beaten = self.beaten(survey, &ideal, &whole);
         if let Some(reason) = beaten {
-            let pools = whole.pools(&self.room);
+            let pools = whole.pools(&self.capacity);
             survey.census.discard(reason, pools * self.decode.loads);
         }
         beaten.is_none().then_some(ideal)
@@ -185,21 +172,22 @@ impl PoolPair<'_, '_> {
         Some(self.ideal(&span, &whole, self.passing_any(&span, &whole)))
     }
 
-    /// Searches all deployments of the pair.
     pub fn explore_all(&self, survey: &mut SplitIncumbents) {
-        let Ok(Region { prefill_instances: fronts, decode_instances: backs, loads }) = self.whole() else {
+        let Ok(Region { prefill_instances: prefills, decode_instances: decodes, loads }) = self.whole()
+        else {
             return;
         };
-        let deployments = |loads, backs| Region { prefill_instances: fronts, decode_instances: backs, loads };
+        let deployments =
+            |loads, decodes| Region { prefill_instances: prefills, decode_instances: decodes, loads };
         let shown = self.problem.front_sampling.decode_workers;
-        if backs.0 <= shown {
-            self.explore(survey, deployments(loads, (backs.0, backs.1.min(shown))));
+        if decodes.0 <= shown {
+            self.explore(survey, deployments(loads, (decodes.0, decodes.1.min(shown))));
         }
-        if backs.1 > shown {
-            self.explore(survey, deployments(loads, (backs.0.max(shown + 1), backs.1)));
+        if decodes.1 > shown {
+            self.explore(survey, deployments(loads, (decodes.0.max(shown + 1), decodes.1)));
         }
         for gap in &self.decode.gaps {
-            self.explore(survey, deployments(Loads::Between(*gap), backs));
+            self.explore(survey, deployments(Loads::Between(*gap), decodes));
         }
     }
 
@@ -212,16 +200,14 @@ impl PoolPair<'_, '_> {
             let news = survey.census.evaluated > evaluated;
             let beaten = if news { self.beaten(survey, &bound, &region) } else { None };
             if let Some(reason) = beaten {
-                survey.census.discard(reason, region.count(&self.room));
+                survey.census.discard(reason, region.count(&self.capacity));
                 continue;
             }
             if region.is_single() {
                 self.see(survey, &region);
                 continue;
             }
-            let at = |answer: &DecodeOption, load| {
-                reload(self.problem, self.cache.get(answer.shape), answer, load)
-            };
+            let at = |option: &DecodeOption, load| reload(self.cache.get(option.shape), option, load);
             let from = open.len();
             for half in region.halves(self.spread(&region), at) {
                 self.consider(survey, half, &mut open);
@@ -235,7 +221,7 @@ impl PoolPair<'_, '_> {
 
     /// Queues a region unless it is pruned.
     fn consider(&self, survey: &mut SplitIncumbents, region: Region, open: &mut Vec<OpenRegion>) {
-        let Some(region) = region.within(&self.room) else { return };
+        let Some(region) = region.within(&self.capacity) else { return };
         let span = self.span(&region);
         let bound = self.ideal(&span, &region, self.passing(&span, &region));
         let reason = if self.lopsided(&span, &region) {
@@ -244,7 +230,7 @@ impl PoolPair<'_, '_> {
             self.beaten(survey, &bound, &region)
         };
         match reason {
-            Some(reason) => survey.census.discard(reason, region.count(&self.room)),
+            Some(reason) => survey.census.discard(reason, region.count(&self.capacity)),
             None => open.push(OpenRegion { bound, region, evaluated: survey.census.evaluated }),
         }
     }
@@ -267,47 +253,49 @@ impl PoolPair<'_, '_> {
 
     /// Whether a region is several copies of a deployment that is listed instead.
     fn is_copies(&self, survey: &SplitIncumbents, region: &Region) -> bool {
-        let (front, back) = self.sizes();
+        let (prefill_size, decode_size) = self.sizes();
         survey.copied.is_used()
             && region.is_single()
             && gcd(region.prefill_instances.0, region.decode_instances.0) > 1
-            && self.problem.capacity().is_plain(front, back)
+            && self.problem.capacity().is_plain(prefill_size, decode_size)
     }
 
     /// Whether the front lists deployments of a region.
     fn shows(&self, region: &Region) -> bool {
         let sampling = &self.problem.front_sampling;
-        let (front, back) = self.sizes();
+        let (prefill_size, decode_size) = self.sizes();
         let (devices, domain) = (self.problem.cluster.devices(), self.problem.cluster.domain());
         let even = |size: u64| domain.is_multiple_of(size) || size.is_multiple_of(domain);
         matches!(region.loads, Loads::Listed(..))
             && region.decode_instances.0 <= sampling.decode_workers
-            && (devices <= sampling.across_domains_up_to || front.max(back) <= domain)
-            && (devices <= sampling.any_size_up_to || even(front) && even(back))
+            && (devices <= sampling.across_domains_up_to || prefill_size.max(decode_size) <= domain)
+            && (devices <= sampling.any_size_up_to || even(prefill_size) && even(decode_size))
     }
 
-    /// Evaluates the single deployment of a region.
     fn see(&self, survey: &mut SplitIncumbents, region: &Region) {
-        let (fronts, backs) = (region.prefill_instances.0, region.decode_instances.0);
-        let answer = match region.loads {
+        let (prefills, decodes) = (region.prefill_instances.0, region.decode_instances.0);
+        let option = match region.loads {
             Loads::Listed(place, _) => self.decode.options[place],
             Loads::Between(gap) => DecodeOption { concurrency: gap.loads.0, ..gap.bound },
         };
         survey.census.candidates += 1;
         survey.census.evaluated += 1;
-        let point = self.cache.at(self.prefill, fronts, &answer, backs);
+        let point = self.cache.at(self.prefill, prefills, &option, decodes);
         if let Some(reason) = self.problem.missed(&point, self.margin()) {
             survey.census.reject(&reason);
             return;
         }
-        let concurrency = answer.concurrency;
-        let key =
-            SplitKey { prefill: (self.prefill.index, fronts), decode: (answer.shape, backs), concurrency };
+        let concurrency = option.concurrency;
+        let key = SplitKey {
+            prefill: (self.prefill.index, prefills),
+            decode: (option.shape, decodes),
+            concurrency,
+        };
         let shown = self.shows(region) && !self.is_copies(survey, region);
         if shown && self.known.front.admits(&point, &key) && !self.rivals.covers(&point) {
             survey.front.insert(point, key);
-            let (front, back) = self.sizes();
-            if self.problem.capacity().is_plain(front, back) {
+            let (prefill_size, decode_size) = self.sizes();
+            if self.problem.capacity().is_plain(prefill_size, decode_size) {
                 survey.copied.insert(&point);
             }
         }

@@ -49,18 +49,14 @@ fn parts(wave: Range<usize>) -> impl IndexedParallelIterator<Item = impl Iterato
     (0..PARTS.min(wave.len())).into_par_iter().map(move |part| wave.clone().skip(part).step_by(PARTS))
 }
 
-/// Progress, and whether the search was cancelled.
 pub struct Progress<'a> {
-    /// Callbacks.
     pub control: &'a Control<'a>,
     /// Number of finished steps.
     pub done: AtomicUsize,
-    /// Whether the search was cancelled.
     pub stopped: AtomicBool,
 }
 
 impl Progress<'_> {
-    /// Whether to stop.
     pub fn stops(&self) -> bool {
         let stop = (self.control.stop)();
         self.stopped.fetch_or(stop, Relaxed);
@@ -79,7 +75,6 @@ pub type OffloadsOf<'a> = dyn Fn(InstancePlace, usize, &Instance) -> Vec<Offload
 
 /// Instances to examine, with what may be offloaded of each.
 pub struct Pass<'a> {
-    /// The instances.
     pub layouts: &'a Layouts,
     /// The parts that are tried in host memory, by place and index of the format pair; without, none are.
     pub offloads: Option<&'a OffloadsOf<'a>>,
@@ -133,9 +128,10 @@ pub fn evaluate_shapes<'q>(
                         return false;
                     }
                     let numbers = pass.first + place * pass.each..;
-                    for (number, laid) in numbers.zip(pass.prepared(problem, (place, formats, &instance))) {
-                        match laid {
-                            Ok(laid) => seen.explore(problem, (number, laid), known),
+                    for (number, prepared) in numbers.zip(pass.prepared(problem, (place, formats, &instance)))
+                    {
+                        match prepared {
+                            Ok(prepared) => seen.explore((number, prepared), known),
                             Err(reason) => seen.refuse(&reason),
                         }
                     }
@@ -157,41 +153,43 @@ pub fn evaluate_shapes<'q>(
 
 /// Pairs prefill options with decode options; includes the bound of the pairs that were not examined.
 pub fn pair_up<'q>(
-    bench: &ShapeCache<'q>,
-    (fronts, answers): (&PrefillOptions<'q>, &DecodeOptions),
-    together: &aggregated::Incumbents,
+    cache: &ShapeCache<'q>,
+    (prefill_options, decode_options): (&PrefillOptions<'q>, &DecodeOptions),
+    replicas: &aggregated::Incumbents,
     watch: &Progress,
 ) -> (split::SplitIncumbents, RemainingBound) {
-    let (problem, shapes) = (bench.problem, bench.shapes);
-    let alone = finish(problem, shapes, together);
-    let points = alone.iter().map(|found| &found.point).chain(&together.leader);
+    let (problem, shapes) = (cache.problem, cache.shapes);
+    let alone = finish(problem, shapes, replicas);
+    let points = alone.iter().map(|found| &found.point).chain(&replicas.leader);
     let leader = points.reduce(|a, b| if problem.is_better(b, a) { b } else { a });
-    let (required, rivals) = (answers.required(), &together.front);
-    let fronts: Vec<_> = fronts.iter().collect();
+    let (required, rivals) = (decode_options.required(), &replicas.front);
+    let prefill_options: Vec<_> = prefill_options.iter().collect();
     let nothing = &split::SplitIncumbents::new(problem);
     let done = watch.done.load(Relaxed);
     // Few pairs are bounded after a stop too.
-    let many = fronts.len() * answers.lists().count() > MOST_PAIRS;
+    let many = prefill_options.len() * decode_options.lists().count() > MOST_PAIRS;
     let skipped = AtomicBool::new(false);
-    let open = fronts.par_iter().map(|front| {
+    let open = prefill_options.par_iter().map(|prefill| {
         let mut first_tokens: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
         let mut survey = split::SplitIncumbents::new(problem);
         let mut open = Vec::new();
-        for list in answers.lists().filter(|list| front.suits(problem, shapes, &list.options)) {
+        for list in decode_options.lists().filter(|list| prefill.suits(problem, shapes, &list.options)) {
             if many && watch.stops() {
                 skipped.store(true, Relaxed);
                 break;
             }
             // It takes the time of the prefill worker and of the KV transfer, for any decode worker.
-            let first = || bench.first_token(front, &list.options[0]);
+            let first = || cache.first_token(prefill, &list.options[0]);
             let ttft = *first_tokens.entry(list.received).or_insert_with(first);
             let pair = split::PoolPair {
                 problem,
-                prefill: front,
+                prefill,
                 decode: list,
-                room: problem.capacity().pair(front.prepared.shape.plan.devices(), list.options[0].devices),
+                capacity: problem
+                    .capacity()
+                    .pair(prefill.prepared.shape.plan.devices(), list.options[0].devices),
                 ttft,
-                cache: bench,
+                cache,
                 required,
                 rivals,
                 leader,
@@ -216,7 +214,7 @@ pub fn pair_up<'q>(
         let parts = parts(wave).map(|part| {
             let (mut survey, mut left) = (split::SplitIncumbents::new(problem), RemainingBound::default());
             for (_, pair) in part.map(|at| &pairs[at]) {
-                let pair = split::PoolPair { known, room: pair.room.clone(), ..*pair };
+                let pair = split::PoolPair { known, capacity: pair.capacity.clone(), ..*pair };
                 if watch.tick(done + pairs.len()) {
                     pair.explore_all(&mut survey);
                 } else if let Some(best) = pair.best_point() {

@@ -8,27 +8,21 @@ use super::family::StrategyFamily;
 use super::hint::run_with_hint;
 use super::layouts::Layouts;
 use super::outcome::{EvaluatedCandidate, Outcome};
-use super::point::place;
 use super::problem::Problem;
 use super::run::Control;
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
-/// The best result of a family.
 #[derive(Clone, Debug)]
 pub struct FamilyResult {
     pub family: StrategyFamily,
-    /// Its best deployment.
     pub best: Option<EvaluatedCandidate>,
-    /// The reason for infeasibility, if infeasible.
     pub none: Option<String>,
 }
 
-/// The effect of a change.
 #[derive(Clone, Debug)]
 pub struct ChangeResult {
     pub change: Change,
-    /// The best deployment with it.
     pub best: Option<EvaluatedCandidate>,
     pub problem: Problem,
 }
@@ -47,7 +41,6 @@ pub fn restricted_to(problem: &Problem, family: StrategyFamily) -> Problem {
     held
 }
 
-/// The best result of every family.
 pub fn families(
     problem: &Problem,
     (best, layouts): (&EvaluatedCandidate, &Layouts),
@@ -137,10 +130,4 @@ pub fn change_results(
             ChangeResult { change, best, problem }
         })
         .collect()
-}
-
-/// Value of the first objective term of a deployment.
-pub fn aimed(problem: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
-    let value = found.point[place(problem.aims.first()?.metric)];
-    value.is_finite().then_some(value)
 }

@@ -87,7 +87,7 @@ fn best(scenario: &Scenario) -> Option<(Problem, Option<EvaluatedCandidate>)> {
 fn worse(problem: &Problem, small: &Option<EvaluatedCandidate>, large: &Option<EvaluatedCandidate>) -> bool {
     let Some(small) = small else { return false };
     let Some(large) = large else { return true };
-    let ObjectiveTerm { metric, direction } = problem.aims[0];
+    let ObjectiveTerm { metric, direction } = problem.objective[0];
     let (a, b) = (cost(&small.point, metric, direction), cost(&large.point, metric, direction));
     b - a > 1e-9 * a.abs()
 }
@@ -146,7 +146,7 @@ fn offloading_counts_wherever_it_can_win() {
     };
     let first = |scenario: &Scenario| {
         let (problem, found) = best(scenario).unwrap();
-        found.unwrap().point[place(problem.aims[0].metric)]
+        found.unwrap().point[place(problem.objective[0].metric)]
     };
     let chips = |hardware: &str| {
         let format = Some("bf16".to_string());
@@ -232,7 +232,7 @@ fn every_axis_has_its_optimum_on_the_front() {
             let direction = axis.entry().direction;
             let mut alone = problem.clone();
             alone.axes.clear();
-            alone.aims = vec![ObjectiveTerm { metric: axis, direction }];
+            alone.objective = vec![ObjectiveTerm { metric: axis, direction }];
             let best = run(&alone, &UNWATCHED).best.unwrap();
             let best = cost(&best.point, axis, direction);
             let rows = found.front.iter().map(|row| cost(&row.point, axis, direction));

@@ -101,7 +101,7 @@ fn of_workers(case: &Case) -> Result<(), TestCaseError> {
     let fits = decode.concurrency.div_ceil(decode.plan.dp);
     let shape = InstanceConfig { fits, ..shape(&problem, &candidate, &decode) };
     let mut options = DecodeOptions::new(&problem);
-    options.explore(&problem, &PreparedShape::of(&problem, Arc::new(shape)), 0, (None, None), Depth::Loads);
+    options.explore(&PreparedShape::of(&problem, Arc::new(shape)), 0, (None, None), Depth::Loads);
     for option in options.lists().flat_map(|list| &list.options) {
         candidate.pools[1].concurrency = option.concurrency;
         let bound = option.deployed(&problem);

@@ -109,7 +109,7 @@ impl Random {
 
 /// The first aim's figure, less being better.
 fn aimed(problem: &Problem, point: &Point) -> f64 {
-    let aim = &problem.aims[0];
+    let aim = &problem.objective[0];
     cost(point, aim.metric, aim.direction)
 }
 

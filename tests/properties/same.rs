@@ -55,7 +55,7 @@ fn the_order_of_formats_changes_no_value() {
         let (one, other) = (run(&problem, &UNWATCHED), run(&turned, &UNWATCHED));
         let aims = |outcome: &Outcome| {
             let point = outcome.best.as_ref()?.point;
-            Some(problem.aims.iter().map(|aim| point[aim.metric as usize].to_bits()).collect::<Vec<_>>())
+            Some(problem.objective.iter().map(|aim| point[aim.metric as usize].to_bits()).collect::<Vec<_>>())
         };
         assert!(one.best.is_some());
         assert_eq!(aims(&one), aims(&other));

@@ -105,10 +105,10 @@ fn with(
 ) -> Problem {
     let catalog = mantile::store::catalog::Catalog::default();
     let runtime = catalog.load(runtime).unwrap();
-    let Problem { graph, cluster, formats, workload: stated, aims, axes, .. } = problem.clone();
+    let Problem { graph, cluster, formats, workload: stated, objective, axes, .. } = problem.clone();
     let graph = mantile::graph::model::ModelGraph { max_context: None, ..graph };
     let stated = WorkloadInputs { lengths, ..stated };
-    Problem::new(graph, cluster, &runtime, formats, stated, traffic, limits, (aims, axes))
+    Problem::new(graph, cluster, &runtime, formats, stated, traffic, limits, (objective, axes))
 }
 
 /// The most requests of a rank that any shape holds.
@@ -209,7 +209,7 @@ fn same_optimum(problem: &Problem, outcome: &Outcome, known: &[Known]) -> Result
         best
     );
     let mut equals: Vec<&Known> = counted().collect();
-    for (rank, aim) in problem.aims.iter().enumerate() {
+    for (rank, aim) in problem.objective.iter().enumerate() {
         let value = |point: &Point| cost(point, aim.metric, aim.direction);
         let least = equals.iter().map(|known| value(&known.point)).fold(f64::INFINITY, f64::min);
         let found = value(&best.point);

@@ -41,7 +41,7 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
         let problem = question(model, hardware, objective, concurrency);
         let whole = run(&problem, &UNWATCHED);
         let best = whole.best.clone().unwrap();
-        let aim = problem.aims[0];
+        let aim = problem.objective[0];
         let figure = |point: &mantile::search::point::Point| point[place(aim.metric)];
         assert_eq!(whole.bound, Some(figure(&best.point)), "{name}: what is proved is its own bound");
         assert_eq!(proof(&problem, &whole).gap, Some(0.0));
@@ -67,7 +67,7 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
             match (&stopped.best, stopped.status) {
                 (Some(found), Status::Feasible) => {
                     feasible += 1;
-                    assert!(!before(&found.point, &best.point, &problem.aims), "{name}");
+                    assert!(!before(&found.point, &best.point, &problem.objective), "{name}");
                     assert!(problem.missed(&found.point, found.candidate.margin(&problem)).is_none());
                     let gap = (figure(&found.point) - bound).abs() / figure(&found.point).abs();
                     assert!((proof.gap.unwrap() - gap).abs() < 1e-12, "{name}");
@@ -98,7 +98,7 @@ fn the_bound_that_needs_no_layout_is_near_the_optimum() {
     ] {
         let problem = question(model, hardware, objective, None);
         let best = run(&problem, &UNWATCHED).best.unwrap();
-        let aim = problem.aims[0];
+        let aim = problem.objective[0];
         let [bound, found] = [physical_bound(&problem), best.point].map(|point| point[place(aim.metric)]);
         let ratio = match aim.direction {
             Direction::Minimize => found / bound,
@@ -123,7 +123,7 @@ fn nothing_is_beyond_the_bound_where_the_host_computes() {
         let problem = resolved.problem().unwrap();
         assert!(problem.formats.iter().all(|formats| formats.plain().host.is_some()));
         let best = run(&problem, &UNWATCHED).best.unwrap();
-        assert!(!before(&best.point, &physical_bound(&problem), &problem.aims), "{objective}");
+        assert!(!before(&best.point, &physical_bound(&problem), &problem.objective), "{objective}");
     }
 }
 

@@ -164,14 +164,14 @@ fn dominates(a: &Point, b: &Point, axes: &[Metric]) -> bool {
 
 /// Whether `a` is better than `b` in the first objective term, by more than rounding.
 fn ahead(problem: &Problem, a: f64, b: f64) -> bool {
-    let smaller = problem.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
+    let smaller = problem.objective.first().is_some_and(|aim| aim.direction == Direction::Minimize);
     let hair = SUMMED * b.abs();
     if smaller { a < b - hair } else { a > b + hair }
 }
 
 /// The value of the first objective term, in the units of results.
 fn aimed(problem: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
-    let metric = problem.aims.first()?.metric;
+    let metric = problem.objective.first()?.metric;
     let value = found.point[place(metric)] / metric.entry().scale;
     value.is_finite().then_some(value)
 }

@@ -12,7 +12,7 @@ use crate::spec::objective::Metric;
 /// improve neither the front nor the optimum.
 struct FreeLoads<'a, 'q> {
     problem: &'a Problem,
-    laid: &'a PreparedShape<'q>,
+    prepared: &'a PreparedShape<'q>,
     index: usize,
     /// Results of other configurations.
     known: &'a Incumbents,
@@ -30,7 +30,7 @@ struct FreeLoads<'a, 'q> {
 impl FreeLoads<'_, '_> {
     /// The size of a replica of the configuration that shares nothing.
     fn size(&self) -> ReplicaSize {
-        let shape = &self.laid.shape;
+        let shape = &self.prepared.shape;
         ReplicaSize { formats: shape.formats, devices: shape.plan.devices(), sharing: None }
     }
 
@@ -68,10 +68,11 @@ impl LoadSearch for FreeLoads<'_, '_> {
     type Figures = Point;
 
     fn see(&mut self, load: u64) -> Result<Point, Point> {
-        let key = AggregatedKey { shape: self.index, replicas: 1, concurrency: self.laid.concurrency(load) };
-        let point = self.laid.at(1, key.concurrency);
-        if let Some(reason) = self.laid.missed(&point, key.concurrency) {
-            if load == self.laid.shape.from {
+        let key =
+            AggregatedKey { shape: self.index, replicas: 1, concurrency: self.prepared.concurrency(load) };
+        let point = self.prepared.at(1, key.concurrency);
+        if let Some(reason) = self.prepared.missed(&point, key.concurrency) {
+            if load == self.prepared.shape.from {
                 self.survey.census.evaluated += 1;
                 record_miss(self.survey, point, key, reason);
             } else {
@@ -80,16 +81,16 @@ impl LoadSearch for FreeLoads<'_, '_> {
             return Err(point);
         }
         self.survey.census.evaluated += 1;
-        visit(self.problem, &self.laid.shape, (self.known, self.survey), point, key);
+        visit(self.prepared, (self.known, self.survey), point, key);
         for &count in &self.ends {
             let many = replicated(&point, count);
             self.survey.lead(self.problem, many);
-            if count > 1 && self.laid.shape.per_node.is_some() {
+            if count > 1 && self.prepared.shape.per_node.is_some() {
                 let key = AggregatedKey { replicas: count, ..key };
-                visit(self.problem, &self.laid.shape, (self.known, self.survey), many, key);
+                visit(self.prepared, (self.known, self.survey), many, key);
             }
         }
-        if self.laid.shape.per_node.is_none() {
+        if self.prepared.shape.per_node.is_none() {
             self.survey.instances.insert(self.size().devices, &point);
         }
         for &replicas in &self.replicas[1..] {
@@ -127,12 +128,11 @@ impl LoadSearch for FreeLoads<'_, '_> {
 
 /// Evaluates the loads of a configuration with unlimited traffic.
 pub(super) fn explore(
-    problem: &Problem,
-    laid: &PreparedShape,
+    prepared: &PreparedShape,
     index: usize,
     (known, survey): (&Incumbents, &mut Incumbents),
 ) {
-    let shape = &laid.shape;
+    let (problem, shape) = (prepared.problem, &prepared.shape);
     survey.census.candidates += shape.fits + 1 - shape.from;
     let replicas = shown_replicas(problem, shape);
     let idle = problem.idle(shape.plan.devices()).watts;
@@ -142,6 +142,6 @@ pub(super) fn explore(
         [known, &*survey].into_iter().flat_map(|rivals| rivals.instances.divisors(own)).collect();
     divisors.sort_unstable();
     divisors.dedup();
-    let mut loads = FreeLoads { problem, laid, index, known, survey, replicas, ends, divisors, idle };
+    let mut loads = FreeLoads { problem, prepared, index, known, survey, replicas, ends, divisors, idle };
     load_search::explore(&mut loads, (shape.from, shape.fits), problem.front_sampling.load_steps);
 }

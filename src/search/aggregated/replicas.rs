@@ -6,7 +6,7 @@ use crate::search::capacity::DeviceCapacity;
 use crate::search::front_sampling::sampled;
 use crate::search::hosting::most_replicas;
 use crate::search::pareto::{ParetoFront, beats};
-use crate::search::point::{Point, WIDTH, cost, place};
+use crate::search::point::{Point, WIDTH, place, rank};
 use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::InstanceConfig;
 use crate::spec::objective::Metric;
@@ -25,8 +25,8 @@ pub fn non_dominated<K>(
     let per_instance: Vec<Metric> = axes.iter().copied().filter(|axis| !OF_REPLICAS.contains(axis)).collect();
     let own = |point: &Point| {
         let mut costs = [0.0; WIDTH];
-        for (cost_of, axis) in costs.iter_mut().zip(&per_instance) {
-            *cost_of = cost(point, *axis, axis.entry().direction);
+        for (cost, axis) in costs.iter_mut().zip(&per_instance) {
+            *cost = rank(point, *axis);
         }
         costs
     };
@@ -114,13 +114,10 @@ pub struct InstanceFronts {
 impl InstanceFronts {
     /// No instances. Stays empty where replicas of one do not replace another.
     pub fn new(problem: &Problem) -> InstanceFronts {
-        if !omits_copies(problem) {
-            return InstanceFronts { axes: vec![], by_devices: BTreeMap::new() };
-        }
-        InstanceFronts { axes: axes_of_copies(problem), by_devices: BTreeMap::new() }
+        let axes = if omits_copies(problem) { axes_of_copies(problem) } else { vec![] };
+        InstanceFronts { axes, by_devices: BTreeMap::new() }
     }
 
-    /// Adds a single replica of `devices` devices.
     pub fn insert(&mut self, devices: u64, point: &Point) {
         if !self.axes.is_empty() {
             let front = self.by_devices.entry(devices).or_insert_with(|| ParetoFront::new(&self.axes));
@@ -128,7 +125,6 @@ impl InstanceFronts {
         }
     }
 
-    /// Adds all instances of another.
     pub fn merge(&mut self, other: InstanceFronts) {
         for (devices, front) in other.by_devices {
             self.by_devices.entry(devices).or_insert_with(|| ParetoFront::new(&self.axes)).merge(front);
@@ -164,7 +160,6 @@ pub struct CopiedFront {
 }
 
 impl CopiedFront {
-    /// No deployments.
     pub fn new(problem: &Problem) -> CopiedFront {
         let axes = || axes_of_copies(problem).into_iter().chain([Metric::Devices]).collect::<Vec<_>>();
         CopiedFront { front: omits_copies(problem).then(|| ParetoFront::new(&axes())) }
@@ -175,14 +170,12 @@ impl CopiedFront {
         self.front.is_some()
     }
 
-    /// Adds a deployment.
     pub fn insert(&mut self, point: &Point) {
         if let Some(front) = &mut self.front {
             front.insert(per_device(point), ());
         }
     }
 
-    /// Adds all of another.
     pub fn merge(&mut self, other: CopiedFront) {
         if let (Some(front), Some(other)) = (&mut self.front, other.front) {
             front.merge(other);

@@ -1,6 +1,6 @@
 //! The best deployment of each strategy, as many as an answer may list.
 
-use super::{AggregatedKey, ahead};
+use super::{AggregatedKey, precedes};
 use crate::plan::parallel::ParallelPlan;
 use crate::search::point::Point;
 use crate::search::problem::Problem;
@@ -15,10 +15,9 @@ pub struct Strategies {
 }
 
 impl Strategies {
-    /// Offers a result of a plan.
     pub fn offer(&mut self, problem: &Problem, plan: ParallelPlan, found: (Point, AggregatedKey)) {
         let before = |a: &(Point, AggregatedKey), b: &(ParallelPlan, Point, AggregatedKey)| {
-            ahead(problem, a, &(b.1, b.2))
+            precedes(problem, a, &(b.1, b.2))
         };
         if self.best.len() == KEPT && !before(&found, &self.best[KEPT - 1]) {
             return;
@@ -34,7 +33,6 @@ impl Strategies {
         self.best.truncate(KEPT);
     }
 
-    /// Adds all of another.
     pub fn merge(&mut self, problem: &Problem, other: Strategies) {
         other.best.into_iter().for_each(|(plan, point, key)| self.offer(problem, plan, (point, key)));
     }

@@ -15,12 +15,11 @@ use crate::search::problem::{Problem, Traffic};
 use crate::search::run::{UNWATCHED, run};
 use crate::search::shape::{filled_up, shape};
 use crate::serving::instance::Instance;
-use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
+use crate::spec::objective::Metric;
 
 /// Capacity of a system with one plan for one request length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
-    /// The plan at that rate.
     pub candidate: Candidate,
     /// Requests per second of the whole system.
     pub requests_per_s: f64,
@@ -35,11 +34,9 @@ const HALVINGS: u32 = 20;
 /// A minimum rate that any feasible plan sustains, in requests per second.
 const LEAST: f64 = 1e-3;
 
-/// `question` with random arrivals at the given rate, in requests per second.
+/// `problem` with random arrivals at the given rate, in requests per second.
 pub fn at_rate(problem: &Problem, rate: f64) -> Problem {
-    let mut asked = problem.with_tail(Default::default());
-    asked.traffic = Traffic::Rate(rate);
-    asked
+    problem.with_tail(Default::default()).with_traffic(Traffic::Rate(rate))
 }
 
 /// A prepared plan, to be evaluated under many loads.
@@ -78,15 +75,14 @@ impl<'q> PreparedPlan<'q> {
 
     /// Its metrics under the given traffic, and the largest ratio of a latency to its SLO.
     fn at(&self, pools: &[PoolPlan], traffic: Traffic) -> (Point, f64) {
-        let asked = self.problem;
-        let machine = asked.formats[self.plan.formats].plain();
-        let (terms, demand) = (asked.terms(), traffic.demand(&Plain));
-        let parts = (machine, terms, &demand);
+        let problem = self.problem;
+        let machine = problem.formats[self.plan.formats].plain();
+        let parts = (machine, problem.terms(), &traffic.demand(&Plain));
         let found = evaluate(&Plain, pools, &self.instances, self.plan.offload, parts, &mut ());
         let point = point(&found.metrics);
-        let margin = Candidate { pools: pools.to_vec(), ..self.plan.clone() }.margin(asked);
-        let late = asked.missed_in_pools(&found, margin).next().is_some();
-        let filled = if late { f64::INFINITY } else { asked.filled(&point, margin) };
+        let margin = Candidate { pools: pools.to_vec(), ..self.plan.clone() }.margin(problem);
+        let late = problem.missed_in_pools(&found, margin).next().is_some();
+        let filled = if late { f64::INFINITY } else { problem.filled(&point, margin) };
         let sound = [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().all(|metric| {
             let value = point[place(metric)];
             value.is_finite() && value > 0.0
@@ -110,22 +106,22 @@ impl<'q> PreparedPlan<'q> {
 pub fn raised(problem: &Problem, plan: &Candidate) -> Option<Carried> {
     let problem = &at_rate(problem, LEAST);
     problem.context_fits().ok()?;
-    let laid = PreparedPlan::new(problem, plan);
-    let answering = laid.pools.iter().zip(&laid.most).filter(|(pool, _)| pool.role != Role::Prefill);
-    if answering.clone().any(|(_, most)| *most == 0) {
+    let prepared = PreparedPlan::new(problem, plan);
+    let decoding = prepared.pools.iter().zip(&prepared.most).filter(|(pool, _)| pool.role != Role::Prefill);
+    if decoding.clone().any(|(_, most)| *most == 0) {
         return None;
     }
-    let full = answering.map(|(_, most)| *most).max()?;
+    let full = decoding.map(|(_, most)| *most).max()?;
     let at_flow = |requests: u64| {
-        let pools = laid.loaded(requests);
-        let rate = laid.flow(&pools);
-        laid.at(&pools, Traffic::Rate(rate)).1
+        let pools = prepared.loaded(requests);
+        let rate = prepared.flow(&pools);
+        prepared.at(&pools, Traffic::Rate(rate)).1
     };
     let kept = filled_up(full, at_flow);
     let carried = |requests: u64| {
-        let pools = laid.loaded(requests);
-        let rate = laid.flow(&pools);
-        laid.carried(pools, rate)
+        let pools = prepared.loaded(requests);
+        let rate = prepared.flow(&pools);
+        prepared.carried(pools, rate)
     };
     // A pipeline has the highest throughput with equal micro-batches.
     let stages = plan.pools.iter().map(|pool| pool.plan.pp).max().unwrap_or(1);
@@ -136,12 +132,12 @@ pub fn raised(problem: &Problem, plan: &Candidate) -> Option<Carried> {
         return best;
     }
     // With one more request the SLOs are missed at the full rate, not at a lower one.
-    let pools = laid.loaded(kept + 1);
-    let (mut low, mut high) = (best.as_ref().map_or(0.0, |best| best.requests_per_s), laid.flow(&pools));
+    let pools = prepared.loaded(kept + 1);
+    let (mut low, mut high) = (best.as_ref().map_or(0.0, |best| best.requests_per_s), prepared.flow(&pools));
     let mut beyond = None;
     for _ in 0..HALVINGS {
         let middle = (low + high) / 2.0;
-        match laid.carried(pools.clone(), middle) {
+        match prepared.carried(pools.clone(), middle) {
             Some(found) => (low, beyond) = (middle, Some(found)),
             None => high = middle,
         }
@@ -149,12 +145,8 @@ pub fn raised(problem: &Problem, plan: &Candidate) -> Option<Carried> {
     beyond.or(best)
 }
 
-/// The search result at a rate.
 fn searched(problem: &Problem, rate: f64) -> Option<Carried> {
-    let mut asked = at_rate(problem, rate);
-    asked.axes.clear();
-    asked.aims = vec![ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize }];
-    let found = run(&asked, &UNWATCHED).best?;
+    let found = run(&at_rate(problem, rate).optimizing(Metric::E2e), &UNWATCHED).best?;
     Some(Carried { candidate: found.candidate, requests_per_s: rate, point: found.point })
 }
 
@@ -167,10 +159,7 @@ pub fn most(problem: &Problem) -> Option<Carried> {
         None => found,
     };
     // The plan with the highest closed-loop throughput is a good start.
-    let mut free = problem.clone();
-    free.axes.clear();
-    free.aims = vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }];
-    free.traffic = Traffic::Free;
+    let free = problem.with_traffic(Traffic::Free).optimizing(Metric::OutputTokS);
     let start = run(&free, &UNWATCHED).best.and_then(|best| raised(problem, &best.candidate));
     let mut low = start.or_else(|| searched(problem, LEAST).map(reach))?;
     let (mut high, mut step) = (f64::INFINITY, BISECTED);

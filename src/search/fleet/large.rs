@@ -9,11 +9,10 @@ use std::collections::BTreeMap;
 
 use super::{Bucket, Columns, Fleet, FleetBounds, FleetObjective, MILLS, MOST, SystemKind};
 use crate::quantity::tolerance::ROUNDING;
-use crate::search::mip::solve::{CertifiedSolution, Prover, SolveBudget, solve};
+use crate::search::mip::solve::{CertifiedSolution, Prover, SolveBudget, nothing, solve};
 use crate::search::mip::{MipModel, MipValues, SHARE};
 use crate::search::outcome::Status;
 
-/// Maximum number of price updates.
 const PRICINGS: usize = 400;
 /// Updates without a better bound after which the step size decreases.
 const PATIENCE: usize = 12;
@@ -36,7 +35,7 @@ struct ScarceResources<'a> {
     /// Objective coefficient of a system.
     costs: Vec<f64>,
     /// Objective value of serving a bucket; if set, a bucket may be unserved.
-    worth: Option<Vec<f64>>,
+    value: Option<Vec<f64>>,
     /// Scarce resources: use per system of each kind, and amount available.
     rows: Vec<(Vec<f64>, f64)>,
 }
@@ -44,9 +43,7 @@ struct ScarceResources<'a> {
 /// The cheapest kind for every bucket under prices.
 struct PricedChoice {
     bound: f64,
-    /// Busy systems of each kind.
     busy: Vec<f64>,
-    /// The kind of each bucket.
     kinds: Vec<Option<usize>>,
 }
 
@@ -69,8 +66,8 @@ impl ScarceResources<'_> {
         for (bucket, loads) in self.loads.iter().enumerate() {
             let cost = |(kind, load): &(usize, f64)| costs[*kind] * load;
             let Some(best) = loads.iter().min_by(|a, b| cost(a).total_cmp(&cost(b))) else { continue };
-            let value = cost(best) - self.worth.as_ref().map_or(0.0, |worth| worth[bucket]);
-            if self.worth.is_none() || value < 0.0 {
+            let value = cost(best) - self.value.as_ref().map_or(0.0, |value| value[bucket]);
+            if self.value.is_none() || value < 0.0 {
                 found.bound += value;
                 found.busy[best.0] += best.1;
                 found.kinds[bucket] = Some(best.0);
@@ -81,8 +78,8 @@ impl ScarceResources<'_> {
 
     /// The bound of a relaxed problem, tightened: with N+1 spares at least one kind has a spare, and costs of whole
     /// systems are whole. A small margin covers floating-point rounding.
-    fn whole_bound(&self, bound: f64, aim: FleetObjective, spare: bool) -> f64 {
-        if aim == FleetObjective::Throughput {
+    fn whole_bound(&self, bound: f64, objective: FleetObjective, spare: bool) -> f64 {
+        if objective == FleetObjective::Throughput {
             return bound - 1e-9 * bound.abs();
         }
         let loaded = self.loads.iter().any(|loads| !loads.is_empty());
@@ -94,7 +91,7 @@ impl ScarceResources<'_> {
     fn best(&self) -> (Vec<f64>, f64, Vec<f64>) {
         let mut prices = vec![0.0; self.rows.len()];
         let (mut best, mut at, mut busy) = (f64::NEG_INFINITY, prices.clone(), vec![0.0; self.costs.len()]);
-        let (mut pace, mut idle) = (0.5, 0);
+        let (mut step_factor, mut idle) = (0.5, 0);
         for _ in 0..PRICINGS {
             let found = self.priced(&prices);
             // Later choices weigh more: the average converges to the optimal shares.
@@ -105,7 +102,7 @@ impl ScarceResources<'_> {
                 idle += 1;
             }
             if idle >= PATIENCE {
-                (pace, idle, prices) = (pace / 2.0, 0, at.clone());
+                (step_factor, idle, prices) = (step_factor / 2.0, 0, at.clone());
             }
             let over = |(each, most): &(Vec<f64>, f64)| {
                 let used: f64 = each.iter().zip(&found.busy).map(|(each, busy)| each * busy).sum();
@@ -118,7 +115,7 @@ impl ScarceResources<'_> {
             // Prices are scaled by row: rows count systems, dollars and devices.
             let length: f64 =
                 over.iter().zip(&self.rows).map(|(over, (_, most))| (over / most.max(1.0)).powi(2)).sum();
-            let step = pace * found.bound.abs().max(1.0) / length.max(1e-12);
+            let step = step_factor * found.bound.abs().max(1.0) / length.max(1e-12);
             for ((price, over), (_, most)) in prices.iter_mut().zip(&over).zip(&self.rows) {
                 let unit = most.max(1.0);
                 *price = (*price + step * over / unit / unit).max(0.0);
@@ -128,8 +125,7 @@ impl ScarceResources<'_> {
     }
 }
 
-/// The problem with its scarce resources.
-fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> ScarceResources<'a> {
+fn scarce<'a>(fleet: &'a Fleet, objective: FleetObjective, bounds: &FleetBounds) -> ScarceResources<'a> {
     let mills = |kind: &SystemKind| (kind.usd_per_hour * MILLS).ceil();
     let most = |kind: &SystemKind| (kind.usd_per_hour_most * MILLS).ceil();
     let load = |bucket: usize, kind: &SystemKind| kind.load(&fleet.buckets[bucket], bucket);
@@ -147,17 +143,17 @@ fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> Sc
     let budget = bounds.usd_per_hour.map(|usd| (of(&most), (usd * MILLS).floor()));
     let devices = bounds.devices.map(|most| (of(&|kind| kind.devices as f64), most as f64));
     let rows = supplied.chain(budget).chain(devices).collect();
-    let tokens = || fleet.buckets.iter().map(|bucket| super::worth(fleet, bucket) as f64).collect();
+    let values = || super::values(&fleet.tokens()).into_iter().map(|value| value as f64).collect();
     ScarceResources {
         fleet,
         loads: loads.collect(),
         fine: of(&fine),
-        costs: match aim {
+        costs: match objective {
             FleetObjective::Cost => of(&mills),
             FleetObjective::Devices => of(&|kind| kind.devices as f64),
             FleetObjective::Throughput => of(&|_| 0.0),
         },
-        worth: (aim == FleetObjective::Throughput).then(tokens),
+        value: (objective == FleetObjective::Throughput).then(values),
         rows,
     }
 }
@@ -165,28 +161,23 @@ fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> Sc
 /// Solves `program`, which is that of `fleet`, without a full branch-and-bound tree.
 pub(super) fn solved(
     fleet: &Fleet,
-    aim: FleetObjective,
+    objective: FleetObjective,
     bounds: &FleetBounds,
     (program, columns): (&MipModel, &Columns),
     effort: &SolveBudget,
 ) -> CertifiedSolution {
     let none = |status: Status, bound: Option<f64>| CertifiedSolution {
         status,
-        values: None,
-        objective: None,
         bound,
-        prover: Prover::Prices,
-        nodes: 0,
-        rows_checked: 0,
-        doubts: vec![],
+        ..nothing(Prover::Prices, 0, vec![])
     };
     if program.hopeless() {
         return CertifiedSolution { prover: Prover::OwnSearch, ..none(Status::Infeasible, None) };
     }
-    let scarce = scarce(fleet, aim, bounds);
+    let scarce = scarce(fleet, objective, bounds);
     let (prices, bound, busy) = scarce.best();
-    let bound = scarce.whole_bound(bound, aim, bounds.spare);
-    let most = match aim {
+    let bound = scarce.whole_bound(bound, objective, bounds.spare);
+    let most = match objective {
         FleetObjective::Cost => bounds.usd_per_hour.map(|usd| (usd * MILLS).floor()),
         FleetObjective::Devices => bounds.devices.map(|devices| devices as f64),
         FleetObjective::Throughput => None,
@@ -203,7 +194,7 @@ pub(super) fn solved(
         }
         let kinds = chosen(&scarce, &busy, count);
         let Some((values, looked)) =
-            mixed(&scarce, aim, bounds, (program, columns), (&kinds, &costs, effort))
+            mixed(&scarce, objective, bounds, (program, columns), (&kinds, &costs, effort))
         else {
             continue;
         };
@@ -248,7 +239,7 @@ fn chosen(scarce: &ScarceResources, busy: &[f64], count: usize) -> Vec<usize> {
 /// The best mix of `kinds` with merged buckets, as values of the full program, and the number of nodes.
 fn mixed(
     scarce: &ScarceResources,
-    aim: FleetObjective,
+    objective: FleetObjective,
     bounds: &FleetBounds,
     (program, columns): (&MipModel, &Columns),
     (kinds, costs, effort): (&[usize], &[f64], &SolveBudget),
@@ -279,10 +270,10 @@ fn mixed(
         kinds: kinds.iter().map(kind).collect(),
     };
     let tokens: Vec<f64> = made.iter().map(|(_, tokens)| *tokens).collect();
-    let (asked, placed) = super::state_with(&small, aim, bounds, &|group| tokens[group]);
+    let (small_program, placed) = super::state_with(&small, objective, bounds, &tokens);
     let nodes = effort.nodes.min(NODES / kinds.len().max(1) as u64);
     let small_effort = SolveBudget { nodes, own_nodes: effort.own_nodes.min(OWN_NODES) };
-    let found = solve(&asked, &small_effort);
+    let found = solve(&small_program, &small_effort);
     let small_values = found.values?;
     let mut values: MipValues = vec![0; program.columns.len()];
     for (at, kind) in kinds.iter().enumerate() {

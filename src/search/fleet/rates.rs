@@ -11,11 +11,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::carried::{Carried, at_rate, most, raised};
+use crate::search::aggregated::measure;
 use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::layouts::each;
 use crate::search::outcome::Census;
 use crate::search::point::{Point, place};
-use crate::search::problem::Problem;
+use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::{PreparedShape, filled_up};
 use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
@@ -34,37 +35,38 @@ impl Carried {
     /// Its metrics with requests of `lengths`, by the common evaluation function, and the requests per second that
     /// its loads sustain.
     pub fn again(&self, problem: &Problem, lengths: Lengths) -> (Point, f64) {
-        use crate::search::aggregated::measure;
         let problem = problem.with_lengths(lengths);
         let point = measure(&at_rate(&problem, self.requests_per_s), &self.candidate);
-        let mut free = problem;
-        free.traffic = crate::search::problem::Traffic::Free;
-        (point, measure(&free, &self.candidate)[place(Metric::OutputTokS)] / lengths.osl as f64)
+        let free = measure(&problem.with_traffic(Traffic::Free), &self.candidate);
+        (point, free[place(Metric::OutputTokS)] / lengths.osl as f64)
     }
 }
 
 /// The nondominated plans of the system, with their capacity for each length.
 pub fn rates(problem: &Problem, lengths: &[Lengths]) -> Vec<ShapeRates> {
-    let asked: Vec<Problem> = lengths.iter().map(|lengths| problem.with_lengths(*lengths)).collect();
+    let problems: Vec<Problem> = lengths.iter().map(|lengths| problem.with_lengths(*lengths)).collect();
     let searched = searched(lengths);
-    let best =
-        asked.par_iter().enumerate().map(|(at, asked)| searched.contains(&at).then(|| most(asked)).flatten());
+    let best = problems
+        .par_iter()
+        .enumerate()
+        .map(|(at, problem)| searched.contains(&at).then(|| most(problem)).flatten());
     let best: Vec<Option<Carried>> = best.collect();
     let mut plans: Vec<Candidate> = best.iter().flatten().map(|best| best.candidate.clone()).collect();
     if lengths.len() > 1 {
-        plans.extend(alike(problem, &asked));
+        plans.extend(alike(problem, &problems));
     }
     let rated = plans.into_par_iter().map(|plan| {
         let carries = |(problem, best): (&Problem, &Option<Carried>)| {
             let own = best.as_ref().filter(|best| best.candidate == plan).cloned();
             own.or_else(|| raised(problem, &plan))
         };
-        let carried = asked.iter().zip(&best).map(carries).collect();
+        let carried = problems.iter().zip(&best).map(carries).collect();
         ShapeRates { candidate: plan, carried }
     });
-    worth_having(rated.collect(), |shape, at| {
-        shape.carried[at].as_ref().map_or(0.0, |carried| carried.requests_per_s)
-    })
+    let rate = |carried: &Option<Carried>| carried.as_ref().map_or(0.0, |carried| carried.requests_per_s);
+    let rated: Vec<ShapeRates> = rated.collect();
+    let serving = rated.into_iter().filter(|shape| shape.carried.iter().any(Option::is_some));
+    nondominated(serving, |a, b| a.carried.iter().zip(&b.carried).all(|(a, b)| rate(a) >= rate(b)))
 }
 
 /// Maximum number of lengths that have their own plans; other lengths are served with these.
@@ -81,14 +83,13 @@ fn searched(lengths: &[Lengths]) -> Vec<usize> {
     chosen.into_iter().filter_map(|at| order.get(at).copied()).collect()
 }
 
-/// The nondominated plans over all lengths; of equal plans the first.
-fn worth_having(all: Vec<ShapeRates>, rate: impl Fn(&ShapeRates, usize) -> f64) -> Vec<ShapeRates> {
-    let beats = |a: &ShapeRates, b: &ShapeRates| (0..a.carried.len()).all(|at| rate(a, at) >= rate(b, at));
-    let mut kept: Vec<ShapeRates> = Vec::new();
-    for shape in all.into_iter().filter(|shape| shape.carried.iter().any(Option::is_some)) {
-        if !kept.iter().any(|known| beats(known, &shape)) {
-            kept.retain(|known| !beats(&shape, known));
-            kept.push(shape);
+/// Those that no other beats; of equals the first.
+fn nondominated<T>(all: impl Iterator<Item = T>, beats: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::new();
+    for one in all {
+        if !kept.iter().any(|known| beats(known, &one)) {
+            kept.retain(|known| !beats(&one, known));
+            kept.push(one);
         }
     }
     kept
@@ -96,10 +97,10 @@ fn worth_having(all: Vec<ShapeRates>, rate: impl Fn(&ShapeRates, usize) -> f64) 
 
 /// Identical replicas that fill the system, in every configuration that is nondominated over all lengths with
 /// closed-loop traffic.
-fn alike(problem: &Problem, asked: &[Problem]) -> Vec<Candidate> {
+fn alike(problem: &Problem, problems: &[Problem]) -> Vec<Candidate> {
     let found = each(problem, &mut Census::default(), |formats, instance| {
         let carried: Vec<Option<f64>> =
-            asked.iter().map(|problem| carries(problem, formats, &instance)).collect();
+            problems.iter().map(|problem| carries(problem, formats, &instance)).collect();
         carried.iter().any(Option::is_some).then(|| {
             let (plan, stages) = (instance.plan, instance.stages.clone());
             let replicas = problem.capacity().most(plan.devices());
@@ -107,27 +108,20 @@ fn alike(problem: &Problem, asked: &[Problem]) -> Vec<Candidate> {
             (Candidate { formats, pools: vec![pool], offload: Offload::Nothing }, carried)
         })
     });
-    let beats = |a: &[Option<f64>], b: &[Option<f64>]| {
+    let beats = |(_, a): &(Candidate, Vec<Option<f64>>), (_, b): &(Candidate, Vec<Option<f64>>)| {
         a.iter().zip(b).all(|(a, b)| a.unwrap_or(0.0) >= b.unwrap_or(0.0))
     };
-    let mut kept: Vec<(Candidate, Vec<Option<f64>>)> = Vec::new();
-    for (plan, carried) in found.into_iter().flatten() {
-        if !kept.iter().any(|(_, known)| beats(known, &carried)) {
-            kept.retain(|(_, known)| !beats(&carried, known));
-            kept.push((plan, carried));
-        }
-    }
-    kept.into_iter().map(|(plan, _)| plan).collect()
+    nondominated(found.into_iter().flatten(), beats).into_iter().map(|(plan, _)| plan).collect()
 }
 
 /// Closed-loop requests per second of the system with one configuration: at the largest load within memory and SLOs,
 /// or the next lower one with equal micro-batches.
 fn carries(problem: &Problem, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
     problem.context_fits().ok()?;
-    let laid = PreparedShape::fitting(problem, formats, instance).ok()?;
-    let shape = &laid.shape;
+    let prepared = PreparedShape::fitting(problem, formats, instance).ok()?;
+    let shape = &prepared.shape;
     let replicas = problem.capacity().most(shape.plan.devices());
-    let at = |requests: u64| laid.at(replicas, laid.concurrency(requests));
+    let at = |requests: u64| prepared.at(replicas, prepared.concurrency(requests));
     let filled = |requests| problem.filled(&at(requests), problem.margin(formats, false, requests));
     let most = filled_up(shape.fits, filled);
     let even = most - most % shape.plan.pp;

@@ -7,18 +7,15 @@ use microlp::{Error, SolveOptions, SolveOutcome};
 
 use super::{MipColumn, MipModel, MipValues, SHARE, Sense, VariableKind};
 
-/// Result of a solver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SolverClaim {
     /// A point, with a lower bound where known.
     Point {
-        /// The point.
         values: MipValues,
         /// Lower bound on the cost, in units of the program.
         bound: Option<f64>,
         /// The solver reports the point as optimal.
         optimal: bool,
-        /// Nodes of its tree.
         nodes: u64,
     },
     Infeasible,
@@ -26,7 +23,6 @@ pub enum SolverClaim {
     Stopped {
         /// Lower bound on the cost.
         bound: Option<f64>,
-        /// Nodes of its tree.
         nodes: u64,
     },
 }

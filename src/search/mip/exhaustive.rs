@@ -5,14 +5,11 @@
 
 use super::{MipModel, MipValues, SHARE, Sense, VariableKind};
 
-/// Search result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExhaustiveResult {
-    /// The best point.
     pub best: Option<MipValues>,
     /// The search is complete: the best point is optimal, or the program is infeasible.
     pub complete: bool,
-    /// Number of nodes.
     pub nodes: u64,
 }
 
@@ -43,13 +40,6 @@ pub fn search(program: &MipModel, most: u64) -> ExhaustiveResult {
 }
 
 impl ExhaustiveSearch<'_> {
-    /// Minimum and maximum of a factor times a column, in share units.
-    fn range(&self, at: usize, factor: i64, (low, high): (i64, i64)) -> (i128, i128) {
-        let factor = i128::from(factor) * self.program.weight(at);
-        let (a, b) = (factor * i128::from(low), factor * i128::from(high));
-        (a.min(b), a.max(b))
-    }
-
     /// Tightens column bounds by the rows. Returns whether the domain is nonempty.
     fn narrow(&self, bounds: &mut [(i64, i64)]) -> bool {
         loop {
@@ -57,8 +47,11 @@ impl ExhaustiveSearch<'_> {
             for row in &self.program.rows {
                 let right = i128::from(row.bound) * SHARE;
                 let slack = self.program.rounding(row);
-                let ranges: Vec<(i128, i128)> =
-                    row.terms.iter().map(|(at, factor)| self.range(*at, *factor, bounds[*at])).collect();
+                let ranges: Vec<(i128, i128)> = row
+                    .terms
+                    .iter()
+                    .map(|(at, factor)| self.program.range(*at, *factor, bounds[*at]))
+                    .collect();
                 let (least, most) =
                     ranges.iter().fold((0, 0), |sum, range| (sum.0 + range.0, sum.1 + range.1));
                 let upper = (row.sense != Sense::AtLeast).then_some(right + slack);
@@ -121,7 +114,7 @@ impl ExhaustiveSearch<'_> {
         if self.nodes > self.most || !self.narrow(&mut bounds) {
             return;
         }
-        let cost = |at: usize| self.range(at, self.program.columns[at].cost, bounds[at]).0;
+        let cost = |at: usize| self.program.range(at, self.program.columns[at].cost, bounds[at]).0;
         let least: i128 = (0..bounds.len()).map(cost).sum();
         if self.best.as_ref().is_some_and(|(best, _)| least >= *best) {
             return;

@@ -9,7 +9,6 @@ use crate::search::outcome::Status;
 /// A row whose relaxed bound makes the program feasible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowRelaxation {
-    /// Display name of the row.
     pub row: String,
     pub group: String,
     /// Its current bound.
@@ -18,7 +17,6 @@ pub struct RowRelaxation {
     pub needed: i64,
 }
 
-/// Reasons for infeasibility.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfeasibleReasons {
     /// Conflicting groups; dropping any one of them makes the others feasible.
@@ -29,7 +27,6 @@ pub struct InfeasibleReasons {
     pub relaxations: Vec<RowRelaxation>,
 }
 
-/// Maximum relaxation of a bound.
 const FURTHEST: i64 = 1 << 30;
 
 pub fn reasons(program: &MipModel, effort: &SolveBudget) -> InfeasibleReasons {

@@ -35,18 +35,14 @@ pub enum Prover {
     Trivial,
 }
 
-/// Certified result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CertifiedSolution {
-    /// Solution status.
     pub status: Status,
-    /// The point; `None` if none was found.
     pub values: Option<MipValues>,
     /// Its cost, recomputed from the point.
     pub objective: Option<f64>,
     /// Lower bound on the cost.
     pub bound: Option<f64>,
-    /// Source of the bound.
     pub prover: Prover,
     /// Nodes of the solver or search that gave the result.
     pub nodes: u64,
@@ -78,7 +74,6 @@ impl SolveBudget {
 /// Nodes of the built-in search used to confirm infeasibility.
 const DOUBT: u64 = 2_000;
 
-/// Solves `program`.
 pub fn solve(program: &MipModel, effort: &SolveBudget) -> CertifiedSolution {
     solve_with(program, effort, &claim)
 }
@@ -158,7 +153,8 @@ fn point(
     })
 }
 
-fn nothing(prover: Prover, nodes: u64, doubts: Vec<String>) -> CertifiedSolution {
+/// Infeasible, by `prover`.
+pub fn nothing(prover: Prover, nodes: u64, doubts: Vec<String>) -> CertifiedSolution {
     CertifiedSolution {
         status: Status::Infeasible,
         values: None,

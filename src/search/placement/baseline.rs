@@ -2,7 +2,7 @@
 //!
 //! The rules use memory only.
 
-use super::chain::{Chain, Stage};
+use super::chain::{Chain, Stage, consecutive};
 
 /// A rule that partitions layers without a time model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +45,7 @@ fn proportional(chain: &Chain, order: &[usize]) -> Option<Vec<usize>> {
 }
 
 fn stages(order: &[usize], counts: &[usize]) -> Vec<Stage> {
-    let mut from = 0;
-    let held = order.iter().zip(counts).filter(|(_, count)| **count > 0);
-    held.map(|(&member, &count)| {
-        from += count;
-        Stage { member, from: from - count, to: from }
-    })
-    .collect()
+    consecutive(order.iter().copied().zip(counts.iter().copied()))
 }
 
 /// The placements by `rule`, with members in the given order.

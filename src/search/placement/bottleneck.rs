@@ -5,7 +5,6 @@
 //! bit mask. (The front-most layer alone would not suffice: layers differ, and every member must hold at least one.)
 
 mod fits;
-mod lower_bound;
 pub mod replicated;
 mod wide;
 
@@ -49,9 +48,7 @@ pub struct MinMaxResult {
 /// Result of the feasibility test of one bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoundSearch {
-    /// A placement within the bound.
     Found(Vec<Stage>),
-    /// Infeasible.
     Nothing,
     /// Stopped before it was decided.
     Stopped,
@@ -61,7 +58,6 @@ pub enum BoundSearch {
 const STRETCH: usize = 4096;
 
 impl<'a> MinMaxStage<'a> {
-    /// Computes the times of every segment.
     pub fn new(chain: &'a Chain, groups: &'a DeviceClasses) -> MinMaxStage<'a> {
         let layers = chain.layers;
         let rows = |kind: usize| {
@@ -153,7 +149,6 @@ impl<'a> MinMaxStage<'a> {
         furthest.map_or(0, |from| self.chain.layers - from as usize)
     }
 
-    /// The longest possible stage time.
     fn longest(&self) -> u64 {
         let time = self.times.iter().flatten().flatten().filter(|time| **time < u64::MAX).max();
         let link = self.links.iter().flatten().flatten().max();
@@ -217,15 +212,15 @@ impl<'a> MinMaxStage<'a> {
     fn within(&mut self, bound: u64, stages: Option<usize>, stop: &dyn Fn() -> bool) -> BoundSearch {
         let reach = self.feasible_starts(bound);
         let groups = self.groups;
-        let room = self.fronts(bound);
-        let mut roomy: Vec<usize> = groups.kinds().collect();
-        roomy.sort_unstable_by_key(|&kind| std::cmp::Reverse(room[kind]));
+        let most_layers = self.max_layers_onward(bound);
+        let mut largest_first: Vec<usize> = groups.kinds().collect();
+        largest_first.sort_unstable_by_key(|&kind| std::cmp::Reverse(most_layers[kind]));
         // The layers before must fit on the remaining members with the most memory.
         let most = |state: usize, placed: usize| {
             let (mut more, mut layers) = (stages.map_or(usize::MAX, |stages| stages - placed), 0);
-            for &kind in &roomy {
+            for &kind in &largest_first {
                 let left = groups.members[kind].len() - groups.count(state, kind);
-                layers += left.min(more) * room[kind];
+                layers += left.min(more) * most_layers[kind];
                 more -= left.min(more);
             }
             layers.min(MOST_LAYERS) as u32
@@ -273,11 +268,7 @@ impl<'a> MinMaxStage<'a> {
             }
             let found = groups.present(rest).find_map(|(next, row)| {
                 let fits = &reach.onward[kind][next];
-                let holds = |to: &usize| {
-                    let inner = fits.inner >> to & 1 == 1 && usize::from(fits.begin[*to]) <= from;
-                    let fits = if from == 0 { fits.front >> to & 1 == 1 } else { inner };
-                    fits && begins[row] >> to & 1 == 1
-                };
+                let holds = |to: &usize| fits.holds(from, *to) && begins[row] >> to & 1 == 1;
                 (from + 1..self.chain.layers).find(holds).map(|to| (next, to))
             });
             let (next, to) = found.expect("a reached state has a predecessor");

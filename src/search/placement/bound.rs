@@ -2,9 +2,10 @@
 
 use super::chain::{Chain, HostOverhead, Segments};
 use super::device_classes::DeviceClasses;
+use crate::search::shape::smallest;
 
 /// Maximum number of layers of a member with no segment above `most` ticks.
-pub fn room(chain: &Chain, member: usize, most: u64) -> usize {
+pub fn max_layers(chain: &Chain, member: usize, most: u64) -> usize {
     let segments = Segments::new(&chain.members[member], chain.layers);
     let holds = |from: usize, to: usize| {
         let ticks = segments.ticks(from, to, HostOverhead::Each);
@@ -27,7 +28,7 @@ pub struct PrefixBound<'a> {
     /// On any members, for each number of layers.
     pub all: Vec<u64>,
     /// Maximum number of layers of a member of each kind.
-    pub rooms: Vec<usize>,
+    pub max_layers: Vec<usize>,
     /// Minimum ticks of a layer, and the kind, the fastest first.
     fastest: Vec<(u64, usize)>,
     /// Minimum ticks of the embedding and the host overhead.
@@ -35,19 +36,18 @@ pub struct PrefixBound<'a> {
 }
 
 impl<'a> PrefixBound<'a> {
-    /// For the states of `groups`.
     pub fn new(chain: &Chain, groups: &'a DeviceClasses) -> PrefixBound<'a> {
-        let rooms = groups.kinds().map(|kind| room(chain, groups.face(kind), u64::MAX)).collect();
+        let max_layers = groups.kinds().map(|kind| max_layers(chain, groups.face(kind), u64::MAX)).collect();
         let mut fastest: Vec<(u64, usize)> =
             groups.kinds().map(|kind| (cheapest(chain, groups.face(kind)), kind)).collect();
         fastest.sort_unstable();
-        PrefixBound { groups, all: before(chain), rooms, fastest, begun: begun(chain) }
+        PrefixBound { groups, all: before(chain), max_layers, fastest, begun: begun(chain) }
     }
 
     /// The same on the members that `state` does not use, into `ticks`; infinite where they hold fewer layers.
     pub fn without(&self, state: usize, ticks: &mut [f64]) {
         let left = |kind: usize| self.groups.members[kind].len() - self.groups.count(state, kind);
-        let kinds = self.fastest.iter().map(|&(ticks, kind)| (ticks, self.rooms[kind] * left(kind)));
+        let kinds = self.fastest.iter().map(|&(ticks, kind)| (ticks, self.max_layers[kind] * left(kind)));
         let most = ticks.len() - 1;
         ticks[0] = 0.0;
         let held =
@@ -57,7 +57,7 @@ impl<'a> PrefixBound<'a> {
 }
 
 /// Shows `each` the ticks of the first layers, for each number of layers up to `most`, on kinds with these ticks per
-/// layer and room. Returns the number of layers that have room.
+/// layer and layers that they hold. Returns the number of layers that are held.
 fn fill(
     begun: u64,
     fastest: impl Iterator<Item = (u64, usize)>,
@@ -65,8 +65,8 @@ fn fill(
     mut each: impl FnMut(usize, u64),
 ) -> usize {
     let (mut layers, mut sum) = (0, begun);
-    for (ticks, room) in fastest {
-        for _ in 0..room.min(most - layers) {
+    for (ticks, count) in fastest {
+        for _ in 0..count.min(most - layers) {
             (layers, sum) = (layers + 1, sum + ticks);
             each(layers, sum);
         }
@@ -87,8 +87,10 @@ fn begun(chain: &Chain) -> u64 {
 /// Minimum ticks of the first layers, with the embedding and the host overhead, for each number of layers.
 pub fn before(chain: &Chain) -> Vec<u64> {
     let members = 0..chain.members.len();
-    let mut fastest: Vec<(u64, usize)> =
-        members.clone().map(|member| (cheapest(chain, member), room(chain, member, u64::MAX))).collect();
+    let mut fastest: Vec<(u64, usize)> = members
+        .clone()
+        .map(|member| (cheapest(chain, member), max_layers(chain, member, u64::MAX)))
+        .collect();
     fastest.sort_unstable();
     let begun = begun(chain);
     // A segment that begins with the first layer includes its embedding.
@@ -119,20 +121,15 @@ pub fn sum(chain: &Chain) -> u64 {
 /// in any selection.
 pub fn slowest(chain: &Chain, stages: Option<usize>) -> u64 {
     let holds = |most: u64| {
-        let mut rooms: Vec<usize> =
-            (0..chain.members.len()).map(|member| room(chain, member, most)).collect();
-        rooms.sort_unstable_by(|a, b| b.cmp(a));
-        rooms.into_iter().take(stages.unwrap_or(usize::MAX)).sum::<usize>() >= chain.layers
+        let mut counts: Vec<usize> =
+            (0..chain.members.len()).map(|member| max_layers(chain, member, most)).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts.into_iter().take(stages.unwrap_or(usize::MAX)).sum::<usize>() >= chain.layers
     };
     let one = |member: usize| {
         let held = &chain.members[member];
         let work: u64 = held.layers.iter().map(|layer| layer.ticks).sum();
         held.host + held.first.ticks + held.last.ticks + work
     };
-    let (mut low, mut high) = (0, (0..chain.members.len()).map(one).max().unwrap_or_default());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) { high = middle } else { low = middle + 1 }
-    }
-    low
+    smallest(0, (0..chain.members.len()).map(one).max().unwrap_or_default(), holds)
 }

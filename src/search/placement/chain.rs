@@ -36,15 +36,12 @@ pub struct Member {
     pub host: u64,
     /// Pages that any segment takes.
     pub base: u64,
-    /// Usable pages.
     pub usable: u64,
-    /// Overflow memory.
     pub spill: Option<Spill>,
     /// Overflow of the overflow memory.
     pub disk: Option<Spill>,
 }
 
-/// Host memory shared by several members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedHost {
     /// The members, and the number of devices of each; every device takes its own pages.
@@ -65,12 +62,9 @@ pub enum HostOverhead {
 /// Ticks at which times saturate, so that sums do not overflow.
 const LONGEST: u128 = 1 << 54;
 
-/// Members, links and layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Number of layers.
     pub layers: usize,
-    /// Members that may hold them.
     pub members: Vec<Member>,
     /// Ticks from one member to another; `None` where there is no path.
     pub links: Vec<Vec<Option<u64>>>,
@@ -81,7 +75,6 @@ pub struct Chain {
 /// A segment on its member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
-    /// Index of the member.
     pub member: usize,
     /// First layer.
     pub from: usize,
@@ -89,10 +82,20 @@ pub struct Stage {
     pub to: usize,
 }
 
+/// Consecutive segments: members with numbers of layers; members without layers are dropped.
+pub fn consecutive(parts: impl IntoIterator<Item = (usize, usize)>) -> Vec<Stage> {
+    let mut from = 0;
+    let held = parts.into_iter().filter(|(_, layers)| *layers > 0);
+    held.map(|(member, layers)| {
+        from += layers;
+        Stage { member, from: from - layers, to: from }
+    })
+    .collect()
+}
+
 /// Why a segment, or a placement, does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryShortfall {
-    /// Index of the member.
     pub member: usize,
     /// Missing pages.
     pub pages: u64,
@@ -127,13 +130,13 @@ impl Member {
         if over == 0 {
             return Some(0);
         }
-        let room = |spill: Option<Spill>| spill.map_or(0, |spill| spill.pages);
-        if over > room(self.spill) + room(self.disk) || over > all - self.base {
+        let pages = |spill: Option<Spill>| spill.map_or(0, |spill| spill.pages);
+        if over > pages(self.spill) + pages(self.disk) || over > all - self.base {
             return None;
         }
         // Experts first, and those to disk: a step reads only the selected experts.
         let cheap = over.min(experts);
-        let deep = over.saturating_sub(room(self.spill));
+        let deep = over.saturating_sub(pages(self.spill));
         let deep_cheap = deep.min(cheap);
         let read = |spill: Option<Spill>, cheap: u64, rest: u64| {
             let ticks = |pages: u64, each: u64| u128::from(pages) * u128::from(each);
@@ -173,7 +176,6 @@ impl Member {
     }
 }
 
-/// Sums over some layers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     ticks: u64,
@@ -190,7 +192,6 @@ pub struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// Builds the prefix sums.
     pub fn new(member: &'a Member, layers: usize) -> Segments<'a> {
         let mut sum = Sums::default();
         let each = member.layers.iter().zip(&member.experts).take(layers).map(|(layer, experts)| {
@@ -234,8 +235,8 @@ impl Chain {
         for host in &self.hosts {
             let taken = |stage: &Stage| {
                 let (member, devices) = host.members.iter().find(|(member, _)| *member == stage.member)?;
-                let room = self.members[*member].spill.map_or(0, |spill| spill.pages);
-                Some((devices * self.over(stage).min(room), *member))
+                let pages = self.members[*member].spill.map_or(0, |spill| spill.pages);
+                Some((devices * self.over(stage).min(pages), *member))
             };
             let each: Vec<(u64, usize)> = stages.iter().filter_map(taken).collect();
             let all: u64 = each.iter().map(|(pages, _)| pages).sum();
@@ -267,11 +268,11 @@ impl Chain {
 
     /// The same members, each with its own limit on host memory, in pages.
     pub fn with_host_parts(&self, parts: &[u64]) -> Chain {
-        let mut apart = Chain { hosts: vec![], ..self.clone() };
-        for (member, part) in apart.members.iter_mut().zip(parts) {
+        let mut separate = Chain { hosts: vec![], ..self.clone() };
+        for (member, part) in separate.members.iter_mut().zip(parts) {
             member.spill.iter_mut().for_each(|spill| spill.pages = spill.pages.min(*part));
         }
-        apart
+        separate
     }
 
     /// Ticks of one token through all stages.
@@ -279,7 +280,6 @@ impl Chain {
         Ok(self.stages(stages, HostOverhead::Once)?.iter().sum())
     }
 
-    /// Ticks of the slowest stage.
     pub fn slowest(&self, stages: &[Stage]) -> Result<u64, MemoryShortfall> {
         Ok(self.stages(stages, HostOverhead::Each)?.into_iter().max().unwrap_or_default())
     }

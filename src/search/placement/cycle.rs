@@ -21,12 +21,10 @@ struct CycleLoad {
     shared_hosts: PricedChain,
 }
 
-/// A number of stages to be tried.
 struct StageCount {
     stages: usize,
     /// Micro-batches in flight.
     micro_batches: u64,
-    /// Index of its load.
     load: usize,
     /// Lower bound of the cycle for this number of stages, in seconds.
     lower_bound: f64,
@@ -52,7 +50,6 @@ pub(super) fn cycle_of(priced: &PricedChain, stages: &[Stage], flying: u64) -> O
     Some(priced.seconds(sum.max(flying.saturating_mul(each))))
 }
 
-/// The best cycle so far.
 struct BestCycle<'a> {
     loads: &'a [CycleLoad],
     seconds: f64,
@@ -94,7 +91,6 @@ fn loads(prices: &MemberPrices<'_>, parts: Option<&[u64]>, most: usize) -> Vec<C
     loads
 }
 
-/// The search over numbers of stages.
 struct CycleSearch<'a> {
     loads: &'a [CycleLoad],
     /// One table of segments for each load, shared by all numbers of stages.
@@ -200,9 +196,6 @@ fn cheap_bound(counts: &[StageCount], loads: &[CycleLoad]) -> f64 {
 /// The shortest cycle, over every number of stages; the best so far where `control` stops the search.
 ///
 /// Where members share hosts, each takes at most its share in `parts`.
-///
-/// # Errors
-/// The reason for infeasibility, or stopped before a placement was found.
 pub fn cycle(
     prices: &MemberPrices<'_>,
     parts: Option<&[u64]>,
@@ -238,17 +231,15 @@ pub fn cycle(
         });
     }
     Ok(SolvedPlacement {
-        way: 0,
         stages,
-        copies: vec![],
         seconds,
         bound: bound.min(seconds),
         cheap_bound: cheap.min(seconds),
         batches,
         states,
         kinds: loads.first().map_or(0, |load| load.groups.kinds().len()),
-        parts: None,
         others,
+        ..SolvedPlacement::default()
     })
 }
 

@@ -5,9 +5,8 @@
 use super::chain::Chain;
 
 /// Members by kind, and the states that count them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DeviceClasses {
-    /// The members of each kind.
     pub members: Vec<Vec<usize>>,
     /// The increment of the state number for one more member of a kind.
     strides: Vec<usize>,
@@ -33,11 +32,8 @@ impl DeviceClasses {
         let members = by_kind(chain);
         DeviceClasses::of(members.clone(), most).unwrap_or_else(|| DeviceClasses {
             members,
-            strides: vec![],
-            states: 0,
             rows: vec![0],
-            kind_of: vec![],
-            counts: vec![],
+            ..DeviceClasses::default()
         })
     }
 
@@ -59,8 +55,7 @@ impl DeviceClasses {
             states = states.checked_mul(kind.len() + 1).filter(|states| *states <= most)?;
             u8::try_from(kind.len()).ok()?;
         }
-        let mut groups =
-            DeviceClasses { members, strides, states, rows: vec![], kind_of: vec![], counts: vec![] };
+        let mut groups = DeviceClasses { members, strides, states, ..DeviceClasses::default() };
         for state in 0..states {
             groups.rows.push(groups.kind_of.len() as u32);
             let count = |kind: usize| state / groups.strides[kind] % (groups.members[kind].len() + 1);
@@ -77,12 +72,10 @@ impl DeviceClasses {
         Some(groups)
     }
 
-    /// Indices of the kinds.
     pub fn kinds(&self) -> std::ops::Range<usize> {
         0..self.members.len()
     }
 
-    /// Members of `kind` in `state`.
     #[inline(always)]
     pub fn count(&self, state: usize, kind: usize) -> usize {
         usize::from(self.counts[state * self.members.len() + kind])
@@ -110,7 +103,6 @@ impl DeviceClasses {
         state - self.strides[kind]
     }
 
-    /// Total number of rows.
     pub fn rows(&self) -> usize {
         self.rows[self.states] as usize
     }
@@ -151,7 +143,6 @@ pub fn is_grouped(groups: &DeviceClasses, chain: &Chain) -> bool {
     groups.members == by_kind(chain)
 }
 
-/// Members by kind.
 fn by_kind(chain: &Chain) -> Vec<Vec<usize>> {
     let mut members: Vec<Vec<usize>> = Vec::new();
     for (member, like) in chain.kinds().into_iter().enumerate() {

@@ -17,12 +17,9 @@ use crate::serving::streamed::{arrival, transfer};
 /// Maximum number of members for the search over pairs of sets, which takes 3ⁿ steps.
 pub const MOST_MEMBERS: usize = 10;
 
-/// Prefill and decode on different members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisaggregatedPlacement {
-    /// Placement of prefill.
     pub prefill_stages: Vec<Stage>,
-    /// Placement of decode.
     pub decode_stages: Vec<Stage>,
     /// Prefill time in seconds.
     pub prefill: f64,
@@ -40,8 +37,8 @@ pub struct DisaggregatedPlacement {
 
 struct DisaggregatedSearch<'a> {
     prices: &'a MemberPrices<'a>,
-    prompt: &'a PricedChain,
-    token: &'a PricedChain,
+    prompt: PricedChain,
+    token: PricedChain,
     /// Seconds of the KV transfer of a layer from one member to another, by block.
     cache: Vec<Vec<Vec<Option<f64>>>>,
 }
@@ -53,19 +50,19 @@ pub fn best_disaggregated(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlac
     if !(2..=MOST_MEMBERS).contains(&members) || problem.lengths.osl < 2 {
         return None;
     }
-    let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
+    let halves = DisaggregatedSearch::new(prices);
+    let (prompt, token) = (&halves.prompt, &halves.token);
     let groups = DeviceClasses::singletons(members, usize::MAX)?;
-    let fronts = MinLatencySearch::new(&prompt.chain, &groups, u64::MAX);
-    let backs = MinLatencySearch::new(&token.chain, &groups, u64::MAX);
-    let halves = DisaggregatedSearch { prices, prompt: &prompt, token: &token, cache: caches(prices) };
+    let prefill_search = MinLatencySearch::new(&prompt.chain, &groups, u64::MAX);
+    let decode_search = MinLatencySearch::new(&token.chain, &groups, u64::MAX);
     let steps = problem.lengths.osl as f64 - 1.0;
     let known = |sum: &MinLatencySearch<'_>, priced: &PricedChain| -> Vec<Option<f64>> {
         (0..groups.states).map(|state| sum.whole(state).map(|(ticks, _)| priced.seconds(ticks))).collect()
     };
-    let (front, back) = (known(&fronts, &prompt), known(&backs, &token));
+    let (prefill_times, decode_times) = (known(&prefill_search, prompt), known(&decode_search, token));
     let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
-    for (a, prefill) in front.iter().enumerate().filter_map(|(set, time)| Some((set, (*time)?))) {
-        for (b, token) in back.iter().enumerate().filter_map(|(set, time)| Some((set, (*time)?))) {
+    for (a, prefill) in prefill_times.iter().enumerate().filter_map(|(set, time)| Some((set, (*time)?))) {
+        for (b, token) in decode_times.iter().enumerate().filter_map(|(set, time)| Some((set, (*time)?))) {
             if a & b == 0 {
                 pairs.push((prefill + steps * token, a, b));
             }
@@ -78,7 +75,7 @@ pub fn best_disaggregated(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlac
         if best.as_ref().is_some_and(|best| best.request <= least) {
             break;
         }
-        let found = halves.evaluate(fronts.stages(a), backs.stages(b));
+        let found = halves.evaluate(prefill_search.stages(a), decode_search.stages(b));
         if let Some(found) = found.filter(|found| best.as_ref().is_none_or(|b| found.request < b.request)) {
             best = Some(found);
         }
@@ -98,28 +95,35 @@ pub fn evaluate_disaggregated(
     prefill: Vec<Stage>,
     decode: Vec<Stage>,
 ) -> Option<DisaggregatedPlacement> {
-    let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
-    let halves = DisaggregatedSearch { prices, prompt: &prompt, token: &token, cache: caches(prices) };
-    halves.evaluate(prefill, decode)
+    DisaggregatedSearch::new(prices).evaluate(prefill, decode)
 }
 
-impl DisaggregatedSearch<'_> {
-    fn evaluate(&self, front: Vec<Stage>, back: Vec<Stage>) -> Option<DisaggregatedPlacement> {
+impl<'a> DisaggregatedSearch<'a> {
+    fn new(prices: &'a MemberPrices<'a>) -> DisaggregatedSearch<'a> {
+        let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
+        DisaggregatedSearch { prices, prompt, token, cache: caches(prices) }
+    }
+
+    fn evaluate(
+        &self,
+        prefill_stages: Vec<Stage>,
+        decode_stages: Vec<Stage>,
+    ) -> Option<DisaggregatedPlacement> {
         let problem = self.prices.problem;
         let owner = |stages: &[Stage], layer: usize| {
             stages.iter().find(|stage| (stage.from..stage.to).contains(&layer)).map(|stage| stage.member)
         };
-        let seconds = self.prompt.chain.stages(&front, super::chain::HostOverhead::Once).ok()?;
+        let seconds = self.prompt.chain.stages(&prefill_stages, super::chain::HostOverhead::Once).ok()?;
         let mut layers = Vec::new();
         let mut before = 0.0;
-        for (stage, ticks) in front.iter().zip(&seconds) {
+        for (stage, ticks) in prefill_stages.iter().zip(&seconds) {
             let member = &self.prompt.chain.members[stage.member];
             let work: u64 = member.layers[stage.from..stage.to].iter().map(|layer| layer.ticks).sum();
             // Time outside the layers (host overhead, ends and transfer to the next stage) is added to the first
             // layer of the stage.
             let mut extra = self.prompt.seconds(ticks - work);
             for layer in stage.from..stage.to {
-                let to = owner(&back, layer)?;
+                let to = owner(&decode_stages, layer)?;
                 let travel = self.cache[problem.graph.layer_block[layer]][stage.member][to]?;
                 let computing = self.prompt.seconds(member.layers[layer].ticks) + extra;
                 extra = 0.0;
@@ -128,12 +132,12 @@ impl DisaggregatedSearch<'_> {
             }
         }
         let arrived = arrival(Qty::<f64>::literal(0.0 * SECOND), layers).value();
-        let token = self.token.seconds(self.token.chain.sum(&back).ok()?);
+        let token = self.token.seconds(self.token.chain.sum(&decode_stages).ok()?);
         let osl = Qty::<f64>::from(problem.lengths.osl as f64);
         let request = e2e(Qty::from(arrived), Qty::from(token), osl).value();
         Some(DisaggregatedPlacement {
-            prefill_stages: front,
-            decode_stages: back,
+            prefill_stages,
+            decode_stages,
             prefill: before,
             arrival: arrived,
             token,

@@ -13,7 +13,7 @@ use crate::plan::parallel::Phase;
 /// The members and links of a problem, priced for every load that a placement may have.
 pub struct PlacementEvaluator<'a> {
     prices: MemberPrices<'a>,
-    aim: PlacementTime,
+    objective: PlacementTime,
     /// By requests per micro-batch; only one entry where the objective has no micro-batches.
     priced: BTreeMap<u64, PricedChain>,
 }
@@ -46,11 +46,10 @@ pub struct StageCost {
 }
 
 impl<'a> PlacementEvaluator<'a> {
-    /// Prices all loads.
-    pub fn new(problem: &'a PlacementProblem, aim: PlacementTime) -> PlacementEvaluator<'a> {
+    pub fn new(problem: &'a PlacementProblem, objective: PlacementTime) -> PlacementEvaluator<'a> {
         let prices = MemberPrices::new(problem);
         let most = problem.members.len().min(problem.graph.layer_block.len()).max(1);
-        let works: Vec<(u64, PlacementWork)> = match aim {
+        let works: Vec<(u64, PlacementWork)> = match objective {
             PlacementTime::Step => vec![(1, PlacementWork::Token(problem.concurrency))],
             PlacementTime::Request => vec![(1, PlacementWork::Request)],
             PlacementTime::Cycle => {
@@ -62,7 +61,7 @@ impl<'a> PlacementEvaluator<'a> {
         for (each, work) in works {
             priced.entry(each).or_insert_with(|| prices.chain(work));
         }
-        PlacementEvaluator { prices, aim, priced }
+        PlacementEvaluator { prices, objective, priced }
     }
 
     pub fn question(&self) -> &'a PlacementProblem {
@@ -72,7 +71,7 @@ impl<'a> PlacementEvaluator<'a> {
     /// Micro-batches in flight over a number of stages, and requests in each.
     pub fn batches(&self, stages: usize) -> (u64, u64) {
         let concurrency = self.question().concurrency;
-        match self.aim {
+        match self.objective {
             PlacementTime::Step => (1, concurrency),
             PlacementTime::Request => (1, 1),
             PlacementTime::Cycle => batches(concurrency, stages),
@@ -81,7 +80,7 @@ impl<'a> PlacementEvaluator<'a> {
 
     /// Members and links under the load of a number of stages.
     pub fn priced(&self, stages: usize) -> &PricedChain {
-        let each = if self.aim == PlacementTime::Cycle { self.batches(stages).1 } else { 1 };
+        let each = if self.objective == PlacementTime::Cycle { self.batches(stages).1 } else { 1 };
         &self.priced[&each]
     }
 
@@ -100,7 +99,7 @@ impl<'a> PlacementEvaluator<'a> {
         let limited =
             parts.map(|parts| PricedChain { chain: stated.chain.with_host_parts(parts), ..*stated });
         let priced = limited.as_ref().unwrap_or(stated);
-        match self.aim {
+        match self.objective {
             PlacementTime::Step | PlacementTime::Request => Ok(priced.seconds(priced.chain.sum(stages)?)),
             PlacementTime::Cycle => {
                 priced.chain.sum(stages)?;
@@ -118,17 +117,13 @@ impl<'a> PlacementEvaluator<'a> {
         dealt: Option<&ReplicatedStages>,
     ) -> Result<SolvedPlacement, MemoryShortfall> {
         let solved = |seconds, cheap_bound| SolvedPlacement {
-            way: 0,
             stages: stages.to_vec(),
             copies: dealt.map_or(vec![], |dealt| dealt.copies.clone()),
             seconds,
-            bound: 0.0,
             cheap_bound,
             batches: dealt.map_or(self.batches(stages.len()), |dealt| dealt.batches),
-            states: 0,
-            kinds: 0,
             parts: parts.clone(),
-            others: vec![],
+            ..SolvedPlacement::default()
         };
         let Some(dealt) = dealt else {
             return Ok(solved(self.seconds(stages, parts.as_deref())?, self.least()));
@@ -148,7 +143,7 @@ impl<'a> PlacementEvaluator<'a> {
             let (flying, _) = self.batches(stages);
             priced.seconds(bound::slowest(&priced.chain, Some(stages))) * flying as f64
         };
-        match self.aim {
+        match self.objective {
             PlacementTime::Step | PlacementTime::Request => {
                 let priced = self.priced(1);
                 priced.seconds(bound::sum(&priced.chain))
@@ -170,7 +165,6 @@ impl<'a> PlacementEvaluator<'a> {
         StageCost { decode: alone - prepared, bytes, usable }
     }
 
-    /// Pages of `bytes` bytes.
     pub fn pages(bytes: f64) -> u64 {
         (bytes / PAGE).round().max(0.0) as u64
     }

@@ -20,8 +20,8 @@ pub fn too_large(chain: &Chain) -> Option<(usize, usize, u64)> {
         let held = &chain.members[member];
         let (all, _) = held.pages(chain.layers, layer, layer + 1);
         // With the embedding on the same member, the head needs no copy of it.
-        let apart = layer > 0 && layer + 1 == chain.layers;
-        let all = all - if apart { held.copy } else { 0 };
+        let head_alone = layer > 0 && layer + 1 == chain.layers;
+        let all = all - if head_alone { held.copy } else { 0 };
         let deeper = [held.spill, held.disk].into_iter().flatten().map(|spill| spill.pages);
         all.saturating_sub(held.usable + deeper.sum::<u64>())
     };
@@ -42,9 +42,9 @@ pub fn needed(chain: &Chain) -> (u64, u64) {
         let own = if shared { 0 } else { members[at].spill.map_or(0, |spill| spill.pages) };
         own + members[at].disk.map_or(0, |disk| disk.pages)
     };
-    let room = |at: usize| members[at].usable.saturating_sub(members[at].base) + deeper(at);
+    let free = |at: usize| members[at].usable.saturating_sub(members[at].base) + deeper(at);
     let hosts: u64 = chain.hosts.iter().map(|host| host.pages).sum();
-    (needed, (0..members.len()).map(room).sum::<u64>() + hosts)
+    (needed, (0..members.len()).map(free).sum::<u64>() + hosts)
 }
 
 /// Feasibility where a fast test decides it: the total memory of all layers and members, or a heuristic placement.

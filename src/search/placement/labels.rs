@@ -18,7 +18,6 @@ use queue::LabelQueue;
 const NEVER: i64 = i64::MAX / 8;
 /// Maximum number of labels; beyond it, the best placement so far is returned with its bound.
 const MOST_LABELS: usize = 200_000;
-/// Maximum number of price updates.
 const PRICINGS: usize = 80;
 /// Updates without a better bound after which the step size decreases.
 const PATIENCE: usize = 6;
@@ -31,7 +30,6 @@ pub struct LabelSearchResult {
     pub found: Option<(u64, Vec<Stage>)>,
     /// Lower bound; `u64::MAX` if infeasible.
     pub bound: u64,
-    /// States expanded.
     pub states: u64,
 }
 
@@ -119,27 +117,22 @@ impl<'a> LabelSearch<'a> {
         self.times[kind][from * (self.layers + 1) + to]
     }
 
-    /// Remaining segments after one of `left`.
-    fn behind(left: usize) -> usize {
-        left.saturating_sub(1)
-    }
-
     /// Completion bounds under `prices`.
     fn tails(&self, prices: Vec<i64>) -> Tails {
         let (layers, kinds) = (self.layers, self.counts.len());
         let mut tails = vec![vec![vec![NEVER; layers + 1]; kinds]; self.stages + 1];
         let any = self.stages == 0;
         for left in self.stages.min(1)..=self.stages {
-            let mut ahead = vec![vec![NEVER; layers + 1]; kinds];
+            let mut after = vec![vec![NEVER; layers + 1]; kinds];
             if left > 1 {
                 let onward =
                     |kind| (0..=layers).map(|to| self.onward(&tails[left - 1], kind, to).0).collect();
-                ahead = (0..kinds).map(onward).collect();
+                after = (0..kinds).map(onward).collect();
             }
             for from in (0..layers).rev() {
                 for kind in 0..kinds {
                     let mut least = if any || left == 1 { self.time(kind, from, layers) } else { NEVER };
-                    for (to, behind) in ahead[kind].iter().enumerate().take(layers).skip(from + 1) {
+                    for (to, behind) in after[kind].iter().enumerate().take(layers).skip(from + 1) {
                         let time = self.time(kind, from, to);
                         // If a segment does not fit, it does not fit with one more layer.
                         if time >= NEVER || time >= least {
@@ -151,7 +144,7 @@ impl<'a> LabelSearch<'a> {
                 }
                 // For any number of segments the next part is in the same table: later layers come first.
                 if any {
-                    (0..kinds).for_each(|kind| ahead[kind][from] = self.onward(&tails[0], kind, from).0);
+                    (0..kinds).for_each(|kind| after[kind][from] = self.onward(&tails[0], kind, from).0);
                 }
             }
         }
@@ -181,7 +174,7 @@ impl<'a> LabelSearch<'a> {
                 way.push((kind, from, self.layers));
                 return Some(way);
             }
-            let behind = LabelSearch::behind(left);
+            let behind = left.saturating_sub(1);
             let (to, next) = (from + 1..self.layers).find_map(|to| {
                 let (onward, next) = self.onward(&all[behind], kind, to);
                 (self.time(kind, from, to) + onward == rest).then_some((to, next))
@@ -194,7 +187,7 @@ impl<'a> LabelSearch<'a> {
     /// Prices with a high bound, and the best path found during the updates.
     fn priced(&self, below: i64, control: &Control) -> (Tails, Option<(i64, Vec<Stage>)>) {
         let mut best = self.tails(vec![0; self.counts.len()]);
-        let (mut known, mut pace, mut idle) = (None, 1.0, 0);
+        let (mut known, mut step_factor, mut idle) = (None, 1.0, 0);
         let mut last = best.clone();
         for _ in 0..PRICINGS {
             if best.bound >= below || (control.stop)() {
@@ -216,7 +209,7 @@ impl<'a> LabelSearch<'a> {
             let length: f64 = over.iter().map(|over| (over * over) as f64).sum();
             // Without a known placement, the target is a tenth above the bound.
             let gap = if end < NEVER { (end - last.bound) as f64 } else { 0.1 * last.bound as f64 + 1.0 };
-            let step = pace * gap / length.max(1.0);
+            let step = step_factor * gap / length.max(1.0);
             let moved = |(price, over): (&i64, &i64)| {
                 let price = *price as f64 + step * *over as f64;
                 (price.round().max(0.0) as i64).min(NEVER / (1024 * self.counts.len() as i64 + 1))
@@ -233,7 +226,7 @@ impl<'a> LabelSearch<'a> {
                 idle += 1;
             }
             if idle >= PATIENCE {
-                (pace, idle) = (pace / 2.0, 0);
+                (step_factor, idle) = (step_factor / 2.0, 0);
                 last = best.clone();
             }
         }

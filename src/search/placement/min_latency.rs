@@ -106,8 +106,8 @@ impl<'a> MinLatencySearch<'a> {
         let before = bound::PrefixBound::new(self.chain, self.groups);
         let front: Vec<f64> = before.all.iter().map(|ticks| *ticks as f64).collect();
         let mut unused = front.clone();
-        let (mut ahead, mut out) = (vec![NEVER; side], vec![NEVER; side]);
-        let left = self.groups.left(&before.rooms);
+        let (mut rest_time, mut out) = (vec![NEVER; side], vec![NEVER; side]);
+        let left = self.groups.left(&before.max_layers);
         // The segments of a state begin no earlier than its capacity allows, and the layers before must fit on the
         // remaining members.
         let layers = self.chain.layers;
@@ -132,13 +132,13 @@ impl<'a> MinLatencySearch<'a> {
                 let (low, high) = window(rest);
                 if rest == 0 {
                     out[..layers].copy_from_slice(self.times[kind].to(layers));
-                } else if low < high && self.onward(rest, kind, low..high, &mut ahead) {
+                } else if low < high && self.onward(rest, kind, low..high, &mut rest_time) {
                     let times = &self.times[kind];
                     for to in low.max(1)..high {
-                        if ahead[to] + front[to] > bound {
+                        if rest_time[to] + front[to] > bound {
                             continue;
                         }
-                        let (onward, column) = (ahead[to], times.to(to));
+                        let (onward, column) = (rest_time[to], times.to(to));
                         out[0] = out[0].min(column[0] + onward);
                         let (begin, end) = (times.begin[to], to.min(most));
                         if begin >= end {
@@ -153,9 +153,9 @@ impl<'a> MinLatencySearch<'a> {
                     continue;
                 }
                 self.states += 1;
-                let worth = |from: &usize| out[*from] < NEVER && out[*from] + unused[*from] <= bound;
-                if let Some(from) = (0..side).find(worth) {
-                    let end = 1 + (from..side).rfind(worth).unwrap_or(from);
+                let kept = |from: &usize| out[*from] < NEVER && out[*from] + unused[*from] <= bound;
+                if let Some(from) = (0..side).find(kept) {
+                    let end = 1 + (from..side).rfind(kept).unwrap_or(from);
                     self.rows[row] = Row { start: self.best.len(), from, len: end - from };
                     self.best.extend_from_slice(&out[from..end]);
                 }
@@ -163,9 +163,9 @@ impl<'a> MinLatencySearch<'a> {
         }
     }
 
-    /// `ahead[to]`: the minimum time from a member of `kind` whose segment ends at `to`, on through `rest`.
-    fn onward(&self, rest: usize, kind: usize, window: Range<usize>, ahead: &mut [f64]) -> bool {
-        ahead.fill(NEVER);
+    /// `rest_time[to]`: the minimum time from a member of `kind` whose segment ends at `to`, on through `rest`.
+    fn onward(&self, rest: usize, kind: usize, window: Range<usize>, rest_time: &mut [f64]) -> bool {
+        rest_time.fill(NEVER);
         let mut any = false;
         for (next, row) in self.groups.present(rest) {
             let (link, Row { start, from, len }) = (self.links[kind][next], self.rows[row]);
@@ -175,15 +175,14 @@ impl<'a> MinLatencySearch<'a> {
             }
             any = true;
             let best = &self.best[start + low - from..start + high - from];
-            for (ahead, best) in ahead[low..high].iter_mut().zip(best) {
+            for (rest_time, best) in rest_time[low..high].iter_mut().zip(best) {
                 let through = best + link;
-                *ahead = if through < *ahead { through } else { *ahead };
+                *rest_time = if through < *rest_time { through } else { *rest_time };
             }
         }
         any
     }
 
-    /// The time of a row from a layer on.
     fn best(&self, row: usize, layer: usize) -> f64 {
         let Row { start, from, len } = self.rows[row];
         layer.checked_sub(from).filter(|at| *at < len).map_or(NEVER, |at| self.best[start + at])
@@ -202,7 +201,6 @@ impl<'a> MinLatencySearch<'a> {
         all.min_by_key(|&(time, state)| (time, self.groups.total(state), state))
     }
 
-    /// The stages of the best placement on `state`.
     pub fn stages(&self, state: usize) -> Vec<Stage> {
         let Some((_, front)) = self.whole(state) else { return vec![] };
         let (mut state, mut kind, mut from) = (state, front, 0);

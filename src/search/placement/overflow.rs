@@ -34,7 +34,7 @@ impl PreparedMember {
     /// Seconds to read a page at `rate`.
     fn page(&self, kind: StageKind, rate: Qty<f64>) -> f64 {
         let terms = WorkloadTerms { host_link: Some(rate), ..self.terms };
-        let none = self.step(Phase::Decode, kind, 1);
+        let none = self.step(&Plain, Phase::Decode, kind, 1);
         let one = Some(Qty::literal(PAGE * BYTE));
         let read = offloaded(&Plain, &self.instance, none, &terms, one);
         read.total.value() - none.total.value()
@@ -105,7 +105,7 @@ impl MemberPrices<'_> {
     ) -> (Option<Spill>, Option<Spill>) {
         let (stand, offer) = (&self.prepared[at], &self.problem.members[at]);
         let (prompts, steps, sequences) = work.times(self.problem.lengths);
-        let load = stand.load(Phase::Decode, sequences);
+        let load = stand.load(&Plain, Phase::Decode, sequences);
         let some = touched(&Plain, &stand.instance, &load).value();
         let read = |rate: Qty<f64>| {
             let page = stand.page(stand.no_layers(), rate);

@@ -37,15 +37,11 @@ pub(super) const MOST_PAGES: f64 = (1_u64 << 44) as f64;
 /// A device, or identical devices that shard each layer, as one member of a placement.
 #[derive(Clone, Debug)]
 pub struct DeviceGroup {
-    /// Display name.
     pub name: String,
-    /// Number of devices.
     pub devices: u64,
     /// Place of its first device among those of the rig.
     pub first_device: usize,
-    /// The device with its runtime.
     pub machine: Machine<Datum>,
-    /// Parallel plan of its devices.
     pub plan: ParallelPlan,
     /// Different prefixes, where its runtime stores each once for all their requests.
     pub shared_prefixes: Option<u64>,
@@ -57,10 +53,8 @@ pub struct DeviceGroup {
     pub disk: Option<Disk>,
 }
 
-/// Memory of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostCapacity {
-    /// Index of the host.
     pub number: usize,
     /// Total bytes for all members in it.
     pub bytes: f64,
@@ -84,15 +78,11 @@ pub struct Hop {
     pub link: PricedLink<Datum>,
 }
 
-/// A complete placement problem.
 #[derive(Clone, Debug)]
 pub struct PlacementProblem {
     pub graph: ModelGraph,
-    /// Members that may hold its layers.
     pub members: Vec<DeviceGroup>,
-    /// Links between them.
     pub hops: Vec<Hop>,
-    /// Request lengths.
     pub lengths: Lengths,
     pub concurrency: u64,
 }
@@ -112,7 +102,6 @@ impl PlacementProblem {
     }
 }
 
-/// The work that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementWork {
     /// A decode step of a number of sequences.
@@ -141,13 +130,11 @@ pub(super) struct PreparedMember<N = f64> {
     pub(super) terms: WorkloadTerms<Qty<N>>,
 }
 
-/// All prepared members.
 pub struct MemberPrices<'a> {
     pub(super) problem: &'a PlacementProblem,
     pub(super) prepared: Vec<PreparedMember>,
 }
 
-/// A chain and the length of its tick.
 #[derive(Clone, Debug)]
 pub struct PricedChain {
     pub chain: Chain,
@@ -156,7 +143,6 @@ pub struct PricedChain {
 }
 
 impl PricedChain {
-    /// Seconds of a number of ticks.
     pub fn seconds(&self, ticks: u64) -> f64 {
         ticks as f64 * self.tick
     }
@@ -186,14 +172,12 @@ impl<N: Num> PreparedMember<N> {
         }
     }
 
-    /// A stage without layers.
     pub(super) fn no_layers(&self) -> StageKind {
         let blocks = self.instance.decode.blocks.len();
         StageKind { layers: vec![0; blocks], hosted: vec![], first: false, last: false, times: 1 }
     }
 
-    /// The batch of a step in `phase`.
-    pub(super) fn load_in<R: Reading<N = N>>(&self, read: &R, phase: Phase, sequences: u64) -> Batch<Qty<N>> {
+    pub(super) fn load<R: Reading<N = N>>(&self, read: &R, phase: Phase, sequences: u64) -> Batch<Qty<N>> {
         match phase {
             Phase::Decode => decode_batch(read, &self.instance, &self.terms, Qty::from(sequences as f64)),
             Phase::Prefill => {
@@ -203,8 +187,7 @@ impl<N: Num> PreparedMember<N> {
         }
     }
 
-    /// A step of a stage in `phase`.
-    pub(super) fn step_in<R: Reading<N = N>>(
+    pub(super) fn step<R: Reading<N = N>>(
         &self,
         read: &R,
         phase: Phase,
@@ -215,7 +198,7 @@ impl<N: Num> PreparedMember<N> {
         match phase {
             Phase::Prefill => prefill(read, &instance, &self.machine, &self.terms, &mut ()),
             Phase::Decode => {
-                let load = self.load_in(read, phase, sequences);
+                let load = self.load(read, phase, sequences);
                 step(read, &instance, phase, &load, &self.machine, &mut ())
             }
         }
@@ -241,18 +224,26 @@ impl<N: Num> PreparedMember<N> {
 }
 
 impl PreparedMember {
-    /// The batch of a step in `phase`.
-    pub(super) fn load(&self, phase: Phase, sequences: u64) -> Batch<Qty<f64>> {
-        self.load_in(&Plain, phase, sequences)
+    /// Seconds of a stage over a number of prefills and decode steps.
+    pub(super) fn time(&self, prompts: f64, steps: f64, sequences: u64, kind: StageKind) -> f64 {
+        let mut sum = 0.0;
+        if prompts > 0.0 {
+            sum += prompts * self.seconds(Phase::Prefill, kind.clone(), 1);
+        }
+        if steps > 0.0 {
+            sum += steps * self.seconds(Phase::Decode, kind, sequences);
+        }
+        sum
     }
 
-    pub(super) fn step(&self, phase: Phase, kind: StageKind, sequences: u64) -> StepTime<Qty<f64>> {
-        self.step_in(&Plain, phase, kind, sequences)
+    /// Seconds of the whole model on this member.
+    fn all(&self, prompts: f64, steps: f64, sequences: u64) -> f64 {
+        self.time(prompts, steps, sequences, self.instance.kinds[0].clone())
     }
 
     /// Seconds of a stage in `phase`, host overhead included.
     pub fn seconds(&self, phase: Phase, kind: StageKind, sequences: u64) -> f64 {
-        self.step(phase, kind, sequences).total.value()
+        self.step(&Plain, phase, kind, sequences).total.value()
     }
 
     /// Bytes of a stage with `sequences` in flight.
@@ -276,7 +267,6 @@ impl PreparedMember {
 }
 
 impl<'a> MemberPrices<'a> {
-    /// Prepares every member.
     pub fn new(problem: &'a PlacementProblem) -> MemberPrices<'a> {
         let stands =
             problem.members.iter().map(|offer| PreparedMember::read(&Plain, problem, offer)).collect();
@@ -333,15 +323,15 @@ impl<'a> MemberPrices<'a> {
         let first = part(StageKind { first: true, ..none.clone() });
         let last = part(StageKind { last: true, ..none.clone() });
         let both = part(StageKind { first: true, last: true, ..none.clone() });
-        let beside = both.pages.saturating_sub(first.pages).min(last.pages);
+        let with_embedding = both.pages.saturating_sub(first.pages).min(last.pages);
         let of = |layer: &usize| blocks[*layer];
         let (spill, disk) = self.overflow(at, work, held, ticks);
         Member {
             layers: graph.layer_block.iter().map(of).collect(),
             experts: graph.layer_block.iter().map(|&block| experts[block].min(blocks[block].pages)).collect(),
             first,
-            last: SegmentCost { pages: beside, ..last },
-            copy: last.pages - beside,
+            last: SegmentCost { pages: with_embedding, ..last },
+            copy: last.pages - with_embedding,
             host: ticks(host),
             base: pages(base),
             usable: (usable / PAGE).floor().min(MOST_PAGES) as u64,
@@ -354,9 +344,9 @@ impl<'a> MemberPrices<'a> {
     fn hosts(&self) -> Vec<SharedHost> {
         let mut hosts: BTreeMap<usize, SharedHost> = BTreeMap::new();
         for (at, offer) in self.problem.members.iter().enumerate() {
-            let Some(room) = offer.host else { continue };
-            let empty = || SharedHost { members: vec![], pages: (room.bytes / PAGE).min(MOST_PAGES) as u64 };
-            hosts.entry(room.number).or_insert_with(empty).members.push((at, offer.devices));
+            let Some(host) = offer.host else { continue };
+            let empty = || SharedHost { members: vec![], pages: (host.bytes / PAGE).min(MOST_PAGES) as u64 };
+            hosts.entry(host.number).or_insert_with(empty).members.push((at, offer.devices));
         }
         hosts.into_values().filter(|host| host.members.len() > 1).collect()
     }
@@ -368,30 +358,11 @@ impl<'a> MemberPrices<'a> {
             let at = self.problem.driver(hop);
             let used = phases.iter().filter(|(times, _)| *times > 0.0);
             let seconds = used.map(|&(times, phase)| {
-                let load = self.prepared[at].load(phase, sequences);
+                let load = self.prepared[at].load(&Plain, phase, sequences);
                 times * self.prepared[at].handover(&Plain, hop, phase, &load).value()
             });
             (hop.from, hop.to, seconds.sum())
         };
         self.problem.hops.iter().map(one).collect()
-    }
-}
-
-impl PreparedMember {
-    /// Seconds of a stage over a number of prefills and decode steps.
-    pub(super) fn time(&self, prompts: f64, steps: f64, sequences: u64, kind: StageKind) -> f64 {
-        let mut sum = 0.0;
-        if prompts > 0.0 {
-            sum += prompts * self.seconds(Phase::Prefill, kind.clone(), 1);
-        }
-        if steps > 0.0 {
-            sum += steps * self.seconds(Phase::Decode, kind, sequences);
-        }
-        sum
-    }
-
-    /// Seconds of the whole model on this member.
-    fn all(&self, prompts: f64, steps: f64, sequences: u64) -> f64 {
-        self.time(prompts, steps, sequences, self.instance.kinds[0].clone())
     }
 }

@@ -17,10 +17,8 @@ const ENTRIES: u64 = 1_000_000;
 /// Cost of a cycle at its limit, so that the solver's tolerance is a millionth of it.
 const WHOLE: i64 = 1_000;
 
-/// The time that is minimised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramTime {
-    /// The sum of the stages.
     Sum {
         /// Longest sum that counts, in ticks.
         limit: Option<u64>,
@@ -45,7 +43,6 @@ pub struct ProgramOptimum {
 }
 
 impl ProgramOptimum {
-    /// Whether every program was solved to the end.
     pub fn is_complete(&self) -> bool {
         self.programs > 0 && self.decided == self.programs
     }
@@ -122,7 +119,6 @@ struct StageColumns {
     disk: [usize; 2],
 }
 
-/// The program of one order of members.
 struct OrderProgram<'a> {
     chain: &'a Chain,
     order: &'a [usize],
@@ -262,13 +258,13 @@ impl<'a> OrderProgram<'a> {
 
     /// The optimum in ticks with its stages: the outer `None` where the solver does not decide it, the inner one where
     /// the program is infeasible.
-    fn optimum(mut self, aim: ProgramTime) -> Option<Option<(f64, Vec<Stage>)>> {
+    fn optimum(mut self, objective: ProgramTime) -> Option<Option<(f64, Vec<Stage>)>> {
         let times: Option<Vec<TickSum>> = (0..self.order.len()).map(|stage| self.time(stage)).collect();
         let Some(times) = times else { return Some(None) };
         let first = self.member(0).host as i64;
         let fixed = first + times.iter().map(|time| time.constant).sum::<i64>();
         let terms = || times.iter().flat_map(|time| time.terms.iter().copied());
-        match aim {
+        match objective {
             ProgramTime::Sum { limit } => {
                 terms().for_each(|(at, ticks)| self.model.columns[at].cost += ticks);
                 if let Some(limit) = limit {
@@ -296,7 +292,7 @@ impl<'a> OrderProgram<'a> {
             (Status::Infeasible, _) => Some(None),
             (Status::Optimal, Some(values)) => {
                 let cost = self.model.objective(&values) as f64 / SHARE as f64;
-                let ticks = match aim {
+                let ticks = match objective {
                     ProgramTime::Sum { .. } => cost + fixed as f64,
                     ProgramTime::Cycle { limit, .. } => cost / WHOLE as f64 * limit as f64,
                 };
@@ -339,11 +335,11 @@ fn orders(chain: &Chain, count: usize) -> Vec<Vec<usize>> {
 }
 
 /// The optimum in ticks over all orders of `count` members of `chain`.
-pub fn optimum(chain: &Chain, count: usize, aim: ProgramTime) -> ProgramOptimum {
+pub fn optimum(chain: &Chain, count: usize, objective: ProgramTime) -> ProgramOptimum {
     let mut all = ProgramOptimum::default();
     for order in orders(chain, count) {
         let ordered = order.iter().all(|member| moves_in_order(&chain.members[*member]));
-        let found = if ordered { OrderProgram::new(chain, &order).optimum(aim) } else { None };
+        let found = if ordered { OrderProgram::new(chain, &order).optimum(objective) } else { None };
         let decided = usize::from(found.is_some());
         all = all.and(ProgramOptimum { programs: 1, decided, best: found.flatten() });
     }
@@ -353,7 +349,7 @@ pub fn optimum(chain: &Chain, count: usize, aim: ProgramTime) -> ProgramOptimum 
 impl PlacementEvaluator<'_> {
     /// The optimum in seconds of the programs of a problem, over every number of members; `known` seconds are reached.
     /// `None` where it has too many members, or needs a known time.
-    pub fn program_optimum(&self, aim: PlacementTime, known: Option<f64>) -> Option<ProgramOptimum> {
+    pub fn program_optimum(&self, objective: PlacementTime, known: Option<f64>) -> Option<ProgramOptimum> {
         /// Times that are a hundredth longer than the known one count: orders that do not reach it end at once.
         const WITHIN: f64 = 1.01;
         let members = self.question().members.len();
@@ -364,7 +360,7 @@ impl PlacementEvaluator<'_> {
         for count in 1..=members.min(self.question().graph.layer_block.len()) {
             let priced = self.priced(count);
             let limit = known.map(|known| (WITHIN * known / priced.tick) as u64);
-            let time = match (aim, limit) {
+            let time = match (objective, limit) {
                 (PlacementTime::Cycle, Some(limit)) => {
                     ProgramTime::Cycle { flying: self.batches(count).0, limit }
                 }

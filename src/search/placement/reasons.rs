@@ -13,17 +13,13 @@ use crate::search::shape::largest;
 pub enum PlacementLimit {
     /// Links: members are connected by these links only.
     Links,
-    /// Host memory is limited.
     Hosts,
-    /// Requests keep a KV cache.
     Cache,
-    /// The size of the weights.
     Weights,
     /// The memory of a member and of all identical ones; index of the first of them.
     Memory(usize),
 }
 
-/// Conflicting constraints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitConflict {
     /// Dropping any one of them makes the others feasible.
@@ -49,18 +45,18 @@ pub fn holds(chain: &Chain) -> bool {
 
 /// Whether any placement fits; `None` where the search stopped before it was decided.
 pub fn decided(chain: &Chain) -> Option<bool> {
-    if let Some(told) = quick_feasibility(chain) {
-        return Some(told);
+    if let Some(feasible) = quick_feasibility(chain) {
+        return Some(feasible);
     }
-    let told = |why: PlacementInfeasible| {
+    let refused = |why: PlacementInfeasible| {
         if matches!(why, PlacementInfeasible::Stopped { .. }) { None } else { Some(false) }
     };
     if let Some(least) = min_host_memory(chain) {
-        return least.map_or_else(told, |_| Some(true));
+        return least.map_or_else(refused, |_| Some(true));
     }
     // For shared hosts, only the program for sums decides how members divide the memory.
     if chain.layers > MOST_LAYERS || !chain.hosts.is_empty() {
-        return least_sum(chain).map_or_else(told, |_| Some(true));
+        return least_sum(chain).map_or_else(refused, |_| Some(true));
     }
     match MinMaxStage::new(chain, &device_classes(chain)).any() {
         BoundSearch::Found(_) => Some(true),
@@ -102,7 +98,7 @@ fn parts(member: &Member, lean: &Member, pages: impl Fn(u64, u64) -> u64) -> Mem
 
 /// `chain` with only the constraints in `keep`; `lean` is the same chain with almost no KV cache.
 pub fn only(chain: &Chain, lean: &Chain, keep: &[PlacementLimit]) -> Chain {
-    let (room, kinds) = (all(chain), chain.kinds());
+    let (unlimited, kinds) = (all(chain), chain.kinds());
     let kept = |limit: PlacementLimit| keep.contains(&limit);
     let one = |(at, (member, lean)): (usize, (&Member, &Member))| {
         let mut one = match (kept(PlacementLimit::Cache), kept(PlacementLimit::Weights)) {
@@ -112,10 +108,10 @@ pub fn only(chain: &Chain, lean: &Chain, keep: &[PlacementLimit]) -> Chain {
             (false, false) => parts(member, lean, |_, _| 0),
         };
         if !kept(PlacementLimit::Memory(kinds[at])) {
-            one.usable = one.usable.max(room);
+            one.usable = one.usable.max(unlimited);
         }
         if !kept(PlacementLimit::Hosts) {
-            one.spill.iter_mut().for_each(|spill| spill.pages = spill.pages.max(room));
+            one.spill.iter_mut().for_each(|spill| spill.pages = spill.pages.max(unlimited));
         }
         one
     };

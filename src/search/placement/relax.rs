@@ -8,7 +8,6 @@ use super::solve::fits;
 use crate::search::shape::largest;
 use crate::serving::terms::Lengths;
 
-/// A parameter to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lever {
     /// Additional devices identical to this member, with the same links.
@@ -24,7 +23,6 @@ pub enum Lever {
 /// The smallest sufficient change of one parameter; `None` where it does not help alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeverRelaxation {
-    /// The parameter.
     pub lever: Lever,
     /// Additional devices or bytes, or maximum tokens or requests.
     pub needed: Option<u64>,

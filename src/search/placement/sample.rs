@@ -2,18 +2,7 @@
 //!
 //! A fixed seed makes the sample reproducible. Independent of bounds and prices.
 
-use super::chain::Stage;
-
-/// Consecutive segments: members with numbers of layers; members without layers are dropped.
-fn row(parts: &[(usize, usize)]) -> Vec<Stage> {
-    let mut from = 0;
-    let held = parts.iter().filter(|(_, layers)| *layers > 0);
-    held.map(|&(member, layers)| {
-        from += layers;
-        Stage { member, from: from - layers, to: from }
-    })
-    .collect()
-}
+use super::chain::{Stage, consecutive};
 
 /// Every placement on some of `members` members that differs from `stages` by one move: a cut moved by one layer, two
 /// stages swapped with or without their layers, a stage moved to an unused member, a stage merged into a neighbour,
@@ -21,11 +10,11 @@ fn row(parts: &[(usize, usize)]) -> Vec<Stage> {
 pub fn neighbours(stages: &[Stage], members: usize) -> Vec<Vec<Stage>> {
     let unused: Vec<usize> =
         (0..members).filter(|member| stages.iter().all(|stage| stage.member != *member)).collect();
-    beside(stages, &unused)
+    neighbours_with(stages, &unused)
 }
 
 /// The same, where `unused` are the available unused members.
-pub fn beside(stages: &[Stage], unused: &[usize]) -> Vec<Vec<Stage>> {
+pub fn neighbours_with(stages: &[Stage], unused: &[usize]) -> Vec<Vec<Stage>> {
     let parts: Vec<(usize, usize)> =
         stages.iter().map(|stage| (stage.member, stage.to - stage.from)).collect();
     let mut found: Vec<Vec<(usize, usize)>> = Vec::new();
@@ -62,7 +51,7 @@ pub fn beside(stages: &[Stage], unused: &[usize]) -> Vec<Vec<Stage>> {
             }
         }
     }
-    let mut rows: Vec<Vec<Stage>> = found.iter().map(|parts| row(parts)).collect();
+    let mut rows: Vec<Vec<Stage>> = found.into_iter().map(consecutive).collect();
     rows.retain(|other| other != stages);
     rows
 }
@@ -80,7 +69,7 @@ pub fn drawn(layers: usize, members: usize, count: u64, seed: u64) -> Vec<Vec<St
         let mut cuts: Vec<usize> = cuts.into_iter().take(stages - 1).chain([0, layers]).collect();
         cuts.sort_unstable();
         let lengths = cuts.windows(2).map(|cut| cut[1] - cut[0]);
-        row(&order.into_iter().zip(lengths).collect::<Vec<_>>())
+        consecutive(order.into_iter().zip(lengths))
     };
     if most == 0 { vec![] } else { (0..count).map(|_| one()).collect() }
 }
@@ -103,11 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_beside_a_placement_is_one_and_both_cuts_are_moved() {
-        let stages = row(&[(2, 3), (0, 2)]);
-        let beside = neighbours(&stages, 3);
-        beside.iter().for_each(|other| sound(other, 5));
-        let all: BTreeSet<_> = beside.iter().map(|other| key(other)).collect();
+    fn every_neighbour_is_a_placement_and_both_cuts_are_moved() {
+        let stages = consecutive([(2, 3), (0, 2)]);
+        let found = neighbours(&stages, 3);
+        found.iter().for_each(|other| sound(other, 5));
+        let all: BTreeSet<_> = found.iter().map(|other| key(other)).collect();
         for expected in [
             vec![(2, 2), (0, 5)],
             vec![(2, 4), (0, 5)],

@@ -9,7 +9,7 @@ use super::chain::{Chain, Stage};
 use super::feasibility::min_host_memory;
 
 /// Maximum number of program solves; beyond it, the best result so far is returned with its bound.
-const MOST_LOOKS: u64 = 4_000;
+const MOST_SOLVES: u64 = 4_000;
 
 /// The result of a program under limits.
 #[derive(Clone, Debug)]
@@ -19,14 +19,11 @@ pub struct BoundedSolution<S> {
     /// Lower bound under these limits.
     pub bound: f64,
     pub stages: Vec<Stage>,
-    /// The rest of the result.
     pub solution: S,
 }
 
-/// The best result.
 #[derive(Clone, Debug)]
 pub struct HostSplit<S> {
-    /// The result.
     pub best: BoundedSolution<S>,
     /// Limit on host memory of each member in it, in pages.
     pub parts: Vec<u64>,
@@ -92,7 +89,7 @@ fn possible(chain: &Chain, least: &[u64]) -> bool {
 fn first_split<S>(
     chain: &Chain,
     most: &[u64],
-    look: &mut impl FnMut(&[u64]) -> Result<BoundedSolution<S>, PlacementInfeasible>,
+    solve: &mut impl FnMut(&[u64]) -> Result<BoundedSolution<S>, PlacementInfeasible>,
 ) -> Result<Option<(BoundedSolution<S>, Vec<u64>)>, PlacementInfeasible> {
     let mut equal = most.to_vec();
     for host in &chain.hosts {
@@ -101,20 +98,20 @@ fn first_split<S>(
             equal[*member] = equal[*member].min(host.pages / devices.max(1));
         }
     }
-    if let Ok(found) = look(&equal) {
+    if let Ok(found) = solve(&equal) {
         return Ok(Some((found, equal)));
     }
     let Some(least) = min_host_memory(chain) else { return Ok(None) };
     let parts = least?.parts;
-    Ok(look(&parts).ok().map(|found| (found, parts)))
+    Ok(solve(&parts).ok().map(|found| (found, parts)))
 }
 
-/// The best placement on members of `chain` that share hosts, until `stop` ends the search. `look` solves a program
+/// The best placement on members of `chain` that share hosts, until `stop` ends the search. `solve` solves a program
 /// with a limit on host memory for each member, in pages.
 pub fn share<S>(
     chain: &Chain,
     stop: &dyn Fn() -> bool,
-    mut look: impl FnMut(&[u64]) -> Result<BoundedSolution<S>, PlacementInfeasible>,
+    mut solve: impl FnMut(&[u64]) -> Result<BoundedSolution<S>, PlacementInfeasible>,
 ) -> Result<HostSplit<S>, PlacementInfeasible> {
     let all = |member: usize| chain.members[member].spill.map_or(0, |spill| spill.pages);
     let members = chain.members.len();
@@ -123,22 +120,22 @@ pub fn share<S>(
         most: (0..members).map(all).collect(),
         bound: f64::NEG_INFINITY,
     };
-    let mut best = first_split(chain, &root.most, &mut look)?;
-    let (mut open, mut looks, mut why, mut unseen) = (vec![root], 1, None, false);
+    let mut best = first_split(chain, &root.most, &mut solve)?;
+    let (mut open, mut solves, mut why, mut unseen) = (vec![root], 1, None, false);
     let mut bound = f64::INFINITY;
     while let Some(next) = (0..open.len()).min_by(|a, b| open[*a].bound.total_cmp(&open[*b].bound)) {
         let node = open.swap_remove(next);
-        let worth = best.as_ref().map_or(f64::INFINITY, |(best, _)| best.objective);
-        if node.bound >= worth {
+        let known = best.as_ref().map_or(f64::INFINITY, |(best, _)| best.objective);
+        if node.bound >= known {
             break;
         }
-        if looks >= MOST_LOOKS || looks > 1 && stop() {
+        if solves >= MOST_SOLVES || solves > 1 && stop() {
             (bound, unseen) = (bound.min(node.bound), true);
             break;
         }
-        looks += 1;
+        solves += 1;
         let parts = parts(chain, &node);
-        let found = match look(&parts) {
+        let found = match solve(&parts) {
             Ok(found) => found,
             Err(refusal) => {
                 if matches!(refusal, PlacementInfeasible::Stopped { .. }) {
@@ -148,7 +145,7 @@ pub fn share<S>(
                 continue;
             }
         };
-        if found.bound >= worth {
+        if found.bound >= known {
             continue;
         }
         let taken = taken(chain, &found.stages, &parts);
@@ -157,7 +154,7 @@ pub fn share<S>(
             if found.bound < found.objective {
                 bound = bound.min(found.bound);
             }
-            if found.objective < worth {
+            if found.objective < known {
                 best = Some((found, taken));
             }
             continue;

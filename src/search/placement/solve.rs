@@ -10,7 +10,6 @@ use super::shared_hosts::{BoundedSolution, HostSplit, share};
 use super::{Placement, PlacementInfeasible, least_sum_controlled};
 use crate::search::run::Control;
 
-/// The time that a placement minimises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementTime {
     /// Of a decode step with all requests in it.
@@ -22,7 +21,7 @@ pub enum PlacementTime {
 }
 
 /// An optimal placement, or the best one found with its gap.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SolvedPlacement {
     /// Index of the problem that it solves.
     #[cfg_attr(not(feature = "internals"), allow(dead_code))]
@@ -39,9 +38,7 @@ pub struct SolvedPlacement {
     pub cheap_bound: f64,
     /// Micro-batches in flight, and requests in each.
     pub batches: (u64, u64),
-    /// States expanded by the programs.
     pub states: u64,
-    /// Number of distinct kinds of members.
     pub kinds: usize,
     /// Limit on host memory of each member in pages, where members share a host.
     pub parts: Option<Vec<u64>>,
@@ -49,14 +46,6 @@ pub struct SolvedPlacement {
     pub others: Vec<(BaselineRule, Option<(f64, Vec<Stage>)>)>,
 }
 
-impl SolvedPlacement {
-    /// Whether the gap is zero.
-    pub fn is_optimal(&self) -> bool {
-        self.seconds <= self.bound * (1.0 + 1e-12)
-    }
-}
-
-/// Baseline rules for comparison.
 pub(super) const RULES: [BaselineRule; 3] =
     [BaselineRule::Fewest, BaselineRule::All, BaselineRule::BackToFront];
 
@@ -65,18 +54,17 @@ pub(super) const RULES: [BaselineRule; 3] =
 ///
 /// # Errors
 /// All are infeasible; returns the reason for the first.
-/// None has any; why the first has none.
 #[cfg(feature = "internals")]
 pub fn solve(
     questions: &[PlacementProblem],
-    aim: PlacementTime,
+    objective: PlacementTime,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let mut best: Option<SolvedPlacement> = None;
     let (mut states, mut first, mut bound, mut cheap) = (0, None, f64::INFINITY, f64::INFINITY);
     for (way, problem) in questions.iter().enumerate() {
         let prices = MemberPrices::new(problem);
-        match one(&prices, aim, true, control) {
+        match one(&prices, objective, true, control) {
             Ok(found) => {
                 states += found.states;
                 bound = bound.min(found.bound);
@@ -100,6 +88,11 @@ pub fn solve(
 }
 
 impl SolvedPlacement {
+    /// Whether the gap is zero.
+    pub fn is_optimal(&self) -> bool {
+        self.seconds <= self.bound * (1.0 + 1e-12)
+    }
+
     /// Number of members that hold a stage.
     pub fn held_by(&self, stage: usize) -> u64 {
         1 + self.copies.get(stage).map_or(0, Vec::len) as u64
@@ -140,16 +133,16 @@ impl SolvedPlacement {
 /// The best placement of one problem; `replicated` says whether equal devices may hold the same layers.
 pub fn solve_one(
     problem: &PlacementProblem,
-    aim: PlacementTime,
+    objective: PlacementTime,
     replicated: bool,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
-    one(&MemberPrices::new(problem), aim, replicated, control)
+    one(&MemberPrices::new(problem), objective, replicated, control)
 }
 
 /// Whether `problem` may have a placement below `seconds`, by the bound that ignores order and links.
-pub fn could_improve(problem: &PlacementProblem, aim: PlacementTime, seconds: f64) -> bool {
-    let work = match aim {
+pub fn could_improve(problem: &PlacementProblem, objective: PlacementTime, seconds: f64) -> bool {
+    let work = match objective {
         PlacementTime::Step => PlacementWork::Token(problem.concurrency),
         PlacementTime::Request => PlacementWork::Request,
         PlacementTime::Cycle => return true,
@@ -163,12 +156,12 @@ pub fn could_improve(problem: &PlacementProblem, aim: PlacementTime, seconds: f6
 
 fn one(
     prices: &MemberPrices<'_>,
-    aim: PlacementTime,
+    objective: PlacementTime,
     replicated: bool,
     control: &Control,
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let concurrency = prices.problem.concurrency;
-    match aim {
+    match objective {
         PlacementTime::Step => whole(prices, PlacementWork::Token(concurrency), (1, concurrency), control),
         PlacementTime::Request => whole(prices, PlacementWork::Request, (1, 1), control),
         PlacementTime::Cycle if replicated => Ok(copied(prices, shared_cycle(prices, control)?, control)),
@@ -218,7 +211,6 @@ fn shared_cycle(
     Ok(SolvedPlacement { bound: bound.max(0.0), states, parts: Some(parts), ..best.solution })
 }
 
-/// The minimum sum.
 fn whole(
     prices: &MemberPrices<'_>,
     work: PlacementWork,
@@ -234,9 +226,7 @@ fn whole(
         (rule, held.map(|(ticks, stages)| (priced.seconds(ticks), stages)))
     };
     Ok(SolvedPlacement {
-        way: 0,
         stages,
-        copies: vec![],
         seconds: priced.seconds(ticks),
         bound: priced.seconds(bound),
         cheap_bound: priced.seconds(cheap_bound),
@@ -245,10 +235,10 @@ fn whole(
         kinds,
         others: RULES.into_iter().map(other).collect(),
         parts,
+        ..SolvedPlacement::default()
     })
 }
 
-/// Whether any placement fits.
 pub fn fits(problem: &PlacementProblem) -> bool {
     holds(&MemberPrices::new(problem).chain(PlacementWork::Token(problem.concurrency)).chain)
 }

@@ -76,12 +76,12 @@ impl<R: Reading> PlacementReading<'_, R> {
         let member = &self.members[stage.member];
         let kind = self.problem.stage_kind(stage);
         let first = kind.first;
-        let whole = member.step_in(self.read, phase, kind, sequences).total;
+        let whole = member.step(self.read, phase, kind, sequences).total;
         if first {
             return placed_stage(whole, Qty::literal(0.0 * SECOND));
         }
         let host = self.read.within(format_args!("host"), || {
-            member.step_in(self.read, phase, member.no_layers(), sequences).total
+            member.step(self.read, phase, member.no_layers(), sequences).total
         });
         placed_stage(whole, host)
     }
@@ -89,7 +89,7 @@ impl<R: Reading> PlacementReading<'_, R> {
     /// The residual stream over a hop.
     fn send(&self, hop: &Hop, phase: Phase, sequences: u64) -> Qty<R::N> {
         let member = &self.members[self.problem.driver(hop)];
-        let load = member.load_in(self.read, phase, sequences);
+        let load = member.load(self.read, phase, sequences);
         member.handover(self.read, hop, phase, &load)
     }
 }
@@ -99,7 +99,7 @@ fn route(prices: &MemberPrices, from: usize, to: usize) -> Vec<usize> {
     let (problem, hops) = (prices.problem, &prices.problem.hops);
     let seconds = |at: usize| {
         let member = &prices.prepared[problem.driver(&hops[at])];
-        member.handover(&Plain, &hops[at], Phase::Decode, &member.load(Phase::Decode, 1)).value()
+        member.handover(&Plain, &hops[at], Phase::Decode, &member.load(&Plain, Phase::Decode, 1)).value()
     };
     let mut graph: DiGraph<(), usize> = DiGraph::new();
     let ends = hops.iter().map(|hop| hop.from.max(hop.to) + 1);

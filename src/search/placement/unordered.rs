@@ -12,9 +12,7 @@ pub const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainObjective {
-    /// Minimum sum of all segments.
     TotalTime,
-    /// Minimum of the slowest segment.
     SlowestStage,
 }
 
@@ -39,7 +37,6 @@ pub struct SegmentOption {
     middle: Vec<u64>,
     /// A segment that ends with the last layer.
     last: Vec<u64>,
-    /// A segment of all layers.
     whole: u64,
 }
 
@@ -67,26 +64,22 @@ impl SegmentOption {
         let of = |ticks: &dyn Fn(usize) -> u64| -> Vec<u64> {
             (0..=layers).map(|length| if length == 0 { NEVER } else { ticks(length) }).collect()
         };
-        let apart = |length: usize| length < layers;
+        let partial = |length: usize| length < layers;
         SegmentOption {
             kind,
             members,
-            first: of(&|length| if apart(length) { sent(0, length) } else { NEVER }),
+            first: of(&|length| if partial(length) { sent(0, length) } else { NEVER }),
             middle: of(&middle),
             last: of(&|length| {
-                if apart(length) { ticks(layers - length, layers).saturating_mul(turns) } else { NEVER }
+                if partial(length) { ticks(layers - length, layers).saturating_mul(turns) } else { NEVER }
             }),
             whole: ticks(0, layers).saturating_mul(turns),
         }
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum SegmentPosition {
-    First,
-    Middle,
-    Last,
-}
+/// The ends of the chain that a segment holds, as bits: of the first one, of one between others, of the last one.
+const ENDS: [usize; 3] = [1, 0, 2];
 
 /// A segment of a kind with a number of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,14 +87,11 @@ pub struct Piece {
     pub kind: usize,
     /// Number of members that hold it.
     pub members: usize,
-    /// Number of layers.
     pub layers: usize,
 }
 
-/// Maximum number of table entries.
 const MOST_ENTRIES: usize = 1 << 26;
 
-/// Maximum number of steps to fill a table.
 const MOST_WORK: usize = 1 << 31;
 
 /// No choice.
@@ -156,7 +146,7 @@ impl<'a> Unordered<'a> {
         layers: usize,
         counts: &'a [usize],
         ways: &'a [SegmentOption],
-        worth: ChainObjective,
+        objective: ChainObjective,
         counted: Counted,
     ) -> Option<Unordered<'a>> {
         let states = 4_usize.checked_mul(layers + 1)?.checked_mul(counted.most() + 1)?;
@@ -168,7 +158,7 @@ impl<'a> Unordered<'a> {
             layers,
             counts,
             ways,
-            objective: worth,
+            objective,
             counted,
             chosen: vec![],
             taken: vec![],
@@ -186,7 +176,6 @@ impl<'a> Unordered<'a> {
         (ends * (self.layers + 1) + layers) * (self.counted.most() + 1) + counted
     }
 
-    /// Adds up to `count` members of `kind`.
     fn kind(&mut self, kind: usize, count: usize) {
         let states = self.least.len();
         let ways: Vec<usize> = (0..self.ways.len()).filter(|at| self.ways[*at].kind == kind).collect();
@@ -218,19 +207,10 @@ impl<'a> Unordered<'a> {
     /// Adds one segment of the option with index `at` to `before`.
     fn add(&self, at: usize, before: &[u64], table: &mut [u64], how: &mut [u32]) {
         let way = &self.ways[at];
-        let places = [
-            (SegmentPosition::First, &way.first),
-            (SegmentPosition::Middle, &way.middle),
-            (SegmentPosition::Last, &way.last),
-        ];
         let step = self.counted.step(way);
         let Some(most) = self.counted.most().checked_sub(step) else { return };
-        for (place, ticks) in places {
-            let bit = match place {
-                SegmentPosition::First => 1,
-                SegmentPosition::Middle => 0,
-                SegmentPosition::Last => 2,
-            };
+        for (place, ticks) in [&way.first, &way.middle, &way.last].into_iter().enumerate() {
+            let bit = ENDS[place];
             for ends in (0..4).filter(|ends| bit == 0 || ends & bit == 0) {
                 for (length, ticks) in ticks.iter().enumerate().filter(|(_, ticks)| **ticks < NEVER) {
                     let choice = ((at as u32) << 18) | ((place as u32) << 16) | length as u32;
@@ -276,20 +256,15 @@ impl<'a> Unordered<'a> {
     }
 
     fn pieces(&self, mut state: usize) -> Vec<Piece> {
-        let mut pieces: Vec<(SegmentPosition, Piece)> = Vec::new();
+        let mut pieces: Vec<(usize, Piece)> = Vec::new();
         for kind in (0..self.taken.len()).rev() {
             let mut used = usize::from(self.taken[kind][state]);
             while used > 0 {
                 let choice = self.chosen[kind][used][state];
                 let way = &self.ways[(choice >> 18) as usize];
-                let (place, bit) = match choice >> 16 & 3 {
-                    0 => (SegmentPosition::First, 1),
-                    1 => (SegmentPosition::Middle, 0),
-                    _ => (SegmentPosition::Last, 2),
-                };
-                let layers = (choice & 0xffff) as usize;
+                let (place, layers) = ((choice >> 16 & 3) as usize, (choice & 0xffff) as usize);
                 pieces.push((place, Piece { kind, members: way.members, layers }));
-                state -= self.state(bit, layers, self.counted.step(way));
+                state -= self.state(ENDS[place], layers, self.counted.step(way));
                 used -= way.members;
             }
         }

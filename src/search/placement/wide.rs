@@ -5,12 +5,11 @@ use super::bound;
 use super::chain::{Chain, HostOverhead, Stage};
 use super::device_classes::DeviceClasses;
 use super::labels::{self, LabelSearchResult};
-use super::sample::beside;
+use super::sample::neighbours_with;
 use super::unordered::{ChainObjective, Counted, Piece, SegmentOption, Unordered};
 use super::{Placement, PlacementInfeasible, known, refusal};
 use crate::search::run::Control;
 
-/// Maximum number of local search steps.
 const STEPS: usize = 64;
 
 /// Pieces in order as stages, each with its members.
@@ -46,7 +45,7 @@ pub fn improved(
         };
         // One of each set of identical unused members suffices.
         let unused: Vec<usize> = groups.members.iter().filter_map(free).collect();
-        let others = beside(&best.1, &unused).into_iter();
+        let others = neighbours_with(&best.1, &unused).into_iter();
         let next = others.filter_map(|stages| Some((cost(&stages)?, stages))).min_by_key(|(cost, _)| *cost);
         match next.filter(|(cost, _)| *cost < best.0) {
             Some(next) if !stop() => best = next,
@@ -111,9 +110,6 @@ pub fn sum(
 const BEGINNINGS: usize = 4;
 
 /// The minimum sum found until `control` stops the search.
-///
-/// # Errors
-/// The reason for infeasibility, or stopped before a placement was found.
 pub fn least_sum(
     chain: &Chain,
     groups: &DeviceClasses,

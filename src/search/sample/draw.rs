@@ -14,7 +14,6 @@ const TRIES: u32 = 64;
 /// Maximum concurrency per instance, as a power of two.
 const MOST_POWER: u32 = 14;
 
-/// Draws deployments for a problem.
 pub struct Draw<'q> {
     problem: &'q Problem,
     random: Rng,
@@ -22,7 +21,6 @@ pub struct Draw<'q> {
 }
 
 impl<'q> Draw<'q> {
-    /// Starts from a seed.
     pub fn new(problem: &'q Problem, seed: u64) -> Draw<'q> {
         Draw { problem, random: Rng::with_seed(seed), experts: has_experts(&problem.graph) }
     }
@@ -49,18 +47,18 @@ impl<'q> Draw<'q> {
         for pool in candidate.pools.iter_mut().filter(|pool| pool.role == Role::Prefill) {
             pool.concurrency = pool.plan.dp;
         }
-        let answers = |pool: &PoolPlan| pool.role != Role::Prefill;
+        let decodes = |pool: &PoolPlan| pool.role != Role::Prefill;
         // A rate keeps as many requests in flight on every attention rank.
         if let Traffic::Rate(_) = self.problem.traffic {
-            for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
+            for pool in candidate.pools.iter_mut().filter(|pool| decodes(pool)) {
                 pool.concurrency = pool.concurrency.next_multiple_of(pool.plan.dp);
             }
         }
         if let Some(requests) = self.problem.traffic.requests() {
             let instances: u64 =
-                candidate.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
+                candidate.pools.iter().filter(|pool| decodes(pool)).map(|pool| pool.replicas).sum();
             let each = requests.div_ceil(instances.max(1));
-            for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
+            for pool in candidate.pools.iter_mut().filter(|pool| decodes(pool)) {
                 // A decode-only pool needs no slot for requests that wait for prefill.
                 let fewer = pool.role == Role::Decode && pool.concurrency < each;
                 pool.concurrency = if fewer { pool.concurrency } else { each };

@@ -27,7 +27,7 @@ fn legal(problem: &Problem, candidate: &Candidate) -> bool {
             && check(&problem.graph, &pool.plan, &limits).is_ok()
     });
     let any = |role| candidate.pools.iter().any(|pool| pool.role == role);
-    let apart = any(Role::Prefill) || any(Role::Decode);
+    let disaggregated = any(Role::Prefill) || any(Role::Decode);
     let can =
         problem.workload.lengths.osl > 1 && problem.cluster.devices() > 1 && problem.runtime.has("disagg");
     let kv = &problem.formats[candidate.formats].kv;
@@ -35,15 +35,15 @@ fn legal(problem: &Problem, candidate: &Candidate) -> bool {
         && problem.one_format(candidate).is_ok()
         && problem.runtime.forbids(kv, &candidate.workers()).is_none()
         && (problem.custom_router || candidate.is_plain())
-        && (!apart || (any(Role::Prefill) && any(Role::Decode) && can))
+        && (!disaggregated || (any(Role::Prefill) && any(Role::Decode) && can))
         && loaded(problem, candidate)
 }
 
 /// Every instance has a concurrency of at least one.
 fn loaded(problem: &Problem, candidate: &Candidate) -> bool {
     let Some(requests) = problem.traffic.requests() else { return true };
-    let answering = candidate.pools.iter().filter(|pool| pool.role != Role::Prefill);
-    answering.map(|pool| pool.replicas).sum::<u64>() <= requests
+    let decoding = candidate.pools.iter().filter(|pool| pool.role != Role::Prefill);
+    decoding.map(|pool| pool.replicas).sum::<u64>() <= requests
 }
 
 /// Whether the instances fit, first-fit by decreasing size: inside a unit of the innermost tier, on whole units of
@@ -63,7 +63,7 @@ fn placed(problem: &Problem, candidate: &Candidate) -> bool {
     let mut free = vec![node; (all / block) as usize];
     for devices in sizes.into_iter().flat_map(|(devices, replicas)| (0..replicas).map(move |_| devices)) {
         let units = devices.div_ceil(unit) as usize;
-        let room = if devices <= unit {
+        let found = if devices <= unit {
             free.iter_mut().flatten().find(|left| **left >= devices).map(|left| *left -= devices)
         } else if units as u64 <= block / unit {
             let whole = |node: &Vec<u64>| node.iter().filter(|left| **left == unit).count() >= units;
@@ -78,7 +78,7 @@ fn placed(problem: &Problem, candidate: &Candidate) -> bool {
                 empty.by_ref().take(nodes).for_each(|node| node.iter_mut().for_each(|left| *left = 0))
             })
         };
-        if room.is_none() {
+        if found.is_none() {
             return false;
         }
     }

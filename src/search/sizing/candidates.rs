@@ -5,20 +5,17 @@
 //! best, because latencies never decrease with load.
 
 use crate::spec::offload::OffloadPolicy;
-use crate::spec::role::Role;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::plan::infeasible::{Infeasible, Refused, refuse};
-use crate::search::aggregated::measure;
-use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::hosting::most_replicas;
 use crate::search::layouts::Layouts;
 use crate::search::outcome::{Census, EvaluatedCandidate};
 use crate::search::point::{Point, place};
 use crate::search::problem::Problem;
-use crate::search::shape::{InstanceConfig, PreparedShape};
+use crate::search::shape::PreparedShape;
 use crate::serving::instance::Instance;
 use crate::spec::objective::Metric;
 
@@ -43,11 +40,11 @@ pub fn shapes<'q>(
         let (mut held, mut shapes, mut refused) = (Vec::new(), Vec::new(), Refused::new());
         for layout in chunk {
             let filled = match PreparedShape::fitting(problem, layout.formats, &layout.instance) {
-                Ok(laid) if !laid.shape.roles.aggregated => continue,
-                Ok(laid) if laid.shape.fits > 0 => {
-                    let most = laid.concurrency(laid.shape.fits);
-                    let late = laid.missed(&laid.at(1, most), most).is_some();
-                    held.push(laid);
+                Ok(prepared) if !prepared.shape.roles.aggregated => continue,
+                Ok(prepared) if prepared.shape.fits > 0 => {
+                    let most = prepared.concurrency(prepared.shape.fits);
+                    let late = prepared.missed(&prepared.at(1, most), most).is_some();
+                    held.push(prepared);
                     late
                 }
                 Ok(_) => false,
@@ -83,13 +80,12 @@ fn offloaded<'q>(
     let InstanceLayout { formats, instance } = layout;
     for offload in problem.offloads(*formats, instance, filled) {
         match PreparedShape::offloading(problem, *formats, instance, offload) {
-            Ok(all) => shapes.extend(all.into_iter().filter(|laid| laid.shape.roles.aggregated)),
+            Ok(all) => shapes.extend(all.into_iter().filter(|prepared| prepared.shape.roles.aggregated)),
             Err(reason) => refuse(refused, &reason),
         }
     }
 }
 
-/// Layouts per chunk.
 const CHUNK: usize = 64;
 /// Maximum number of parts of the work, and configurations per part. They do not depend on the number of threads, so
 /// that the census does not either.
@@ -106,15 +102,6 @@ pub struct MaxServed {
     pub users: u64,
     /// The highest throughput of those that were evaluated: a lower bound of the maximum.
     pub point: Point,
-}
-
-impl MaxServed {
-    /// The maxima of both.
-    fn with(self, other: MaxServed) -> MaxServed {
-        let output = place(Metric::OutputTokS);
-        let point = if other.point[output] > self.point[output] { other.point } else { self.point };
-        MaxServed { users: self.users.max(other.users), point }
-    }
 }
 
 /// A load of a replica within the SLOs.
@@ -153,24 +140,20 @@ pub struct SizingCandidates<'q> {
 impl<'q> SizingCandidates<'q> {
     /// Evaluates every configuration with one request.
     pub fn new(problem: &'q Problem, shapes: &'q [PreparedShape<'q>]) -> SizingCandidates<'q> {
-        let tried = shapes.par_iter().map(|laid| {
-            let shape = &laid.shape;
-            let concurrency = laid.lowest();
-            let point = laid.at(1, concurrency);
-            match laid.missed(&point, concurrency) {
+        let tried = shapes.par_iter().map(|prepared| {
+            let shape = &prepared.shape;
+            let concurrency = prepared.lowest();
+            let point = prepared.at(1, concurrency);
+            match prepared.missed(&point, concurrency) {
                 None => {
-                    let filled = problem.filled(&point, laid.margin(concurrency));
+                    let filled = problem.filled(&point, prepared.margin(concurrency));
                     let e2e = point[place(Metric::E2e)];
-                    let (room, fits) = (most_replicas(problem, shape), laid.concurrency(shape.fits));
-                    Ok(FeasibleShape {
-                        prepared: laid,
-                        capacity: room,
-                        fits,
-                        lowest: FeasibleLoad { concurrency, filled, e2e },
-                    })
+                    let (capacity, fits) = (most_replicas(problem, shape), prepared.concurrency(shape.fits));
+                    let lowest = FeasibleLoad { concurrency, filled, e2e };
+                    Ok(FeasibleShape { prepared, capacity, fits, lowest })
                 }
                 Some(reason) => {
-                    let slow = point[place(Metric::Tpot)] > problem.tpot_limit(laid.margin(concurrency));
+                    let slow = point[place(Metric::Tpot)] > problem.tpot_limit(prepared.margin(concurrency));
                     Err((reason, !slow))
                 }
             }
@@ -183,8 +166,8 @@ impl<'q> SizingCandidates<'q> {
                     meets_tpot = true;
                     entries.push((at, entry))
                 }
-                Err((reason, pace)) => {
-                    meets_tpot |= pace;
+                Err((reason, in_time)) => {
+                    meets_tpot |= in_time;
                     let Infeasible::LimitMissed { value, limit, .. } = reason else { continue };
                     let miss = value / limit;
                     if nearest.as_ref().is_none_or(|(known, ..)| miss < *known) {
@@ -226,7 +209,8 @@ impl<'q> SizingCandidates<'q> {
             .collect::<Vec<_>>()
             .into_iter()
             .fold(start, |(most, probes), (other, more)| (merged(most, other), probes + more));
-        let loads: u64 = self.shapes.iter().map(|laid| laid.shape.fits + 1 - laid.shape.from).sum();
+        let loads: u64 =
+            self.shapes.iter().map(|prepared| prepared.shape.fits + 1 - prepared.shape.from).sum();
         let missing = (self.shapes.len() - self.entries.len()) as u64;
         let evaluated = probes.min(loads);
         census.candidates += loads;
@@ -276,9 +260,9 @@ impl<'q> SizingCandidates<'q> {
         (most, steps)
     }
 
-    /// The deployment of `share` concurrent requests that is the best under `aim`, whose objective is the lowest latency,
+    /// The deployment of `share` concurrent requests that is the best under `target`, whose objective is the lowest latency,
     /// within the SLOs. Fewer replicas are never faster: of those with the lowest concurrency of each it takes the fewest.
-    pub fn quickest(&self, aim: &Problem, share: u64, census: &mut Census) -> Option<DeploymentKey> {
+    pub fn quickest(&self, target: &Problem, share: u64, census: &mut Census) -> Option<DeploymentKey> {
         let mut order: Vec<&(usize, FeasibleShape)> = self.entries.iter().collect();
         order.sort_by(|a, b| a.1.lowest.e2e.total_cmp(&b.1.lowest.e2e).then(a.0.cmp(&b.0)));
         let mut best: Option<(Point, DeploymentKey)> = None;
@@ -293,10 +277,10 @@ impl<'q> SizingCandidates<'q> {
             }
             census.candidates += 1;
             census.evaluated += 1;
-            let point = entry.prepared.under(&aim.traffic, replicas, concurrency);
-            let ahead =
-                best.is_none_or(|(known, key)| aim.compare(&point, &known).then(at.cmp(&key.0)).is_lt());
-            if ahead && entry.prepared.missed(&point, concurrency).is_none() {
+            let point = entry.prepared.under(&target.traffic, replicas, concurrency);
+            let better =
+                best.is_none_or(|(known, key)| target.compare(&point, &known).then(at.cmp(&key.0)).is_lt());
+            if better && entry.prepared.missed(&point, concurrency).is_none() {
                 best = Some((point, (*at, replicas, concurrency)));
             }
         }
@@ -305,20 +289,16 @@ impl<'q> SizingCandidates<'q> {
 
     /// A deployment with its metrics under the traffic of `question`.
     pub fn found(&self, problem: &Problem, (at, replicas, concurrency): DeploymentKey) -> EvaluatedCandidate {
-        let InstanceConfig { formats, plan, stages, offload, .. } = &*self.shapes[at].shape;
-        let pool =
-            PoolPlan { role: Role::Aggregated, plan: *plan, stages: stages.clone(), replicas, concurrency };
-        let candidate = Candidate { formats: *formats, pools: vec![pool], offload: *offload };
-        EvaluatedCandidate { point: measure(problem, &candidate), candidate }
+        EvaluatedCandidate::measured(problem, self.shapes[at].shape.replicated(replicas, concurrency))
     }
 }
 
 /// The maxima of both, where there are any.
 fn merged(one: Option<MaxServed>, other: Option<MaxServed>) -> Option<MaxServed> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.with(other)),
-        (one, other) => one.or(other),
-    }
+    let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
+    let output = place(Metric::OutputTokS);
+    let point = if b.point[output] > a.point[output] { b.point } else { a.point };
+    Some(MaxServed { users: a.users.max(b.users), point })
 }
 
 /// The lowest concurrency of each replica at which those that fit serve `requests`, and the fewest replicas that do.

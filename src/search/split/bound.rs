@@ -5,7 +5,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::tolerance::ROUNDING;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
-use crate::search::load_gap::LoadGap;
+use crate::search::decode_loads::LoadGap;
 use crate::search::point::{Point, place, point};
 use crate::search::problem::Traffic;
 use crate::search::region::{Loads, Region, Span};
@@ -17,28 +17,34 @@ impl PoolPair<'_, '_> {
     /// Whether every deployment of a region is dominated by a neighbour: one worker fewer in the pool with excess
     /// capacity, or a lighter decode load that the prefill pool still fills.
     pub(super) fn lopsided(&self, span: &Span, region: &Region) -> bool {
-        let (fronts, backs) = (region.prefill_instances, region.decode_instances);
-        let carried = |fronts: u64| fronts as f64 * self.prefill.rate;
+        let (prefills, decodes) = (region.prefill_instances, region.decode_instances);
+        let carried = |prefills: u64| prefills as f64 * self.prefill.rate;
         let passing = self.moving(span.best.tpot);
-        let flow = passing.min(backs.1 as f64 * span.best.rate);
+        let flow = passing.min(decodes.1 as f64 * span.best.rate);
         // With limited concurrency, fewer prefill workers may cause more queueing.
-        let idle_fronts = !self.prompts_bound(fronts.1) && carried(fronts.0 - 1) >= flow * (1.0 + ROUNDING);
-        let most = carried(fronts.1).min(passing) * (1.0 + ROUNDING);
-        let idle_backs = most <= (backs.0 - 1) as f64 * span.least_rate;
-        let lighter = match region.loads {
+        let idle_prefill =
+            !self.prompts_bound(prefills.1) && carried(prefills.0 - 1) >= flow * (1.0 + ROUNDING);
+        let most = carried(prefills.1).min(passing) * (1.0 + ROUNDING);
+        let idle_decode = most <= (decodes.0 - 1) as f64 * span.least_rate;
+        let lower_rate = match region.loads {
             Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.decode.options[i].rate),
             Loads::Between(gap) => Some(gap.bound.rate),
         };
         let fills = |enough: f64| {
-            lighter.filter(|_| self.required.rate_only()).is_some_and(|rate| enough <= backs.0 as f64 * rate)
+            lower_rate
+                .filter(|_| self.required.rate_only())
+                .is_some_and(|rate| enough <= decodes.0 as f64 * rate)
         };
         match self.problem.traffic {
             Traffic::Rate(_) => false,
             // A lighter decode load queues more requests for prefill: it is better only with slots for all of them.
             Traffic::InFlight(_) => {
-                idle_fronts || idle_backs || self.short_of_slots(region) || fills(passing * (1.0 + ROUNDING))
+                idle_prefill
+                    || idle_decode
+                    || self.short_of_slots(region)
+                    || fills(passing * (1.0 + ROUNDING))
             }
-            Traffic::Free => idle_fronts || idle_backs || fills(most),
+            Traffic::Free => idle_prefill || idle_decode || fills(most),
         }
     }
 
@@ -63,11 +69,11 @@ impl PoolPair<'_, '_> {
     }
 
     /// Whether prefill concurrency is so low that one worker fewer increases queueing.
-    pub(super) fn prompts_bound(&self, fronts: u64) -> bool {
+    pub(super) fn prompts_bound(&self, prefills: u64) -> bool {
         let Some(requests) = self.problem.traffic.in_flight() else { return false };
-        let ranks = (fronts * self.prefill.prepared.shape.plan.dp) as f64;
-        let ahead = (requests - 1.0) / ranks * self.prefill.prepared.prompt.slowest.value();
-        ahead <= (self.ttft.1 - self.ttft.0) * (1.0 + ROUNDING)
+        let ranks = (prefills * self.prefill.prepared.shape.plan.dp) as f64;
+        let queued = (requests - 1.0) / ranks * self.prefill.prepared.prompt.slowest.value();
+        queued <= (self.ttft.1 - self.ttft.0) * (1.0 + ROUNDING)
     }
 
     /// Whether requests wait for slots in every deployment of a region, and at the next heavier load too, which has
@@ -98,9 +104,9 @@ impl PoolPair<'_, '_> {
     pub(super) fn passing(&self, span: &Span, region: &Region) -> f64 {
         match region.loads {
             Loads::Listed(from, to) if self.required.rate_only() => {
-                let (answers, slots) = (&self.decode.options[from..=to], region.decode_instances.1 as f64);
-                let short = answers.partition_point(|one| slots * one.rate < self.moving(one.tpot));
-                self.moving(answers[short.saturating_sub(1)].tpot)
+                let (options, slots) = (&self.decode.options[from..=to], region.decode_instances.1 as f64);
+                let short = options.partition_point(|one| slots * one.rate < self.moving(one.tpot));
+                self.moving(options[short.saturating_sub(1)].tpot)
             }
             _ => self.moving(span.best.tpot),
         }
@@ -121,26 +127,26 @@ impl PoolPair<'_, '_> {
     pub(super) fn ideal(&self, span: &Span, region: &Region, passing: f64) -> Point {
         let Span { best, .. } = span;
         let terms = self.problem.terms();
-        let (front, back) = self.sizes();
-        let (fronts, backs) = (region.prefill_instances, region.decode_instances);
+        let (prefill_size, decode_size) = self.sizes();
+        let (prefills, decodes) = (region.prefill_instances, region.decode_instances);
         let flow = match self.problem.traffic {
             Traffic::Rate(rate) => rate,
-            _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.prefill.rate).min(passing),
+            _ => (decodes.1 as f64 * best.rate).min(prefills.1 as f64 * self.prefill.rate).min(passing),
         };
         // Minimum workers of each pool per request/s.
         let least = |count: u64, rate: f64, flow: f64| (count as f64 / flow).max(1.0 / rate);
         let size = |flow: f64| {
-            least(fronts.0, self.prefill.rate, flow) * front as f64
-                + least(backs.0, best.rate, flow) * back as f64
+            least(prefills.0, self.prefill.rate, flow) * prefill_size as f64
+                + least(decodes.0, best.rate, flow) * decode_size as f64
         };
         let flow = flow.min(self.problem.cluster.devices() as f64 / size(flow)) * (1.0 + ROUNDING);
         let per_flow = |a: f64, b: f64| {
-            least(fronts.0, self.prefill.rate, flow) * a + least(backs.0, best.rate, flow) * b
+            least(prefills.0, self.prefill.rate, flow) * a + least(decodes.0, best.rate, flow) * b
         };
         let watts = terms.power_draw.as_ref().map(|_| {
             let energy = self.prefill.energy
-                + least(fronts.0, self.prefill.rate, flow) * self.prefill.idle
-                + (least(backs.0, best.rate, flow) * best.watts).max(best.joules);
+                + least(prefills.0, self.prefill.rate, flow) * self.prefill.idle
+                + (least(decodes.0, best.rate, flow) * best.watts).max(best.joules);
             Qty::literal(energy * flow * (1.0 - ROUNDING) * WATT)
         });
         // In a closed loop, requests that do not decode wait for their first token.
@@ -162,15 +168,15 @@ impl PoolPair<'_, '_> {
             life: whole,
             slowest: Slowest { ttft, tpot, e2e: whole },
             output: open_flow(Qty::from(flow) / Qty::literal(1.0 * SECOND), terms.osl),
-            devices: Qty::from(per_flow(front as f64, back as f64) * flow * (1.0 - ROUNDING)),
+            devices: Qty::from(per_flow(prefill_size as f64, decode_size as f64) * flow * (1.0 - ROUNDING)),
             power: watts,
             context: Qty::literal(best.context * TOKEN),
         };
         let mut ideal = point(&judge(&Plain, terms, &share));
-        ideal[place(Metric::Devices)] = (fronts.0 * front + backs.0 * back) as f64;
+        ideal[place(Metric::Devices)] = (prefills.0 * prefill_size + decodes.0 * decode_size) as f64;
         if watts.is_some() {
             ideal[place(Metric::Watts)] =
-                (fronts.0 as f64 * self.prefill.idle + backs.0 as f64 * best.watts) * (1.0 - ROUNDING);
+                (prefills.0 as f64 * self.prefill.idle + decodes.0 as f64 * best.watts) * (1.0 - ROUNDING);
         }
         ideal
     }

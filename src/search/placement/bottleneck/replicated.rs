@@ -13,8 +13,8 @@ use crate::search::placement::price::{MemberPrices, PlacementWork, PricedChain};
 use crate::search::placement::unordered::{ChainObjective, Counted, SegmentOption, Unordered};
 use crate::search::placement::wide::realised;
 use crate::search::run::Control;
+use crate::search::shape::smallest;
 
-/// A stage and its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicatedStage {
     /// Identical members, each with all layers of the stage.
@@ -43,7 +43,6 @@ pub struct CycleSearchResult {
     pub bound: f64,
     /// Lower bound with order and links relaxed.
     pub cheap_bound: f64,
-    /// States expanded.
     pub states: u64,
 }
 
@@ -62,7 +61,6 @@ struct MicroBatchSearch<'a> {
     chain: &'a Chain,
     groups: &'a DeviceClasses,
     ways: Vec<GroupedStages<'a>>,
-    /// Maximum number of members in use.
     most: usize,
     states: u64,
 }
@@ -129,17 +127,15 @@ impl MicroBatchSearch<'_> {
                 })
                 .find_map(|(members, reach)| {
                     let rest = self.state_without(state, kind, *members);
-                    let holds = |fits: &super::Fits, to: usize| {
-                        let inner = fits.inner >> to & 1 == 1 && usize::from(fits.begin[to]) <= from;
-                        if from == 0 { fits.front >> to & 1 == 1 } else { inner }
-                    };
                     if rest == 0 {
-                        return holds(&reach.last[kind], layers).then_some((*members, layers, rest, kind));
+                        return reach.last[kind]
+                            .holds(from, layers)
+                            .then_some((*members, layers, rest, kind));
                     }
                     groups.present(rest).find_map(|(next, row)| {
                         let fits = &reach.onward[kind][next];
-                        let to =
-                            (from + 1..layers).find(|to| begins[row] >> *to & 1 == 1 && holds(fits, *to))?;
+                        let to = (from + 1..layers)
+                            .find(|to| begins[row] >> *to & 1 == 1 && fits.holds(from, *to))?;
                         Some((*members, to, rest, next))
                     })
                 });
@@ -205,26 +201,22 @@ impl MicroBatchSearch<'_> {
 
     /// Lower bound of the cycle by member capacity, up to `end`.
     fn floor(&self, end: u64) -> u64 {
-        let (mut low, mut roof) = (0, end);
-        while low < roof {
-            let middle = low + (roof - low) / 2;
-            if self.roomy(middle) { roof = middle } else { low = middle + 1 }
-        }
-        low
+        smallest(0, end, |cycle| self.holds_all(cycle))
     }
 
     /// Whether the members could hold all layers with no member above `cycle`: order and links relaxed.
-    fn roomy(&self, cycle: u64) -> bool {
+    fn holds_all(&self, cycle: u64) -> bool {
         // In parts of a layer that every number of members divides.
         const PARTS: usize = 720_720;
-        let room = |kind: usize, way: &GroupedStages| {
+        let max_layers = |kind: usize, way: &GroupedStages| {
             let member = self.groups.face(kind);
-            super::super::bound::room(way.bottleneck.chain, member, cycle / way.turns) * PARTS / way.members
+            super::super::bound::max_layers(way.bottleneck.chain, member, cycle / way.turns) * PARTS
+                / way.members
         };
         let held = self.groups.kinds().map(|kind| {
             let count = self.groups.members[kind].len();
             let usable = self.ways.iter().filter(|way| way.members <= count);
-            count * usable.map(|way| room(kind, way)).max().unwrap_or(0)
+            count * usable.map(|way| max_layers(kind, way)).max().unwrap_or(0)
         });
         held.sum::<usize>() >= self.chain.layers * PARTS
     }
@@ -235,11 +227,9 @@ impl MicroBatchSearch<'_> {
 pub struct ShortestCycle {
     /// The best sequence found, with its ticks.
     pub found: Option<(u64, Vec<ReplicatedStage>)>,
-    /// Lower bound.
     pub bound: u64,
     /// Lower bound with order and links relaxed.
     pub cheap_bound: u64,
-    /// States expanded.
     pub states: u64,
 }
 
@@ -248,10 +238,8 @@ pub struct ShortestCycle {
 ///
 /// Where the states cannot be listed, order is relaxed, and only a result that is feasible with order is returned.
 pub fn shortest_cycle(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) -> ShortestCycle {
-    let Some((_, chain)) = chains.first() else {
-        return ShortestCycle { found: None, bound: end, cheap_bound: end, states: 0 };
-    };
-    shortest_cycle_among(chains, &device_classes(chain), (flying, end), control)
+    let groups = chains.first().map(|(_, chain)| device_classes(chain)).unwrap_or_default();
+    shortest_cycle_among(chains, &groups, (flying, end), control)
 }
 
 /// The same for known kinds of members.

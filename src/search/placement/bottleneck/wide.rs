@@ -7,6 +7,7 @@ use super::{BoundSearch, MinMaxResult, MinMaxStage};
 use crate::search::placement::chain::Stage;
 use crate::search::placement::unordered::Piece;
 use crate::search::placement::wide::{improved, stages};
+use crate::search::shape::smallest;
 
 /// Maximum number of states expanded under one bound; beyond it the bound stays undecided.
 const MOST_STATES: u64 = 100_000;
@@ -26,11 +27,10 @@ struct PathSearch<'a> {
     bound: u64,
     /// Exact number of stages, or any number.
     stages: Option<usize>,
-    rooms: MaxLayers,
+    max_layers: MaxLayers,
     used: Vec<usize>,
     /// Kinds with the first layer of each.
     way: Vec<(usize, usize)>,
-    /// Dead ends.
     dead: HashSet<Vec<u16>>,
     looked: u64,
     stop: &'a dyn Fn() -> bool,
@@ -46,11 +46,7 @@ impl MinMaxStage<'_> {
             return MinMaxResult { found: None, bound: low.max(nothing) };
         }
         // With ends included, members may hold less than the floor assumes.
-        let mut high = last;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.covered(middle, count).is_some() { high = middle } else { low = middle + 1 }
-        }
+        low = smallest(low, last, |bound| self.covered(bound, count).is_some());
         let mut best: Option<(u64, Vec<Stage>)> = None;
         for bound in [low, last] {
             let Some(pieces) = self.covered(bound, count) else { continue };
@@ -86,7 +82,7 @@ impl MinMaxStage<'_> {
         MinMaxResult { bound: most, found: Some((most, found)) }
     }
 
-    fn rooms_under(&self, bound: u64) -> MaxLayers {
+    fn max_layers_under(&self, bound: u64) -> MaxLayers {
         let layers = self.chain.layers;
         let onward =
             |kind: usize| self.links[kind].iter().flatten().min().and_then(|link| bound.checked_sub(*link));
@@ -120,20 +116,20 @@ impl MinMaxStage<'_> {
 
     /// Pieces that cover all layers on exactly `count` members under `bound`, with order relaxed.
     fn covered(&self, bound: u64, count: usize) -> Option<Vec<Piece>> {
-        let (rooms, layers) = (self.rooms_under(bound), self.chain.layers);
+        let (max_layers, layers) = (self.max_layers_under(bound), self.chain.layers);
         let piece = |kind: usize, layers: usize| Piece { kind, members: 1, layers };
         if count == 1 {
-            return rooms.whole.iter().position(|whole| *whole).map(|kind| vec![piece(kind, layers)]);
+            return max_layers.whole.iter().position(|whole| *whole).map(|kind| vec![piece(kind, layers)]);
         }
         let all = |first: usize, last: usize| {
-            let mut pieces = vec![piece(first, rooms.first[first])];
-            for &kind in &rooms.sorted {
+            let mut pieces = vec![piece(first, max_layers.first[first])];
+            for &kind in &max_layers.sorted {
                 let ends = usize::from(kind == first) + usize::from(kind == last);
                 let free = self.groups.members[kind].len().checked_sub(ends)?;
                 let more = free.min(count - 1 - pieces.len());
-                pieces.extend(std::iter::repeat_n(piece(kind, rooms.middle[kind]), more));
+                pieces.extend(std::iter::repeat_n(piece(kind, max_layers.middle[kind]), more));
             }
-            pieces.push(piece(last, rooms.last[last]));
+            pieces.push(piece(last, max_layers.last[last]));
             let held: usize = pieces.iter().map(|piece| piece.layers).sum();
             let whole = pieces.len() == count && pieces.iter().all(|piece| piece.layers > 0);
             (whole && held >= layers).then_some((held, pieces))
@@ -157,12 +153,12 @@ impl MinMaxStage<'_> {
         count: Option<usize>,
         stop: &dyn Fn() -> bool,
     ) -> BoundSearch {
-        let rooms = self.rooms_under(bound);
+        let max_layers = self.max_layers_under(bound);
         let used = vec![0; self.groups.kinds().len()];
         let mut way = PathSearch {
             bound,
             stages: count,
-            rooms,
+            max_layers,
             used,
             way: vec![],
             dead: HashSet::new(),
@@ -170,7 +166,7 @@ impl MinMaxStage<'_> {
             stop,
         };
         let mut begins: Vec<usize> = self.groups.kinds().collect();
-        begins.sort_unstable_by_key(|kind| std::cmp::Reverse(way.rooms.first[*kind]));
+        begins.sort_unstable_by_key(|kind| std::cmp::Reverse(way.max_layers.first[*kind]));
         let mut look = BoundSearch::Nothing;
         for kind in begins {
             look = self.on(&mut way, kind, 0);
@@ -228,17 +224,17 @@ impl MinMaxStage<'_> {
             return BoundSearch::Nothing;
         }
         let behind = left.map_or(usize::MAX, |left| left - 1);
-        let room = self.room_left(way, behind);
+        let capacity = self.layers_left(way, behind);
         // Every later stage holds at least one layer.
         let furthest = if left.is_some() { layers.saturating_sub(behind) } else { layers - 1 };
-        let nearest = layers.saturating_sub(room).max(from + 1);
+        let nearest = layers.saturating_sub(capacity).max(from + 1);
         for to in (nearest..=furthest.min(layers - 1)).rev() {
             let time = self.times[kind][to][from];
             if time > way.bound {
                 continue;
             }
-            for at in 0..way.rooms.sorted.len() {
-                let next = way.rooms.sorted[at];
+            for at in 0..way.max_layers.sorted.len() {
+                let next = way.max_layers.sorted[at];
                 let fits = self.links[kind][next].is_some_and(|link| time.saturating_add(link) <= way.bound);
                 if !fits {
                     continue;
@@ -253,18 +249,18 @@ impl MinMaxStage<'_> {
     }
 
     /// Maximum layers of `count` of the unused members, one of them last.
-    fn room_left(&self, way: &PathSearch, mut count: usize) -> usize {
+    fn layers_left(&self, way: &PathSearch, mut count: usize) -> usize {
         let free = |kind: usize| self.groups.members[kind].len() - way.used[kind];
-        let of = |kind: usize| way.rooms.last[kind];
+        let of = |kind: usize| way.max_layers.last[kind];
         let end = self.groups.kinds().filter(|kind| free(*kind) > 0).map(of).max().unwrap_or(0);
-        let mut room = end;
+        let mut layers = end;
         count = count.saturating_sub(1);
-        for &kind in &way.rooms.sorted {
+        for &kind in &way.max_layers.sorted {
             let more = free(kind).min(count);
-            room = room.saturating_add(more * way.rooms.middle[kind]);
+            layers = layers.saturating_add(more * way.max_layers.middle[kind]);
             count -= more;
         }
-        room
+        layers
     }
 }
 

@@ -80,7 +80,7 @@ impl<'s> LabelQueue<'s> {
             for next in search.groups.kinds().filter(|next| search.continues(kind, *next, &used)) {
                 let mut used = used.clone();
                 used[next] += 1;
-                let (ticks, left) = (ticks + time + search.links[kind][next], LabelSearch::behind(left));
+                let (ticks, left) = (ticks + time + search.links[kind][next], left.saturating_sub(1));
                 self.keep(PartialPath { from: to, kind: next, left, ticks, before: Some(at), used });
             }
         }

@@ -1,37 +1,37 @@
-//! The room of a system for instances of two sizes: how many of one fit next to each count of the other.
+//! Instances of two sizes in one system: how many of one fit next to each count of the other.
 
 use std::sync::Arc;
 
-/// The room for the second size next to each count of the first. More of the first never leave more room.
+/// How many of the second size fit next to each count of the first: never more next to more.
 #[derive(Debug)]
-pub struct RoomTable {
-    room: Vec<u64>,
-    /// Sum of the room next to fewer than each count.
+pub struct CapacityTable {
+    seconds: Vec<u64>,
+    /// Sum of these next to fewer than each count.
     below: Vec<u64>,
 }
 
-impl RoomTable {
-    /// The table of `room` by count.
-    pub fn new(room: Vec<u64>) -> RoomTable {
-        let sums = room.iter().scan(0, |sum, room| {
-            *sum += room;
+impl CapacityTable {
+    /// The table of `seconds` by count of the first.
+    pub fn new(seconds: Vec<u64>) -> CapacityTable {
+        let sums = seconds.iter().scan(0, |sum, count| {
+            *sum += count;
             Some(*sum)
         });
-        RoomTable { below: [0].into_iter().chain(sums).collect(), room }
+        CapacityTable { below: [0].into_iter().chain(sums).collect(), seconds }
     }
 
     fn next_to(&self, count: u64) -> Option<u64> {
-        self.room.get(count as usize).copied()
+        self.seconds.get(count as usize).copied()
     }
 
     /// Pairs of counts of both ranges that fit.
     fn pairs(&self, firsts: (u64, u64), (fewest, most): (u64, u64)) -> u64 {
-        let end = (firsts.1 + 1).min(self.room.len() as u64) as usize;
+        let end = (firsts.1 + 1).min(self.seconds.len() as u64) as usize;
         let start = (firsts.0 as usize).min(end);
-        let counts = &self.room[start..end];
-        // Next to these there is room for the most, and next to those for the fewest.
-        let all = counts.partition_point(|room| *room >= most);
-        let any = counts.partition_point(|room| *room >= fewest);
+        let counts = &self.seconds[start..end];
+        // Next to these the most fit, and next to those the fewest.
+        let all = counts.partition_point(|most_fit| *most_fit >= most);
+        let any = counts.partition_point(|most_fit| *most_fit >= fewest);
         if any < all || most < fewest {
             return 0;
         }
@@ -40,37 +40,37 @@ impl RoomTable {
     }
 }
 
-/// The room for instances of two sizes.
+/// How many instances of two sizes fit together.
 #[derive(Clone, Debug)]
-pub enum PairRoom {
+pub enum PairCapacity {
     /// A number of units, and the units of one instance of each size.
     Line(u64, (u64, u64)),
     /// Of the second size next to the first, and of the first next to the second.
-    Tables(Arc<RoomTable>, Arc<RoomTable>),
+    Tables(Arc<CapacityTable>, Arc<CapacityTable>),
 }
 
-impl PairRoom {
+impl PairCapacity {
     /// Maximum number of the second size next to `count` of the first; `None` if these do not fit.
     pub fn next_to_first(&self, count: u64) -> Option<u64> {
         match self {
-            PairRoom::Line(units, each) => on(*units, *each, count),
-            PairRoom::Tables(seconds, _) => seconds.next_to(count),
+            PairCapacity::Line(units, each) => on(*units, *each, count),
+            PairCapacity::Tables(seconds, _) => seconds.next_to(count),
         }
     }
 
     /// The same of the first size next to the second.
     pub fn next_to_second(&self, count: u64) -> Option<u64> {
         match self {
-            PairRoom::Line(units, (first, second)) => on(*units, (*second, *first), count),
-            PairRoom::Tables(_, firsts) => firsts.next_to(count),
+            PairCapacity::Line(units, (first, second)) => on(*units, (*second, *first), count),
+            PairCapacity::Tables(_, firsts) => firsts.next_to(count),
         }
     }
 
     /// Number of pairs of counts of both ranges, ends included, that fit. The first count is at least one.
     pub fn pairs(&self, firsts: (u64, u64), seconds: (u64, u64)) -> u64 {
         match self {
-            PairRoom::Line(units, each) => on_line(*units, *each, firsts, seconds),
-            PairRoom::Tables(table, _) => table.pairs(firsts, seconds),
+            PairCapacity::Line(units, each) => on_line(*units, *each, firsts, seconds),
+            PairCapacity::Tables(table, _) => table.pairs(firsts, seconds),
         }
     }
 }
@@ -81,19 +81,19 @@ fn on(units: u64, (first, second): (u64, u64), count: u64) -> Option<u64> {
 }
 
 /// Pairs of counts of both ranges that fit in a straight line of units.
-fn on_line(all: u64, (front, back): (u64, u64), fronts: (u64, u64), backs: (u64, u64)) -> u64 {
-    let Some(room) = all.checked_sub(fronts.0 * front) else { return 0 };
-    let last = backs.1.min(room / back);
-    if last < backs.0 {
+fn on_line(all: u64, (first, second): (u64, u64), firsts: (u64, u64), seconds: (u64, u64)) -> u64 {
+    let Some(left) = all.checked_sub(firsts.0 * first) else { return 0 };
+    let last = seconds.1.min(left / second);
+    if last < seconds.0 {
         return 0;
     }
     // With at most this many of the first, every count of the second fits.
-    let ample = (all.saturating_sub(fronts.1 * front) / back).min(last);
-    let full = (ample + 1).saturating_sub(backs.0) * (fronts.1 - fronts.0 + 1);
-    let from = backs.0.max(ample + 1);
+    let ample = (all.saturating_sub(firsts.1 * first) / second).min(last);
+    let full = (ample + 1).saturating_sub(seconds.0) * (firsts.1 - firsts.0 + 1);
+    let from = seconds.0.max(ample + 1);
     let rest = (last + 1).saturating_sub(from);
-    let left = all - last * back;
-    let scarce = if rest > 0 { floors(rest, front, back, left) - rest * (fronts.0 - 1) } else { 0 };
+    let rest_of_all = all - last * second;
+    let scarce = if rest > 0 { floors(rest, first, second, rest_of_all) - rest * (firsts.0 - 1) } else { 0 };
     full + scarce
 }
 
@@ -126,17 +126,17 @@ mod tests {
         ) {
             let capacity = DeviceCapacity::new(unit, units, rest % unit, blocks);
             let (one, two) = (one.min(capacity.devices()), two.min(capacity.devices()));
-            let room = capacity.pair(one, two);
+            let pair = capacity.pair(one, two);
             let (firsts, seconds) = ((first, first + more), (second, second + others));
-            let fits = |count: u64| capacity.beside(one, count, two);
+            let fits = |count: u64| capacity.next_to(one, count, two);
             for count in 0..=firsts.1 {
-                prop_assert_eq!(room.next_to_first(count), fits(count));
-                prop_assert_eq!(room.next_to_second(count), capacity.beside(two, count, one));
+                prop_assert_eq!(pair.next_to_first(count), fits(count));
+                prop_assert_eq!(pair.next_to_second(count), capacity.next_to(two, count, one));
             }
             let counted = (firsts.0..=firsts.1)
                 .map(|count| fits(count).map_or(0, |most| (most.min(seconds.1) + 1).saturating_sub(seconds.0)))
                 .sum::<u64>();
-            prop_assert_eq!(room.pairs(firsts, seconds), counted);
+            prop_assert_eq!(pair.pairs(firsts, seconds), counted);
         }
     }
 }
