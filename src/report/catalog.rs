@@ -254,21 +254,21 @@ impl Listed for OptionTable {
 
 impl Listed for Objective {
     fn line(&self) -> CatalogLine {
-        let aims: Vec<String> = self
+        let terms: Vec<String> = self
             .optimize
             .iter()
-            .map(|aim| {
-                let way = match aim.direction {
+            .map(|term| {
+                let way = match term.direction {
                     Direction::Minimize => "min",
                     Direction::Maximize => "max",
                 };
-                format!("{way} {}", aim.metric.entry().name)
+                format!("{way} {}", term.metric.entry().name)
             })
             .collect();
         line(
             &self.description,
             &[],
-            format!("{}; {}{}", aims.join(", "), self.workload, limits(&self.limits)),
+            format!("{}; {}{}", terms.join(", "), self.workload, limits(&self.limits)),
         )
     }
 }

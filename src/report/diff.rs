@@ -118,13 +118,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_differs_is_told_with_its_ratio() {
+    fn differences_have_their_ratios() {
         let figure = |value: &str, source: &str| json!({"value": value, "source": source});
         let a = json!({"id": "a", "memory": {"bandwidth": figure("2 TB/s", "s"), "kind": "hbm3"}, "tdp": figure("700 W", "s")});
         let b = json!({"id": "b", "memory": {"bandwidth": figure("3000 GB/s", "t"), "kind": "hbm3"}, "domain": 8});
         let found = difference(&a, &b);
-        let told: Vec<_> = found.iter().map(|d| (d.key.as_str(), d.ratio)).collect();
-        assert_eq!(told, [("memory.bandwidth", Some(1.5)), ("tdp", None), ("domain", None)]);
+        let found_ratios: Vec<_> = found.iter().map(|d| (d.key.as_str(), d.ratio)).collect();
+        assert_eq!(found_ratios, [("memory.bandwidth", Some(1.5)), ("tdp", None), ("domain", None)]);
         assert!(difference(&a, &a).is_empty());
         let same = json!({"memory": {"bandwidth": figure("2000 GB/s", "u"), "kind": "hbm3"}, "tdp": figure("0.7 kW", "s")});
         assert!(difference(&a, &same).is_empty(), "other words for the same figures");

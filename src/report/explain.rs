@@ -116,24 +116,24 @@ pub fn explained(number: &ExplainedNumber) -> String {
         .iter()
         .map(|reason| styled(BAD, wrap(&format!("INFEASIBLE: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
         .collect();
-    let mut told = ExplanationWriter {
+    let mut writer = ExplanationWriter {
         numbers: BTreeSet::new(),
         sources: BTreeMap::new(),
         reasons: BTreeSet::new(),
         cut: 0,
         text: format!("{broken}{head}\n{}{}{interval}\n", wrap(&of, WIDTH, 2, 2), wrap(&rests, WIDTH, 2, 2)),
     };
-    told.term(explanation, 0, *grade);
-    if told.cut > 0 {
+    writer.term(explanation, 0, *grade);
+    if writer.cut > 0 {
         let more = format!(
             "{} can be expanded: use --depth {}, or --path with a path in brackets",
-            count(told.cut, "term"),
+            count(writer.cut, "term"),
             levels(explanation) + 1
         );
-        told.text.push('\n');
-        told.text.push_str(&wrap(&more, WIDTH, 0, 2));
+        writer.text.push('\n');
+        writer.text.push_str(&wrap(&more, WIDTH, 0, 2));
     }
-    told.text
+    writer.text
 }
 
 /// The interval of a number, and its measurements.

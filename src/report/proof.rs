@@ -45,7 +45,7 @@ pub fn gap_between(found: f64, bound: f64) -> f64 {
 
 /// The proof of `outcome`.
 pub fn proof(problem: &Problem, outcome: &Outcome) -> Proof {
-    let metric = problem.aims.first().map(|aim| aim.metric);
+    let metric = problem.aims.first().map(|term| term.metric);
     let scale = metric.map_or(1.0, |metric| metric.entry().scale);
     let found = metric.zip(outcome.best.as_ref()).map(|(metric, best)| best.point[place(metric)]);
     let gap = found.filter(|found| found.is_finite()).zip(outcome.bound);

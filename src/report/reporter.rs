@@ -257,7 +257,7 @@ impl<'q> Reporter<'q> {
         (prepared, held): (&[PreparedInstance], &[Footprint<Qty<f64>>]),
         there: Option<Qty<f64>>,
     ) -> Vec<String> {
-        let shortage = |((pool, held), laid): ((&PoolPlan, &Footprint<Qty<f64>>), &PreparedInstance)| {
+        let shortage = |((pool, held), prepared): ((&PoolPlan, &Footprint<Qty<f64>>), &PreparedInstance)| {
             let whose = match pool.role {
                 Role::Aggregated => "",
                 Role::Prefill => "prefill pool: ",
@@ -270,7 +270,7 @@ impl<'q> Reporter<'q> {
             }
             (!fits(held) && !self.spills(candidate, pool)).then(|| {
                 let phase = if pool.role == Role::Prefill { Phase::Prefill } else { Phase::Decode };
-                let (of, load) = ((&*laid.instance, phase), pool.concurrency);
+                let (of, load) = ((&*prepared.instance, phase), pool.concurrency);
                 if let Some(why) = longest_request(self.problem, candidate.formats, of, load) {
                     return format!("{whose}{why}");
                 }

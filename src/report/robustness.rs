@@ -150,11 +150,11 @@ struct RatioUses {
 impl RatioUses {
     const ALL: RatioUses = RatioUses { ttft: true, tpot: true, output: true };
 
-    /// Those that an order of `plans` by `aims` depends on: a changed error changes a metric of some plan.
-    fn of(plans: &[RatedPlan], aims: &[ObjectiveTerm]) -> RatioUses {
+    /// Those that an order of `plans` by `terms` depends on: a changed error changes a metric of some plan.
+    fn of(plans: &[RatedPlan], terms: &[ObjectiveTerm]) -> RatioUses {
         let none = PlanRatios { ttft: 1.0, tpot: 1.0, output: 1.0 };
         let changes = |ratios: PlanRatios| {
-            plans.iter().any(|plan| compare(&plan.at(ratios), &plan.at(none), aims).is_ne())
+            plans.iter().any(|plan| compare(&plan.at(ratios), &plan.at(none), terms).is_ne())
         };
         RatioUses {
             ttft: changes(PlanRatios { ttft: 2.0, ..none }),
@@ -202,12 +202,12 @@ impl RatedPlan<'_> {
     }
 
     /// Whether it is better than a point. Most plans are not in the first term already.
-    fn is_before(&self, ratios: PlanRatios, other: &Point, aims: &[ObjectiveTerm]) -> bool {
-        let behind = aims.first().is_some_and(|aim| {
-            let own = cost_of(self.metric(aim.metric, ratios), aim.direction);
-            own > cost(other, aim.metric, aim.direction)
+    fn is_before(&self, ratios: PlanRatios, other: &Point, terms: &[ObjectiveTerm]) -> bool {
+        let behind = terms.first().is_some_and(|term| {
+            let own = cost_of(self.metric(term.metric, ratios), term.direction);
+            own > cost(other, term.metric, term.direction)
         });
-        !behind && before(&self.at(ratios), other, aims)
+        !behind && before(&self.at(ratios), other, terms)
     }
 }
 
@@ -219,8 +219,8 @@ fn winner<'p, W: FnOnce() -> PlanRatios>(
 ) -> Option<usize> {
     let mut best: Option<(usize, Point)> = None;
     for (at, (plan, ratios, all)) in plans.enumerate() {
-        let ahead = best.as_ref().is_none_or(|(_, best)| plan.is_before(ratios, best, first_aim(problem)));
-        if ahead && problem.missed(&plan.at(all()), ErrorMargin::NONE).is_none() {
+        let better = best.as_ref().is_none_or(|(_, best)| plan.is_before(ratios, best, first_term(problem)));
+        if better && problem.missed(&plan.at(all()), ErrorMargin::NONE).is_none() {
             best = Some((at, plan.at(ratios)));
         }
     }
@@ -228,7 +228,7 @@ fn winner<'p, W: FnOnce() -> PlanRatios>(
 }
 
 /// The first term of the objective: its ties are decided by the errors that are drawn here.
-fn first_aim(problem: &Problem) -> &[ObjectiveTerm] {
+fn first_term(problem: &Problem) -> &[ObjectiveTerm] {
     problem.aims.get(..1).unwrap_or_default()
 }
 
@@ -255,7 +255,7 @@ pub fn robustness<'q>(
     let plans: Vec<RatedPlan> = all.map(&mut rate).collect::<Option<_>>()?;
     let curves: Vec<ErrorCurves> =
         intervals.into_iter().map(|interval| ErrorCurves::of(interval, problem)).collect();
-    let uses = RatioUses::of(&plans, first_aim(problem));
+    let uses = RatioUses::of(&plans, first_term(problem));
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut common, mut met) = (0u32, 0u32);
     let mut wins = vec![0u32; plans.len()];

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_ranges_are_told_briefly() {
+    fn numbers_and_ranges_are_brief() {
         assert_eq!(grouped(70_553_706_496), "70,553,706,496");
         assert_eq!(grouped(999), "999");
         assert_eq!(ranges(&[0, 1, 2, 5]), "0-2, 5");

@@ -102,10 +102,10 @@ pub fn group_rows(found: &Validation) -> Vec<Vec<String>> {
         let mut cells = vec![name.to_owned(), group.n.to_string(), group.unsupported.to_string()];
         let scored = |score: Option<Score>| match score {
             Some(s) => {
-                let mut told = vec![s.n.to_string()];
-                told.extend([s.mdape, s.mape, s.p90, s.bias, s.within_10, s.within_25].map(number));
-                told.push(s.coverage_80.map(number).unwrap_or_default());
-                told
+                let mut scores = vec![s.n.to_string()];
+                scores.extend([s.mdape, s.mape, s.p90, s.bias, s.within_10, s.within_25].map(number));
+                scores.push(s.coverage_80.map(number).unwrap_or_default());
+                scores
             }
             None => vec![String::new(); 8],
         };
@@ -225,8 +225,8 @@ fn choices(found: &Validation) -> String {
 fn skipped(found: &Validation) -> String {
     let mut text = String::new();
     if !found.unscored.is_empty() {
-        let told = found.unscored.iter().map(|one| format!("{} ({} rows)", one.column, one.rows));
-        text.push_str(&format!("\nNot scored: {}\n", told.collect::<Vec<_>>().join(", ")));
+        let columns = found.unscored.iter().map(|one| format!("{} ({} rows)", one.column, one.rows));
+        text.push_str(&format!("\nNot scored: {}\n", columns.collect::<Vec<_>>().join(", ")));
     }
     if !found.unsupported.is_empty() {
         text.push_str("\nSkipped rows:\n");

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_granted_where_there_is_room() {
+    fn a_wish_is_granted_where_it_fits() {
         assert_eq!(settle(&[(0.0, 1.0), (100.0, 1.0)], &[10.0, 10.0]), [0.0, 100.0]);
         assert_eq!(settle(&[(0.0, 1.0), (0.0, 1.0)], &[10.0, 10.0]), [-13.0, 13.0]);
     }

@@ -134,9 +134,9 @@ fn arrange(boxes: &mut [Frame], links: usize) {
         }
     }
     let head = boxes.iter().find(|group| group.group.place == GroupPosition::Bottom);
-    let beside = head.map_or((right, layers_bottom), |head| (head.x + head.width + column_gap, head.y));
+    let mtp_corner = head.map_or((right, layers_bottom), |head| (head.x + head.width + column_gap, head.y));
     for group in boxes.iter_mut().filter(|group| group.group.place == GroupPosition::Mtp) {
-        (group.x, group.y) = beside;
+        (group.x, group.y) = mtp_corner;
     }
 }
 
@@ -242,13 +242,13 @@ fn drawn(view: &GraphDrawing, group: &Frame) -> String {
         let mut points = group.layout.edges[number].clone();
         let arrives = |edge: usize| group.layout.edges[edge][group.layout.edges[edge].len() - 2].0;
         // Edges into one operator arrive next to each other.
-        let mut beside: Vec<usize> =
+        let mut arriving: Vec<usize> =
             (0..group.edges.len()).filter(|edge| group.edges[*edge].1 == *to).collect();
-        beside.sort_by(|a, b| arrives(*a).total_cmp(&arrives(*b)));
-        let place = beside.iter().position(|edge| *edge == number).unwrap_or(0) as f64;
-        let step = (sizes[*to].0 / (beside.len() + 1) as f64).min(22.0);
+        arriving.sort_by(|a, b| arrives(*a).total_cmp(&arrives(*b)));
+        let place = arriving.iter().position(|edge| *edge == number).unwrap_or(0) as f64;
+        let step = (sizes[*to].0 / (arriving.len() + 1) as f64).min(22.0);
         if let Some(last) = points.last_mut() {
-            last.0 += (place - (beside.len() - 1) as f64 / 2.0) * step;
+            last.0 += (place - (arriving.len() - 1) as f64 / 2.0) * step;
         }
         text.push_str(&format!(
             "<path class=\"edge\" d=\"{}\" marker-end=\"url(#tip)\"/>\n",

@@ -82,8 +82,8 @@ pub fn placement_report(problem: &PlacementProblem, solved: &SolvedPlacement) ->
     }
 }
 
-pub fn certificate(solved: &SolvedPlacement, aim: PlacementTime) -> PlacementCertificate {
-    let program = match (aim, solved.is_optimal()) {
+pub fn certificate(solved: &SolvedPlacement, objective: PlacementTime) -> PlacementCertificate {
+    let program = match (objective, solved.is_optimal()) {
         (PlacementTime::Step | PlacementTime::Request, true) => {
             "exact dynamic program over devices and layers (minimum sum)"
         }
@@ -125,22 +125,22 @@ pub fn baseline_comparisons(problem: &PlacementProblem, solved: &SolvedPlacement
 /// The disaggregated placement, compared with the best aggregated one.
 pub fn disaggregated_report(
     problem: &PlacementProblem,
-    apart: &DisaggregatedPlacement,
+    found: &DisaggregatedPlacement,
     together_ms: f64,
 ) -> DisaggregatedReport {
     DisaggregatedReport {
         theoretical: true,
         runtimes: vec![],
         weight_format: String::new(),
-        prefill: shares(problem, &apart.prefill_stages),
-        decode: shares(problem, &apart.decode_stages),
-        prefill_ms: 1e3 * apart.prefill,
-        exposed_ms: 1e3 * (apart.arrival - apart.prefill),
-        token_ms: 1e3 * apart.token,
-        request_ms: 1e3 * apart.request,
-        lower_bound_ms: 1e3 * apart.bound,
-        pairs: apart.pairs,
-        gain: together_ms / (1e3 * apart.request),
+        prefill: shares(problem, &found.prefill_stages),
+        decode: shares(problem, &found.decode_stages),
+        prefill_ms: 1e3 * found.prefill,
+        exposed_ms: 1e3 * (found.arrival - found.prefill),
+        token_ms: 1e3 * found.token,
+        request_ms: 1e3 * found.request,
+        lower_bound_ms: 1e3 * found.bound,
+        pairs: found.pairs,
+        gain: together_ms / (1e3 * found.request),
     }
 }
 

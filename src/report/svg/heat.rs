@@ -22,7 +22,7 @@ const HIGH: f64 = 26.0;
 /// Room above the cells.
 const TOP: f64 = 52.0;
 /// Width from which a cell has its value as text.
-const ROOM: f64 = 44.0;
+const VALUE_WIDTH: f64 = 44.0;
 /// Width of all cells, as far as the texts allow.
 const WIDTH: f64 = 640.0;
 
@@ -60,12 +60,12 @@ impl HeatMap {
                 body.push_str(&cell([x, y], wide, share.zip(value), title));
             }
         }
-        let every = (ROOM / wide).ceil().max(1.0) as usize;
+        let every = (VALUE_WIDTH / wide).ceil().max(1.0) as usize;
         for (column, name) in self.across.1.iter().enumerate().step_by(every) {
             let x = left + wide * (column as f64 + 0.5);
             body.push_str(&text("tick", Anchor::Middle, [x, bottom + 15.0], name));
         }
-        let width = (left + wide * columns).max(text_width(&self.title, 13.0)) + ROOM;
+        let width = (left + wide * columns).max(text_width(&self.title, 13.0)) + VALUE_WIDTH;
         body.push_str(&text(
             "label",
             Anchor::Middle,
@@ -98,7 +98,7 @@ fn cell([x, y]: [f64; 2], wide: f64, value: Option<(f64, f64)>, title: &str) -> 
         "<rect class=\"cell\" fill=\"{fill}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{title}</title></rect>\n",
         inner[0], inner[1]
     );
-    if wide >= ROOM {
+    if wide >= VALUE_WIDTH {
         body.push_str(&text(ink, Anchor::Middle, [x + wide / 2.0, y + HIGH / 2.0 + 4.0], &tick_of(value)));
     }
     body

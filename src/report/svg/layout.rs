@@ -175,12 +175,12 @@ fn drawn(device: &DrawnDevice, [x, y]: [f64; 2]) -> String {
     let memory =
         device.memory.map(|held| format!("{} of {} usable", gib(held.on_device()), gib(held.usable_bytes)));
     let title = format!("{name} {parts}: {}", memory.as_deref().unwrap_or("memory unknown"));
-    let room = DEVICE[0] - 10.0;
+    let width = DEVICE[0] - 10.0;
     framed("box", [x, y], DEVICE, &title)
         + &text("tick", Anchor::Start, [x + 5.0, y + 16.0], name)
         + &text("tick", Anchor::Start, [x + 5.0, y + 31.0], parts)
-        + &bar(6, [x + 5.0, y + 40.0], [room, 12.0], &title)
-        + &bar(device.series, [x + 5.0, y + 40.0], [room * share, 12.0], &title)
+        + &bar(6, [x + 5.0, y + 40.0], [width, 12.0], &title)
+        + &bar(device.series, [x + 5.0, y + 40.0], [width * share, 12.0], &title)
 }
 
 fn idle_device([x, y]: [f64; 2]) -> String {

@@ -93,10 +93,10 @@ fn stage_box(at: usize, stage: &StageReport) -> String {
     drawn.push_str(&text("tick", Anchor::Start, [x + 10.0, y + 54.0], &times));
     let (held, usable) = (stage.memory_bytes - stage.offloaded_bytes, stage.usable_bytes);
     let share = if usable > 0.0 { (held / usable).clamp(0.0, 1.0) } else { 0.0 };
-    let room = BOX[0] - 20.0;
+    let width = BOX[0] - 20.0;
     let words = format!("{}: {} of {} usable", stage.member, gib(held), gib(usable));
-    drawn.push_str(&bar(0, [x + 10.0, y + 66.0], [room * share, 12.0], &words));
-    drawn.push_str(&bar(6, [x + 10.0 + room * share, y + 66.0], [room * (1.0 - share), 12.0], &words));
+    drawn.push_str(&bar(0, [x + 10.0, y + 66.0], [width * share, 12.0], &words));
+    drawn.push_str(&bar(6, [x + 10.0 + width * share, y + 66.0], [width * (1.0 - share), 12.0], &words));
     let memory = format!("{} of {} ({})", gib(held), gib(usable), percent(share));
     drawn.push_str(&text("tick", Anchor::Start, [x + 10.0, y + 92.0], &memory));
     if stage.offloaded_bytes > 0.0 {

@@ -7,7 +7,7 @@ use crate::report::table::{grouped, table};
 use crate::spec::objective::{Direction, Metric};
 
 /// Runners-up shown; the JSON has all of them.
-const TOLD: usize = 5;
+const LISTED: usize = 5;
 
 /// Width of the plan column, in characters.
 const PLAN: usize = 32;
@@ -24,14 +24,14 @@ const COMPARED: [Metric; 7] = [
 ];
 
 /// Difference from the best: first the objective's metric, then the metrics that are better.
-fn trade(best: &ReportedDeployment, other: &ReportedDeployment, aim: Option<Metric>) -> String {
+fn trade(best: &ReportedDeployment, other: &ReportedDeployment, objective: Option<Metric>) -> String {
     let both = |metric: Metric| Some((best.figure(metric)?, other.figure(metric)?));
     let spell = |metric: Metric, from: f64, to: f64| {
         let change = if from == to { "unchanged".to_string() } else { change(from, to) };
         format!("{} {change}", word(metric))
     };
-    let loss = aim.and_then(|aim| both(aim).map(|(from, to)| spell(aim, from, to)));
-    let better = COMPARED.into_iter().filter(|metric| Some(*metric) != aim).filter_map(|metric| {
+    let loss = objective.and_then(|objective| both(objective).map(|(from, to)| spell(objective, from, to)));
+    let better = COMPARED.into_iter().filter(|metric| Some(*metric) != objective).filter_map(|metric| {
         let (from, to) = both(metric)?;
         let gain = match metric.entry().direction {
             Direction::Minimize => from - to,
@@ -55,11 +55,11 @@ pub fn alternatives(answer: &OptimizeResult, best: &ReportedDeployment) -> Strin
     if others.is_empty() {
         return String::new();
     }
-    let aim = answer.question.optimize.first().map(|aim| aim.metric);
+    let objective = answer.question.optimize.first().map(|term| term.metric);
     // The objective's own metric is the last column, unless it already has one.
-    let last = match aim {
+    let last = match objective {
         None | Some(Metric::OutputTokS | Metric::Ttft | Metric::Tpot | Metric::Devices) => Metric::UsdPerMtok,
-        Some(aim) => aim,
+        Some(objective) => objective,
     };
     let header = ["plan", "weights", "conc.", "devices", "tok/s", "TTFT ms", "TPOT ms", last.entry().heading];
     let figure = |other: &ReportedDeployment, metric| other.figure(metric).map_or_else(String::new, digits);
@@ -75,21 +75,21 @@ pub fn alternatives(answer: &OptimizeResult, best: &ReportedDeployment) -> Strin
             figure(other, last),
         ]
     };
-    let told = &others[..others.len().min(TOLD)];
-    let rows: Vec<Vec<String>> = std::iter::once(best).chain(told).map(row).collect();
+    let listed = &others[..others.len().min(LISTED)];
+    let rows: Vec<Vec<String>> = std::iter::once(best).chain(listed).map(row).collect();
     let lines = table(&header, &rows);
-    let more = if others.len() > TOLD {
-        format!("{} more in --format json", others.len() - TOLD)
+    let more = if others.len() > LISTED {
+        format!("{} more in --format json", others.len() - LISTED)
     } else {
         String::new()
     };
     let mut text = heading("Top configurations", &more);
     for (place, line) in lines.lines().enumerate() {
         text.push_str(&indent(line, 2));
-        if let Some(other) = place.checked_sub(2).and_then(|place| told.get(place)) {
+        if let Some(other) = place.checked_sub(2).and_then(|place| listed.get(place)) {
             let long = other.plan.label.chars().count() > PLAN;
             let plan = if long { format!("{}: ", other.plan.label) } else { String::new() };
-            text.push_str(&wrap(&format!("{plan}{}", trade(best, other, aim)), WIDTH, 6, 6));
+            text.push_str(&wrap(&format!("{plan}{}", trade(best, other, objective)), WIDTH, 6, 6));
         }
     }
     text

@@ -19,7 +19,7 @@ fn instance(pool: &PoolReport) -> String {
 }
 
 /// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and expert and stage layouts.
-pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[Constraint]) -> String {
+pub fn devices(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Constraint]) -> String {
     let pools = pools(best);
     let disaggregated = pools[0].role == Role::Prefill;
     let worker = |pool: &&PoolReport| {
@@ -32,7 +32,7 @@ pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[C
         format!("{role}{} x {}", pool.replicas, instance(pool))
     };
     let sum: Vec<String> = pools.iter().map(worker).collect();
-    let sum = format!("{} = {} + {} idle", asked.devices, sum.join(" + "), best.idle_devices);
+    let sum = format!("{} = {} + {} idle", inputs.devices, sum.join(" + "), best.idle_devices);
     let mut text = heading("Devices", "") + &paragraph(&sum);
     if best.idle_devices > 0
         && let Some(why) = constraints.iter().find(|constraint| constraint.resource == Resource::Devices)

@@ -28,37 +28,38 @@ pub fn table(answer: &FleetResult) -> String {
     ])
 }
 
-fn asked(asked: &FleetInputs) -> String {
-    let rate: f64 = asked.buckets.iter().map(|bucket| bucket.rate).sum();
+fn question(inputs: &FleetInputs) -> String {
+    let rate: f64 = inputs.buckets.iter().map(|bucket| bucket.rate).sum();
     let mut text = format!(
         "{}: {} requests/s in {}, {}",
-        asked.models.join(" and "),
+        inputs.models.join(" and "),
         digits(rate),
-        count(asked.buckets.len() as u64, "bucket"),
-        count(asked.offers.len() as u64, "offer")
+        count(inputs.buckets.len() as u64, "bucket"),
+        count(inputs.offers.len() as u64, "offer")
     );
-    for (name, most) in [("TTFT", asked.limits.ttft), ("TPOT", asked.limits.tpot), ("E2E", asked.limits.e2e)]
+    for (name, most) in
+        [("TTFT", inputs.limits.ttft), ("TPOT", inputs.limits.tpot), ("E2E", inputs.limits.e2e)]
     {
         if let Some(most) = most {
             text.push_str(&format!("; {name} ≤ {}", limit(most * 1e3)));
         }
     }
-    if let Some(basis) = asked.price_basis {
+    if let Some(basis) = inputs.price_basis {
         text.push_str(&format!("; {}", basis.name()));
     }
-    if let Some(usd) = asked.budget_usd_per_hour {
+    if let Some(usd) = inputs.budget_usd_per_hour {
         text.push_str(&format!("; ≤ {} USD/h", plain(usd)));
     }
-    if let Some(devices) = asked.max_devices {
+    if let Some(devices) = inputs.max_devices {
         text.push_str(&format!("; ≤ {}", count(devices, "device")));
     }
-    if asked.spare {
+    if inputs.spare {
         text.push_str("; one spare per kind of system");
     }
-    if let Some(share) = asked.headroom {
+    if let Some(share) = inputs.headroom {
         text.push_str(&format!("; {} of the capacity stays free", percent(share)));
     }
-    text.push_str(match asked.aim {
+    text.push_str(match inputs.aim {
         FleetObjective::Cost => "; objective cost",
         FleetObjective::Devices => "; objective devices",
         FleetObjective::Throughput => "; objective throughput",
@@ -96,7 +97,7 @@ pub(super) fn head(answer: &FleetResult, width: usize) -> String {
         }
         _ => styled_within(BAD, "INFEASIBLE: no fleet serves this traffic", width),
     };
-    verdict + &wrap(&asked(&answer.question), width, 0, 2)
+    verdict + &wrap(&question(&answer.question), width, 0, 2)
 }
 
 /// The upper end of the price of a fleet, where it differs.
@@ -186,10 +187,10 @@ fn routes(answer: &FleetResult) -> String {
             format!("{}, {}", system.hardware, system.plan),
         ]
     };
-    let told: Vec<Vec<String>> = answer.routes.iter().take(ROWS).map(row).collect();
+    let shown: Vec<Vec<String>> = answer.routes.iter().take(ROWS).map(row).collect();
     let rest = answer.routes.len().saturating_sub(ROWS);
     let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
-    heading("Traffic", &more) + &indent(&rows(&header, &told), 2)
+    heading("Traffic", &more) + &indent(&rows(&header, &shown), 2)
 }
 
 fn why(answer: &FleetResult) -> String {
@@ -274,7 +275,7 @@ pub(super) fn proof(answer: &FleetResult) -> String {
     text
 }
 
-fn assumed(asked: &FleetInputs) -> String {
-    let lines: String = asked.assumed.iter().map(|line| bullet(line)).collect();
+fn assumed(inputs: &FleetInputs) -> String {
+    let lines: String = inputs.assumed.iter().map(|line| bullet(line)).collect();
     if lines.is_empty() { lines } else { heading("Defaults used", "not specified") + &lines }
 }

@@ -14,8 +14,8 @@ use crate::spec::role::Role;
 /// The pools of a deployment: prefill workers first, aggregated replicas last.
 pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
     let plan = &best.plan;
-    let apart = (plan.prefill.role == Role::Prefill).then_some(&plan.prefill);
-    let mut pools: Vec<&PoolReport> = apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
+    let prefill = (plan.prefill.role == Role::Prefill).then_some(&plan.prefill);
+    let mut pools: Vec<&PoolReport> = prefill.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
     let order = [Role::Prefill, Role::Decode, Role::Aggregated];
     pools.sort_by_key(|pool| order.iter().position(|role| *role == pool.role));
     pools
@@ -60,7 +60,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
         }
         (None, None) => String::new(),
     };
-    let ahead = inputs.speculation.as_ref().map_or_else(String::new, |found| {
+    let speculation = inputs.speculation.as_ref().map_or_else(String::new, |found| {
         let tokens = count(found.tokens, "token");
         format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance))
     });
@@ -68,7 +68,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
     let limits = super::metrics::limits(inputs);
     let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(
-        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{ahead}; {limits}{risk}; objective {}",
+        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",
         count(*devices, "device"),
         grouped(*isl),
         grouped(*osl),
@@ -131,8 +131,8 @@ fn runtime(inputs: &ReportInputs) -> String {
 
 /// The value of the objective's first metric.
 fn yielded(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
-    let aim = inputs.optimize.first()?;
-    Some(format_metric(aim.metric, best.figure(aim.metric)?))
+    let term = inputs.optimize.first()?;
+    Some(format_metric(term.metric, best.figure(term.metric)?))
 }
 
 fn offloaded(best: &ReportedDeployment, inputs: &ReportInputs) -> String {

@@ -21,10 +21,10 @@ pub fn verdict(answer: &OptimizeResult) -> &'static str {
 /// The verdict and the problem.
 pub fn head(answer: &OptimizeResult, width: usize) -> String {
     let verdict = verdict(answer);
-    let aim = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
-    let bound = aim.zip(answer.proof.bound);
+    let term = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
+    let bound = term.zip(answer.proof.bound);
     let bound = bound
-        .map_or_else(String::new, |(aim, bound)| format!("bound {}; ", format_metric(aim.metric, bound)));
+        .map_or_else(String::new, |(term, bound)| format!("bound {}; ", format_metric(term.metric, bound)));
     let problem = bound + &head::problem(&answer.question);
     let lifted = head::theoretical(&answer.question);
     format!("{lifted}{}\n{}", styled(BAD, verdict), wrap(&problem, width, 0, 2))
@@ -52,8 +52,8 @@ pub fn reasons(census: &Census) -> String {
 
 fn figures(candidate: &ReportedDeployment) -> String {
     let shown = [Metric::Ttft, Metric::Tpot, Metric::E2e, Metric::OutputTokS];
-    let told = shown.into_iter().filter_map(|metric| Some(format_metric(metric, candidate.figure(metric)?)));
-    told.collect::<Vec<_>>().join(", ")
+    let named = shown.into_iter().filter_map(|metric| Some(format_metric(metric, candidate.figure(metric)?)));
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// The deployment nearest to feasibility, and the limits it misses.

@@ -8,10 +8,10 @@ use crate::report::table::grouped;
 use crate::spec::role::Role;
 
 /// The latency SLOs: `TTFT ≤ 2 s`.
-pub fn limits(asked: &ReportInputs) -> Vec<String> {
-    let limits = [("TTFT", asked.limits.ttft), ("TPOT", asked.limits.tpot), ("E2E", asked.limits.e2e)];
-    let told = |(name, limit): (&str, Option<f64>)| Some(format!("{name} ≤ {}", spell(limit? * 1e3)));
-    limits.into_iter().filter_map(told).collect()
+pub fn limits(inputs: &ReportInputs) -> Vec<String> {
+    let limits = [("TTFT", inputs.limits.ttft), ("TPOT", inputs.limits.tpot), ("E2E", inputs.limits.e2e)];
+    let spelled = |(name, limit): (&str, Option<f64>)| Some(format!("{name} ≤ {}", spell(limit? * 1e3)));
+    limits.into_iter().filter_map(spelled).collect()
 }
 
 fn against(value: f64, limit: Option<f64>) -> String {
@@ -22,9 +22,9 @@ fn against(value: f64, limit: Option<f64>) -> String {
 }
 
 /// The table of metrics; empty if the deployment cannot run.
-pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
+pub fn metrics(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     let Some(m) = &best.metrics else { return String::new() };
-    let limits = &asked.limits;
+    let limits = &inputs.limits;
     let answering = if best.plan.decode.role == Role::Decode { "decode worker" } else { "replica" };
     let each = best.plan.decode.concurrency_per_replica;
     let between = |pick: fn(&Intervals) -> Quantiles, spell: fn(f64) -> String| {
@@ -51,7 +51,7 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
             .map_or_else(String::new, |watts| format!("; {} W with hosts and facility", digits(watts)));
         (format!("{} W", digits(watts)), format!("of devices; {joule} output tok/J{whole}"))
     });
-    let tpot_note = if asked.osl == 1 {
+    let tpot_note = if inputs.osl == 1 {
         "OSL is 1: time of a further token".to_string()
     } else {
         against(m.tpot_ms, limits.tpot)

@@ -16,8 +16,8 @@ pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// Joins sections with an empty line between them; empty sections are omitted.
 pub fn join<const N: usize>(sections: [String; N]) -> String {
-    let told: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
-    told.join("\n")
+    let filled: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
+    filled.join("\n")
 }
 
 /// `text` in a terminal style.

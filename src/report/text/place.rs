@@ -27,34 +27,34 @@ pub fn table_of(answer: &PlacementResult) -> String {
     ])
 }
 
-fn asked(answer: &PlacementResult) -> String {
-    let asked = &answer.question;
-    let mut runtimes = asked.runtimes.clone();
+fn question(answer: &PlacementResult) -> String {
+    let inputs = &answer.question;
+    let mut runtimes = inputs.runtimes.clone();
     runtimes.dedup();
-    let requests = if asked.concurrency == 1 {
+    let requests = if inputs.concurrency == 1 {
         "1 concurrent request".to_owned()
     } else {
-        format!("{} concurrent requests", grouped(asked.concurrency))
+        format!("{} concurrent requests", grouped(inputs.concurrency))
     };
     format!(
         "{} in {} on {}; {}; ISL {}, OSL {}, {requests}",
-        asked.model,
-        asked.weight_format,
-        asked.rig,
+        inputs.model,
+        inputs.weight_format,
+        inputs.rig,
         runtimes.join(" + "),
-        grouped(asked.isl),
-        grouped(asked.osl),
+        grouped(inputs.isl),
+        grouped(inputs.osl),
     )
 }
 
 pub(super) fn head(answer: &PlacementResult, width: usize) -> String {
-    let asked = wrap(&asked(answer), width, 0, 2);
+    let question = wrap(&question(answer), width, 0, 2);
     let Some(placed) = &answer.placement else {
         let none = match answer.status {
             Status::Unknown => "STOPPED: no placement found yet",
             _ => "INFEASIBLE: no placement fits",
         };
-        return styled_within(BAD, none, width) + &asked;
+        return styled_within(BAD, none, width) + &question;
     };
     let what = value(answer, placed);
     let started = if answer.is_theoretical() { "theoretical, no software starts it: " } else { "" };
@@ -64,7 +64,7 @@ pub(super) fn head(answer: &PlacementResult, width: usize) -> String {
         (_, Some(StoppedBy::Interrupt)) => "best found so far",
         _ => "best found, not proved optimal",
     };
-    styled_within(GOOD, &format!("{started}{what}, {proof}"), width) + &asked
+    styled_within(GOOD, &format!("{started}{what}, {proof}"), width) + &question
 }
 
 /// The objective of a placement in words.
@@ -95,7 +95,7 @@ pub(super) fn theoretical(answer: &PlacementResult) -> Option<String> {
 }
 
 /// Prefill and decode on different devices, in one sentence.
-pub(super) fn apart(found: &DisaggregatedReport) -> String {
+pub(super) fn disaggregation(found: &DisaggregatedReport) -> String {
     let gain = match found.gain {
         gain if gain > 1.0005 => format!("{} times as fast", digits(gain)),
         _ => "no faster".to_owned(),
@@ -196,8 +196,8 @@ fn headless(rows: &[Vec<String>]) -> String {
 }
 
 /// Whether the disaggregated placement is proved optimal.
-pub(super) fn proved(apart: &DisaggregatedReport) -> bool {
-    apart.request_ms <= apart.lower_bound_ms * (1.0 + 1e-9)
+pub(super) fn proved(found: &DisaggregatedReport) -> bool {
+    found.request_ms <= found.lower_bound_ms * (1.0 + 1e-9)
 }
 
 fn layers(shares: &[(String, usize)]) -> String {
@@ -210,7 +210,7 @@ fn compared(answer: &PlacementResult) -> String {
     }
     let mut text = heading("Baselines: layers split by memory alone, same cost model", "");
     for other in &answer.compared {
-        let told = match (other.objective_ms, other.times) {
+        let line = match (other.objective_ms, other.times) {
             (Some(ms), Some(times)) => {
                 let slower = match times {
                     times if times < 1.0005 => "equally fast".to_owned(),
@@ -220,7 +220,7 @@ fn compared(answer: &PlacementResult) -> String {
             }
             _ => format!("{}: does not fit", other.rule),
         };
-        text.push_str(&bullet(&told));
+        text.push_str(&bullet(&line));
     }
     text
 }
@@ -230,7 +230,7 @@ fn disaggregated(answer: &PlacementResult) -> String {
     let DisaggregatedReport { prefill, decode, .. } = found;
     let mut runtimes = found.runtimes.clone();
     runtimes.dedup();
-    let how = format!("{}, {} in {}", apart(found), runtimes.join(" + "), found.weight_format);
+    let how = format!("{}, {} in {}", disaggregation(found), runtimes.join(" + "), found.weight_format);
     let mut text = heading("Prefill/decode disaggregation", &how);
     text.push_str(&paragraph(&format!(
         "prefill on {}: {}; KV cache streamed layer by layer, {} of it after prefill; decode on {}: {} per token",

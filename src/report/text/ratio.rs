@@ -16,20 +16,22 @@ pub fn ratio(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let against =
         |value: f64| format!("{} ({})", format_metric(Metric::OutputTokS, value), change(now, value));
     let split = ratio.split_plan.as_deref().zip(ratio.split_output_tok_s);
-    let apart =
+    let disaggregated =
         |(plan, value): (&str, f64)| format!("the best disaggregated plan, {plan}, gives {}", against(value));
     let each = ratio.one_shape_each_output_tok_s.filter(|each| (each - now).abs() > SUMMED * now);
     let each = each.map(|each| {
         format!("one prefill configuration and one decode configuration give at most {}", against(each))
     });
     let verdict = match (ratio.verdict, split, each) {
-        (SplitAdvice::DoNotSplit, Some(split), _) => format!("Aggregated. Disaggregated: {}", apart(split)),
+        (SplitAdvice::DoNotSplit, Some(split), _) => {
+            format!("Aggregated. Disaggregated: {}", disaggregated(split))
+        }
         (SplitAdvice::DoNotSplit, None, _) => "Aggregated: no disaggregated plan meets the SLO".to_string(),
         (SplitAdvice::SplitWithBoth, Some((plan, value)), each) => {
             let each = each.map_or_else(String::new, |each| format!("; {each}"));
             format!(
                 "Disaggregated, leftover devices serve aggregated; without them {}{each}",
-                apart((plan, value))
+                disaggregated((plan, value))
             )
         }
         (_, _, Some(each)) => format!("Disaggregated with mixed parallel configurations; {each}"),

@@ -129,8 +129,8 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         4,
     ));
     let between = build.each.intervals.as_ref().map_or(String::new(), |intervals| {
-        let pace = |ms: f64| digits(1e3 / ms);
-        format!(" (p10–p90 {} to {})", pace(intervals.tpot_ms.p90), pace(intervals.tpot_ms.p10))
+        let tok_s = |ms: f64| digits(1e3 / ms);
+        format!(" (p10–p90 {} to {})", tok_s(intervals.tpot_ms.p90), tok_s(intervals.tpot_ms.p10))
     });
     let ttft = build.each.metrics.as_ref().map_or(String::new(), |f| format!(", TTFT {}", time(f.ttft_ms)));
     let watts = build.watts.map_or(String::new(), |watts| format!(", {} W of devices", digits(watts)));
@@ -287,10 +287,10 @@ fn all(answer: &Recommendation) -> String {
             shorten(&standing, 48),
         ]
     };
-    let told: Vec<Vec<String>> = answer.builds.iter().take(ROWS).map(row).collect();
+    let shown: Vec<Vec<String>> = answer.builds.iter().take(ROWS).map(row).collect();
     let rest = answer.builds.len().saturating_sub(ROWS);
     let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
-    heading("All systems that meet the SLO", &more) + &indent(&rows(&header, &told), 2)
+    heading("All systems that meet the SLO", &more) + &indent(&rows(&header, &shown), 2)
 }
 
 pub(super) fn missed(misses: &[RejectedBuild]) -> String {

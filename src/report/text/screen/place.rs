@@ -2,7 +2,7 @@
 
 use super::super::launch::first_command;
 use super::super::page::{bullet_within, heading, join, shorten, wrap};
-use super::super::place::{apart, head, stage_table, theoretical};
+use super::super::place::{disaggregation, head, stage_table, theoretical};
 use super::{fact, more};
 use crate::report::number::{digits, gib, percent, time};
 use crate::report::place::{InfeasibleReport, PlacementReport, PlacementResult};
@@ -55,7 +55,7 @@ fn facts(placed: &PlacementReport, answer: &PlacementResult, width: usize) -> St
         facts.push(("theoretical", shorten(&found, 3 * width)));
     }
     if let Some(found) = &answer.disaggregated {
-        facts.push(("disaggregated", apart(found)));
+        facts.push(("disaggregated", disaggregation(found)));
     }
     if let Some(proof) = &answer.certificate {
         let (bound, gap) = (time(proof.lower_bound_ms), percent(proof.gap));
