@@ -30,7 +30,6 @@ pub mod machine;
 pub mod nearest;
 pub mod notation;
 pub mod number;
-pub mod operator_rows;
 pub mod page;
 pub mod parallel;
 pub mod place;

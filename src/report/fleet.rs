@@ -2,7 +2,6 @@
 
 pub mod costs;
 pub mod program;
-pub mod routes;
 
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use program::{ReportedProgram, report_program};
 
 use super::answer::report_deployment;
 use super::launch::LaunchReport;
+use super::sheet::{self, CsvColumn};
 use crate::search::fleet::rates::ShapeRates;
 use crate::search::fleet::{Bucket, BucketShare, Fleet, FleetBounds, FleetMix, FleetObjective, MILLS};
 use crate::search::mip::reasons::RowRelaxation;
@@ -230,6 +230,24 @@ pub struct FleetProblem {
 }
 
 impl FleetResult {
+    /// One row for each share of a bucket.
+    pub fn csv(&self) -> String {
+        let columns: [CsvColumn<(&Routed, &Systems)>; 10] = [
+            ("isl", |(route, _)| route.isl.to_string()),
+            ("osl", |(route, _)| route.osl.to_string()),
+            ("model", |(route, _)| route.model.clone()),
+            ("requests_per_s", |(route, _)| route.requests_per_s.to_string()),
+            ("share", |(route, _)| route.share.to_string()),
+            ("hardware", |(_, system)| system.hardware.clone()),
+            ("offer", |(_, system)| system.offer.clone()),
+            ("plan", |(_, system)| system.plan.clone()),
+            ("systems", |(_, system)| system.count.to_string()),
+            ("usd_per_hour", |(_, system)| system.usd_per_hour.to_string()),
+        ];
+        let routes = self.routes.iter().map(|route| (route, &self.systems[route.systems as usize]));
+        sheet::table(&columns, routes)
+    }
+
     /// The same result with `systems`, kinds with counts, that serve `parts` of the traffic.
     pub fn with_systems(
         self,

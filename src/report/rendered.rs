@@ -10,7 +10,6 @@ use super::audit::{AuditReport, csv as audit_csv};
 use super::comparison::ComparisonReport;
 use super::diagnose::Diagnosis;
 use super::fleet::FleetResult;
-use super::fleet::routes::csv as fleet_csv;
 use super::format::Format;
 use super::formulas::{FormulaEntry, formulas_csv, formulas_text};
 use super::help::{GlossaryTerm, glossary_text};
@@ -19,7 +18,7 @@ use super::machine::MachineReport;
 use super::nearest::NearestReport;
 use super::page::{self, embedded};
 use super::place::PlacementResult;
-use super::place::build::{COLUMNS as PLACED, rows as placed_rows};
+use super::place::build::csv as placement_csv;
 use super::pretty::pretty;
 use super::recommend::report::RecommendReport;
 use super::result::{EstimateResult, OptimizeResult};
@@ -203,21 +202,6 @@ impl Answer for EstimateResult {
     }
 }
 
-impl Answer for PlacementResult {
-    const QUESTION: &str = "place";
-    const MORE: &'static [Format] = &DRAWN;
-
-    fn text(&self, view: &TextView) -> String {
-        if view.detail { text::place::table_of(self) } else { screen::place(self, view.command, view.width) }
-    }
-    fn csv(&self) -> String {
-        sheet::csv(PLACED, placed_rows(self))
-    }
-    fn picture(&self) -> Option<SvgPicture> {
-        Some(place_picture(self))
-    }
-}
-
 impl Answer for SweepReport {
     const QUESTION: &str = "sweep";
     const MORE: &'static [Format] = &DRAWN_WITH_ROWS;
@@ -234,41 +218,6 @@ impl Answer for SweepReport {
     }
     fn json_lines(&self) -> Option<String> {
         Some(self.rows.iter().map(json_line).collect())
-    }
-}
-
-impl Answer for RecommendReport {
-    const QUESTION: &str = "recommend";
-    const MORE: &'static [Format] = &DRAWN;
-
-    fn text(&self, view: &TextView) -> String {
-        match self {
-            RecommendReport::Models(found) if view.detail => text::models::table(found),
-            RecommendReport::Models(found) => screen::models(found, view.command, view.width),
-            RecommendReport::Hardware(found) if view.detail => text::recommend::table(found),
-            RecommendReport::Hardware(found) => screen::recommend(found, view.command, view.width),
-        }
-    }
-    fn csv(&self) -> String {
-        RecommendReport::csv(self)
-    }
-    fn picture(&self) -> Option<SvgPicture> {
-        Some(RecommendReport::picture(self))
-    }
-}
-
-impl Answer for FleetResult {
-    const QUESTION: &str = "fleet";
-    const MORE: &'static [Format] = &DRAWN;
-
-    fn text(&self, view: &TextView) -> String {
-        if view.detail { text::fleet::table(self) } else { screen::fleet(self, view.command, view.width) }
-    }
-    fn csv(&self) -> String {
-        fleet_csv(self)
-    }
-    fn picture(&self) -> Option<SvgPicture> {
-        Some(fleet_picture(self))
     }
 }
 
@@ -311,6 +260,29 @@ macro_rules! answers {
 }
 
 answers! {
+    "place" PlacementResult:
+        |answer, view| match view.detail {
+            true => text::place::table_of(answer),
+            false => screen::place(answer, view.command, view.width),
+        },
+        |answer| placement_csv(answer),
+        |answer| place_picture(answer);
+    "recommend" RecommendReport:
+        |answer, view| match answer {
+            RecommendReport::Models(found) if view.detail => text::models::table(found),
+            RecommendReport::Models(found) => screen::models(found, view.command, view.width),
+            RecommendReport::Hardware(found) if view.detail => text::recommend::table(found),
+            RecommendReport::Hardware(found) => screen::recommend(found, view.command, view.width),
+        },
+        |answer| answer.csv(),
+        |answer| answer.picture();
+    "fleet" FleetResult:
+        |answer, view| match view.detail {
+            true => text::fleet::table(answer),
+            false => screen::fleet(answer, view.command, view.width),
+        },
+        |answer| answer.csv(),
+        |answer| fleet_picture(answer);
     "compare" ComparisonReport:
         |answer, view| answer.table(view.width), |answer| answer.csv(), |answer| comparison_picture(answer);
     "static" StaticReport:
