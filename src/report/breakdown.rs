@@ -47,12 +47,7 @@ impl Class {
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Class::Compute => "compute",
-            Class::Memory => "memory",
-            Class::Communication => "communication",
-            Class::Overhead => "overhead",
-        }
+        ["compute", "memory", "communication", "overhead"][self as usize]
     }
 }
 
@@ -78,18 +73,21 @@ pub enum Module {
     Overhead,
 }
 
+/// Every module with its name, in the order of the variants and of legends.
+pub const MODULES: [(Module, &str); 8] = [
+    (Module::Attention, "attention"),
+    (Module::FeedForward, "feed-forward"),
+    (Module::Experts, "experts"),
+    (Module::Residual, "norms, residual"),
+    (Module::Vocabulary, "vocabulary"),
+    (Module::Images, "images"),
+    (Module::Communication, "communication"),
+    (Module::Overhead, "overhead"),
+];
+
 impl Module {
     pub fn name(self) -> &'static str {
-        match self {
-            Module::Attention => "attention",
-            Module::FeedForward => "feed-forward",
-            Module::Experts => "experts",
-            Module::Residual => "norms, residual",
-            Module::Vocabulary => "vocabulary",
-            Module::Images => "images",
-            Module::Communication => "communication",
-            Module::Overhead => "overhead",
-        }
+        MODULES[self as usize].1
     }
 
     /// The module of a task of `block`.

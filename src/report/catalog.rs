@@ -296,7 +296,7 @@ pub fn list(lines: &[CatalogLine]) -> String {
         let id = if line.user { format!("{} *", line.id) } else { line.id.clone() };
         vec![id, line.name.clone(), line.summary.clone()]
     };
-    let mut text = table(&["id", "name", "description"], &lines.iter().map(row).collect::<Vec<_>>());
+    let mut text = table(&["id", "name", "description"], lines.iter().map(row));
     if lines.iter().any(|line| line.user) {
         text.push_str("* from your own catalogue folder\n");
     }
@@ -305,7 +305,7 @@ pub fn list(lines: &[CatalogLine]) -> String {
 
 /// One entry: a line for every value, with the source of every figure.
 pub fn entry(value: &Value) -> String {
-    table(&["key", "value [grade: source]"], &key_rows(value))
+    table(&["key", "value [grade: source]"], key_rows(value))
 }
 
 /// A row for every value: its key with those around it, and the value.

@@ -108,8 +108,7 @@ pub fn table_of(what: &str, names: [&str; 2], differences: &[Difference]) -> Str
         let ratio = d.ratio.map(|ratio| format!("x {ratio:.3}")).unwrap_or_default();
         vec![d.key.clone(), cell(&d.a), cell(&d.b), ratio]
     };
-    let rows: Vec<Vec<String>> = differences.iter().map(row).collect();
-    table(&[what, names[0], names[1], "second / first"], &rows)
+    table(&[what, names[0], names[1], "second / first"], differences.iter().map(row))
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ fn values(values: &[InspectedValue]) -> String {
         let how = value.how.clone().unwrap_or_default();
         vec![value.key.clone(), value.value.to_string(), value.tag.to_string(), how]
     };
-    table(&["key", "value", "source", "formula"], &values.iter().map(row).collect::<Vec<_>>())
+    table(&["key", "value", "source", "formula"], values.iter().map(row))
 }
 
 fn blocks(blocks: &[InspectedBlock]) -> String {
@@ -144,8 +144,8 @@ fn blocks(blocks: &[InspectedBlock]) -> String {
             block.window.map(grouped).unwrap_or_default(),
         ]
     };
-    let rows: Vec<_> = blocks.iter().map(row).collect();
-    table(&["block", "layers", "parameters per layer", "KV B/token per layer", "window"], &rows)
+    let header = ["block", "layers", "parameters per layer", "KV B/token per layer", "window"];
+    table(&header, blocks.iter().map(row))
 }
 
 fn operators(block: &InspectedBlock) -> String {
@@ -159,7 +159,7 @@ fn operators(block: &InspectedBlock) -> String {
             operator.inputs.join(", "),
         ]
     });
-    table(&["operator", "kind", "dimensions", "parameters", "reads"], &rows.collect::<Vec<_>>())
+    table(&["operator", "kind", "dimensions", "parameters", "reads"], rows)
 }
 
 /// One line for tensors that differ only in the layer.
@@ -175,20 +175,16 @@ fn tensors(list: &[InspectedTensor]) -> String {
         let group = groups.entry((place, rest)).or_insert_with(|| (Vec::new(), tensor));
         group.0.extend(layer);
     }
-    let rows: Vec<_> = groups
-        .into_iter()
-        .map(|((_, rest), (layers, tensor))| {
-            let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
-            let name = if layers.is_empty() {
-                rest.to_owned()
-            } else {
-                format!("model.layers.{{{}}}.{rest}", ranges(&layers))
-            };
-            let role = role(tensor);
-            vec![name, shape.join(" x "), if tensor.buffer { format!("{role}, buffer") } else { role }]
-        })
-        .collect();
-    table(&["tensor", "shape", "role"], &rows)
+    let rows = groups.into_iter().map(|((_, rest), (layers, tensor))| {
+        let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
+        let name = match layers.is_empty() {
+            true => rest.to_owned(),
+            false => format!("model.layers.{{{}}}.{rest}", ranges(&layers)),
+        };
+        let role = role(tensor);
+        [name, shape.join(" x "), if tensor.buffer { format!("{role}, buffer") } else { role }]
+    });
+    table(&["tensor", "shape", "role"], rows)
 }
 
 /// Role of a tensor, by its name in files.

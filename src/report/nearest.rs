@@ -101,10 +101,9 @@ impl NearestReport {
                 compared(row.tpot_ms, row.predicted_tpot_ms),
             ]
         });
-        let rows: Vec<_> = rows.collect();
         let mut text = format!("{}\n{}\n", self.notation, self.sentence());
-        if !rows.is_empty() {
-            text.push_str(&table(&header, &rows));
+        if !self.rows.is_empty() {
+            text.push_str(&table(&header, rows));
         }
         let mut sources: Vec<&str> = self.rows.iter().map(|row| row.source.as_str()).collect();
         sources.dedup();

@@ -11,6 +11,7 @@ use super::bounds::{PriceEnd, price_bounds, price_ends};
 use super::breakdown::{Breakdown, alone, shown};
 use super::notation::notation_by;
 use super::number::gib;
+use super::pool::divided_role;
 use super::result::{ContextBound, Feasibility, Intervals, MetricsReport, ReportedDeployment};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
@@ -258,11 +259,7 @@ impl<'q> Reporter<'q> {
         there: Option<Qty<f64>>,
     ) -> Vec<String> {
         let shortage = |((pool, held), prepared): ((&PoolPlan, &Footprint<Qty<f64>>), &PreparedInstance)| {
-            let whose = match pool.role {
-                Role::Aggregated => "",
-                Role::Prefill => "prefill pool: ",
-                Role::Decode => "decode pool: ",
-            };
+            let whose = divided_role(pool.role, "", " pool: ");
             let (needed, usable) = (held.total.value(), held.usable.value());
             if matches!(candidate.offload, Offload::Host(_)) && fits(held) {
                 let words = || self.host_shortage(there);

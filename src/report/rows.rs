@@ -4,11 +4,10 @@ use super::breakdown::OperatorLine;
 use super::detail::DeploymentDetail;
 use super::inputs::ReportInputs;
 use super::recommend::Build;
-use super::result::{Intervals, MetricColumn, MetricsReport, Quantiles, ReportedDeployment};
+use super::result::{Intervals, MetricColumn, MetricsReport, ReportedDeployment};
 use super::shard::Shard;
 use super::sheet::{self, CsvColumn};
 use crate::spec::degree::Degree;
-use crate::spec::objective::Metric;
 
 /// The problem, equal in every row: tables of several problems can be joined.
 static INPUTS: &[CsvColumn<ReportInputs>] = &[
@@ -74,7 +73,7 @@ static AFTER_METRICS: &[CsvColumn<ReportedDeployment>] = &[
 pub(super) fn metric_names() -> Vec<String> {
     let names = |(metric, _): &MetricColumn| {
         let column = metric.entry().column;
-        let ends = ends(*metric).map(|_| [format!("{column}_p10"), format!("{column}_p90")]);
+        let ends = Intervals::reader(*metric).map(|_| [format!("{column}_p10"), format!("{column}_p90")]);
         std::iter::once(column.to_string()).chain(ends.into_iter().flatten())
     };
     MetricsReport::COLUMNS.iter().flat_map(names).collect()
@@ -84,18 +83,13 @@ pub(super) fn metric_names() -> Vec<String> {
 pub(super) fn metric_cells(metrics: Option<&MetricsReport>, intervals: Option<&Intervals>) -> Vec<String> {
     let cells = |(metric, value): &MetricColumn| {
         let value = number(metrics.and_then(value));
-        let ends = ends(*metric).map(|read| {
+        let ends = Intervals::reader(*metric).map(|read| {
             let known = intervals.map(read);
             [number(known.map(|known| known.p10)), number(known.map(|known| known.p90))]
         });
         std::iter::once(value).chain(ends.into_iter().flatten())
     };
     MetricsReport::COLUMNS.iter().flat_map(cells).collect()
-}
-
-/// The function that reads the interval of `metric`, if it has one.
-fn ends(metric: Metric) -> Option<fn(&Intervals) -> Quantiles> {
-    Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read)
 }
 
 /// One row per deployment of a problem, under a header. Pools are aggregated replicas in both groups of degrees if the

@@ -120,15 +120,12 @@ impl SweepRow {
         if metric == Metric::Devices {
             return self.devices.map(|devices| devices as f64);
         }
-        let column = MetricsReport::COLUMNS.iter().find(|(column, _)| *column == metric);
-        let value = column.and_then(|(_, value)| value(self.metrics.as_ref()?));
-        value.filter(|value| value.is_finite())
+        self.metrics.as_ref()?.get(metric, None).filter(|value| value.is_finite())
     }
 
     /// The ends of the 80 % interval of `metric`.
     pub fn ends(&self, metric: Metric) -> Option<(f64, f64)> {
-        let read = Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read)?;
-        self.intervals.as_ref().map(read).map(|ends| (ends.p10, ends.p90))
+        self.intervals.as_ref()?.get(metric).map(|ends| (ends.p10, ends.p90))
     }
 }
 
@@ -241,14 +238,14 @@ pub fn table(head: &SweepReport, counts: &[(PointStatus, u64)], width: usize) ->
         let values = values.chain([row.status.name().to_owned()]).chain(SHOWN.iter().map(figure));
         values.chain([plan.unwrap_or_default()]).collect()
     };
-    let rows: Vec<Vec<String>> = head.rows.iter().take(SHOWN_ROWS).map(cells).collect();
+    let rows = head.rows.iter().take(SHOWN_ROWS).map(cells);
     let all: u64 = counts.iter().map(|(_, count)| count).sum();
     let parts: Vec<String> = counts
         .iter()
         .filter(|(_, count)| *count > 0)
         .map(|(status, count)| format!("{} {}", grouped(*count), status.name()))
         .collect();
-    let mut text: String = lines(&header, &rows).lines().map(|line| cut(line, width)).collect();
+    let mut text: String = lines(&header, rows).lines().map(|line| cut(line, width)).collect();
     let left = all.saturating_sub(head.rows.len() as u64);
     if left > 0 {
         text.push_str(&format!("… {} more rows; all of them with --out sweep.csv\n", grouped(left)));

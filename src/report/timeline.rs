@@ -32,17 +32,10 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// Every lane, in order.
     pub const ALL: [Lane; 5] = [Lane::Compute, Lane::Vector, Lane::Memory, Lane::Communication, Lane::Bubble];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Lane::Compute => "compute",
-            Lane::Vector => "vector units",
-            Lane::Memory => "memory",
-            Lane::Communication => "communication",
-            Lane::Bubble => "bubble",
-        }
+        ["compute", "vector units", "memory", "communication", "bubble"][self as usize]
     }
 
     fn of(class: Class) -> Lane {

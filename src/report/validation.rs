@@ -1,44 +1,26 @@
 //! Prediction errors and decision quality, as text and rows.
 
+use super::sheet;
 use super::table::table;
 use crate::validate::decision::Decision;
 use crate::validate::score::Score;
 use crate::validate::summary::{RowGroup, ScoredRow, Validation};
 
-/// Columns of the groups.
-pub const GROUP_HEADER: [&str; 31] = [
-    "group",
-    "n",
-    "unsupported",
-    "tpot_n",
-    "tpot_mdape",
-    "tpot_mape",
-    "tpot_p90",
-    "tpot_bias",
-    "tpot_within_10",
-    "tpot_within_25",
-    "tpot_coverage_80",
-    "ttft_n",
-    "ttft_mdape",
-    "ttft_mape",
-    "ttft_p90",
-    "ttft_bias",
-    "ttft_within_10",
-    "ttft_within_25",
-    "ttft_coverage_80",
-    "slo_met",
-    "regret",
-    "slo_met_p90",
-    "regret_p90",
-    "memory_n",
-    "memory_mdape",
-    "memory_mape",
-    "memory_p90",
-    "memory_bias",
-    "memory_within_10",
-    "memory_within_25",
-    "memory_coverage_80",
-];
+/// The scores of a figure, in the order of their columns.
+const SCORES: [&str; 8] = ["n", "mdape", "mape", "p90", "bias", "within_10", "within_25", "coverage_80"];
+
+/// The groups as rows, all rows first.
+pub fn groups_csv(found: &Validation) -> String {
+    let scores = |figure: &'static str| SCORES.map(|score| format!("{figure}_{score}"));
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let header = [
+        owned(&["group", "n", "unsupported"]),
+        ["tpot", "ttft"].map(scores).concat(),
+        owned(&["slo_met", "regret", "slo_met_p90", "regret_p90"]),
+        scores("memory").to_vec(),
+    ];
+    sheet::csv(header.concat().iter().map(String::as_str), group_rows(found))
+}
 
 /// Columns of the rows.
 pub const ROW_HEADER: [&str; 18] = [
@@ -94,8 +76,7 @@ pub fn row_cells(row: &ScoredRow) -> Vec<String> {
     ]
 }
 
-/// Rows of [`GROUP_HEADER`], all rows first.
-pub fn group_rows(found: &Validation) -> Vec<Vec<String>> {
+fn group_rows(found: &Validation) -> Vec<Vec<String>> {
     let number = |value: f64| format!("{value:.4}");
     let of = |group: &RowGroup| {
         let name = if group.name.is_empty() { "all" } else { &group.name };
@@ -190,7 +171,7 @@ pub fn text(found: &Validation) -> String {
         });
         text.push('\n');
         let header = ["memory per device", "n", "MdAPE", "p90", "bias", "cov. 80"];
-        text.push_str(&table(&header, &held.collect::<Vec<_>>()));
+        text.push_str(&table(&header, held));
     }
     text + &choices(found) + &skipped(found)
 }

@@ -18,7 +18,7 @@ mod trace;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Workbook, XlsxError};
 
 use self::cells::WorkbookCells;
-use self::page::{SheetPage, WorkbookSheet, WorkbookStyles};
+use self::page::{SHEETS, SheetPage, WorkbookSheet, WorkbookStyles};
 use self::trace::WorkbookTrace;
 use super::audit::{AuditSection, AuditedOverride, section};
 use super::inputs::ReportInputs;
@@ -57,7 +57,7 @@ pub fn workbook(
     let mut book = Workbook::new();
     // A fixed date: a workbook has no other contents than its numbers.
     book.set_properties(&DocProperties::new().set_creation_datetime(&ExcelDateTime::from_ymd(2000, 1, 1)?));
-    for kind in WorkbookSheet::ALL {
+    for (kind, _) in SHEETS {
         let mut page = SheetPage::new(kind, &styles)?;
         match kind {
             WorkbookSheet::Front => front::write(&mut page, &content)?,

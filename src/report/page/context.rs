@@ -8,7 +8,7 @@ use super::embedded;
 use crate::report::breakdown::OperatorLine;
 use crate::report::detail::DeploymentDetail;
 use crate::report::inputs::ReportInputs;
-use crate::report::result::{EstimateResult, Intervals, OptimizeResult, ReportedDeployment};
+use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
 use crate::report::svg::deployment::detail_panels;
 use crate::report::svg::front::front;
 use crate::report::svg::layout::layout;
@@ -101,8 +101,7 @@ fn band(of: &ReportedDeployment, limits: &LatencyLimits, name: &str) -> Option<T
         .into_iter()
         .find(|metric| metric.entry().name == name)?;
     let value = of.figure(metric)?;
-    let read = Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read);
-    let ends = of.intervals.as_ref().zip(read).map(|(intervals, read)| read(intervals))?;
+    let ends = of.intervals.as_ref()?.get(metric)?;
     let limit = match metric {
         Metric::Ttft => limits.ttft,
         Metric::Tpot => limits.tpot,

@@ -1,6 +1,6 @@
 //! The best configuration and its runners-up, with the difference in metrics of each.
 
-use super::page::{WIDTH, heading, indent, shorten, wrap};
+use super::page::{WIDTH, heading, indent, remainder, shorten, wrap};
 use crate::report::number::{change, digits, requests, word};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::{grouped, table};
@@ -76,14 +76,8 @@ pub fn alternatives(answer: &OptimizeResult, best: &ReportedDeployment) -> Strin
         ]
     };
     let listed = &others[..others.len().min(LISTED)];
-    let rows: Vec<Vec<String>> = std::iter::once(best).chain(listed).map(row).collect();
-    let lines = table(&header, &rows);
-    let more = if others.len() > LISTED {
-        format!("{} more in --format json", others.len() - LISTED)
-    } else {
-        String::new()
-    };
-    let mut text = heading("Top configurations", &more);
+    let lines = table(&header, std::iter::once(best).chain(listed).map(row));
+    let mut text = heading("Top configurations", &remainder(others.len(), LISTED, "in --format json"));
     for (place, line) in lines.lines().enumerate() {
         text.push_str(&indent(line, 2));
         if let Some(other) = place.checked_sub(2).and_then(|place| listed.get(place)) {

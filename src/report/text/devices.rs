@@ -24,10 +24,8 @@ pub fn devices(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[
     let disaggregated = pools[0].role == Role::Prefill;
     let worker = |pool: &&PoolReport| {
         let role = match pool.role {
-            Role::Aggregated if disaggregated => "aggregated ",
-            Role::Aggregated => "",
-            Role::Prefill => "prefill ",
-            Role::Decode => "decode ",
+            Role::Aggregated if !disaggregated => String::new(),
+            role => format!("{} ", role.name()),
         };
         format!("{role}{} x {}", pool.replicas, instance(pool))
     };

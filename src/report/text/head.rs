@@ -27,10 +27,8 @@ pub fn plan(best: &ReportedDeployment) -> String {
     let disaggregated = pools[0].role == Role::Prefill;
     let worker = |pool: &&PoolReport| {
         let role = match pool.role {
-            Role::Aggregated if disaggregated => " aggregated",
-            Role::Aggregated => "",
-            Role::Prefill => " prefill",
-            Role::Decode => " decode",
+            Role::Aggregated if !disaggregated => String::new(),
+            role => format!(" {}", role.name()),
         };
         format!("{}{role} ({})", grouped(pool.replicas), pool.label)
     };
@@ -65,7 +63,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
         format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance))
     });
     let risk = inputs.risk.words();
-    let limits = super::metrics::limits(inputs);
+    let limits = super::metrics::limits(&inputs.limits);
     let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(
         "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",

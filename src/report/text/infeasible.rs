@@ -1,7 +1,7 @@
 //! The report of an infeasible problem: verdict, rejection reasons, nearest miss, conflicts, smallest changes.
 
 use super::head;
-use super::page::{BAD, bullet, bullet_within, heading, styled, wrap};
+use super::page::{BAD, bullet_within, bullets, heading, section, styled, wrap};
 use crate::plan::infeasible::RejectionCount;
 use crate::report::number::{count as times, digits, format_metric, gib, requests};
 use crate::report::relax::{ConflictSet, Remedy, RemedyClaim, RemedyGain};
@@ -39,15 +39,10 @@ pub fn sorted(census: &Census) -> Vec<(&String, &RejectionCount)> {
 
 /// Rejection reasons with counts and examples.
 pub fn reasons(census: &Census) -> String {
-    let all = sorted(census);
-    if all.is_empty() {
-        return String::new();
-    }
-    let mut text = heading("Rejected configurations", "");
-    for (kind, RejectionCount { count, example, .. }) in all {
-        text.push_str(&bullet(&format!("{kind}, {}, e.g. {example}", times(*count, "time"))));
-    }
-    text
+    let lines = sorted(census).into_iter().map(|(kind, RejectionCount { count, example, .. })| {
+        format!("{kind}, {}, e.g. {example}", times(*count, "time"))
+    });
+    section("Rejected configurations", "", bullets(lines))
 }
 
 fn figures(candidate: &ReportedDeployment) -> String {
@@ -74,11 +69,8 @@ pub fn nearest(answer: &OptimizeResult, width: usize) -> String {
 pub fn conflict(answer: &OptimizeResult, width: usize) -> String {
     let bullet = |text: &str| bullet_within(text, width);
     let Some(conflict) = &answer.conflict else { return String::new() };
-    let mut text = String::new();
-    if !conflict.conflicts.is_empty() {
-        text.push_str(&heading("Conflicting conditions", ""));
-        text.extend(conflict.conflicts.iter().map(|clash| bullet(&conflict_words(clash))));
-    }
+    let clashes = conflict.conflicts.iter().map(|clash| bullet(&conflict_words(clash)));
+    let mut text = section("Conflicting conditions", "", clashes.collect::<String>());
     if !conflict.remedies.is_empty() {
         text.push_str(if text.is_empty() { "" } else { "\n" });
         text.push_str(&heading(
@@ -154,5 +146,5 @@ pub fn weights(answer: &OptimizeResult, width: usize) -> String {
             )));
         }
     }
-    if text.is_empty() { text } else { heading("Weight memory", "") + &text }
+    section("Weight memory", "", text)
 }

@@ -3,8 +3,8 @@
 use super::page::{BAD, heading, styled};
 use crate::report::detail::PoolMemory;
 use crate::report::number::{bar, gib, gib_number, percent};
+use crate::report::pool::divided_role;
 use crate::report::result::MemoryReport;
-use crate::spec::role::Role;
 
 /// Width of a bar, in characters.
 const CELLS: usize = 30;
@@ -49,11 +49,7 @@ fn rows(memory: &MemoryReport) -> String {
 pub fn memory(pools: &[PoolMemory]) -> String {
     let mut text = String::new();
     for pool in pools {
-        let role = match pool.role {
-            Role::Aggregated => "",
-            Role::Prefill => ", prefill",
-            Role::Decode => ", decode",
-        };
+        let role = divided_role(pool.role, ", ", "");
         text.push_str(&heading(
             &format!("Memory per device{role} ({})", pool.label),
             "% of the memory that software sees",

@@ -5,11 +5,12 @@ use crate::report::inputs::ReportInputs;
 use crate::report::number::{digits, limit as spell, percent, requests, time};
 use crate::report::result::{ContextBound, Intervals, Quantiles, ReportedDeployment};
 use crate::report::table::grouped;
+use crate::spec::objective::LatencyLimits;
 use crate::spec::role::Role;
 
 /// The latency SLOs: `TTFT ≤ 2 s`.
-pub fn limits(inputs: &ReportInputs) -> Vec<String> {
-    let limits = [("TTFT", inputs.limits.ttft), ("TPOT", inputs.limits.tpot), ("E2E", inputs.limits.e2e)];
+pub fn limits(limits: &LatencyLimits) -> Vec<String> {
+    let limits = [("TTFT", limits.ttft), ("TPOT", limits.tpot), ("E2E", limits.e2e)];
     let spelled = |(name, limit): (&str, Option<f64>)| Some(format!("{name} ≤ {}", spell(limit? * 1e3)));
     limits.into_iter().filter_map(spelled).collect()
 }

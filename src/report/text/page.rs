@@ -44,6 +44,20 @@ pub fn heading(title: &str, rest: &str) -> String {
     format!("{}{gap}{rest}\n", styled(BOLD, title))
 }
 
+/// A section with its heading; empty without a body.
+pub fn section(title: &str, rest: &str, body: impl Into<String>) -> String {
+    let body = body.into();
+    if body.is_empty() { body } else { heading(title, rest) + &body }
+}
+
+/// `3 more in --format csv`, where fewer than `all` are shown.
+pub fn remainder(all: usize, shown: usize, place: &str) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        rest => format!("{rest} more {place}"),
+    }
+}
+
 /// Units that stay on the line of the preceding number.
 const UNITS: [&str; 15] = [
     "%", "ms", "s", "µs", "GiB", "GB", "W", "USD", "tok/s", "tok/J", "requests", "request", "devices",
@@ -106,6 +120,11 @@ pub fn paragraph(text: &str) -> String {
 /// A list item.
 pub fn bullet(text: &str) -> String {
     bullet_within(text, WIDTH)
+}
+
+/// A list.
+pub fn bullets(items: impl IntoIterator<Item: AsRef<str>>) -> String {
+    items.into_iter().map(|item| bullet(item.as_ref())).collect()
 }
 
 /// A list item in lines of at most `width` characters.

@@ -44,9 +44,8 @@ fn phase_text(phase: &ParallelPhase) -> String {
         let title = format!("{}, {name} x {layers}: {weights} weights on a device", phase.phase.name());
         text.push_str(&format!("\n{title}\n"));
         let steps = block.steps.iter().map(step_cells);
-        let rows: Vec<Vec<String>> = steps.chain(block.caches.iter().map(cache_cells)).collect();
         let header = ["step", "kind", "whole -> on one device", "same", "weights"];
-        text.push_str(&table(&header, &rows));
+        text.push_str(&table(&header, steps.chain(block.caches.iter().map(cache_cells))));
     }
     if let Some(handover) = &phase.handover {
         text.push_str(&format!("\nto the next stage: {}\n", collective_text(handover)));

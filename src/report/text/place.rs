@@ -1,7 +1,9 @@
 //! A placement as text: layers per device, speed, proof of optimality.
 
 use super::launch::table as launch_table;
-use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled_within, wrap};
+use super::page::{
+    BAD, GOOD, WIDTH, bullets, heading, indent, join, paragraph, section, styled_within, wrap,
+};
 use crate::report::number::{digits, gib, gib_number, percent, time};
 use crate::report::place::{
     DisaggregatedReport, PlacementReport, PlacementResult, StageReport, StageShortfall, TriedChange,
@@ -21,8 +23,8 @@ pub fn table_of(answer: &PlacementResult) -> String {
         theoretical(answer).map(|found| heading("Theoretical", "") + &paragraph(&found)).unwrap_or_default(),
         proof(answer),
         infeasible(answer),
-        list("Defaults", &answer.question.defaults),
-        list("Notes", &answer.notes),
+        section("Defaults", "", bullets(&answer.question.defaults)),
+        section("Notes", "", bullets(&answer.notes)),
         answer.launch.as_ref().map(launch_table).unwrap_or_default(),
     ])
 }
@@ -117,8 +119,7 @@ pub(super) fn stage_table(stages: &[StageReport], width: usize) -> String {
         row.extend(is_stored.then(|| gib_number(stage.disk_bytes)));
         row
     };
-    let rows: Vec<Vec<String>> = stages.iter().map(row).collect();
-    indent(&table_within(&header, &rows, width.saturating_sub(2)), 2)
+    indent(&table_within(&header, stages.iter().map(row), width.saturating_sub(2)), 2)
 }
 
 /// Device, layers, times and device memory of a stage.
@@ -169,30 +170,21 @@ fn stages(placed: &PlacementReport) -> String {
 }
 
 fn speed(placed: &PlacementReport, answer: &PlacementResult) -> String {
-    let mut rows = vec![
-        vec!["decode step".into(), time(placed.token_ms), "one token through all stages".into()],
-        vec!["prefill".into(), time(placed.prefill_ms), format!("{} tokens", grouped(answer.question.isl))],
-        vec!["E2E".into(), time(placed.request_ms), "one request at batch 1: prefill and decode".into()],
-    ];
-    let batches = if placed.micro_batches > 1 {
-        format!("{} micro-batches of {}", placed.micro_batches, placed.requests_each)
-    } else {
-        format!("{} in a batch", placed.requests_each)
+    let batches = match placed.micro_batches > 1 {
+        true => format!("{} micro-batches of {}", placed.micro_batches, placed.requests_each),
+        false => format!("{} in a batch", placed.requests_each),
     };
-    rows.push(vec![
-        "throughput".into(),
-        format!("{} tok/s", digits(placed.decode_tok_s)),
-        format!("decode only, {batches}"),
-    ]);
-    let mut text = heading("Speed", "");
-    text.push_str(&indent(&headless(&rows), 2));
-    text
-}
-
-/// A table without a header.
-fn headless(rows: &[Vec<String>]) -> String {
-    let text = table(&["", "", ""], rows);
-    text.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned())
+    let (speed, batches) =
+        (format!("{} tok/s", digits(placed.decode_tok_s)), format!("decode only, {batches}"));
+    let rows = [
+        ["decode step".into(), time(placed.token_ms), "one token through all stages".into()],
+        ["prefill".into(), time(placed.prefill_ms), format!("{} tokens", grouped(answer.question.isl))],
+        ["E2E".into(), time(placed.request_ms), "one request at batch 1: prefill and decode".into()],
+        ["throughput".into(), speed, batches],
+    ];
+    let lines = table(&["", "", ""], &rows);
+    let lines = lines.split_once('\n').map_or("", |(_header, lines)| lines);
+    heading("Speed", "") + &indent(lines, 2)
 }
 
 /// Whether the disaggregated placement is proved optimal.
@@ -205,24 +197,17 @@ fn layers(shares: &[(String, usize)]) -> String {
 }
 
 fn compared(answer: &PlacementResult) -> String {
-    if answer.compared.is_empty() {
-        return String::new();
-    }
-    let mut text = heading("Baselines: layers split by memory alone, same cost model", "");
-    for other in &answer.compared {
-        let line = match (other.objective_ms, other.times) {
-            (Some(ms), Some(times)) => {
-                let slower = match times {
-                    times if times < 1.0005 => "equally fast".to_owned(),
-                    times => format!("{} times as long", digits(times)),
-                };
-                format!("{}: {}, {slower} ({})", other.rule, time(ms), layers(&other.layers))
-            }
-            _ => format!("{}: does not fit", other.rule),
-        };
-        text.push_str(&bullet(&line));
-    }
-    text
+    let lines = answer.compared.iter().map(|other| match (other.objective_ms, other.times) {
+        (Some(ms), Some(times)) => {
+            let slower = match times {
+                times if times < 1.0005 => "equally fast".to_owned(),
+                times => format!("{} times as long", digits(times)),
+            };
+            format!("{}: {}, {slower} ({})", other.rule, time(ms), layers(&other.layers))
+        }
+        _ => format!("{}: does not fit", other.rule),
+    });
+    section("Baselines: layers split by memory alone, same cost model", "", bullets(lines))
 }
 
 fn disaggregated(answer: &PlacementResult) -> String {
@@ -287,7 +272,7 @@ fn infeasible(answer: &PlacementResult) -> String {
         text.push_str(&paragraph(
             "minimal conflicting constraints (dropping any one resolves the conflict):",
         ));
-        reason.conflict.iter().for_each(|limit| text.push_str(&bullet(limit)));
+        text.push_str(&bullets(&reason.conflict));
     }
     if !reason.innocent.is_empty() {
         text.push_str(&paragraph(&format!("not part of the conflict: {}", reason.innocent.join(", "))));
@@ -297,40 +282,27 @@ fn infeasible(answer: &PlacementResult) -> String {
             "other constraints conflict as well: relaxing one of these may not be enough",
         ));
     }
-    if !reason.nearest.is_empty() {
-        text.push_str(&heading("Nearest placement", ""));
-        for lack in &reason.nearest {
-            let StageShortfall { member, first_layer, last_layer, short_bytes } = lack;
-            let lacks =
-                if *short_bytes > 0.0 { format!("short by {}", gib(*short_bytes)) } else { "fits".into() };
-            text.push_str(&bullet(&format!("{member}, layers {first_layer}-{last_layer}: {lacks}")));
-        }
-    }
+    let nearest = reason.nearest.iter().map(|lack| {
+        let StageShortfall { member, first_layer, last_layer, short_bytes } = lack;
+        let lacks =
+            if *short_bytes > 0.0 { format!("short by {}", gib(*short_bytes)) } else { "fits".into() };
+        format!("{member}, layers {first_layer}-{last_layer}: {lacks}")
+    });
+    text.push_str(&section("Nearest placement", "", bullets(nearest)));
     let (helps, useless): (Vec<&TriedChange>, Vec<&TriedChange>) =
         reason.tried.iter().partition(|tried| tried.needed.is_some());
     let title =
         if helps.is_empty() { "Possible changes" } else { "Changes that make it feasible, each tried alone" };
     text.push_str(&heading(title, ""));
-    for TriedChange { change, stated, needed } in &helps {
-        text.push_str(&bullet(&format!(
-            "{change}: {} (now {stated})",
-            needed.as_deref().unwrap_or_default()
-        )));
-    }
+    text.push_str(&bullets(helps.iter().map(|TriedChange { change, stated, needed }| {
+        format!("{change}: {} (now {stated})", needed.as_deref().unwrap_or_default())
+    })));
     if helps.is_empty() {
-        reason.fixes.iter().for_each(|fix| text.push_str(&bullet(fix)));
+        text.push_str(&bullets(&reason.fixes));
     }
     if !useless.is_empty() {
         let useless: Vec<&str> = useless.iter().map(|tried| tried.change.as_str()).collect();
         text.push_str(&paragraph(&format!("not enough alone: {}", useless.join(", "))));
     }
     text
-}
-
-fn list(title: &str, lines: &[String]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    let lines: String = lines.iter().map(|line| bullet(line)).collect();
-    format!("{}{lines}", heading(title, ""))
 }

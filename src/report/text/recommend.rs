@@ -1,7 +1,10 @@
 //! A recommendation as text: the named builds, a table of all builds, rejected systems with reasons.
 
 use super::head;
-use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, shorten, styled_within, wrap};
+use super::page::{
+    BAD, GOOD, WIDTH, bullet, bullets, heading, indent, join, paragraph, remainder, section, shorten,
+    styled_within, wrap,
+};
 use crate::report::number::{count, digits, gib, limit, plain, time};
 use crate::report::recommend::money::Money;
 use crate::report::recommend::{Build, Recommendation, RejectedBuild, Requirements};
@@ -18,9 +21,9 @@ pub fn table(answer: &Recommendation) -> String {
         head(answer, WIDTH),
         named(answer),
         all(answer),
-        not_compared(answer),
+        section("Left out of the comparison", "", bullets(left_out(answer, NAMES))),
         missed(&answer.missed),
-        assumed(&answer.sought),
+        section("Defaults used", "not specified", bullets(&answer.sought.assumed)),
         looked(answer),
     ])
 }
@@ -37,22 +40,15 @@ pub(super) fn sought(sought: &Requirements) -> String {
         count(sought.users, "user"),
         plain(sought.target_tok_s)
     );
-    if let Some(ttft) = sought.limits.ttft {
-        let but = if sought.no_ttft_at_home { " (not at home)" } else { "" };
-        text.push_str(&format!("; TTFT ≤ {}{but}", limit(ttft * 1e3)));
-    }
-    if let Some(usd) = sought.budget_usd {
-        text.push_str(&format!("; purchase ≤ {} USD", plain(usd)));
-    }
-    if let Some(usd) = sought.budget_usd_per_hour {
-        text.push_str(&format!("; ≤ {} USD/h", plain(usd)));
-    }
-    if let Some(watts) = sought.max_watts {
-        text.push_str(&format!("; ≤ {} W of devices", plain(watts)));
-    }
-    if let Some(basis) = sought.price_basis {
-        text.push_str(&format!("; {}", basis.name()));
-    }
+    let but = if sought.no_ttft_at_home { " (not at home)" } else { "" };
+    let conditions = [
+        sought.limits.ttft.map(|ttft| format!("; TTFT ≤ {}{but}", limit(ttft * 1e3))),
+        sought.budget_usd.map(|usd| format!("; purchase ≤ {} USD", plain(usd))),
+        sought.budget_usd_per_hour.map(|usd| format!("; ≤ {} USD/h", plain(usd))),
+        sought.max_watts.map(|watts| format!("; ≤ {} W of devices", plain(watts))),
+        sought.price_basis.map(|basis| format!("; {}", basis.name())),
+    ];
+    text.extend(conditions.into_iter().flatten());
     text
 }
 
@@ -244,12 +240,6 @@ pub(super) fn left_out(answer: &Recommendation, most: usize) -> Vec<String> {
     ["unmeasured", "unpriced"].into_iter().filter_map(kind).collect()
 }
 
-/// All offers that are left out.
-fn not_compared(answer: &Recommendation) -> String {
-    let lines: String = left_out(answer, NAMES).iter().map(|line| bullet(line)).collect();
-    if lines.is_empty() { lines } else { heading("Left out of the comparison", "") + &lines }
-}
-
 fn all(answer: &Recommendation) -> String {
     if answer.builds.is_empty() {
         return String::new();
@@ -287,10 +277,9 @@ fn all(answer: &Recommendation) -> String {
             shorten(&standing, 48),
         ]
     };
-    let shown: Vec<Vec<String>> = answer.builds.iter().take(ROWS).map(row).collect();
-    let rest = answer.builds.len().saturating_sub(ROWS);
-    let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
-    heading("All systems that meet the SLO", &more) + &indent(&rows(&header, &shown), 2)
+    let more = remainder(answer.builds.len(), ROWS, "in --format csv");
+    let shown = answer.builds.iter().take(ROWS).map(row);
+    heading("All systems that meet the SLO", &more) + &indent(&rows(&header, shown), 2)
 }
 
 pub(super) fn missed(misses: &[RejectedBuild]) -> String {
@@ -313,12 +302,6 @@ pub(super) fn missed(misses: &[RejectedBuild]) -> String {
         )));
     }
     text
-}
-
-pub(super) fn assumed(sought: &Requirements) -> String {
-    let lines = sought.assumed.iter().map(|line| bullet(line));
-    let lines: String = lines.collect();
-    if lines.is_empty() { lines } else { heading("Defaults used", "not specified") + &lines }
 }
 
 fn looked(answer: &Recommendation) -> String {

@@ -91,7 +91,7 @@ fn strategies(why: &Why) -> String {
             if rank == 0 { String::new() } else { moved(best, one.value) },
         ]
     });
-    let mut text = indent(&table(&header, &rows.collect::<Vec<_>>()), 2);
+    let mut text = indent(&table(&header, rows), 2);
     for one in none {
         let reason = shorten(one.none.as_deref().unwrap_or_default(), REASON);
         text.push_str(&bullet(&format!("{}: {reason}", one.family.name())));

@@ -31,34 +31,23 @@ pub(super) enum WorkbookSheet {
     Assumptions,
 }
 
-impl WorkbookSheet {
-    /// All of them.
-    pub(super) const ALL: [WorkbookSheet; 10] = [
-        WorkbookSheet::Front,
-        WorkbookSheet::Inputs,
-        WorkbookSheet::Prefill,
-        WorkbookSheet::Decode,
-        WorkbookSheet::Memory,
-        WorkbookSheet::Communication,
-        WorkbookSheet::Serving,
-        WorkbookSheet::Cost,
-        WorkbookSheet::Plan,
-        WorkbookSheet::Assumptions,
-    ];
+/// Every sheet with its name, in the order of the variants.
+pub(super) const SHEETS: [(WorkbookSheet, &str); 10] = [
+    (WorkbookSheet::Front, "front"),
+    (WorkbookSheet::Inputs, "inputs"),
+    (WorkbookSheet::Prefill, "prefill"),
+    (WorkbookSheet::Decode, "decode"),
+    (WorkbookSheet::Memory, "memory"),
+    (WorkbookSheet::Communication, "communication"),
+    (WorkbookSheet::Serving, "serving"),
+    (WorkbookSheet::Cost, "cost"),
+    (WorkbookSheet::Plan, "plan"),
+    (WorkbookSheet::Assumptions, "assumptions"),
+];
 
+impl WorkbookSheet {
     pub(super) fn name(self) -> &'static str {
-        match self {
-            WorkbookSheet::Front => "front",
-            WorkbookSheet::Inputs => "inputs",
-            WorkbookSheet::Prefill => "prefill",
-            WorkbookSheet::Decode => "decode",
-            WorkbookSheet::Memory => "memory",
-            WorkbookSheet::Communication => "communication",
-            WorkbookSheet::Serving => "serving",
-            WorkbookSheet::Cost => "cost",
-            WorkbookSheet::Plan => "plan",
-            WorkbookSheet::Assumptions => "assumptions",
-        }
+        SHEETS[self as usize].1
     }
 }
 

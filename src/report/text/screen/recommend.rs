@@ -5,7 +5,7 @@ use super::super::launch::first_command;
 use super::super::models as model_list;
 use super::super::page::{join, shorten};
 use super::super::recommend::{choices, head, least_memory, left_out, priced};
-use super::{fact, more};
+use super::{fact, lines, more};
 use crate::report::number::{count, digits, time};
 use crate::report::recommend::models::ServedModels;
 use crate::report::recommend::{Build, Recommendation, RejectedBuild};
@@ -94,10 +94,9 @@ fn table(choices: &[(String, &Build)], width: usize) -> String {
         row.extend([digits(build.tok_s_per_user), grouped(build.most_users)]);
         row
     };
-    let rows: Vec<Vec<String>> = choices.iter().map(row).collect();
     let prices: &[&str] = if bought { &["USD/h", "buy USD", "at most"] } else { &["USD/h"] };
     let header = [&["choice", "build", "weights"], prices, &["tok/s/user", "max users"]].concat();
-    table_within(&header, &rows, width)
+    table_within(&header, choices.iter().map(row), width)
 }
 
 /// Plan, speed and cost of a build.
@@ -120,7 +119,7 @@ fn facts(build: &Build, width: usize) -> String {
     let mut facts = vec![("build", build.name.clone()), ("plan", plan), ("speed", speed)];
     facts.extend(least_memory(build).map(|memory| ("memory", memory)));
     facts.push(("cost", priced(build)));
-    facts.iter().map(|(label, text)| fact(label, text, width)).collect()
+    lines(&facts, width)
 }
 
 /// Counts of the kinds of reasons, the most frequent first.
