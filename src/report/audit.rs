@@ -147,7 +147,6 @@ pub fn inputs(problem: &Problem, candidate: &Candidate) -> Vec<Datum> {
     AuditCase::of(&reporter, candidate).inputs().into_iter().map(|(datum, _)| datum).collect()
 }
 
-/// A candidate under audit.
 struct AuditCase<'a> {
     problem: &'a Problem,
     candidate: &'a Candidate,

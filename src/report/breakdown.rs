@@ -165,7 +165,6 @@ pub struct OperatorLine {
     pub shard: Option<Shard>,
 }
 
-/// Every class, in report order.
 pub const CLASSES: [Class; 4] = [Class::Compute, Class::Memory, Class::Communication, Class::Overhead];
 
 /// Time of one phase by bottleneck, in seconds.
@@ -182,7 +181,6 @@ impl ByClass {
         most.expect("there are four")
     }
 
-    /// Adds time of a class.
     pub fn add(&mut self, class: Class, milliseconds: f64) {
         self.seconds[class as usize] += milliseconds / 1e3;
     }
@@ -192,7 +190,6 @@ impl ByClass {
         self.seconds[class as usize]
     }
 
-    /// The sum over all classes.
     pub fn total(&self) -> f64 {
         self.seconds.iter().sum()
     }
@@ -203,7 +200,6 @@ pub fn milliseconds(times: u64, time: Qty<f64>) -> f64 {
     time.value() * times as f64 * 1e3
 }
 
-/// An operator and its place in the step.
 #[derive(Clone, Debug)]
 pub struct PlacedOperator {
     pub part: StepPart,
@@ -212,7 +208,6 @@ pub struct PlacedOperator {
     pub overlaps: bool,
 }
 
-/// The breakdown of a deployment's steps.
 #[derive(Clone, Debug)]
 pub struct Breakdown {
     /// Operators of a prefill and of a decode step, in the order of evaluation.
@@ -347,7 +342,6 @@ impl Breakdown {
         between + self.lines(phase).map(|line| line.wire_bytes).sum::<f64>()
     }
 
-    /// Time of a phase by bottleneck.
     pub fn by_class(&self, phase: Phase) -> ByClass {
         let mut by = ByClass::default();
         for line in self.lines(phase) {

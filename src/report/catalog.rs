@@ -89,7 +89,6 @@ pub struct RuntimeBuild {
 
 /// Name and summary of an entry; the caller fills in id and origin.
 pub trait Listed {
-    /// The line of the entry.
     fn line(&self) -> CatalogLine;
 }
 
@@ -290,7 +289,6 @@ fn limits(limits: &LatencyLimits) -> String {
     stated.collect()
 }
 
-/// The lines of a catalogue.
 pub fn list(lines: &[CatalogLine]) -> String {
     let row = |line: &CatalogLine| {
         let id = if line.user { format!("{} *", line.id) } else { line.id.clone() };

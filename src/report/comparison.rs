@@ -51,16 +51,13 @@ pub struct ComparisonReport {
     pub rows: Vec<ComparedRow>,
 }
 
-/// The problem of a row.
 #[derive(Clone, Debug, Default)]
 pub struct ComparedProblem {
     /// Its name: a file, or the hardware.
     pub name: String,
     pub model: String,
     pub hardware: String,
-    /// The serving runtime.
     pub runtime: String,
-    /// Prompt and output tokens.
     pub lengths: [u64; 2],
 }
 

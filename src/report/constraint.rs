@@ -57,7 +57,6 @@ pub struct Constraint {
     pub why: String,
 }
 
-/// A deployment under test.
 struct Probe {
     candidate: Candidate,
     /// Mean number of requests in it.

@@ -42,7 +42,6 @@ pub enum MeasuredStanding {
 }
 
 impl MeasuredStanding {
-    /// The standing in words.
     pub fn words(self) -> &'static str {
         match self {
             MeasuredStanding::Impossible => "impossible: faster than the roofline of its operators",
@@ -111,7 +110,6 @@ pub struct Diagnosis {
     pub suspects: Vec<SuspectOperator>,
 }
 
-/// Most operators that are listed.
 const MOST_SUSPECTS: usize = 8;
 
 /// Operators of a phase on a device: collectives and overhead may be hidden, so that a limit leaves them out.
@@ -120,7 +118,6 @@ fn on_device(detail: &DeploymentDetail, phase: Phase) -> impl Iterator<Item = &O
     all.filter(|line| matches!(line.class, Class::Compute | Class::Memory))
 }
 
-/// The roofline of a phase, ms.
 fn limit(detail: &DeploymentDetail, phase: Phase) -> f64 {
     on_device(detail, phase).map(|line| line.speed_of_light_ms).sum()
 }

@@ -92,7 +92,6 @@ fn flatten(path: String, value: &Value, rows: &mut Vec<(String, String)>) {
     }
 }
 
-/// The differences as a table.
 pub fn text(names: [&str; 2], differences: &[Difference]) -> String {
     if differences.is_empty() {
         let [a, b] = names.map(visible);

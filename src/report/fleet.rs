@@ -187,13 +187,10 @@ pub struct FleetResult {
     pub launches: Vec<LaunchReport>,
 }
 
-/// Name of a system type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemName {
-    /// The system.
     pub hardware: String,
     pub offer: String,
-    /// The model it runs.
     pub model: String,
     /// Plan and weight format.
     pub plan: String,
@@ -202,7 +199,6 @@ pub struct SystemName {
 /// Source of the rates of a system type.
 #[derive(Clone, Debug)]
 pub struct RateOrigin {
-    /// The problem of the system.
     pub problem: Arc<Problem>,
     /// Its deployment, with its capacity.
     pub shape: ShapeRates,
@@ -215,11 +211,9 @@ pub struct RateOrigin {
 pub struct FleetProblem {
     /// The scenario of every offer.
     pub scenario: Scenario,
-    /// The problem.
     pub inputs: FleetInputs,
     /// Traffic, supplies and kinds.
     pub fleet: Fleet,
-    /// Constraints.
     pub bounds: FleetBounds,
     /// Of every kind.
     pub names: Vec<SystemName>,
@@ -307,7 +301,6 @@ impl FleetResult {
     }
 }
 
-/// Builds the result.
 pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
     let why = mix.reasons.clone().unwrap_or_default();
     let help = |help: &RowRelaxation| {

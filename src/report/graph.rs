@@ -12,7 +12,6 @@ use super::inspect::Inspected;
 use super::table::{grouped, ranges};
 use crate::graph::inspect::{InspectedBlock, InspectedOperator, Inspection};
 
-/// A model to be drawn.
 #[derive(Clone, Debug)]
 pub struct GraphDrawing {
     /// One line.
@@ -23,7 +22,6 @@ pub struct GraphDrawing {
     pub groups: Vec<LayerGroup>,
     /// Operators, and elements per token between those of one group.
     pub graph: DiGraph<DrawnOperator, u64>,
-    /// Edges between groups.
     pub links: Vec<GroupLink>,
 }
 
@@ -48,7 +46,6 @@ pub enum GroupPosition {
     Layers,
     /// The head, under the layers.
     Bottom,
-    /// Multi-token prediction.
     Mtp,
 }
 
@@ -59,7 +56,6 @@ pub struct DrawnOperator {
     pub lines: Vec<String>,
     /// Details, in lines.
     pub details: Vec<String>,
-    /// Its sort of work.
     pub sort: Sort,
 }
 
@@ -76,12 +72,9 @@ pub enum Sort {
     Small,
 }
 
-/// An edge between groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLink {
-    /// Index of the group it leaves.
     pub from: usize,
-    /// Index of the group it enters.
     pub to: usize,
     /// Elements per token.
     pub elements: u64,
@@ -91,7 +84,6 @@ pub struct GroupLink {
 const LINE: usize = 30;
 
 impl GraphDrawing {
-    /// The view of a model.
     pub fn of(inspected: &Inspected) -> GraphDrawing {
         let inspection = &inspected.inspection;
         let mut view = GraphDrawing {

@@ -82,7 +82,6 @@ pub fn text(inspected: &Inspected) -> String {
     text
 }
 
-/// Bytes of the checkpoint's tensors.
 fn checkpoint(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(checkpoint) = &inspection.checkpoint {
@@ -95,7 +94,6 @@ fn checkpoint(inspection: &Inspection) -> Vec<String> {
     lines
 }
 
-/// Encoders, with the work of an image.
 fn towers(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
     for tower in &inspection.towers {
@@ -108,7 +106,6 @@ fn towers(inspection: &Inspection) -> Vec<String> {
     lines
 }
 
-/// KV cache, states and context.
 fn caches(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
     let windowed = inspection.kv_bytes_per_token_windowed;

@@ -2,7 +2,6 @@
 
 use crate::spec::nearness::LeftOut;
 
-/// Columns of [`cells`].
 pub const HEADER: [&str; 12] = [
     "held out",
     "rows",
@@ -29,7 +28,6 @@ pub fn cells(row: &LeftOut) -> Vec<String> {
     cells
 }
 
-/// A Markdown table.
 pub fn markdown(rows: &[LeftOut]) -> String {
     let share = |value: Option<f64>| value.map(|value| format!("{:.1} %", 100.0 * value)).unwrap_or_default();
     let mut text = String::from(

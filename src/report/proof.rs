@@ -43,7 +43,6 @@ pub fn gap_between(found: f64, bound: f64) -> f64 {
     if far == 0.0 { 0.0 } else { far / found.abs() }
 }
 
-/// The proof of `outcome`.
 pub fn proof(problem: &Problem, outcome: &Outcome) -> Proof {
     let metric = problem.aims.first().map(|term| term.metric);
     let scale = metric.map_or(1.0, |metric| metric.entry().scale);

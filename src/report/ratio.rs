@@ -37,7 +37,6 @@ pub struct SplitRatio {
     pub rows_checked: u64,
 }
 
-/// The report of the choice.
 pub fn split_ratio(outcome: &Outcome) -> Option<SplitRatio> {
     let MixResult { disaggregated, one_shape_each, rows_checked, .. } = outcome.ratio.as_ref()?;
     let verdict = match StrategyFamily::of(&outcome.best.as_ref()?.candidate) {

@@ -96,7 +96,6 @@ pub trait Answer: Serialize + DeserializeOwned {
     }
 }
 
-/// Formats of every answer.
 pub const EVERY: [Format; 7] =
     [Format::Table, Format::Json, Format::Yaml, Format::Csv, Format::Markdown, Format::Html, Format::Section];
 
@@ -107,7 +106,6 @@ pub const DRAWN_WITH_WORKBOOK: [Format; 3] = [Format::Svg, Format::Png, Format::
 /// Further formats of a sweep, whose rows are made one after another.
 pub const DRAWN_WITH_ROWS: [Format; 4] = [Format::Svg, Format::Png, Format::JsonLines, Format::Parquet];
 
-/// The pictures of a page.
 pub fn pictures(picture: Option<SvgPicture>) -> TemplateValue {
     let Some(picture) = picture.filter(|picture| !picture.is_empty()) else {
         return context! { pictures => Vec::<TemplateValue>::new() };
@@ -142,12 +140,10 @@ pub fn rendered<T: Answer>(
     })
 }
 
-/// The picture of an answer that has something to draw.
 pub fn drawn<T: Answer>(answer: &T) -> Option<SvgPicture> {
     answer.picture().filter(|picture| !picture.is_empty())
 }
 
-/// JSON as YAML.
 pub fn yaml(value: &Value) -> String {
     serde_saphyr::to_string(value).expect("every value of JSON is one of YAML")
 }

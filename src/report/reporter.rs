@@ -28,7 +28,6 @@ use crate::serving::admission::residency;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::step::CostObserver;
 
-/// Reports deployments of a problem.
 pub struct Reporter<'q> {
     problem: &'q Problem,
     instances: PreparedInstances<'q>,
@@ -43,7 +42,6 @@ pub struct Reporter<'q> {
 }
 
 impl<'q> Reporter<'q> {
-    /// A reporter of a problem's deployments.
     pub fn new(problem: &'q Problem) -> Self {
         Reporter {
             problem,
@@ -59,7 +57,6 @@ impl<'q> Reporter<'q> {
         self.problem
     }
 
-    /// The instances of each pool of a candidate, in order.
     pub fn instances(&self, candidate: &Candidate) -> Vec<PreparedInstance> {
         self.instances.of(candidate)
     }
@@ -74,7 +71,6 @@ impl<'q> Reporter<'q> {
         self.instances.evaluate(candidate, prepared, watch)
     }
 
-    /// The operators of a candidate's steps.
     pub fn breakdown(&self, candidate: &Candidate) -> Breakdown {
         let alone = alone(candidate);
         Breakdown::on(self.problem, &alone, &self.instances(&alone))

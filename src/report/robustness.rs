@@ -69,7 +69,6 @@ impl PlanErrors {
     }
 }
 
-/// A plan with the errors of its interval.
 struct RatedPlan<'a> {
     found: &'a EvaluatedCandidate,
     /// Index of its interval among the distinct ones.
@@ -79,14 +78,12 @@ struct RatedPlan<'a> {
 /// Measured over predicted: log-normal on both sides of the median, with the p10 and the p90 of an interval.
 #[derive(Clone, Copy)]
 struct ErrorCurve {
-    /// The median.
     middle: f64,
     /// Logarithms per standard deviation, below and above the median.
     slopes: [f64; 2],
 }
 
 impl ErrorCurve {
-    /// The errors of an interval.
     fn new([low, middle, high]: [f64; 3]) -> ErrorCurve {
         let slope = |end: f64| libm::log(end) / Percentile::P90.deviations();
         ErrorCurve { middle, slopes: [slope(middle / low), slope(high / middle)] }
@@ -98,7 +95,6 @@ impl ErrorCurve {
     }
 }
 
-/// The errors of a plan in one interval.
 #[derive(Clone, Copy)]
 struct PlanRatios {
     ttft: f64,
@@ -106,7 +102,6 @@ struct PlanRatios {
     output: f64,
 }
 
-/// The errors of an interval.
 struct ErrorCurves {
     ttft: ErrorCurve,
     tpot: ErrorCurve,
@@ -164,7 +159,6 @@ impl RatioUses {
     }
 }
 
-/// The metrics that errors change.
 const WITH_ERRORS: [Metric; 8] = [
     Metric::Ttft,
     Metric::Tpot,
@@ -192,7 +186,6 @@ impl RatedPlan<'_> {
         }
     }
 
-    /// The metrics with these errors.
     fn at(&self, ratios: PlanRatios) -> Point {
         let mut point = self.found.point;
         for metric in WITH_ERRORS {

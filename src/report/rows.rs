@@ -79,7 +79,6 @@ pub(super) fn metric_names() -> Vec<String> {
     MetricsReport::COLUMNS.iter().flat_map(names).collect()
 }
 
-/// Cells of the metrics' columns.
 pub(super) fn metric_cells(metrics: Option<&MetricsReport>, intervals: Option<&Intervals>) -> Vec<String> {
     let cells = |(metric, value): &MetricColumn| {
         let value = number(metrics.and_then(value));

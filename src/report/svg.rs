@@ -33,7 +33,6 @@ pub struct SvgPanel {
     pub width: f64,
     /// Height in pixels.
     pub height: f64,
-    /// Its elements.
     pub body: String,
 }
 
@@ -41,7 +40,6 @@ pub struct SvgPanel {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SvgPicture {
     pub title: String,
-    /// Line below the title.
     pub subtitle: String,
     /// Panels, top to bottom.
     pub panels: Vec<SvgPanel>,
@@ -69,11 +67,8 @@ pub fn escaped(text: &str, most: usize) -> String {
 /// Class of a text, its anchor on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// It begins at the place.
     Start,
-    /// It is centred.
     Middle,
-    /// It ends at the place.
     End,
 }
 
@@ -94,12 +89,10 @@ pub fn text(class: &str, anchor: Anchor, [x, y]: [f64; 2], words: &str) -> Strin
 }
 
 impl SvgPicture {
-    /// Whether there is nothing to draw.
     pub fn is_empty(&self) -> bool {
         self.panels.is_empty()
     }
 
-    /// The picture as SVG.
     pub fn svg(&self, theme: SvgTheme) -> String {
         let widest = self.panels.iter().map(|panel| panel.width).fold(320.0, f64::max);
         let heading = text_width(&elided(&self.title, LONGEST), 16.0)

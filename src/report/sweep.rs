@@ -34,7 +34,6 @@ pub enum PointStatus {
 }
 
 impl PointStatus {
-    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             PointStatus::Optimal => "optimal",
@@ -106,7 +105,6 @@ pub struct SweepReport {
 /// The outcome of a point, before it is a row.
 #[derive(Clone, Debug)]
 pub struct PointOutcome {
-    /// Outcome.
     pub status: PointStatus,
     /// The reason where it does not run or misses an SLO.
     pub reason: Option<String>,
@@ -129,7 +127,6 @@ impl SweepRow {
     }
 }
 
-/// Columns before the varied keys.
 const IDENTITY: [(&str, ScalarKind); 3] =
     [("sweep", ScalarKind::Text), ("point", ScalarKind::Whole), ("points", ScalarKind::Whole)];
 /// Columns between the varied keys and the metrics.
@@ -159,7 +156,6 @@ pub fn columns(vary: &[VariedKey]) -> Vec<(String, ScalarKind)> {
     [fixed(&IDENTITY), keys.collect(), fixed(&OUTCOME), metrics.collect()].concat()
 }
 
-/// A value of a varied key as text.
 pub fn spell(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -201,7 +197,6 @@ pub fn cells(row: &SweepRow) -> Vec<String> {
     .concat()
 }
 
-/// Metrics of the table.
 const SHOWN: [Metric; 5] =
     [Metric::Ttft, Metric::Tpot, Metric::OutputTokS, Metric::UsdPerMtok, Metric::Watts];
 
@@ -213,10 +208,8 @@ fn cut(line: &str, width: usize) -> String {
     }
 }
 
-/// Rows of the table.
 pub const SHOWN_ROWS: usize = 40;
 
-/// Number of rows of each outcome.
 pub fn counted(rows: &[SweepRow]) -> Vec<(PointStatus, u64)> {
     let mut counts = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);

@@ -30,7 +30,6 @@ pub mod why;
 
 use super::result::{EstimateResult, OptimizeResult};
 
-/// The result of a search.
 pub fn table(answer: &OptimizeResult) -> String {
     let Some((best, detail)) = answer.best.as_ref().zip(answer.detail.as_ref()) else {
         return page::join([
@@ -64,7 +63,6 @@ pub fn table(answer: &OptimizeResult) -> String {
     ])
 }
 
-/// The estimate of a given deployment.
 pub fn estimate(estimated: &EstimateResult) -> String {
     let EstimateResult { candidate, question: inputs, detail, audit, .. } = estimated;
     let load = estimated.chosen_load.iter().map(|text| page::paragraph(&format!("Load: {text}.")));

@@ -131,7 +131,6 @@ pub fn timeline(problem: &Problem, candidate: &Candidate) -> Timeline {
     }
 }
 
-/// Sources of the events of a step.
 struct StepSources<'a> {
     problem: &'a Problem,
     candidate: &'a Candidate,
@@ -219,7 +218,6 @@ impl StepSources<'_> {
         }
     }
 
-    /// Draws one wait of this kind.
     fn wait(&self, pen: &mut Pen, kind: WaitKind) {
         let (name, lane) = match kind {
             WaitKind::Handover => ("transfer to the next stage", Lane::Communication),
@@ -234,7 +232,6 @@ impl StepSources<'_> {
     }
 }
 
-/// Draws events one after another.
 #[derive(Default)]
 struct Pen {
     events: Vec<TimelineEvent>,
@@ -250,7 +247,6 @@ impl Pen {
         self.push(TimelineEvent { duration_us: self.clock, ..waited });
     }
 
-    /// An event that starts now.
     fn event(&self, lane: Lane, name: &str) -> TimelineEvent {
         TimelineEvent {
             stage: self.stage,

@@ -22,7 +22,6 @@ pub fn groups_csv(found: &Validation) -> String {
     sheet::csv(header.concat().iter().map(String::as_str), group_rows(found))
 }
 
-/// Columns of the rows.
 pub const ROW_HEADER: [&str; 18] = [
     "id",
     "model",
@@ -44,7 +43,6 @@ pub const ROW_HEADER: [&str; 18] = [
     "memory_bytes_p90",
 ];
 
-/// A row of [`ROW_HEADER`].
 pub fn row_cells(row: &ScoredRow) -> Vec<String> {
     let number = |value: Option<f64>| {
         value.filter(|value| value.is_finite()).map(|value| format!("{value:.4}")).unwrap_or_default()
@@ -134,7 +132,6 @@ pub fn markdown(found: &Validation) -> String {
     text
 }
 
-/// The whole validation as text.
 pub fn text(found: &Validation) -> String {
     const HEADER: [&str; 13] = [
         "rows", "n", "skipped", "TPOT", "p90", "bias", "cov. 80", "TTFT", "p90", "bias", "cov. 80",
@@ -176,7 +173,6 @@ pub fn text(found: &Validation) -> String {
     text + &choices(found) + &skipped(found)
 }
 
-/// Decision quality, in sentences.
 fn choices(found: &Validation) -> String {
     let percent = |value: f64| format!("{:.1}", 100.0 * value);
     let mut text = String::new();

@@ -102,7 +102,6 @@ pub struct Gain {
     pub helps: bool,
 }
 
-/// The objective's value in the units of results.
 fn figure(metric: Metric, value: f64) -> f64 {
     value / metric.entry().scale
 }
@@ -160,7 +159,6 @@ fn crossing(now: u64, duel: &Duel) -> Crossing {
     }
 }
 
-/// A change in words.
 fn spoken(problem: &Problem, change: Change) -> String {
     let tenth = |factor: f64| format!("{} % more", plain((factor - 1.0) * 100.0));
     match change {

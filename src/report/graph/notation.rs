@@ -95,7 +95,6 @@ fn ends(view: &GraphDrawing, from: usize, to: usize) -> Option<(NodeIndex, NodeI
     Some((*view.groups[from].nodes.last()?, *view.groups[to].nodes.first()?))
 }
 
-/// The name of a sort of work in style sheets.
 pub fn class(sort: Sort) -> &'static str {
     match sort {
         Sort::Matrix => "matrix",

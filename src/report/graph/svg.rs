@@ -19,7 +19,6 @@ const GROUP_GAP: f64 = 44.0;
 const LANE: f64 = 9.0;
 /// A line of text in an operator.
 const LINE: f64 = 14.0;
-/// The picture's own heading.
 const TITLE: f64 = 52.0;
 /// Radius of bends.
 const BEND: f64 = 6.0;
@@ -31,7 +30,6 @@ const SORTS: [(Sort, &str); 4] = [
     (Sort::Small, "element by element"),
 ];
 
-/// A group with its operators in place.
 struct Frame<'v> {
     group: &'v LayerGroup,
     layout: GraphLayout,
@@ -42,7 +40,6 @@ struct Frame<'v> {
     height: f64,
 }
 
-/// The picture.
 pub fn svg(view: &GraphDrawing) -> String {
     let mut boxes: Vec<Frame> = view.groups.iter().map(|group| boxed(view, group)).collect();
     arrange(&mut boxes, view.links.len());

@@ -25,7 +25,6 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares two models, called `names`.
     pub fn of(names: [&str; 2], models: [&Inspected; 2]) -> Comparison {
         let [a, b] = models.map(flat);
         let mut differences = difference(&a, &b);

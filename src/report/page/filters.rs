@@ -9,7 +9,6 @@ use crate::report::number::{change, count, digits, gib, percent, plain, requests
 use crate::report::pretty::pretty;
 use crate::spec::visible::visible;
 
-/// Adds the filters.
 pub fn add(environment: &mut Environment) {
     environment.add_filter("digits", digits);
     environment.add_filter("plain", plain);

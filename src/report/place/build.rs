@@ -112,7 +112,6 @@ pub fn certificate(solved: &SolvedPlacement, objective: PlacementTime) -> Placem
     }
 }
 
-/// Baselines by memory alone.
 pub fn baseline_comparisons(problem: &PlacementProblem, solved: &SolvedPlacement) -> Vec<BaselineComparison> {
     let one = |(rule, held): &(BaselineRule, Option<(f64, Vec<Stage>)>)| BaselineComparison {
         rule: rule_name(*rule).into(),
@@ -170,7 +169,6 @@ const STAGES: [CsvColumn<StageReport>; 11] = [
     ("copies", |stage| stage.copies.join(" ")),
 ];
 
-/// One row per stage.
 pub fn csv(answer: &PlacementResult) -> String {
     sheet::table(&STAGES, answer.placement.iter().flat_map(|placed| &placed.stages))
 }

@@ -9,7 +9,6 @@ use crate::search::placement::price::{MemberPrices, PAGE, PlacementProblem, Plac
 use crate::search::placement::reasons::{PlacementLimit, conflict, holds, nearest};
 use crate::search::placement::relax::{Lever, LeverRelaxation, lean};
 
-/// The report of an infeasibility.
 pub fn reason(problem: &PlacementProblem, refusal: &PlacementInfeasible) -> InfeasibleReport {
     let smaller = "fewer bits per weight: --weight-format";
     let shorter = "a shorter context or lower concurrency: --isl, --osl, --concurrency";
@@ -108,7 +107,6 @@ fn conflicting(problem: &PlacementProblem, reason: &mut InfeasibleReport) {
     reason.nearest = lacks.map(lack).collect();
 }
 
-/// Devices equal to `member`, by name.
 fn like(problem: &PlacementProblem, kinds: &[usize], member: usize) -> String {
     let like: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == kinds[member]).collect();
     let name = &problem.members[member].name;

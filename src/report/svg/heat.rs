@@ -17,18 +17,14 @@ pub struct HeatMap {
     pub cells: Vec<Vec<(Option<f64>, String)>>,
 }
 
-/// Height of a cell.
 const HIGH: f64 = 26.0;
-/// Room above the cells.
 const TOP: f64 = 52.0;
 /// Width from which a cell has its value as text.
 const VALUE_WIDTH: f64 = 44.0;
 /// Width of all cells, as far as the texts allow.
 const WIDTH: f64 = 640.0;
 
-/// Width of the colours of the key.
 const KEY: f64 = 120.0;
-/// Number of colours of the key.
 const STEPS: u32 = 20;
 
 impl HeatMap {
@@ -83,7 +79,6 @@ fn tick_of(value: f64) -> String {
     if value.abs() >= 1e7 { tick(value) } else { digits(value) }
 }
 
-/// A cell with its value, where there is room.
 fn cell([x, y]: [f64; 2], wide: f64, value: Option<(f64, f64)>, title: &str) -> String {
     let title = escaped(title, 300);
     let inner = [wide - 1.0, HIGH - 1.0];

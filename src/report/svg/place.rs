@@ -7,17 +7,11 @@ use crate::report::number::{gib, percent, time};
 use crate::report::place::{PlacementReport, PlacementResult, StageReport};
 use crate::spec::visible::elided;
 
-/// Size of a box.
 const BOX: [f64; 2] = [236.0, 112.0];
-/// Room between boxes.
 const GAP: f64 = 84.0;
-/// Boxes in a row.
 const ROW: usize = 4;
-/// Room above the first row.
 const TOP: f64 = 46.0;
-/// Room between rows.
 const BETWEEN: f64 = 38.0;
-/// Widest stroke of a link.
 const WIDEST: f64 = 8.0;
 /// Longest name of a device, in characters.
 const LONGEST: usize = 24;
@@ -36,7 +30,6 @@ pub fn place_picture(answer: &PlacementResult) -> SvgPicture {
     SvgPicture { title, subtitle, panels: vec![stages(placement)] }
 }
 
-/// Corner of the box at this index.
 fn corner(at: usize) -> [f64; 2] {
     let (row, column) = (at / ROW, at % ROW);
     [column as f64 * (BOX[0] + GAP), TOP + row as f64 * (BOX[1] + BETWEEN)]

@@ -7,7 +7,6 @@ use crate::report::breakdown::{CLASSES, Class, Module};
 use crate::report::number::time;
 use crate::report::static_batch::{StaticPhase, StaticReport};
 
-/// The picture of a static batch.
 pub fn static_picture(report: &StaticReport) -> SvgPicture {
     let phases = &report.phases;
     SvgPicture {

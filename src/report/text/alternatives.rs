@@ -12,7 +12,6 @@ const LISTED: usize = 5;
 /// Width of the plan column, in characters.
 const PLAN: usize = 32;
 
-/// Metrics compared with the best configuration.
 const COMPARED: [Metric; 7] = [
     Metric::OutputTokS,
     Metric::Ttft,

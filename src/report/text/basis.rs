@@ -91,7 +91,6 @@ pub fn prices(reported: &ReportedDeployment) -> String {
     text
 }
 
-/// Descriptions of the pruning bounds.
 static BOUNDS: &[(&str, &str)] = &[
     ("latency_limit", "beyond the load at which a latency SLO is missed"),
     ("dominated", "cannot reach the Pareto front or the optimum"),

@@ -12,7 +12,6 @@ fn render_constraint(constraint: &Constraint) -> String {
     }
 }
 
-/// The constraints that bind, then those with slack.
 pub fn binding(constraints: &[Constraint]) -> String {
     let (binds, slack): (Vec<_>, Vec<_>) = constraints.iter().partition(|constraint| constraint.binds);
     let mut text = heading("Bottlenecks", "");

@@ -14,10 +14,8 @@ use crate::search::fleet::FleetObjective;
 use crate::search::mip::solve::Prover;
 use crate::search::outcome::Status;
 
-/// Maximum number of traffic rows.
 const ROWS: usize = 16;
 
-/// The whole report.
 pub fn table(answer: &FleetResult) -> String {
     join([
         head(answer, WIDTH),

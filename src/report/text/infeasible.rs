@@ -10,7 +10,6 @@ use crate::report::table::grouped;
 use crate::search::outcome::{Census, Status};
 use crate::spec::objective::Metric;
 
-/// Infeasible, or unknown.
 pub fn verdict(answer: &OptimizeResult) -> &'static str {
     match answer.status {
         Status::Unknown => "UNKNOWN: stopped before a deployment was found",
@@ -18,7 +17,6 @@ pub fn verdict(answer: &OptimizeResult) -> &'static str {
     }
 }
 
-/// The verdict and the problem.
 pub fn head(answer: &OptimizeResult, width: usize) -> String {
     let verdict = verdict(answer);
     let term = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
@@ -91,7 +89,6 @@ pub fn conflict(answer: &OptimizeResult, width: usize) -> String {
     text
 }
 
-/// Conflicting conditions with their reason.
 pub fn conflict_words(clash: &ConflictSet) -> String {
     let set = clash.conditions.join(" and ");
     match (&clash.why, clash.conditions.len()) {

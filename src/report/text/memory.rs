@@ -45,7 +45,6 @@ fn rows(memory: &MemoryReport) -> String {
     text
 }
 
-/// Memory per device, of every pool.
 pub fn memory(pools: &[PoolMemory]) -> String {
     let mut text = String::new();
     for pool in pools {

@@ -9,12 +9,9 @@ use crate::report::number::{count, digits};
 use crate::report::recommend::models::{ServedModel, ServedModels};
 use crate::report::table::{grouped, table_within};
 
-/// Maximum number of rows of a table.
 const ROWS: usize = 12;
-/// Maximum number of names in a list.
 const NAMES: usize = 5;
 
-/// The whole report.
 pub fn table(answer: &ServedModels) -> String {
     join([
         head(answer, WIDTH),

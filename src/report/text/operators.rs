@@ -86,14 +86,12 @@ fn phase(times: &PhaseTime) -> String {
     text
 }
 
-/// Every operator of a step that works.
 pub fn step_operators<'a>(lines: impl Iterator<Item = &'a OperatorLine>) -> String {
     let header = row(["operator x layers", "whole -> on one device", "same", "FLOP", "B", "B sent"]);
     let working = lines.filter(|line| line.flops + line.bytes + line.wire_bytes > 0.0);
     format!("{}\n", styled(BOLD, header.trim_end())) + &working.map(operator).collect::<String>()
 }
 
-/// The operators of prefill and decode.
 pub fn operators(detail: &DeploymentDetail) -> String {
     let note = "on one device of each pipeline stage; same: devices of the stage with the same shard";
     let mut text = heading("Operators", note);

@@ -7,11 +7,8 @@ use crate::spec::visible::visible_lines;
 /// Maximum line width, in characters.
 pub const WIDTH: usize = 100;
 
-/// Style of headings.
 pub const BOLD: Style = Style::new().bold();
-/// Style of success.
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// Style of errors.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// Joins sections with an empty line between them; empty sections are omitted.
@@ -20,7 +17,6 @@ pub fn join<const N: usize>(sections: [String; N]) -> String {
     filled.join("\n")
 }
 
-/// `text` in a terminal style.
 pub fn styled(style: Style, text: &str) -> String {
     format!("{style}{}{style:#}", visible_lines(text))
 }
@@ -117,12 +113,10 @@ pub fn paragraph(text: &str) -> String {
     wrap(text, WIDTH, 2, 2)
 }
 
-/// A list item.
 pub fn bullet(text: &str) -> String {
     bullet_within(text, WIDTH)
 }
 
-/// A list.
 pub fn bullets(items: impl IntoIterator<Item: AsRef<str>>) -> String {
     items.into_iter().map(|item| bullet(item.as_ref())).collect()
 }
@@ -133,7 +127,6 @@ pub fn bullet_within(text: &str, width: usize) -> String {
     format!("  - {}", text.trim_start())
 }
 
-/// Every line indented by `by`.
 pub fn indent(text: &str, by: usize) -> String {
     text.lines().map(|line| format!("{}{line}\n", " ".repeat(by))).collect()
 }

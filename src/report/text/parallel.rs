@@ -6,7 +6,6 @@ use crate::report::table::{grouped, table};
 use crate::spec::role::Role;
 use crate::spec::visible::visible;
 
-/// The graph as tables.
 pub fn parallel(graph: &ParallelGraph) -> String {
     let mut text = format!("{} on {}\n", visible(&graph.model), visible(&graph.hardware));
     if !graph.violations.is_empty() {
@@ -82,7 +81,6 @@ fn cache_cells(cache: &CacheReport) -> Vec<String> {
     vec!["cache".to_string(), cache.kind.clone(), shape, cache.replicas.to_string(), String::new()]
 }
 
-/// Columns of [`parallel_rows`].
 pub const PARALLEL_COLUMNS: [&str; 9] =
     ["pool", "phase", "block", "layers", "step", "kind", "whole -> on one device", "same", "weights"];
 

@@ -12,7 +12,6 @@ use crate::report::proof::StoppedBy;
 use crate::report::table::{grouped, table, table_within};
 use crate::search::outcome::Status;
 
-/// The whole report.
 pub fn table_of(answer: &PlacementResult) -> String {
     join([
         head(answer, WIDTH),

@@ -15,7 +15,6 @@ const ROWS: usize = 16;
 /// Maximum number of systems named for a rejection reason.
 const NAMES: usize = 6;
 
-/// The whole report.
 pub fn table(answer: &Recommendation) -> String {
     join([
         head(answer, WIDTH),
@@ -190,7 +189,6 @@ pub(super) fn priced(build: &Build) -> String {
     format!("{}{hourly}{}{dated}", bought(money), over_time(money))
 }
 
-/// A range in brackets.
 fn range(ends: Option<[f64; 2]>) -> String {
     ends.map_or(String::new(), |[low, high]| format!(" ({} to {})", digits(low), digits(high)))
 }

@@ -103,7 +103,6 @@ fn chosen_format(report: &EstimateResult) -> Option<Fact> {
     (!stated && !named.contains(OWN)).then(|| ("weights", named.clone()))
 }
 
-/// Headings of [`slo_rows`].
 pub const SLO_HEADINGS: [&str; 7] = ["metric", "value", "count on", "p10–p90", "SLO", "met at p50", "at p90"];
 
 /// Latencies and throughput with intervals and SLOs; empty if the deployment cannot run.
@@ -163,7 +162,6 @@ fn ends(low: &str, high: &str) -> String {
     format!("{}–{high}", if unit(low) == unit(high) { number } else { low })
 }
 
-/// A label and its text.
 pub type Fact = (&'static str, String);
 
 fn lines(facts: &[Fact], width: usize) -> String {

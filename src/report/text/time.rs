@@ -128,7 +128,6 @@ fn phase(times: &PhaseTime, title: &str) -> String {
     text
 }
 
-/// Latency breakdown of prefill and decode.
 pub fn time(detail: &DeploymentDetail, inputs: &ReportInputs, best: &ReportedDeployment) -> String {
     let mut text =
         heading("Latency breakdown", "SOL (speed of light): FLOPs at dense peak, bytes at full bandwidth");

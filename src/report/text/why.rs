@@ -13,7 +13,6 @@ const PLAN: usize = 36;
 /// Width of a reason, in characters.
 const REASON: usize = 92;
 
-/// The section; empty unless requested.
 pub fn why(answer: &OptimizeResult) -> String {
     let Some(why) = &answer.why else { return String::new() };
     let mut text = heading("Why", "");

@@ -6,9 +6,7 @@ use super::WorkbookContent;
 use super::cells::{FIRST_ROW, FORMULA_COLUMN, FORMULA_VALUE};
 use super::page::{CellNumber, SheetPage};
 
-/// Head of the block.
 const HEAD: [&str; 7] = ["path", "symbol", "formula", "value", "unit", "reason", "citation"];
-/// Widths of its columns.
 const WIDTHS: [f64; 7] = [34.0, 24.0, 60.0, 16.0, 12.0, 60.0, 60.0];
 
 /// Writes the block, if the sheet has numbers.

@@ -10,10 +10,8 @@ use crate::quantity::ledger::Traced;
 use crate::quantity::num::Qty;
 use crate::spec::objective::{METRICS, MetricEntry, MetricFormat, MetricInput};
 
-/// A metric in base units.
 pub(super) type MetricCell<'l> = (&'static MetricEntry, Qty<Traced<'l>>);
 
-/// Every known metric.
 pub(super) fn metrics<'l>(content: &WorkbookContent<'_, 'l>) -> Vec<MetricCell<'l>> {
     let known =
         |entry: &'static MetricEntry| Some((entry, content.trace.evaluation.metrics.get(entry.metric)?));
@@ -64,19 +62,16 @@ fn table(
     Ok(())
 }
 
-/// Writes the latencies and the throughput.
 pub(super) fn serving(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
     page.title("Serving metrics, in base units")?;
     table(page, content, |entry| entry.needs == MetricInput::Nothing)
 }
 
-/// Writes money and power.
 pub(super) fn cost(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
     page.title("Cost and power, in base units")?;
     table(page, content, |entry| entry.needs != MetricInput::Nothing)
 }
 
-/// Writes the memory of the fullest device.
 pub(super) fn memory(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
     page.title("Memory of the fullest device of the first decode pool")?;
     page.head(FIRST_ROW - 1, 0, &["name", "bytes", "GiB"])?;

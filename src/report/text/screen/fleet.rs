@@ -7,9 +7,7 @@ use super::{lines, more};
 use crate::report::fleet::FleetResult;
 use crate::report::number::{count, digits};
 
-/// Maximum number of kinds of systems.
 const SYSTEMS: usize = 6;
-/// Maximum number of entries of a list.
 const ENTRIES: usize = 3;
 
 /// The result in lines of at most `width` characters; `command` is the one that posed the problem.

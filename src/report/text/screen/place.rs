@@ -8,9 +8,7 @@ use crate::report::number::{digits, gib, percent, time};
 use crate::report::place::{InfeasibleReport, PlacementReport, PlacementResult};
 use crate::report::table::grouped;
 
-/// Maximum number of stages.
 const STAGES: usize = 7;
-/// Maximum number of entries of a list.
 const ENTRIES: usize = 3;
 
 /// The result in lines of at most `width` characters; `command` is the one that posed the problem.
@@ -25,7 +23,6 @@ pub fn place(answer: &PlacementResult, command: &str, width: usize) -> String {
     join([head(answer, width), stages(placed, width) + &facts, more + &launch])
 }
 
-/// The first stages.
 fn stages(placed: &PlacementReport, width: usize) -> String {
     let shown = &placed.stages[..placed.stages.len().min(STAGES)];
     let rest = remainder(placed.stages.len(), shown.len(), "stages with --detail");

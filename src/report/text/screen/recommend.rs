@@ -11,13 +11,10 @@ use crate::report::recommend::models::ServedModels;
 use crate::report::recommend::{Build, Recommendation, RejectedBuild};
 use crate::report::table::{grouped, table_within};
 
-/// Maximum number of choices.
 const CHOICES: usize = 5;
-/// Maximum number of models.
 const MODELS: usize = 8;
 /// Lines of a screen.
 const LINES: usize = 24;
-/// Maximum number of names in a list.
 const NAMES: usize = 3;
 
 /// Hardware for a model in lines of at most `width` characters; `command` is the one that posed the problem.
