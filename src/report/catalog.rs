@@ -110,32 +110,31 @@ fn rope_theta(config: &Map<String, Value>) -> Option<f64> {
     own.or_else(|| inside.iter().find_map(|key| rope_theta(config.get(*key)?.as_object()?)))
 }
 
+/// The formats of a model's checkpoints, its own first, each once.
+fn with_published(own: Option<String>, model: &ModelFile) -> Vec<String> {
+    let mut formats: Vec<String> = own.into_iter().collect();
+    for published in &model.published {
+        if !formats.contains(&published.weight_format) {
+            formats.push(published.weight_format.clone());
+        }
+    }
+    formats
+}
+
 impl Listed for ModelFile {
     fn line(&self) -> CatalogLine {
         let kind = self.config.get("model_type").and_then(Value::as_str).unwrap_or("no model_type");
-        let mut formats: Vec<&str> = Vec::new();
-        for published in &self.published {
-            if !formats.contains(&published.weight_format.as_str()) {
-                formats.push(&published.weight_format);
-            }
-        }
-        let formats =
-            if formats.is_empty() { String::new() } else { format!(", also {}", formats.join(" ")) };
-        let summary = format!("{kind}, {} parameters{formats}", grouped(self.parameters));
+        let formats = with_published(None, self);
+        let also = if formats.is_empty() { String::new() } else { format!(", also {}", formats.join(" ")) };
+        let summary = format!("{kind}, {} parameters{also}", grouped(self.parameters));
         let config = self.model_config().ok();
         let graph = config.as_ref().and_then(|config| ModelGraph::build(config).ok());
         let own = config.as_ref().and_then(|config| config.weight_format()).map(str::to_owned);
-        let mut formats: Vec<String> = own.into_iter().collect();
-        for published in &self.published {
-            if !formats.contains(&published.weight_format) {
-                formats.push(published.weight_format.clone());
-            }
-        }
         let facts = CatalogFacts {
             layers: graph.as_ref().map(|graph| graph.layers.value),
             attention: graph.as_ref().and_then(|graph| Some(graph.attention_kind()?.name().to_owned())),
             rope_theta: rope_theta(&self.config),
-            formats,
+            formats: with_published(own, self),
             ..CatalogFacts::default()
         };
         CatalogLine { facts, ..line(&self.name, &self.aliases, summary) }

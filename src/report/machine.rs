@@ -43,10 +43,7 @@ pub enum MachineFileKind {
 impl MachineFileKind {
     /// Its name in `mantile-opt schema`.
     pub fn name(self) -> &'static str {
-        match self {
-            MachineFileKind::System => "system",
-            MachineFileKind::Rig => "rig",
-        }
+        ["system", "rig"][self as usize]
     }
 }
 

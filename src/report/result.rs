@@ -185,11 +185,7 @@ impl ContextBound {
     }
 
     pub fn words(self) -> &'static str {
-        match self {
-            ContextBound::Memory => "memory",
-            ContextBound::Model => "model",
-            ContextBound::Server => "server",
-        }
+        ["memory", "model", "server"][self as usize]
     }
 }
 

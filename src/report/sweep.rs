@@ -35,13 +35,7 @@ pub enum PointStatus {
 
 impl PointStatus {
     pub fn name(self) -> &'static str {
-        match self {
-            PointStatus::Optimal => "optimal",
-            PointStatus::Feasible => "feasible",
-            PointStatus::SloMissed => "slo_missed",
-            PointStatus::Infeasible => "infeasible",
-            PointStatus::Invalid => "invalid",
-        }
+        ["optimal", "feasible", "slo_missed", "infeasible", "invalid"][self as usize]
     }
 }
 

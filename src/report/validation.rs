@@ -22,56 +22,38 @@ pub fn groups_csv(found: &Validation) -> String {
     sheet::csv(header.concat().iter().map(String::as_str), group_rows(found))
 }
 
-pub const ROW_HEADER: [&str; 18] = [
-    "id",
-    "model",
-    "hardware",
-    "runtime",
-    "mode",
-    "ttft_ms",
-    "ttft_ms_predicted",
-    "ttft_ms_p10",
-    "ttft_ms_p90",
-    "tpot_ms",
-    "tpot_ms_predicted",
-    "tpot_ms_p10",
-    "tpot_ms_p90",
-    "unsupported",
-    "memory_bytes",
-    "memory_bytes_predicted",
-    "memory_bytes_p10",
-    "memory_bytes_p90",
-];
+/// Every scored row: measured, predicted, and the interval of each figure.
+pub fn rows_csv(rows: &[ScoredRow]) -> String {
+    let figure = |name: &str| ["", "_predicted", "_p10", "_p90"].map(|of| format!("{name}{of}"));
+    let names = ["id", "model", "hardware", "runtime", "mode"].map(str::to_owned);
+    let times = ["ttft_ms", "tpot_ms"].map(figure).concat();
+    let header = [&names[..], &times, &["unsupported".to_owned()], &figure("memory_bytes")].concat();
+    sheet::csv(header.iter().map(String::as_str), rows.iter().map(row_cells))
+}
 
-pub fn row_cells(row: &ScoredRow) -> Vec<String> {
+fn row_cells(row: &ScoredRow) -> Vec<String> {
     let number = |value: Option<f64>| {
         value.filter(|value| value.is_finite()).map(|value| format!("{value:.4}")).unwrap_or_default()
     };
     let made = row.predicted.as_ref().ok();
     let measured = &row.measured;
     let memory = made.and_then(|made| made.memory);
-    let low = |interval: Option<(f64, f64)>| number(interval.map(|(low, _)| low));
-    let high = |interval: Option<(f64, f64)>| number(interval.map(|(_, high)| high));
-    vec![
-        measured.id.clone(),
-        measured.model.clone(),
-        measured.hardware.clone(),
-        measured.runtime.clone(),
-        measured.mode.clone(),
-        number(measured.outcome.ttft_ms),
-        number(made.map(|made| made.ttft_ms)),
-        low(made.and_then(|made| made.ttft_interval)),
-        high(made.and_then(|made| made.ttft_interval)),
-        number(measured.outcome.tpot_ms),
-        number(made.map(|made| made.tpot_ms)),
-        low(made.and_then(|made| made.tpot_interval)),
-        high(made.and_then(|made| made.tpot_interval)),
-        row.predicted.as_ref().err().cloned().unwrap_or_default(),
-        number(measured.outcome.memory_bytes),
-        number(memory.map(|(bytes, _)| bytes)),
-        low(memory.and_then(|(_, interval)| interval)),
-        high(memory.and_then(|(_, interval)| interval)),
+    let figure = |measured: Option<f64>, made: Option<(f64, Option<(f64, f64)>)>| {
+        let ends = made.and_then(|(_, interval)| interval);
+        [measured, made.map(|(value, _)| value), ends.map(|(low, _)| low), ends.map(|(_, high)| high)]
+            .map(number)
+    };
+    let names = [&measured.id, &measured.model, &measured.hardware, &measured.runtime, &measured.mode];
+    let outcome = &measured.outcome;
+    let unsupported = row.predicted.as_ref().err().cloned().unwrap_or_default();
+    [
+        &names.map(String::clone)[..],
+        &figure(outcome.ttft_ms, made.map(|made| (made.ttft_ms, made.ttft_interval))),
+        &figure(outcome.tpot_ms, made.map(|made| (made.tpot_ms, made.tpot_interval))),
+        &[unsupported],
+        &figure(outcome.memory_bytes, memory),
     ]
+    .concat()
 }
 
 fn group_rows(found: &Validation) -> Vec<Vec<String>> {

@@ -3,8 +3,9 @@
 use petgraph::visit::EdgeRef;
 
 use super::layout::{GraphLayout, place};
-use super::notation::{class, fill};
-use super::{DrawnOperator, GraphDrawing, GroupLink, GroupPosition, LayerGroup, Sort};
+use super::notation::{DrawnSort, SORTS};
+use super::{DrawnOperator, GraphDrawing, GroupLink, GroupPosition, LayerGroup};
+use crate::report::svg::svg_document;
 use crate::spec::visible::visible_xml;
 
 /// Around operators in a group, and around everything.
@@ -22,13 +23,6 @@ const LINE: f64 = 14.0;
 const TITLE: f64 = 52.0;
 /// Radius of bends.
 const BEND: f64 = 6.0;
-
-const SORTS: [(Sort, &str); 4] = [
-    (Sort::Matrix, "matrices"),
-    (Sort::Mixer, "mixes tokens"),
-    (Sort::Experts, "experts"),
-    (Sort::Small, "element by element"),
-];
 
 struct Frame<'v> {
     group: &'v LayerGroup,
@@ -57,15 +51,10 @@ pub fn svg(view: &GraphDrawing) -> String {
         body.push_str(&drawn(view, group));
     }
     body.push_str(&legend(bottom + PAD + 14.0));
-    let (title, description) = (visible_xml(&view.title), visible_xml(&view.description));
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
-         height=\"{height:.0}\" role=\"graphics-document\" aria-labelledby=\"title desc\">\n\
-         <title id=\"title\">{title}</title>\n<desc id=\"desc\">{description}</desc>\n{}\
-         <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n\
-         <text class=\"title\" x=\"{PAD}\" y=\"30\" aria-hidden=\"true\">{title}</text>\n{body}</svg>\n",
-        style()
-    )
+    let names = [&view.title, &view.description].map(|text| visible_xml(text).to_string());
+    let title = &names[0];
+    let heading = format!("<text class=\"title\" x=\"{PAD}\" y=\"30\" aria-hidden=\"true\">{title}</text>\n");
+    svg_document([width, height], &names, &style(), &(heading + &body))
 }
 
 fn boxed<'v>(view: &'v GraphDrawing, group: &'v LayerGroup) -> Frame<'v> {
@@ -275,7 +264,7 @@ fn operator(step: &DrawnOperator, (x, y): (f64, f64), (width, height): (f64, f64
          <text class=\"step\" x=\"{x:.1}\" y=\"{:.1}\">{name}</text>",
         visible_xml(&step.lines.join(", ")),
         visible_xml(&format!("{}\n{}", step.name, step.details.join("\n"))),
-        class(step.sort),
+        SORTS[step.sort as usize].class,
         top + 16.0
     );
     for (number, line) in step.lines.iter().enumerate() {
@@ -312,15 +301,14 @@ fn curved(points: &[(f64, f64)], left: f64, top: f64) -> String {
 fn legend(y: f64) -> String {
     let mut x = PAD;
     let mut text = String::from("<g aria-hidden=\"true\">");
-    for (sort, name) in SORTS {
+    for DrawnSort { class, words, .. } in SORTS {
         text.push_str(&format!(
-            "<rect class=\"{}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"14\" height=\"12\" rx=\"3\"/>\
-             <text class=\"note\" x=\"{:.1}\" y=\"{y:.1}\">{name}</text>",
-            class(sort),
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"14\" height=\"12\" rx=\"3\"/>\
+             <text class=\"note\" x=\"{:.1}\" y=\"{y:.1}\">{words}</text>",
             y - 10.0,
             x + 19.0
         ));
-        x += 34.0 + text_width(name, 6.4);
+        x += 34.0 + text_width(words, 6.4);
     }
     text.push_str(&format!(
         "<text class=\"note\" x=\"{x:.1}\" y=\"{y:.1}\">numbers on lines: elements per token</text></g>\n"
@@ -328,21 +316,14 @@ fn legend(y: f64) -> String {
     text
 }
 
+/// The rules, with those of the sorts, and the tip of lines.
 fn style() -> String {
-    let sorts = SORTS
-        .map(|(sort, _)| format!(".{}{{fill:{};stroke:#5b6573;stroke-width:.8}}", class(sort), fill(sort)));
+    let sorts =
+        SORTS.map(|one| format!(".{}{{fill:{};stroke:#5b6573;stroke-width:.8}}", one.class, one.fill));
+    let rules = include_str!("graph.css").replace('\n', "").replace("/*sorts*/", &sorts.concat());
     format!(
-        "<style>text{{font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#16202c}}\
-         .page{{fill:#fff}}.group{{fill:#fbfcfd;stroke:#9aa6b2}}.title{{font-size:16px;font-weight:600}}\
-         .name{{font-size:13px;font-weight:600}}.note{{font-size:11px;fill:#4a5765}}\
-         .step,.dims{{text-anchor:middle}}.step{{font-size:12px;font-weight:600}}.dims{{font-size:10.5px}}\
-         .shape{{font-size:9.5px;fill:#4a5765;paint-order:stroke;stroke:#fbfcfd;stroke-width:3px}}\
-         .edge,.flow{{fill:none;stroke:#5b6573;stroke-width:1.2}}.flow{{stroke-width:2}}{}\
-         @media(prefers-color-scheme:dark){{.page{{fill:#11161c}}.group{{fill:#18202a;stroke:#4a5765}}\
-         .title,.name{{fill:#e8edf2}}.note,.shape{{fill:#aab6c2}}.shape{{stroke:#18202a}}\
-         .edge,.flow{{stroke:#aab6c2}}}}</style>\n\
+        "<style>{rules}</style>\n\
          <defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7.5\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
-         markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 .8L7.5 4L0 7.2Z\" fill=\"#5b6573\"/></marker></defs>\n",
-        sorts.concat()
+         markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 .8L7.5 4L0 7.2Z\" fill=\"#5b6573\"/></marker></defs>\n"
     )
 }

@@ -111,31 +111,20 @@ fn link(at: usize, send_ms: f64, slowest: f64) -> String {
     let ([x, y], [next_x, next_y]) = (corner(at), corner(at + 1));
     let share = if slowest > 0.0 { send_ms / slowest } else { 0.0 };
     let (stroke, series) = (1.0 + (WIDEST - 1.0) * share, if share >= 1.0 { "s1" } else { "s6" });
-    let (from, to, words) = match next_y > y {
-        // The last of a row is above the first of the next one.
-        true => {
-            let below = y + BOX[1] + BETWEEN / 2.0;
-            (
-                [x + BOX[0] / 2.0, y + BOX[1]],
-                [next_x + BOX[0] / 2.0, next_y],
-                [(x + next_x + BOX[0]) / 2.0, below - 6.0],
-            )
-        }
-        false => (
-            [x + BOX[0], y + BOX[1] / 2.0],
-            [next_x, y + BOX[1] / 2.0],
-            [x + BOX[0] + GAP / 2.0, y + BOX[1] / 2.0 - 8.0],
-        ),
-    };
     let title = format!("transfer to the next stage: {} of a decode step", time(send_ms));
-    let steps = if next_y > y {
+    let (to, words, steps) = if next_y > y {
+        // The last of a row is above the first of the next one.
+        let (from, to) = ([x + BOX[0] / 2.0, y + BOX[1]], [next_x + BOX[0] / 2.0, next_y]);
         let below = y + BOX[1] + BETWEEN / 2.0;
-        format!(
+        let steps = format!(
             "M{:.1} {:.1}L{:.1} {below:.1}L{:.1} {below:.1}L{:.1} {:.1}",
             from[0], from[1], from[0], to[0], to[0], to[1]
-        )
+        );
+        (to, [(x + next_x + BOX[0]) / 2.0, below - 6.0], steps)
     } else {
-        format!("M{:.1} {:.1}L{:.1} {:.1}", from[0], from[1], to[0], to[1])
+        let (from, to) = ([x + BOX[0], y + BOX[1] / 2.0], [next_x, y + BOX[1] / 2.0]);
+        let steps = format!("M{:.1} {:.1}L{:.1} {:.1}", from[0], from[1], to[0], to[1]);
+        (to, [x + BOX[0] + GAP / 2.0, y + BOX[1] / 2.0 - 8.0], steps)
     };
     format!(
         "<path class=\"link {series}\" stroke-width=\"{stroke:.1}\" d=\"{steps}\"><title>{}</title></path>\n",

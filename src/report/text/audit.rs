@@ -14,12 +14,9 @@ pub const FEW: usize = 12;
 /// A relative change with its sign.
 fn signed(share: f64) -> String {
     let size = percent(share.abs());
-    if share == 0.0 {
-        "-".to_owned()
-    } else if share < 0.0 {
-        format!("-{size}")
-    } else {
-        format!("+{size}")
+    match share {
+        0.0 => "-".to_owned(),
+        share => format!("{}{size}", if share < 0.0 { "-" } else { "+" }),
     }
 }
 

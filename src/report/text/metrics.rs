@@ -52,6 +52,12 @@ pub fn metrics(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
             .map_or_else(String::new, |watts| format!("; {} W with hosts and facility", digits(watts)));
         (format!("{} W", digits(watts)), format!("of devices; {joule} output tok/J{whole}"))
     });
+    let bound = match best.context_bound {
+        Some(ContextBound::Model) => ": all that the model supports",
+        Some(ContextBound::Server) => ": all that the server takes",
+        Some(ContextBound::Memory) => ": all that memory holds",
+        None => "",
+    };
     let tpot_note = if inputs.osl == 1 {
         "OSL is 1: time of a further token".to_string()
     } else {
@@ -81,18 +87,7 @@ pub fn metrics(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
         (
             "max context",
             format!("{} tokens", grouped(m.max_context_tokens as u64)),
-            match best.context_bound {
-                Some(ContextBound::Model) => {
-                    "ISL + OSL, at this concurrency: all that the model supports".to_string()
-                }
-                Some(ContextBound::Server) => {
-                    "ISL + OSL, at this concurrency: all that the server takes".to_string()
-                }
-                Some(ContextBound::Memory) => {
-                    "ISL + OSL, at this concurrency: all that memory holds".to_string()
-                }
-                None => "ISL + OSL, at this concurrency".to_string(),
-            },
+            format!("ISL + OSL, at this concurrency{bound}"),
         ),
         ("formats", best.weight_format.clone(), format!("weights; KV cache {}", best.kv_format)),
     ];

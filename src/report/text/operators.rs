@@ -28,7 +28,7 @@ pub(super) fn scaled(value: f64) -> String {
 }
 
 /// `text` in at most `width` characters.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
     }

@@ -4,7 +4,7 @@ use super::launch::table as launch_table;
 use super::page::{
     BAD, GOOD, WIDTH, bullets, heading, indent, join, paragraph, section, styled_within, wrap,
 };
-use crate::report::number::{digits, gib, gib_number, percent, time};
+use crate::report::number::{count, digits, gib, gib_number, percent, time};
 use crate::report::place::{
     DisaggregatedReport, PlacementReport, PlacementResult, StageReport, StageShortfall, TriedChange,
 };
@@ -32,11 +32,7 @@ fn question(answer: &PlacementResult) -> String {
     let inputs = &answer.question;
     let mut runtimes = inputs.runtimes.clone();
     runtimes.dedup();
-    let requests = if inputs.concurrency == 1 {
-        "1 concurrent request".to_owned()
-    } else {
-        format!("{} concurrent requests", grouped(inputs.concurrency))
-    };
+    let requests = count(inputs.concurrency, "concurrent request");
     format!(
         "{} in {} on {}; {}; ISL {}, OSL {}, {requests}",
         inputs.model,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::operators::cut;
 use super::page::{BOLD, heading, paragraph, styled};
 use crate::plan::parallel::Phase;
 use crate::report::breakdown::{CLASSES, Class, Module, OperatorLine};
@@ -66,11 +67,7 @@ fn row(name: &str, class: &str, (time, light): (f64, f64), share: f64) -> String
     let near = if light > 0.0 { percent(light / time) } else { String::new() };
     let light = if light > 0.0 { spell(light) } else { String::new() };
     let bar = bar(share, CELLS);
-    let name = if name.chars().count() > NAME {
-        name.chars().take(NAME - 1).chain(['…']).collect()
-    } else {
-        name.to_string()
-    };
+    let name = cut(name, NAME);
     format!("{name:<NAME$} {class:<13} {:>9} {light:>9} {near:>7}  {:>5} {bar}", spell(time), percent(share))
 }
 
