@@ -3,7 +3,6 @@
 pub mod answer;
 pub mod answer_diff;
 pub mod audit;
-pub mod bottleneck;
 pub mod bounds;
 pub mod breakdown;
 pub mod catalog;

@@ -10,8 +10,7 @@ use crate::cost::roofline::Cost;
 use crate::graph::operator::Operator;
 use crate::graph::tensor::TensorRole;
 use crate::plan::collective::Collective;
-use crate::plan::parallel::ParallelPlan;
-use crate::plan::parallel::Phase;
+use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedBlock, Task, TaskStep};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -348,5 +347,32 @@ impl Breakdown {
             by.add(line.class, line.time_ms);
         }
         by
+    }
+}
+
+/// Sums the time of decode steps by bottleneck while a deployment is evaluated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DecodeClasses(ByClass);
+
+impl DecodeClasses {
+    /// The class with the largest time.
+    pub fn largest(&self) -> Class {
+        self.0.largest()
+    }
+
+    fn add(&mut self, phase: Phase, class: Class, times: u64, time: Qty<f64>) {
+        if phase == Phase::Decode {
+            self.0.add(class, milliseconds(times, time));
+        }
+    }
+}
+
+impl CostObserver<f64> for DecodeClasses {
+    fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
+        self.add(phase, Class::of(&step.task, cost), block.layers.value, cost.time);
+    }
+
+    fn on_idle(&mut self, phase: Phase, _: &'static str, times: u64, time: Qty<f64>) {
+        self.add(phase, Class::Overhead, times, time);
     }
 }

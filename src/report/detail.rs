@@ -105,12 +105,7 @@ pub struct PhaseTime {
 
 impl PhaseTime {
     pub fn of(&self, class: Class) -> f64 {
-        match class {
-            Class::Compute => self.compute_ms,
-            Class::Memory => self.memory_ms,
-            Class::Communication => self.communication_ms,
-            Class::Overhead => self.overhead_ms,
-        }
+        [self.compute_ms, self.memory_ms, self.communication_ms, self.overhead_ms][class as usize]
     }
 }
 

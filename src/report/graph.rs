@@ -270,26 +270,13 @@ fn short(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::model::ModelGraph;
-    use crate::spec::model::ModelConfig;
-
-    fn view(text: &str) -> GraphDrawing {
-        let config = ModelConfig::parse(text).unwrap();
-        GraphDrawing::of(&Inspected {
-            name: "a <b> & \"c\"".into(),
-            source: "s".into(),
-            weight_format: None,
-            published_total: None,
-            inspection: Inspection::of(&ModelGraph::build(&config).unwrap()),
-        })
-    }
+    use crate::report::inspect::tests::inspected;
 
     fn gemma() -> GraphDrawing {
-        view(
-            r#"{"model_type": "gemma2", "hidden_size": 6, "num_hidden_layers": 4, "vocab_size": 11,
+        let config = r#"{"model_type": "gemma2", "hidden_size": 6, "num_hidden_layers": 4, "vocab_size": 11,
             "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 2, "intermediate_size": 10,
-            "sliding_window": 5}"#,
-        )
+            "sliding_window": 5}"#;
+        GraphDrawing::of(&inspected("a <b> & \"c\"", config))
     }
 
     #[test]

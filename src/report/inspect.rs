@@ -197,18 +197,31 @@ fn layer(name: &str) -> Option<(u32, &str)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::graph::model::ModelGraph;
     use crate::spec::model::ModelConfig;
 
+    pub fn inspected(name: &str, config: &str) -> Inspected {
+        Inspected {
+            name: name.into(),
+            source: "s".into(),
+            weight_format: None,
+            published_total: None,
+            inspection: Inspection::of(&ModelGraph::build(&ModelConfig::parse(config).unwrap()).unwrap()),
+        }
+    }
+
+    /// A small model; `more` has further keys of its configuration.
+    pub fn llama(more: &str) -> Inspected {
+        let config = r#"{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
+            "num_attention_heads": 3, "intermediate_size": 10"#;
+        inspected("a", &format!("{config}, {more}}}"))
+    }
+
     #[test]
     fn every_tensor_has_its_line_and_equal_layers_share_one() {
-        let config = ModelConfig::parse(
-            r#"{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
-            "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10, "tie_word_embeddings": false}"#,
-        );
-        let inspection = Inspection::of(&ModelGraph::build(&config.unwrap()).unwrap());
+        let inspection = llama(r#""num_key_value_heads": 1, "tie_word_embeddings": false"#).inspection;
         let text = tensors(&inspection.tensors);
         assert_eq!(text.lines().count(), 1 + 3 + 9, "{text}");
         let shape = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);

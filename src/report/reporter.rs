@@ -6,8 +6,8 @@ use crate::spec::role::Role;
 use std::sync::OnceLock;
 
 use super::answer::{fits, memory, missed, plan};
-use super::bottleneck::DecodeClasses;
 use super::bounds::{PriceEnd, price_bounds, price_ends};
+use super::breakdown::DecodeClasses;
 use super::breakdown::{Breakdown, alone, shown};
 use super::notation::notation_by;
 use super::number::gib;

@@ -163,6 +163,13 @@ pub fn csv_header(vary: &[VariedKey]) -> String {
     sheet::lines([columns(vary).into_iter().map(|(name, _)| name).collect()])
 }
 
+impl SweepReport {
+    /// Every point as a row, under a header.
+    pub fn csv(&self) -> String {
+        csv_header(&self.vary) + &sheet::lines(self.rows.iter().map(cells))
+    }
+}
+
 pub fn csv_line(row: &SweepRow) -> String {
     sheet::lines([cells(row)])
 }

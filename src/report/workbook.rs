@@ -6,7 +6,6 @@
 mod assumptions;
 mod cells;
 mod expression;
-mod formulas;
 mod front;
 mod inputs;
 mod operators;
@@ -71,7 +70,7 @@ pub fn workbook(
             WorkbookSheet::Plan => plan::write(&mut page, &content)?,
             WorkbookSheet::Assumptions => assumptions::write(&mut page, &content)?,
         }
-        formulas::write(&mut page, &content)?;
+        summary::formulas(&mut page, &content)?;
         book.push_worksheet(page.finish());
     }
     for (name, target) in summary::names(&content) {

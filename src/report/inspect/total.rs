@@ -97,15 +97,10 @@ pub fn text(reconciliation: &Reconciliation) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::model::ModelGraph;
-    use crate::spec::model::ModelConfig;
+    use crate::report::inspect::tests::llama;
 
-    fn inspection(more: &str) -> Inspection {
-        let config = ModelConfig::parse(&format!(
-            r#"{{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
-            "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10{more}}}"#
-        ));
-        Inspection::of(&ModelGraph::build(&config.unwrap()).unwrap())
+    fn tied(tied: bool) -> Inspection {
+        llama(&format!(r#""num_key_value_heads": 1, "tie_word_embeddings": {tied}"#)).inspection
     }
 
     fn lines(inspection: &Inspection, elements: u64) -> Vec<String> {
@@ -115,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_a_tied_head_explains_a_total_and_one_element_more_is_not_explained() {
-        let tied = inspection(r#", "tie_word_embeddings": true"#);
+        let tied = tied(true);
         let unique = tied.parameters.unique;
         let exact = lines(&tied, unique + 11 * 6);
         assert_eq!(exact[2].trim(), "+ 66 copy of the tied head");
@@ -127,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_head_of_its_own_is_no_copy() {
-        let own = inspection(r#", "tie_word_embeddings": false"#);
+        let own = tied(false);
         assert_eq!(tied_copy(&own), None);
         assert_eq!(lines(&own, own.parameters.unique).len(), 2);
     }

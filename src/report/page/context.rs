@@ -82,24 +82,24 @@ fn deployment(
     let panels = detail.map(detail_panels).unwrap_or_default();
     let pictures = panels.iter().map(|panel| embedded(panel, "time and memory")).collect::<Vec<_>>();
     let layout = detail.and_then(|detail| layout(of, inputs, detail));
+    // As `explain` names them.
+    let names = NUMBERS.map(|metric| metric.entry().name);
+    let bands = names.into_iter().zip(NUMBERS.map(|metric| band(of, &inputs.limits, metric)));
     context! {
         layout => layout.map(|panel| embedded(&panel, "devices")),
         headings => SLO_HEADINGS,
-        rows => slo_rows(of, inputs).into_iter().zip(NUMBERS).collect::<Vec<_>>(),
-        bands => NUMBERS.map(|name| (name, band(of, &inputs.limits, name))).into_iter().collect::<Vec<_>>(),
+        rows => slo_rows(of, inputs).into_iter().zip(names).collect::<Vec<_>>(),
+        bands => bands.collect::<Vec<_>>(),
         pictures,
         operators => TemplateValue::from(Serde(detail.map(slowest).unwrap_or_default())),
     }
 }
 
-/// Numbers of the rows of [`slo_rows`], as `explain` names them.
-const NUMBERS: [&str; 4] = ["ttft", "tpot", "e2e", "output_tok_s"];
+/// Metrics of the rows of [`slo_rows`].
+const NUMBERS: [Metric; 4] = [Metric::Ttft, Metric::Tpot, Metric::E2e, Metric::OutputTokS];
 
 /// A number on a line from 0 to 100: its interval, itself and its SLO, as far as each is known.
-fn band(of: &ReportedDeployment, limits: &LatencyLimits, name: &str) -> Option<TemplateValue> {
-    let metric = [Metric::Ttft, Metric::Tpot, Metric::E2e, Metric::OutputTokS]
-        .into_iter()
-        .find(|metric| metric.entry().name == name)?;
+fn band(of: &ReportedDeployment, limits: &LatencyLimits, metric: Metric) -> Option<TemplateValue> {
     let value = of.figure(metric)?;
     let ends = of.intervals.as_ref()?.get(metric)?;
     let limit = match metric {

@@ -1,5 +1,6 @@
 //! A heat map: a metric over two keys.
 
+use super::marks::rectangle;
 use super::palette::heat;
 use super::scale::{PlotScale, drawable, tick};
 use super::{Anchor, SvgPanel, escaped, text, text_width};
@@ -23,7 +24,6 @@ const TOP: f64 = 52.0;
 const VALUE_WIDTH: f64 = 44.0;
 /// Width of all cells, as far as the texts allow.
 const WIDTH: f64 = 640.0;
-
 const KEY: f64 = 120.0;
 const STEPS: u32 = 20;
 
@@ -82,17 +82,10 @@ fn tick_of(value: f64) -> String {
 fn cell([x, y]: [f64; 2], wide: f64, value: Option<(f64, f64)>, title: &str) -> String {
     let title = escaped(title, 300);
     let inner = [wide - 1.0, HIGH - 1.0];
-    let Some((share, value)) = value else {
-        return format!(
-            "<rect class=\"empty\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{title}</title></rect>\n",
-            inner[0], inner[1]
-        );
-    };
+    let drawn = |attributes: &str| rectangle(attributes, [x, y], inner, ("", &title));
+    let Some((share, value)) = value else { return drawn("class=\"empty\"") };
     let (fill, ink) = heat(share);
-    let mut body = format!(
-        "<rect class=\"cell\" fill=\"{fill}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{title}</title></rect>\n",
-        inner[0], inner[1]
-    );
+    let mut body = drawn(&format!("class=\"cell\" fill=\"{fill}\""));
     if wide >= VALUE_WIDTH {
         body.push_str(&text(ink, Anchor::Middle, [x + wide / 2.0, y + HIGH / 2.0 + 4.0], &tick_of(value)));
     }

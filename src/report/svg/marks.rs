@@ -102,16 +102,23 @@ pub fn bar(series: usize, [x, y]: [f64; 2], [width, height]: [f64; 2], title: &s
     let (class, title) = (class(series), escaped(title, LONGEST));
     // The sum has no negative zero.
     let width = width.max(0.0) + 0.0;
+    rectangle(&format!("class=\"mark {class}\""), [x, y], [width, height], ("", &title))
+}
+
+/// A rectangle with attributes before and after its place, and a title that is escaped.
+pub fn rectangle(
+    attributes: &str,
+    [x, y]: [f64; 2],
+    [width, height]: [f64; 2],
+    (more, title): (&str, &str),
+) -> String {
     format!(
-        "<rect class=\"mark {class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\">\
+        "<rect {attributes} x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"{more}>\
          <title>{title}</title></rect>\n"
     )
 }
 
 /// A box with rounded corners and a title; `class` is one of the palette's.
-pub fn framed(class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2], title: &str) -> String {
-    let title = escaped(title, LONGEST);
-    format!(
-        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\"><title>{title}</title></rect>\n"
-    )
+pub fn framed(class: &str, corner: [f64; 2], size: [f64; 2], title: &str) -> String {
+    rectangle(&format!("class=\"{class}\""), corner, size, (" rx=\"6\"", &escaped(title, LONGEST)))
 }

@@ -1,5 +1,7 @@
 //! The headline of a result: plan, formats, runtime, objective value, optimality.
 
+use anstyle::Style;
+
 use super::page::{BAD, BOLD, GOOD, styled, wrap};
 use crate::report::host_part;
 use crate::report::inputs::ReportInputs;
@@ -155,11 +157,15 @@ pub fn sentence(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
 /// The result in one line, the problem in the next.
 pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
     let line = wrap(&format!("{}, {}", sentence(best, &answer.question), proof(answer)), width, 0, 2);
-    let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
     let warnings = theoretical(&answer.question) + &warning(unproved(answer));
-    let head = warnings + &styled(style, first);
-    format!("{head}\n{rest}{}", wrap(&problem(&answer.question), width, 0, 2))
+    warnings + &headline(style, &line) + &wrap(&problem(&answer.question), width, 0, 2)
+}
+
+/// Lines of which the first is in a style.
+fn headline(style: Style, lines: &str) -> String {
+    let (first, rest) = lines.split_once('\n').unwrap_or((lines, ""));
+    format!("{}\n{rest}", styled(style, first))
 }
 
 /// Why a given deployment cannot run or misses an SLO; none if it does neither.
@@ -191,7 +197,5 @@ pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: us
     let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
     let formats = format!("{weights} weights, {kv_format} KV, {}", runtime(inputs));
     let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate, inputs));
-    let line = wrap(&line, width, 0, 2);
-    let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
-    text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&problem(inputs), width, 0, 2))
+    text + &headline(BOLD, &wrap(&line, width, 0, 2)) + &wrap(&problem(inputs), width, 0, 2)
 }

@@ -1,6 +1,7 @@
 //! The metrics of a deployment, each with its unit, interval and SLO.
 
 use super::page::heading;
+use crate::report::detail::Latencies;
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{digits, limit as spell, percent, requests, time};
 use crate::report::result::{ContextBound, Intervals, Quantiles, ReportedDeployment};
@@ -94,6 +95,28 @@ pub fn metrics(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     let mut text = heading("Metrics", "");
     for (name, value, note) in rows {
         text.push_str(format!("  {name:<12} {value:<14}  {note}").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// The table; empty if only mean latencies are known.
+pub fn percentiles(latencies: &[Latencies]) -> String {
+    if latencies.is_empty() {
+        return String::new();
+    }
+    let mut text = heading("Latency percentiles", "Poisson arrivals");
+    let names = latencies.iter().map(|at| at.percentile.name().to_string()).collect();
+    let row = |pick: fn(&Latencies) -> f64| latencies.iter().map(|at| time(pick(at))).collect();
+    let rows: [(&str, Vec<String>); 4] = [
+        ("", names),
+        ("TTFT", row(|at| at.ttft_ms)),
+        ("TPOT", row(|at| at.tpot_ms)),
+        ("E2E", row(|at| at.e2e_ms)),
+    ];
+    for (name, cells) in rows {
+        let cells: String = cells.iter().map(|cell| format!("{cell:>12}")).collect();
+        text.push_str(format!("  {name:<6}{cells}").trim_end());
         text.push('\n');
     }
     text

@@ -6,7 +6,6 @@ use crate::spec::visible::visible_lines;
 
 /// Maximum line width, in characters.
 pub const WIDTH: usize = 100;
-
 pub const BOLD: Style = Style::new().bold();
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub const BAD: Style = AnsiColor::Red.on_default().bold();

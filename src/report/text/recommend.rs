@@ -1,5 +1,7 @@
 //! A recommendation as text: the named builds, a table of all builds, rejected systems with reasons.
 
+use std::collections::BTreeSet;
+
 use super::head;
 use super::page::{
     BAD, GOOD, WIDTH, bullet, bullets, heading, indent, join, paragraph, remainder, section, shorten,
@@ -127,8 +129,7 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         let tok_s = |ms: f64| digits(1e3 / ms);
         format!(" (p10–p90 {} to {})", tok_s(intervals.tpot_ms.p90), tok_s(intervals.tpot_ms.p10))
     });
-    let ttft = build.each.metrics.as_ref().map_or(String::new(), |f| format!(", TTFT {}", time(f.ttft_ms)));
-    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W of devices", digits(watts)));
+    let [ttft, watts] = ttft_and_watts(build);
     text.push_str(&wrap(
         &format!(
             "{} tok/s per user{between}{ttft}, {} output tok/s{watts}; max {}, {} tok/s",
@@ -160,6 +161,18 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         ));
     }
     text
+}
+
+/// `, TTFT 467 ms` and `, 700 W of devices`, where they are known.
+pub(super) fn ttft_and_watts(build: &Build) -> [String; 2] {
+    let ttft = build.each.metrics.as_ref().map(|metrics| format!(", TTFT {}", time(metrics.ttft_ms)));
+    let watts = build.watts.map(|watts| format!(", {} W of devices", digits(watts)));
+    [ttft, watts].map(Option::unwrap_or_default)
+}
+
+/// The kinds of reasons, in the order of their names.
+pub(super) fn kinds(misses: &[RejectedBuild]) -> BTreeSet<&str> {
+    misses.iter().map(|miss| miss.kind.as_str()).collect()
 }
 
 /// The least memory of each device and each host with which a build works.
@@ -284,11 +297,8 @@ pub(super) fn missed(misses: &[RejectedBuild]) -> String {
     if misses.is_empty() {
         return String::new();
     }
-    let mut kinds: Vec<&str> = misses.iter().map(|miss| miss.kind.as_str()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
     let mut text = heading("Rejected", &format!("{} in --format json", count(misses.len() as u64, "reason")));
-    for kind in kinds {
+    for kind in kinds(misses) {
         let those: Vec<&RejectedBuild> = misses.iter().filter(|miss| miss.kind == kind).collect();
         let names: Vec<&str> = those.iter().take(NAMES).map(|miss| miss.name.as_str()).collect();
         let rest = those.len().saturating_sub(NAMES);

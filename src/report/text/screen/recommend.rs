@@ -4,9 +4,9 @@ use super::super::head as plan_head;
 use super::super::launch::first_command;
 use super::super::models as model_list;
 use super::super::page::{join, shorten};
-use super::super::recommend::{choices, head, least_memory, left_out, priced};
+use super::super::recommend::{choices, head, kinds, least_memory, left_out, priced, ttft_and_watts};
 use super::{fact, lines, more};
-use crate::report::number::{count, digits, time};
+use crate::report::number::{count, digits};
 use crate::report::recommend::models::ServedModels;
 use crate::report::recommend::{Build, Recommendation, RejectedBuild};
 use crate::report::table::{grouped, table_within};
@@ -106,8 +106,7 @@ fn facts(build: &Build, width: usize) -> String {
         build.each.weight_format,
         build.runtime
     );
-    let ttft = build.each.metrics.as_ref().map_or(String::new(), |m| format!(", TTFT {}", time(m.ttft_ms)));
-    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W of devices", digits(watts)));
+    let [ttft, watts] = ttft_and_watts(build);
     let speed = format!(
         "{} tok/s/user{ttft}, {} tok/s{watts}",
         digits(build.tok_s_per_user),
@@ -121,11 +120,8 @@ fn facts(build: &Build, width: usize) -> String {
 
 /// Counts of the kinds of reasons, the most frequent first.
 fn rejected(misses: &[RejectedBuild], width: usize) -> String {
-    let mut kinds: Vec<&str> = misses.iter().map(|miss| miss.kind.as_str()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
     let number = |kind: &str| misses.iter().filter(|miss| miss.kind == kind).count();
-    let mut counts: Vec<(usize, &str)> = kinds.into_iter().map(|kind| (number(kind), kind)).collect();
+    let mut counts: Vec<(usize, &str)> = kinds(misses).into_iter().map(|kind| (number(kind), kind)).collect();
     counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let list: Vec<String> = counts.iter().map(|(number, kind)| format!("{number} {kind}")).collect();
     match list.is_empty() {
