@@ -3,7 +3,6 @@
 pub mod answer;
 pub mod answer_diff;
 pub mod audit;
-pub mod bottleneck;
 pub mod bounds;
 pub mod breakdown;
 pub mod catalog;
@@ -30,7 +29,6 @@ pub mod machine;
 pub mod nearest;
 pub mod notation;
 pub mod number;
-pub mod operator_rows;
 pub mod page;
 pub mod parallel;
 pub mod place;

@@ -10,8 +10,8 @@ use super::trace::TraceArgs;
 use super::{CliError, ExitStatus, stdin, workbook};
 use crate::launch::settings_file::NamedFiles;
 use crate::report::format::Format;
-use crate::report::operator_rows::operator_rows;
 use crate::report::result::EstimateResult;
+use crate::report::rows::operators;
 use crate::report::svg::deployment::estimate_picture;
 use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
@@ -110,7 +110,7 @@ impl Estimate {
             return Ok(status);
         }
         match report.detail.as_ref().filter(|_| self.detail && self.output.format() == Format::Csv) {
-            Some(detail) => self.output.write(&operator_rows(detail))?,
+            Some(detail) => self.output.write(&operators(detail))?,
             None => self.output.answer(&report, self.detail)?,
         }
         Ok(status)

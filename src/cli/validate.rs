@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::output::{OutputArgs, csv};
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
 use crate::report::left_out;
 use crate::report::scatter::scatter;
-use crate::report::validation::{ROW_HEADER, markdown, row_cells};
+use crate::report::validation::{markdown, rows_csv};
 use crate::request::UNCONTROLLED;
 use crate::request::validate::table::MeasuredTable;
 use crate::request::validate::{ValidateReport, ValidateRequest, scored, validate};
@@ -66,7 +66,7 @@ impl Validate {
         if self.rows.is_some() || self.plot.plot.is_some() {
             let scored = scored(catalog, &request)?;
             if let Some(path) = &self.rows {
-                file::write(path, &csv(&ROW_HEADER, scored.iter().map(row_cells))?)?;
+                file::write(path, &rows_csv(&scored))?;
             }
             self.plot.write(|| scatter(&scored))?;
             return self.write(&ValidateReport::Validation(Box::new(validation(&scored, &request.by))));

@@ -34,7 +34,7 @@ use crate::spec::front_points::FrontPoints;
 /// A front of more than `most` points is thinned.
 pub fn optimize_result(
     problem: &Problem,
-    asked: ReportInputs,
+    inputs: ReportInputs,
     outcome: &Outcome,
     lower_format: Option<LowerFormat>,
     most: FrontPoints,
@@ -51,12 +51,12 @@ pub fn optimize_result(
     let full =
         best.is_none() && outcome.census.shapes == 0 && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
     OptimizeResult {
-        theoretical: asked.theoretical,
+        theoretical: inputs.theoretical,
         plain: None,
         status: outcome.status,
         proof: proof(problem, outcome),
         scenario: None,
-        question: asked,
+        question: inputs,
         best: best.map(|best| reporter.deployment(best)),
         detail: best.map(|best| detail(reporter, best, &leaves)),
         alternatives: outcome
@@ -83,13 +83,13 @@ pub fn optimize_result(
 }
 
 /// The estimate of a given deployment.
-pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candidate) -> EstimateResult {
+pub fn estimate_result(problem: &Problem, inputs: ReportInputs, candidate: &Candidate) -> EstimateResult {
     let reporter = &Reporter::new(problem);
     let reported = within_capacity(reporter, candidate);
     let legal = reported.feasibility != Feasibility::Illegal;
     let runs = reported.metrics.is_some();
     EstimateResult {
-        theoretical: asked.theoretical,
+        theoretical: inputs.theoretical,
         scenario: None,
         detail: match (legal, runs) {
             (false, _) => None,
@@ -102,7 +102,7 @@ pub fn estimate_result(problem: &Problem, asked: ReportInputs, candidate: &Candi
         audit: runs.then(|| section(reporter, candidate)),
         chosen_load: None,
         candidate: reported,
-        question: asked,
+        question: inputs,
         launch: None,
         command: None,
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sheet;
+use super::sheet::{CsvColumn, known, table};
 
 /// The effect of one difference on a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,19 +59,15 @@ pub struct AnswerDiff {
 impl AnswerDiff {
     /// Every effect as a row of CSV.
     pub fn csv(&self) -> String {
-        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let rows = self.inputs.iter().flat_map(|input| {
-            input.effects.iter().map(move |effect| {
-                vec![
-                    input.keys.join(" + "),
-                    input.a.join(" + "),
-                    input.b.join(" + "),
-                    effect.column.clone(),
-                    number(effect.alone),
-                    number(effect.part),
-                ]
-            })
-        });
-        sheet::csv(["input", "a", "b", "metric", "alone", "part"], rows)
+        let columns: [CsvColumn<(&InputDifference, &DifferenceEffect)>; 6] = [
+            ("input", |(input, _)| input.keys.join(" + ")),
+            ("a", |(input, _)| input.a.join(" + ")),
+            ("b", |(input, _)| input.b.join(" + ")),
+            ("metric", |(_, effect)| effect.column.clone()),
+            ("alone", |(_, effect)| known(effect.alone)),
+            ("part", |(_, effect)| known(effect.part)),
+        ];
+        let rows = self.inputs.iter().flat_map(|one| one.effects.iter().map(move |effect| (one, effect)));
+        table(&columns, rows)
     }
 }

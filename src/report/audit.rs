@@ -1,5 +1,7 @@
 //! The audit of a prediction: its assumptions by their effect, its overrides, and the parts that it leaves out.
 
+use std::sync::LazyLock;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -105,25 +107,9 @@ pub struct LeftOutPart {
 }
 
 /// Parts of serving without a formula of their own.
-const LEFT_OUT: [(&str, &str); 8] = [
-    ("tokenizer, HTTP, detokenizer", "run on the host; the fitted time per step contains the usual share"),
-    (
-        "queries and keys through memory before RoPE",
-        "rotation is priced inside the attention kernel; where a runtime runs it alone, the fitted gaps contain it",
-    ),
-    (
-        "memory allocator",
-        "fragmentation of KV blocks is counted by the block; that of the device allocator is part of the fitted reserve",
-    ),
-    ("bursts", "arrivals are Poisson at a given rate, or a fixed concurrency"),
-    ("spread of lengths", "every request has the mean prompt and output length"),
-    (
-        "clock changes",
-        "devices run at the clock of the measurements; no thermal or power limit sets in over time",
-    ),
-    ("failures", "no device, link or process fails"),
-    ("cold start", "weights are loaded, kernels are compiled, CUDA graphs are captured"),
-];
+static LEFT_OUT: LazyLock<Vec<LeftOutPart>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("left_out.json")).expect("the file is a list of parts")
+});
 
 /// The assumptions behind an answer, with their effect on the metrics that order them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -161,7 +147,6 @@ pub fn inputs(problem: &Problem, candidate: &Candidate) -> Vec<Datum> {
     AuditCase::of(&reporter, candidate).inputs().into_iter().map(|(datum, _)| datum).collect()
 }
 
-/// A candidate under audit.
 struct AuditCase<'a> {
     problem: &'a Problem,
     candidate: &'a Candidate,
@@ -246,9 +231,7 @@ fn weakest(inputs: &[(Datum, &'static str)]) -> Grade {
 
 /// The section of assumptions whose inputs are `grade` at the weakest; the caller adds the overrides.
 fn section_of(grade: Grade, assumptions: Vec<AuditedInput>) -> AuditSection {
-    let left_out =
-        LEFT_OUT.map(|(part, why)| LeftOutPart { part: part.to_owned(), why: why.to_owned() }).to_vec();
-    AuditSection { grade, assumptions, overrides: vec![], left_out }
+    AuditSection { grade, assumptions, overrides: vec![], left_out: LEFT_OUT.clone() }
 }
 
 /// The assumptions of a candidate, with their effects on the metrics of [`ORDERING`]; the caller adds the overrides.

@@ -10,8 +10,7 @@ use crate::cost::roofline::Cost;
 use crate::graph::operator::Operator;
 use crate::graph::tensor::TensorRole;
 use crate::plan::collective::Collective;
-use crate::plan::parallel::ParallelPlan;
-use crate::plan::parallel::Phase;
+use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedBlock, Task, TaskStep};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -47,12 +46,7 @@ impl Class {
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Class::Compute => "compute",
-            Class::Memory => "memory",
-            Class::Communication => "communication",
-            Class::Overhead => "overhead",
-        }
+        ["compute", "memory", "communication", "overhead"][self as usize]
     }
 }
 
@@ -78,18 +72,21 @@ pub enum Module {
     Overhead,
 }
 
+/// Every module with its name, in the order of the variants and of legends.
+pub const MODULES: [(Module, &str); 8] = [
+    (Module::Attention, "attention"),
+    (Module::FeedForward, "feed-forward"),
+    (Module::Experts, "experts"),
+    (Module::Residual, "norms, residual"),
+    (Module::Vocabulary, "vocabulary"),
+    (Module::Images, "images"),
+    (Module::Communication, "communication"),
+    (Module::Overhead, "overhead"),
+];
+
 impl Module {
     pub fn name(self) -> &'static str {
-        match self {
-            Module::Attention => "attention",
-            Module::FeedForward => "feed-forward",
-            Module::Experts => "experts",
-            Module::Residual => "norms, residual",
-            Module::Vocabulary => "vocabulary",
-            Module::Images => "images",
-            Module::Communication => "communication",
-            Module::Overhead => "overhead",
-        }
+        MODULES[self as usize].1
     }
 
     /// The module of a task of `block`.
@@ -167,7 +164,6 @@ pub struct OperatorLine {
     pub shard: Option<Shard>,
 }
 
-/// Every class, in report order.
 pub const CLASSES: [Class; 4] = [Class::Compute, Class::Memory, Class::Communication, Class::Overhead];
 
 /// Time of one phase by bottleneck, in seconds.
@@ -184,7 +180,6 @@ impl ByClass {
         most.expect("there are four")
     }
 
-    /// Adds time of a class.
     pub fn add(&mut self, class: Class, milliseconds: f64) {
         self.seconds[class as usize] += milliseconds / 1e3;
     }
@@ -194,7 +189,6 @@ impl ByClass {
         self.seconds[class as usize]
     }
 
-    /// The sum over all classes.
     pub fn total(&self) -> f64 {
         self.seconds.iter().sum()
     }
@@ -205,7 +199,6 @@ pub fn milliseconds(times: u64, time: Qty<f64>) -> f64 {
     time.value() * times as f64 * 1e3
 }
 
-/// An operator and its place in the step.
 #[derive(Clone, Debug)]
 pub struct PlacedOperator {
     pub part: StepPart,
@@ -214,7 +207,6 @@ pub struct PlacedOperator {
     pub overlaps: bool,
 }
 
-/// The breakdown of a deployment's steps.
 #[derive(Clone, Debug)]
 pub struct Breakdown {
     /// Operators of a prefill and of a decode step, in the order of evaluation.
@@ -349,12 +341,38 @@ impl Breakdown {
         between + self.lines(phase).map(|line| line.wire_bytes).sum::<f64>()
     }
 
-    /// Time of a phase by bottleneck.
     pub fn by_class(&self, phase: Phase) -> ByClass {
         let mut by = ByClass::default();
         for line in self.lines(phase) {
             by.add(line.class, line.time_ms);
         }
         by
+    }
+}
+
+/// Sums the time of decode steps by bottleneck while a deployment is evaluated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DecodeClasses(ByClass);
+
+impl DecodeClasses {
+    /// The class with the largest time.
+    pub fn largest(&self) -> Class {
+        self.0.largest()
+    }
+
+    fn add(&mut self, phase: Phase, class: Class, times: u64, time: Qty<f64>) {
+        if phase == Phase::Decode {
+            self.0.add(class, milliseconds(times, time));
+        }
+    }
+}
+
+impl CostObserver<f64> for DecodeClasses {
+    fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
+        self.add(phase, Class::of(&step.task, cost), block.layers.value, cost.time);
+    }
+
+    fn on_idle(&mut self, phase: Phase, _: &'static str, times: u64, time: Qty<f64>) {
+        self.add(phase, Class::Overhead, times, time);
     }
 }

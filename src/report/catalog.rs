@@ -89,7 +89,6 @@ pub struct RuntimeBuild {
 
 /// Name and summary of an entry; the caller fills in id and origin.
 pub trait Listed {
-    /// The line of the entry.
     fn line(&self) -> CatalogLine;
 }
 
@@ -111,32 +110,31 @@ fn rope_theta(config: &Map<String, Value>) -> Option<f64> {
     own.or_else(|| inside.iter().find_map(|key| rope_theta(config.get(*key)?.as_object()?)))
 }
 
+/// The formats of a model's checkpoints, its own first, each once.
+fn with_published(own: Option<String>, model: &ModelFile) -> Vec<String> {
+    let mut formats: Vec<String> = own.into_iter().collect();
+    for published in &model.published {
+        if !formats.contains(&published.weight_format) {
+            formats.push(published.weight_format.clone());
+        }
+    }
+    formats
+}
+
 impl Listed for ModelFile {
     fn line(&self) -> CatalogLine {
         let kind = self.config.get("model_type").and_then(Value::as_str).unwrap_or("no model_type");
-        let mut formats: Vec<&str> = Vec::new();
-        for published in &self.published {
-            if !formats.contains(&published.weight_format.as_str()) {
-                formats.push(&published.weight_format);
-            }
-        }
-        let formats =
-            if formats.is_empty() { String::new() } else { format!(", also {}", formats.join(" ")) };
-        let summary = format!("{kind}, {} parameters{formats}", grouped(self.parameters));
+        let formats = with_published(None, self);
+        let also = if formats.is_empty() { String::new() } else { format!(", also {}", formats.join(" ")) };
+        let summary = format!("{kind}, {} parameters{also}", grouped(self.parameters));
         let config = self.model_config().ok();
         let graph = config.as_ref().and_then(|config| ModelGraph::build(config).ok());
         let own = config.as_ref().and_then(|config| config.weight_format()).map(str::to_owned);
-        let mut formats: Vec<String> = own.into_iter().collect();
-        for published in &self.published {
-            if !formats.contains(&published.weight_format) {
-                formats.push(published.weight_format.clone());
-            }
-        }
         let facts = CatalogFacts {
             layers: graph.as_ref().map(|graph| graph.layers.value),
             attention: graph.as_ref().and_then(|graph| Some(graph.attention_kind()?.name().to_owned())),
             rope_theta: rope_theta(&self.config),
-            formats,
+            formats: with_published(own, self),
             ..CatalogFacts::default()
         };
         CatalogLine { facts, ..line(&self.name, &self.aliases, summary) }
@@ -254,21 +252,21 @@ impl Listed for OptionTable {
 
 impl Listed for Objective {
     fn line(&self) -> CatalogLine {
-        let aims: Vec<String> = self
+        let terms: Vec<String> = self
             .optimize
             .iter()
-            .map(|aim| {
-                let way = match aim.direction {
+            .map(|term| {
+                let way = match term.direction {
                     Direction::Minimize => "min",
                     Direction::Maximize => "max",
                 };
-                format!("{way} {}", aim.metric.entry().name)
+                format!("{way} {}", term.metric.entry().name)
             })
             .collect();
         line(
             &self.description,
             &[],
-            format!("{}; {}{}", aims.join(", "), self.workload, limits(&self.limits)),
+            format!("{}; {}{}", terms.join(", "), self.workload, limits(&self.limits)),
         )
     }
 }
@@ -290,13 +288,12 @@ fn limits(limits: &LatencyLimits) -> String {
     stated.collect()
 }
 
-/// The lines of a catalogue.
 pub fn list(lines: &[CatalogLine]) -> String {
     let row = |line: &CatalogLine| {
         let id = if line.user { format!("{} *", line.id) } else { line.id.clone() };
         vec![id, line.name.clone(), line.summary.clone()]
     };
-    let mut text = table(&["id", "name", "description"], &lines.iter().map(row).collect::<Vec<_>>());
+    let mut text = table(&["id", "name", "description"], lines.iter().map(row));
     if lines.iter().any(|line| line.user) {
         text.push_str("* from your own catalogue folder\n");
     }
@@ -305,7 +302,7 @@ pub fn list(lines: &[CatalogLine]) -> String {
 
 /// One entry: a line for every value, with the source of every figure.
 pub fn entry(value: &Value) -> String {
-    table(&["key", "value [grade: source]"], &key_rows(value))
+    table(&["key", "value [grade: source]"], key_rows(value))
 }
 
 /// A row for every value: its key with those around it, and the value.

@@ -31,12 +31,12 @@ impl OptimizeResult {
 }
 
 impl ReportedDeployment {
-    /// Whether it is before `other` by `aims`.
-    pub fn is_better(&self, other: &ReportedDeployment, aims: &[ObjectiveTerm]) -> bool {
-        for aim in aims {
-            let Some((a, b)) = self.figure(aim.metric).zip(other.figure(aim.metric)) else { continue };
+    /// Whether it is before `other` by `terms`.
+    pub fn is_better(&self, other: &ReportedDeployment, terms: &[ObjectiveTerm]) -> bool {
+        for term in terms {
+            let Some((a, b)) = self.figure(term.metric).zip(other.figure(term.metric)) else { continue };
             if a != b {
-                return if aim.direction == Direction::Minimize { a < b } else { a > b };
+                return if term.direction == Direction::Minimize { a < b } else { a > b };
             }
         }
         false

@@ -51,16 +51,13 @@ pub struct ComparisonReport {
     pub rows: Vec<ComparedRow>,
 }
 
-/// The problem of a row.
 #[derive(Clone, Debug, Default)]
 pub struct ComparedProblem {
     /// Its name: a file, or the hardware.
     pub name: String,
     pub model: String,
     pub hardware: String,
-    /// The serving runtime.
     pub runtime: String,
-    /// Prompt and output tokens.
     pub lengths: [u64; 2],
 }
 
@@ -92,10 +89,7 @@ impl ComparedRow {
 
     /// The value of `metric` in the unit of its column.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
-        let metrics = self.metrics.as_ref()?;
-        let column = MetricsReport::COLUMNS.iter().find(|(column, _)| *column == metric);
-        let value = column.map_or(self.devices.map(|devices| devices as f64), |(_, value)| value(metrics));
-        value.filter(|value| value.is_finite())
+        self.metrics.as_ref()?.get(metric, self.devices).filter(|value| value.is_finite())
     }
 }
 
@@ -144,7 +138,7 @@ impl ComparisonReport {
             let figures = SHOWN.iter().map(|metric| row.figure(*metric).map(digits).unwrap_or_default());
             [row.name.clone(), plan.unwrap_or_default()].into_iter().chain(figures).collect::<Vec<_>>()
         };
-        let mut text = table_within(&header, &self.rows.iter().map(cells).collect::<Vec<_>>(), width);
+        let mut text = table_within(&header, self.rows.iter().map(cells), width);
         let Some(first) = self.rows.first().filter(|first| first.metrics.is_some()) else { return text };
         let over = format!("over {}", first.name);
         let header: Vec<&str> = [over.as_str()].into_iter().chain(headings()).collect();
@@ -155,8 +149,7 @@ impl ComparisonReport {
             };
             [row.name.clone()].into_iter().chain(SHOWN.iter().map(ratio)).collect::<Vec<_>>()
         };
-        let rows: Vec<Vec<String>> = self.rows.iter().skip(1).map(ratios).collect();
-        text.push_str(&format!("\n{}", table_within(&header, &rows, width)));
+        text.push_str(&format!("\n{}", table_within(&header, self.rows.iter().skip(1).map(ratios), width)));
         let missed = self.rows.iter().filter(|row| row.metrics.is_some());
         for (row, reason) in missed.filter_map(|row| row.reason.as_ref().map(|reason| (row, reason))) {
             text.push_str(&format!("{}: {reason}\n", row.name));

@@ -57,7 +57,6 @@ pub struct Constraint {
     pub why: String,
 }
 
-/// A deployment under test.
 struct Probe {
     candidate: Candidate,
     /// Mean number of requests in it.
@@ -95,9 +94,9 @@ fn with_pool_change(problem: &Problem, candidate: &Candidate, change: impl Fn(&m
     let mut other = candidate.clone();
     other.pools.iter_mut().for_each(change);
     if let Some(requests) = problem.traffic.requests() {
-        let answers = |pool: &PoolPlan| pool.role != Role::Prefill;
-        let instances: u64 = other.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
-        for pool in other.pools.iter_mut().filter(|pool| answers(pool)) {
+        let decodes = |pool: &PoolPlan| pool.role != Role::Prefill;
+        let instances: u64 = other.pools.iter().filter(|pool| decodes(pool)).map(|pool| pool.replicas).sum();
+        for pool in other.pools.iter_mut().filter(|pool| decodes(pool)) {
             pool.concurrency = requests.div_ceil(instances.max(1));
         }
     }
@@ -159,7 +158,7 @@ fn memory(problem: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
     let breaks = more.filter(|more| !more.fits);
     let (held, usable) = now.memory;
     let further = breaks.map_or_else(String::new, |more| format!("; {} {}", gib(more.memory.0), at(more)));
-    let longest = problem.objective.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
+    let longest = problem.objective.first().is_some_and(|term| term.metric == Metric::MaxContext);
     let context = longest && !at_models_limit(problem, now);
     Constraint {
         resource: Resource::Memory,
@@ -278,7 +277,7 @@ fn at_models_limit(problem: &Problem, now: &Probe) -> bool {
 fn context(problem: &Problem, now: &Probe) -> Option<Constraint> {
     let most = problem.graph.max_context?;
     let value = now.point[place(Metric::MaxContext)];
-    let aimed = problem.objective.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
+    let aimed = problem.objective.first().is_some_and(|term| term.metric == Metric::MaxContext);
     let why = format!("{}, the model supports {}", format_metric(Metric::MaxContext, value), grouped(most));
     aimed.then(|| Constraint {
         resource: Resource::Context,
@@ -290,9 +289,9 @@ fn context(problem: &Problem, now: &Probe) -> Option<Constraint> {
 
 /// The largest bottleneck of the step that the objective depends on.
 fn step(problem: &Problem, phases: &[PhaseTime], alone: bool) -> Option<Constraint> {
-    let aim = problem.objective.first()?.metric;
-    let waits = matches!(aim, Metric::Ttft | Metric::Tpot | Metric::E2e | Metric::OutputTokSPerUser);
-    let phase = if aim == Metric::Ttft { Phase::Prefill } else { Phase::Decode };
+    let objective = problem.objective.first()?.metric;
+    let waits = matches!(objective, Metric::Ttft | Metric::Tpot | Metric::E2e | Metric::OutputTokSPerUser);
+    let phase = if objective == Metric::Ttft { Phase::Prefill } else { Phase::Decode };
     let times = phases.iter().find(|times| times.phase == phase)?;
     let most = CLASSES.into_iter().max_by(|a, b| times.of(*a).total_cmp(&times.of(*b)))?;
     let share = times.of(most) / times.operators_ms;

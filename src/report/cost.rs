@@ -53,10 +53,7 @@ impl CostReport {
 
     /// The row, with remarks on the cost of an hour and of a token.
     pub fn row(&self, of_hour: &str, of_token: &str) -> String {
-        let hours = match self.hours_per_day == HOURS_OF_A_DAY {
-            true => String::new(),
-            false => format!(" of {} hours", plain(self.hours_per_day)),
-        };
+        let hours = hours_words(self.hours_per_day);
         format!(
             "{} USD/h{of_hour}, {}/day{hours}, {}/month; {} USD/Mtok of output{of_token}, {} tok/USD",
             digits(self.usd_per_hour),
@@ -66,4 +63,9 @@ impl CostReport {
             digits(self.tok_per_usd)
         )
     }
+}
+
+/// The hours of a day in words; none for a whole day.
+pub fn hours_words(hours: f64) -> String {
+    if hours == HOURS_OF_A_DAY { String::new() } else { format!(" of {} hours", plain(hours)) }
 }

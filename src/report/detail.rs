@@ -104,14 +104,8 @@ pub struct PhaseTime {
 }
 
 impl PhaseTime {
-    /// Time of a class.
     pub fn of(&self, class: Class) -> f64 {
-        match class {
-            Class::Compute => self.compute_ms,
-            Class::Memory => self.memory_ms,
-            Class::Communication => self.communication_ms,
-            Class::Overhead => self.overhead_ms,
-        }
+        [self.compute_ms, self.memory_ms, self.communication_ms, self.overhead_ms][class as usize]
     }
 }
 
@@ -171,7 +165,6 @@ fn phase_time(
     }
 }
 
-/// Share of the time in which the pipeline stages of a phase wait.
 fn bubble_share(problem: &Problem, candidate: &Candidate, phase: Phase, step: &StepTime<Qty<f64>>) -> f64 {
     let pool = shown(candidate)[phase as usize];
     let stages = Qty(pool.plan.pp as f64);

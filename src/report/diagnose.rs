@@ -8,7 +8,7 @@ use super::detail::DeploymentDetail;
 use super::inputs::ReportInputs;
 use super::number::{change, digits, percent, time};
 use super::result::{EstimateResult, Quantiles, ReportedDeployment};
-use super::sheet;
+use super::sheet::{CsvColumn, known, table};
 use crate::plan::parallel::Phase;
 use crate::spec::scenario::Scenario;
 
@@ -42,7 +42,6 @@ pub enum MeasuredStanding {
 }
 
 impl MeasuredStanding {
-    /// The standing in words.
     pub fn words(self) -> &'static str {
         match self {
             MeasuredStanding::Impossible => "impossible: faster than the roofline of its operators",
@@ -111,7 +110,6 @@ pub struct Diagnosis {
     pub suspects: Vec<SuspectOperator>,
 }
 
-/// Most operators that are listed.
 const MOST_SUSPECTS: usize = 8;
 
 /// Operators of a phase on a device: collectives and overhead may be hidden, so that a limit leaves them out.
@@ -120,7 +118,6 @@ fn on_device(detail: &DeploymentDetail, phase: Phase) -> impl Iterator<Item = &O
     all.filter(|line| matches!(line.class, Class::Compute | Class::Memory))
 }
 
-/// The roofline of a phase, ms.
 fn limit(detail: &DeploymentDetail, phase: Phase) -> f64 {
     on_device(detail, phase).map(|line| line.speed_of_light_ms).sum()
 }
@@ -255,20 +252,16 @@ impl Diagnosis {
 
     /// A row for each measured number, under a header.
     pub fn csv(&self) -> String {
-        let header = ["metric", "measured", "predicted", "p10", "p90", "limit", "standing"];
-        let end = |ends: Option<f64>| ends.map_or_else(String::new, |end| end.to_string());
-        let rows = self.metrics.iter().map(|one| {
-            vec![
-                one.metric.clone(),
-                one.measured.to_string(),
-                one.predicted.to_string(),
-                end(one.interval.map(|ends| ends.p10)),
-                end(one.interval.map(|ends| ends.p90)),
-                one.limit.to_string(),
-                one.standing.words().to_owned(),
-            ]
-        });
-        sheet::csv(header, rows)
+        let columns: [CsvColumn<DiagnosedMetric>; 7] = [
+            ("metric", |one| one.metric.clone()),
+            ("measured", |one| one.measured.to_string()),
+            ("predicted", |one| one.predicted.to_string()),
+            ("p10", |one| known(one.interval.map(|ends| ends.p10))),
+            ("p90", |one| known(one.interval.map(|ends| ends.p90))),
+            ("limit", |one| one.limit.to_string()),
+            ("standing", |one| one.standing.words().to_owned()),
+        ];
+        table(&columns, &self.metrics)
     }
 
     /// Whether nothing is impossible or slow.

@@ -92,7 +92,6 @@ fn flatten(path: String, value: &Value, rows: &mut Vec<(String, String)>) {
     }
 }
 
-/// The differences as a table.
 pub fn text(names: [&str; 2], differences: &[Difference]) -> String {
     if differences.is_empty() {
         let [a, b] = names.map(visible);
@@ -108,8 +107,7 @@ pub fn table_of(what: &str, names: [&str; 2], differences: &[Difference]) -> Str
         let ratio = d.ratio.map(|ratio| format!("x {ratio:.3}")).unwrap_or_default();
         vec![d.key.clone(), cell(&d.a), cell(&d.b), ratio]
     };
-    let rows: Vec<Vec<String>> = differences.iter().map(row).collect();
-    table(&[what, names[0], names[1], "second / first"], &rows)
+    table(&[what, names[0], names[1], "second / first"], differences.iter().map(row))
 }
 
 #[cfg(test)]
@@ -118,13 +116,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_differs_is_told_with_its_ratio() {
+    fn differences_have_their_ratios() {
         let figure = |value: &str, source: &str| json!({"value": value, "source": source});
         let a = json!({"id": "a", "memory": {"bandwidth": figure("2 TB/s", "s"), "kind": "hbm3"}, "tdp": figure("700 W", "s")});
         let b = json!({"id": "b", "memory": {"bandwidth": figure("3000 GB/s", "t"), "kind": "hbm3"}, "domain": 8});
         let found = difference(&a, &b);
-        let told: Vec<_> = found.iter().map(|d| (d.key.as_str(), d.ratio)).collect();
-        assert_eq!(told, [("memory.bandwidth", Some(1.5)), ("tdp", None), ("domain", None)]);
+        let found_ratios: Vec<_> = found.iter().map(|d| (d.key.as_str(), d.ratio)).collect();
+        assert_eq!(found_ratios, [("memory.bandwidth", Some(1.5)), ("tdp", None), ("domain", None)]);
         assert!(difference(&a, &a).is_empty());
         let same = json!({"memory": {"bandwidth": figure("2000 GB/s", "u"), "kind": "hbm3"}, "tdp": figure("0.7 kW", "s")});
         assert!(difference(&a, &same).is_empty(), "other words for the same figures");

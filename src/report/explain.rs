@@ -66,8 +66,7 @@ pub struct ExplainedNumber {
 
 /// The interval of a metric, if it has one.
 pub fn interval_of(metric: Metric, all: &Intervals, measured: Vec<MeasuredAt>) -> Option<ExplainedInterval> {
-    let (_, of) = Intervals::COLUMNS.iter().find(|(of, _)| *of == metric)?;
-    let ends = of(all);
+    let ends = all.get(metric)?;
     Some(ExplainedInterval {
         p10: ends.p10,
         p90: ends.p90,
@@ -116,24 +115,24 @@ pub fn explained(number: &ExplainedNumber) -> String {
         .iter()
         .map(|reason| styled(BAD, wrap(&format!("INFEASIBLE: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
         .collect();
-    let mut told = ExplanationWriter {
+    let mut writer = ExplanationWriter {
         numbers: BTreeSet::new(),
         sources: BTreeMap::new(),
         reasons: BTreeSet::new(),
         cut: 0,
         text: format!("{broken}{head}\n{}{}{interval}\n", wrap(&of, WIDTH, 2, 2), wrap(&rests, WIDTH, 2, 2)),
     };
-    told.term(explanation, 0, *grade);
-    if told.cut > 0 {
+    writer.term(explanation, 0, *grade);
+    if writer.cut > 0 {
         let more = format!(
             "{} can be expanded: use --depth {}, or --path with a path in brackets",
-            count(told.cut, "term"),
+            count(writer.cut, "term"),
             levels(explanation) + 1
         );
-        told.text.push('\n');
-        told.text.push_str(&wrap(&more, WIDTH, 0, 2));
+        writer.text.push('\n');
+        writer.text.push_str(&wrap(&more, WIDTH, 0, 2));
     }
-    told.text
+    writer.text
 }
 
 /// The interval of a number, and its measurements.

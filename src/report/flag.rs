@@ -64,7 +64,6 @@ impl fmt::Display for Digits {
     }
 }
 
-/// A flag with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flag {
     /// A latency limit in milliseconds, or seconds.
@@ -72,9 +71,7 @@ pub enum Flag {
     Concurrency(u64),
     /// Requests per second.
     Rate(Digits),
-    /// Prompt tokens.
     Isl(u64),
-    /// Output tokens.
     Osl(u64),
     /// Cached prompt tokens.
     Prefix(u64),
@@ -91,7 +88,6 @@ pub enum Flag {
     WeightFormat(String),
 }
 
-/// Unit of a printed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     Milliseconds,
@@ -118,7 +114,6 @@ impl Flag {
         }
     }
 
-    /// The flag alone.
     pub fn name(&self) -> &'static str {
         match self {
             Flag::Limit(metric, ..) => limit_flag(*metric),
@@ -192,7 +187,6 @@ pub fn line(flags: &[Flag]) -> String {
     flags.iter().map(Flag::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// The flag of a latency limit.
 pub fn limit_flag(metric: Metric) -> &'static str {
     match metric {
         Metric::Ttft => "--ttft",

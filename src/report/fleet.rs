@@ -2,7 +2,6 @@
 
 pub mod costs;
 pub mod program;
-pub mod routes;
 
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use program::{ReportedProgram, report_program};
 
 use super::answer::report_deployment;
 use super::launch::LaunchReport;
+use super::sheet::{self, CsvColumn};
 use crate::search::fleet::rates::ShapeRates;
 use crate::search::fleet::{Bucket, BucketShare, Fleet, FleetBounds, FleetMix, FleetObjective, MILLS};
 use crate::search::mip::reasons::RowRelaxation;
@@ -187,13 +187,10 @@ pub struct FleetResult {
     pub launches: Vec<LaunchReport>,
 }
 
-/// Name of a system type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemName {
-    /// The system.
     pub hardware: String,
     pub offer: String,
-    /// The model it runs.
     pub model: String,
     /// Plan and weight format.
     pub plan: String,
@@ -202,7 +199,6 @@ pub struct SystemName {
 /// Source of the rates of a system type.
 #[derive(Clone, Debug)]
 pub struct RateOrigin {
-    /// The problem of the system.
     pub problem: Arc<Problem>,
     /// Its deployment, with its capacity.
     pub shape: ShapeRates,
@@ -215,11 +211,9 @@ pub struct RateOrigin {
 pub struct FleetProblem {
     /// The scenario of every offer.
     pub scenario: Scenario,
-    /// The problem.
-    pub asked: FleetInputs,
+    pub inputs: FleetInputs,
     /// Traffic, supplies and kinds.
     pub fleet: Fleet,
-    /// Constraints.
     pub bounds: FleetBounds,
     /// Of every kind.
     pub names: Vec<SystemName>,
@@ -230,6 +224,24 @@ pub struct FleetProblem {
 }
 
 impl FleetResult {
+    /// One row for each share of a bucket.
+    pub fn csv(&self) -> String {
+        let columns: [CsvColumn<(&Routed, &Systems)>; 10] = [
+            ("isl", |(route, _)| route.isl.to_string()),
+            ("osl", |(route, _)| route.osl.to_string()),
+            ("model", |(route, _)| route.model.clone()),
+            ("requests_per_s", |(route, _)| route.requests_per_s.to_string()),
+            ("share", |(route, _)| route.share.to_string()),
+            ("hardware", |(_, system)| system.hardware.clone()),
+            ("offer", |(_, system)| system.offer.clone()),
+            ("plan", |(_, system)| system.plan.clone()),
+            ("systems", |(_, system)| system.count.to_string()),
+            ("usd_per_hour", |(_, system)| system.usd_per_hour.to_string()),
+        ];
+        let routes = self.routes.iter().map(|route| (route, &self.systems[route.systems as usize]));
+        sheet::table(&columns, routes)
+    }
+
     /// The same result with `systems`, kinds with counts, that serve `parts` of the traffic.
     pub fn with_systems(
         self,
@@ -237,7 +249,7 @@ impl FleetResult {
         systems: &[(usize, u64)],
         parts: &[BucketShare],
     ) -> FleetResult {
-        let FleetProblem { asked, fleet, names, .. } = problem;
+        let FleetProblem { inputs, fleet, names, .. } = problem;
         let rate = |part: &BucketShare| part.share * fleet.buckets[part.bucket].rate;
         let system = |&(kind, count): &(usize, u64)| {
             let own = || parts.iter().filter(|part| part.kind == kind);
@@ -259,11 +271,11 @@ impl FleetResult {
             }
         };
         let route = |part: &BucketShare| {
-            let bucket = &asked.buckets[part.bucket];
+            let bucket = &inputs.buckets[part.bucket];
             Some(Routed {
                 isl: bucket.isl,
                 osl: bucket.osl,
-                model: asked.models[fleet.buckets[part.bucket].model].clone(),
+                model: inputs.models[fleet.buckets[part.bucket].model].clone(),
                 systems: systems.iter().position(|(kind, _)| *kind == part.kind)? as u64,
                 share: part.share,
                 requests_per_s: part.share * bucket.rate,
@@ -289,7 +301,6 @@ impl FleetResult {
     }
 }
 
-/// Builds the result.
 pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
     let why = mix.reasons.clone().unwrap_or_default();
     let help = |help: &RowRelaxation| {
@@ -309,7 +320,7 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
         devices: None,
         output_tok_s: (served, posed.fleet.buckets.iter().map(Bucket::tokens).sum()),
         routes: vec![],
-        certificate: certificate(posed.asked.aim, mix, served),
+        certificate: certificate(posed.inputs.aim, mix, served),
         conflict: why.conflict.clone(),
         irreducible: why.irreducible,
         most_output_tok_s: None,
@@ -318,7 +329,7 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
         kinds: posed.fleet.kinds.len() as u64,
         systems: vec![],
         scenario: posed.scenario.clone(),
-        question: posed.asked.clone(),
+        question: posed.inputs.clone(),
     };
     if mix.solved.values.is_none() {
         return result;
@@ -328,14 +339,14 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
     result.with_systems(posed, &systems, &mix.parts)
 }
 
-fn certificate(aim: FleetObjective, mix: &FleetMix, served: f64) -> FleetCertificate {
+fn certificate(objective: FleetObjective, mix: &FleetMix, served: f64) -> FleetCertificate {
     let solved = &mix.solved;
     let gap = solved
         .objective
         .zip(solved.bound)
         .map(|(objective, bound)| (objective - bound).abs() / objective.abs().max(f64::MIN_POSITIVE));
     // Tokens are scaled by the largest bucket, which leaves the relative gap unchanged.
-    let tell = |value: f64| match aim {
+    let tell = |value: f64| match objective {
         FleetObjective::Cost => value / MILLS,
         FleetObjective::Devices => value,
         FleetObjective::Throughput => {
@@ -343,7 +354,7 @@ fn certificate(aim: FleetObjective, mix: &FleetMix, served: f64) -> FleetCertifi
             if whole == 0.0 { 0.0 } else { served * value / whole }
         }
     };
-    let unit = match aim {
+    let unit = match objective {
         FleetObjective::Cost => "USD/h",
         FleetObjective::Devices => "devices",
         FleetObjective::Throughput => "output tok/s",

@@ -12,7 +12,6 @@ use super::inspect::Inspected;
 use super::table::{grouped, ranges};
 use crate::graph::inspect::{InspectedBlock, InspectedOperator, Inspection};
 
-/// A model to be drawn.
 #[derive(Clone, Debug)]
 pub struct GraphDrawing {
     /// One line.
@@ -23,7 +22,6 @@ pub struct GraphDrawing {
     pub groups: Vec<LayerGroup>,
     /// Operators, and elements per token between those of one group.
     pub graph: DiGraph<DrawnOperator, u64>,
-    /// Edges between groups.
     pub links: Vec<GroupLink>,
 }
 
@@ -48,7 +46,6 @@ pub enum GroupPosition {
     Layers,
     /// The head, under the layers.
     Bottom,
-    /// Multi-token prediction.
     Mtp,
 }
 
@@ -59,7 +56,6 @@ pub struct DrawnOperator {
     pub lines: Vec<String>,
     /// Details, in lines.
     pub details: Vec<String>,
-    /// Its sort of work.
     pub sort: Sort,
 }
 
@@ -76,12 +72,9 @@ pub enum Sort {
     Small,
 }
 
-/// An edge between groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLink {
-    /// Index of the group it leaves.
     pub from: usize,
-    /// Index of the group it enters.
     pub to: usize,
     /// Elements per token.
     pub elements: u64,
@@ -91,7 +84,6 @@ pub struct GroupLink {
 const LINE: usize = 30;
 
 impl GraphDrawing {
-    /// The view of a model.
     pub fn of(inspected: &Inspected) -> GraphDrawing {
         let inspection = &inspected.inspection;
         let mut view = GraphDrawing {
@@ -278,26 +270,13 @@ fn short(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::model::ModelGraph;
-    use crate::spec::model::ModelConfig;
-
-    fn view(text: &str) -> GraphDrawing {
-        let config = ModelConfig::parse(text).unwrap();
-        GraphDrawing::of(&Inspected {
-            name: "a <b> & \"c\"".into(),
-            source: "s".into(),
-            weight_format: None,
-            published_total: None,
-            inspection: Inspection::of(&ModelGraph::build(&config).unwrap()),
-        })
-    }
+    use crate::report::inspect::tests::inspected;
 
     fn gemma() -> GraphDrawing {
-        view(
-            r#"{"model_type": "gemma2", "hidden_size": 6, "num_hidden_layers": 4, "vocab_size": 11,
+        let config = r#"{"model_type": "gemma2", "hidden_size": 6, "num_hidden_layers": 4, "vocab_size": 11,
             "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 2, "intermediate_size": 10,
-            "sliding_window": 5}"#,
-        )
+            "sliding_window": 5}"#;
+        GraphDrawing::of(&inspected("a <b> & \"c\"", config))
     }
 
     #[test]

@@ -82,7 +82,6 @@ pub fn text(inspected: &Inspected) -> String {
     text
 }
 
-/// Bytes of the checkpoint's tensors.
 fn checkpoint(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(checkpoint) = &inspection.checkpoint {
@@ -95,7 +94,6 @@ fn checkpoint(inspection: &Inspection) -> Vec<String> {
     lines
 }
 
-/// Encoders, with the work of an image.
 fn towers(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
     for tower in &inspection.towers {
@@ -108,7 +106,6 @@ fn towers(inspection: &Inspection) -> Vec<String> {
     lines
 }
 
-/// KV cache, states and context.
 fn caches(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
     let windowed = inspection.kv_bytes_per_token_windowed;
@@ -131,7 +128,7 @@ fn values(values: &[InspectedValue]) -> String {
         let how = value.how.clone().unwrap_or_default();
         vec![value.key.clone(), value.value.to_string(), value.tag.to_string(), how]
     };
-    table(&["key", "value", "source", "formula"], &values.iter().map(row).collect::<Vec<_>>())
+    table(&["key", "value", "source", "formula"], values.iter().map(row))
 }
 
 fn blocks(blocks: &[InspectedBlock]) -> String {
@@ -144,8 +141,8 @@ fn blocks(blocks: &[InspectedBlock]) -> String {
             block.window.map(grouped).unwrap_or_default(),
         ]
     };
-    let rows: Vec<_> = blocks.iter().map(row).collect();
-    table(&["block", "layers", "parameters per layer", "KV B/token per layer", "window"], &rows)
+    let header = ["block", "layers", "parameters per layer", "KV B/token per layer", "window"];
+    table(&header, blocks.iter().map(row))
 }
 
 fn operators(block: &InspectedBlock) -> String {
@@ -159,7 +156,7 @@ fn operators(block: &InspectedBlock) -> String {
             operator.inputs.join(", "),
         ]
     });
-    table(&["operator", "kind", "dimensions", "parameters", "reads"], &rows.collect::<Vec<_>>())
+    table(&["operator", "kind", "dimensions", "parameters", "reads"], rows)
 }
 
 /// One line for tensors that differ only in the layer.
@@ -175,20 +172,16 @@ fn tensors(list: &[InspectedTensor]) -> String {
         let group = groups.entry((place, rest)).or_insert_with(|| (Vec::new(), tensor));
         group.0.extend(layer);
     }
-    let rows: Vec<_> = groups
-        .into_iter()
-        .map(|((_, rest), (layers, tensor))| {
-            let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
-            let name = if layers.is_empty() {
-                rest.to_owned()
-            } else {
-                format!("model.layers.{{{}}}.{rest}", ranges(&layers))
-            };
-            let role = role(tensor);
-            vec![name, shape.join(" x "), if tensor.buffer { format!("{role}, buffer") } else { role }]
-        })
-        .collect();
-    table(&["tensor", "shape", "role"], &rows)
+    let rows = groups.into_iter().map(|((_, rest), (layers, tensor))| {
+        let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
+        let name = match layers.is_empty() {
+            true => rest.to_owned(),
+            false => format!("model.layers.{{{}}}.{rest}", ranges(&layers)),
+        };
+        let role = role(tensor);
+        [name, shape.join(" x "), if tensor.buffer { format!("{role}, buffer") } else { role }]
+    });
+    table(&["tensor", "shape", "role"], rows)
 }
 
 /// Role of a tensor, by its name in files.
@@ -204,18 +197,31 @@ fn layer(name: &str) -> Option<(u32, &str)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::graph::model::ModelGraph;
     use crate::spec::model::ModelConfig;
 
+    pub fn inspected(name: &str, config: &str) -> Inspected {
+        Inspected {
+            name: name.into(),
+            source: "s".into(),
+            weight_format: None,
+            published_total: None,
+            inspection: Inspection::of(&ModelGraph::build(&ModelConfig::parse(config).unwrap()).unwrap()),
+        }
+    }
+
+    /// A small model; `more` has further keys of its configuration.
+    pub fn llama(more: &str) -> Inspected {
+        let config = r#"{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
+            "num_attention_heads": 3, "intermediate_size": 10"#;
+        inspected("a", &format!("{config}, {more}}}"))
+    }
+
     #[test]
     fn every_tensor_has_its_line_and_equal_layers_share_one() {
-        let config = ModelConfig::parse(
-            r#"{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
-            "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10, "tie_word_embeddings": false}"#,
-        );
-        let inspection = Inspection::of(&ModelGraph::build(&config.unwrap()).unwrap());
+        let inspection = llama(r#""num_key_value_heads": 1, "tie_word_embeddings": false"#).inspection;
         let text = tensors(&inspection.tensors);
         assert_eq!(text.lines().count(), 1 + 3 + 9, "{text}");
         let shape = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);

@@ -2,7 +2,6 @@
 
 use crate::spec::nearness::LeftOut;
 
-/// Columns of [`cells`].
 pub const HEADER: [&str; 12] = [
     "held out",
     "rows",
@@ -19,24 +18,23 @@ pub const HEADER: [&str; 12] = [
 ];
 
 /// A row of [`HEADER`]; shares in %.
-pub fn cells(told: &LeftOut) -> Vec<String> {
+pub fn cells(row: &LeftOut) -> Vec<String> {
     let share = |value: Option<f64>| value.map(|value| format!("{:.1}", 100.0 * value)).unwrap_or_default();
     let ends = |score: Option<[f64; 2]>| [score.map(|ends| ends[0]), score.map(|ends| ends[1])];
-    let ([tpot, tpot_p90], [ttft, ttft_p90]) = (ends(told.tpot), ends(told.ttft));
-    let mut cells = vec![told.name.clone(), told.rows.to_string()];
-    cells.extend([tpot, tpot_p90, told.tpot_covered, ttft, ttft_p90, told.ttft_covered].map(share));
-    cells.extend([told.limit_met, told.regret, told.limit_met_p90, told.regret_p90].map(share));
+    let ([tpot, tpot_p90], [ttft, ttft_p90]) = (ends(row.tpot), ends(row.ttft));
+    let mut cells = vec![row.name.clone(), row.rows.to_string()];
+    cells.extend([tpot, tpot_p90, row.tpot_covered, ttft, ttft_p90, row.ttft_covered].map(share));
+    cells.extend([row.limit_met, row.regret, row.limit_met_p90, row.regret_p90].map(share));
     cells
 }
 
-/// A Markdown table.
-pub fn markdown(told: &[LeftOut]) -> String {
+pub fn markdown(rows: &[LeftOut]) -> String {
     let share = |value: Option<f64>| value.map(|value| format!("{:.1} %", 100.0 * value)).unwrap_or_default();
     let mut text = String::from(
         "| held out | TPOT MdAPE | in p10–p90 | TTFT MdAPE | in p10–p90 | choices | SLO met | regret | `--risk p90` | regret |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    for one in told {
+    for one in rows {
         let choices = one.choices.map(|choices| choices.to_string()).unwrap_or_default();
         let median = |score: Option<[f64; 2]>| share(score.map(|ends| ends[0]));
         let cells = [

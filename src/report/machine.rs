@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::sheet;
+use super::sheet::{CsvColumn, known, table};
 
 /// A detected machine.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,10 +43,7 @@ pub enum MachineFileKind {
 impl MachineFileKind {
     /// Its name in `mantile-opt schema`.
     pub fn name(self) -> &'static str {
-        match self {
-            MachineFileKind::System => "system",
-            MachineFileKind::Rig => "rig",
-        }
+        ["system", "rig"][self as usize]
     }
 }
 
@@ -132,19 +129,15 @@ pub struct ToolResult {
 impl MachineReport {
     /// A row for each kind of device.
     pub fn csv(&self) -> String {
-        let header = ["count", "device", "catalogue", "memory_bytes", "used_bytes", "slot", "power_limit_w"];
-        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let row = |one: &DetectedDevices| {
-            vec![
-                one.count.to_string(),
-                one.printed.clone(),
-                one.device.clone().unwrap_or_default(),
-                number(one.memory_bytes),
-                number(one.used_bytes),
-                one.slot.clone().unwrap_or_default(),
-                number(one.power_limit_w),
-            ]
-        };
-        sheet::csv(header, self.devices.iter().map(row))
+        let columns: [CsvColumn<DetectedDevices>; 7] = [
+            ("count", |one| one.count.to_string()),
+            ("device", |one| one.printed.clone()),
+            ("catalogue", |one| one.device.clone().unwrap_or_default()),
+            ("memory_bytes", |one| known(one.memory_bytes)),
+            ("used_bytes", |one| known(one.used_bytes)),
+            ("slot", |one| one.slot.clone().unwrap_or_default()),
+            ("power_limit_w", |one| known(one.power_limit_w)),
+        ];
+        table(&columns, &self.devices)
     }
 }

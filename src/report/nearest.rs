@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::inputs::ReportInputs;
 use super::number::{change, digits, time};
-use super::sheet;
+use super::sheet::{self, CsvColumn, known};
 use super::table::table;
 use crate::spec::scenario::Scenario;
 
@@ -101,10 +101,9 @@ impl NearestReport {
                 compared(row.tpot_ms, row.predicted_tpot_ms),
             ]
         });
-        let rows: Vec<_> = rows.collect();
         let mut text = format!("{}\n{}\n", self.notation, self.sentence());
-        if !rows.is_empty() {
-            text.push_str(&table(&header, &rows));
+        if !self.rows.is_empty() {
+            text.push_str(&table(&header, rows));
         }
         let mut sources: Vec<&str> = self.rows.iter().map(|row| row.source.as_str()).collect();
         sources.dedup();
@@ -113,52 +112,27 @@ impl NearestReport {
         }
         text
     }
-}
-
-impl NearestReport {
     /// A row for each measurement, under a header.
     pub fn csv(&self) -> String {
-        let header = [
-            "distance",
-            "id",
-            "model",
-            "hardware",
-            "devices",
-            "runtime",
-            "weight_format",
-            "mode",
-            "plan",
-            "isl",
-            "osl",
-            "concurrency",
-            "ttft_ms",
-            "predicted_ttft_ms",
-            "tpot_ms",
-            "predicted_tpot_ms",
-            "source",
+        let columns: [CsvColumn<NearestRow>; 17] = [
+            ("distance", |row| row.distance.to_string()),
+            ("id", |row| row.id.clone()),
+            ("model", |row| row.model.clone()),
+            ("hardware", |row| row.hardware.clone()),
+            ("devices", |row| row.devices.to_string()),
+            ("runtime", |row| row.runtime.clone()),
+            ("weight_format", |row| row.weight_format.clone()),
+            ("mode", |row| row.mode.clone()),
+            ("plan", |row| row.plan.clone()),
+            ("isl", |row| row.isl.to_string()),
+            ("osl", |row| row.osl.to_string()),
+            ("concurrency", |row| known(row.concurrency)),
+            ("ttft_ms", |row| known(row.ttft_ms)),
+            ("predicted_ttft_ms", |row| known(row.predicted_ttft_ms)),
+            ("tpot_ms", |row| known(row.tpot_ms)),
+            ("predicted_tpot_ms", |row| known(row.predicted_tpot_ms)),
+            ("source", |row| row.source.clone()),
         ];
-        let known = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-        let rows = self.rows.iter().map(|row| {
-            vec![
-                row.distance.to_string(),
-                row.id.clone(),
-                row.model.clone(),
-                row.hardware.clone(),
-                row.devices.to_string(),
-                row.runtime.clone(),
-                row.weight_format.clone(),
-                row.mode.clone(),
-                row.plan.clone(),
-                row.isl.to_string(),
-                row.osl.to_string(),
-                row.concurrency.map_or_else(String::new, |number| number.to_string()),
-                known(row.ttft_ms),
-                known(row.predicted_ttft_ms),
-                known(row.tpot_ms),
-                known(row.predicted_tpot_ms),
-                row.source.clone(),
-            ]
-        });
-        sheet::csv(header, rows)
+        sheet::table(&columns, &self.rows)
     }
 }

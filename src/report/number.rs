@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_count_and_thousands_stand_apart() {
+    fn digits_count_and_thousands_are_separated() {
         let cases = [
             (5462.89, "5,463"),
             (999.6, "1,000"),

@@ -3,18 +3,21 @@
 //! A part of a page is a sequence of `<section data-view>`; a report file has all of them below each other.
 
 pub mod context;
-mod filters;
 
 use std::sync::LazyLock;
 
 use include_dir::{Dir, include_dir};
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior, Value as TemplateValue, context};
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::number::{change, count, digits, gib, percent, plain, requests, time};
+use super::pretty::pretty;
 use super::svg::palette::page_style;
 use super::svg::{SvgPanel, escaped};
 use crate::spec::error::Error;
+use crate::spec::visible::visible;
 
 static TEMPLATES: Dir = include_dir!("$CARGO_MANIFEST_DIR/src/report/page/templates");
 /// The style sheet of the page and of report files; colours of pictures are those of their palette.
@@ -25,7 +28,7 @@ const LONGEST: usize = 300;
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
-    filters::add(&mut environment);
+    add_filters(&mut environment);
     for file in TEMPLATES.files() {
         let (Some(name), Some(text)) = (file.path().to_str(), file.contents_utf8()) else { continue };
         // A faulty template is found when it is used; a test uses each.
@@ -100,4 +103,24 @@ pub fn embedded(panel: &SvgPanel, label: &str) -> TemplateValue {
          role=\"img\" aria-label=\"{}\">\n{body}</svg>\n",
         escaped(label, LONGEST)
     ))
+}
+
+fn add_filters(environment: &mut Environment) {
+    environment.add_filter("digits", digits);
+    environment.add_filter("plain", plain);
+    environment.add_filter("change", change);
+    environment.add_filter("time", time);
+    environment.add_filter("gib", gib);
+    environment.add_filter("percent", percent);
+    environment.add_filter("requests", requests);
+    environment.add_filter("count", |number: u64, noun: &str| count(number, noun));
+    environment.add_filter("visible", |text: &str| visible(text).into_owned());
+    // Plain texts, which a template escapes as any other; the built-in filter marks its own as markup.
+    environment.add_filter("json", |value: TemplateValue| in_json(&value).to_string());
+    environment.add_filter("pretty", |value: TemplateValue| pretty(&in_json(&value)));
+    environment.add_filter("words", |text: &str| text.replace('_', " "));
+}
+
+fn in_json(value: &TemplateValue) -> Value {
+    Value::deserialize(value).unwrap_or_default()
 }

@@ -9,7 +9,6 @@ pub struct Mark {
     pub x: f64,
     /// Upwards.
     pub y: f64,
-    /// Its character.
     pub sign: char,
 }
 
@@ -35,7 +34,6 @@ impl Axis {
         Axis { low, high, logarithmic: low > 0.0 && high / low >= WIDE }
     }
 
-    /// Index of the cell of a value.
     fn cell(&self, value: f64, cells: usize) -> usize {
         let scale = |value: f64| if self.logarithmic { libm::log(value) } else { value };
         let span = scale(self.high) - scale(self.low);
@@ -46,7 +44,6 @@ impl Axis {
         (share * (cells - 1) as f64).round() as usize
     }
 
-    /// The value in the middle.
     fn middle(&self) -> f64 {
         if self.logarithmic { (self.low * self.high).sqrt() } else { (self.low + self.high) / 2.0 }
     }

@@ -25,3 +25,11 @@ pub struct PoolReport {
     /// Concurrency of each replica.
     pub concurrency_per_replica: u64,
 }
+
+/// The role between `before` and `after`, where prefill and decode are divided; empty for aggregated replicas.
+pub fn divided_role(role: Role, before: &str, after: &str) -> String {
+    match role {
+        Role::Aggregated => String::new(),
+        Role::Prefill | Role::Decode => format!("{before}{}{after}", role.name()),
+    }
+}

@@ -80,15 +80,8 @@ fn is_classic(block: &ShardedBlock, operator: &Operator) -> bool {
         | Operator::Recurrence(_)
         | Operator::Router { .. }
         | Operator::Experts(_) => true,
-        Operator::Input { .. }
-        | Operator::Embedding { .. }
-        | Operator::Rope { .. }
-        | Operator::KvCache { .. }
-        | Operator::Softmax(_)
-        | Operator::HyperConnection { .. }
-        | Operator::Activation { .. }
-        | Operator::Add { .. }
-        | Operator::Sampling { .. } => false,
+        // They left out element-wise operators, lookups and sampling.
+        _ => false,
     }
 }
 
@@ -104,25 +97,7 @@ fn uncover(block: &mut Block) {
         let mask = match &mut node.operator {
             Operator::Attention(dims) => &mut dims.mask,
             Operator::LatentAttention(dims) => &mut dims.mask,
-            Operator::Input { .. }
-            | Operator::Embedding { .. }
-            | Operator::Norm { .. }
-            | Operator::Linear { .. }
-            | Operator::Rope { .. }
-            | Operator::KvCache { .. }
-            | Operator::Softmax(_)
-            | Operator::CrossAttention(_)
-            | Operator::CompressedAttention(_)
-            | Operator::HyperConnection { .. }
-            | Operator::Indexer { .. }
-            | Operator::GroupedLinear { .. }
-            | Operator::ShortConv { .. }
-            | Operator::Recurrence(_)
-            | Operator::Activation { .. }
-            | Operator::Router { .. }
-            | Operator::Experts(_)
-            | Operator::Add { .. }
-            | Operator::Sampling { .. } => continue,
+            _ => continue,
         };
         if *mask == AttentionMask::All {
             *mask = AttentionMask::Both;

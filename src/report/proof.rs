@@ -43,9 +43,8 @@ pub fn gap_between(found: f64, bound: f64) -> f64 {
     if far == 0.0 { 0.0 } else { far / found.abs() }
 }
 
-/// The proof of `outcome`.
 pub fn proof(problem: &Problem, outcome: &Outcome) -> Proof {
-    let metric = problem.objective.first().map(|aim| aim.metric);
+    let metric = problem.objective.first().map(|term| term.metric);
     let scale = metric.map_or(1.0, |metric| metric.entry().scale);
     let found = metric.zip(outcome.best.as_ref()).map(|(metric, best)| best.point[place(metric)]);
     let gap = found.filter(|found| found.is_finite()).zip(outcome.bound);

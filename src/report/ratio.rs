@@ -37,9 +37,8 @@ pub struct SplitRatio {
     pub rows_checked: u64,
 }
 
-/// The report of the choice.
 pub fn split_ratio(outcome: &Outcome) -> Option<SplitRatio> {
-    let MixResult { disaggregated: apart, one_shape_each, rows_checked, .. } = outcome.ratio.as_ref()?;
+    let MixResult { disaggregated, one_shape_each, rows_checked, .. } = outcome.ratio.as_ref()?;
     let verdict = match StrategyFamily::of(&outcome.best.as_ref()?.candidate) {
         StrategyFamily::Split => SplitAdvice::Split,
         _ if outcome.best.as_ref()?.candidate.is_disaggregated() => SplitAdvice::SplitWithBoth,
@@ -47,8 +46,8 @@ pub fn split_ratio(outcome: &Outcome) -> Option<SplitRatio> {
     };
     Some(SplitRatio {
         verdict,
-        split_plan: apart.as_ref().map(|found| plan(&found.candidate).label),
-        split_output_tok_s: apart.as_ref().map(|found| found.point[place(Metric::OutputTokS)]),
+        split_plan: disaggregated.as_ref().map(|found| plan(&found.candidate).label),
+        split_output_tok_s: disaggregated.as_ref().map(|found| found.point[place(Metric::OutputTokS)]),
         one_shape_each_output_tok_s: *one_shape_each,
         rows_checked: *rows_checked,
     })

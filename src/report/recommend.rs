@@ -176,7 +176,6 @@ impl Recommendation {
 /// A system that meets the SLO, as sized by the search.
 #[derive(Clone)]
 pub struct SizedSystem<'a> {
-    /// The problem of one copy.
     pub problem: &'a Problem,
     /// Number of copies, and their deployment.
     pub sized: &'a Sized,
@@ -198,7 +197,6 @@ impl SizedSystem<'_> {
         })
     }
 
-    /// The build, before it is ranked.
     pub fn build(&self, sought: &Requirements) -> Build {
         let SizedSystem { problem, sized, prices, names, .. } = self;
         let (name, system, model, checkpoint) = names;
@@ -306,14 +304,12 @@ pub fn recommend(
     }
 }
 
-/// The report of a rejected build.
 pub fn missed(name: &str, weight_formats: Vec<String>, unfit: &Unfit) -> RejectedBuild {
     let Unfit { kind, reason, .. } = unfit.clone();
     RejectedBuild { name: name.to_string(), weight_formats, kind, reason }
 }
 
 impl SearchSummary {
-    /// Counts a search.
     pub fn add(&mut self, census: &Census) {
         self.searches += 1;
         self.candidates += census.candidates;

@@ -83,13 +83,13 @@ pub struct RemedyGain {
 impl RemedyGain {
     /// The better one first: by the objective, then by throughput, then by cost.
     pub fn order(&self, other: &RemedyGain) -> Ordering {
-        let ahead = match self.objective.direction {
+        let objective = match self.objective.direction {
             Direction::Maximize => other.value.total_cmp(&self.value),
             Direction::Minimize => self.value.total_cmp(&other.value),
         };
         let cost = |one: &RemedyGain| one.usd_per_hour.unwrap_or(f64::INFINITY);
         let output = other.output_tok_s.total_cmp(&self.output_tok_s);
-        ahead.then(output).then(cost(self).total_cmp(&cost(other)))
+        objective.then(output).then(cost(self).total_cmp(&cost(other)))
     }
 }
 

@@ -10,7 +10,6 @@ use super::audit::{AuditReport, csv as audit_csv};
 use super::comparison::ComparisonReport;
 use super::diagnose::Diagnosis;
 use super::fleet::FleetResult;
-use super::fleet::routes::csv as fleet_csv;
 use super::format::Format;
 use super::formulas::{FormulaEntry, formulas_csv, formulas_text};
 use super::help::{GlossaryTerm, glossary_text};
@@ -19,7 +18,7 @@ use super::machine::MachineReport;
 use super::nearest::NearestReport;
 use super::page::{self, embedded};
 use super::place::PlacementResult;
-use super::place::build::{COLUMNS as PLACED, rows as placed_rows};
+use super::place::build::csv as placement_csv;
 use super::pretty::pretty;
 use super::recommend::report::RecommendReport;
 use super::result::{EstimateResult, OptimizeResult};
@@ -35,7 +34,7 @@ use super::svg::place::place_picture;
 use super::svg::static_batch::static_picture;
 use super::svg::sweep::sweep_picture;
 use super::svg::tornado::audit_picture;
-use super::sweep::{SweepReport, cells, columns, counted, json_line, table as sweep_table};
+use super::sweep::{SweepReport, counted, json_line, table as sweep_table};
 use super::text::page::{WIDTH, unstyled};
 use super::text::{self, screen};
 use super::verify::Verified;
@@ -97,7 +96,6 @@ pub trait Answer: Serialize + DeserializeOwned {
     }
 }
 
-/// Formats of every answer.
 pub const EVERY: [Format; 7] =
     [Format::Table, Format::Json, Format::Yaml, Format::Csv, Format::Markdown, Format::Html, Format::Section];
 
@@ -108,7 +106,6 @@ pub const DRAWN_WITH_WORKBOOK: [Format; 3] = [Format::Svg, Format::Png, Format::
 /// Further formats of a sweep, whose rows are made one after another.
 pub const DRAWN_WITH_ROWS: [Format; 4] = [Format::Svg, Format::Png, Format::JsonLines, Format::Parquet];
 
-/// The pictures of a page.
 pub fn pictures(picture: Option<SvgPicture>) -> TemplateValue {
     let Some(picture) = picture.filter(|picture| !picture.is_empty()) else {
         return context! { pictures => Vec::<TemplateValue>::new() };
@@ -143,12 +140,10 @@ pub fn rendered<T: Answer>(
     })
 }
 
-/// The picture of an answer that has something to draw.
 pub fn drawn<T: Answer>(answer: &T) -> Option<SvgPicture> {
     answer.picture().filter(|picture| !picture.is_empty())
 }
 
-/// JSON as YAML.
 pub fn yaml(value: &Value) -> String {
     serde_saphyr::to_string(value).expect("every value of JSON is one of YAML")
 }
@@ -161,134 +156,12 @@ pub fn markdown(text: &str) -> String {
     format!("## {heading}\n\n{}", fenced(rest.trim_start_matches('\n')))
 }
 
-impl Answer for OptimizeResult {
-    const QUESTION: &str = "optimize";
-    const MORE: &'static [Format] = &DRAWN_WITH_WORKBOOK;
-
-    fn text(&self, view: &TextView) -> String {
-        if view.detail { text::table(self) } else { screen::optimize(self, view.width) }
-    }
-    fn csv(&self) -> String {
-        deployments(&self.front, &self.question)
-    }
-    fn picture(&self) -> Option<SvgPicture> {
-        Some(optimize_picture(self))
-    }
-    fn workbook(&self) -> Option<(&Scenario, &str)> {
-        Some((self.scenario.as_ref()?, &self.best.as_ref()?.notation))
-    }
-    fn page(&self) -> TemplateValue {
-        page::context::optimize(self)
-    }
-}
-
-impl Answer for EstimateResult {
-    const QUESTION: &str = "estimate";
-    const MORE: &'static [Format] = &DRAWN_WITH_WORKBOOK;
-
-    fn text(&self, view: &TextView) -> String {
-        if view.detail { text::estimate(self) } else { screen::estimate(self, view.width) }
-    }
-    fn csv(&self) -> String {
-        deployments(std::slice::from_ref(&self.candidate), &self.question)
-    }
-    fn picture(&self) -> Option<SvgPicture> {
-        Some(estimate_picture(self, None))
-    }
-    fn workbook(&self) -> Option<(&Scenario, &str)> {
-        Some((self.scenario.as_ref()?, &self.candidate.notation))
-    }
-    fn page(&self) -> TemplateValue {
-        page::context::estimate(self)
-    }
-}
-
-impl Answer for PlacementResult {
-    const QUESTION: &str = "place";
-    const MORE: &'static [Format] = &DRAWN;
-
-    fn text(&self, view: &TextView) -> String {
-        if view.detail { text::place::table_of(self) } else { screen::place(self, view.command, view.width) }
-    }
-    fn csv(&self) -> String {
-        sheet::csv(PLACED, placed_rows(self))
-    }
-    fn picture(&self) -> Option<SvgPicture> {
-        Some(place_picture(self))
-    }
-}
-
-impl Answer for SweepReport {
-    const QUESTION: &str = "sweep";
-    const MORE: &'static [Format] = &DRAWN_WITH_ROWS;
-
-    fn text(&self, view: &TextView) -> String {
-        sweep_table(self, &counted(&self.rows), view.width)
-    }
-    fn csv(&self) -> String {
-        let names = columns(&self.vary);
-        sheet::csv(names.iter().map(|(name, _)| name.as_str()), self.rows.iter().map(cells))
-    }
-    fn picture(&self) -> Option<SvgPicture> {
-        Some(sweep_picture(self, None))
-    }
-    fn json_lines(&self) -> Option<String> {
-        Some(self.rows.iter().map(json_line).collect())
-    }
-}
-
-impl Answer for RecommendReport {
-    const QUESTION: &str = "recommend";
-    const MORE: &'static [Format] = &DRAWN;
-
-    fn text(&self, view: &TextView) -> String {
-        match self {
-            RecommendReport::Models(found) if view.detail => text::models::table(found),
-            RecommendReport::Models(found) => screen::models(found, view.command, view.width),
-            RecommendReport::Hardware(found) if view.detail => text::recommend::table(found),
-            RecommendReport::Hardware(found) => screen::recommend(found, view.command, view.width),
-        }
-    }
-    fn csv(&self) -> String {
-        RecommendReport::csv(self)
-    }
-    fn picture(&self) -> Option<SvgPicture> {
-        Some(RecommendReport::picture(self))
-    }
-}
-
-impl Answer for FleetResult {
-    const QUESTION: &str = "fleet";
-    const MORE: &'static [Format] = &DRAWN;
-
-    fn text(&self, view: &TextView) -> String {
-        if view.detail { text::fleet::table(self) } else { screen::fleet(self, view.command, view.width) }
-    }
-    fn csv(&self) -> String {
-        fleet_csv(self)
-    }
-    fn picture(&self) -> Option<SvgPicture> {
-        Some(fleet_picture(self))
-    }
-}
-
-impl Answer for NearestReport {
-    const QUESTION: &str = "nearest";
-
-    fn text(&self, _view: &TextView) -> String {
-        NearestReport::text(self)
-    }
-    fn csv(&self) -> String {
-        NearestReport::csv(self)
-    }
-    fn page(&self) -> TemplateValue {
-        context! { sentence => self.sentence() }
-    }
-}
-
-/// Implements [`Answer`] by functions of the answer and the view.
+/// Implements [`Answer`] by functions of the answer and the view; a picture comes with its formats, and what only this
+/// answer has follows in braces.
 macro_rules! answers {
-    ($($question:literal $report:ty: $text:expr, $csv:expr $(, $picture:expr)?;)*) => {$(
+    ($($question:literal $report:ty:
+        $text:expr, $csv:expr $(, $picture:expr => $formats:expr)? $(=> { $($own:tt)* })?;
+    )*) => {$(
         impl Answer for $report {
             const QUESTION: &str = $question;
 
@@ -300,30 +173,93 @@ macro_rules! answers {
                 let csv: fn(&$report) -> String = $csv;
                 csv(self)
             }
-            $(const MORE: &'static [Format] = &DRAWN;
+            $(const MORE: &'static [Format] = &$formats;
 
             fn picture(&self) -> Option<SvgPicture> {
                 let picture: fn(&$report) -> SvgPicture = $picture;
                 Some(picture(self))
             })?
+            $($($own)*)?
         }
     )*};
 }
 
 answers! {
+    "optimize" OptimizeResult:
+        |answer, view| if view.detail { text::table(answer) } else { screen::optimize(answer, view.width) },
+        |answer| deployments(&answer.front, &answer.question),
+        |answer| optimize_picture(answer) => DRAWN_WITH_WORKBOOK => {
+            fn workbook(&self) -> Option<(&Scenario, &str)> {
+                Some((self.scenario.as_ref()?, &self.best.as_ref()?.notation))
+            }
+
+            fn page(&self) -> TemplateValue {
+                page::context::optimize(self)
+            }
+        };
+    "estimate" EstimateResult:
+        |answer, view| if view.detail { text::estimate(answer) } else { screen::estimate(answer, view.width) },
+        |answer| deployments(std::slice::from_ref(&answer.candidate), &answer.question),
+        |answer| estimate_picture(answer, None) => DRAWN_WITH_WORKBOOK => {
+            fn workbook(&self) -> Option<(&Scenario, &str)> {
+                Some((self.scenario.as_ref()?, &self.candidate.notation))
+            }
+
+            fn page(&self) -> TemplateValue {
+                page::context::estimate(self)
+            }
+        };
+    "sweep" SweepReport:
+        |answer, view| sweep_table(answer, &counted(&answer.rows), view.width),
+        |answer| answer.csv(),
+        |answer| sweep_picture(answer, None) => DRAWN_WITH_ROWS => {
+            fn json_lines(&self) -> Option<String> {
+                Some(self.rows.iter().map(json_line).collect())
+            }
+        };
+    "nearest" NearestReport:
+        |answer, _| answer.text(),
+        |answer| answer.csv() => {
+            fn page(&self) -> TemplateValue {
+                context! { sentence => self.sentence() }
+            }
+        };
+    "place" PlacementResult:
+        |answer, view| match view.detail {
+            true => text::place::table_of(answer),
+            false => screen::place(answer, view.command, view.width),
+        },
+        |answer| placement_csv(answer),
+        |answer| place_picture(answer) => DRAWN;
+    "recommend" RecommendReport:
+        |answer, view| match answer {
+            RecommendReport::Models(found) if view.detail => text::models::table(found),
+            RecommendReport::Models(found) => screen::models(found, view.command, view.width),
+            RecommendReport::Hardware(found) if view.detail => text::recommend::table(found),
+            RecommendReport::Hardware(found) => screen::recommend(found, view.command, view.width),
+        },
+        |answer| answer.csv(),
+        |answer| answer.picture() => DRAWN;
+    "fleet" FleetResult:
+        |answer, view| match view.detail {
+            true => text::fleet::table(answer),
+            false => screen::fleet(answer, view.command, view.width),
+        },
+        |answer| answer.csv(),
+        |answer| fleet_picture(answer) => DRAWN;
     "compare" ComparisonReport:
-        |answer, view| answer.table(view.width), |answer| answer.csv(), |answer| comparison_picture(answer);
+        |answer, view| answer.table(view.width), |answer| answer.csv(), |answer| comparison_picture(answer) => DRAWN;
     "static" StaticReport:
         |answer, view| text::static_batch::static_batch(answer, view.detail),
         |answer| static_csv(answer),
-        |answer| static_picture(answer);
+        |answer| static_picture(answer) => DRAWN;
     "audit" AuditReport:
         |answer, view| {
             let most = if view.detail { usize::MAX } else { text::audit::FEW };
             text::audit::audit(answer, most, view.width)
         },
         |answer| audit_csv(answer),
-        |answer| audit_picture(answer);
+        |answer| audit_picture(answer) => DRAWN;
     "diagnose" Diagnosis: |answer, _| answer.text(), |answer| answer.csv();
     "diff" AnswerDiff: |answer, view| text::answer_diff::table(answer, view.width), |answer| answer.csv();
     "deploy" LaunchReport: |answer, _| text::launch::table(answer), |answer| answer.csv();

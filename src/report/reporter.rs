@@ -6,11 +6,12 @@ use crate::spec::role::Role;
 use std::sync::OnceLock;
 
 use super::answer::{fits, memory, missed, plan};
-use super::bottleneck::DecodeClasses;
 use super::bounds::{PriceEnd, price_bounds, price_ends};
+use super::breakdown::DecodeClasses;
 use super::breakdown::{Breakdown, alone, shown};
 use super::notation::notation_by;
 use super::number::gib;
+use super::pool::divided_role;
 use super::result::{ContextBound, Feasibility, Intervals, MetricsReport, ReportedDeployment};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
@@ -27,7 +28,6 @@ use crate::serving::admission::residency;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::step::CostObserver;
 
-/// Reports deployments of a problem.
 pub struct Reporter<'q> {
     problem: &'q Problem,
     instances: PreparedInstances<'q>,
@@ -42,7 +42,6 @@ pub struct Reporter<'q> {
 }
 
 impl<'q> Reporter<'q> {
-    /// A reporter of a problem's deployments.
     pub fn new(problem: &'q Problem) -> Self {
         Reporter {
             problem,
@@ -58,7 +57,6 @@ impl<'q> Reporter<'q> {
         self.problem
     }
 
-    /// The instances of each pool of a candidate, in order.
     pub fn instances(&self, candidate: &Candidate) -> Vec<PreparedInstance> {
         self.instances.of(candidate)
     }
@@ -73,7 +71,6 @@ impl<'q> Reporter<'q> {
         self.instances.evaluate(candidate, prepared, watch)
     }
 
-    /// The operators of a candidate's steps.
     pub fn breakdown(&self, candidate: &Candidate) -> Breakdown {
         let alone = alone(candidate);
         Breakdown::on(self.problem, &alone, &self.instances(&alone))
@@ -257,12 +254,8 @@ impl<'q> Reporter<'q> {
         (prepared, held): (&[PreparedInstance], &[Footprint<Qty<f64>>]),
         there: Option<Qty<f64>>,
     ) -> Vec<String> {
-        let shortage = |((pool, held), laid): ((&PoolPlan, &Footprint<Qty<f64>>), &PreparedInstance)| {
-            let whose = match pool.role {
-                Role::Aggregated => "",
-                Role::Prefill => "prefill pool: ",
-                Role::Decode => "decode pool: ",
-            };
+        let shortage = |((pool, held), prepared): ((&PoolPlan, &Footprint<Qty<f64>>), &PreparedInstance)| {
+            let whose = divided_role(pool.role, "", " pool: ");
             let (needed, usable) = (held.total.value(), held.usable.value());
             if matches!(candidate.offload, Offload::Host(_)) && fits(held) {
                 let words = || self.host_shortage(there);
@@ -270,7 +263,7 @@ impl<'q> Reporter<'q> {
             }
             (!fits(held) && !self.spills(candidate, pool)).then(|| {
                 let phase = if pool.role == Role::Prefill { Phase::Prefill } else { Phase::Decode };
-                let (of, load) = ((&*laid.instance, phase), pool.concurrency);
+                let (of, load) = ((&*prepared.instance, phase), pool.concurrency);
                 if let Some(why) = longest_request(self.problem, candidate.formats, of, load) {
                     return format!("{whose}{why}");
                 }

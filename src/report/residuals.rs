@@ -8,23 +8,15 @@ use super::svg::{Anchor, SvgPanel, SvgPicture, side_by_side, text, text_width};
 /// A group of predictions, each as predicted over measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Strip {
-    /// Name of the group.
     pub name: String,
-    /// TPOT ratios.
     pub tpot: Vec<f64>,
-    /// TTFT ratios.
     pub ttft: Vec<f64>,
 }
 
-/// Width of a panel's axis.
 const SIDE: f64 = 300.0;
-/// Height of a line.
 const LINE: f64 = 15.0;
-/// Room above the lines.
 const TOP: f64 = 24.0;
-/// Room below the lines.
 const BOTTOM: f64 = 28.0;
-/// Room between the panels.
 const GAP: f64 = 20.0;
 /// Ratios beyond this factor are drawn at the edge.
 const WIDEST: f64 = 4.0;
@@ -63,7 +55,6 @@ fn names(strips: &[Strip]) -> SvgPanel {
     }
 }
 
-/// Horizontal place of a ratio.
 fn along(ratio: f64) -> f64 {
     let share = libm::log(ratio.clamp(1.0 / WIDEST, WIDEST)) / libm::log(WIDEST);
     GAP + SIDE * (share + 1.0) / 2.0

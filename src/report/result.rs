@@ -185,11 +185,7 @@ impl ContextBound {
     }
 
     pub fn words(self) -> &'static str {
-        match self {
-            ContextBound::Memory => "memory",
-            ContextBound::Model => "model",
-            ContextBound::Server => "server",
-        }
+        ["memory", "model", "server"][self as usize]
     }
 }
 
@@ -229,6 +225,16 @@ impl Intervals {
         (Metric::Tpot, |intervals| intervals.tpot_ms),
         (Metric::OutputTokS, |intervals| intervals.output_tok_s),
     ];
+
+    /// The function that reads the interval of a metric, if it has one.
+    pub fn reader(metric: Metric) -> Option<fn(&Intervals) -> Quantiles> {
+        Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read)
+    }
+
+    /// The interval of a metric.
+    pub fn get(&self, metric: Metric) -> Option<Quantiles> {
+        Intervals::reader(metric).map(|read| read(self))
+    }
 
     /// The intervals around `figures`; output at a given rate is exact.
     pub fn of(interval: &Interval, figures: &MetricsReport, at_rate: bool) -> Intervals {
@@ -378,13 +384,18 @@ impl MetricField for Option<f64> {
 
 metric_table!(metrics_report);
 
+impl MetricsReport {
+    /// The value of `metric`; for the devices in use, which have a place of their own, `devices`.
+    pub fn get(&self, metric: Metric, devices: Option<u64>) -> Option<f64> {
+        let column = MetricsReport::COLUMNS.iter().find(|(column, _)| *column == metric);
+        column.map_or(devices.map(|devices| devices as f64), |(_, value)| value(self))
+    }
+}
+
 impl ReportedDeployment {
     /// The value of `metric` in the units of the result; none if unknown or if it cannot run.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
-        let metrics = self.metrics.as_ref()?;
-        let column = MetricsReport::COLUMNS.iter().find(|(column, _)| *column == metric);
-        // The devices in use have a place of their own.
-        column.map_or(Some(self.devices as f64), |(_, value)| value(metrics))
+        self.metrics.as_ref()?.get(metric, Some(self.devices))
     }
 }
 

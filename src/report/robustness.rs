@@ -69,7 +69,6 @@ impl PlanErrors {
     }
 }
 
-/// A plan with the errors of its interval.
 struct RatedPlan<'a> {
     found: &'a EvaluatedCandidate,
     /// Index of its interval among the distinct ones.
@@ -79,14 +78,12 @@ struct RatedPlan<'a> {
 /// Measured over predicted: log-normal on both sides of the median, with the p10 and the p90 of an interval.
 #[derive(Clone, Copy)]
 struct ErrorCurve {
-    /// The median.
     middle: f64,
     /// Logarithms per standard deviation, below and above the median.
     slopes: [f64; 2],
 }
 
 impl ErrorCurve {
-    /// The errors of an interval.
     fn new([low, middle, high]: [f64; 3]) -> ErrorCurve {
         let slope = |end: f64| libm::log(end) / Percentile::P90.deviations();
         ErrorCurve { middle, slopes: [slope(middle / low), slope(high / middle)] }
@@ -98,7 +95,6 @@ impl ErrorCurve {
     }
 }
 
-/// The errors of a plan in one interval.
 #[derive(Clone, Copy)]
 struct PlanRatios {
     ttft: f64,
@@ -106,7 +102,6 @@ struct PlanRatios {
     output: f64,
 }
 
-/// The errors of an interval.
 struct ErrorCurves {
     ttft: ErrorCurve,
     tpot: ErrorCurve,
@@ -150,11 +145,11 @@ struct RatioUses {
 impl RatioUses {
     const ALL: RatioUses = RatioUses { ttft: true, tpot: true, output: true };
 
-    /// Those that an order of `plans` by `aims` depends on: a changed error changes a metric of some plan.
-    fn of(plans: &[RatedPlan], aims: &[ObjectiveTerm]) -> RatioUses {
+    /// Those that an order of `plans` by `terms` depends on: a changed error changes a metric of some plan.
+    fn of(plans: &[RatedPlan], terms: &[ObjectiveTerm]) -> RatioUses {
         let none = PlanRatios { ttft: 1.0, tpot: 1.0, output: 1.0 };
         let changes = |ratios: PlanRatios| {
-            plans.iter().any(|plan| compare(&plan.at(ratios), &plan.at(none), aims).is_ne())
+            plans.iter().any(|plan| compare(&plan.at(ratios), &plan.at(none), terms).is_ne())
         };
         RatioUses {
             ttft: changes(PlanRatios { ttft: 2.0, ..none }),
@@ -164,7 +159,6 @@ impl RatioUses {
     }
 }
 
-/// The metrics that errors change.
 const WITH_ERRORS: [Metric; 8] = [
     Metric::Ttft,
     Metric::Tpot,
@@ -192,7 +186,6 @@ impl RatedPlan<'_> {
         }
     }
 
-    /// The metrics with these errors.
     fn at(&self, ratios: PlanRatios) -> Point {
         let mut point = self.found.point;
         for metric in WITH_ERRORS {
@@ -202,12 +195,12 @@ impl RatedPlan<'_> {
     }
 
     /// Whether it is better than a point. Most plans are not in the first term already.
-    fn is_before(&self, ratios: PlanRatios, other: &Point, aims: &[ObjectiveTerm]) -> bool {
-        let behind = aims.first().is_some_and(|aim| {
-            let own = cost_of(self.metric(aim.metric, ratios), aim.direction);
-            own > cost(other, aim.metric, aim.direction)
+    fn is_before(&self, ratios: PlanRatios, other: &Point, terms: &[ObjectiveTerm]) -> bool {
+        let behind = terms.first().is_some_and(|term| {
+            let own = cost_of(self.metric(term.metric, ratios), term.direction);
+            own > cost(other, term.metric, term.direction)
         });
-        !behind && before(&self.at(ratios), other, aims)
+        !behind && before(&self.at(ratios), other, terms)
     }
 }
 
@@ -219,8 +212,8 @@ fn winner<'p, W: FnOnce() -> PlanRatios>(
 ) -> Option<usize> {
     let mut best: Option<(usize, Point)> = None;
     for (at, (plan, ratios, all)) in plans.enumerate() {
-        let ahead = best.as_ref().is_none_or(|(_, best)| plan.is_before(ratios, best, first_aim(problem)));
-        if ahead && problem.missed(&plan.at(all()), ErrorMargin::NONE).is_none() {
+        let better = best.as_ref().is_none_or(|(_, best)| plan.is_before(ratios, best, first_term(problem)));
+        if better && problem.missed(&plan.at(all()), ErrorMargin::NONE).is_none() {
             best = Some((at, plan.at(ratios)));
         }
     }
@@ -228,7 +221,7 @@ fn winner<'p, W: FnOnce() -> PlanRatios>(
 }
 
 /// The first term of the objective: its ties are decided by the errors that are drawn here.
-fn first_aim(problem: &Problem) -> &[ObjectiveTerm] {
+fn first_term(problem: &Problem) -> &[ObjectiveTerm] {
     problem.objective.get(..1).unwrap_or_default()
 }
 
@@ -255,7 +248,7 @@ pub fn robustness<'q>(
     let plans: Vec<RatedPlan> = all.map(&mut rate).collect::<Option<_>>()?;
     let curves: Vec<ErrorCurves> =
         intervals.into_iter().map(|interval| ErrorCurves::of(interval, problem)).collect();
-    let uses = RatioUses::of(&plans, first_aim(problem));
+    let uses = RatioUses::of(&plans, first_term(problem));
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut common, mut met) = (0u32, 0u32);
     let mut wins = vec![0u32; plans.len()];

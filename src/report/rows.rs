@@ -1,20 +1,16 @@
-//! Deployments as CSV: one row each, with units in the column names.
+//! Deployments, builds and operators as CSV: one row each, with units in the column names.
 
+use super::breakdown::OperatorLine;
+use super::detail::DeploymentDetail;
 use super::inputs::ReportInputs;
 use super::recommend::Build;
-use super::result::{Intervals, MetricColumn, MetricsReport, Quantiles, ReportedDeployment};
-use super::sheet;
+use super::result::{Intervals, MetricColumn, MetricsReport, ReportedDeployment};
+use super::shard::Shard;
+use super::sheet::{self, CsvColumn};
 use crate::spec::degree::Degree;
-use crate::spec::objective::Metric;
-
-/// Column name, and the function of its cell.
-type CsvColumn = (&'static str, fn(&ReportedDeployment) -> String);
-
-/// Column name, and the function of the problem's cell.
-type InputColumn = (&'static str, fn(&ReportInputs) -> String);
 
 /// The problem, equal in every row: tables of several problems can be joined.
-static INPUTS: &[InputColumn] = &[
+static INPUTS: &[CsvColumn<ReportInputs>] = &[
     ("model", |inputs| inputs.model.clone()),
     ("hardware", |inputs| inputs.hardware.clone()),
     ("runtime", |inputs| inputs.runtime.clone()),
@@ -40,7 +36,7 @@ macro_rules! held {
     };
 }
 
-static BEFORE_METRICS: &[CsvColumn] = &[
+static BEFORE_METRICS: &[CsvColumn<ReportedDeployment>] = &[
     ("mode", |row| row.plan.mode.clone()),
     ("plan", |row| row.plan.label.clone()),
     ("notation", |row| row.notation.clone()),
@@ -63,7 +59,7 @@ static BEFORE_METRICS: &[CsvColumn] = &[
     ("devices", |row| row.devices.to_string()),
 ];
 
-static AFTER_METRICS: &[CsvColumn] = &[
+static AFTER_METRICS: &[CsvColumn<ReportedDeployment>] = &[
     ("context_bound", |row| row.context_bound.map_or_else(String::new, |bound| bound.words().to_owned())),
     ("memory_total_bytes", |row| number(row.memory.as_ref().map(|memory| memory.total_bytes))),
     held!("memory_total_bytes_p10", p10),
@@ -77,17 +73,16 @@ static AFTER_METRICS: &[CsvColumn] = &[
 pub(super) fn metric_names() -> Vec<String> {
     let names = |(metric, _): &MetricColumn| {
         let column = metric.entry().column;
-        let ends = ends(*metric).map(|_| [format!("{column}_p10"), format!("{column}_p90")]);
+        let ends = Intervals::reader(*metric).map(|_| [format!("{column}_p10"), format!("{column}_p90")]);
         std::iter::once(column.to_string()).chain(ends.into_iter().flatten())
     };
     MetricsReport::COLUMNS.iter().flat_map(names).collect()
 }
 
-/// Cells of the metrics' columns.
 pub(super) fn metric_cells(metrics: Option<&MetricsReport>, intervals: Option<&Intervals>) -> Vec<String> {
     let cells = |(metric, value): &MetricColumn| {
         let value = number(metrics.and_then(value));
-        let ends = ends(*metric).map(|read| {
+        let ends = Intervals::reader(*metric).map(|read| {
             let known = intervals.map(read);
             [number(known.map(|known| known.p10)), number(known.map(|known| known.p90))]
         });
@@ -96,18 +91,14 @@ pub(super) fn metric_cells(metrics: Option<&MetricsReport>, intervals: Option<&I
     MetricsReport::COLUMNS.iter().flat_map(cells).collect()
 }
 
-/// The function that reads the interval of `metric`, if it has one.
-fn ends(metric: Metric) -> Option<fn(&Intervals) -> Quantiles> {
-    Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read)
-}
-
 /// One row per deployment of a problem, under a header. Pools are aggregated replicas in both groups of degrees if the
 /// plan is aggregated.
 pub fn csv(rows: &[ReportedDeployment], inputs: &ReportInputs) -> String {
     let problem: Vec<String> = INPUTS.iter().map(|(_, cell)| cell(inputs)).collect();
     let cells = |row: &ReportedDeployment| {
-        let own =
-            |columns: &[CsvColumn]| -> Vec<String> { columns.iter().map(|(_, cell)| cell(row)).collect() };
+        let own = |columns: &[CsvColumn<ReportedDeployment>]| -> Vec<String> {
+            columns.iter().map(|(_, cell)| cell(row)).collect()
+        };
         [
             problem.clone(),
             own(BEFORE_METRICS),
@@ -116,17 +107,14 @@ pub fn csv(rows: &[ReportedDeployment], inputs: &ReportInputs) -> String {
         ]
         .concat()
     };
-    let names = |columns: &'static [CsvColumn]| columns.iter().map(|(name, _)| *name);
+    let names = |columns: &'static [CsvColumn<ReportedDeployment>]| columns.iter().map(|(name, _)| *name);
     let metrics = metric_names();
     let header = INPUTS.iter().map(|(name, _)| *name).chain(names(BEFORE_METRICS));
     let header = header.chain(metrics.iter().map(String::as_str)).chain(names(AFTER_METRICS));
     sheet::csv(header, rows.iter().map(cells))
 }
 
-/// Column name of builds, and the function of its cell.
-type BuildColumn = (&'static str, fn(&Build) -> String);
-
-static BUILD_COLUMNS: &[BuildColumn] = &[
+static BUILDS: &[CsvColumn<Build>] = &[
     ("build", |row| row.name.clone()),
     ("system", |row| row.system.clone()),
     ("model", |row| row.model.clone()),
@@ -165,7 +153,30 @@ static BUILD_COLUMNS: &[BuildColumn] = &[
 ];
 
 /// One row per build, under a header.
-pub fn builds(rows: &[Build]) -> String {
-    let cells = |row: &Build| BUILD_COLUMNS.iter().map(|(_, cell)| cell(row)).collect();
-    sheet::csv(BUILD_COLUMNS.iter().map(|(name, _)| *name), rows.iter().map(cells))
+pub fn builds<'a>(rows: impl IntoIterator<Item = &'a Build>) -> String {
+    sheet::table(BUILDS, rows)
+}
+
+static OPERATORS: &[CsvColumn<OperatorLine>] = &[
+    ("phase", |line| line.phase.name().to_string()),
+    ("block", |line| line.block.clone()),
+    ("operator", |line| line.module.clone()),
+    ("part_of", |line| line.part_of.name().to_string()),
+    ("layers", |line| line.layers.to_string()),
+    ("bound_by", |line| line.class.name().to_string()),
+    ("time_ms", |line| line.time_ms.to_string()),
+    ("fused_ms", |line| sheet::known(line.fused_ms)),
+    ("sol_ms", |line| line.speed_of_light_ms.to_string()),
+    ("efficiency", |line| line.efficiency.to_string()),
+    ("flops", |line| line.flops.to_string()),
+    ("bytes", |line| line.bytes.to_string()),
+    ("wire_bytes", |line| line.wire_bytes.to_string()),
+    ("shard", |line| line.shard.as_ref().map(Shard::text).unwrap_or_default()),
+    ("shards", |line| sheet::known(line.shard.as_ref().map(|shard| shard.shards))),
+    ("replicas", |line| sheet::known(line.shard.as_ref().map(|shard| shard.replicas))),
+];
+
+/// The operators of prefill and decode, in order.
+pub fn operators(detail: &DeploymentDetail) -> String {
+    sheet::table(OPERATORS, detail.phases.iter().flat_map(|phase| &phase.operators))
 }

@@ -16,10 +16,8 @@ use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 
-/// Makes a schema from a type.
 pub type Make = fn() -> Schema;
 
-/// Schema names with their generators.
 pub static SCHEMAS: &[(&str, Make)] = &[
     ("model", || schema_for!(ModelFile)),
     ("device", || schema_for!(Device)),
@@ -37,7 +35,6 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("fleet", || schema_for!(FleetFile)),
 ];
 
-/// The schema called `name`.
 pub fn schema(name: &str) -> Option<Schema> {
     SCHEMAS.iter().find(|(known, _)| *known == name).map(|(_, make)| make())
 }

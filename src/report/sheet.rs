@@ -1,5 +1,7 @@
 //! CSV that is safe in spreadsheets: no cell is a formula or contains terminal control characters.
 
+use std::borrow::Borrow;
+
 use crate::spec::visible::visible;
 
 /// First characters that make a spreadsheet compute a cell; some also accept the wide forms.
@@ -18,6 +20,20 @@ pub fn cell(text: &str) -> String {
 pub fn starts_formula(text: &str) -> bool {
     let begun = text.trim_start();
     begun.starts_with(FORMULA) && begun.chars().nth(1).is_some()
+}
+
+/// A column of rows of one type: its name, and the function of its cell.
+pub type CsvColumn<T> = (&'static str, fn(&T) -> String);
+
+/// Rows under the names of their columns, a line each.
+pub fn table<T>(columns: &[CsvColumn<T>], rows: impl IntoIterator<Item: Borrow<T>>) -> String {
+    let cells = |row: &T| columns.iter().map(|(_, cell)| cell(row)).collect();
+    csv(columns.iter().map(|(name, _)| *name), rows.into_iter().map(|row| cells(row.borrow())))
+}
+
+/// A value, or an empty cell where it is unknown.
+pub fn known<T: ToString>(value: Option<T>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// Rows under a header, a line each.

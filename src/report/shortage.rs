@@ -32,7 +32,6 @@ pub fn weights_need(problem: &Problem) -> Vec<WeightsNeed> {
     needs
 }
 
-/// A shortage with its numbers.
 pub fn shortage_words(short: &Shortage, problem: &Problem) -> String {
     let Shortage { part, needed, usable, plan, weight_format } = short;
     let (needed, usable) = (gib(*needed), gib(*usable));

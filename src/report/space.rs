@@ -54,7 +54,6 @@ pub static OUTSIDE: [(&str, &str); 8] = [
     ("single requests and bursts", "latencies are means or percentiles in steady state"),
 ];
 
-/// The space of `outcome`.
 pub fn space(problem: &Problem, outcome: &Outcome) -> Space {
     let offload = match problem.offload {
         OffloadPolicy::Auto | OffloadPolicy::Always => {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::breakdown::{Breakdown, ByClass, Class, Module, OperatorLine};
 use super::result::MemoryReport;
-use super::sheet;
+use super::sheet::{CsvColumn, table};
 use crate::plan::legal_degrees::LegalDegrees;
 use crate::plan::parallel::{LayerType, ParallelPlan, Phase};
 use crate::plan::shard::{ShardedBlock, Task};
@@ -124,45 +124,25 @@ pub struct StaticLayerType {
 
 /// One row for each layer type and phase, with units in the column names.
 pub fn csv(report: &StaticReport) -> String {
-    let columns = [
-        "phase",
-        "plan",
-        "devices",
-        "batch",
-        "weight_format",
-        "kv_format",
-        "layer_type",
-        "layers",
-        "least_devices",
-        "time_ms",
-        "bound_by",
-        "flops",
-        "bytes",
-        "wire_bytes",
-        "weight_bytes",
+    let columns: [CsvColumn<(&StaticPhase, &StaticLayerType)>; 15] = [
+        ("phase", |(phase, _)| phase.phase.name().to_owned()),
+        ("plan", |(phase, _)| phase.label.clone()),
+        ("devices", |(phase, _)| phase.devices.to_string()),
+        ("batch", |(phase, _)| phase.batch.to_string()),
+        ("weight_format", |(phase, _)| phase.weight_format.clone()),
+        ("kv_format", |(phase, _)| phase.kv_format.clone()),
+        ("layer_type", |(_, layers)| layers.layer_type.name().to_owned()),
+        ("layers", |(_, layers)| layers.layers.to_string()),
+        ("least_devices", |(_, layers)| layers.least_devices.to_string()),
+        ("time_ms", |(_, layers)| layers.time_ms.to_string()),
+        ("bound_by", |(_, layers)| layers.bound_by.name().to_owned()),
+        ("flops", |(_, layers)| layers.flops.to_string()),
+        ("bytes", |(_, layers)| layers.bytes.to_string()),
+        ("wire_bytes", |(_, layers)| layers.wire_bytes.to_string()),
+        ("weight_bytes", |(_, layers)| layers.weight_bytes.to_string()),
     ];
-    let rows = report.phases.iter().flat_map(|phase| {
-        phase.layer_types.iter().map(move |layers| {
-            vec![
-                phase.phase.name().to_owned(),
-                phase.label.clone(),
-                phase.devices.to_string(),
-                phase.batch.to_string(),
-                phase.weight_format.clone(),
-                phase.kv_format.clone(),
-                layers.layer_type.name().to_owned(),
-                layers.layers.to_string(),
-                layers.least_devices.to_string(),
-                layers.time_ms.to_string(),
-                layers.bound_by.name().to_owned(),
-                layers.flops.to_string(),
-                layers.bytes.to_string(),
-                layers.wire_bytes.to_string(),
-                layers.weight_bytes.to_string(),
-            ]
-        })
-    });
-    sheet::csv(columns, rows)
+    let rows = report.phases.iter().flat_map(|one| one.layer_types.iter().map(move |layers| (one, layers)));
+    table(&columns, rows)
 }
 
 /// The layer types of a phase; `weight_bytes` are those of one element of a role, quantised or not.

@@ -33,7 +33,6 @@ pub struct SvgPanel {
     pub width: f64,
     /// Height in pixels.
     pub height: f64,
-    /// Its elements.
     pub body: String,
 }
 
@@ -41,7 +40,6 @@ pub struct SvgPanel {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SvgPicture {
     pub title: String,
-    /// Line below the title.
     pub subtitle: String,
     /// Panels, top to bottom.
     pub panels: Vec<SvgPanel>,
@@ -69,37 +67,22 @@ pub fn escaped(text: &str, most: usize) -> String {
 /// Class of a text, its anchor on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// It begins at the place.
     Start,
-    /// It is centred.
     Middle,
-    /// It ends at the place.
     End,
-}
-
-impl Anchor {
-    fn name(self) -> &'static str {
-        match self {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        }
-    }
 }
 
 /// A text element; `class` is one of the palette's.
 pub fn text(class: &str, anchor: Anchor, [x, y]: [f64; 2], words: &str) -> String {
-    let (anchor, words) = (anchor.name(), escaped(words, LONGEST));
+    let (anchor, words) = (["start", "middle", "end"][anchor as usize], escaped(words, LONGEST));
     format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>\n")
 }
 
 impl SvgPicture {
-    /// Whether there is nothing to draw.
     pub fn is_empty(&self) -> bool {
         self.panels.is_empty()
     }
 
-    /// The picture as SVG.
     pub fn svg(&self, theme: SvgTheme) -> String {
         let widest = self.panels.iter().map(|panel| panel.width).fold(320.0, f64::max);
         let heading = text_width(&elided(&self.title, LONGEST), 16.0)
@@ -112,15 +95,14 @@ impl SvgPicture {
             y += panel.height;
         }
         let height = y + EDGE;
-        let (title, subtitle) = (escaped(&self.title, LONGEST), escaped(&self.subtitle, 4 * LONGEST));
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
-             height=\"{height:.0}\" role=\"graphics-document\" aria-labelledby=\"title desc\">\n\
-             <title id=\"title\">{title}</title>\n<desc id=\"desc\">{subtitle}</desc>\n<style>{}</style>\n\
-             <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n{}{}{body}</svg>\n",
-            style(theme),
-            text("heading", Anchor::Start, [EDGE, 30.0], &self.title),
-            text("label", Anchor::Start, [EDGE, 48.0], &self.subtitle),
+        let names = [escaped(&self.title, LONGEST), escaped(&self.subtitle, 4 * LONGEST)];
+        let heading = text("heading", Anchor::Start, [EDGE, 30.0], &self.title)
+            + &text("label", Anchor::Start, [EDGE, 48.0], &self.subtitle);
+        svg_document(
+            [width, height],
+            &names,
+            &format!("<style>{}</style>\n", style(theme)),
+            &(heading + &body),
         )
     }
 
@@ -136,6 +118,21 @@ impl SvgPicture {
             self.svg(SvgTheme::Adaptive)
         )
     }
+}
+
+/// An SVG file of this size: title and description, which are escaped, its style sheet, and its elements.
+pub fn svg_document(
+    [width, height]: [f64; 2],
+    [title, about]: &[String; 2],
+    style: &str,
+    body: &str,
+) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+         height=\"{height:.0}\" role=\"graphics-document\" aria-labelledby=\"title desc\">\n\
+         <title id=\"title\">{title}</title>\n<desc id=\"desc\">{about}</desc>\n{style}\
+         <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n{body}</svg>\n"
+    )
 }
 
 /// Panels next to each other, `columns` in a row; those of a column begin at one place.

@@ -34,15 +34,8 @@ pub enum PointStatus {
 }
 
 impl PointStatus {
-    /// Its name in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            PointStatus::Optimal => "optimal",
-            PointStatus::Feasible => "feasible",
-            PointStatus::SloMissed => "slo_missed",
-            PointStatus::Infeasible => "infeasible",
-            PointStatus::Invalid => "invalid",
-        }
+        ["optimal", "feasible", "slo_missed", "infeasible", "invalid"][self as usize]
     }
 }
 
@@ -106,7 +99,6 @@ pub struct SweepReport {
 /// The outcome of a point, before it is a row.
 #[derive(Clone, Debug)]
 pub struct PointOutcome {
-    /// Outcome.
     pub status: PointStatus,
     /// The reason where it does not run or misses an SLO.
     pub reason: Option<String>,
@@ -120,19 +112,15 @@ impl SweepRow {
         if metric == Metric::Devices {
             return self.devices.map(|devices| devices as f64);
         }
-        let column = MetricsReport::COLUMNS.iter().find(|(column, _)| *column == metric);
-        let value = column.and_then(|(_, value)| value(self.metrics.as_ref()?));
-        value.filter(|value| value.is_finite())
+        self.metrics.as_ref()?.get(metric, None).filter(|value| value.is_finite())
     }
 
     /// The ends of the 80 % interval of `metric`.
     pub fn ends(&self, metric: Metric) -> Option<(f64, f64)> {
-        let read = Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read)?;
-        self.intervals.as_ref().map(read).map(|ends| (ends.p10, ends.p90))
+        self.intervals.as_ref()?.get(metric).map(|ends| (ends.p10, ends.p90))
     }
 }
 
-/// Columns before the varied keys.
 const IDENTITY: [(&str, ScalarKind); 3] =
     [("sweep", ScalarKind::Text), ("point", ScalarKind::Whole), ("points", ScalarKind::Whole)];
 /// Columns between the varied keys and the metrics.
@@ -162,7 +150,6 @@ pub fn columns(vary: &[VariedKey]) -> Vec<(String, ScalarKind)> {
     [fixed(&IDENTITY), keys.collect(), fixed(&OUTCOME), metrics.collect()].concat()
 }
 
-/// A value of a varied key as text.
 pub fn spell(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -174,6 +161,13 @@ pub fn spell(value: &Value) -> String {
 /// The header of a CSV file as its line.
 pub fn csv_header(vary: &[VariedKey]) -> String {
     sheet::lines([columns(vary).into_iter().map(|(name, _)| name).collect()])
+}
+
+impl SweepReport {
+    /// Every point as a row, under a header.
+    pub fn csv(&self) -> String {
+        csv_header(&self.vary) + &sheet::lines(self.rows.iter().map(cells))
+    }
 }
 
 pub fn csv_line(row: &SweepRow) -> String {
@@ -204,7 +198,6 @@ pub fn cells(row: &SweepRow) -> Vec<String> {
     .concat()
 }
 
-/// Metrics of the table.
 const SHOWN: [Metric; 5] =
     [Metric::Ttft, Metric::Tpot, Metric::OutputTokS, Metric::UsdPerMtok, Metric::Watts];
 
@@ -216,10 +209,8 @@ fn cut(line: &str, width: usize) -> String {
     }
 }
 
-/// Rows of the table.
 pub const SHOWN_ROWS: usize = 40;
 
-/// Number of rows of each outcome.
 pub fn counted(rows: &[SweepRow]) -> Vec<(PointStatus, u64)> {
     let mut counts = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
@@ -241,14 +232,14 @@ pub fn table(head: &SweepReport, counts: &[(PointStatus, u64)], width: usize) ->
         let values = values.chain([row.status.name().to_owned()]).chain(SHOWN.iter().map(figure));
         values.chain([plan.unwrap_or_default()]).collect()
     };
-    let rows: Vec<Vec<String>> = head.rows.iter().take(SHOWN_ROWS).map(cells).collect();
+    let rows = head.rows.iter().take(SHOWN_ROWS).map(cells);
     let all: u64 = counts.iter().map(|(_, count)| count).sum();
     let parts: Vec<String> = counts
         .iter()
         .filter(|(_, count)| *count > 0)
         .map(|(status, count)| format!("{} {}", grouped(*count), status.name()))
         .collect();
-    let mut text: String = lines(&header, &rows).lines().map(|line| cut(line, width)).collect();
+    let mut text: String = lines(&header, rows).lines().map(|line| cut(line, width)).collect();
     let left = all.saturating_sub(head.rows.len() as u64);
     if left > 0 {
         text.push_str(&format!("… {} more rows; all of them with --out sweep.csv\n", grouped(left)));

@@ -5,15 +5,16 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use crate::spec::visible::visible;
 
 /// Lines of `rows` under `header`; columns of numbers are right-aligned.
-pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(header: &[&str], rows: impl IntoIterator<Item: AsRef<[String]>>) -> String {
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Disabled);
-    lines(table, header, rows)
+    lines(table, header, &rows.into_iter().collect::<Vec<_>>())
 }
 
 /// The same in lines of at most `width` characters: long cells are wrapped.
-pub fn table_within(header: &[&str], rows: &[Vec<String>], width: usize) -> String {
-    let wide = table(header, rows);
+pub fn table_within(header: &[&str], rows: impl IntoIterator<Item: AsRef<[String]>>, width: usize) -> String {
+    let rows: Vec<_> = rows.into_iter().collect();
+    let wide = table(header, &rows);
     if wide.lines().all(|line| line.chars().count() <= width) {
         return wide;
     }
@@ -21,19 +22,18 @@ pub fn table_within(header: &[&str], rows: &[Vec<String>], width: usize) -> Stri
     table
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(width).unwrap_or(u16::MAX));
-    lines(table, header, rows)
+    lines(table, header, &rows)
 }
 
-fn lines(mut table: Table, header: &[&str], rows: &[Vec<String>]) -> String {
+fn lines(mut table: Table, header: &[&str], rows: &[impl AsRef<[String]>]) -> String {
     table.load_style(presets::NOTHING);
     // A cell is one line: names in it come from outside.
     table.set_header(header.iter().map(|name| visible(name).into_owned()).collect::<Vec<_>>());
-    table.add_rows(
-        rows.iter().map(|row| row.iter().map(|cell| visible(cell).into_owned()).collect::<Vec<_>>()),
-    );
+    let shown = |row: &[String]| row.iter().map(|cell| visible(cell).into_owned()).collect::<Vec<_>>();
+    table.add_rows(rows.iter().map(|row| shown(row.as_ref())));
     let numeric = |column: usize| {
         let mut cells =
-            rows.iter().filter_map(|row| row.get(column)).filter(|cell| !cell.is_empty()).peekable();
+            rows.iter().filter_map(|row| row.as_ref().get(column)).filter(|cell| !cell.is_empty()).peekable();
         let number = |cell: &String| cell.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '-'));
         cells.peek().is_some() && cells.all(number)
     };
@@ -93,7 +93,7 @@ mod tests {
     fn columns_line_up_and_numbers_stand_to_the_right() {
         let rows = [vec!["a".into(), "1".into()], vec!["long".into(), "1,000".into()]];
         assert_eq!(table(&["name", "n"], &rows), "name      n\na         1\nlong  1,000\n");
-        assert_eq!(table(&["name"], &[]), "name\n(none)\n");
+        assert_eq!(table(&["name"], &[] as &[Vec<String>]), "name\n(none)\n");
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_ranges_are_told_briefly() {
+    fn numbers_and_ranges_are_brief() {
         assert_eq!(grouped(70_553_706_496), "70,553,706,496");
         assert_eq!(grouped(999), "999");
         assert_eq!(ranges(&[0, 1, 2, 5]), "0-2, 5");

@@ -4,7 +4,6 @@ pub mod alternatives;
 pub mod answer_diff;
 pub mod audit;
 pub mod basis;
-pub mod binding;
 pub mod devices;
 pub mod fleet;
 pub mod front;
@@ -12,15 +11,12 @@ pub mod head;
 pub mod infeasible;
 pub mod launch;
 pub mod machine;
-pub mod memory;
 pub mod metrics;
 pub mod models;
 pub mod operators;
 pub mod page;
 pub mod parallel;
-pub mod percentiles;
 pub mod place;
-pub mod ratio;
 pub mod recommend;
 pub mod screen;
 pub mod static_batch;
@@ -30,7 +26,6 @@ pub mod why;
 
 use super::result::{EstimateResult, OptimizeResult};
 
-/// The result of a search.
 pub fn table(answer: &OptimizeResult) -> String {
     let Some((best, detail)) = answer.best.as_ref().zip(answer.detail.as_ref()) else {
         return page::join([
@@ -47,13 +42,13 @@ pub fn table(answer: &OptimizeResult) -> String {
     page::join([
         head::answer(answer, best, page::WIDTH),
         metrics::metrics(best, &answer.question),
-        percentiles::percentiles(&detail.percentiles),
+        metrics::percentiles(&detail.percentiles),
         devices::devices(best, &answer.question, &detail.constraints),
-        ratio::ratio(answer, best),
-        memory::memory(&detail.pools),
+        alternatives::ratio(answer, best),
+        devices::memory(&detail.pools),
         time::time(detail, &answer.question, best),
         operators::operators(detail),
-        binding::binding(&detail.constraints),
+        devices::binding(&detail.constraints),
         why::why(answer),
         alternatives::alternatives(answer, best),
         front::front(answer, best),
@@ -64,25 +59,24 @@ pub fn table(answer: &OptimizeResult) -> String {
     ])
 }
 
-/// The estimate of a given deployment.
 pub fn estimate(estimated: &EstimateResult) -> String {
     let EstimateResult { candidate, question: inputs, detail, audit, .. } = estimated;
     let load = estimated.chosen_load.iter().map(|text| page::paragraph(&format!("Load: {text}.")));
     let head = head::estimate(candidate, inputs, page::WIDTH) + &load.collect::<String>();
     let Some(detail) = detail else { return head };
-    let memory = memory::memory(&detail.pools);
+    let memory = devices::memory(&detail.pools);
     if candidate.metrics.is_none() {
         return page::join([head, devices::devices(candidate, inputs, &[]), memory]);
     }
     page::join([
         head,
         metrics::metrics(candidate, inputs),
-        percentiles::percentiles(&detail.percentiles),
+        metrics::percentiles(&detail.percentiles),
         devices::devices(candidate, inputs, &detail.constraints),
         memory,
         time::time(detail, inputs, candidate),
         operators::operators(detail),
-        binding::binding(&detail.constraints),
+        devices::binding(&detail.constraints),
         basis::assumptions(&detail.evidence, audit.as_ref()) + &basis::prices(candidate),
     ])
 }

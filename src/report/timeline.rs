@@ -32,17 +32,10 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// Every lane, in order.
     pub const ALL: [Lane; 5] = [Lane::Compute, Lane::Vector, Lane::Memory, Lane::Communication, Lane::Bubble];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Lane::Compute => "compute",
-            Lane::Vector => "vector units",
-            Lane::Memory => "memory",
-            Lane::Communication => "communication",
-            Lane::Bubble => "bubble",
-        }
+        ["compute", "vector units", "memory", "communication", "bubble"][self as usize]
     }
 
     fn of(class: Class) -> Lane {
@@ -138,7 +131,6 @@ pub fn timeline(problem: &Problem, candidate: &Candidate) -> Timeline {
     }
 }
 
-/// Sources of the events of a step.
 struct StepSources<'a> {
     problem: &'a Problem,
     candidate: &'a Candidate,
@@ -226,7 +218,6 @@ impl StepSources<'_> {
         }
     }
 
-    /// Draws one wait of this kind.
     fn wait(&self, pen: &mut Pen, kind: WaitKind) {
         let (name, lane) = match kind {
             WaitKind::Handover => ("transfer to the next stage", Lane::Communication),
@@ -241,7 +232,6 @@ impl StepSources<'_> {
     }
 }
 
-/// Draws events one after another.
 #[derive(Default)]
 struct Pen {
     events: Vec<TimelineEvent>,
@@ -257,7 +247,6 @@ impl Pen {
         self.push(TimelineEvent { duration_us: self.clock, ..waited });
     }
 
-    /// An event that starts now.
     fn event(&self, lane: Lane, name: &str) -> TimelineEvent {
         TimelineEvent {
             stage: self.stage,

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::timeline::{Lane, StepTimeline, Timeline, TimelineEvent};
 
-/// Note in every trace.
 const NOTE: &str = "One device of each pipeline stage is shown; its other devices do the same at the same \
                     time. The prefill of one prompt per attention rank, then one decode step. Times are estimates.";
 
@@ -28,7 +27,6 @@ pub fn trace(timeline: &Timeline) -> Value {
     json!({ "traceEvents": events, "displayTimeUnit": "ms", "otherData": { "note": NOTE } })
 }
 
-/// Names of the devices of a step and of their lanes.
 fn names(timeline: &Timeline, step: &StepTimeline, device: usize) -> Vec<Value> {
     let worker =
         if timeline.aggregated { "replica".to_string() } else { format!("{} worker", step.phase.name()) };

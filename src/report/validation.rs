@@ -1,111 +1,72 @@
 //! Prediction errors and decision quality, as text and rows.
 
+use super::sheet;
 use super::table::table;
 use crate::validate::decision::Decision;
 use crate::validate::score::Score;
 use crate::validate::summary::{RowGroup, ScoredRow, Validation};
 
-/// Columns of the groups.
-pub const GROUP_HEADER: [&str; 31] = [
-    "group",
-    "n",
-    "unsupported",
-    "tpot_n",
-    "tpot_mdape",
-    "tpot_mape",
-    "tpot_p90",
-    "tpot_bias",
-    "tpot_within_10",
-    "tpot_within_25",
-    "tpot_coverage_80",
-    "ttft_n",
-    "ttft_mdape",
-    "ttft_mape",
-    "ttft_p90",
-    "ttft_bias",
-    "ttft_within_10",
-    "ttft_within_25",
-    "ttft_coverage_80",
-    "slo_met",
-    "regret",
-    "slo_met_p90",
-    "regret_p90",
-    "memory_n",
-    "memory_mdape",
-    "memory_mape",
-    "memory_p90",
-    "memory_bias",
-    "memory_within_10",
-    "memory_within_25",
-    "memory_coverage_80",
-];
+/// The scores of a figure, in the order of their columns.
+const SCORES: [&str; 8] = ["n", "mdape", "mape", "p90", "bias", "within_10", "within_25", "coverage_80"];
 
-/// Columns of the rows.
-pub const ROW_HEADER: [&str; 18] = [
-    "id",
-    "model",
-    "hardware",
-    "runtime",
-    "mode",
-    "ttft_ms",
-    "ttft_ms_predicted",
-    "ttft_ms_p10",
-    "ttft_ms_p90",
-    "tpot_ms",
-    "tpot_ms_predicted",
-    "tpot_ms_p10",
-    "tpot_ms_p90",
-    "unsupported",
-    "memory_bytes",
-    "memory_bytes_predicted",
-    "memory_bytes_p10",
-    "memory_bytes_p90",
-];
+/// The groups as rows, all rows first.
+pub fn groups_csv(found: &Validation) -> String {
+    let scores = |figure: &'static str| SCORES.map(|score| format!("{figure}_{score}"));
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let header = [
+        owned(&["group", "n", "unsupported"]),
+        ["tpot", "ttft"].map(scores).concat(),
+        owned(&["slo_met", "regret", "slo_met_p90", "regret_p90"]),
+        scores("memory").to_vec(),
+    ];
+    sheet::csv(header.concat().iter().map(String::as_str), group_rows(found))
+}
 
-/// A row of [`ROW_HEADER`].
-pub fn row_cells(row: &ScoredRow) -> Vec<String> {
+/// Every scored row: measured, predicted, and the interval of each figure.
+pub fn rows_csv(rows: &[ScoredRow]) -> String {
+    let figure = |name: &str| ["", "_predicted", "_p10", "_p90"].map(|of| format!("{name}{of}"));
+    let names = ["id", "model", "hardware", "runtime", "mode"].map(str::to_owned);
+    let times = ["ttft_ms", "tpot_ms"].map(figure).concat();
+    let header = [&names[..], &times, &["unsupported".to_owned()], &figure("memory_bytes")].concat();
+    sheet::csv(header.iter().map(String::as_str), rows.iter().map(row_cells))
+}
+
+fn row_cells(row: &ScoredRow) -> Vec<String> {
     let number = |value: Option<f64>| {
         value.filter(|value| value.is_finite()).map(|value| format!("{value:.4}")).unwrap_or_default()
     };
     let made = row.predicted.as_ref().ok();
     let measured = &row.measured;
     let memory = made.and_then(|made| made.memory);
-    let low = |interval: Option<(f64, f64)>| number(interval.map(|(low, _)| low));
-    let high = |interval: Option<(f64, f64)>| number(interval.map(|(_, high)| high));
-    vec![
-        measured.id.clone(),
-        measured.model.clone(),
-        measured.hardware.clone(),
-        measured.runtime.clone(),
-        measured.mode.clone(),
-        number(measured.outcome.ttft_ms),
-        number(made.map(|made| made.ttft_ms)),
-        low(made.and_then(|made| made.ttft_interval)),
-        high(made.and_then(|made| made.ttft_interval)),
-        number(measured.outcome.tpot_ms),
-        number(made.map(|made| made.tpot_ms)),
-        low(made.and_then(|made| made.tpot_interval)),
-        high(made.and_then(|made| made.tpot_interval)),
-        row.predicted.as_ref().err().cloned().unwrap_or_default(),
-        number(measured.outcome.memory_bytes),
-        number(memory.map(|(bytes, _)| bytes)),
-        low(memory.and_then(|(_, interval)| interval)),
-        high(memory.and_then(|(_, interval)| interval)),
+    let figure = |measured: Option<f64>, made: Option<(f64, Option<(f64, f64)>)>| {
+        let ends = made.and_then(|(_, interval)| interval);
+        [measured, made.map(|(value, _)| value), ends.map(|(low, _)| low), ends.map(|(_, high)| high)]
+            .map(number)
+    };
+    let names = [&measured.id, &measured.model, &measured.hardware, &measured.runtime, &measured.mode];
+    let outcome = &measured.outcome;
+    let unsupported = row.predicted.as_ref().err().cloned().unwrap_or_default();
+    [
+        &names.map(String::clone)[..],
+        &figure(outcome.ttft_ms, made.map(|made| (made.ttft_ms, made.ttft_interval))),
+        &figure(outcome.tpot_ms, made.map(|made| (made.tpot_ms, made.tpot_interval))),
+        &[unsupported],
+        &figure(outcome.memory_bytes, memory),
     ]
+    .concat()
 }
 
-/// Rows of [`GROUP_HEADER`], all rows first.
-pub fn group_rows(found: &Validation) -> Vec<Vec<String>> {
+fn group_rows(found: &Validation) -> Vec<Vec<String>> {
     let number = |value: f64| format!("{value:.4}");
     let of = |group: &RowGroup| {
         let name = if group.name.is_empty() { "all" } else { &group.name };
         let mut cells = vec![name.to_owned(), group.n.to_string(), group.unsupported.to_string()];
         let scored = |score: Option<Score>| match score {
             Some(s) => {
-                let mut told = vec![s.n.to_string()];
-                told.extend([s.mdape, s.mape, s.p90, s.bias, s.within_10, s.within_25].map(number));
-                told.push(s.coverage_80.map(number).unwrap_or_default());
-                told
+                let mut scores = vec![s.n.to_string()];
+                scores.extend([s.mdape, s.mape, s.p90, s.bias, s.within_10, s.within_25].map(number));
+                scores.push(s.coverage_80.map(number).unwrap_or_default());
+                scores
             }
             None => vec![String::new(); 8],
         };
@@ -153,7 +114,6 @@ pub fn markdown(found: &Validation) -> String {
     text
 }
 
-/// The whole validation as text.
 pub fn text(found: &Validation) -> String {
     const HEADER: [&str; 13] = [
         "rows", "n", "skipped", "TPOT", "p90", "bias", "cov. 80", "TTFT", "p90", "bias", "cov. 80",
@@ -190,12 +150,11 @@ pub fn text(found: &Validation) -> String {
         });
         text.push('\n');
         let header = ["memory per device", "n", "MdAPE", "p90", "bias", "cov. 80"];
-        text.push_str(&table(&header, &held.collect::<Vec<_>>()));
+        text.push_str(&table(&header, held));
     }
     text + &choices(found) + &skipped(found)
 }
 
-/// Decision quality, in sentences.
 fn choices(found: &Validation) -> String {
     let percent = |value: f64| format!("{:.1}", 100.0 * value);
     let mut text = String::new();
@@ -225,8 +184,8 @@ fn choices(found: &Validation) -> String {
 fn skipped(found: &Validation) -> String {
     let mut text = String::new();
     if !found.unscored.is_empty() {
-        let told = found.unscored.iter().map(|one| format!("{} ({} rows)", one.column, one.rows));
-        text.push_str(&format!("\nNot scored: {}\n", told.collect::<Vec<_>>().join(", ")));
+        let columns = found.unscored.iter().map(|one| format!("{} ({} rows)", one.column, one.rows));
+        text.push_str(&format!("\nNot scored: {}\n", columns.collect::<Vec<_>>().join(", ")));
     }
     if !found.unsupported.is_empty() {
         text.push_str("\nSkipped rows:\n");

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sheet;
+use super::sheet::{CsvColumn, table};
 
 /// The checks of a saved result.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -42,11 +42,13 @@ impl Verified {
 
     /// A row for each check.
     pub fn csv(&self) -> String {
-        let row = |check: &CheckResult| {
-            let holds = check.faults.is_empty().to_string();
-            vec![check.what.clone(), check.of.to_string(), holds, check.faults.join("; ")]
-        };
-        sheet::csv(["check", "of", "holds", "faults"], self.checks.iter().map(row))
+        let columns: [CsvColumn<CheckResult>; 4] = [
+            ("check", |check| check.what.clone()),
+            ("of", |check| check.of.to_string()),
+            ("holds", |check| check.faults.is_empty().to_string()),
+            ("faults", |check| check.faults.join("; ")),
+        ];
+        table(&columns, &self.checks)
     }
 }
 

@@ -102,7 +102,6 @@ pub struct Gain {
     pub helps: bool,
 }
 
-/// The objective's value in the units of results.
 fn figure(metric: Metric, value: f64) -> f64 {
     value / metric.entry().scale
 }
@@ -130,7 +129,7 @@ pub fn why(
     best: &EvaluatedCandidate,
     mut tried: Vec<FamilyResult>,
     duels: &[(u64, Duel)],
-    worths: &[ChangeResult],
+    changes: &[ChangeResult],
     front: &[EvaluatedCandidate],
 ) -> Option<Why> {
     let metric = problem.objective.first()?.metric;
@@ -145,7 +144,7 @@ pub fn why(
         metric: metric.entry().column.to_string(),
         strategies: tried.iter().map(|one| strategy(problem, metric, one)).collect(),
         crossovers: duels.iter().map(|(now, duel)| crossing(*now, duel)).collect(),
-        worth: worths.iter().map(|worth| gain(problem, metric, best, worth)).collect(),
+        worth: changes.iter().map(|tried| gain(problem, metric, best, tried)).collect(),
         robustness: robustness(problem, best, front),
     })
 }
@@ -162,7 +161,6 @@ fn crossing(now: u64, duel: &Duel) -> Crossing {
     }
 }
 
-/// A change in words.
 fn spoken(problem: &Problem, change: Change) -> String {
     let tenth = |factor: f64| format!("{} % more", plain((factor - 1.0) * 100.0));
     match change {
@@ -182,20 +180,18 @@ fn spoken(problem: &Problem, change: Change) -> String {
     }
 }
 
-fn gain(problem: &Problem, metric: Metric, best: &EvaluatedCandidate, worth: &ChangeResult) -> Gain {
-    let then = worth.best.as_ref();
+fn gain(problem: &Problem, metric: Metric, best: &EvaluatedCandidate, tried: &ChangeResult) -> Gain {
+    let then = tried.best.as_ref();
     Gain {
-        what: spoken(problem, worth.change),
-        value: then
-            .and_then(|found| worth.problem.objective_value(&found.point))
-            .map(|value| figure(metric, value)),
+        what: spoken(problem, tried.change),
+        value: then.and_then(|found| tried.problem.objective_value(&found.point)).map(|value| figure(metric, value)),
         plan: then.map(|found| plan(&found.candidate).label),
         helps: then.is_some_and(|found| before(&found.point, &best.point, &problem.objective)),
     }
 }
 
 /// The advantage in words: `24 % more`, `12 % less`.
-fn ahead(metric: Metric, winner: f64, other: f64) -> String {
+fn advantage(metric: Metric, winner: f64, other: f64) -> String {
     let share = match metric.entry().direction {
         Direction::Maximize => winner / other - 1.0,
         Direction::Minimize => 1.0 - winner / other,
@@ -221,7 +217,7 @@ fn sentence(
     let gives = format!("{} gives {}", name(best), unit(scale(best)));
     let Some(runner) = runner else { return format!("{gives}; no other strategy is feasible.") };
     let (a, b) = (scale(best), scale(runner));
-    let lead = match ahead(metric, a, b).as_str() {
+    let lead = match advantage(metric, a, b).as_str() {
         "as much" => format!("equal to the runner-up {}; later objectives decide", name(runner)),
         share => format!("{share} than the runner-up {} ({})", name(runner), unit(b)),
     };
@@ -233,8 +229,8 @@ fn sentence(
     let ((own, tpot), (other, slower)) = (step(best), step(runner));
     let by = |found: &EvaluatedCandidate| Breakdown::of(problem, &found.candidate).by_class(Phase::Decode);
     let (mine, theirs) = (by(best), by(runner));
-    let apart = |class| (mine.of(class) - theirs.of(class)).abs();
-    let most = CLASSES.into_iter().max_by(|x, y| apart(*x).total_cmp(&apart(*y)));
+    let difference = |class| (mine.of(class) - theirs.of(class)).abs();
+    let most = CLASSES.into_iter().max_by(|x, y| difference(*x).total_cmp(&difference(*y)));
     let class = most.map_or_else(String::new, |class| {
         format!(
             "; decode steps differ most in {} ({} against {})",

@@ -6,7 +6,6 @@
 mod assumptions;
 mod cells;
 mod expression;
-mod formulas;
 mod front;
 mod inputs;
 mod operators;
@@ -18,7 +17,7 @@ mod trace;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Workbook, XlsxError};
 
 use self::cells::WorkbookCells;
-use self::page::{SheetPage, WorkbookSheet, WorkbookStyles};
+use self::page::{SHEETS, SheetPage, WorkbookSheet, WorkbookStyles};
 use self::trace::WorkbookTrace;
 use super::audit::{AuditSection, AuditedOverride, section};
 use super::inputs::ReportInputs;
@@ -57,7 +56,7 @@ pub fn workbook(
     let mut book = Workbook::new();
     // A fixed date: a workbook has no other contents than its numbers.
     book.set_properties(&DocProperties::new().set_creation_datetime(&ExcelDateTime::from_ymd(2000, 1, 1)?));
-    for kind in WorkbookSheet::ALL {
+    for (kind, _) in SHEETS {
         let mut page = SheetPage::new(kind, &styles)?;
         match kind {
             WorkbookSheet::Front => front::write(&mut page, &content)?,
@@ -71,7 +70,7 @@ pub fn workbook(
             WorkbookSheet::Plan => plan::write(&mut page, &content)?,
             WorkbookSheet::Assumptions => assumptions::write(&mut page, &content)?,
         }
-        formulas::write(&mut page, &content)?;
+        summary::formulas(&mut page, &content)?;
         book.push_worksheet(page.finish());
     }
     for (name, target) in summary::names(&content) {

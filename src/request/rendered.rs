@@ -24,7 +24,7 @@ use crate::report::svg::SvgPicture;
 use crate::report::svg::palette::SvgTheme;
 use crate::report::table::table;
 use crate::report::text::parallel::{PARALLEL_COLUMNS, parallel, parallel_rows};
-use crate::report::validation::{GROUP_HEADER, group_rows, text as errors};
+use crate::report::validation::{groups_csv, text as errors};
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
@@ -131,7 +131,7 @@ impl Answer for ValidateReport {
     }
     fn csv(&self) -> String {
         match self {
-            ValidateReport::Validation(found) => sheet::csv(GROUP_HEADER, group_rows(found)),
+            ValidateReport::Validation(found) => groups_csv(found),
             ValidateReport::LeftOut(found) => sheet::csv(LEFT_OUT, found.iter().map(left_out_cells)),
         }
     }

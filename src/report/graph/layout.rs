@@ -1,16 +1,13 @@
 //! Places the nodes of an acyclic graph in rows from top to bottom (Sugiyama, Tagawa, Toda 1981), and the bends
 //! of edges that pass rows.
 
-/// Positions of nodes and edges.
 #[derive(Clone, Debug)]
 pub struct GraphLayout {
     /// Centre of each node.
     pub nodes: Vec<(f64, f64)>,
     /// Points of each edge, from the lower side of its source to the upper side of its target.
     pub edges: Vec<Vec<(f64, f64)>>,
-    /// Total width.
     pub width: f64,
-    /// Total height.
     pub height: f64,
 }
 
@@ -247,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_granted_where_there_is_room() {
+    fn a_wish_is_granted_where_it_fits() {
         assert_eq!(settle(&[(0.0, 1.0), (100.0, 1.0)], &[10.0, 10.0]), [0.0, 100.0]);
         assert_eq!(settle(&[(0.0, 1.0), (0.0, 1.0)], &[10.0, 10.0]), [-13.0, 13.0]);
     }

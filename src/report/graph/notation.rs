@@ -4,7 +4,7 @@ use petgraph::dot::{Config, Dot};
 use petgraph::graph::NodeIndex;
 use petgraph::visit::NodeFiltered;
 
-use super::{GraphDrawing, Sort};
+use super::GraphDrawing;
 use crate::spec::visible::visible;
 
 /// For Graphviz: a cluster for each group of equal layers.
@@ -23,7 +23,7 @@ pub fn dot(view: &GraphDrawing) -> String {
             &|_, edge| format!("label=\"{}\"", edge.weight()),
             &|_, (_, step)| {
                 let label = [std::slice::from_ref(&step.name), &step.lines].concat().join("\n");
-                let colour = fill(step.sort);
+                let colour = SORTS[step.sort as usize].fill;
                 format!(
                     "label={} tooltip={} fillcolor=\"{colour}\"",
                     quoted(&label),
@@ -70,7 +70,7 @@ pub fn mermaid(view: &GraphDrawing) -> String {
             let step = &graph[*node];
             let lines: Vec<String> =
                 [&step.name].into_iter().chain(&step.lines).map(|line| marked(line)).collect();
-            let class = class(step.sort);
+            let class = SORTS[step.sort as usize].class;
             text.push_str(&format!("        n{}[\"{}\"]:::{class}\n", node.index(), lines.join("<br/>")));
         }
         for edge in graph.raw_edges().iter().filter(|edge| group.nodes.contains(&edge.source())) {
@@ -84,8 +84,8 @@ pub fn mermaid(view: &GraphDrawing) -> String {
             text.push_str(&format!("    n{} -->|{}| n{}\n", from.index(), link.elements, to.index()));
         }
     }
-    for sort in [Sort::Matrix, Sort::Mixer, Sort::Experts, Sort::Small] {
-        text.push_str(&format!("    classDef {} fill:{},color:#111\n", class(sort), fill(sort)));
+    for DrawnSort { class, fill, .. } in SORTS {
+        text.push_str(&format!("    classDef {class} fill:{fill},color:#111\n"));
     }
     text
 }
@@ -95,25 +95,23 @@ fn ends(view: &GraphDrawing, from: usize, to: usize) -> Option<(NodeIndex, NodeI
     Some((*view.groups[from].nodes.last()?, *view.groups[to].nodes.first()?))
 }
 
-/// The name of a sort of work in style sheets.
-pub fn class(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Matrix => "matrix",
-        Sort::Mixer => "mixer",
-        Sort::Experts => "experts",
-        Sort::Small => "small",
-    }
+/// How a sort of work is drawn.
+pub struct DrawnSort {
+    /// Its name in style sheets.
+    pub class: &'static str,
+    /// Its colour behind dark text.
+    pub fill: &'static str,
+    /// Its name in the legend.
+    pub words: &'static str,
 }
 
-/// Its colour behind dark text.
-pub fn fill(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Matrix => "#dbe9ff",
-        Sort::Mixer => "#ffe3c4",
-        Sort::Experts => "#d9f2dc",
-        Sort::Small => "#f1f3f6",
-    }
-}
+/// The sorts in the order of the variants.
+pub const SORTS: [DrawnSort; 4] = [
+    DrawnSort { class: "matrix", fill: "#dbe9ff", words: "matrices" },
+    DrawnSort { class: "mixer", fill: "#ffe3c4", words: "mixes tokens" },
+    DrawnSort { class: "experts", fill: "#d9f2dc", words: "experts" },
+    DrawnSort { class: "small", fill: "#f1f3f6", words: "element by element" },
+];
 
 /// A string of Graphviz.
 fn quoted(text: &str) -> String {

@@ -3,8 +3,9 @@
 use petgraph::visit::EdgeRef;
 
 use super::layout::{GraphLayout, place};
-use super::notation::{class, fill};
-use super::{DrawnOperator, GraphDrawing, GroupLink, GroupPosition, LayerGroup, Sort};
+use super::notation::{DrawnSort, SORTS};
+use super::{DrawnOperator, GraphDrawing, GroupLink, GroupPosition, LayerGroup};
+use crate::report::svg::svg_document;
 use crate::spec::visible::visible_xml;
 
 /// Around operators in a group, and around everything.
@@ -19,19 +20,10 @@ const GROUP_GAP: f64 = 44.0;
 const LANE: f64 = 9.0;
 /// A line of text in an operator.
 const LINE: f64 = 14.0;
-/// The picture's own heading.
 const TITLE: f64 = 52.0;
 /// Radius of bends.
 const BEND: f64 = 6.0;
 
-const SORTS: [(Sort, &str); 4] = [
-    (Sort::Matrix, "matrices"),
-    (Sort::Mixer, "mixes tokens"),
-    (Sort::Experts, "experts"),
-    (Sort::Small, "element by element"),
-];
-
-/// A group with its operators in place.
 struct Frame<'v> {
     group: &'v LayerGroup,
     layout: GraphLayout,
@@ -42,7 +34,6 @@ struct Frame<'v> {
     height: f64,
 }
 
-/// The picture.
 pub fn svg(view: &GraphDrawing) -> String {
     let mut boxes: Vec<Frame> = view.groups.iter().map(|group| boxed(view, group)).collect();
     arrange(&mut boxes, view.links.len());
@@ -60,15 +51,10 @@ pub fn svg(view: &GraphDrawing) -> String {
         body.push_str(&drawn(view, group));
     }
     body.push_str(&legend(bottom + PAD + 14.0));
-    let (title, description) = (visible_xml(&view.title), visible_xml(&view.description));
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
-         height=\"{height:.0}\" role=\"graphics-document\" aria-labelledby=\"title desc\">\n\
-         <title id=\"title\">{title}</title>\n<desc id=\"desc\">{description}</desc>\n{}\
-         <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n\
-         <text class=\"title\" x=\"{PAD}\" y=\"30\" aria-hidden=\"true\">{title}</text>\n{body}</svg>\n",
-        style()
-    )
+    let names = [&view.title, &view.description].map(|text| visible_xml(text).to_string());
+    let title = &names[0];
+    let heading = format!("<text class=\"title\" x=\"{PAD}\" y=\"30\" aria-hidden=\"true\">{title}</text>\n");
+    svg_document([width, height], &names, &style(), &(heading + &body))
 }
 
 fn boxed<'v>(view: &'v GraphDrawing, group: &'v LayerGroup) -> Frame<'v> {
@@ -134,9 +120,9 @@ fn arrange(boxes: &mut [Frame], links: usize) {
         }
     }
     let head = boxes.iter().find(|group| group.group.place == GroupPosition::Bottom);
-    let beside = head.map_or((right, layers_bottom), |head| (head.x + head.width + column_gap, head.y));
+    let mtp_corner = head.map_or((right, layers_bottom), |head| (head.x + head.width + column_gap, head.y));
     for group in boxes.iter_mut().filter(|group| group.group.place == GroupPosition::Mtp) {
-        (group.x, group.y) = beside;
+        (group.x, group.y) = mtp_corner;
     }
 }
 
@@ -242,13 +228,13 @@ fn drawn(view: &GraphDrawing, group: &Frame) -> String {
         let mut points = group.layout.edges[number].clone();
         let arrives = |edge: usize| group.layout.edges[edge][group.layout.edges[edge].len() - 2].0;
         // Edges into one operator arrive next to each other.
-        let mut beside: Vec<usize> =
+        let mut arriving: Vec<usize> =
             (0..group.edges.len()).filter(|edge| group.edges[*edge].1 == *to).collect();
-        beside.sort_by(|a, b| arrives(*a).total_cmp(&arrives(*b)));
-        let place = beside.iter().position(|edge| *edge == number).unwrap_or(0) as f64;
-        let step = (sizes[*to].0 / (beside.len() + 1) as f64).min(22.0);
+        arriving.sort_by(|a, b| arrives(*a).total_cmp(&arrives(*b)));
+        let place = arriving.iter().position(|edge| *edge == number).unwrap_or(0) as f64;
+        let step = (sizes[*to].0 / (arriving.len() + 1) as f64).min(22.0);
         if let Some(last) = points.last_mut() {
-            last.0 += (place - (beside.len() - 1) as f64 / 2.0) * step;
+            last.0 += (place - (arriving.len() - 1) as f64 / 2.0) * step;
         }
         text.push_str(&format!(
             "<path class=\"edge\" d=\"{}\" marker-end=\"url(#tip)\"/>\n",
@@ -278,7 +264,7 @@ fn operator(step: &DrawnOperator, (x, y): (f64, f64), (width, height): (f64, f64
          <text class=\"step\" x=\"{x:.1}\" y=\"{:.1}\">{name}</text>",
         visible_xml(&step.lines.join(", ")),
         visible_xml(&format!("{}\n{}", step.name, step.details.join("\n"))),
-        class(step.sort),
+        SORTS[step.sort as usize].class,
         top + 16.0
     );
     for (number, line) in step.lines.iter().enumerate() {
@@ -315,15 +301,14 @@ fn curved(points: &[(f64, f64)], left: f64, top: f64) -> String {
 fn legend(y: f64) -> String {
     let mut x = PAD;
     let mut text = String::from("<g aria-hidden=\"true\">");
-    for (sort, name) in SORTS {
+    for DrawnSort { class, words, .. } in SORTS {
         text.push_str(&format!(
-            "<rect class=\"{}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"14\" height=\"12\" rx=\"3\"/>\
-             <text class=\"note\" x=\"{:.1}\" y=\"{y:.1}\">{name}</text>",
-            class(sort),
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"14\" height=\"12\" rx=\"3\"/>\
+             <text class=\"note\" x=\"{:.1}\" y=\"{y:.1}\">{words}</text>",
             y - 10.0,
             x + 19.0
         ));
-        x += 34.0 + text_width(name, 6.4);
+        x += 34.0 + text_width(words, 6.4);
     }
     text.push_str(&format!(
         "<text class=\"note\" x=\"{x:.1}\" y=\"{y:.1}\">numbers on lines: elements per token</text></g>\n"
@@ -331,21 +316,14 @@ fn legend(y: f64) -> String {
     text
 }
 
+/// The rules, with those of the sorts, and the tip of lines.
 fn style() -> String {
-    let sorts = SORTS
-        .map(|(sort, _)| format!(".{}{{fill:{};stroke:#5b6573;stroke-width:.8}}", class(sort), fill(sort)));
+    let sorts =
+        SORTS.map(|one| format!(".{}{{fill:{};stroke:#5b6573;stroke-width:.8}}", one.class, one.fill));
+    let rules = include_str!("graph.css").replace('\n', "").replace("/*sorts*/", &sorts.concat());
     format!(
-        "<style>text{{font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#16202c}}\
-         .page{{fill:#fff}}.group{{fill:#fbfcfd;stroke:#9aa6b2}}.title{{font-size:16px;font-weight:600}}\
-         .name{{font-size:13px;font-weight:600}}.note{{font-size:11px;fill:#4a5765}}\
-         .step,.dims{{text-anchor:middle}}.step{{font-size:12px;font-weight:600}}.dims{{font-size:10.5px}}\
-         .shape{{font-size:9.5px;fill:#4a5765;paint-order:stroke;stroke:#fbfcfd;stroke-width:3px}}\
-         .edge,.flow{{fill:none;stroke:#5b6573;stroke-width:1.2}}.flow{{stroke-width:2}}{}\
-         @media(prefers-color-scheme:dark){{.page{{fill:#11161c}}.group{{fill:#18202a;stroke:#4a5765}}\
-         .title,.name{{fill:#e8edf2}}.note,.shape{{fill:#aab6c2}}.shape{{stroke:#18202a}}\
-         .edge,.flow{{stroke:#aab6c2}}}}</style>\n\
+        "<style>{rules}</style>\n\
          <defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7.5\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
-         markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 .8L7.5 4L0 7.2Z\" fill=\"#5b6573\"/></marker></defs>\n",
-        sorts.concat()
+         markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 .8L7.5 4L0 7.2Z\" fill=\"#5b6573\"/></marker></defs>\n"
     )
 }

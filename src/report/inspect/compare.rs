@@ -25,7 +25,6 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares two models, called `names`.
     pub fn of(names: [&str; 2], models: [&Inspected; 2]) -> Comparison {
         let [a, b] = models.map(flat);
         let mut differences = difference(&a, &b);
@@ -140,27 +139,13 @@ fn of_operator(operator: &InspectedOperator) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::inspect::Inspection;
-    use crate::graph::model::ModelGraph;
-    use crate::spec::model::ModelConfig;
-
-    fn model(more: &str) -> Inspected {
-        let config = ModelConfig::parse(&format!(
-            r#"{{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
-            "num_attention_heads": 3, "intermediate_size": 10, "tie_word_embeddings": false{more}}}"#
-        ));
-        Inspected {
-            name: "a".into(),
-            source: "s".into(),
-            weight_format: None,
-            published_total: None,
-            inspection: Inspection::of(&ModelGraph::build(&config.unwrap()).unwrap()),
-        }
-    }
+    use crate::report::inspect::tests::llama;
 
     #[test]
     fn a_key_that_only_one_file_states_differs_in_its_tag_alone() {
-        let (a, b) = (model(r#", "num_key_value_heads": 3"#), model(r#", "num_key_value_heads": 1"#));
+        let model =
+            |heads| llama(&format!(r#""tie_word_embeddings": false, "num_key_value_heads": {heads}"#));
+        let (a, b) = (model(3), model(1));
         assert!(Comparison::of(["a", "a"], [&a, &a]).differences.is_empty());
         let found = Comparison::of(["a", "b"], [&a, &b]).differences;
         let keys: Vec<&str> = found.iter().map(|one| one.key.as_str()).collect();

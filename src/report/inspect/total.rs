@@ -34,13 +34,13 @@ pub struct CountTerm {
 impl Reconciliation {
     /// Finds the counts that add up to `total`: unique parameters and optional checkpoint contents.
     pub fn of(inspection: &Inspection, total: &PublishedTotal) -> Reconciliation {
-        let beside = beside(inspection);
+        let optional = optional(inspection);
         let unique = CountTerm { name: "unique".to_owned(), elements: inspection.parameters.unique };
         let published = i128::from(total.elements);
         // Fewer counts come first, so that the simplest explanation wins.
-        let mut choices: Vec<u32> = (0..1 << beside.len()).collect();
+        let mut choices: Vec<u32> = (0..1 << optional.len()).collect();
         choices.sort_by_key(|choice: &u32| choice.count_ones());
-        let chosen = |choice: u32| beside.iter().enumerate().filter(move |(at, _)| choice >> at & 1 == 1);
+        let chosen = |choice: u32| optional.iter().enumerate().filter(move |(at, _)| choice >> at & 1 == 1);
         let rest = |choice: u32| {
             let sum: u64 = chosen(choice).map(|(_, term)| term.elements).sum();
             published - i128::from(unique.elements) - i128::from(sum)
@@ -54,7 +54,7 @@ impl Reconciliation {
 }
 
 /// Optional checkpoint contents of this model in addition to unique parameters.
-fn beside(inspection: &Inspection) -> Vec<CountTerm> {
+fn optional(inspection: &Inspection) -> Vec<CountTerm> {
     let parameters = inspection.parameters;
     let elements = |tensor: &InspectedTensor| tensor.shape.iter().product::<u64>();
     let mtp_buffers: u64 = inspection.mtp.iter().filter(|tensor| tensor.buffer).map(elements).sum();
@@ -97,38 +97,33 @@ pub fn text(reconciliation: &Reconciliation) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::model::ModelGraph;
-    use crate::spec::model::ModelConfig;
+    use crate::report::inspect::tests::llama;
 
-    fn inspection(more: &str) -> Inspection {
-        let config = ModelConfig::parse(&format!(
-            r#"{{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
-            "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10{more}}}"#
-        ));
-        Inspection::of(&ModelGraph::build(&config.unwrap()).unwrap())
+    fn tied(tied: bool) -> Inspection {
+        llama(&format!(r#""num_key_value_heads": 1, "tie_word_embeddings": {tied}"#)).inspection
     }
 
-    fn told(inspection: &Inspection, elements: u64) -> Vec<String> {
+    fn lines(inspection: &Inspection, elements: u64) -> Vec<String> {
         let total = PublishedTotal { elements, source: "s".to_owned() };
         text(&Reconciliation::of(inspection, &total))
     }
 
     #[test]
     fn a_copy_of_a_tied_head_explains_a_total_and_one_element_more_is_not_explained() {
-        let tied = inspection(r#", "tie_word_embeddings": true"#);
+        let tied = tied(true);
         let unique = tied.parameters.unique;
-        let exact = told(&tied, unique + 11 * 6);
+        let exact = lines(&tied, unique + 11 * 6);
         assert_eq!(exact[2].trim(), "+ 66 copy of the tied head");
         assert_eq!(exact.len(), 3);
-        let more = told(&tied, unique + 11 * 6 + 1);
+        let more = lines(&tied, unique + 11 * 6 + 1);
         assert_eq!(more[3].trim(), "+ 1 unexplained");
-        assert_eq!(told(&tied, unique - 2)[2].trim(), "- 2 unexplained");
+        assert_eq!(lines(&tied, unique - 2)[2].trim(), "- 2 unexplained");
     }
 
     #[test]
     fn a_head_of_its_own_is_no_copy() {
-        let own = inspection(r#", "tie_word_embeddings": false"#);
+        let own = tied(false);
         assert_eq!(tied_copy(&own), None);
-        assert_eq!(told(&own, own.parameters.unique).len(), 2);
+        assert_eq!(lines(&own, own.parameters.unique).len(), 2);
     }
 }

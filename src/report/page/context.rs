@@ -8,7 +8,7 @@ use super::embedded;
 use crate::report::breakdown::OperatorLine;
 use crate::report::detail::DeploymentDetail;
 use crate::report::inputs::ReportInputs;
-use crate::report::result::{EstimateResult, Intervals, OptimizeResult, ReportedDeployment};
+use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
 use crate::report::svg::deployment::detail_panels;
 use crate::report::svg::front::front;
 use crate::report::svg::layout::layout;
@@ -82,27 +82,26 @@ fn deployment(
     let panels = detail.map(detail_panels).unwrap_or_default();
     let pictures = panels.iter().map(|panel| embedded(panel, "time and memory")).collect::<Vec<_>>();
     let layout = detail.and_then(|detail| layout(of, inputs, detail));
+    // As `explain` names them.
+    let names = NUMBERS.map(|metric| metric.entry().name);
+    let bands = names.into_iter().zip(NUMBERS.map(|metric| band(of, &inputs.limits, metric)));
     context! {
         layout => layout.map(|panel| embedded(&panel, "devices")),
         headings => SLO_HEADINGS,
-        rows => slo_rows(of, inputs).into_iter().zip(NUMBERS).collect::<Vec<_>>(),
-        bands => NUMBERS.map(|name| (name, band(of, &inputs.limits, name))).into_iter().collect::<Vec<_>>(),
+        rows => slo_rows(of, inputs).into_iter().zip(names).collect::<Vec<_>>(),
+        bands => bands.collect::<Vec<_>>(),
         pictures,
         operators => TemplateValue::from(Serde(detail.map(slowest).unwrap_or_default())),
     }
 }
 
-/// Numbers of the rows of [`slo_rows`], as `explain` names them.
-const NUMBERS: [&str; 4] = ["ttft", "tpot", "e2e", "output_tok_s"];
+/// Metrics of the rows of [`slo_rows`].
+const NUMBERS: [Metric; 4] = [Metric::Ttft, Metric::Tpot, Metric::E2e, Metric::OutputTokS];
 
 /// A number on a line from 0 to 100: its interval, itself and its SLO, as far as each is known.
-fn band(of: &ReportedDeployment, limits: &LatencyLimits, name: &str) -> Option<TemplateValue> {
-    let metric = [Metric::Ttft, Metric::Tpot, Metric::E2e, Metric::OutputTokS]
-        .into_iter()
-        .find(|metric| metric.entry().name == name)?;
+fn band(of: &ReportedDeployment, limits: &LatencyLimits, metric: Metric) -> Option<TemplateValue> {
     let value = of.figure(metric)?;
-    let read = Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read);
-    let ends = of.intervals.as_ref().zip(read).map(|(intervals, read)| read(intervals))?;
+    let ends = of.intervals.as_ref()?.get(metric)?;
     let limit = match metric {
         Metric::Ttft => limits.ttft,
         Metric::Tpot => limits.tpot,

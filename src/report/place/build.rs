@@ -4,6 +4,7 @@ use super::{
     BaselineComparison, DisaggregatedReport, PlacementCertificate, PlacementReport, PlacementResult,
     StageReport,
 };
+use crate::report::sheet::{self, CsvColumn};
 use crate::search::placement::baseline::BaselineRule;
 use crate::search::placement::chain::{HostOverhead, Stage};
 use crate::search::placement::disaggregated::DisaggregatedPlacement;
@@ -82,8 +83,8 @@ pub fn placement_report(problem: &PlacementProblem, solved: &SolvedPlacement) ->
     }
 }
 
-pub fn certificate(solved: &SolvedPlacement, aim: PlacementTime) -> PlacementCertificate {
-    let program = match (aim, solved.is_optimal()) {
+pub fn certificate(solved: &SolvedPlacement, objective: PlacementTime) -> PlacementCertificate {
+    let program = match (objective, solved.is_optimal()) {
         (PlacementTime::Step | PlacementTime::Request, true) => {
             "exact dynamic program over devices and layers (minimum sum)"
         }
@@ -111,7 +112,6 @@ pub fn certificate(solved: &SolvedPlacement, aim: PlacementTime) -> PlacementCer
     }
 }
 
-/// Baselines by memory alone.
 pub fn baseline_comparisons(problem: &PlacementProblem, solved: &SolvedPlacement) -> Vec<BaselineComparison> {
     let one = |(rule, held): &(BaselineRule, Option<(f64, Vec<Stage>)>)| BaselineComparison {
         rule: rule_name(*rule).into(),
@@ -125,22 +125,22 @@ pub fn baseline_comparisons(problem: &PlacementProblem, solved: &SolvedPlacement
 /// The disaggregated placement, compared with the best aggregated one.
 pub fn disaggregated_report(
     problem: &PlacementProblem,
-    apart: &DisaggregatedPlacement,
+    found: &DisaggregatedPlacement,
     together_ms: f64,
 ) -> DisaggregatedReport {
     DisaggregatedReport {
         theoretical: true,
         runtimes: vec![],
         weight_format: String::new(),
-        prefill: shares(problem, &apart.prefill_stages),
-        decode: shares(problem, &apart.decode_stages),
-        prefill_ms: 1e3 * apart.prefill,
-        exposed_ms: 1e3 * (apart.arrival - apart.prefill),
-        token_ms: 1e3 * apart.token,
-        request_ms: 1e3 * apart.request,
-        lower_bound_ms: 1e3 * apart.bound,
-        pairs: apart.pairs,
-        gain: together_ms / (1e3 * apart.request),
+        prefill: shares(problem, &found.prefill_stages),
+        decode: shares(problem, &found.decode_stages),
+        prefill_ms: 1e3 * found.prefill,
+        exposed_ms: 1e3 * (found.arrival - found.prefill),
+        token_ms: 1e3 * found.token,
+        request_ms: 1e3 * found.request,
+        lower_bound_ms: 1e3 * found.bound,
+        pairs: found.pairs,
+        gain: together_ms / (1e3 * found.request),
     }
 }
 
@@ -155,38 +155,20 @@ pub fn single_member(problem: &PlacementProblem) -> Vec<(String, f64)> {
     problem.members.iter().enumerate().filter_map(one).collect()
 }
 
-/// The stages of `answer` as rows.
-pub static COLUMNS: [&str; 11] = [
-    "member",
-    "devices",
-    "first_layer",
-    "last_layer",
-    "decode_ms",
-    "prefill_ms",
-    "send_ms",
-    "memory_bytes",
-    "offloaded_bytes",
-    "disk_bytes",
-    "copies",
+const STAGES: [CsvColumn<StageReport>; 11] = [
+    ("member", |stage| stage.member.clone()),
+    ("devices", |stage| stage.devices.to_string()),
+    ("first_layer", |stage| stage.first_layer.to_string()),
+    ("last_layer", |stage| stage.last_layer.to_string()),
+    ("decode_ms", |stage| stage.decode_ms.to_string()),
+    ("prefill_ms", |stage| stage.prefill_ms.to_string()),
+    ("send_ms", |stage| stage.send_ms.to_string()),
+    ("memory_bytes", |stage| stage.memory_bytes.to_string()),
+    ("offloaded_bytes", |stage| stage.offloaded_bytes.to_string()),
+    ("disk_bytes", |stage| stage.disk_bytes.to_string()),
+    ("copies", |stage| stage.copies.join(" ")),
 ];
 
-/// One row per stage.
-pub fn rows(answer: &PlacementResult) -> Vec<Vec<String>> {
-    let stages = answer.placement.iter().flat_map(|placed| &placed.stages);
-    let row = |stage: &StageReport| {
-        vec![
-            stage.member.clone(),
-            stage.devices.to_string(),
-            stage.first_layer.to_string(),
-            stage.last_layer.to_string(),
-            stage.decode_ms.to_string(),
-            stage.prefill_ms.to_string(),
-            stage.send_ms.to_string(),
-            stage.memory_bytes.to_string(),
-            stage.offloaded_bytes.to_string(),
-            stage.disk_bytes.to_string(),
-            stage.copies.join(" "),
-        ]
-    };
-    stages.map(row).collect()
+pub fn csv(answer: &PlacementResult) -> String {
+    sheet::table(&STAGES, answer.placement.iter().flat_map(|placed| &placed.stages))
 }

@@ -9,7 +9,6 @@ use crate::search::placement::price::{MemberPrices, PAGE, PlacementProblem, Plac
 use crate::search::placement::reasons::{PlacementLimit, conflict, holds, nearest};
 use crate::search::placement::relax::{Lever, LeverRelaxation, lean};
 
-/// The report of an infeasibility.
 pub fn reason(problem: &PlacementProblem, refusal: &PlacementInfeasible) -> InfeasibleReport {
     let smaller = "fewer bits per weight: --weight-format";
     let shorter = "a shorter context or lower concurrency: --isl, --osl, --concurrency";
@@ -108,7 +107,6 @@ fn conflicting(problem: &PlacementProblem, reason: &mut InfeasibleReport) {
     reason.nearest = lacks.map(lack).collect();
 }
 
-/// Devices equal to `member`, by name.
 fn like(problem: &PlacementProblem, kinds: &[usize], member: usize) -> String {
     let like: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == kinds[member]).collect();
     let name = &problem.members[member].name;
@@ -139,34 +137,25 @@ pub fn tried(
     let of = |member: usize| kinds.iter().filter(|kind| **kind == kinds[member]).count() as u64;
     let one = |relaxation: &LeverRelaxation| {
         let needed = relaxation.needed;
-        match relaxation.lever {
-            Lever::Devices(member) => TriedChange {
-                change: format!(
-                    "devices equal to {}, connected in the same way",
-                    problem.members[member].name
-                ),
-                stated: of(member).to_string(),
-                needed: needed.map(|more| (of(member) + more).to_string()),
-            },
+        let (change, stated, needed) = match relaxation.lever {
+            Lever::Devices(member) => {
+                let name = &problem.members[member].name;
+                let needed = needed.map(|more| (of(member) + more).to_string());
+                (
+                    format!("devices equal to {name}, connected in the same way"),
+                    of(member).to_string(),
+                    needed,
+                )
+            }
             Lever::Memory(member) => {
                 let usable = chain.members[member].usable as f64 * PAGE;
-                TriedChange {
-                    change: format!("usable memory of {}", like(problem, &kinds, member)),
-                    stated: gib(usable),
-                    needed: needed.map(|more| gib(usable + more as f64)),
-                }
+                let needed = needed.map(|more| gib(usable + more as f64));
+                (format!("usable memory of {}", like(problem, &kinds, member)), gib(usable), needed)
             }
-            Lever::Isl => TriedChange {
-                change: "--isl".into(),
-                stated: grouped(problem.lengths.isl),
-                needed: needed.map(grouped),
-            },
-            Lever::Concurrency => TriedChange {
-                change: "--concurrency".into(),
-                stated: grouped(problem.concurrency),
-                needed: needed.map(grouped),
-            },
-        }
+            Lever::Isl => ("--isl".into(), grouped(problem.lengths.isl), needed.map(grouped)),
+            Lever::Concurrency => ("--concurrency".into(), grouped(problem.concurrency), needed.map(grouped)),
+        };
+        TriedChange { change, stated, needed }
     };
     formats.into_iter().chain(relaxations.iter().map(one)).collect()
 }

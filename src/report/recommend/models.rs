@@ -84,7 +84,6 @@ impl ServedModel {
     }
 }
 
-/// Sorts the result.
 pub fn serves(
     (scenario, sought): (Scenario, Requirements),
     mut models: Vec<ServedModel>,

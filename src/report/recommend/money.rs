@@ -60,7 +60,6 @@ pub struct Money {
 /// Known prices of a system on the basis of the comparison.
 #[derive(Clone, Debug)]
 pub struct SystemPrices {
-    /// Cost of a device.
     pub bill: Option<Bill<Datum>>,
     /// The lowest and highest cost of a device, where a range is known.
     pub bounds: Option<[Bill<Datum>; 2]>,

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Recommendation;
 use super::models::ServedModels;
-use super::{Build, Recommendation};
 use crate::report::launch::LaunchReport;
 use crate::report::rows::builds as rows;
 use crate::report::svg::SvgPicture;
@@ -41,10 +41,7 @@ impl RecommendReport {
     pub fn csv(&self) -> String {
         match self {
             RecommendReport::Hardware(found) => rows(&found.builds),
-            RecommendReport::Models(found) => {
-                let builds: Vec<Build> = found.models.iter().map(|held| held.build.clone()).collect();
-                rows(&builds)
-            }
+            RecommendReport::Models(found) => rows(found.models.iter().map(|held| &held.build)),
         }
     }
 

@@ -5,21 +5,17 @@ use super::scale::{PlotScale, drawable};
 use super::{Anchor, SvgPanel, text, text_width};
 use crate::spec::visible::elided;
 
-/// A bar with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabelledBar {
     pub label: String,
     /// Its parts: series, length, title.
     pub parts: Vec<(usize, f64, String)>,
-    /// Text at its end.
     pub note: String,
 }
 
-/// Width of the longest bar.
 const WIDTH: f64 = 380.0;
 /// Height of a bar and its room.
 const LINE: f64 = 26.0;
-/// Height of a bar.
 const THICK: f64 = 16.0;
 /// Longest label, in characters.
 const LONGEST: usize = 34;

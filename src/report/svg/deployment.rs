@@ -6,26 +6,14 @@ use super::timeline::timeline_panels;
 use super::why::why_panels;
 use super::{SvgPanel, SvgPicture};
 use crate::plan::parallel::Phase;
-use crate::report::breakdown::{CLASSES, Module};
+use crate::report::breakdown::{CLASSES, MODULES, Module};
 use crate::report::detail::{DeploymentDetail, PhaseTime};
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{format_metric, gib, percent, time};
+use crate::report::pool::divided_role;
 use crate::report::result::{EstimateResult, MemoryReport, OptimizeResult, ReportedDeployment};
 use crate::report::timeline::Timeline;
 use crate::spec::objective::Metric;
-use crate::spec::role::Role;
-
-/// Every module, in the order of the legend.
-pub(super) const MODULES: [Module; 8] = [
-    Module::Attention,
-    Module::FeedForward,
-    Module::Experts,
-    Module::Residual,
-    Module::Vocabulary,
-    Module::Images,
-    Module::Communication,
-    Module::Overhead,
-];
 
 /// A picture of the result of a search: front, latency and memory of the best, and with `--why` what decides.
 pub fn optimize_picture(answer: &OptimizeResult) -> SvgPicture {
@@ -59,7 +47,7 @@ fn picture(inputs: &ReportInputs, best: Option<&ReportedDeployment>, panels: Vec
 pub fn detail_panels(detail: &DeploymentDetail) -> Vec<SvgPanel> {
     let times = match detail.phases.is_empty() {
         true => vec![],
-        false => vec![by_bottleneck(&detail.phases), by_module(&detail.phases)],
+        false => latency(&detail.phases).to_vec(),
     };
     times.into_iter().chain([memory(detail)]).collect()
 }
@@ -71,44 +59,59 @@ pub(super) fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-/// A part of a phase in words.
-fn words(phase: &PhaseTime, name: &str, ms: f64) -> String {
-    format!("{} {name}: {}, {}", phase_name(phase.phase), time(ms), percent(ms / phase.operators_ms))
+/// A phase as a bar: its label, and the time that its parts add up to.
+pub(super) struct PhaseBar<'a, P> {
+    pub(super) of: &'a P,
+    pub(super) phase: Phase,
+    pub(super) label: String,
+    pub(super) whole_ms: f64,
 }
 
-fn by_bottleneck(phases: &[PhaseTime]) -> SvgPanel {
-    let legend: Vec<(usize, &str)> =
-        CLASSES.iter().enumerate().map(|(at, class)| (at, class.name())).collect();
-    let one = |phase: &PhaseTime| {
-        let parts = CLASSES.iter().enumerate().map(|(at, class)| {
-            let ms = phase.of(*class);
-            (at, ms, words(phase, class.name(), ms))
+/// The parts of each phase as shares of its time; `ms` is the time of a part.
+pub(super) fn phase_shares<P, T: Copy>(
+    title: &str,
+    phases: &[PhaseBar<P>],
+    parts: &[(T, &str)],
+    ms: impl Fn(&P, T) -> f64,
+) -> SvgPanel {
+    let legend: Vec<(usize, &str)> = parts.iter().map(|(_, name)| *name).enumerate().collect();
+    let one = |bar: &PhaseBar<P>| {
+        let parts = parts.iter().enumerate().map(|(at, (part, name))| {
+            let ms = ms(bar.of, *part);
+            let share = percent(ms / bar.whole_ms);
+            (at, ms, format!("{} {name}: {}, {share}", phase_name(bar.phase), time(ms)))
         });
-        phase_bar(phase, parts.collect())
+        LabelledBar { label: bar.label.clone(), parts: parts.collect(), note: time(bar.whole_ms) }
     };
-    shares("Latency by bottleneck", &legend, &phases.iter().map(one).collect::<Vec<_>>())
+    shares(title, &legend, &phases.iter().map(one).collect::<Vec<_>>())
 }
 
-fn by_module(phases: &[PhaseTime]) -> SvgPanel {
-    let of = |phase: &PhaseTime, module: Module| -> f64 {
+/// The modules that take time in some phase.
+pub(super) fn used_modules<P>(
+    phases: &[PhaseBar<P>],
+    ms: impl Fn(&P, Module) -> f64,
+) -> Vec<(Module, &'static str)> {
+    let is_used = |module: Module| phases.iter().any(|bar| ms(bar.of, module) > 0.0);
+    MODULES.into_iter().filter(|(module, _)| is_used(*module)).collect()
+}
+
+fn latency(phases: &[PhaseTime]) -> [SvgPanel; 2] {
+    let bars = phases.iter().map(|of| PhaseBar {
+        of,
+        phase: of.phase,
+        label: phase_name(of.phase).to_owned(),
+        whole_ms: of.operators_ms,
+    });
+    let bars: Vec<_> = bars.collect();
+    let of_module = |phase: &PhaseTime, module: Module| -> f64 {
         phase.operators.iter().filter(|line| line.part_of == module).map(|line| line.time_ms).sum()
     };
-    let used: Vec<Module> =
-        MODULES.into_iter().filter(|module| phases.iter().any(|phase| of(phase, *module) > 0.0)).collect();
-    let legend: Vec<(usize, &str)> =
-        used.iter().enumerate().map(|(at, module)| (at, module.name())).collect();
-    let one = |phase: &PhaseTime| {
-        let parts = used.iter().enumerate().map(|(at, module)| {
-            let ms = of(phase, *module);
-            (at, ms, words(phase, module.name(), ms))
-        });
-        phase_bar(phase, parts.collect())
-    };
-    shares("Latency by module", &legend, &phases.iter().map(one).collect::<Vec<_>>())
-}
-
-fn phase_bar(phase: &PhaseTime, parts: Vec<(usize, f64, String)>) -> LabelledBar {
-    LabelledBar { label: phase_name(phase.phase).to_owned(), parts, note: time(phase.operators_ms) }
+    let modules = used_modules(&bars, of_module);
+    let classes = CLASSES.map(|class| (class, class.name()));
+    [
+        phase_shares("Latency by bottleneck", &bars, &classes, PhaseTime::of),
+        phase_shares("Latency by module", &bars, &modules, of_module),
+    ]
 }
 
 /// Series of free memory.
@@ -141,11 +144,7 @@ pub(super) fn memory_bar(label: String, held: &MemoryReport) -> LabelledBar {
 
 fn memory(detail: &DeploymentDetail) -> SvgPanel {
     let all = detail.pools.iter().map(|pool| {
-        let role = match pool.role {
-            Role::Aggregated => "",
-            Role::Prefill => "prefill ",
-            Role::Decode => "decode ",
-        };
+        let role = divided_role(pool.role, "", " ");
         memory_bar(format!("{role}{}", pool.label), &pool.memory)
     });
     bars("Memory of the fullest device", &memory_legend(), &all.collect::<Vec<_>>())

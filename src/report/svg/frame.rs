@@ -18,32 +18,24 @@ impl PlotAxis {
     }
 }
 
-/// The field of a plot with both axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlotFrame {
-    /// Title of the panel.
     pub title: String,
     /// To the right.
     pub x: PlotAxis,
     /// Upwards.
     pub y: PlotAxis,
-    /// Width of the field.
     pub width: f64,
-    /// Height of the field.
     pub height: f64,
     /// Series and names of the legend.
     pub legend: Vec<(usize, String)>,
 }
 
-/// Room left of a field.
 const LEFT: f64 = 64.0;
 /// Room above a field, without legend.
 const TOP: f64 = 44.0;
-/// Room right of a field.
 const RIGHT: f64 = 28.0;
-/// Room below a field.
 const BOTTOM: f64 = 48.0;
-/// Height of a line of the legend.
 const LEGEND: f64 = 18.0;
 /// Longest name in a legend, in characters.
 const LONGEST_NAME: usize = 44;
@@ -54,22 +46,18 @@ impl PlotFrame {
         TOP + LEGEND * lines as f64
     }
 
-    /// Left end of the field.
     pub fn left(&self) -> f64 {
         LEFT
     }
 
-    /// Bottom of the field.
     pub fn bottom(&self) -> f64 {
         self.top() + self.height
     }
 
-    /// Horizontal place of a value.
     pub fn x(&self, value: f64) -> f64 {
         LEFT + self.width * self.x.scale.share(value)
     }
 
-    /// Vertical place of a value.
     pub fn y(&self, value: f64) -> f64 {
         self.top() + self.height * (1.0 - self.y.scale.share(value))
     }
@@ -134,7 +122,6 @@ impl PlotFrame {
     }
 }
 
-/// A straight line.
 pub fn line(class: &str, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2]) -> String {
     format!("<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>\n")
 }

@@ -5,7 +5,7 @@ use super::frame::{PlotAxis, PlotFrame};
 use super::marks::{SIZE, SMALL, chosen, plan_point, whisker};
 use super::scale::{PlotScale, drawable};
 use crate::report::number::format_metric;
-use crate::report::result::{Intervals, OptimizeResult, ReportedDeployment};
+use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::text::front::{axes, is_disaggregated, label};
 use crate::spec::objective::{LatencyLimits, Metric};
 
@@ -15,10 +15,7 @@ const MOST_WHISKERS: usize = 400;
 /// The ends of the 80 % interval of a metric.
 fn ends(row: &ReportedDeployment, metric: Metric) -> Option<[f64; 2]> {
     let intervals = row.intervals.as_ref()?;
-    let known = |metric: Metric| {
-        let read = Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read);
-        read.map(|read| read(intervals)).map(|ends| [ends.p10, ends.p90])
-    };
+    let known = |metric: Metric| intervals.get(metric).map(|ends| [ends.p10, ends.p90]);
     match metric {
         // tok/s of one user is the inverse of TPOT, which is in milliseconds.
         Metric::OutputTokSPerUser => known(Metric::Tpot).map(|[low, high]| [1e3 / high, 1e3 / low]),

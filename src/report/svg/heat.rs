@@ -1,5 +1,6 @@
 //! A heat map: a metric over two keys.
 
+use super::marks::rectangle;
 use super::palette::heat;
 use super::scale::{PlotScale, drawable, tick};
 use super::{Anchor, SvgPanel, escaped, text, text_width};
@@ -17,18 +18,13 @@ pub struct HeatMap {
     pub cells: Vec<Vec<(Option<f64>, String)>>,
 }
 
-/// Height of a cell.
 const HIGH: f64 = 26.0;
-/// Room above the cells.
 const TOP: f64 = 52.0;
 /// Width from which a cell has its value as text.
-const ROOM: f64 = 44.0;
+const VALUE_WIDTH: f64 = 44.0;
 /// Width of all cells, as far as the texts allow.
 const WIDTH: f64 = 640.0;
-
-/// Width of the colours of the key.
 const KEY: f64 = 120.0;
-/// Number of colours of the key.
 const STEPS: u32 = 20;
 
 impl HeatMap {
@@ -60,12 +56,12 @@ impl HeatMap {
                 body.push_str(&cell([x, y], wide, share.zip(value), title));
             }
         }
-        let every = (ROOM / wide).ceil().max(1.0) as usize;
+        let every = (VALUE_WIDTH / wide).ceil().max(1.0) as usize;
         for (column, name) in self.across.1.iter().enumerate().step_by(every) {
             let x = left + wide * (column as f64 + 0.5);
             body.push_str(&text("tick", Anchor::Middle, [x, bottom + 15.0], name));
         }
-        let width = (left + wide * columns).max(text_width(&self.title, 13.0)) + ROOM;
+        let width = (left + wide * columns).max(text_width(&self.title, 13.0)) + VALUE_WIDTH;
         body.push_str(&text(
             "label",
             Anchor::Middle,
@@ -83,22 +79,14 @@ fn tick_of(value: f64) -> String {
     if value.abs() >= 1e7 { tick(value) } else { digits(value) }
 }
 
-/// A cell with its value, where there is room.
 fn cell([x, y]: [f64; 2], wide: f64, value: Option<(f64, f64)>, title: &str) -> String {
     let title = escaped(title, 300);
     let inner = [wide - 1.0, HIGH - 1.0];
-    let Some((share, value)) = value else {
-        return format!(
-            "<rect class=\"empty\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{title}</title></rect>\n",
-            inner[0], inner[1]
-        );
-    };
+    let drawn = |attributes: &str| rectangle(attributes, [x, y], inner, ("", &title));
+    let Some((share, value)) = value else { return drawn("class=\"empty\"") };
     let (fill, ink) = heat(share);
-    let mut body = format!(
-        "<rect class=\"cell\" fill=\"{fill}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{title}</title></rect>\n",
-        inner[0], inner[1]
-    );
-    if wide >= ROOM {
+    let mut body = drawn(&format!("class=\"cell\" fill=\"{fill}\""));
+    if wide >= VALUE_WIDTH {
         body.push_str(&text(ink, Anchor::Middle, [x + wide / 2.0, y + HIGH / 2.0 + 4.0], &tick_of(value)));
     }
     body

@@ -10,7 +10,6 @@ use crate::report::result::{MemoryReport, ReportedDeployment};
 use crate::report::text::head::pools;
 use crate::spec::role::Role;
 
-/// Width and height of a device.
 const DEVICE: [f64; 2] = [64.0, 58.0];
 /// Room between devices, and around those of a node.
 const GAP: f64 = 6.0;
@@ -18,13 +17,10 @@ const GAP: f64 = 6.0;
 const ROW: u64 = 12;
 /// Drawn devices, at most; the others are like them.
 const MOST: u64 = 144;
-/// Width of the picture.
 const WIDTH: f64 = 1180.0;
-/// Room of the title and the legend.
 const TOP: f64 = 48.0;
 /// Room between nodes, and for the name of each.
 const NODE: f64 = 20.0;
-/// Colours of series.
 const COLOURS: usize = 6;
 
 /// One device: its colour, its names, and the share of its memory in use.
@@ -161,7 +157,6 @@ fn devices<'a>(
     })
 }
 
-/// The memory of the fullest device of a pool.
 fn memory_of<'a>(detail: &'a DeploymentDetail, pool: &PoolReport) -> Option<&'a MemoryReport> {
     let of_role = || detail.pools.iter().filter(|held| held.role == pool.role);
     let held = of_role().find(|held| held.label == pool.label).or_else(|| of_role().next());
@@ -175,12 +170,12 @@ fn drawn(device: &DrawnDevice, [x, y]: [f64; 2]) -> String {
     let memory =
         device.memory.map(|held| format!("{} of {} usable", gib(held.on_device()), gib(held.usable_bytes)));
     let title = format!("{name} {parts}: {}", memory.as_deref().unwrap_or("memory unknown"));
-    let room = DEVICE[0] - 10.0;
+    let width = DEVICE[0] - 10.0;
     framed("box", [x, y], DEVICE, &title)
         + &text("tick", Anchor::Start, [x + 5.0, y + 16.0], name)
         + &text("tick", Anchor::Start, [x + 5.0, y + 31.0], parts)
-        + &bar(6, [x + 5.0, y + 40.0], [room, 12.0], &title)
-        + &bar(device.series, [x + 5.0, y + 40.0], [room * share, 12.0], &title)
+        + &bar(6, [x + 5.0, y + 40.0], [width, 12.0], &title)
+        + &bar(device.series, [x + 5.0, y + 40.0], [width * share, 12.0], &title)
 }
 
 fn idle_device([x, y]: [f64; 2]) -> String {

@@ -11,12 +11,10 @@ pub struct LinePoint {
     pub x: f64,
     /// Upwards; `None` where it is unknown.
     pub y: Option<f64>,
-    /// Ends of its interval.
     pub ends: Option<(f64, f64)>,
     pub title: String,
 }
 
-/// A line with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlotLine {
     /// Name in the legend; empty for the only line.

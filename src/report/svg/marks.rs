@@ -54,12 +54,10 @@ pub fn cloud(series: usize, places: &[[f64; 2]], title: &str) -> String {
     format!("<g class=\"cloud {class}\"><title>{title}</title>\n{}</g>\n", points.collect::<String>())
 }
 
-/// The point of a series in a legend.
 pub fn swatch(series: usize, place: [f64; 2]) -> String {
     format!("<path class=\"mark {}\" d=\"{}\"/>\n", class(series), outline(series, place, 4.5))
 }
 
-/// A ring around the chosen point.
 pub fn chosen([x, y]: [f64; 2], title: &str) -> String {
     let title = escaped(title, LONGEST);
     format!("<circle class=\"chosen\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8\"><title>{title}</title></circle>\n")
@@ -74,7 +72,6 @@ pub fn failed([x, y]: [f64; 2], title: &str) -> String {
     )
 }
 
-/// A line through places.
 pub fn path(series: usize, places: &[[f64; 2]]) -> String {
     if places.len() < 2 {
         return String::new();
@@ -96,7 +93,6 @@ pub fn band(series: usize, lower: &[[f64; 2]], upper: &[[f64; 2]]) -> String {
     format!("<path class=\"band {}\" d=\"{}Z\"/>\n", class(series), through(&around))
 }
 
-/// A straight interval.
 pub fn whisker(series: usize, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2]) -> String {
     let class = class(series);
     format!("<path class=\"whisker {class}\" d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\"/>\n")
@@ -106,16 +102,23 @@ pub fn bar(series: usize, [x, y]: [f64; 2], [width, height]: [f64; 2], title: &s
     let (class, title) = (class(series), escaped(title, LONGEST));
     // The sum has no negative zero.
     let width = width.max(0.0) + 0.0;
+    rectangle(&format!("class=\"mark {class}\""), [x, y], [width, height], ("", &title))
+}
+
+/// A rectangle with attributes before and after its place, and a title that is escaped.
+pub fn rectangle(
+    attributes: &str,
+    [x, y]: [f64; 2],
+    [width, height]: [f64; 2],
+    (more, title): (&str, &str),
+) -> String {
     format!(
-        "<rect class=\"mark {class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\">\
+        "<rect {attributes} x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"{more}>\
          <title>{title}</title></rect>\n"
     )
 }
 
 /// A box with rounded corners and a title; `class` is one of the palette's.
-pub fn framed(class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2], title: &str) -> String {
-    let title = escaped(title, LONGEST);
-    format!(
-        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\"><title>{title}</title></rect>\n"
-    )
+pub fn framed(class: &str, corner: [f64; 2], size: [f64; 2], title: &str) -> String {
+    rectangle(&format!("class=\"{class}\""), corner, size, (" rx=\"6\"", &escaped(title, LONGEST)))
 }

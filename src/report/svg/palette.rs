@@ -45,7 +45,6 @@ text{font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:$ink}
 .chosen{fill:none;stroke:$ink;stroke-width:2}.failed{stroke:$soft;stroke-width:1.5;fill:none}\
 .empty{fill:$grid}.box{fill:none;stroke:$axis}.unused{fill:none;stroke:$axis;stroke-dasharray:4 3}.dark{fill:#101820;font-size:11px}.light{fill:#ffffff;font-size:11px}";
 
-/// Every colour.
 fn colours() -> impl Iterator<Item = &'static PaletteColour> {
     BASE.iter().chain(&SERIES)
 }
@@ -67,13 +66,11 @@ pub fn page_style() -> String {
     )
 }
 
-/// The style sheet of a picture.
 pub fn style(theme: SvgTheme) -> String {
     let (variables, rules) = rules_of(theme);
     variables + &rules
 }
 
-/// Variables and rules of a theme.
 fn rules_of(theme: SvgTheme) -> (String, String) {
     let mut rules = RULES.to_owned();
     for (name, ..) in SERIES {
@@ -97,7 +94,6 @@ fn rules_of(theme: SvgTheme) -> (String, String) {
     }
 }
 
-/// Class of the series of this number.
 pub fn series(number: usize) -> &'static str {
     SERIES[number % SERIES.len()].0
 }

@@ -7,17 +7,11 @@ use crate::report::number::{gib, percent, time};
 use crate::report::place::{PlacementReport, PlacementResult, StageReport};
 use crate::spec::visible::elided;
 
-/// Size of a box.
 const BOX: [f64; 2] = [236.0, 112.0];
-/// Room between boxes.
 const GAP: f64 = 84.0;
-/// Boxes in a row.
 const ROW: usize = 4;
-/// Room above the first row.
 const TOP: f64 = 46.0;
-/// Room between rows.
 const BETWEEN: f64 = 38.0;
-/// Widest stroke of a link.
 const WIDEST: f64 = 8.0;
 /// Longest name of a device, in characters.
 const LONGEST: usize = 24;
@@ -36,7 +30,6 @@ pub fn place_picture(answer: &PlacementResult) -> SvgPicture {
     SvgPicture { title, subtitle, panels: vec![stages(placement)] }
 }
 
-/// Corner of the box at this index.
 fn corner(at: usize) -> [f64; 2] {
     let (row, column) = (at / ROW, at % ROW);
     [column as f64 * (BOX[0] + GAP), TOP + row as f64 * (BOX[1] + BETWEEN)]
@@ -93,10 +86,10 @@ fn stage_box(at: usize, stage: &StageReport) -> String {
     drawn.push_str(&text("tick", Anchor::Start, [x + 10.0, y + 54.0], &times));
     let (held, usable) = (stage.memory_bytes - stage.offloaded_bytes, stage.usable_bytes);
     let share = if usable > 0.0 { (held / usable).clamp(0.0, 1.0) } else { 0.0 };
-    let room = BOX[0] - 20.0;
+    let width = BOX[0] - 20.0;
     let words = format!("{}: {} of {} usable", stage.member, gib(held), gib(usable));
-    drawn.push_str(&bar(0, [x + 10.0, y + 66.0], [room * share, 12.0], &words));
-    drawn.push_str(&bar(6, [x + 10.0 + room * share, y + 66.0], [room * (1.0 - share), 12.0], &words));
+    drawn.push_str(&bar(0, [x + 10.0, y + 66.0], [width * share, 12.0], &words));
+    drawn.push_str(&bar(6, [x + 10.0 + width * share, y + 66.0], [width * (1.0 - share), 12.0], &words));
     let memory = format!("{} of {} ({})", gib(held), gib(usable), percent(share));
     drawn.push_str(&text("tick", Anchor::Start, [x + 10.0, y + 92.0], &memory));
     if stage.offloaded_bytes > 0.0 {
@@ -118,31 +111,20 @@ fn link(at: usize, send_ms: f64, slowest: f64) -> String {
     let ([x, y], [next_x, next_y]) = (corner(at), corner(at + 1));
     let share = if slowest > 0.0 { send_ms / slowest } else { 0.0 };
     let (stroke, series) = (1.0 + (WIDEST - 1.0) * share, if share >= 1.0 { "s1" } else { "s6" });
-    let (from, to, words) = match next_y > y {
-        // The last of a row is above the first of the next one.
-        true => {
-            let below = y + BOX[1] + BETWEEN / 2.0;
-            (
-                [x + BOX[0] / 2.0, y + BOX[1]],
-                [next_x + BOX[0] / 2.0, next_y],
-                [(x + next_x + BOX[0]) / 2.0, below - 6.0],
-            )
-        }
-        false => (
-            [x + BOX[0], y + BOX[1] / 2.0],
-            [next_x, y + BOX[1] / 2.0],
-            [x + BOX[0] + GAP / 2.0, y + BOX[1] / 2.0 - 8.0],
-        ),
-    };
     let title = format!("transfer to the next stage: {} of a decode step", time(send_ms));
-    let steps = if next_y > y {
+    let (to, words, steps) = if next_y > y {
+        // The last of a row is above the first of the next one.
+        let (from, to) = ([x + BOX[0] / 2.0, y + BOX[1]], [next_x + BOX[0] / 2.0, next_y]);
         let below = y + BOX[1] + BETWEEN / 2.0;
-        format!(
+        let steps = format!(
             "M{:.1} {:.1}L{:.1} {below:.1}L{:.1} {below:.1}L{:.1} {:.1}",
             from[0], from[1], from[0], to[0], to[0], to[1]
-        )
+        );
+        (to, [(x + next_x + BOX[0]) / 2.0, below - 6.0], steps)
     } else {
-        format!("M{:.1} {:.1}L{:.1} {:.1}", from[0], from[1], to[0], to[1])
+        let (from, to) = ([x + BOX[0], y + BOX[1] / 2.0], [next_x, y + BOX[1] / 2.0]);
+        let steps = format!("M{:.1} {:.1}L{:.1} {:.1}", from[0], from[1], to[0], to[1]);
+        (to, [x + BOX[0] + GAP / 2.0, y + BOX[1] / 2.0 - 8.0], steps)
     };
     format!(
         "<path class=\"link {series}\" stroke-width=\"{stroke:.1}\" d=\"{steps}\"><title>{}</title></path>\n",

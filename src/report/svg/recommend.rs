@@ -9,7 +9,6 @@ use crate::report::number::digits;
 use crate::report::recommend::models::ServedModels;
 use crate::report::recommend::{Build, Recommendation};
 
-/// Maximum number of bars.
 const MOST_BARS: usize = 40;
 
 /// Cost of a build in USD/h and its output, where both can be drawn.

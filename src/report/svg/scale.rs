@@ -4,12 +4,10 @@ use crate::report::number::plain;
 
 /// From this ratio of the largest to the least value on, an axis is logarithmic.
 const WIDE: f64 = 30.0;
-/// Maximum number of ticks.
 const MOST: usize = 7;
 /// Values beyond are not drawn: sums and squares of them must stay finite.
 const LARGEST: f64 = 1e150;
 
-/// A scale with round ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlotScale {
     low: f64,
@@ -43,7 +41,6 @@ impl PlotScale {
         Some(PlotScale { low: round_down(low), high: round_up(high), logarithmic: true })
     }
 
-    /// Least and greatest value.
     pub fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }
@@ -64,7 +61,6 @@ impl PlotScale {
         PlotScale { low: (low / step).floor() * step, high: (high / step).ceil() * step, logarithmic: false }
     }
 
-    /// Whether its steps are factors.
     pub fn is_logarithmic(&self) -> bool {
         self.logarithmic
     }

@@ -13,7 +13,6 @@ use crate::report::sweep::{SweepReport, SweepRow, spell};
 use crate::report::text::front::label;
 use crate::spec::objective::Metric;
 
-/// Maximum number of points of a picture.
 pub const MOST_POINTS: u64 = 20_000;
 /// Maximum number of bars of a panel.
 const MOST_BARS: usize = 60;
@@ -72,7 +71,6 @@ pub fn sweep_picture(report: &SweepReport, metric: Option<Metric>) -> SvgPicture
     }
 }
 
-/// A point in words.
 fn words(row: &SweepRow, metric: Metric) -> String {
     let values: Vec<String> = row.vary.iter().map(|(key, value)| format!("{key} {}", spell(value))).collect();
     let figure = row.figure(metric).map(|value| format_metric(metric, value));

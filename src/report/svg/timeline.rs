@@ -8,13 +8,9 @@ use crate::plan::parallel::Phase;
 use crate::report::number::time;
 use crate::report::timeline::{Lane, StepTimeline, Timeline, TimelineEvent};
 
-/// Width of the time axis.
 const WIDTH: f64 = 560.0;
-/// Height of a lane.
 const LANE: f64 = 16.0;
-/// Room between stages.
 const BETWEEN: f64 = 12.0;
-/// Room left of the lanes.
 const LEFT: f64 = 92.0;
 /// Marks closer than this are drawn as one.
 const NEAR: f64 = 0.5;
@@ -78,7 +74,6 @@ fn panel(step: &StepTimeline) -> SvgPanel {
     SvgPanel { width, height: bottom + 44.0, body }
 }
 
-/// The marks of a lane of a stage.
 fn runs<'a>(
     step: &'a StepTimeline,
     stage: usize,

@@ -8,11 +8,9 @@ use crate::report::number::{percent, word};
 use crate::spec::objective::{Direction, Metric};
 use crate::spec::visible::elided;
 
-/// Width of a side.
 const SIDE: f64 = 170.0;
 /// Height of a bar and its room.
 const LINE: f64 = 22.0;
-/// Bars of a metric.
 const MOST: usize = 12;
 /// Longest name, in characters.
 const LONGEST: usize = 44;
@@ -25,11 +23,8 @@ const NUMBER: f64 = 56.0;
 /// The change of a metric by one change of the problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TornadoBar {
-    /// Name of the change.
     pub name: String,
-    /// Relative change of the metric.
     pub change: f64,
-    /// Whether the metric gets better.
     pub better: bool,
     /// Title of the bar, to which the change is added.
     pub words: String,

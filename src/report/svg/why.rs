@@ -7,7 +7,6 @@ use crate::report::number::{format_metric, percent, word};
 use crate::report::why::Why;
 use crate::spec::objective::{Direction, Metric};
 
-/// The panels of `--why`.
 pub fn why_panels(why: &Why) -> Vec<SvgPanel> {
     let Ok(metric) = Metric::parse(&why.metric) else { return vec![] };
     [strategies(why, metric), gains(why, metric), robustness(why)].into_iter().flatten().collect()

@@ -1,6 +1,6 @@
 //! Two answers compared, as text.
 
-use super::page::{bullet_within, heading, join};
+use super::page::{bullet_within, heading, join, section};
 use crate::report::answer_diff::AnswerDiff;
 use crate::report::number::{change, digits};
 use crate::report::table::table_within;
@@ -71,8 +71,8 @@ pub fn table(diff: &AnswerDiff, width: usize) -> String {
     let header: Vec<&str> = [""].into_iter().chain(known.iter().copied()).collect();
     let files: String = diff.files.iter().map(|file| bullet_within(file, width)).collect();
     join([
-        heading("Inputs", "that differ") + &table_within(&["key", "A", "B"], &inputs(diff), width),
-        heading("Metrics", about) + &table_within(&header, &rows, width),
-        if files.is_empty() { files } else { heading("Files", "of the catalogue that differ") + &files },
+        heading("Inputs", "that differ") + &table_within(&["key", "A", "B"], inputs(diff), width),
+        heading("Metrics", about) + &table_within(&header, rows, width),
+        section("Files", "of the catalogue that differ", files),
     ])
 }

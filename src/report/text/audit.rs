@@ -1,6 +1,6 @@
 //! The audit of a prediction as text and as Markdown.
 
-use super::page::{bullet_within, heading, join, wrap};
+use super::page::{bullet_within, join, section, wrap};
 use crate::report::audit::{AuditReport, AuditedInput, AuditedOverride, ORDERING};
 use crate::report::number::{bar, count, digits, percent, word};
 use crate::report::table::table_within;
@@ -14,12 +14,9 @@ pub const FEW: usize = 12;
 /// A relative change with its sign.
 fn signed(share: f64) -> String {
     let size = percent(share.abs());
-    if share == 0.0 {
-        "-".to_owned()
-    } else if share < 0.0 {
-        format!("-{size}")
-    } else {
-        format!("+{size}")
+    match share {
+        0.0 => "-".to_owned(),
+        share => format!("{}{size}", if share < 0.0 { "-" } else { "+" }),
     }
 }
 
@@ -32,24 +29,19 @@ fn changes(input: &AuditedInput) -> impl Iterator<Item = String> {
 /// Inputs with the change of each metric where they are 10 % larger.
 fn inputs(inputs: &[AuditedInput], most: usize, width: usize) -> String {
     let largest = inputs.first().map_or(0.0, AuditedInput::largest);
-    let rows: Vec<Vec<String>> = inputs
-        .iter()
-        .take(most)
-        .map(|input| {
-            let share = if largest > 0.0 { input.largest() / largest } else { 0.0 };
-            let head = [input.name(), input.value.clone(), input.grade.to_string()];
-            head.into_iter().chain(changes(input)).chain([bar(share, BAR)]).collect()
-        })
-        .collect();
+    let rows = inputs.iter().take(most).map(|input| -> Vec<String> {
+        let share = if largest > 0.0 { input.largest() / largest } else { 0.0 };
+        let head = [input.name(), input.value.clone(), input.grade.to_string()];
+        head.into_iter().chain(changes(input)).chain([bar(share, BAR)]).collect()
+    });
     let metrics = ORDERING.map(|metric| metric.entry().heading);
     let header: Vec<&str> = ["input", "value", "grade"].into_iter().chain(metrics).chain([""]).collect();
     let rest = inputs.len().saturating_sub(most);
-    let more = if rest == 0 {
-        String::new()
-    } else {
-        format!("{} with smaller effects: --detail\n", count(rest as u64, "input"))
+    let more = match rest {
+        0 => String::new(),
+        rest => format!("{} with smaller effects: --detail\n", count(rest as u64, "input")),
     };
-    table_within(&header, &rows, width) + &more
+    table_within(&header, rows, width) + &more
 }
 
 fn overrides(overrides: &[AuditedOverride], width: usize) -> String {
@@ -79,21 +71,19 @@ pub fn audit(report: &AuditReport, most: usize, width: usize) -> String {
         report.section.grade,
         first.unwrap_or("none")
     );
-    let titled = |title: &str, about: &str, text: String| {
-        if text.is_empty() { text } else { heading(title, about) + &text }
-    };
+
     let left_out =
         report.section.left_out.iter().map(|one| bullet_within(&format!("{}: {}", one.part, one.why), width));
     join([
         wrap(&visible(&head), width, 0, 2) + &wrap(&weakest, width, 0, 2),
-        titled("Overrides", "without -> with", overrides(&report.section.overrides, width)),
-        titled(
+        section("Overrides", "without -> with", overrides(&report.section.overrides, width)),
+        section(
             "Assumptions",
             "measured, fitted or assumed",
             inputs(&report.section.assumptions, most, width),
         ),
-        titled("Data sheets", "and figures read from devices", inputs(&report.known, most, width)),
-        titled("Left out", "no formula of their own", left_out.collect()),
+        section("Data sheets", "and figures read from devices", inputs(&report.known, most, width)),
+        section("Left out", "no formula of their own", left_out.collect::<String>()),
     ])
 }
 

@@ -17,7 +17,7 @@ use crate::spec::objective::{Direction, Metric};
 pub fn lower_format(answer: &OptimizeResult) -> String {
     let Some(lower) = &answer.lower_format else { return String::new() };
     let metric = Metric::parse(&lower.metric).ok();
-    let told = |value: f64| match metric {
+    let shown = |value: f64| match metric {
         Some(metric) => format_metric(metric, value),
         None => format!("{} {}", digits(value), lower.metric),
     };
@@ -28,9 +28,9 @@ pub fn lower_format(answer: &OptimizeResult) -> String {
                 Direction::Maximize => then > now,
             });
             let verdict = if better { "" } else { ": no gain" };
-            format!("{} instead of {} ({}){verdict}", told(then), digits(now), change(now, then))
+            format!("{} instead of {} ({}){verdict}", shown(then), digits(now), change(now, then))
         }
-        (None, Some(then)) => format!("feasible, with {}", told(then)),
+        (None, Some(then)) => format!("feasible, with {}", shown(then)),
         (_, None) => "also infeasible".to_string(),
     };
     let name = &lower.weight_format;
@@ -91,7 +91,6 @@ pub fn prices(reported: &ReportedDeployment) -> String {
     text
 }
 
-/// Descriptions of the pruning bounds.
 static BOUNDS: &[(&str, &str)] = &[
     ("latency_limit", "beyond the load at which a latency SLO is missed"),
     ("dominated", "cannot reach the Pareto front or the optimum"),
@@ -124,7 +123,7 @@ pub fn space(space: &Space) -> String {
 pub fn census(census: &Census) -> String {
     let mut text = heading("Search", "");
     let pruned: u64 = census.pruned.values().sum();
-    let mut told = format!(
+    let mut counts = format!(
         "{} (valid plan and formats), {}, {} evaluated",
         count(census.shapes, "configuration"),
         count(census.candidates, "candidate"),
@@ -139,9 +138,9 @@ pub fn census(census: &Census) -> String {
             format!("{} {words}", grouped(*count))
         };
         let by: Vec<String> = by.into_iter().map(spell).collect();
-        told.push_str(&format!("; pruned by bounds: {}", by.join(", ")));
+        counts.push_str(&format!("; pruned by bounds: {}", by.join(", ")));
     }
-    text.push_str(&paragraph(&format!("{told}.")));
+    text.push_str(&paragraph(&format!("{counts}.")));
     let refused = super::infeasible::sorted(census);
     let all: u64 = refused.iter().map(|(_, refusal)| refusal.count).sum();
     if all > 0 {

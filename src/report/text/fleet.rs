@@ -1,20 +1,21 @@
 //! A fleet as text: systems and their counts, routing of the traffic, certificate.
 
-use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, styled_within, wrap};
+use super::metrics::limits;
+use super::page::{
+    BAD, GOOD, WIDTH, bullets, heading, indent, join, paragraph, remainder, section, styled_within, wrap,
+};
 use crate::quantity::tolerance::QUANTIZED;
+use crate::report::cost::hours_words;
 use crate::report::fleet::costs::BucketCosts;
-use crate::report::fleet::{FleetInputs, FleetResult};
-use crate::report::number::{count, digits, limit, percent, plain};
+use crate::report::fleet::{FleetInputs, FleetResult, RelaxationHint, Routed, Systems};
+use crate::report::number::{count, digits, percent, plain};
 use crate::report::table::{grouped, table as rows, table_within};
 use crate::search::fleet::FleetObjective;
 use crate::search::mip::solve::Prover;
 use crate::search::outcome::Status;
-use crate::spec::price::HOURS_OF_A_DAY;
 
-/// Maximum number of traffic rows.
 const ROWS: usize = 16;
 
-/// The whole report.
 pub fn table(answer: &FleetResult) -> String {
     join([
         head(answer, WIDTH),
@@ -22,43 +23,31 @@ pub fn table(answer: &FleetResult) -> String {
         routes(answer),
         bucket_costs(answer),
         why(answer),
-        unserved(answer),
+        section("Not served", "", bullets(answer.unserved.iter().take(ROWS))),
         certificate(answer),
-        assumed(&answer.question),
+        section("Defaults used", "not specified", bullets(&answer.question.assumed)),
     ])
 }
 
-fn asked(asked: &FleetInputs) -> String {
-    let rate: f64 = asked.buckets.iter().map(|bucket| bucket.rate).sum();
+fn question(inputs: &FleetInputs) -> String {
+    let rate: f64 = inputs.buckets.iter().map(|bucket| bucket.rate).sum();
     let mut text = format!(
         "{}: {} requests/s in {}, {}",
-        asked.models.join(" and "),
+        inputs.models.join(" and "),
         digits(rate),
-        count(asked.buckets.len() as u64, "bucket"),
-        count(asked.offers.len() as u64, "offer")
+        count(inputs.buckets.len() as u64, "bucket"),
+        count(inputs.offers.len() as u64, "offer")
     );
-    for (name, most) in [("TTFT", asked.limits.ttft), ("TPOT", asked.limits.tpot), ("E2E", asked.limits.e2e)]
-    {
-        if let Some(most) = most {
-            text.push_str(&format!("; {name} ≤ {}", limit(most * 1e3)));
-        }
-    }
-    if let Some(basis) = asked.price_basis {
-        text.push_str(&format!("; {}", basis.name()));
-    }
-    if let Some(usd) = asked.budget_usd_per_hour {
-        text.push_str(&format!("; ≤ {} USD/h", plain(usd)));
-    }
-    if let Some(devices) = asked.max_devices {
-        text.push_str(&format!("; ≤ {}", count(devices, "device")));
-    }
-    if asked.spare {
-        text.push_str("; one spare per kind of system");
-    }
-    if let Some(share) = asked.headroom {
-        text.push_str(&format!("; {} of the capacity stays free", percent(share)));
-    }
-    text.push_str(match asked.aim {
+    let conditions = [
+        inputs.price_basis.map(|basis| basis.name().to_owned()),
+        inputs.budget_usd_per_hour.map(|usd| format!("≤ {} USD/h", plain(usd))),
+        inputs.max_devices.map(|devices| format!("≤ {}", count(devices, "device"))),
+        inputs.spare.then(|| "one spare per kind of system".to_owned()),
+        inputs.headroom.map(|share| format!("{} of the capacity stays free", percent(share))),
+    ];
+    let conditions = limits(&inputs.limits).into_iter().chain(conditions.into_iter().flatten());
+    text.extend(conditions.map(|one| format!("; {one}")));
+    text.push_str(match inputs.aim {
         FleetObjective::Cost => "; objective cost",
         FleetObjective::Devices => "; objective devices",
         FleetObjective::Throughput => "; objective throughput",
@@ -74,29 +63,18 @@ pub(super) fn head(answer: &FleetResult, width: usize) -> String {
     };
     let verdict = match (answer.usd_per_hour, answer.devices) {
         (Some(usd), Some(devices)) => {
-            let all: Vec<String> = answer
-                .systems
-                .iter()
-                .map(|one| format!("{} x {}", grouped(one.count), one.hardware))
-                .collect();
+            let system = |one: &Systems| format!("{} x {}", grouped(one.count), one.hardware);
+            let all: Vec<String> = answer.systems.iter().map(system).collect();
             let all = if all.is_empty() { "nothing".to_string() } else { all.join(" + ") };
-            styled_within(
-                GOOD,
-                &format!(
-                    "{all}: {} USD/h{}, {}, {proof}",
-                    digits(usd),
-                    most(answer),
-                    count(devices, "device")
-                ),
-                width,
-            )
+            let (usd, devices) = (digits(usd) + " USD/h" + &most(answer), count(devices, "device"));
+            styled_within(GOOD, &format!("{all}: {usd}, {devices}, {proof}"), width)
         }
         _ if answer.certificate.status == Status::Unknown => {
             styled_within(BAD, "UNKNOWN: stopped before a fleet was found", width)
         }
         _ => styled_within(BAD, "INFEASIBLE: no fleet serves this traffic", width),
     };
-    verdict + &wrap(&asked(&answer.question), width, 0, 2)
+    verdict + &wrap(&question(&answer.question), width, 0, 2)
 }
 
 /// The upper end of the price of a fleet, where it differs.
@@ -112,7 +90,7 @@ pub(super) fn systems(answer: &FleetResult, most: usize, width: usize) -> String
     }
     let several = answer.question.models.len() > 1;
     let header = ["count", "system", "offer", "plan", "devices", "USD/h", "requests/s", "busy"];
-    let row = |one: &crate::report::fleet::Systems| {
+    let row = |one: &Systems| {
         let runs = if several { format!("{}, {}", one.model, one.plan) } else { one.plan.clone() };
         vec![
             grouped(one.count),
@@ -127,17 +105,14 @@ pub(super) fn systems(answer: &FleetResult, most: usize, width: usize) -> String
     };
     let (served, wanted) = answer.output_tok_s;
     let tokens = format!("{} of {} output tok/s served", digits(served), digits(wanted));
-    let shown: Vec<Vec<String>> = answer.systems.iter().take(most).map(row).collect();
-    heading("Fleet", &tokens) + &indent(&table_within(&header, &shown, width.saturating_sub(2)), 2)
+    let shown = answer.systems.iter().take(most).map(row);
+    heading("Fleet", &tokens) + &indent(&table_within(&header, shown, width.saturating_sub(2)), 2)
 }
 
 /// Costs by time and token, in one line.
 pub(super) fn costs(answer: &FleetResult) -> Option<String> {
     let costs = answer.costs.as_ref()?;
-    let hours = match costs.hours_per_day == HOURS_OF_A_DAY {
-        true => String::new(),
-        false => format!(" of {} hours", plain(costs.hours_per_day)),
-    };
+    let hours = hours_words(costs.hours_per_day);
     Some(format!(
         "{} USD a day{hours}, {} a month, {} a year; {} USD/Mtok in, {} out, {} overall; {} output tok/USD",
         digits(costs.usd_per_day),
@@ -164,11 +139,9 @@ fn bucket_costs(answer: &FleetResult) -> String {
             digits(bucket.usd_per_mtok_out),
         ]
     };
-    let shown: Vec<Vec<String>> = costs.buckets.iter().take(ROWS).map(row).collect();
-    let rest = costs.buckets.len().saturating_sub(ROWS);
-    let more = if rest > 0 { format!("{rest} more in --format json") } else { String::new() };
+    let more = remainder(costs.buckets.len(), ROWS, "in --format json");
     let line = wrap(&self::costs(answer).unwrap_or_default(), WIDTH, 2, 4);
-    heading("Costs", &more) + &line + &indent(&rows(&header, &shown), 2)
+    heading("Costs", &more) + &line + &indent(&rows(&header, costs.buckets.iter().take(ROWS).map(row)), 2)
 }
 
 fn routes(answer: &FleetResult) -> String {
@@ -176,7 +149,7 @@ fn routes(answer: &FleetResult) -> String {
         return String::new();
     }
     let header = ["ISL", "OSL", "requests/s", "share", "system"];
-    let row = |route: &crate::report::fleet::Routed| {
+    let row = |route: &Routed| {
         let system = &answer.systems[route.systems as usize];
         vec![
             grouped(route.isl),
@@ -186,10 +159,8 @@ fn routes(answer: &FleetResult) -> String {
             format!("{}, {}", system.hardware, system.plan),
         ]
     };
-    let told: Vec<Vec<String>> = answer.routes.iter().take(ROWS).map(row).collect();
-    let rest = answer.routes.len().saturating_sub(ROWS);
-    let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
-    heading("Traffic", &more) + &indent(&rows(&header, &told), 2)
+    let more = remainder(answer.routes.len(), ROWS, "in --format csv");
+    heading("Traffic", &more) + &indent(&rows(&header, answer.routes.iter().take(ROWS).map(row)), 2)
 }
 
 fn why(answer: &FleetResult) -> String {
@@ -197,35 +168,23 @@ fn why(answer: &FleetResult) -> String {
         return String::new();
     }
     let proof = if answer.irreducible { "dropping any one makes the rest feasible" } else { "" };
-    let mut text = heading("Conflicting constraints", proof);
-    text.extend(answer.conflict.iter().map(|group| bullet(group)));
+    let mut text = section("Conflicting constraints", proof, bullets(&answer.conflict));
     if let Some(most) = answer.most_output_tok_s {
         let wanted = answer.output_tok_s.1;
         let share = percent(most / wanted);
-        text.push_str(&wrap(
-            &format!("At most {} of {} output tok/s can be served ({share}).", digits(most), digits(wanted)),
-            WIDTH,
-            2,
-            2,
-        ));
+        text.push_str(&paragraph(&format!(
+            "At most {} of {} output tok/s can be served ({share}).",
+            digits(most),
+            digits(wanted)
+        )));
     }
-    if !answer.helps.is_empty() {
-        text.push_str(&heading("Smallest changes that make it feasible", "each re-optimized alone"));
-        for help in &answer.helps {
-            text.push_str(&bullet(&format!(
-                "{}: {} → {}",
-                help.what,
-                plain(help.stated),
-                plain(help.needed)
-            )));
-        }
-    }
-    text
+    let helps = bullets(answer.helps.iter().map(hint));
+    text + &section("Smallest changes that make it feasible", "each re-optimized alone", helps)
 }
 
-fn unserved(answer: &FleetResult) -> String {
-    let lines: String = answer.unserved.iter().take(ROWS).map(|line| bullet(line)).collect();
-    if lines.is_empty() { lines } else { heading("Not served", "") + &lines }
+/// A change that makes the problem feasible, in words.
+pub(super) fn hint(help: &RelaxationHint) -> String {
+    format!("{}: {} → {}", help.what, plain(help.stated), plain(help.needed))
 }
 
 fn certificate(answer: &FleetResult) -> String {
@@ -239,8 +198,7 @@ fn certificate(answer: &FleetResult) -> String {
         grouped(certificate.rows_checked),
         grouped(certificate.rows)
     ));
-    let doubts: String = certificate.doubts.iter().map(|doubt| bullet(doubt)).collect();
-    heading("Certificate", "") + &wrap(&text, WIDTH, 2, 2) + &doubts
+    heading("Certificate", "") + &paragraph(&text) + &bullets(&certificate.doubts)
 }
 
 /// Status, prover, objective, bound and gap.
@@ -272,9 +230,4 @@ pub(super) fn proof(answer: &FleetResult) -> String {
         }
     }
     text
-}
-
-fn assumed(asked: &FleetInputs) -> String {
-    let lines: String = asked.assumed.iter().map(|line| bullet(line)).collect();
-    if lines.is_empty() { lines } else { heading("Defaults used", "not specified") + &lines }
 }

@@ -44,8 +44,8 @@ pub fn label(metric: Metric) -> String {
     }
 }
 
-const TOGETHER: char = 'o';
-const APART: char = 'x';
+const AGGREGATED: char = 'o';
+const DISAGGREGATED: char = 'x';
 const BEST: char = '#';
 
 /// Whether prefill and decode have workers of their own.
@@ -80,7 +80,7 @@ pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
         points.iter().filter_map(|point| mark(point, sign)).collect()
     };
     // The rarer kind is drawn over the other, the selected configuration over both.
-    let mut kinds = [kind(&whole, TOGETHER), kind(&split, APART)];
+    let mut kinds = [kind(&whole, AGGREGATED), kind(&split, DISAGGREGATED)];
     kinds.sort_by_key(|marks| std::cmp::Reverse(marks.len()));
     let mut marks = kinds.concat();
     marks.extend(mark(best, BEST));
@@ -90,13 +90,13 @@ pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     }
     text.push_str(&indent(&drawn, 2));
     let drawn_all = answer.front_thinning.is_none();
-    let told = |points: &[&ReportedDeployment]| {
+    let number_of = |points: &[&ReportedDeployment]| {
         if drawn_all { format!(" ({})", grouped(points.len() as u64)) } else { String::new() }
     };
     let mut legend = format!(
-        "{BEST} selected   {TOGETHER} aggregated{}   {APART} disaggregated{}",
-        told(&whole),
-        told(&split)
+        "{BEST} selected   {AGGREGATED} aggregated{}   {DISAGGREGATED} disaggregated{}",
+        number_of(&whole),
+        number_of(&split)
     );
     if !drawn_all {
         legend.push_str(&format!("   {} drawn", grouped(points.len() as u64)));

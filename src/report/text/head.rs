@@ -1,5 +1,7 @@
 //! The headline of a result: plan, formats, runtime, objective value, optimality.
 
+use anstyle::Style;
+
 use super::page::{BAD, BOLD, GOOD, styled, wrap};
 use crate::report::host_part;
 use crate::report::inputs::ReportInputs;
@@ -14,8 +16,8 @@ use crate::spec::role::Role;
 /// The pools of a deployment: prefill workers first, aggregated replicas last.
 pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
     let plan = &best.plan;
-    let apart = (plan.prefill.role == Role::Prefill).then_some(&plan.prefill);
-    let mut pools: Vec<&PoolReport> = apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
+    let prefill = (plan.prefill.role == Role::Prefill).then_some(&plan.prefill);
+    let mut pools: Vec<&PoolReport> = prefill.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
     let order = [Role::Prefill, Role::Decode, Role::Aggregated];
     pools.sort_by_key(|pool| order.iter().position(|role| *role == pool.role));
     pools
@@ -27,10 +29,8 @@ pub fn plan(best: &ReportedDeployment) -> String {
     let disaggregated = pools[0].role == Role::Prefill;
     let worker = |pool: &&PoolReport| {
         let role = match pool.role {
-            Role::Aggregated if disaggregated => " aggregated",
-            Role::Aggregated => "",
-            Role::Prefill => " prefill",
-            Role::Decode => " decode",
+            Role::Aggregated if !disaggregated => String::new(),
+            role => format!(" {}", role.name()),
         };
         format!("{}{role} ({})", grouped(pool.replicas), pool.label)
     };
@@ -60,15 +60,15 @@ pub fn problem(inputs: &ReportInputs) -> String {
         }
         (None, None) => String::new(),
     };
-    let ahead = inputs.speculation.as_ref().map_or_else(String::new, |found| {
+    let speculation = inputs.speculation.as_ref().map_or_else(String::new, |found| {
         let tokens = count(found.tokens, "token");
         format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance))
     });
     let risk = inputs.risk.words();
-    let limits = super::metrics::limits(inputs);
+    let limits = super::metrics::limits(&inputs.limits);
     let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(
-        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{ahead}; {limits}{risk}; objective {}",
+        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",
         count(*devices, "device"),
         grouped(*isl),
         grouped(*osl),
@@ -131,8 +131,8 @@ fn runtime(inputs: &ReportInputs) -> String {
 
 /// The value of the objective's first metric.
 fn yielded(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
-    let aim = inputs.optimize.first()?;
-    Some(format_metric(aim.metric, best.figure(aim.metric)?))
+    let term = inputs.optimize.first()?;
+    Some(format_metric(term.metric, best.figure(term.metric)?))
 }
 
 fn offloaded(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
@@ -157,11 +157,15 @@ pub fn sentence(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
 /// The result in one line, the problem in the next.
 pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
     let line = wrap(&format!("{}, {}", sentence(best, &answer.question), proof(answer)), width, 0, 2);
-    let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
     let warnings = theoretical(&answer.question) + &warning(unproved(answer));
-    let head = warnings + &styled(style, first);
-    format!("{head}\n{rest}{}", wrap(&problem(&answer.question), width, 0, 2))
+    warnings + &headline(style, &line) + &wrap(&problem(&answer.question), width, 0, 2)
+}
+
+/// Lines of which the first is in a style.
+fn headline(style: Style, lines: &str) -> String {
+    let (first, rest) = lines.split_once('\n').unwrap_or((lines, ""));
+    format!("{}\n{rest}", styled(style, first))
 }
 
 /// Why a given deployment cannot run or misses an SLO; none if it does neither.
@@ -193,7 +197,5 @@ pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: us
     let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
     let formats = format!("{weights} weights, {kv_format} KV, {}", runtime(inputs));
     let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate, inputs));
-    let line = wrap(&line, width, 0, 2);
-    let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
-    text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&problem(inputs), width, 0, 2))
+    text + &headline(BOLD, &wrap(&line, width, 0, 2)) + &wrap(&problem(inputs), width, 0, 2)
 }

@@ -1,7 +1,7 @@
 //! The report of an infeasible problem: verdict, rejection reasons, nearest miss, conflicts, smallest changes.
 
 use super::head;
-use super::page::{BAD, bullet, bullet_within, heading, styled, wrap};
+use super::page::{BAD, bullet_within, bullets, heading, section, styled, wrap};
 use crate::plan::infeasible::RejectionCount;
 use crate::report::number::{count as times, digits, format_metric, gib, requests};
 use crate::report::relax::{ConflictSet, Remedy, RemedyClaim, RemedyGain};
@@ -10,7 +10,6 @@ use crate::report::table::grouped;
 use crate::search::outcome::{Census, Status};
 use crate::spec::objective::Metric;
 
-/// Infeasible, or unknown.
 pub fn verdict(answer: &OptimizeResult) -> &'static str {
     match answer.status {
         Status::Unknown => "UNKNOWN: stopped before a deployment was found",
@@ -18,13 +17,12 @@ pub fn verdict(answer: &OptimizeResult) -> &'static str {
     }
 }
 
-/// The verdict and the problem.
 pub fn head(answer: &OptimizeResult, width: usize) -> String {
     let verdict = verdict(answer);
-    let aim = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
-    let bound = aim.zip(answer.proof.bound);
+    let term = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
+    let bound = term.zip(answer.proof.bound);
     let bound = bound
-        .map_or_else(String::new, |(aim, bound)| format!("bound {}; ", format_metric(aim.metric, bound)));
+        .map_or_else(String::new, |(term, bound)| format!("bound {}; ", format_metric(term.metric, bound)));
     let problem = bound + &head::problem(&answer.question);
     let lifted = head::theoretical(&answer.question);
     format!("{lifted}{}\n{}", styled(BAD, verdict), wrap(&problem, width, 0, 2))
@@ -39,21 +37,16 @@ pub fn sorted(census: &Census) -> Vec<(&String, &RejectionCount)> {
 
 /// Rejection reasons with counts and examples.
 pub fn reasons(census: &Census) -> String {
-    let all = sorted(census);
-    if all.is_empty() {
-        return String::new();
-    }
-    let mut text = heading("Rejected configurations", "");
-    for (kind, RejectionCount { count, example, .. }) in all {
-        text.push_str(&bullet(&format!("{kind}, {}, e.g. {example}", times(*count, "time"))));
-    }
-    text
+    let lines = sorted(census).into_iter().map(|(kind, RejectionCount { count, example, .. })| {
+        format!("{kind}, {}, e.g. {example}", times(*count, "time"))
+    });
+    section("Rejected configurations", "", bullets(lines))
 }
 
 fn figures(candidate: &ReportedDeployment) -> String {
     let shown = [Metric::Ttft, Metric::Tpot, Metric::E2e, Metric::OutputTokS];
-    let told = shown.into_iter().filter_map(|metric| Some(format_metric(metric, candidate.figure(metric)?)));
-    told.collect::<Vec<_>>().join(", ")
+    let named = shown.into_iter().filter_map(|metric| Some(format_metric(metric, candidate.figure(metric)?)));
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// The deployment nearest to feasibility, and the limits it misses.
@@ -74,11 +67,8 @@ pub fn nearest(answer: &OptimizeResult, width: usize) -> String {
 pub fn conflict(answer: &OptimizeResult, width: usize) -> String {
     let bullet = |text: &str| bullet_within(text, width);
     let Some(conflict) = &answer.conflict else { return String::new() };
-    let mut text = String::new();
-    if !conflict.conflicts.is_empty() {
-        text.push_str(&heading("Conflicting conditions", ""));
-        text.extend(conflict.conflicts.iter().map(|clash| bullet(&conflict_words(clash))));
-    }
+    let clashes = conflict.conflicts.iter().map(|clash| bullet(&conflict_words(clash)));
+    let mut text = section("Conflicting conditions", "", clashes.collect::<String>());
     if !conflict.remedies.is_empty() {
         text.push_str(if text.is_empty() { "" } else { "\n" });
         text.push_str(&heading(
@@ -99,7 +89,6 @@ pub fn conflict(answer: &OptimizeResult, width: usize) -> String {
     text
 }
 
-/// Conflicting conditions with their reason.
 pub fn conflict_words(clash: &ConflictSet) -> String {
     let set = clash.conditions.join(" and ");
     match (&clash.why, clash.conditions.len()) {
@@ -154,5 +143,5 @@ pub fn weights(answer: &OptimizeResult, width: usize) -> String {
             )));
         }
     }
-    if text.is_empty() { text } else { heading("Weight memory", "") + &text }
+    section("Weight memory", "", text)
 }

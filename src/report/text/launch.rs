@@ -1,6 +1,6 @@
 //! Launch commands as text.
 
-use super::page::{heading, indent, join, paragraph, wrap};
+use super::page::{heading, indent, join, paragraph, section, wrap};
 use crate::report::cost::CostReport;
 use crate::report::launch::{CommandReport, LaunchReport, LaunchWorker};
 use crate::report::number::{count, digits};
@@ -97,12 +97,10 @@ pub fn read_back(command: &CommandReport, now: &ReportedDeployment, width: usize
             METRICS.iter().find(|entry| entry.name == change.metric).map_or("", |entry| entry.heading);
         format!("  {heading} {} -> {}: {}\n", digits(change.now), digits(change.then), change.flags)
     });
-    let changes: String = changes.collect();
-    let changes = if changes.is_empty() { changes } else { heading("Changes that help", "") + &changes };
     join([
         refused.collect::<String>() + &ignored + &notes.collect::<String>(),
         command.best.as_deref().map_or(String::new(), |best| compared(now, best)),
-        changes,
+        section("Changes that help", "", changes.collect::<String>()),
     ])
 }
 

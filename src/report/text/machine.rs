@@ -36,8 +36,7 @@ fn devices(devices: &[DetectedDevices], width: usize) -> String {
         ]
     };
     let header = ["count", "device", "catalogue", "memory", "free", "slot", "limit"];
-    let rows: Vec<Vec<String>> = devices.iter().map(row).collect();
-    let mut text = format!("{}{}", heading("Accelerators", ""), table_within(&header, &rows, width));
+    let mut text = heading("Accelerators", "") + &table_within(&header, devices.iter().map(row), width);
     for one in devices {
         let Some(why) = &one.left_out else { continue };
         let fix = one.fix.as_ref().map(|fix| format!(". Fix: {fix}")).unwrap_or_default();
@@ -85,12 +84,9 @@ pub fn machine(report: &MachineReport, written: Option<&str>, width: usize) -> S
     text.push_str(&devices(&report.devices, width));
     text.push('\n');
     text.push_str(&host(&report.host, width));
-    let row = |tool: &crate::report::machine::ToolResult| {
-        vec![tool.tool.clone(), tool.finds.clone(), tool.result.clone()]
-    };
-    let rows: Vec<Vec<String>> = report.tools.iter().map(row).collect();
+    let tools = report.tools.iter().map(|tool| [&tool.tool, &tool.finds, &tool.result].map(String::clone));
     text.push_str(&format!("\n{}", heading("Looked for", "")));
-    text.push_str(&table_within(&["tool", "finds", "result"], &rows, width));
+    text.push_str(&table_within(&["tool", "finds", "result"], tools, width));
     if !report.notes.is_empty() {
         text.push_str(&format!("\n{}", heading("Notes", "")));
         report.notes.iter().for_each(|note| text.push_str(&bullet_within(note, width)));

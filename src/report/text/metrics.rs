@@ -1,17 +1,19 @@
 //! The metrics of a deployment, each with its unit, interval and SLO.
 
 use super::page::heading;
+use crate::report::detail::Latencies;
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{digits, limit as spell, percent, requests, time};
 use crate::report::result::{ContextBound, Intervals, Quantiles, ReportedDeployment};
 use crate::report::table::grouped;
+use crate::spec::objective::LatencyLimits;
 use crate::spec::role::Role;
 
 /// The latency SLOs: `TTFT ≤ 2 s`.
-pub fn limits(asked: &ReportInputs) -> Vec<String> {
-    let limits = [("TTFT", asked.limits.ttft), ("TPOT", asked.limits.tpot), ("E2E", asked.limits.e2e)];
-    let told = |(name, limit): (&str, Option<f64>)| Some(format!("{name} ≤ {}", spell(limit? * 1e3)));
-    limits.into_iter().filter_map(told).collect()
+pub fn limits(limits: &LatencyLimits) -> Vec<String> {
+    let limits = [("TTFT", limits.ttft), ("TPOT", limits.tpot), ("E2E", limits.e2e)];
+    let spelled = |(name, limit): (&str, Option<f64>)| Some(format!("{name} ≤ {}", spell(limit? * 1e3)));
+    limits.into_iter().filter_map(spelled).collect()
 }
 
 fn against(value: f64, limit: Option<f64>) -> String {
@@ -22,9 +24,9 @@ fn against(value: f64, limit: Option<f64>) -> String {
 }
 
 /// The table of metrics; empty if the deployment cannot run.
-pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
+pub fn metrics(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     let Some(m) = &best.metrics else { return String::new() };
-    let limits = &asked.limits;
+    let limits = &inputs.limits;
     let answering = if best.plan.decode.role == Role::Decode { "decode worker" } else { "replica" };
     let each = best.plan.decode.concurrency_per_replica;
     let between = |pick: fn(&Intervals) -> Quantiles, spell: fn(f64) -> String| {
@@ -51,7 +53,13 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
             .map_or_else(String::new, |watts| format!("; {} W with hosts and facility", digits(watts)));
         (format!("{} W", digits(watts)), format!("of devices; {joule} output tok/J{whole}"))
     });
-    let tpot_note = if asked.osl == 1 {
+    let bound = match best.context_bound {
+        Some(ContextBound::Model) => ": all that the model supports",
+        Some(ContextBound::Server) => ": all that the server takes",
+        Some(ContextBound::Memory) => ": all that memory holds",
+        None => "",
+    };
+    let tpot_note = if inputs.osl == 1 {
         "OSL is 1: time of a further token".to_string()
     } else {
         against(m.tpot_ms, limits.tpot)
@@ -80,24 +88,35 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
         (
             "max context",
             format!("{} tokens", grouped(m.max_context_tokens as u64)),
-            match best.context_bound {
-                Some(ContextBound::Model) => {
-                    "ISL + OSL, at this concurrency: all that the model supports".to_string()
-                }
-                Some(ContextBound::Server) => {
-                    "ISL + OSL, at this concurrency: all that the server takes".to_string()
-                }
-                Some(ContextBound::Memory) => {
-                    "ISL + OSL, at this concurrency: all that memory holds".to_string()
-                }
-                None => "ISL + OSL, at this concurrency".to_string(),
-            },
+            format!("ISL + OSL, at this concurrency{bound}"),
         ),
         ("formats", best.weight_format.clone(), format!("weights; KV cache {}", best.kv_format)),
     ];
     let mut text = heading("Metrics", "");
     for (name, value, note) in rows {
         text.push_str(format!("  {name:<12} {value:<14}  {note}").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// The table; empty if only mean latencies are known.
+pub fn percentiles(latencies: &[Latencies]) -> String {
+    if latencies.is_empty() {
+        return String::new();
+    }
+    let mut text = heading("Latency percentiles", "Poisson arrivals");
+    let names = latencies.iter().map(|at| at.percentile.name().to_string()).collect();
+    let row = |pick: fn(&Latencies) -> f64| latencies.iter().map(|at| time(pick(at))).collect();
+    let rows: [(&str, Vec<String>); 4] = [
+        ("", names),
+        ("TTFT", row(|at| at.ttft_ms)),
+        ("TPOT", row(|at| at.tpot_ms)),
+        ("E2E", row(|at| at.e2e_ms)),
+    ];
+    for (name, cells) in rows {
+        let cells: String = cells.iter().map(|cell| format!("{cell:>12}")).collect();
+        text.push_str(format!("  {name:<6}{cells}").trim_end());
         text.push('\n');
     }
     text

@@ -1,17 +1,17 @@
 //! Models that one system serves, as text: by size and age, the longest contexts, the most users.
 
-use super::page::{BAD, GOOD, WIDTH, heading, indent, join, paragraph, shorten, styled_within, wrap};
-use super::recommend::{assumed, missed, sought};
+use super::page::{
+    BAD, GOOD, WIDTH, bullets, heading, indent, join, paragraph, remainder, section, shorten, styled_within,
+    wrap,
+};
+use super::recommend::{missed, sought};
 use crate::report::number::{count, digits};
 use crate::report::recommend::models::{ServedModel, ServedModels};
 use crate::report::table::{grouped, table_within};
 
-/// Maximum number of rows of a table.
 const ROWS: usize = 12;
-/// Maximum number of names in a list.
 const NAMES: usize = 5;
 
-/// The whole report.
 pub fn table(answer: &ServedModels) -> String {
     join([
         head(answer, WIDTH),
@@ -27,7 +27,7 @@ pub fn table(answer: &ServedModels) -> String {
             )
         }),
         missed(&answer.missed),
-        assumed(&answer.sought),
+        section("Defaults used", "not specified", bullets(&answer.sought.assumed)),
         paragraph(&format!(
             "{} considered, {} meet the SLO; {} searches, {}",
             count(answer.looked.systems, "model"),
@@ -84,11 +84,10 @@ pub(super) fn families(models: &[ServedModel], most: usize, width: usize) -> Str
             one_each.push(held);
         }
     }
-    let rest = models.len().saturating_sub(most.min(one_each.len()));
-    let more = if rest > 0 { format!("{rest} more models in --format csv") } else { String::new() };
-    let rows: Vec<Vec<String>> = one_each.into_iter().take(most).map(row).collect();
+    let more = remainder(models.len(), most.min(one_each.len()), "models in --format csv");
+    let rows = one_each.into_iter().take(most).map(row);
     heading("One model of each family", &more)
-        + &indent(&table_within(&header, &rows, width.saturating_sub(2)), 2)
+        + &indent(&table_within(&header, rows, width.saturating_sub(2)), 2)
 }
 
 /// The fastest other runtime in which the model runs, with its speed per user.
@@ -113,5 +112,5 @@ fn first(
         .take(NAMES)
         .filter_map(|name| Some(format!("  {name}: {}\n", figure(find(name)?))))
         .collect();
-    if lines.is_empty() { lines } else { heading(title, "") + &lines }
+    section(title, "", lines)
 }

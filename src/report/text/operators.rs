@@ -28,7 +28,7 @@ pub(super) fn scaled(value: f64) -> String {
 }
 
 /// `text` in at most `width` characters.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
     }
@@ -71,8 +71,7 @@ fn phase(times: &PhaseTime) -> String {
         sums.push(format!("pipeline bubble {}", percent(times.bubble_share)));
     }
     let mut text = paragraph(&sums.join(", "));
-    let header = row(["operator x layers", "whole -> on one device", "same", "FLOP", "B", "B sent"]);
-    text.push_str(&format!("{}\n", styled(BOLD, header.trim_end())));
+    text.push_str(&header());
     let working = times.operators.iter().filter(|line| line.flops + line.bytes + line.wire_bytes > 0.0);
     let (large, small): (Vec<_>, Vec<_>) =
         working.partition(|line| line.time_ms >= times.operators_ms * SMALL);
@@ -86,14 +85,16 @@ fn phase(times: &PhaseTime) -> String {
     text
 }
 
-/// Every operator of a step that works.
 pub fn step_operators<'a>(lines: impl Iterator<Item = &'a OperatorLine>) -> String {
-    let header = row(["operator x layers", "whole -> on one device", "same", "FLOP", "B", "B sent"]);
     let working = lines.filter(|line| line.flops + line.bytes + line.wire_bytes > 0.0);
-    format!("{}\n", styled(BOLD, header.trim_end())) + &working.map(operator).collect::<String>()
+    header() + &working.map(operator).collect::<String>()
 }
 
-/// The operators of prefill and decode.
+fn header() -> String {
+    let header = row(["operator x layers", "whole -> on one device", "same", "FLOP", "B", "B sent"]);
+    format!("{}\n", styled(BOLD, header.trim_end()))
+}
+
 pub fn operators(detail: &DeploymentDetail) -> String {
     let note = "on one device of each pipeline stage; same: devices of the stage with the same shard";
     let mut text = heading("Operators", note);

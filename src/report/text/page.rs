@@ -6,21 +6,16 @@ use crate::spec::visible::visible_lines;
 
 /// Maximum line width, in characters.
 pub const WIDTH: usize = 100;
-
-/// Style of headings.
 pub const BOLD: Style = Style::new().bold();
-/// Style of success.
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// Style of errors.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// Joins sections with an empty line between them; empty sections are omitted.
 pub fn join<const N: usize>(sections: [String; N]) -> String {
-    let told: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
-    told.join("\n")
+    let filled: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
+    filled.join("\n")
 }
 
-/// `text` in a terminal style.
 pub fn styled(style: Style, text: &str) -> String {
     format!("{style}{}{style:#}", visible_lines(text))
 }
@@ -42,6 +37,20 @@ pub fn styled_within(style: Style, text: &str, width: usize) -> String {
 pub fn heading(title: &str, rest: &str) -> String {
     let gap = if rest.is_empty() { "" } else { "  " };
     format!("{}{gap}{rest}\n", styled(BOLD, title))
+}
+
+/// A section with its heading; empty without a body.
+pub fn section(title: &str, rest: &str, body: impl Into<String>) -> String {
+    let body = body.into();
+    if body.is_empty() { body } else { heading(title, rest) + &body }
+}
+
+/// `3 more in --format csv`, where fewer than `all` are shown.
+pub fn remainder(all: usize, shown: usize, place: &str) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        rest => format!("{rest} more {place}"),
+    }
 }
 
 /// Units that stay on the line of the preceding number.
@@ -103,9 +112,12 @@ pub fn paragraph(text: &str) -> String {
     wrap(text, WIDTH, 2, 2)
 }
 
-/// A list item.
 pub fn bullet(text: &str) -> String {
     bullet_within(text, WIDTH)
+}
+
+pub fn bullets(items: impl IntoIterator<Item: AsRef<str>>) -> String {
+    items.into_iter().map(|item| bullet(item.as_ref())).collect()
 }
 
 /// A list item in lines of at most `width` characters.
@@ -114,7 +126,6 @@ pub fn bullet_within(text: &str, width: usize) -> String {
     format!("  - {}", text.trim_start())
 }
 
-/// Every line indented by `by`.
 pub fn indent(text: &str, by: usize) -> String {
     text.lines().map(|line| format!("{}{line}\n", " ".repeat(by))).collect()
 }

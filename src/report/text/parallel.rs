@@ -6,7 +6,6 @@ use crate::report::table::{grouped, table};
 use crate::spec::role::Role;
 use crate::spec::visible::visible;
 
-/// The graph as tables.
 pub fn parallel(graph: &ParallelGraph) -> String {
     let mut text = format!("{} on {}\n", visible(&graph.model), visible(&graph.hardware));
     if !graph.violations.is_empty() {
@@ -44,9 +43,8 @@ fn phase_text(phase: &ParallelPhase) -> String {
         let title = format!("{}, {name} x {layers}: {weights} weights on a device", phase.phase.name());
         text.push_str(&format!("\n{title}\n"));
         let steps = block.steps.iter().map(step_cells);
-        let rows: Vec<Vec<String>> = steps.chain(block.caches.iter().map(cache_cells)).collect();
         let header = ["step", "kind", "whole -> on one device", "same", "weights"];
-        text.push_str(&table(&header, &rows));
+        text.push_str(&table(&header, steps.chain(block.caches.iter().map(cache_cells))));
     }
     if let Some(handover) = &phase.handover {
         text.push_str(&format!("\nto the next stage: {}\n", collective_text(handover)));
@@ -83,7 +81,6 @@ fn cache_cells(cache: &CacheReport) -> Vec<String> {
     vec!["cache".to_string(), cache.kind.clone(), shape, cache.replicas.to_string(), String::new()]
 }
 
-/// Columns of [`parallel_rows`].
 pub const PARALLEL_COLUMNS: [&str; 9] =
     ["pool", "phase", "block", "layers", "step", "kind", "whole -> on one device", "same", "weights"];
 

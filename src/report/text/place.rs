@@ -1,8 +1,10 @@
 //! A placement as text: layers per device, speed, proof of optimality.
 
 use super::launch::table as launch_table;
-use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled_within, wrap};
-use crate::report::number::{digits, gib, gib_number, percent, time};
+use super::page::{
+    BAD, GOOD, WIDTH, bullets, heading, indent, join, paragraph, section, styled_within, wrap,
+};
+use crate::report::number::{count, digits, gib, gib_number, percent, time};
 use crate::report::place::{
     DisaggregatedReport, PlacementReport, PlacementResult, StageReport, StageShortfall, TriedChange,
 };
@@ -10,7 +12,6 @@ use crate::report::proof::StoppedBy;
 use crate::report::table::{grouped, table, table_within};
 use crate::search::outcome::Status;
 
-/// The whole report.
 pub fn table_of(answer: &PlacementResult) -> String {
     join([
         head(answer, WIDTH),
@@ -21,40 +22,36 @@ pub fn table_of(answer: &PlacementResult) -> String {
         theoretical(answer).map(|found| heading("Theoretical", "") + &paragraph(&found)).unwrap_or_default(),
         proof(answer),
         infeasible(answer),
-        list("Defaults", &answer.question.defaults),
-        list("Notes", &answer.notes),
+        section("Defaults", "", bullets(&answer.question.defaults)),
+        section("Notes", "", bullets(&answer.notes)),
         answer.launch.as_ref().map(launch_table).unwrap_or_default(),
     ])
 }
 
-fn asked(answer: &PlacementResult) -> String {
-    let asked = &answer.question;
-    let mut runtimes = asked.runtimes.clone();
+fn question(answer: &PlacementResult) -> String {
+    let inputs = &answer.question;
+    let mut runtimes = inputs.runtimes.clone();
     runtimes.dedup();
-    let requests = if asked.concurrency == 1 {
-        "1 concurrent request".to_owned()
-    } else {
-        format!("{} concurrent requests", grouped(asked.concurrency))
-    };
+    let requests = count(inputs.concurrency, "concurrent request");
     format!(
         "{} in {} on {}; {}; ISL {}, OSL {}, {requests}",
-        asked.model,
-        asked.weight_format,
-        asked.rig,
+        inputs.model,
+        inputs.weight_format,
+        inputs.rig,
         runtimes.join(" + "),
-        grouped(asked.isl),
-        grouped(asked.osl),
+        grouped(inputs.isl),
+        grouped(inputs.osl),
     )
 }
 
 pub(super) fn head(answer: &PlacementResult, width: usize) -> String {
-    let asked = wrap(&asked(answer), width, 0, 2);
+    let question = wrap(&question(answer), width, 0, 2);
     let Some(placed) = &answer.placement else {
         let none = match answer.status {
             Status::Unknown => "STOPPED: no placement found yet",
             _ => "INFEASIBLE: no placement fits",
         };
-        return styled_within(BAD, none, width) + &asked;
+        return styled_within(BAD, none, width) + &question;
     };
     let what = value(answer, placed);
     let started = if answer.is_theoretical() { "theoretical, no software starts it: " } else { "" };
@@ -64,7 +61,7 @@ pub(super) fn head(answer: &PlacementResult, width: usize) -> String {
         (_, Some(StoppedBy::Interrupt)) => "best found so far",
         _ => "best found, not proved optimal",
     };
-    styled_within(GOOD, &format!("{started}{what}, {proof}"), width) + &asked
+    styled_within(GOOD, &format!("{started}{what}, {proof}"), width) + &question
 }
 
 /// The objective of a placement in words.
@@ -95,7 +92,7 @@ pub(super) fn theoretical(answer: &PlacementResult) -> Option<String> {
 }
 
 /// Prefill and decode on different devices, in one sentence.
-pub(super) fn apart(found: &DisaggregatedReport) -> String {
+pub(super) fn disaggregation(found: &DisaggregatedReport) -> String {
     let gain = match found.gain {
         gain if gain > 1.0005 => format!("{} times as fast", digits(gain)),
         _ => "no faster".to_owned(),
@@ -117,8 +114,7 @@ pub(super) fn stage_table(stages: &[StageReport], width: usize) -> String {
         row.extend(is_stored.then(|| gib_number(stage.disk_bytes)));
         row
     };
-    let rows: Vec<Vec<String>> = stages.iter().map(row).collect();
-    indent(&table_within(&header, &rows, width.saturating_sub(2)), 2)
+    indent(&table_within(&header, stages.iter().map(row), width.saturating_sub(2)), 2)
 }
 
 /// Device, layers, times and device memory of a stage.
@@ -169,35 +165,26 @@ fn stages(placed: &PlacementReport) -> String {
 }
 
 fn speed(placed: &PlacementReport, answer: &PlacementResult) -> String {
-    let mut rows = vec![
-        vec!["decode step".into(), time(placed.token_ms), "one token through all stages".into()],
-        vec!["prefill".into(), time(placed.prefill_ms), format!("{} tokens", grouped(answer.question.isl))],
-        vec!["E2E".into(), time(placed.request_ms), "one request at batch 1: prefill and decode".into()],
-    ];
-    let batches = if placed.micro_batches > 1 {
-        format!("{} micro-batches of {}", placed.micro_batches, placed.requests_each)
-    } else {
-        format!("{} in a batch", placed.requests_each)
+    let batches = match placed.micro_batches > 1 {
+        true => format!("{} micro-batches of {}", placed.micro_batches, placed.requests_each),
+        false => format!("{} in a batch", placed.requests_each),
     };
-    rows.push(vec![
-        "throughput".into(),
-        format!("{} tok/s", digits(placed.decode_tok_s)),
-        format!("decode only, {batches}"),
-    ]);
-    let mut text = heading("Speed", "");
-    text.push_str(&indent(&headless(&rows), 2));
-    text
-}
-
-/// A table without a header.
-fn headless(rows: &[Vec<String>]) -> String {
-    let text = table(&["", "", ""], rows);
-    text.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned())
+    let (speed, batches) =
+        (format!("{} tok/s", digits(placed.decode_tok_s)), format!("decode only, {batches}"));
+    let rows = [
+        ["decode step".into(), time(placed.token_ms), "one token through all stages".into()],
+        ["prefill".into(), time(placed.prefill_ms), format!("{} tokens", grouped(answer.question.isl))],
+        ["E2E".into(), time(placed.request_ms), "one request at batch 1: prefill and decode".into()],
+        ["throughput".into(), speed, batches],
+    ];
+    let lines = table(&["", "", ""], &rows);
+    let lines = lines.split_once('\n').map_or("", |(_header, lines)| lines);
+    heading("Speed", "") + &indent(lines, 2)
 }
 
 /// Whether the disaggregated placement is proved optimal.
-pub(super) fn proved(apart: &DisaggregatedReport) -> bool {
-    apart.request_ms <= apart.lower_bound_ms * (1.0 + 1e-9)
+pub(super) fn proved(found: &DisaggregatedReport) -> bool {
+    found.request_ms <= found.lower_bound_ms * (1.0 + 1e-9)
 }
 
 fn layers(shares: &[(String, usize)]) -> String {
@@ -205,24 +192,17 @@ fn layers(shares: &[(String, usize)]) -> String {
 }
 
 fn compared(answer: &PlacementResult) -> String {
-    if answer.compared.is_empty() {
-        return String::new();
-    }
-    let mut text = heading("Baselines: layers split by memory alone, same cost model", "");
-    for other in &answer.compared {
-        let told = match (other.objective_ms, other.times) {
-            (Some(ms), Some(times)) => {
-                let slower = match times {
-                    times if times < 1.0005 => "equally fast".to_owned(),
-                    times => format!("{} times as long", digits(times)),
-                };
-                format!("{}: {}, {slower} ({})", other.rule, time(ms), layers(&other.layers))
-            }
-            _ => format!("{}: does not fit", other.rule),
-        };
-        text.push_str(&bullet(&told));
-    }
-    text
+    let lines = answer.compared.iter().map(|other| match (other.objective_ms, other.times) {
+        (Some(ms), Some(times)) => {
+            let slower = match times {
+                times if times < 1.0005 => "equally fast".to_owned(),
+                times => format!("{} times as long", digits(times)),
+            };
+            format!("{}: {}, {slower} ({})", other.rule, time(ms), layers(&other.layers))
+        }
+        _ => format!("{}: does not fit", other.rule),
+    });
+    section("Baselines: layers split by memory alone, same cost model", "", bullets(lines))
 }
 
 fn disaggregated(answer: &PlacementResult) -> String {
@@ -230,7 +210,7 @@ fn disaggregated(answer: &PlacementResult) -> String {
     let DisaggregatedReport { prefill, decode, .. } = found;
     let mut runtimes = found.runtimes.clone();
     runtimes.dedup();
-    let how = format!("{}, {} in {}", apart(found), runtimes.join(" + "), found.weight_format);
+    let how = format!("{}, {} in {}", disaggregation(found), runtimes.join(" + "), found.weight_format);
     let mut text = heading("Prefill/decode disaggregation", &how);
     text.push_str(&paragraph(&format!(
         "prefill on {}: {}; KV cache streamed layer by layer, {} of it after prefill; decode on {}: {} per token",
@@ -287,7 +267,7 @@ fn infeasible(answer: &PlacementResult) -> String {
         text.push_str(&paragraph(
             "minimal conflicting constraints (dropping any one resolves the conflict):",
         ));
-        reason.conflict.iter().for_each(|limit| text.push_str(&bullet(limit)));
+        text.push_str(&bullets(&reason.conflict));
     }
     if !reason.innocent.is_empty() {
         text.push_str(&paragraph(&format!("not part of the conflict: {}", reason.innocent.join(", "))));
@@ -297,40 +277,27 @@ fn infeasible(answer: &PlacementResult) -> String {
             "other constraints conflict as well: relaxing one of these may not be enough",
         ));
     }
-    if !reason.nearest.is_empty() {
-        text.push_str(&heading("Nearest placement", ""));
-        for lack in &reason.nearest {
-            let StageShortfall { member, first_layer, last_layer, short_bytes } = lack;
-            let lacks =
-                if *short_bytes > 0.0 { format!("short by {}", gib(*short_bytes)) } else { "fits".into() };
-            text.push_str(&bullet(&format!("{member}, layers {first_layer}-{last_layer}: {lacks}")));
-        }
-    }
+    let nearest = reason.nearest.iter().map(|lack| {
+        let StageShortfall { member, first_layer, last_layer, short_bytes } = lack;
+        let lacks =
+            if *short_bytes > 0.0 { format!("short by {}", gib(*short_bytes)) } else { "fits".into() };
+        format!("{member}, layers {first_layer}-{last_layer}: {lacks}")
+    });
+    text.push_str(&section("Nearest placement", "", bullets(nearest)));
     let (helps, useless): (Vec<&TriedChange>, Vec<&TriedChange>) =
         reason.tried.iter().partition(|tried| tried.needed.is_some());
     let title =
         if helps.is_empty() { "Possible changes" } else { "Changes that make it feasible, each tried alone" };
     text.push_str(&heading(title, ""));
-    for TriedChange { change, stated, needed } in &helps {
-        text.push_str(&bullet(&format!(
-            "{change}: {} (now {stated})",
-            needed.as_deref().unwrap_or_default()
-        )));
-    }
+    text.push_str(&bullets(helps.iter().map(|TriedChange { change, stated, needed }| {
+        format!("{change}: {} (now {stated})", needed.as_deref().unwrap_or_default())
+    })));
     if helps.is_empty() {
-        reason.fixes.iter().for_each(|fix| text.push_str(&bullet(fix)));
+        text.push_str(&bullets(&reason.fixes));
     }
     if !useless.is_empty() {
         let useless: Vec<&str> = useless.iter().map(|tried| tried.change.as_str()).collect();
         text.push_str(&paragraph(&format!("not enough alone: {}", useless.join(", "))));
     }
     text
-}
-
-fn list(title: &str, lines: &[String]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    let lines: String = lines.iter().map(|line| bullet(line)).collect();
-    format!("{}{lines}", heading(title, ""))
 }

@@ -1,7 +1,12 @@
 //! A recommendation as text: the named builds, a table of all builds, rejected systems with reasons.
 
+use std::collections::BTreeSet;
+
 use super::head;
-use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, shorten, styled_within, wrap};
+use super::page::{
+    BAD, GOOD, WIDTH, bullet, bullets, heading, indent, join, paragraph, remainder, section, shorten,
+    styled_within, wrap,
+};
 use crate::report::number::{count, digits, gib, limit, plain, time};
 use crate::report::recommend::money::Money;
 use crate::report::recommend::{Build, Recommendation, RejectedBuild, Requirements};
@@ -12,15 +17,14 @@ const ROWS: usize = 16;
 /// Maximum number of systems named for a rejection reason.
 const NAMES: usize = 6;
 
-/// The whole report.
 pub fn table(answer: &Recommendation) -> String {
     join([
         head(answer, WIDTH),
         named(answer),
         all(answer),
-        not_compared(answer),
+        section("Left out of the comparison", "", bullets(left_out(answer, NAMES))),
         missed(&answer.missed),
-        assumed(&answer.sought),
+        section("Defaults used", "not specified", bullets(&answer.sought.assumed)),
         looked(answer),
     ])
 }
@@ -37,22 +41,15 @@ pub(super) fn sought(sought: &Requirements) -> String {
         count(sought.users, "user"),
         plain(sought.target_tok_s)
     );
-    if let Some(ttft) = sought.limits.ttft {
-        let but = if sought.no_ttft_at_home { " (not at home)" } else { "" };
-        text.push_str(&format!("; TTFT ≤ {}{but}", limit(ttft * 1e3)));
-    }
-    if let Some(usd) = sought.budget_usd {
-        text.push_str(&format!("; purchase ≤ {} USD", plain(usd)));
-    }
-    if let Some(usd) = sought.budget_usd_per_hour {
-        text.push_str(&format!("; ≤ {} USD/h", plain(usd)));
-    }
-    if let Some(watts) = sought.max_watts {
-        text.push_str(&format!("; ≤ {} W of devices", plain(watts)));
-    }
-    if let Some(basis) = sought.price_basis {
-        text.push_str(&format!("; {}", basis.name()));
-    }
+    let but = if sought.no_ttft_at_home { " (not at home)" } else { "" };
+    let conditions = [
+        sought.limits.ttft.map(|ttft| format!("; TTFT ≤ {}{but}", limit(ttft * 1e3))),
+        sought.budget_usd.map(|usd| format!("; purchase ≤ {} USD", plain(usd))),
+        sought.budget_usd_per_hour.map(|usd| format!("; ≤ {} USD/h", plain(usd))),
+        sought.max_watts.map(|watts| format!("; ≤ {} W of devices", plain(watts))),
+        sought.price_basis.map(|basis| format!("; {}", basis.name())),
+    ];
+    text.extend(conditions.into_iter().flatten());
     text
 }
 
@@ -129,11 +126,10 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         4,
     ));
     let between = build.each.intervals.as_ref().map_or(String::new(), |intervals| {
-        let pace = |ms: f64| digits(1e3 / ms);
-        format!(" (p10–p90 {} to {})", pace(intervals.tpot_ms.p90), pace(intervals.tpot_ms.p10))
+        let tok_s = |ms: f64| digits(1e3 / ms);
+        format!(" (p10–p90 {} to {})", tok_s(intervals.tpot_ms.p90), tok_s(intervals.tpot_ms.p10))
     });
-    let ttft = build.each.metrics.as_ref().map_or(String::new(), |f| format!(", TTFT {}", time(f.ttft_ms)));
-    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W of devices", digits(watts)));
+    let [ttft, watts] = ttft_and_watts(build);
     text.push_str(&wrap(
         &format!(
             "{} tok/s per user{between}{ttft}, {} output tok/s{watts}; max {}, {} tok/s",
@@ -167,6 +163,18 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
     text
 }
 
+/// `, TTFT 467 ms` and `, 700 W of devices`, where they are known.
+pub(super) fn ttft_and_watts(build: &Build) -> [String; 2] {
+    let ttft = build.each.metrics.as_ref().map(|metrics| format!(", TTFT {}", time(metrics.ttft_ms)));
+    let watts = build.watts.map(|watts| format!(", {} W of devices", digits(watts)));
+    [ttft, watts].map(Option::unwrap_or_default)
+}
+
+/// The kinds of reasons, in the order of their names.
+pub(super) fn kinds(misses: &[RejectedBuild]) -> BTreeSet<&str> {
+    misses.iter().map(|miss| miss.kind.as_str()).collect()
+}
+
 /// The least memory of each device and each host with which a build works.
 pub(super) fn least_memory(build: &Build) -> Option<String> {
     let memory = build.each.memory.as_ref()?;
@@ -194,7 +202,6 @@ pub(super) fn priced(build: &Build) -> String {
     format!("{}{hourly}{}{dated}", bought(money), over_time(money))
 }
 
-/// A range in brackets.
 fn range(ends: Option<[f64; 2]>) -> String {
     ends.map_or(String::new(), |[low, high]| format!(" ({} to {})", digits(low), digits(high)))
 }
@@ -244,12 +251,6 @@ pub(super) fn left_out(answer: &Recommendation, most: usize) -> Vec<String> {
     ["unmeasured", "unpriced"].into_iter().filter_map(kind).collect()
 }
 
-/// All offers that are left out.
-fn not_compared(answer: &Recommendation) -> String {
-    let lines: String = left_out(answer, NAMES).iter().map(|line| bullet(line)).collect();
-    if lines.is_empty() { lines } else { heading("Left out of the comparison", "") + &lines }
-}
-
 fn all(answer: &Recommendation) -> String {
     if answer.builds.is_empty() {
         return String::new();
@@ -287,21 +288,17 @@ fn all(answer: &Recommendation) -> String {
             shorten(&standing, 48),
         ]
     };
-    let told: Vec<Vec<String>> = answer.builds.iter().take(ROWS).map(row).collect();
-    let rest = answer.builds.len().saturating_sub(ROWS);
-    let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
-    heading("All systems that meet the SLO", &more) + &indent(&rows(&header, &told), 2)
+    let more = remainder(answer.builds.len(), ROWS, "in --format csv");
+    let shown = answer.builds.iter().take(ROWS).map(row);
+    heading("All systems that meet the SLO", &more) + &indent(&rows(&header, shown), 2)
 }
 
 pub(super) fn missed(misses: &[RejectedBuild]) -> String {
     if misses.is_empty() {
         return String::new();
     }
-    let mut kinds: Vec<&str> = misses.iter().map(|miss| miss.kind.as_str()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
     let mut text = heading("Rejected", &format!("{} in --format json", count(misses.len() as u64, "reason")));
-    for kind in kinds {
+    for kind in kinds(misses) {
         let those: Vec<&RejectedBuild> = misses.iter().filter(|miss| miss.kind == kind).collect();
         let names: Vec<&str> = those.iter().take(NAMES).map(|miss| miss.name.as_str()).collect();
         let rest = those.len().saturating_sub(NAMES);
@@ -313,12 +310,6 @@ pub(super) fn missed(misses: &[RejectedBuild]) -> String {
         )));
     }
     text
-}
-
-pub(super) fn assumed(sought: &Requirements) -> String {
-    let lines = sought.assumed.iter().map(|line| bullet(line));
-    let lines: String = lines.collect();
-    if lines.is_empty() { lines } else { heading("Defaults used", "not specified") + &lines }
 }
 
 fn looked(answer: &Recommendation) -> String {

@@ -103,7 +103,6 @@ fn chosen_format(report: &EstimateResult) -> Option<Fact> {
     (!stated && !named.contains(OWN)).then(|| ("weights", named.clone()))
 }
 
-/// Headings of [`slo_rows`].
 pub const SLO_HEADINGS: [&str; 7] = ["metric", "value", "count on", "p10–p90", "SLO", "met at p50", "at p90"];
 
 /// Latencies and throughput with intervals and SLOs; empty if the deployment cannot run.
@@ -163,7 +162,6 @@ fn ends(low: &str, high: &str) -> String {
     format!("{}–{high}", if unit(low) == unit(high) { number } else { low })
 }
 
-/// A label and its text.
 pub type Fact = (&'static str, String);
 
 fn lines(facts: &[Fact], width: usize) -> String {
@@ -196,15 +194,15 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
     }
     if let Some(memory) = &best.memory {
         let free = memory.usable_bytes - memory.on_device();
-        let (room, usable) = (gib_number(free.abs()), gib_number(memory.usable_bytes));
+        let (free_text, usable) = (gib_number(free.abs()), gib_number(memory.usable_bytes));
         // A plan that runs is short of nothing but a rounding error.
-        let room = match free < 0.0 && best.metrics.is_none() {
-            true => format!("{room} GiB short of the {usable} GiB usable on the fullest device"),
-            false => format!("{room} GiB free of {usable} GiB usable on the fullest device"),
+        let free_text = match free < 0.0 && best.metrics.is_none() {
+            true => format!("{free_text} GiB short of the {usable} GiB usable on the fullest device"),
+            false => format!("{free_text} GiB free of {usable} GiB usable on the fullest device"),
         };
         let idle = best.devices < inputs.devices;
         let used = format!("; {} of {} devices in use", best.devices, inputs.devices);
-        lines.push(("memory", if idle { room + &used } else { room }));
+        lines.push(("memory", if idle { free_text + &used } else { free_text }));
     }
     let binding = constraints.iter().find(|one| one.binds).map(|one| one.why.clone());
     let part = best.bottleneck.as_ref().map(|part| format!("decode is bound by {part}"));
@@ -230,10 +228,10 @@ pub fn gains(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<Fact> {
 
 /// The gain over the runner-up, and over aggregated serving.
 fn over_others(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<Fact> {
-    let Some(aim) = answer.question.optimize.first().map(|aim| aim.metric) else { return vec![] };
+    let Some(objective) = answer.question.optimize.first().map(|term| term.metric) else { return vec![] };
     let against = |other: &ReportedDeployment| {
         // With a given rate the objective may be equal: then the first metric that differs counts.
-        let metrics = [aim, Metric::UsdPerMtok, Metric::Tpot, Metric::Ttft].into_iter();
+        let metrics = [objective, Metric::UsdPerMtok, Metric::Tpot, Metric::Ttft].into_iter();
         let mut changes = metrics.filter_map(|metric| {
             let (from, to) = best.figure(metric).zip(other.figure(metric))?;
             (from != to).then(|| format!("{} {}", word(metric), change(from, to)))
@@ -254,7 +252,7 @@ fn over_others(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<Fact> 
 
 /// At a given rate and by cost, the plan of the front with the lowest latency.
 fn fastest(answer: &OptimizeResult, best: &ReportedDeployment) -> Option<Fact> {
-    let by_cost = answer.question.optimize.first().is_some_and(|aim| aim.metric == Metric::UsdPerMtok);
+    let by_cost = answer.question.optimize.first().is_some_and(|term| term.metric == Metric::UsdPerMtok);
     let latency = |one: &&ReportedDeployment| one.figure(Metric::E2e).unwrap_or(f64::INFINITY);
     let fastest = answer.front.iter().min_by(|a, b| latency(a).total_cmp(&latency(b)));
     let fastest =
@@ -270,9 +268,9 @@ fn fastest(answer: &OptimizeResult, best: &ReportedDeployment) -> Option<Fact> {
 
 /// The runtimes that were compared, by the objective.
 fn runtimes(answer: &OptimizeResult) -> Option<Fact> {
-    let aim = answer.question.optimize.first().filter(|_| !answer.runtimes.is_empty())?;
+    let term = answer.question.optimize.first().filter(|_| !answer.runtimes.is_empty())?;
     let spelled = answer.runtimes.iter().map(|trial| match (trial.objective, &trial.reason) {
-        (Some(value), _) => format!("{} {}", trial.runtime, format_metric(aim.metric, value)),
+        (Some(value), _) => format!("{} {}", trial.runtime, format_metric(term.metric, value)),
         (None, Some(reason)) => format!("{}: {reason}", trial.runtime),
         (None, None) => format!("{} infeasible", trial.runtime),
     });

@@ -1,7 +1,7 @@
 //! A static batch as text.
 
 use super::operators::{scaled, step_operators};
-use super::page::{BAD, BOLD, bullet, heading, indent, paragraph, styled};
+use super::page::{BAD, BOLD, bullets, heading, indent, paragraph, styled};
 use crate::plan::parallel::Phase;
 use crate::report::number::{count, digits, gib, percent, time};
 use crate::report::static_batch::{StaticLayerType, StaticPhase, StaticReport};
@@ -14,7 +14,7 @@ pub fn static_batch(report: &StaticReport, detail: bool) -> String {
     let mut text = String::new();
     if !report.theoretical.is_empty() {
         text.push_str(&format!("{}\n", styled(BAD, "THEORETICAL: the runtime does not run this plan")));
-        report.theoretical.iter().for_each(|reason| text.push_str(&bullet(reason)));
+        text.push_str(&bullets(&report.theoretical));
     }
     let head =
         format!("TTFT {}, TPOT {}, E2E {}", time(report.ttft_ms), time(report.tpot_ms), time(report.e2e_ms));
@@ -87,9 +87,9 @@ fn phase(one: &StaticPhase, detail: bool) -> String {
         _ => format!("fewest devices: none of this system; {}", one.fewest_devices.why),
     };
     text.push_str(&paragraph(&fewest));
-    let rows: Vec<Vec<String>> = one.layer_types.iter().map(|layers| row(layers, one.time_ms)).collect();
+    let rows = one.layer_types.iter().map(|layers| row(layers, one.time_ms));
     let header = ["layer type", "layers", "time", "share", "bound by", "FLOP", "B", "B sent", "B weights"];
-    text.push_str(&indent(&table(&header, &rows), 2));
+    text.push_str(&indent(&table(&header, rows), 2));
     if detail {
         text.push('\n');
         let lines = one.layer_types.iter().flat_map(|layers| &layers.operators);

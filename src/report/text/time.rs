@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::operators::cut;
 use super::page::{BOLD, heading, paragraph, styled};
 use crate::plan::parallel::Phase;
 use crate::report::breakdown::{CLASSES, Class, Module, OperatorLine};
@@ -66,11 +67,7 @@ fn row(name: &str, class: &str, (time, light): (f64, f64), share: f64) -> String
     let near = if light > 0.0 { percent(light / time) } else { String::new() };
     let light = if light > 0.0 { spell(light) } else { String::new() };
     let bar = bar(share, CELLS);
-    let name = if name.chars().count() > NAME {
-        name.chars().take(NAME - 1).chain(['…']).collect()
-    } else {
-        name.to_string()
-    };
+    let name = cut(name, NAME);
     format!("{name:<NAME$} {class:<13} {:>9} {light:>9} {near:>7}  {:>5} {bar}", spell(time), percent(share))
 }
 
@@ -94,12 +91,12 @@ fn phase(times: &PhaseTime, title: &str) -> String {
         let share = |time: f64| time / times.operators_ms;
         let line = row(module.name(), "", (time, light), share(time));
         text.push_str(&format!("    {}\n", styled(BOLD, line.trim_end())));
-        let (mut told, mut small): (Vec<&TimeRow>, Vec<&TimeRow>) =
+        let (mut large, mut small): (Vec<&TimeRow>, Vec<&TimeRow>) =
             rows.iter().partition(|row| share(row.time) >= SMALL);
         if small.len() == 1 {
-            told.append(&mut small);
+            large.append(&mut small);
         }
-        for one in told {
+        for one in large {
             let line = row(
                 &format!("  {}", one.name()),
                 one.class.name(),
@@ -115,10 +112,10 @@ fn phase(times: &PhaseTime, title: &str) -> String {
             text.push_str(&format!("    {}\n", row(&name, "", (time, light), share(time)).trim_end()));
         }
     }
-    let apart = times.time_ms - times.operators_ms;
-    if apart.abs() > times.time_ms * 5e-3 {
+    let difference = times.time_ms - times.operators_ms;
+    if difference.abs() > times.time_ms * 5e-3 {
         let all = spell(times.operators_ms);
-        let why = if apart > 0.0 {
+        let why = if difference > 0.0 {
             "the rest is stage transfers, host-memory reads and waits between chunks"
         } else {
             "overlapped communication is shown at full duration; times are summed over pipeline stages"
@@ -128,15 +125,14 @@ fn phase(times: &PhaseTime, title: &str) -> String {
     text
 }
 
-/// Latency breakdown of prefill and decode.
-pub fn time(detail: &DeploymentDetail, asked: &ReportInputs, best: &ReportedDeployment) -> String {
+pub fn time(detail: &DeploymentDetail, inputs: &ReportInputs, best: &ReportedDeployment) -> String {
     let mut text =
         heading("Latency breakdown", "SOL (speed of light): FLOPs at dense peak, bytes at full bandwidth");
     for times in &detail.phases {
         let title = match times.phase {
             Phase::Prefill => {
-                let images = asked.images.map_or(0, |images| images.number * images.tokens);
-                let tokens = asked.isl - asked.prefix + images;
+                let images = inputs.images.map_or(0, |images| images.number * images.tokens);
+                let tokens = inputs.isl - inputs.prefix + images;
                 let pool = &best.plan.prefill;
                 let each = if pool.plan.dp > 1 { ", one prompt per DP rank" } else { "" };
                 format!("Prefill of {} tokens{each} ({})", grouped(tokens), pool.label)

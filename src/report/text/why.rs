@@ -13,7 +13,6 @@ const PLAN: usize = 36;
 /// Width of a reason, in characters.
 const REASON: usize = 92;
 
-/// The section; empty unless requested.
 pub fn why(answer: &OptimizeResult) -> String {
     let Some(why) = &answer.why else { return String::new() };
     let mut text = heading("Why", "");
@@ -91,7 +90,7 @@ fn strategies(why: &Why) -> String {
             if rank == 0 { String::new() } else { moved(best, one.value) },
         ]
     });
-    let mut text = indent(&table(&header, &rows.collect::<Vec<_>>()), 2);
+    let mut text = indent(&table(&header, rows), 2);
     for one in none {
         let reason = shorten(one.none.as_deref().unwrap_or_default(), REASON);
         text.push_str(&bullet(&format!("{}: {reason}", one.family.name())));

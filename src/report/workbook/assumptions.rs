@@ -88,5 +88,4 @@ fn table<'a>(
     Ok(next + 1)
 }
 
-/// Column of the longest texts.
 const REASON: u16 = 3;

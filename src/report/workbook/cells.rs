@@ -19,7 +19,6 @@ pub(super) enum CellKind {
     At(CellAddress),
 }
 
-/// The place of every number.
 pub(super) struct WorkbookCells<'a> {
     pub(super) entries: &'a [LedgerEntry],
     kinds: Vec<CellKind>,
@@ -30,7 +29,6 @@ pub(super) struct WorkbookCells<'a> {
 pub(super) const FORMULA_COLUMN: u16 = 13;
 /// Place of the value in a block of formulas.
 pub(super) const FORMULA_VALUE: u16 = 3;
-/// Column of the values of inputs.
 pub(super) const INPUT_COLUMN: u16 = 1;
 /// First row below the title and the head of a table.
 pub(super) const FIRST_ROW: u32 = 3;
@@ -115,7 +113,6 @@ fn is_one_figure(one: &Datum, other: &Datum) -> bool {
 }
 
 impl<'a> WorkbookCells<'a> {
-    /// Places the numbers of a trace.
     pub(super) fn of(trace: &'a WorkbookTrace) -> WorkbookCells<'a> {
         let entries = &trace.entries[..];
         let uses = uses(entries, &trace.roots());
@@ -145,7 +142,6 @@ impl<'a> WorkbookCells<'a> {
         CellKind::At(CellAddress { sheet, row, column: FORMULA_COLUMN + FORMULA_VALUE })
     }
 
-    /// Where an entry is written.
     pub(super) fn kind(&self, id: Id) -> CellKind {
         self.kinds[id as usize]
     }

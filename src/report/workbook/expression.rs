@@ -15,14 +15,12 @@ enum Binding {
     Atom,
 }
 
-/// A constant in a formula.
 pub(super) fn constant(value: f64) -> String {
     let text = digits(value);
     if value < 0.0 { format!("({text})") } else { text }
 }
 
 impl WorkbookCells<'_> {
-    /// The formula of an entry's own cell.
     pub(super) fn formula(&self, id: Id, from: WorkbookSheet) -> String {
         self.expression(id, from).1
     }
@@ -32,7 +30,6 @@ impl WorkbookCells<'_> {
         self.operand(id, from, Binding::Any)
     }
 
-    /// A number of a table.
     pub(super) fn traced(&self, number: Traced, from: WorkbookSheet) -> CellNumber {
         match number.id() {
             None => CellNumber::Constant(number.value()),

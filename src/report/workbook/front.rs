@@ -16,8 +16,6 @@ use crate::spec::objective::MetricFormat;
 
 /// Bytes of a GiB.
 pub(super) const GIB: f64 = 1_073_741_824.0;
-
-/// First row of the metrics.
 const METRICS_ROW: u32 = 12;
 
 /// The cell of a metric, by its place among the known ones.

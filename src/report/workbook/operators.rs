@@ -31,13 +31,10 @@ const LAYERS: u16 = 1;
 const COMPUTE: u16 = 5;
 const MEMORY: u16 = 6;
 const TIME: u16 = 7;
-/// Column of the bottleneck.
 pub(super) const BOUND: u16 = 8;
 const SOL: u16 = 9;
-/// Column of the time over all layers.
 pub(super) const ALL_LAYERS: u16 = 10;
 
-/// Rows of a sheet.
 pub(super) fn rows<'a, 'l>(
     content: &WorkbookContent<'a, 'l>,
     sheet: WorkbookSheet,
@@ -49,7 +46,6 @@ pub(super) fn rows<'a, 'l>(
     })
 }
 
-/// The bottleneck of a row.
 pub(super) fn class(row: &OperatorRow) -> Class {
     match row.kind {
         RowKind::Collective => Class::Communication,
@@ -59,7 +55,6 @@ pub(super) fn class(row: &OperatorRow) -> Class {
     }
 }
 
-/// Writes the table.
 pub(super) fn write(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
     page.title(match page.kind {
         WorkbookSheet::Prefill => "Prefill: one prompt of each attention rank",

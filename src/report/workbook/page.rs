@@ -11,19 +11,12 @@ use crate::spec::visible::visible;
 pub(super) enum WorkbookSheet {
     /// Question, plan, metrics, chart.
     Front,
-    /// Every input.
     Inputs,
-    /// Operators of a prompt.
     Prefill,
-    /// Operators of a decode step.
     Decode,
-    /// Memory of the fullest device.
     Memory,
-    /// Collectives and transfers.
     Communication,
-    /// Latencies and throughput.
     Serving,
-    /// Money and power.
     Cost,
     /// Choices, which no formula makes.
     Plan,
@@ -31,34 +24,23 @@ pub(super) enum WorkbookSheet {
     Assumptions,
 }
 
-impl WorkbookSheet {
-    /// All of them.
-    pub(super) const ALL: [WorkbookSheet; 10] = [
-        WorkbookSheet::Front,
-        WorkbookSheet::Inputs,
-        WorkbookSheet::Prefill,
-        WorkbookSheet::Decode,
-        WorkbookSheet::Memory,
-        WorkbookSheet::Communication,
-        WorkbookSheet::Serving,
-        WorkbookSheet::Cost,
-        WorkbookSheet::Plan,
-        WorkbookSheet::Assumptions,
-    ];
+/// Every sheet with its name, in the order of the variants.
+pub(super) const SHEETS: [(WorkbookSheet, &str); 10] = [
+    (WorkbookSheet::Front, "front"),
+    (WorkbookSheet::Inputs, "inputs"),
+    (WorkbookSheet::Prefill, "prefill"),
+    (WorkbookSheet::Decode, "decode"),
+    (WorkbookSheet::Memory, "memory"),
+    (WorkbookSheet::Communication, "communication"),
+    (WorkbookSheet::Serving, "serving"),
+    (WorkbookSheet::Cost, "cost"),
+    (WorkbookSheet::Plan, "plan"),
+    (WorkbookSheet::Assumptions, "assumptions"),
+];
 
+impl WorkbookSheet {
     pub(super) fn name(self) -> &'static str {
-        match self {
-            WorkbookSheet::Front => "front",
-            WorkbookSheet::Inputs => "inputs",
-            WorkbookSheet::Prefill => "prefill",
-            WorkbookSheet::Decode => "decode",
-            WorkbookSheet::Memory => "memory",
-            WorkbookSheet::Communication => "communication",
-            WorkbookSheet::Serving => "serving",
-            WorkbookSheet::Cost => "cost",
-            WorkbookSheet::Plan => "plan",
-            WorkbookSheet::Assumptions => "assumptions",
-        }
+        SHEETS[self as usize].1
     }
 }
 
@@ -83,7 +65,6 @@ impl CellAddress {
     }
 }
 
-/// How cells look.
 pub(super) struct WorkbookStyles {
     pub(super) title: Format,
     pub(super) head: Format,
@@ -133,7 +114,6 @@ impl CellNumber {
     }
 }
 
-/// A sheet that is being written.
 pub(super) struct SheetPage<'a> {
     pub(super) kind: WorkbookSheet,
     pub(super) styles: &'a WorkbookStyles,
@@ -146,11 +126,9 @@ pub(super) fn digits(value: f64) -> String {
     if plain { format!("{value}") } else { format!("{value:E}") }
 }
 
-/// Most characters of a cell.
 const CELL_CHARS: usize = 32_000;
 
 impl<'a> SheetPage<'a> {
-    /// An empty sheet.
     pub(super) fn new(kind: WorkbookSheet, styles: &'a WorkbookStyles) -> Result<SheetPage<'a>, XlsxError> {
         let mut sheet = Worksheet::new();
         sheet.set_name(kind.name())?;
@@ -158,22 +136,18 @@ impl<'a> SheetPage<'a> {
         Ok(SheetPage { kind, styles, sheet })
     }
 
-    /// The written sheet.
     pub(super) fn finish(self) -> Worksheet {
         self.sheet
     }
 
-    /// Writes a text.
     pub(super) fn text(&mut self, row: u32, column: u16, text: &str) -> Result<(), XlsxError> {
         self.styled(row, column, text, &self.styles.text.clone())
     }
 
-    /// Writes a title.
     pub(super) fn title(&mut self, text: &str) -> Result<(), XlsxError> {
         self.styled(0, 0, text, &self.styles.title.clone())
     }
 
-    /// Writes the head of a table.
     pub(super) fn head(&mut self, row: u32, column: u16, names: &[&str]) -> Result<(), XlsxError> {
         for (at, name) in (column..).zip(names) {
             self.styled(row, at, name, &self.styles.head.clone())?;
@@ -197,14 +171,12 @@ impl<'a> SheetPage<'a> {
         Ok(())
     }
 
-    /// Writes an input.
     pub(super) fn input(&mut self, row: u32, column: u16, value: f64, live: bool) -> Result<(), XlsxError> {
         let style = if live { &self.styles.input } else { &self.styles.fixed };
         self.sheet.write_number_with_format(row, column, value, style)?;
         Ok(())
     }
 
-    /// Writes a number.
     pub(super) fn number(&mut self, row: u32, column: u16, number: &CellNumber) -> Result<(), XlsxError> {
         let front = self.kind == WorkbookSheet::Front;
         let style = if front { &self.styles.figure } else { &self.styles.number };

@@ -7,7 +7,6 @@ use super::page::{CellNumber, SheetPage};
 use crate::report::text::head::pools;
 use crate::spec::degree::Degree;
 
-/// Head of the table of pools.
 const POOLS: [&str; 13] = [
     "role",
     "degrees",
@@ -23,7 +22,6 @@ const POOLS: [&str; 13] = [
     "devices",
     "concurrency of each",
 ];
-/// Head of the table of branches.
 const BRANCHES: [&str; 6] =
     ["branch at", "left", "right", "left, now", "right, now", "changed (1: run the program again)"];
 
@@ -32,10 +30,8 @@ pub(super) fn branches(content: &WorkbookContent) -> (u32, u32) {
     (7 + pools(content.deployment).len() as u32, content.trace.comparisons.len() as u32)
 }
 
-/// Column of the verdicts.
 pub(super) const CHANGED: u16 = 5;
 
-/// Writes the plan and the branches.
 pub(super) fn write(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
     page.title("Search results: choices, not formulas")?;
     page.text(

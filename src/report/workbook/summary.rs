@@ -1,19 +1,16 @@
-//! Tables of metrics and of memory, and the names that formulas of the user's own may use.
+//! Tables of metrics and of memory, the block of formulas of each sheet, and the names that a user's formulas may use.
 
 use rust_xlsxwriter::XlsxError;
 
-use super::WorkbookContent;
-use super::cells::FIRST_ROW;
-use super::front;
+use super::cells::{FIRST_ROW, FORMULA_COLUMN, FORMULA_VALUE};
 use super::page::{CellNumber, SheetPage};
+use super::{WorkbookContent, front};
 use crate::quantity::ledger::Traced;
 use crate::quantity::num::Qty;
 use crate::spec::objective::{METRICS, MetricEntry, MetricFormat, MetricInput};
 
-/// A metric in base units.
 pub(super) type MetricCell<'l> = (&'static MetricEntry, Qty<Traced<'l>>);
 
-/// Every known metric.
 pub(super) fn metrics<'l>(content: &WorkbookContent<'_, 'l>) -> Vec<MetricCell<'l>> {
     let known =
         |entry: &'static MetricEntry| Some((entry, content.trace.evaluation.metrics.get(entry.metric)?));
@@ -64,19 +61,16 @@ fn table(
     Ok(())
 }
 
-/// Writes the latencies and the throughput.
 pub(super) fn serving(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
     page.title("Serving metrics, in base units")?;
     table(page, content, |entry| entry.needs == MetricInput::Nothing)
 }
 
-/// Writes money and power.
 pub(super) fn cost(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
     page.title("Cost and power, in base units")?;
     table(page, content, |entry| entry.needs != MetricInput::Nothing)
 }
 
-/// Writes the memory of the fullest device.
 pub(super) fn memory(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
     page.title("Memory of the fullest device of the first decode pool")?;
     page.head(FIRST_ROW - 1, 0, &["name", "bytes", "GiB"])?;
@@ -131,4 +125,31 @@ pub(super) fn names(content: &WorkbookContent) -> Vec<(String, String)> {
         }
     }
     names
+}
+
+const FORMULA_HEAD: [&str; 7] = ["path", "symbol", "formula", "value", "unit", "reason", "citation"];
+const FORMULA_WIDTHS: [f64; 7] = [34.0, 24.0, 60.0, 16.0, 12.0, 60.0, 60.0];
+
+/// Writes the block, if the sheet has numbers.
+pub(super) fn formulas(page: &mut SheetPage, content: &WorkbookContent) -> Result<(), XlsxError> {
+    let block = content.cells.block(page.kind);
+    if block.is_empty() {
+        return Ok(());
+    }
+    page.head(FIRST_ROW - 1, FORMULA_COLUMN, &FORMULA_HEAD)?;
+    page.widths(FORMULA_COLUMN, &FORMULA_WIDTHS)?;
+    for (row, &id) in (FIRST_ROW..).zip(block) {
+        let entry = &content.trace.entries[id as usize];
+        let of = entry.formula.map_or(["", "", ""], |formula| [formula.symbol, formula.why, formula.cite]);
+        let text = content.trace.ledger.formula_text(id);
+        let unit = entry.unit.to_string();
+        let texts =
+            [(0, &*entry.path), (1, of[0]), (2, &text), (FORMULA_VALUE + 1, &unit), (5, of[1]), (6, of[2])];
+        for (at, text) in texts {
+            page.text(row, FORMULA_COLUMN + at, text)?;
+        }
+        let number = CellNumber::Formula(content.cells.formula(id, page.kind), entry.value);
+        page.number(row, FORMULA_COLUMN + FORMULA_VALUE, &number)?;
+    }
+    Ok(())
 }

@@ -37,7 +37,6 @@ pub(super) struct OperatorRow<'l> {
     pub(super) cost: Cost<Qty<Traced<'l>>>,
 }
 
-/// An evaluated candidate.
 pub(super) struct WorkbookTrace<'l> {
     pub(super) ledger: &'l Ledger,
     pub(super) entries: Vec<LedgerEntry>,
@@ -134,7 +133,6 @@ impl<'l> WorkbookTrace<'l> {
         numbers.map(|number| number.0).chain(rows).filter_map(Traced::id).chain(compared).collect()
     }
 
-    /// Scopes of collectives.
     pub(super) fn collectives(&self) -> BTreeSet<Rc<str>> {
         let rows = self.operators.iter().filter(|row| row.kind == RowKind::Collective);
         rows.filter_map(|row| Some(self.entries[row.cost.time.0.id()? as usize].path.clone())).collect()

@@ -100,7 +100,7 @@ pub fn build_problem(
     let basis = asked.price_basis.unwrap_or(PriceBasis::Owned);
     let unserved = left_out.into_iter().map(|offer| no_price(&asked.offers[offer].hardware, basis)).collect();
     let (names, shapes) = (vec![], vec![]);
-    let mut problem = FleetProblem { scenario, asked, fleet, bounds, names, shapes, unserved };
+    let mut problem = FleetProblem { scenario, inputs: asked, fleet, bounds, names, shapes, unserved };
     for ((offer, model), found) in pairs.into_iter().zip(found) {
         match found {
             Ok(found) => add_kinds(&mut problem, (offer, model), &clusters[offer], found),
@@ -167,7 +167,7 @@ fn add_kinds(
     cluster: &Cluster,
     (problem, trials): (Arc<Problem>, Vec<SystemTrial>),
 ) {
-    let usable = 1.0 - fleet.asked.headroom.unwrap_or(0.0);
+    let usable = 1.0 - fleet.inputs.headroom.unwrap_or(0.0);
     for trial in trials {
         fleet.fleet.kinds.push(SystemKind {
             name: format!("{} as {}", fleet.fleet.supplies[offer].name, trial.plan),
@@ -181,7 +181,7 @@ fn add_kinds(
         fleet.names.push(SystemName {
             hardware: cluster.name.clone(),
             offer: trial.terms,
-            model: fleet.asked.models[model].clone(),
+            model: fleet.inputs.models[model].clone(),
             plan: trial.plan,
         });
         let (problem, buckets) = (problem.clone(), trial.buckets);
@@ -193,7 +193,7 @@ fn add_kinds(
 fn add_unserved(fleet: &mut FleetProblem) {
     for (at, bucket) in fleet.fleet.buckets.iter().enumerate() {
         if !fleet.fleet.kinds.iter().any(|kind| kind.rates[at].is_some()) {
-            let model = &fleet.asked.models[bucket.model];
+            let model = &fleet.inputs.models[bucket.model];
             fleet.unserved.push(format!("{} of {model}: no offer serves it within the limits", bucket.name));
         }
     }
@@ -201,8 +201,8 @@ fn add_unserved(fleet: &mut FleetProblem) {
 
 /// The best mix; if infeasible, the reasons and the part of the traffic that can be served.
 pub fn solved(resolved: &FleetProblem) -> FleetResult {
-    let FleetProblem { asked, fleet, bounds, .. } = resolved;
-    let found = mix(fleet, asked.aim, bounds, &SolveBudget::default());
+    let FleetProblem { inputs, fleet, bounds, .. } = resolved;
+    let found = mix(fleet, inputs.aim, bounds, &SolveBudget::default());
     let partly = (found.solved.status == Status::Infeasible)
         .then(|| mix(fleet, FleetObjective::Throughput, bounds, &SolveBudget::default()));
     let most = partly.filter(|partly| partly.solved.values.is_some()).map(|partly| partly.served(fleet));

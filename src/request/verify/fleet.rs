@@ -115,7 +115,7 @@ impl FleetRerun {
 
     /// A bound for every fleet: each bucket alone, served at least cost.
     fn independent_bound(&self) -> f64 {
-        let (fleet, aim) = (&self.problem.fleet, self.problem.asked.aim);
+        let (fleet, aim) = (&self.problem.fleet, self.problem.inputs.aim);
         let worth = |kind: &SystemKind| match aim {
             FleetObjective::Cost => kind.usd_per_hour,
             FleetObjective::Devices | FleetObjective::Throughput => kind.devices as f64,
@@ -136,7 +136,7 @@ impl FleetRerun {
     /// Whether the objective value `a` is better than `b`.
     fn beyond(&self, a: f64, b: f64) -> bool {
         let hair = SUMMED.max(ROUNDED_LOAD) * b.abs();
-        if self.problem.asked.aim == FleetObjective::Throughput { a > b + hair } else { a < b - hair }
+        if self.problem.inputs.aim == FleetObjective::Throughput { a > b + hair } else { a < b - hair }
     }
 
     /// Consistency of the certificate.
@@ -168,7 +168,7 @@ impl FleetRerun {
 
     /// Fleets near the saved one that are better than its bound: one system fewer, or some replaced.
     fn neighbours(&self, saved: &FleetResult, mix: &SavedMix, sample: RandomSample) -> (usize, Vec<String>) {
-        let FleetProblem { fleet, asked, bounds, .. } = &self.problem;
+        let FleetProblem { fleet, inputs, bounds, .. } = &self.problem;
         let bound = saved.certificate.bound.unwrap_or(f64::NAN);
         let tried = mix.neighbours(sample);
         let mut faults = Vec::new();
@@ -177,10 +177,10 @@ impl FleetRerun {
                 counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
             // Feasibility is tested only for better fleets.
             let worth = objective(&self.problem, &systems, 0.0);
-            if asked.aim != FleetObjective::Throughput && !self.beyond(worth, bound) {
+            if inputs.aim != FleetObjective::Throughput && !self.beyond(worth, bound) {
                 continue;
             }
-            let found = pinned(fleet, asked.aim, bounds, counts, &SolveBudget::default());
+            let found = pinned(fleet, inputs.aim, bounds, counts, &SolveBudget::default());
             let worth = objective(&self.problem, &systems, found.served(fleet));
             if found.solved.values.is_some() && self.beyond(worth, bound) {
                 let name = |(kind, count): &(usize, u64)| format!("{count} x {}", fleet.kinds[*kind].name);
@@ -198,7 +198,7 @@ fn objective(problem: &FleetProblem, systems: &[(usize, u64)], served: f64) -> f
     let sum = |of: &dyn Fn(&SystemKind) -> f64| {
         systems.iter().map(|(kind, count)| *count as f64 * of(&problem.fleet.kinds[*kind])).sum()
     };
-    match problem.asked.aim {
+    match problem.inputs.aim {
         // Cost is counted in whole thousandths of a dollar.
         FleetObjective::Cost => sum(&|kind| (kind.usd_per_hour * MILLS).ceil()) / MILLS,
         FleetObjective::Devices => sum(&|kind| kind.devices as f64),

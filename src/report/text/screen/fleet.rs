@@ -1,15 +1,13 @@
 //! A fleet in one screen: systems, traffic, proof; or the conflicting constraints and what would help.
 
-use super::super::fleet::{costs, head, proof, systems};
+use super::super::fleet::{costs, head, hint, proof, systems};
 use super::super::launch::first_command;
-use super::super::page::{bullet_within, heading, join, shorten};
-use super::{fact, more};
+use super::super::page::{bullet_within, heading, join, remainder, section, shorten};
+use super::{lines, more};
 use crate::report::fleet::FleetResult;
-use crate::report::number::{count, digits, plain};
+use crate::report::number::{count, digits};
 
-/// Maximum number of kinds of systems.
 const SYSTEMS: usize = 6;
-/// Maximum number of entries of a list.
 const ENTRIES: usize = 3;
 
 /// The result in lines of at most `width` characters; `command` is the one that posed the problem.
@@ -27,9 +25,8 @@ pub fn fleet(answer: &FleetResult, command: &str, width: usize) -> String {
 /// Systems beyond the table, routes, traffic without a system, proof.
 fn facts(answer: &FleetResult, width: usize) -> String {
     let mut facts = Vec::new();
-    let rest = answer.systems.len().saturating_sub(SYSTEMS);
-    if rest > 0 {
-        facts.push(("systems", format!("{rest} more kinds with --detail")));
+    if answer.systems.len() > SYSTEMS {
+        facts.push(("systems", remainder(answer.systems.len(), SYSTEMS, "kinds with --detail")));
     }
     if !answer.routes.is_empty() {
         let buckets = count(answer.question.buckets.len() as u64, "bucket");
@@ -41,7 +38,7 @@ fn facts(answer: &FleetResult, width: usize) -> String {
     }
     facts.extend(costs(answer).map(|text| ("costs", text)));
     facts.push(("proof", proof(answer)));
-    facts.iter().map(|(label, text)| fact(label, text, width)).collect()
+    lines(&facts, width)
 }
 
 fn conflict(answer: &FleetResult, width: usize) -> String {
@@ -58,13 +55,6 @@ fn conflict(answer: &FleetResult, width: usize) -> String {
             digits(answer.output_tok_s.1)
         )));
     }
-    if !answer.helps.is_empty() {
-        text.push_str(&heading("Smallest changes that make it feasible", ""));
-        text.extend(
-            answer.helps.iter().take(ENTRIES).map(|help| {
-                bullet(&format!("{}: {} → {}", help.what, plain(help.stated), plain(help.needed)))
-            }),
-        );
-    }
-    text
+    let helps: String = answer.helps.iter().take(ENTRIES).map(|help| bullet(&hint(help))).collect();
+    text + &section("Smallest changes that make it feasible", "", helps)
 }

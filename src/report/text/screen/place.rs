@@ -1,16 +1,14 @@
 //! A placement in one screen: layers per device, speed, proof, commands; or why none fits, and what would.
 
 use super::super::launch::first_command;
-use super::super::page::{bullet_within, heading, join, shorten, wrap};
-use super::super::place::{apart, head, stage_table, theoretical};
-use super::{fact, more};
+use super::super::page::{bullet_within, heading, join, remainder, section, shorten, wrap};
+use super::super::place::{disaggregation, head, stage_table, theoretical};
+use super::{lines, more};
 use crate::report::number::{digits, gib, percent, time};
 use crate::report::place::{InfeasibleReport, PlacementReport, PlacementResult};
 use crate::report::table::grouped;
 
-/// Maximum number of stages.
 const STAGES: usize = 7;
-/// Maximum number of entries of a list.
 const ENTRIES: usize = 3;
 
 /// The result in lines of at most `width` characters; `command` is the one that posed the problem.
@@ -25,11 +23,9 @@ pub fn place(answer: &PlacementResult, command: &str, width: usize) -> String {
     join([head(answer, width), stages(placed, width) + &facts, more + &launch])
 }
 
-/// The first stages.
 fn stages(placed: &PlacementReport, width: usize) -> String {
     let shown = &placed.stages[..placed.stages.len().min(STAGES)];
-    let rest = placed.stages.len() - shown.len();
-    let rest = if rest > 0 { format!("{rest} more stages with --detail") } else { String::new() };
+    let rest = remainder(placed.stages.len(), shown.len(), "stages with --detail");
     heading("Layer placement", &rest) + &stage_table(shown, width)
 }
 
@@ -55,7 +51,7 @@ fn facts(placed: &PlacementReport, answer: &PlacementResult, width: usize) -> St
         facts.push(("theoretical", shorten(&found, 3 * width)));
     }
     if let Some(found) = &answer.disaggregated {
-        facts.push(("disaggregated", apart(found)));
+        facts.push(("disaggregated", disaggregation(found)));
     }
     if let Some(proof) = &answer.certificate {
         let (bound, gap) = (time(proof.lower_bound_ms), percent(proof.gap));
@@ -67,7 +63,7 @@ fn facts(placed: &PlacementReport, answer: &PlacementResult, width: usize) -> St
         let reason = if named || why.is_empty() { String::new() } else { format!("; weights {id} ({why})") };
         facts.push(("defaults", defaults(&answer.question.defaults) + &reason));
     }
-    facts.iter().map(|(label, text)| fact(label, text, width)).collect()
+    lines(&facts, width)
 }
 
 /// Flags as on a command line, then sentences.
@@ -101,9 +97,5 @@ fn infeasible(reason: &InfeasibleReport, width: usize) -> String {
     if helps.is_empty() {
         helps = reason.fixes.iter().take(ENTRIES).cloned().collect();
     }
-    if !helps.is_empty() {
-        text.push_str(&heading(title, ""));
-        helps.iter().for_each(|help| text.push_str(&bullet(help)));
-    }
-    text
+    text + &section(title, "", helps.iter().map(|help| bullet(help)).collect::<String>())
 }

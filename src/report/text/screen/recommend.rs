@@ -4,20 +4,17 @@ use super::super::head as plan_head;
 use super::super::launch::first_command;
 use super::super::models as model_list;
 use super::super::page::{join, shorten};
-use super::super::recommend::{choices, head, least_memory, left_out, priced};
-use super::{fact, more};
-use crate::report::number::{count, digits, time};
+use super::super::recommend::{choices, head, kinds, least_memory, left_out, priced, ttft_and_watts};
+use super::{fact, lines, more};
+use crate::report::number::{count, digits};
 use crate::report::recommend::models::ServedModels;
 use crate::report::recommend::{Build, Recommendation, RejectedBuild};
 use crate::report::table::{grouped, table_within};
 
-/// Maximum number of choices.
 const CHOICES: usize = 5;
-/// Maximum number of models.
 const MODELS: usize = 8;
 /// Lines of a screen.
 const LINES: usize = 24;
-/// Maximum number of names in a list.
 const NAMES: usize = 3;
 
 /// Hardware for a model in lines of at most `width` characters; `command` is the one that posed the problem.
@@ -94,10 +91,9 @@ fn table(choices: &[(String, &Build)], width: usize) -> String {
         row.extend([digits(build.tok_s_per_user), grouped(build.most_users)]);
         row
     };
-    let rows: Vec<Vec<String>> = choices.iter().map(row).collect();
     let prices: &[&str] = if bought { &["USD/h", "buy USD", "at most"] } else { &["USD/h"] };
     let header = [&["choice", "build", "weights"], prices, &["tok/s/user", "max users"]].concat();
-    table_within(&header, &rows, width)
+    table_within(&header, choices.iter().map(row), width)
 }
 
 /// Plan, speed and cost of a build.
@@ -110,8 +106,7 @@ fn facts(build: &Build, width: usize) -> String {
         build.each.weight_format,
         build.runtime
     );
-    let ttft = build.each.metrics.as_ref().map_or(String::new(), |m| format!(", TTFT {}", time(m.ttft_ms)));
-    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W of devices", digits(watts)));
+    let [ttft, watts] = ttft_and_watts(build);
     let speed = format!(
         "{} tok/s/user{ttft}, {} tok/s{watts}",
         digits(build.tok_s_per_user),
@@ -120,16 +115,13 @@ fn facts(build: &Build, width: usize) -> String {
     let mut facts = vec![("build", build.name.clone()), ("plan", plan), ("speed", speed)];
     facts.extend(least_memory(build).map(|memory| ("memory", memory)));
     facts.push(("cost", priced(build)));
-    facts.iter().map(|(label, text)| fact(label, text, width)).collect()
+    lines(&facts, width)
 }
 
 /// Counts of the kinds of reasons, the most frequent first.
 fn rejected(misses: &[RejectedBuild], width: usize) -> String {
-    let mut kinds: Vec<&str> = misses.iter().map(|miss| miss.kind.as_str()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
     let number = |kind: &str| misses.iter().filter(|miss| miss.kind == kind).count();
-    let mut counts: Vec<(usize, &str)> = kinds.into_iter().map(|kind| (number(kind), kind)).collect();
+    let mut counts: Vec<(usize, &str)> = kinds(misses).into_iter().map(|kind| (number(kind), kind)).collect();
     counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let list: Vec<String> = counts.iter().map(|(number, kind)| format!("{number} {kind}")).collect();
     match list.is_empty() {
