@@ -10,7 +10,7 @@ use crate::spec::constant::{CONSTANTS, CalibratedConstant, CalibrationFactor, Co
 use crate::spec::nearness::{Interval, LeftOut, MeasuredAt};
 
 /// The source text of a required constant that the data do not identify; its value is 0.
-const UNTOLD: &str =
+const NOT_IDENTIFIED: &str =
     "nothing: the fitted rows do not identify it, and other constants of the profile hold it";
 
 /// Changes smaller than this are not written: they change no prediction by a tenth of the noise.
@@ -74,7 +74,7 @@ impl JointFit<'_> {
             let value = match determined {
                 true => figure(known.value * libm::exp(change), known.unit, source),
                 false => {
-                    json!({"value": format!("0 {}", known.unit.name).trim_end(), "source": UNTOLD, "grade": "assumed"})
+                    json!({"value": format!("0 {}", known.unit.name).trim_end(), "source": NOT_IDENTIFIED, "grade": "assumed"})
                 }
             };
             match entry.section {

@@ -91,7 +91,7 @@ impl Tier {
 }
 
 /// The host of a node.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Its processor.
@@ -115,7 +115,7 @@ pub struct NodePower {
 }
 
 /// A system as in its file.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct System {
     /// File name without `.json`.

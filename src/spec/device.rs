@@ -46,7 +46,7 @@ impl Arithmetic {
 }
 
 /// The maker of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Vendor {
     /// AMD.
@@ -72,6 +72,7 @@ pub enum Vendor {
     /// Tenstorrent.
     Tenstorrent,
     /// Any other: runtimes name the generations of its devices.
+    #[default]
     Other,
 }
 
@@ -111,7 +112,7 @@ impl Vendor {
 }
 
 /// One accelerator.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
     /// File name without `.json`.
@@ -159,7 +160,7 @@ pub struct Device {
 }
 
 /// Memory of a device.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceMemory {
     /// `hbm3`, `gddr6x`, `lpddr5` …

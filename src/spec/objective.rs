@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use super::figure::{Seconds, read};
 use super::image::ImageSize;
 use super::limits::{CONCURRENCY, E2E, IMAGES, ISL, OSL, RATE, TPOT, TTFT};
 use super::metric_table::metric_table;
@@ -186,43 +185,35 @@ impl Metric {
 #[serde(deny_unknown_fields)]
 pub struct LatencyLimits {
     /// Time to first token.
-    #[serde(
-        default,
-        deserialize_with = "time",
-        serialize_with = "spell",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub ttft: Option<f64>,
     /// Time per output token.
-    #[serde(
-        default,
-        deserialize_with = "time",
-        serialize_with = "spell",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub tpot: Option<f64>,
     /// End-to-end time of a request.
-    #[serde(
-        default,
-        deserialize_with = "time",
-        serialize_with = "spell",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub e2e: Option<f64>,
 }
 
-fn time<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    text.map(|text| read::<Seconds>(&text).map_err(serde::de::Error::custom)).transpose()
-}
+/// A time limit as text with its unit.
+mod seconds {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-fn spell<S: serde::Serializer>(limit: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match limit {
-        Some(seconds) => serializer.serialize_str(&format!("{seconds} s")),
-        None => serializer.serialize_none(),
+    use crate::spec::figure::{Seconds, read};
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| read::<Seconds>(&text).map_err(D::Error::custom)).transpose()
+    }
+
+    pub fn serialize<S: Serializer>(limit: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+        match limit {
+            Some(seconds) => serializer.serialize_str(&format!("{seconds} s")),
+            None => serializer.serialize_none(),
+        }
     }
 }
 
@@ -369,8 +360,8 @@ impl Objective {
         if self.pareto.is_empty() {
             return Err(Error::new("pareto", "no axis", "at least one metric", "add one, e.g. \"tpot\""));
         }
-        let aims: Vec<Metric> = self.optimize.iter().map(|term| term.metric).collect();
-        for (key, listed) in [("optimize", &aims), ("pareto", &self.pareto)] {
+        let optimized: Vec<Metric> = self.optimize.iter().map(|term| term.metric).collect();
+        for (key, listed) in [("optimize", &optimized), ("pareto", &self.pareto)] {
             let twice = (1..listed.len()).find(|at| listed[..*at].contains(&listed[*at]));
             if let Some(at) = twice {
                 let found =

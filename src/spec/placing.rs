@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_is_asked_of_many_requests() {
+    fn throughput_is_that_of_many_requests() {
         let of = |objective, concurrency| {
             PlacementScenario { objective, concurrency, ..PlacementScenario::default() }.in_flight()
         };

@@ -76,7 +76,8 @@ pub fn device(device: &Device, link: impl Fn(&str) -> Option<Link>) -> Vec<Warni
         device.scale_up.as_ref().map(|up| ("scale_up.bandwidth", &up.link, &up.bandwidth)),
         device.host_link.as_ref().map(|host| ("host_link.bandwidth", &host.link, &host.bandwidth)),
     ];
-    doubts.extend(ends.into_iter().flatten().filter_map(|(key, id, rate)| beside(key, rate, &link(id)?)));
+    doubts
+        .extend(ends.into_iter().flatten().filter_map(|(key, id, rate)| against_link(key, rate, &link(id)?)));
     if let Some(power) = &device.power {
         let idle = power.idle.as_ref().filter(|idle| idle.value >= power.tdp.value);
         doubts.extend(idle.map(|idle| {
@@ -144,7 +145,7 @@ fn memory(device: &Device) -> Vec<Warning> {
 }
 
 /// Checks a bandwidth given for a link against the link's own.
-fn beside<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Option<Warning> {
+fn against_link<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Option<Warning> {
     let most = link.bandwidth.value;
     (rate.value > most * (1.0 + ROUNDING)).then(|| {
         let both = if is_near(rate.value, 2.0 * most) { "; is it the sum of both directions?" } else { "" };
@@ -209,7 +210,7 @@ pub fn system(system: &System, link: impl Fn(&str) -> Option<Link>) -> Vec<Warni
     for (at, tier) in system.tiers.iter().enumerate() {
         doubts.extend(
             link(&tier.link)
-                .and_then(|link| beside(&format!("tiers[{at}].bandwidth"), &tier.bandwidth, &link)),
+                .and_then(|link| against_link(&format!("tiers[{at}].bandwidth"), &tier.bandwidth, &link)),
         );
         if at > 0 && tier.bandwidth.value > system.tiers[at - 1].bandwidth.value {
             let why = format!(

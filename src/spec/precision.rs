@@ -26,6 +26,10 @@ pub struct FormatOption {
 }
 
 impl FormatOption {
+    fn new(format: NumberFormat, why: impl Into<String>) -> FormatOption {
+        FormatOption { format, why: why.into(), checkpoint: None, own: false }
+    }
+
     /// Bits per weight, scales included.
     pub fn bits(&self) -> f64 {
         self.format.bits_per_element.value * 8.0
@@ -125,21 +129,17 @@ impl Precision<'_> {
             Some(other) => (USUAL, format!("dtype {other}, served in {USUAL}")),
             None => (USUAL, format!("no dtype: {USUAL} assumed")),
         };
-        Ok(FormatOption {
-            format: (self.load)(id)?,
-            why,
-            checkpoint: None,
-            own: self.named.is_none() && self.config.quantization.is_none(),
-        })
+        let own = self.named.is_none() && self.config.quantization.is_none();
+        Ok(FormatOption { own, ..FormatOption::new((self.load)(id)?, why) })
     }
 
     /// The candidate weight formats, the checkpoint's own first.
     ///
     /// # Errors
     /// The requested format, or the checkpoint's own, does not run here.
-    pub fn weights(&self, asked: Option<&str>) -> Result<Vec<FormatOption>, Error> {
+    pub fn weights(&self, requested: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let own = self.own()?;
-        match asked {
+        match requested {
             Some(ANY) => {
                 let wanted = |format: &NumberFormat| {
                     format.weights && format.bits_per_element.value * 8.0 >= FOUR_BITS.0
@@ -155,16 +155,8 @@ impl Precision<'_> {
             }
             None if self.at_home && !self.runtime.weights_at_home.is_empty() => self.home_weights(own),
             None => {
-                let kept = self.published.iter().filter(|_| self.named.is_none()).map(|published| {
-                    let why = format!("published as {}", published.id);
-                    let checkpoint = Some(published.id.clone());
-                    Ok(FormatOption {
-                        format: (self.load)(&published.weight_format)?,
-                        why,
-                        checkpoint,
-                        own: false,
-                    })
-                });
+                let kept = self.published.iter().filter(|_| self.named.is_none());
+                let kept = kept.map(|one| Ok(published(one, (self.load)(&one.weight_format)?)));
                 let kept: Vec<FormatOption> = kept.collect::<Result<_, Error>>()?;
                 let keeps = |choice: &FormatOption| {
                     choice.bits() >= EIGHT_BITS.0
@@ -220,9 +212,9 @@ impl Precision<'_> {
     }
 
     /// The candidate KV formats, 16 bits first.
-    pub fn kv(&self, asked: Option<&str>) -> Result<Vec<FormatOption>, Error> {
+    pub fn kv(&self, requested: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let native = self.native()?;
-        match asked {
+        match requested {
             Some(ANY) => {
                 let known = &self.runtime.kv_formats;
                 let others = self.each(known, |format| format.kv)?;
@@ -235,7 +227,7 @@ impl Precision<'_> {
                 if !format.kv || !known || !self.computes(&format) {
                     return Err(self.refuse(&format, "kv-format", &self.runtime.kv_formats));
                 }
-                Ok(vec![FormatOption { format, why: "requested".into(), checkpoint: None, own: false }])
+                Ok(vec![FormatOption::new(format, "requested")])
             }
             None => {
                 let stated = self.config.quantization.as_ref().and_then(|q| q.kv_format);
@@ -245,12 +237,8 @@ impl Precision<'_> {
                             .filter(|format| format.kv && self.native_arithmetic(format)),
                         None => None,
                     };
-                let stated = stated.map(|format| FormatOption {
-                    format,
-                    why: "the checkpoint contains its scales".into(),
-                    checkpoint: None,
-                    own: false,
-                });
+                let stated =
+                    stated.map(|format| FormatOption::new(format, "the checkpoint contains its scales"));
                 Ok(distinct([native].into_iter().chain(stated)))
             }
         }
@@ -304,7 +292,7 @@ impl Precision<'_> {
         match (self.config.weight_format(), &self.config.quantization) {
             (Some(id), _) => {
                 let format = self.as_stored((self.load)(id)?);
-                Ok(Some(FormatOption { format, why: OWN.to_owned(), checkpoint: None, own: true }))
+                Ok(Some(FormatOption { own: true, ..FormatOption::new(format, OWN) }))
             }
             (None, Some(_)) => self.several(),
             (None, None) => self.native().map(Some),
@@ -359,7 +347,8 @@ impl Precision<'_> {
             ..most.clone()
         };
         let why = format!("{OWN}: {} of it, evaluated at their mean size", names.join(" and "));
-        Ok(Some(FormatOption { format: self.with_layout(format, layout), why, checkpoint: None, own: true }))
+        let format = self.with_layout(format, layout);
+        Ok(Some(FormatOption { own: true, ..FormatOption::new(format, why) }))
     }
 
     /// Those of `ids` that the device computes and that `wanted` accepts.
@@ -380,15 +369,9 @@ impl Precision<'_> {
 
     /// A format other than the checkpoint's; the reason is `why`, unless a checkpoint in it is published.
     fn converted(&self, format: NumberFormat, why: &str) -> FormatOption {
-        let published = self.published.iter().find(|published| published.weight_format == format.id);
-        match published {
-            Some(published) => FormatOption {
-                why: format!("published as {}", published.id),
-                checkpoint: Some(published.id.clone()),
-                format,
-                own: false,
-            },
-            None => FormatOption { format, why: why.to_owned(), checkpoint: None, own: false },
+        match self.published.iter().find(|one| one.weight_format == format.id) {
+            Some(one) => published(one, format),
+            None => FormatOption::new(format, why),
         }
     }
 
@@ -448,6 +431,12 @@ impl Precision<'_> {
     fn native_arithmetic(&self, format: &NumberFormat) -> bool {
         format.computes_in.first().is_some_and(|arithmetic| self.device.peak.contains_key(arithmetic))
     }
+}
+
+/// The format of a published checkpoint.
+fn published(checkpoint: &Published, format: NumberFormat) -> FormatOption {
+    let why = format!("published as {}", checkpoint.id);
+    FormatOption { checkpoint: Some(checkpoint.id.clone()), ..FormatOption::new(format, why) }
 }
 
 /// Each format once, in order of first appearance.

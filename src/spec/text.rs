@@ -202,12 +202,13 @@ fn folded_letters(name: &str) -> impl Iterator<Item = char> {
     name.char_indices().filter(kept).flat_map(|(_, c)| c.to_lowercase())
 }
 
-/// Words of a name: runs of letters and digits, or with `apart` runs of either.
-fn words(name: &str, apart: bool) -> Vec<String> {
+/// Words of a name: runs of letters and digits, or with `split_digits` runs of either.
+fn words(name: &str, split_digits: bool) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut last: Option<char> = None;
     for c in name.chars() {
-        let joins = |last: char| last.is_alphanumeric() && !(apart && last.is_numeric() != c.is_numeric());
+        let joins =
+            |last: char| last.is_alphanumeric() && !(split_digits && last.is_numeric() != c.is_numeric());
         match (c.is_alphanumeric(), words.last_mut()) {
             (true, Some(word)) if last.is_some_and(joins) => word.push(c),
             (true, _) => words.push(c.to_string()),
@@ -222,8 +223,8 @@ fn words(name: &str, apart: bool) -> Vec<String> {
 fn shared_words(wrong: &str, name: &str) -> f64 {
     /// Words this similar are one word, misspelt.
     const SAME: f64 = 0.87;
-    let share = |apart: bool| {
-        let (wanted, had) = (words(wrong, apart), words(name, apart));
+    let share = |split_digits: bool| {
+        let (wanted, had) = (words(wrong, split_digits), words(name, split_digits));
         let (mut shared, mut all) = (0.0, 0.0);
         for (at, word) in wanted.iter().enumerate() {
             let weight = word.chars().count() as f64 / (at + 1) as f64;
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_without_the_names_of_types() {
+    fn faults_are_written_without_the_names_of_types() {
         let unknown = fault(r#"{"modle": "x"}"#);
         assert_eq!(unknown.key, "modle");
         assert_eq!(unknown.fix, "did you mean `model`?");
@@ -301,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_twice_is_told_with_its_line_at_any_depth() {
-        let told = |text: &str| from_json::<Value>(text, "a file").unwrap_err();
-        let twice = told("{\n\"a\": 1,\n\"b\": [{\"c\": {\"d\": 1,\n\"d\": 2}}]}");
+    fn a_key_that_comes_twice_is_named_with_its_line_at_any_depth() {
+        let fault_of = |text: &str| from_json::<Value>(text, "a file").unwrap_err();
+        let twice = fault_of("{\n\"a\": 1,\n\"b\": [{\"c\": {\"d\": 1,\n\"d\": 2}}]}");
         assert_eq!(twice.key, "b[0].c.d");
         assert!(twice.found.contains("`d`") && twice.found.contains("line 4"), "{twice}");
-        assert_eq!(told("{\"a\": {}, \"\\u0061\": 2}").key, "a");
+        assert_eq!(fault_of("{\"a\": {}, \"\\u0061\": 2}").key, "a");
         assert!(from_json::<Value>("[{\"a\": 1}, {\"a\": {\"a\": 1}}]", "a file").is_ok());
     }
 

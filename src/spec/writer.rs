@@ -276,12 +276,12 @@ fn markdown_text(text: &str) -> String {
     let characters: Vec<char> = shown.chars().collect();
     let mut written = String::with_capacity(shown.len());
     for (at, character) in characters.iter().enumerate() {
-        let beside =
+        let is_letter =
             |at: Option<usize>| at.and_then(|at| characters.get(at)).is_some_and(|c| c.is_alphanumeric());
         let marks = match character {
             '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '|' | '&' | '~' | '!' | '$' => true,
             // Inside a word it is a letter.
-            '_' => !(beside(at.checked_sub(1)) && beside(Some(at + 1))),
+            '_' => !(is_letter(at.checked_sub(1)) && is_letter(Some(at + 1))),
             // At the start they would begin a list or a heading.
             '#' | '-' | '+' | '=' => at == 0,
             '.' | ')' => at > 0 && characters[..at].iter().all(char::is_ascii_digit),

@@ -317,8 +317,8 @@ mod tests {
                 ..scenario
             });
             let best = run(&problem, &UNWATCHED).best.unwrap();
-            let told = report_deployment(&problem, &best.candidate);
-            (told.price_bounds, told.metrics.unwrap())
+            let reported = report_deployment(&problem, &best.candidate);
+            (reported.price_bounds, reported.metrics.unwrap())
         };
         let (bounds, metrics) = cost(Scenario::default());
         let (bounds, usd) = (bounds.unwrap(), metrics.usd_per_mtok.unwrap());

@@ -47,12 +47,7 @@ fn accelerators(tool: MachineTool, text: &str) -> Option<Vec<PrintedAccelerator>
         MachineTool::AmdSmi => amd::amd_smi(text),
         MachineTool::RocmSmi => amd::rocm_smi(text),
         MachineTool::SystemProfiler => apple::chip(text),
-        MachineTool::NvidiaTopology
-        | MachineTool::Sysctl
-        | MachineTool::CpuInfo
-        | MachineTool::MemInfo
-        | MachineTool::MemoryLimit
-        | MachineTool::PowerShell => None,
+        _ => None,
     }
 }
 
@@ -95,11 +90,7 @@ fn result(name: &str, finds: &str, tool: MachineTool, output: &ToolOutput) -> To
                 None => (false, "an output that cannot be read".to_owned()),
                 Some((all, joined)) => (true, format!("{joined} of {all} pairs of GPUs")),
             },
-            MachineTool::Sysctl
-            | MachineTool::CpuInfo
-            | MachineTool::MemInfo
-            | MachineTool::MemoryLimit
-            | MachineTool::PowerShell => (true, "read".to_owned()),
+            _ => (true, "read".to_owned()),
         },
     };
     ToolResult { tool: name.to_owned(), finds: finds.to_owned(), found, result }

@@ -123,10 +123,10 @@ fn read_folder(folder: &Path) -> Result<ModelFiles, Error> {
             }
         }
     };
-    let beside = folder.join(QUANT);
+    let quant_path = folder.join(QUANT);
     Ok(ModelFiles {
         config: whole(folder.join(CONFIG))?,
-        hf_quant_config: if beside.exists() { Some(whole(beside)?) } else { None },
+        hf_quant_config: if quant_path.exists() { Some(whole(quant_path)?) } else { None },
         source: file::shown(&folder.join(CONFIG)),
     })
 }

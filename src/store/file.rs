@@ -290,8 +290,10 @@ pub fn spell(error: &io::Error) -> String {
             let text = error.to_string();
             match text.split_once(" (os error") {
                 // A ring of links has no stable error kind.
-                Some((told, _)) if told.starts_with("Too many levels") => "a ring of symbolic links".into(),
-                Some((told, _)) => told.to_lowercase(),
+                Some((message, _)) if message.starts_with("Too many levels") => {
+                    "a ring of symbolic links".into()
+                }
+                Some((message, _)) => message.to_lowercase(),
                 None => text,
             }
         }

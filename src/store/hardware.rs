@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::catalog::{Catalog, CatalogEntry, LookupError, is_path, read_entry};
 use super::foreign_hardware::ENTRY;
-use super::host::{laid_out, unit};
+use super::host::{layout, unit};
 use super::kind::CatalogKind;
 use super::lookup::is_labelled;
 use crate::spec::cluster::{Cluster, System};
@@ -59,7 +59,7 @@ const MOST_NODES: u64 = 1 << 16;
 
 /// The devices of `short` in hosts like `host`.
 fn seat(host: &System, device: &Device, short: &Shorthand<'_>) -> Result<Cluster, Error> {
-    let (nodes, per_node) = laid_out(host, device, short);
+    let (nodes, per_node) = layout(host, device, short);
     let shipped_whole = (host.nodes, host.devices_per_node) == (nodes, per_node);
     let name = match (shipped_whole, nodes) {
         (true, _) => host.name.clone(),
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shorthand_is_taken_apart_from_the_left() {
+    fn shorthand_is_split_from_the_left() {
         let of = |text| Shorthand::parse(text).map(|s| (s.nodes, s.count, s.device));
         assert!(Shorthand::parse("2x8xa").unwrap().by_node && !Shorthand::parse("8xa").unwrap().by_node);
         assert_eq!(of("8xh100-sxm"), Ok((1, 8, "h100-sxm")));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn unclear_and_unknown_devices_are_told_with_candidates() {
+    fn unclear_and_unknown_devices_are_refused_with_candidates() {
         let error = Catalog::default().hardware("8xrtx").unwrap_err();
         assert!(
             error.found.contains("nvidia-rtx-3090") && error.found.contains("nvidia-rtx-2080"),

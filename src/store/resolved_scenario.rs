@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_is_the_documented_question() {
+    fn an_empty_scenario_is_the_documented_question() {
         let problem = resolve(&Scenario::default());
         assert_eq!(problem.graph.parameters().unique, 70_553_706_496);
         assert_eq!((problem.cluster.devices(), problem.cluster.device.id.as_str()), (8, "nvidia-h100-sxm"));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_quantized_checkpoint_runs_in_its_own_format_unless_asked_otherwise() {
+    fn every_quantized_checkpoint_runs_in_its_own_format_unless_requested_otherwise() {
         let catalog = Catalog::default();
         let shelf = catalog.entries(crate::store::kind::CatalogKind::Models).into_iter();
         let quantized = shelf.filter(|(_, file)| file.text().unwrap().contains("\"quantization_config\""));

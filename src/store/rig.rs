@@ -26,7 +26,7 @@ use crate::plan::parallel::ParallelPlan;
 use crate::quantity::datum::Datum;
 use crate::search::placement::price::PlacementProblem;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
-use crate::spec::device::{Device, Price};
+use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::link::Link;
 use crate::spec::precision::FormatOption;
@@ -310,17 +310,12 @@ impl PlacedMember {
         let system = System {
             id: self.device.id.clone(),
             name: self.device.name.clone(),
-            aliases: vec![],
             device: self.device.id.clone(),
             devices_per_node: devices,
             nodes: 1,
             tiers: tier.into_iter().collect(),
-            network: None,
             host: self.host.as_ref().and_then(|host| rig.hosts.get(host)).cloned(),
-            power: None,
-            price: Price::default(),
-            rented_only: false,
-            notes: None,
+            ..System::default()
         };
         Cluster::build(&system, self.device.clone(), 1, devices)
     }

@@ -54,7 +54,7 @@ pub(super) fn whole(format: &'static str, scheme: Scheme) -> Vec<QuantizedPart> 
 }
 
 /// Experts in one format, all other modules in another.
-pub(super) fn experts_apart(
+pub(super) fn experts_and_rest(
     experts: (&'static str, Scheme),
     rest: (&'static str, Scheme),
 ) -> Vec<QuantizedPart> {

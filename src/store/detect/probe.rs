@@ -116,14 +116,7 @@ fn is_needed(tool: MachineTool, so_far: &MachineOutputs) -> bool {
         MachineTool::RocmSmi => {
             so_far.text(MachineTool::AmdSmi).and_then(amd_smi).is_none_or(|gpus| gpus.is_empty())
         }
-        MachineTool::NvidiaSmi
-        | MachineTool::AmdSmi
-        | MachineTool::SystemProfiler
-        | MachineTool::Sysctl
-        | MachineTool::CpuInfo
-        | MachineTool::MemInfo
-        | MachineTool::MemoryLimit
-        | MachineTool::PowerShell => true,
+        _ => true,
     }
 }
 

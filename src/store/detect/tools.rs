@@ -69,94 +69,71 @@ const WINDOWS_QUERY: &str = "@{processors=@(Get-CimInstance Win32_Processor | Se
 use MachineTool as T;
 use ToolWay::{Read, Run};
 
+/// Arguments of `amd-smi` and of `rocm-smi`.
+const AMD: &[&str] = &["static", "--asic", "--vram", "--bus", "--limit", "--json"];
+const ROCM: &[&str] = &["--showproductname", "--showmeminfo", "vram", "--showmaxpower", "--json"];
+const SYSCTL: &[&str] = &["machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.logicalcpu"];
+
+const fn entry(
+    (tool, name): (MachineTool, &'static str),
+    finds: &'static str,
+    systems: &'static [&'static str],
+    ways: &'static [ToolWay],
+) -> ToolEntry {
+    ToolEntry { tool, name, finds, systems, ways }
+}
+
 /// Every tool.
 pub static TOOLS: &[ToolEntry] = &[
-    ToolEntry {
-        tool: T::NvidiaSmi,
-        name: "nvidia-smi",
-        finds: "GPUs of NVIDIA",
-        systems: &["linux", "windows"],
-        ways: &[
+    entry(
+        (T::NvidiaSmi, "nvidia-smi"),
+        "GPUs of NVIDIA",
+        &["linux", "windows"],
+        &[
             Run("nvidia-smi", &[GPU_COLUMNS, PLAIN_CSV]),
             Run("nvidia-smi", &[FEWER_COLUMNS, PLAIN_CSV]),
             Run(WSL_SMI, &[GPU_COLUMNS, PLAIN_CSV]),
         ],
-    },
-    ToolEntry {
-        tool: T::NvidiaTopology,
-        name: "nvidia-smi topo",
-        finds: "NVLink between GPUs of NVIDIA",
-        systems: &["linux"],
-        ways: &[Run("nvidia-smi", &["topo", "-m"])],
-    },
-    ToolEntry {
-        tool: T::AmdSmi,
-        name: "amd-smi",
-        finds: "GPUs of AMD",
-        systems: &["linux"],
-        ways: &[
-            Run("amd-smi", &["static", "--asic", "--vram", "--bus", "--limit", "--json"]),
-            Run("/opt/rocm/bin/amd-smi", &["static", "--asic", "--vram", "--bus", "--limit", "--json"]),
-        ],
-    },
-    ToolEntry {
-        tool: T::RocmSmi,
-        name: "rocm-smi",
-        finds: "GPUs of AMD",
-        systems: &["linux"],
-        ways: &[
-            Run("rocm-smi", &["--showproductname", "--showmeminfo", "vram", "--showmaxpower", "--json"]),
-            Run(
-                "/opt/rocm/bin/rocm-smi",
-                &["--showproductname", "--showmeminfo", "vram", "--showmaxpower", "--json"],
-            ),
-        ],
-    },
-    ToolEntry {
-        tool: T::SystemProfiler,
-        name: "system_profiler",
-        finds: "chips of Apple",
-        systems: &["macos"],
-        ways: &[Run("system_profiler", &["-json", "SPHardwareDataType", "SPDisplaysDataType"])],
-    },
-    ToolEntry {
-        tool: T::Sysctl,
-        name: "sysctl",
-        finds: "processor and memory",
-        systems: &["macos"],
-        ways: &[Run(
-            "sysctl",
-            &["machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.logicalcpu"],
-        )],
-    },
-    ToolEntry {
-        tool: T::CpuInfo,
-        name: "cpuinfo",
-        finds: "processor",
-        systems: &["linux"],
-        ways: &[Read("/proc/cpuinfo")],
-    },
-    ToolEntry {
-        tool: T::MemInfo,
-        name: "meminfo",
-        finds: "memory",
-        systems: &["linux"],
-        ways: &[Read("/proc/meminfo")],
-    },
-    ToolEntry {
-        tool: T::MemoryLimit,
-        name: "memory.max",
-        finds: "memory limit of a container",
-        systems: &["linux"],
-        ways: &[Read("/sys/fs/cgroup/memory.max"), Read("/sys/fs/cgroup/memory/memory.limit_in_bytes")],
-    },
-    ToolEntry {
-        tool: T::PowerShell,
-        name: "powershell",
-        finds: "processor and memory",
-        systems: &["windows"],
-        ways: &[Run("powershell", &["-NoProfile", "-NonInteractive", "-Command", WINDOWS_QUERY])],
-    },
+    ),
+    entry(
+        (T::NvidiaTopology, "nvidia-smi topo"),
+        "NVLink between GPUs of NVIDIA",
+        &["linux"],
+        &[Run("nvidia-smi", &["topo", "-m"])],
+    ),
+    entry(
+        (T::AmdSmi, "amd-smi"),
+        "GPUs of AMD",
+        &["linux"],
+        &[Run("amd-smi", AMD), Run("/opt/rocm/bin/amd-smi", AMD)],
+    ),
+    entry(
+        (T::RocmSmi, "rocm-smi"),
+        "GPUs of AMD",
+        &["linux"],
+        &[Run("rocm-smi", ROCM), Run("/opt/rocm/bin/rocm-smi", ROCM)],
+    ),
+    entry(
+        (T::SystemProfiler, "system_profiler"),
+        "chips of Apple",
+        &["macos"],
+        &[Run("system_profiler", &["-json", "SPHardwareDataType", "SPDisplaysDataType"])],
+    ),
+    entry((T::Sysctl, "sysctl"), "processor and memory", &["macos"], &[Run("sysctl", SYSCTL)]),
+    entry((T::CpuInfo, "cpuinfo"), "processor", &["linux"], &[Read("/proc/cpuinfo")]),
+    entry((T::MemInfo, "meminfo"), "memory", &["linux"], &[Read("/proc/meminfo")]),
+    entry(
+        (T::MemoryLimit, "memory.max"),
+        "memory limit of a container",
+        &["linux"],
+        &[Read("/sys/fs/cgroup/memory.max"), Read("/sys/fs/cgroup/memory/memory.limit_in_bytes")],
+    ),
+    entry(
+        (T::PowerShell, "powershell"),
+        "processor and memory",
+        &["windows"],
+        &[Run("powershell", &["-NoProfile", "-NonInteractive", "-Command", WINDOWS_QUERY])],
+    ),
 ];
 
 /// The outcome of a tool.

@@ -54,8 +54,8 @@ impl Catalog {
         if let Some(named) = &scenario.runtime {
             return Ok(vec![vec![Some(named.clone()); seats.len()]]);
         }
-        let asked = scenario.weight_format.as_deref().filter(|name| *name != ANY);
-        let format = asked.map(|name| self.load::<NumberFormat>(name)).transpose()?;
+        let requested = scenario.weight_format.as_deref().filter(|name| *name != ANY);
+        let format = requested.map(|name| self.load::<NumberFormat>(name)).transpose()?;
         let mut used: Vec<Runtime> = Vec::new();
         let mut defaults = Vec::new();
         for seat in seats {

@@ -94,7 +94,7 @@ impl Catalog {
         let rate = least.filter(|rate| rate.value < link.bandwidth.value);
         Ok(UsualLink {
             rate: rate.as_ref().map_or(link.bandwidth.value, |rate| rate.value),
-            link: RigLink { link: link.id, between: None, bandwidth: rate, latency: None },
+            link: RigLink { link: link.id, bandwidth: rate, ..RigLink::default() },
             why,
         })
     }
