@@ -32,7 +32,6 @@ fn changes(found: &FitSolution, runtime: &str, of: CalibratedConstant) -> Vec<(C
     sums
 }
 
-/// Rounds to the written precision.
 pub fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
@@ -56,7 +55,6 @@ pub struct JointFit<'a> {
     pub models: Vec<String>,
     /// Prediction intervals, nearest first.
     pub intervals: Vec<Interval>,
-    /// Held-out predictions of the rows.
     pub left_out: Vec<LeftOut>,
 }
 

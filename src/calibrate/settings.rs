@@ -7,18 +7,14 @@ use super::levels::PoolingLevel::{
 };
 use crate::spec::constant::{CONSTANTS, CalibratedConstant, ConstantEntry};
 
-/// How a constant is fitted.
 #[derive(Clone, Copy, Debug)]
 pub struct FitSettings {
-    /// Levels in a fit to servers.
     pub server: &'static [LevelPrior],
-    /// Levels in a fit to single streams.
     pub single_stream: &'static [LevelPrior],
     /// Initial value in a fit of whole profiles; `None` where kernel microbenchmarks identify the constant.
     pub initial: Option<InitialGuess>,
 }
 
-/// The initial value of a constant.
 #[derive(Clone, Copy, Debug)]
 pub struct InitialGuess {
     /// In base units: the order of magnitude of servers.
@@ -27,7 +23,6 @@ pub struct InitialGuess {
     pub unit: WrittenUnit,
 }
 
-/// A unit of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct WrittenUnit {
     pub name: &'static str,

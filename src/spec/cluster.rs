@@ -166,7 +166,6 @@ enum DeviceInPlace {
 pub struct Cluster {
     /// Name in the user's input.
     pub id: String,
-    /// Name for people.
     pub name: String,
     /// The device; the same everywhere.
     pub device: Device,
@@ -174,7 +173,6 @@ pub struct Cluster {
     pub nodes: u64,
     /// Interconnect, innermost first; each tier's `devices` is a multiple of the tier inside, except in part of a node.
     pub tiers: Vec<Tier>,
-    /// The host of a node.
     pub host: Option<Host>,
     /// The processor of the host, where its figures are known.
     pub processor: Option<HostProcessor>,
@@ -192,7 +190,6 @@ pub struct Cluster {
 const MOST_DEVICES: u64 = 1 << 20;
 
 impl Cluster {
-    /// Number of devices.
     pub fn devices(&self) -> u64 {
         self.nodes * self.devices_per_node
     }
@@ -220,7 +217,6 @@ impl Cluster {
         if own { LinkKind::Fabric } else { LinkKind::Bus }
     }
 
-    /// Whether its rent is known.
     pub fn rents(&self) -> bool {
         self.price.rent.is_some() || self.device.price.rent.is_some()
     }

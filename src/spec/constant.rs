@@ -52,7 +52,6 @@ pub enum ConstantKind {
 }
 
 impl ConstantKind {
-    /// Unit of the constant.
     pub const fn unit(self) -> Unit {
         match self {
             ConstantKind::Efficiency | ConstantKind::Count => COUNT,
@@ -61,7 +60,6 @@ impl ConstantKind {
     }
 }
 
-/// Section of a runtime file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConstantSection {
     /// An entry of `constants`, per device and weight format.
@@ -72,7 +70,6 @@ pub enum ConstantSection {
     ServingFit,
 }
 
-/// An entry of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantEntry {
     pub of: CalibratedConstant,
@@ -81,6 +78,13 @@ pub struct ConstantEntry {
     pub kind: ConstantKind,
     /// Its place in the runtime file.
     pub section: ConstantSection,
+}
+
+impl ConstantEntry {
+    /// Whether it is a fraction of a peak.
+    pub fn is_efficiency(&self) -> bool {
+        self.kind == ConstantKind::Efficiency
+    }
 }
 
 /// The figure of a constant in its section, under `symbol`.
@@ -126,12 +130,10 @@ calibrated_constants!(declare);
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantFigures<'a> {
     pub runtime: &'a Runtime,
-    /// The entry.
     pub constants: &'a Constants,
 }
 
 impl CalibratedConstant {
-    /// Its entry in the table.
     pub const fn entry(self) -> &'static ConstantEntry {
         &CONSTANTS[self as usize]
     }
@@ -179,7 +181,6 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             LinkKind::Bus => "bus",
@@ -201,7 +202,6 @@ pub enum AttentionKind {
 }
 
 impl AttentionKind {
-    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             AttentionKind::Full => "full",
@@ -219,7 +219,6 @@ pub struct CalibrationKey {
     pub experts: bool,
     /// Whether all requests have the same lengths.
     pub equal_lengths: bool,
-    /// The runtime's version, if given.
     pub version: Option<String>,
     /// The links between neighbouring devices.
     pub link: LinkKind,
@@ -241,7 +240,6 @@ impl CalibrationFactor {
         }
     }
 
-    /// Whether its conditions apply.
     pub fn holds(&self, (class, family): (&str, &str), weight_format: &str, key: &CalibrationKey) -> bool {
         let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|s| s == name);
         is(&self.class, class)

@@ -98,21 +98,17 @@ impl Defaults {
 /// Prices of energy and devices: from the scenario, else from the files.
 #[derive(Clone, Debug)]
 pub struct Economics {
-    /// Whether the devices are owned or rented.
     pub basis: PriceBasis,
-    /// Rent of one device.
     pub rent: Option<Figure<DollarRate>>,
     /// Range of the catalogue's rents, if the rent is from the catalogue.
     pub rent_bounds: Option<PriceRange<DollarRate>>,
     /// Purchase price of one device, with its share of the host and of the network.
     pub purchase: Option<Purchase>,
-    /// Electricity price.
     pub electricity: Figure<DollarsPerEnergy>,
     /// Power usage effectiveness (PUE): power of the facility over power of its machines.
     pub pue: Figure<Ratio>,
     /// Share of a device in the power of the rest of its node.
     pub node_power: Figure<Watts>,
-    /// Amortization period.
     pub amortization: Figure<Seconds>,
     /// Fraction of the amortization period in which the hardware serves.
     pub utilization: Figure<Ratio>,

@@ -60,7 +60,6 @@ pub enum PricingTerms {
 }
 
 impl PricingTerms {
-    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             PricingTerms::OnDemand => "on-demand",
@@ -97,9 +96,6 @@ pub struct PricedOffer {
 
 impl FleetFile {
     /// Checks the constraints that the types do not express.
-    ///
-    /// # Errors
-    /// A number is out of range, or there are too many entries.
     pub fn check(&self) -> Result<(), Error> {
         BUCKETS.check_whole("buckets", self.buckets.len() as u64)?;
         OFFERS.check_whole("offers", self.offers.len() as u64)?;

@@ -10,7 +10,6 @@ use serde::de::{
 /// A reader, and all that it reads within.
 pub struct Objects<T>(pub T);
 
-/// Visitor of a struct.
 struct OfStruct<V>(V);
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for OfStruct<V> {

@@ -48,38 +48,37 @@ pub struct Interval {
 }
 
 impl Nearness {
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
+    /// Its name in files, and its meaning in words.
+    const fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Nearness::Measured => "measured",
-            Nearness::HardwareAndRuntime => "hardware_and_runtime",
-            Nearness::Load => "load",
-            Nearness::Model => "model",
-            Nearness::Hardware => "hardware",
-            Nearness::Vendor => "vendor",
-            Nearness::Split => "split",
-            Nearness::Nothing => "nothing",
+            Nearness::Measured => {
+                ("measured", "this model, device, runtime and weight format were measured at similar loads")
+            }
+            Nearness::HardwareAndRuntime => {
+                ("hardware_and_runtime", "this device and runtime were measured, this model elsewhere")
+            }
+            Nearness::Load => ("load", "the lengths or the load per rank are beyond those measured here"),
+            Nearness::Model => ("model", "this model was never measured"),
+            Nearness::Hardware => ("hardware", "this device was measured, with another runtime"),
+            Nearness::Vendor => {
+                ("vendor", "other devices of this vendor were measured with this runtime, this one was not")
+            }
+            Nearness::Split => {
+                ("split", "disaggregated serving was measured, but no constant is fitted to it")
+            }
+            Nearness::Nothing => (
+                "nothing",
+                "this runtime was measured on no device of this vendor: its constants are borrowed",
+            ),
         }
     }
 
-    /// Its meaning in words.
+    pub fn name(self) -> &'static str {
+        self.texts().0
+    }
+
     pub fn words(self) -> &'static str {
-        match self {
-            Nearness::Measured => {
-                "this model, device, runtime and weight format were measured at similar loads"
-            }
-            Nearness::HardwareAndRuntime => "this device and runtime were measured, this model elsewhere",
-            Nearness::Load => "the lengths or the load per rank are beyond those measured here",
-            Nearness::Model => "this model was never measured",
-            Nearness::Hardware => "this device was measured, with another runtime",
-            Nearness::Vendor => {
-                "other devices of this vendor were measured with this runtime, this one was not"
-            }
-            Nearness::Split => "disaggregated serving was measured, but no constant is fitted to it",
-            Nearness::Nothing => {
-                "this runtime was measured on no device of this vendor: its constants are borrowed"
-            }
-        }
+        self.texts().1
     }
 }
 
@@ -172,15 +171,12 @@ pub struct LeftOut {
     pub regret_p90: Option<f64>,
 }
 
-/// The prediction intervals of a problem.
 #[derive(Clone, Debug)]
 pub struct PredictionIntervals {
-    /// For aggregated serving.
     pub aggregated: Interval,
     /// The most requests per rank that were measured, and the interval of loads beyond. Fewer are the simpler case: the
     /// same steps with smaller batches.
     pub beyond: Option<(u64, Interval)>,
-    /// For disaggregated serving.
     pub disaggregated: Interval,
 }
 
@@ -195,7 +191,6 @@ impl PredictionIntervals {
     }
 }
 
-/// Inputs of a fit.
 #[derive(Clone, Copy, Debug)]
 pub struct FitQuery<'a> {
     pub device: &'a Device,

@@ -16,7 +16,6 @@ use super::limits::{CONCURRENCY, DEGREE, Limit};
 /// Equal replicas of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolText {
-    /// Their role.
     pub role: Role,
     /// Degrees of one replica, and the number of replicas.
     pub degrees: Degrees,
@@ -117,7 +116,6 @@ impl fmt::Display for PlanText {
     }
 }
 
-/// A fault in a plan.
 fn fault(found: impl Into<String>, expected: impl Into<String>) -> Error {
     let fix = "write e.g. `prefill 2 x pp2 @1, decode 1 x tp2 @24, weights fp8`";
     Error::new("plan", found, expected, fix)

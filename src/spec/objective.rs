@@ -19,14 +19,12 @@ pub enum Direction {
     Maximize,
 }
 
-/// How values of a metric are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricFormat {
     /// A time in the unit that reads best, after the metric's word.
     Time,
     /// A number before the metric's word.
     Number,
-    /// A count of things.
     Count,
     /// Whole tokens, rounded down.
     Tokens,
@@ -37,13 +35,10 @@ pub enum MetricFormat {
 pub enum MetricInput {
     /// It is always known.
     Nothing,
-    /// A price of the device.
     Price,
-    /// The power of the device.
     Power,
 }
 
-/// A row of the table of metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricEntry {
     pub metric: Metric,
@@ -53,9 +48,7 @@ pub struct MetricEntry {
     pub column: &'static str,
     /// Base units per unit of the column.
     pub scale: f64,
-    /// The better direction.
     pub direction: Direction,
-    /// How its values are written.
     pub format: MetricFormat,
     /// The input without which it is unknown.
     pub needs: MetricInput,
@@ -65,7 +58,6 @@ pub struct MetricEntry {
     pub heading: &'static str,
     /// Symbol of the formula that makes it; `None` for a count.
     pub formula: Option<&'static str>,
-    /// Definition.
     pub meaning: &'static str,
     /// Whether it can be an objective and an axis of the front.
     pub searched: bool,

@@ -140,30 +140,37 @@ const QUESTION: &str = "Problem";
 const TRAFFIC: &str = "Traffic";
 #[cfg(feature = "cli")]
 const CHANGED: &str = "Assumptions";
-/// Help heading of the search space.
 pub const CHOICES: &str = "Search space";
 
-/// Default concurrency for throughput.
 const BUSY: u64 = 16;
+
+/// A scenario of one type with the fields that both have from one of the other type, and with further fields.
+macro_rules! with_common {
+    ($Type:ident from $from:ident, $($own:ident,)*) => {
+        $Type {
+            $($own,)*
+            model: $from.model,
+            isl: $from.isl,
+            osl: $from.osl,
+            prefix: $from.prefix,
+            prefix_groups: $from.prefix_groups,
+            images: $from.images,
+            image_size: $from.image_size,
+            runtime: $from.runtime,
+            weight_format: $from.weight_format,
+            kv_format: $from.kv_format,
+            offload: $from.offload,
+            set: $from.set,
+            ..$Type::default()
+        }
+    };
+}
 
 impl PlacementScenario {
     /// The scenario for every device.
     pub fn scenario(&self) -> Scenario {
-        Scenario {
-            model: self.model.clone(),
-            isl: self.isl,
-            prefix: self.prefix,
-            prefix_groups: self.prefix_groups,
-            images: self.images,
-            image_size: self.image_size,
-            osl: self.osl,
-            runtime: self.runtime.clone(),
-            weight_format: self.weight_format.clone(),
-            kv_format: self.kv_format.clone(),
-            offload: self.offload,
-            set: self.set.clone(),
-            ..Scenario::default()
-        }
+        let this = self.clone();
+        with_common!(Scenario from this,)
     }
 
     /// Checks every number, from a flag, a scenario or a saved result.
@@ -182,27 +189,8 @@ impl PlacementScenario {
 
     /// The placement problem of a general scenario on a rig.
     pub fn of(scenario: Scenario, objective: PlacementObjective) -> PlacementScenario {
-        let Scenario { model, hardware, isl, osl, images, image_size, concurrency, .. } = scenario;
-        let Scenario { prefix, prefix_groups, runtime, weight_format, kv_format, offload, set, .. } =
-            scenario;
-        PlacementScenario {
-            model,
-            hardware,
-            objective,
-            isl,
-            osl,
-            prefix,
-            prefix_groups,
-            images,
-            image_size,
-            concurrency,
-            runtime,
-            weight_format,
-            kv_format,
-            offload,
-            set,
-            ..PlacementScenario::default()
-        }
+        let (hardware, concurrency) = (scenario.hardware, scenario.concurrency);
+        with_common!(PlacementScenario from scenario, objective, hardware, concurrency,)
     }
 }
 

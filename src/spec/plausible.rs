@@ -7,12 +7,9 @@ use super::figure::{Dimension, Figure};
 use super::format::NumberFormat;
 use super::link::Link;
 
-/// A doubtful figure.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Warning {
-    /// Key of the figure.
     pub key: String,
-    /// The reason for the doubt.
     pub why: String,
 }
 

@@ -13,11 +13,9 @@ use super::runtime::Runtime;
 use super::text::{near, suggest};
 use crate::quantity::datum::{Grade, Source};
 
-/// A candidate format, with the reason.
 #[derive(Clone, Debug)]
 pub struct FormatOption {
     pub format: NumberFormat,
-    /// The reason.
     pub why: String,
     /// Hugging Face id of the checkpoint in this format, if one is published.
     pub checkpoint: Option<String>,
@@ -94,13 +92,10 @@ pub struct CheckpointLayout {
 /// group sizes exceed it, partial blocks at the edge of a matrix do not.
 const ALIKE: f64 = 0.01;
 
-/// Inputs of the format selection.
 pub struct Precision<'a> {
     /// Size of the checkpoint in its own formats, where known.
     pub layout: Option<CheckpointLayout>,
-    /// The model's configuration.
     pub config: &'a ModelConfig,
-    /// Its checkpoints in other formats.
     pub published: &'a [Published],
     /// The published checkpoint that was named instead of the model.
     pub named: Option<&'a Published>,
@@ -134,9 +129,6 @@ impl Precision<'_> {
     }
 
     /// The candidate weight formats, the checkpoint's own first.
-    ///
-    /// # Errors
-    /// The requested format, or the checkpoint's own, does not run here.
     pub fn weights(&self, requested: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let own = self.own()?;
         match requested {
@@ -195,9 +187,6 @@ impl Precision<'_> {
     }
 
     /// Formats below those `chosen`, as an option for the user. Published ones first, then larger ones.
-    ///
-    /// # Errors
-    /// A format that the runtime names is not in the catalogue.
     pub fn lower(&self, chosen: &[FormatOption]) -> Result<Vec<FormatOption>, Error> {
         let least = chosen.iter().map(|c| c.format.bits_per_element.value).fold(f64::INFINITY, f64::min);
         let mut lower = self.each(&self.runtime.weight_formats, |format| {
@@ -433,7 +422,6 @@ impl Precision<'_> {
     }
 }
 
-/// The format of a published checkpoint.
 fn published(checkpoint: &Published, format: NumberFormat) -> FormatOption {
     let why = format!("published as {}", checkpoint.id);
     FormatOption { checkpoint: Some(checkpoint.id.clone()), ..FormatOption::new(format, why) }

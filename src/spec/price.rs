@@ -164,7 +164,6 @@ impl Purchase {
         Some(Purchase { device, host, network, host_class })
     }
 
-    /// The parts in order: device, host, network.
     pub fn parts(&self) -> [&PricePart; 3] {
         [&self.device, &self.host, &self.network]
     }

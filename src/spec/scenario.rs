@@ -98,13 +98,13 @@ scenario! {
     #[cfg_attr(feature = "cli", arg(long, value_name = "WxH", allow_hyphen_values = true, help_heading = TRAFFIC))]
     pub image_size: ImageSize,
     /// Draft for speculative decoding: `mtp`, the model's own module, or the name of a smaller model
-    #[cfg_attr(feature = "cli", arg(long, value_name = "mtp|M", help_heading = AHEAD))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "mtp|M", help_heading = SPECULATION))]
     pub draft: String,
     /// Draft tokens per step [default: 1]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = AHEAD))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = SPECULATION))]
     pub draft_tokens: u64,
     /// Per-token acceptance rate of the draft, measured on your traffic
-    #[cfg_attr(feature = "cli", arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = AHEAD))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = SPECULATION))]
     pub acceptance: f64,
     /// TTFT SLO: maximum time to first token, e.g. 500ms; `none` for no limit
     #[cfg_attr(feature = "cli", arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC))]
@@ -195,7 +195,7 @@ const QUESTION: &str = "Problem";
 #[cfg(feature = "cli")]
 const TRAFFIC: &str = "Traffic and SLOs";
 #[cfg(feature = "cli")]
-const AHEAD: &str = "Speculative decoding";
+const SPECULATION: &str = "Speculative decoding";
 #[cfg(feature = "cli")]
 const CHOICES: &str = "Search space";
 #[cfg(feature = "cli")]

@@ -21,17 +21,11 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
 }
 
 /// The same for a text without duplicate keys, as the built-in files are.
-///
-/// # Errors
-/// As [`from_json`].
 pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     json_fault::read(text, what)
 }
 
 /// Parses an entry of the catalogue: its texts name things in answers, files and terminals, so each is shown as it is.
-///
-/// # Errors
-/// As [`from_json`], or a text has characters that act on a terminal or are not seen.
 pub fn entry_from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     let parsed = from_json(text, what)?;
     if let Ok(value) = serde_json::from_str(text) {
@@ -113,6 +107,14 @@ impl<'de> Deserialize<'de> for Once {
     }
 }
 
+macro_rules! any {
+    ($($method:ident: $type:ty;)*) => {
+        $(fn $method<E>(self, _: $type) -> Result<Once, E> {
+            Ok(Once)
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for Once {
     type Value = Once;
 
@@ -137,25 +139,7 @@ impl<'de> Visitor<'de> for Once {
         Ok(Once)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Once, E> {
-        Ok(Once)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Once, E> {
-        Ok(Once)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Once, E> {
-        Ok(Once)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Once, E> {
-        Ok(Once)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Once, E> {
-        Ok(Once)
-    }
+    any! { visit_bool: bool; visit_i64: i64; visit_u64: u64; visit_f64: f64; visit_str: &str; }
 
     fn visit_unit<E>(self) -> Result<Once, E> {
         Ok(Once)
@@ -169,9 +153,6 @@ pub fn yaml_place(fault: &serde_saphyr::Error) -> String {
 }
 
 /// The text of the file `name` as JSON: that of a YAML file is converted, any other is as it is.
-///
-/// # Errors
-/// It is a YAML file by its ending, and its text is not YAML.
 pub fn json_text(name: &str, text: String) -> Result<String, Error> {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_lowercase());
     if !ending.is_some_and(|ending| ["yaml", "yml"].contains(&ending.as_str())) {

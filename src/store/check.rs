@@ -31,11 +31,8 @@ use crate::spec::text::{from_json, suggest};
 pub struct CheckedFile {
     pub file: String,
     pub kind: &'static str,
-    /// Name for people.
     pub name: String,
-    /// Summary in one line.
     pub summary: String,
-    /// Doubtful figures.
     pub doubts: Vec<Warning>,
 }
 
@@ -56,9 +53,6 @@ const SIGNS: [(CatalogKind, &str); 12] = [
 ];
 
 /// The JSON object in a file, and its kind, from its keys.
-///
-/// # Errors
-/// It is not a JSON object, or no key determines the kind.
 pub fn recognise(path: &Path) -> Result<(CatalogKind, Map<String, Value>), Error> {
     let name = file::shown(path);
     let map: Map<String, Value> =
@@ -83,9 +77,6 @@ pub fn recognise(path: &Path) -> Result<(CatalogKind, Map<String, Value>), Error
 const MOST_ENTRIES: usize = 100_000;
 
 /// Every catalogue file at `path`: the file itself, or those in a folder and its subfolders, each once.
-///
-/// # Errors
-/// No file exists, a folder cannot be read, or it has too many entries.
 pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -133,7 +124,6 @@ type Content = (CatalogLine, Vec<Warning>);
 
 /// The targets of references in a checked file.
 pub struct FileChecker<'a> {
-    /// The catalogue.
     pub catalog: &'a Catalog,
     /// Ids of files that are checked in the same run.
     pub neighbours: BTreeSet<String>,
@@ -232,8 +222,7 @@ impl FileChecker<'_> {
         doubts.extend(device.missing().iter().map(missing));
         doubts.extend(self.catalog.unknown_family(device)?);
         let (mut served, mut measured) = (false, false);
-        for file in self.catalog.entries(CatalogKind::Runtimes).values() {
-            let runtime: Runtime = read_entry(file)?;
+        for runtime in self.catalog.all::<Runtime>()? {
             served |= runtime.runs_on(device);
             measured |= runtime
                 .constants
@@ -307,7 +296,6 @@ impl FileChecker<'_> {
         Ok((model.line(), doubts.into_iter().collect()))
     }
 
-    /// A bare config.json.
     fn config(&self, path: &Path) -> Result<CheckedFile, Error> {
         let file = file::shown(path);
         let model = self.catalog.model(&path.to_string_lossy())?;

@@ -127,7 +127,6 @@ impl Fetch {
     }
 }
 
-/// Maximum number of redirects.
 const MOST_REDIRECTIONS: usize = 5;
 
 /// Scheme, host and port of a web address.

@@ -25,23 +25,19 @@ pub struct Fetch {
     pub hub: Option<PathBuf>,
     /// The download cache, with a folder per endpoint.
     pub cache: Option<PathBuf>,
-    /// Download cached files again.
     pub refresh: bool,
 }
 
-/// The files of a model.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ModelFiles {
     /// Text of `config.json`.
     pub config: String,
     /// Text of `hf_quant_config.json`, if the repository has one.
     pub hf_quant_config: Option<String>,
-    /// Source.
     pub source: String,
 }
 
 impl Fetch {
-    /// From the environment.
     pub fn from_env() -> Fetch {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
         let endpoint = set("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".into());
@@ -97,7 +93,6 @@ fn folder(endpoint: &str) -> String {
     name
 }
 
-/// An address without user and password.
 fn without_user(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -112,7 +107,6 @@ pub(super) fn by_hand(repository: &Repository) -> String {
     )
 }
 
-/// The cached files in a folder.
 fn read_folder(folder: &Path) -> Result<ModelFiles, Error> {
     let whole = |path: PathBuf| {
         let text = file::read(&path)?;

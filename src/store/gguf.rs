@@ -16,7 +16,6 @@ use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal};
 use crate::spec::model::gguf::{GgufHeader, GgufTensor};
 
-/// Ending of the files.
 pub const ENDING: &str = ".gguf";
 
 /// Keys of the metadata after the architecture, and those of `config.json`, in order.
@@ -51,9 +50,6 @@ static TABLES: LazyLock<GgufTables> =
     LazyLock::new(|| serde_json::from_str(include_str!("gguf.json")).expect("the tables are JSON"));
 
 /// The model file of a GGUF file and its further parts, as text.
-///
-/// # Errors
-/// A header is faulty, its architecture is not known, or its tensors are not those of the architecture.
 pub fn model_text(path: &Path) -> Result<String, Error> {
     let name = file::shown(path);
     let in_file = |fault: Error| fault.in_file(&name);

@@ -23,7 +23,6 @@ pub struct Shorthand<'a> {
     pub by_node: bool,
     /// Devices per node.
     pub count: u64,
-    /// Name of the device.
     pub device: &'a str,
 }
 
@@ -155,9 +154,6 @@ impl Catalog {
     }
 
     /// The files of the devices that `name` may mean: by id, name or alias, else by the beginning or end of their ids.
-    ///
-    /// # Errors
-    /// A file that may be the one searched for cannot be read.
     pub(super) fn devices_named(&self, name: &str) -> Result<Vec<CatalogEntry>, LookupError> {
         let named = self.matching(CatalogKind::Devices, name, is_labelled)?;
         let wanted = name.to_lowercase();

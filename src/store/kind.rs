@@ -98,7 +98,6 @@ const TABLE: [(CatalogKind, &str, &str, &str, &str); 11] = [
     ),
 ];
 
-/// Every kind.
 pub const KINDS: [CatalogKind; TABLE.len()] = {
     let (mut kinds, mut at) = ([CatalogKind::Models; TABLE.len()], 0);
     while at < TABLE.len() {
@@ -160,22 +159,16 @@ pub fn shipped_defaults() -> &'static str {
 
 /// A type of catalogue files.
 pub trait Entry: DeserializeOwned + Clone + Send + Sync + 'static {
-    /// Its kind.
     const KIND: CatalogKind;
 
-    /// Its id, if given.
     fn id(&self) -> Option<&str>;
 
     /// Checks the constraints that the types do not express.
-    ///
-    /// # Errors
-    /// Names the fault.
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// Maps types to kinds.
 macro_rules! entries {
     ($($Type:ident is $kind:ident $(, checked by $check:expr)?;)*) => {$(
         impl Entry for $Type {

@@ -22,9 +22,6 @@ impl Catalog {
     }
 
     /// The files whose id is `name`, or else whose label matches it; empty where there are none.
-    ///
-    /// # Errors
-    /// None matches, and a file that cannot be read may be the one searched for.
     pub(super) fn matching(
         &self,
         kind: CatalogKind,

@@ -63,9 +63,7 @@ pub struct ResolvedRig {
     pub places: Vec<DevicePlace>,
     /// The links that the rig does not state.
     pub assumed: Option<AssumedLinks>,
-    /// The weight format of all members.
     pub weights: FormatOption,
-    /// The KV format of all members.
     pub kv: FormatOption,
     /// One problem for every way to share layers inside groups; the first shares no layer.
     pub problems: Vec<PlacementProblem>,
@@ -80,9 +78,6 @@ const MOST_WAYS: usize = 64;
 
 impl ResolvedRig {
     /// Resolves `rig` for `scenario`, with `concurrency` concurrent requests, in the way that uses the most devices.
-    ///
-    /// # Errors
-    /// A fault in the rig or the scenario, or no common format or runtime.
     pub fn resolve(
         catalog: &Catalog,
         scenario: &Scenario,
@@ -95,9 +90,6 @@ impl ResolvedRig {
     }
 
     /// The same in every way: with each runtime that is the default of some device, on the devices that it runs on.
-    ///
-    /// # Errors
-    /// A fault in the rig or the scenario, or no way has a common format or runtime.
     pub fn resolve_each(
         catalog: &Catalog,
         scenario: &Scenario,

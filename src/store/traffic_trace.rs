@@ -19,7 +19,6 @@ use crate::spec::fleet::TracedRequest;
 use crate::spec::json_fault::plain;
 use crate::spec::json_objects::Objects;
 
-/// Expected forms of a trace.
 const EXPECTED: &str =
     "the columns arrival, isl and osl, or a trace of Azure, BurstGPT, Mooncake or vLLM bench";
 

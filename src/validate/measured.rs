@@ -16,11 +16,9 @@ pub struct MeasuredDegrees {
     pub workers: Option<u64>,
     /// Attention TP degree.
     pub tp: u64,
-    /// PP degree.
     pub pp: u64,
     /// Attention DP degree.
     pub dp: u64,
-    /// EP degree.
     pub ep: u64,
 }
 
@@ -34,18 +32,14 @@ pub struct MeasuredMetrics {
     pub memory_bytes: Option<f64>,
 }
 
-/// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredRow {
-    /// Id of the row in the table.
     pub id: String,
     /// Hugging Face id of the model.
     pub model: String,
-    /// Device id.
     pub hardware: String,
     /// Total number of devices, where given.
     pub devices: Option<u64>,
-    /// Serving runtime.
     pub runtime: String,
     /// Runtime version, where given.
     pub version: String,
@@ -66,7 +60,6 @@ pub struct MeasuredRow {
     pub depth: u64,
     /// Concurrency of the whole deployment, where given; 1 for a single stream.
     pub concurrency: Option<u64>,
-    /// Speculative decoding method, if any.
     pub speculative: Option<String>,
     /// Columns, or the metric, with figures of the run that are not scored against a prediction.
     pub unscored: Vec<String>,
@@ -171,9 +164,6 @@ impl Record<'_> {
     }
 
     /// Reads the row.
-    ///
-    /// # Errors
-    /// A column is missing or a cell is not a number.
     pub fn measured(&self) -> Result<MeasuredRow, Error> {
         let long = self.0.contains_key("metric");
         for key in ["model", "hardware", "runtime"] {

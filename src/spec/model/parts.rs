@@ -6,20 +6,16 @@ use serde_json::{Map, Value};
 
 use super::scheme::Scheme;
 
-/// Modules in one weight format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizedPart {
     /// The format, e.g. `nvfp4`.
     pub format: &'static str,
-    /// Its layout of matrices and scales.
     pub scheme: Scheme,
     pub modules: Modules,
 }
 
-/// Selection of modules.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Modules {
-    /// Routed experts.
     Experts,
     /// Modules with these names and patterns.
     Named(Vec<String>),

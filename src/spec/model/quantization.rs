@@ -9,7 +9,6 @@ use super::scheme::Scheme;
 use super::value::shown;
 use crate::spec::error::Error;
 
-/// A checkpoint's quantization.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantization {
     /// `quant_method` (or `quant_algo`) as written, e.g. `fp8`, `awq`, `NVFP4`.
@@ -143,9 +142,6 @@ impl Quantization {
 }
 
 /// The weight format of a quantisation that has one name; `None` where it has none here.
-///
-/// # Errors
-/// A method or algorithm that is unknown, or its numbers are.
 fn weight_format(
     map: &Map<String, Value>,
     group: Option<&Map<String, Value>>,

@@ -34,6 +34,15 @@ pub(super) struct AcceleratorGroup {
     pub(super) recognition: Recognition,
 }
 
+impl AcceleratorGroup {
+    pub(super) fn device(&self) -> Option<&Device> {
+        match &self.recognition {
+            Recognition::Known(device) => Some(device),
+            Recognition::Unknown { .. } => None,
+        }
+    }
+}
+
 /// A host with its processor of the catalogue, where it has one.
 #[derive(Clone, Debug)]
 pub(super) struct KnownHost {
@@ -46,8 +55,11 @@ pub(super) struct KnownHost {
 #[derive(Clone, Debug)]
 pub(super) enum LocalHardware {
     /// Equal devices; the device differs from the catalogue's if `own`.
-    System { system: Box<System>, device: Box<Device>, own: bool },
-    /// Heterogeneous devices.
+    System {
+        system: Box<System>,
+        device: Box<Device>,
+        own: bool,
+    },
     Rig(Rig),
 }
 
@@ -103,13 +115,8 @@ impl Catalog {
         host: &KnownHost,
         nvlink: Option<(usize, usize)>,
     ) -> Result<LocalHardware, Error> {
-        let known: Vec<(&Device, u64)> = groups
-            .iter()
-            .filter_map(|group| match &group.recognition {
-                Recognition::Known(device) => Some((&**device, group.count)),
-                Recognition::Unknown { .. } => None,
-            })
-            .collect();
+        let known = groups.iter().filter_map(|group| Some((group.device()?, group.count)));
+        let known: Vec<(&Device, u64)> = known.collect();
         match &known[..] {
             [] => self.processor_alone(host),
             [(device, count)] => self.equal_devices(device, *count, host, nvlink),
@@ -287,7 +294,6 @@ fn value<T: serde::Serialize>(of: &T) -> Value {
 }
 
 impl LocalHardware {
-    /// The cluster of equal devices.
     pub(super) fn cluster(&self) -> Result<Cluster, Error> {
         match self {
             LocalHardware::System { system, device, .. } => {
@@ -334,7 +340,6 @@ impl LocalHardware {
         })
     }
 
-    /// The content of its file.
     pub(super) fn file(&self) -> MachineFile {
         match self {
             LocalHardware::System { system, device, own } => {

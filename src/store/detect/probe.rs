@@ -57,7 +57,6 @@ struct KeptMeasurement {
     measured: MeasuredBandwidth,
 }
 
-/// Name of the file of a measurement.
 const STREAM: &str = "stream.json";
 
 /// The measurement of `machine` in a folder; none where there is none, or it is of another.
@@ -68,7 +67,6 @@ fn kept(folder: &Path, machine: &str) -> Option<MeasuredBandwidth> {
         .then_some(kept.measured)
 }
 
-/// Writes a measurement.
 fn keep(folder: &Path, machine: &str, measured: MeasuredBandwidth) -> Result<(), Error> {
     let kept = KeptMeasurement { machine: machine.to_owned(), measured };
     file::make_folder(folder)?;

@@ -26,7 +26,6 @@ const GIB: f64 = 1_073_741_824.0;
 /// Class of devices that share the memory of their host.
 const UNIFIED: &str = "unified";
 
-/// A printed device and the catalogue.
 #[derive(Clone, Debug)]
 pub enum Recognition {
     /// It is this device, with the figures that were read in place of the catalogue's.
@@ -34,7 +33,6 @@ pub enum Recognition {
     /// It is none of the catalogue.
     Unknown {
         why: String,
-        /// How to add it.
         fix: String,
         /// It serves a display: no loss.
         display: bool,

@@ -8,11 +8,9 @@ use crate::report::machine::MeasuredBandwidth;
 /// A tool or file that describes the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MachineTool {
-    /// GPUs of NVIDIA.
     NvidiaSmi,
     /// Links between GPUs of NVIDIA.
     NvidiaTopology,
-    /// GPUs of AMD.
     AmdSmi,
     /// GPUs of AMD, by the older tool.
     RocmSmi,
@@ -30,12 +28,9 @@ pub enum MachineTool {
     PowerShell,
 }
 
-/// A way to an output.
 #[derive(Clone, Copy, Debug)]
 pub enum ToolWay {
-    /// A program and its arguments.
     Run(&'static str, &'static [&'static str]),
-    /// A file.
     Read(&'static str),
 }
 
@@ -45,11 +40,9 @@ pub struct ToolEntry {
     pub tool: MachineTool,
     /// Its name for people, and the name of a saved output.
     pub name: &'static str,
-    /// The hardware that it describes.
     pub finds: &'static str,
     /// Operating systems that have it, as in `std::env::consts::OS`.
     pub systems: &'static [&'static str],
-    /// The ways to its output.
     pub ways: &'static [ToolWay],
 }
 
@@ -83,7 +76,6 @@ const fn entry(
     ToolEntry { tool, name, finds, systems, ways }
 }
 
-/// Every tool.
 pub static TOOLS: &[ToolEntry] = &[
     entry(
         (T::NvidiaSmi, "nvidia-smi"),
@@ -136,14 +128,11 @@ pub static TOOLS: &[ToolEntry] = &[
     ),
 ];
 
-/// The outcome of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolOutput {
-    /// Its output.
     Text(String),
     /// The program or file does not exist.
     Missing,
-    /// It failed, with its message.
     Failed(String),
 }
 
@@ -161,10 +150,8 @@ impl MachineOutputs {
     }
 }
 
-/// Whether memory bandwidth is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamTest {
-    /// No.
     None,
     /// Once for a machine: a kept measurement serves.
     Once,

@@ -11,7 +11,6 @@ use crate::spec::link::Link;
 use crate::spec::rig::{Rig, RigLink, RigTopology};
 use crate::store::catalog::Catalog;
 
-/// The usual link of a pair.
 struct UsualLink {
     link: RigLink,
     /// Bytes per second.
@@ -20,12 +19,10 @@ struct UsualLink {
     why: &'static str,
 }
 
-/// The links that a rig assumes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AssumedLinks {
     /// As flags, or between which devices where they differ.
     pub flags: Vec<String>,
-    /// Why.
     pub note: String,
 }
 
@@ -100,7 +97,6 @@ impl Catalog {
     }
 }
 
-/// The lower of two rates.
 fn lower(a: &Figure<ByteRate>, b: &Figure<ByteRate>) -> Figure<ByteRate> {
     if b.value < a.value { b.clone() } else { a.clone() }
 }
