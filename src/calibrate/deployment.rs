@@ -20,7 +20,6 @@ pub struct MeasuredDeployment {
     pub pools: Vec<PoolPlan>,
     pub instances: Vec<Arc<Instance>>,
     pub lengths: Lengths,
-    /// Concurrency of the whole deployment.
     pub concurrency: u64,
     /// Prefill and decode were timed separately: all prefill first, then all decode.
     pub timed_separately: bool,

@@ -156,31 +156,23 @@ fn write(value: &Value, indent: usize, text: &mut String) {
     let figure = value.as_object().is_some_and(|map| map.values().all(leaf));
     let short = indent > 0 && flat.chars().count() + 2 * indent <= COLUMNS;
     let pad = "  ".repeat(indent + 1);
-    match value {
+    let parts: Vec<(String, &Value)> = match value {
         Value::Object(map) if !(short || figure && indent > 0) => {
-            let pairs: Vec<String> = map
-                .iter()
-                .map(|(key, one)| {
-                    let mut inside = format!("{pad}{}: ", json!(key));
-                    write(one, indent + 1, &mut inside);
-                    inside
-                })
-                .collect();
-            text.push_str(&format!("{{\n{}\n{}}}", pairs.join(",\n"), "  ".repeat(indent)));
+            map.iter().map(|(key, one)| (format!("{}: ", json!(key)), one)).collect()
         }
         Value::Array(list) if !short && !list.iter().all(leaf) => {
-            let items: Vec<String> = list
-                .iter()
-                .map(|one| {
-                    let mut inside = pad.clone();
-                    write(one, indent + 1, &mut inside);
-                    inside
-                })
-                .collect();
-            text.push_str(&format!("[\n{}\n{}]", items.join(",\n"), "  ".repeat(indent)));
+            list.iter().map(|one| (String::new(), one)).collect()
         }
-        _ => text.push_str(&flat),
-    }
+        _ => return text.push_str(&flat),
+    };
+    let lines = parts.into_iter().map(|(head, one)| {
+        let mut inside = format!("{pad}{head}");
+        write(one, indent + 1, &mut inside);
+        inside
+    });
+    let (open, close) = if value.is_object() { ('{', '}') } else { ('[', ']') };
+    let lines = lines.collect::<Vec<_>>().join(",\n");
+    text.push_str(&format!("{open}\n{lines}\n{}{close}", "  ".repeat(indent)));
 }
 
 #[cfg(test)]

@@ -38,13 +38,8 @@ pub enum PeerToPeer {
 }
 
 impl PeerToPeer {
-    /// Its name in files and flags.
     pub fn name(self) -> &'static str {
-        match self {
-            PeerToPeer::Yes => "yes",
-            PeerToPeer::No => "no",
-            PeerToPeer::Switch => "switch",
-        }
+        ["yes", "no", "switch"][self as usize]
     }
 }
 

@@ -17,7 +17,6 @@ use crate::quantity::unit::{
     BYTE, COUNT, FLOP, JOULE, SECOND, USD, Unit, WATT, number_and_unit, parse, respelled,
 };
 
-/// The quantity of a figure.
 pub trait Dimension {
     const UNIT: Unit;
     const EXAMPLE: &'static str;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::limits::{ARRIVAL, AVAILABLE, BUCKETS, ISL, Limit, OFFERS, OSL, RATE, REQUESTS, USD_PER_HOUR};
-use super::objective::LatencyLimits;
+use super::objective::{LatencyLimits, is_zero};
 use super::price::PriceBasis;
 
 /// A fleet file. Absent fields have defaults, which the result lists.
@@ -41,10 +41,6 @@ pub struct TrafficBucket {
     pub model: Option<String>,
 }
 
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
 /// Payment terms of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -61,12 +57,7 @@ pub enum PricingTerms {
 
 impl PricingTerms {
     pub fn name(self) -> &'static str {
-        match self {
-            PricingTerms::OnDemand => "on-demand",
-            PricingTerms::Reserved => "reserved",
-            PricingTerms::Spot => "spot",
-            PricingTerms::Owned => "owned",
-        }
+        ["on-demand", "reserved", "spot", "owned"][self as usize]
     }
 
     pub fn basis(self) -> PriceBasis {

@@ -180,7 +180,6 @@ fn value_in_words(found: &str) -> String {
     known.unwrap_or_else(|| "another value".to_owned())
 }
 
-/// The expected type in plain words.
 fn plainly(expected: &str, what: &str) -> String {
     /// The reader's words for types, and ours.
     const WORDS: [(&str, &str); 10] = [

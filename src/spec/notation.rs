@@ -13,7 +13,6 @@ use super::error::Error;
 use super::host_part::HostPart;
 use super::limits::{CONCURRENCY, DEGREE, Limit};
 
-/// Equal replicas of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolText {
     pub role: Role,

@@ -138,7 +138,6 @@ macro_rules! metrics {
     };
 }
 
-/// Number of metrics that the search compares.
 pub const SEARCHED_METRICS: usize = count(SEARCHED.len(), true);
 
 /// Number of the first `rows` rows that are searched, or that are not.
@@ -275,7 +274,7 @@ pub struct Workload {
     pub source: String,
 }
 
-fn is_zero(number: &u64) -> bool {
+pub(super) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

@@ -31,7 +31,6 @@ const FILES: [(&str, OverriddenFile); 4] = [
 ];
 
 impl OverriddenFile {
-    /// Its name in a path.
     pub fn name(self) -> &'static str {
         FILES.iter().find(|(_, file)| *file == self).map_or("", |(name, _)| name)
     }

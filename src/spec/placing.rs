@@ -33,13 +33,7 @@ pub enum PlacementObjective {
 impl PlacementObjective {
     /// Its name as a flag value.
     pub fn name(self) -> &'static str {
-        match self {
-            PlacementObjective::Latency => "latency",
-            PlacementObjective::Request => "request",
-            PlacementObjective::Throughput => "throughput",
-            PlacementObjective::MaxContext => "max-context",
-            PlacementObjective::LargestModel => "largest-model",
-        }
+        ["latency", "request", "throughput", "max-context", "largest-model"][self as usize]
     }
 }
 
@@ -134,11 +128,8 @@ pub struct PlacementScenario {
     pub set: Option<Vec<String>>,
 }
 
-#[cfg(feature = "cli")]
 const QUESTION: &str = "Problem";
-#[cfg(feature = "cli")]
 const TRAFFIC: &str = "Traffic";
-#[cfg(feature = "cli")]
 const CHANGED: &str = "Assumptions";
 pub const CHOICES: &str = "Search space";
 

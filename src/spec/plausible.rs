@@ -153,16 +153,12 @@ fn against_link<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Optio
 /// Checks a link against the lanes and generation in its id: `pcie5x16`, `ethernet-100g`, `ib-ndr`, `nvlink4`.
 pub fn link(link: &Link) -> Vec<Warning> {
     let Some((rate, made_of)) = named_rate(&link.id) else { return vec![] };
-    let whole = link.id.starts_with("nvlink");
-    let (rate, fits) = if whole {
-        let times = (link.bandwidth.value / rate).round().max(1.0);
-        (rate * times, is_near(link.bandwidth.value, rate * times))
-    } else {
-        (rate, is_near(link.bandwidth.value, rate))
-    };
+    let lanes =
+        if link.id.starts_with("nvlink") { (link.bandwidth.value / rate).round().max(1.0) } else { 1.0 };
+    let rate = rate * lanes;
     let twice =
         if is_near(link.bandwidth.value, 2.0 * rate) { "; is it the sum of both directions?" } else { "" };
-    if fits {
+    if is_near(link.bandwidth.value, rate) {
         return vec![];
     }
     let why = format!("{} is not {} GB/s each way, {made_of}{twice}", link.bandwidth, rate / 1e9);

@@ -90,7 +90,6 @@ pub struct Rig {
     pub notes: Option<String>,
 }
 
-/// A neighbour in a rig.
 pub type RigNode = usize;
 
 impl Rig {

@@ -2,7 +2,6 @@
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeId<'a> {
-    /// The name before the version.
     pub name: &'a str,
     pub version: &'a str,
     /// The CUDA version of the build, if it is part of the id.

@@ -17,11 +17,6 @@ use super::visible::acts;
 /// Names the key, the found and the expected value.
 pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     each_key_once(text)?;
-    from_known_json(text, what)
-}
-
-/// The same for a text without duplicate keys, as the built-in files are.
-pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     json_fault::read(text, what)
 }
 
@@ -98,7 +93,6 @@ pub fn each_key_once(text: &str) -> Result<(), Error> {
 /// Start of the message for a duplicate key.
 const TWICE: &str = "the key comes twice: ";
 
-/// Any JSON without duplicate keys.
 struct Once;
 
 impl<'de> Deserialize<'de> for Once {

@@ -35,7 +35,8 @@ impl ResolvedScenario {
 
     /// The same with the lengths, load and SLOs of `scenario`, which differs from this one in nothing else.
     pub fn with_traffic(&self, catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
-        let (objective, workload) = catalog.aim(scenario, self.cluster.device.is_home())?;
+        let (objective, workload) =
+            catalog.objective_and_workload(scenario, self.cluster.device.is_home())?;
         let resolved = ResolvedScenario { objective, workload, ..self.clone() };
         resolved.prompt_fits()?;
         Ok(resolved)
@@ -168,7 +169,6 @@ impl ResolvedScenario {
         }
     }
 
-    /// The machine in a pair of formats.
     pub fn machine(&self, weights: &FormatOption, kv: &FormatOption) -> Result<Machine<Datum>, Error> {
         self.builder(weights, kv).machine()
     }

@@ -20,9 +20,10 @@ use super::unknown_keys::UnknownKeys;
 use super::used_files::{DEFAULTS, FileKey, UsedFiles};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
+use crate::spec::json_fault;
 use crate::spec::overrides::Override;
 use crate::spec::ranges;
-use crate::spec::text::{entry_from_json, from_json, from_known_json, shown_name};
+use crate::spec::text::{entry_from_json, from_json, shown_name};
 
 /// The sources of files.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +116,8 @@ impl CatalogEntry {
     fn parsed<T: DeserializeOwned>(&self, what: &str) -> Result<T, Error> {
         let own = |text: &str| shown_name("id", &self.id).and_then(|()| entry_from_json(text, what));
         let read = match &self.text {
-            Text::Shipped(text) => from_known_json(text, what),
+            // No built-in file has a key twice.
+            Text::Shipped(text) => json_fault::read(text, what),
             Text::Given(text) => own(text),
             Text::At(path) => own(&file::read_plain(path)?),
         };
@@ -167,17 +169,14 @@ pub struct PublishedId {
 #[derive(Clone, Debug)]
 pub enum LookupError {
     Unknown(Error),
-    Ambiguous(Error),
-    /// No file has it, but an unreadable file might.
-    Invalid(Error),
+    /// Several files have it, or no file has it but an unreadable one might.
+    Unclear(Error),
 }
 
 impl From<LookupError> for Error {
     fn from(miss: LookupError) -> Error {
         match miss {
-            LookupError::Unknown(fault) | LookupError::Ambiguous(fault) | LookupError::Invalid(fault) => {
-                fault
-            }
+            LookupError::Unknown(fault) | LookupError::Unclear(fault) => fault,
         }
     }
 }

@@ -26,7 +26,6 @@ use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::text::{from_json, suggest};
 
-/// The content of a valid file.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedFile {
     pub file: String,

@@ -14,7 +14,6 @@ use crate::spec::visible::without_secrets;
 pub(super) const CONFIG: &str = "config.json";
 pub(super) const QUANT: &str = "hf_quant_config.json";
 
-/// Endpoint and caches of configurations.
 #[derive(Clone, Debug)]
 pub struct Fetch {
     /// `$HF_ENDPOINT`, else Hugging Face. A user and a password in it are sent to it and never printed.

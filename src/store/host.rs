@@ -8,13 +8,10 @@ use super::kind::CatalogKind;
 use crate::quantity::datum::Source;
 use crate::spec::cluster::{PeerToPeer, System, Tier, Topology};
 use crate::spec::defaults::Defaults;
-use crate::spec::device::Device;
+use crate::spec::device::{Device, UNIFIED};
 use crate::spec::error::Error;
 use crate::spec::figure::{ByteRate, Figure, Seconds};
 use crate::spec::link::Link;
-
-/// Shared-memory devices are whole machines: a link between them joins machines, not slots.
-const UNIFIED: &str = "unified";
 
 impl Catalog {
     /// The host of `short`: the device's own system if it has exactly that shape, else another that has, else the

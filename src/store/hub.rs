@@ -7,7 +7,6 @@ use super::file;
 use crate::spec::error::Error;
 use crate::spec::visible::without_secrets;
 
-/// A repository at a revision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repository {
     /// `ORG/NAME`.

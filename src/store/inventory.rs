@@ -84,6 +84,7 @@ impl Catalog {
         let (systems, devices) = (self.all::<System>()?, self.all::<Device>()?);
         self.known(only, &systems, &devices)?;
         let measured = self.measured_devices(&devices)?;
+        let competes = |device: &Device, id: &str| measured.covers(device) || is_named(device, id, only);
         let mut market = Inventory::default();
         for system in &systems {
             let Some(device) = devices.iter().find(|device| device.id == system.device) else { continue };
@@ -94,8 +95,11 @@ impl Catalog {
                 match Cluster::build(system, device.clone(), nodes, per_node) {
                     Ok(cluster) => {
                         let cluster = with_name(cluster, system, nodes, per_node);
-                        let competes = measured.covers(device) || is_named(device, &system.id, only);
-                        market.systems.push(SystemOption { id, cluster, competes });
+                        market.systems.push(SystemOption {
+                            id,
+                            cluster,
+                            competes: competes(device, &system.id),
+                        });
                     }
                     Err(fault) => market.rejected.push((id, fault)),
                 }
@@ -111,10 +115,12 @@ impl Catalog {
                 let id = format!("{count}x{}", device.id);
                 match self.hardware(&id) {
                     Ok(cluster) => {
-                        let name = format!("{count} x {}", device.name);
-                        let cluster = Cluster { name, ..cluster };
-                        let competes = measured.covers(device) || is_named(device, &device.id, only);
-                        market.systems.push(SystemOption { id, cluster, competes });
+                        let cluster = Cluster { name: format!("{count} x {}", device.name), ..cluster };
+                        market.systems.push(SystemOption {
+                            id,
+                            cluster,
+                            competes: competes(device, &device.id),
+                        });
                     }
                     Err(fault) if count == 1 => {
                         market.rejected.push((device.id.clone(), fault));

@@ -157,7 +157,6 @@ pub fn shipped_defaults() -> &'static str {
     files.filter(|(name, _)| *name == "defaults.json").map(|(_, text)| *text).next().unwrap_or_default()
 }
 
-/// A type of catalogue files.
 pub trait Entry: DeserializeOwned + Clone + Send + Sync + 'static {
     const KIND: CatalogKind;
 

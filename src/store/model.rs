@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::catalog::{Catalog, CatalogEntry, LookupError, OutsideAccess, is_path};
-use super::fetch::{Fetch, ModelFiles};
+use super::fetch::{Fetch, ModelFiles, QUANT};
 use super::file;
 use super::gguf::ENDING;
 use super::hub::Repository;
@@ -58,8 +58,6 @@ impl ResolvedModel {
         if graph.image_inputs.is_some() { of() } else { self.layout.get_or_init(of).clone() }
     }
 }
-
-const QUANT: &str = "hf_quant_config.json";
 
 impl Catalog {
     /// The model that `text` refers to.
@@ -213,7 +211,6 @@ impl Catalog {
     }
 }
 
-/// The configuration in a folder.
 fn within(folder: &str) -> String {
     Path::new(folder).join("config.json").to_string_lossy().into_owned()
 }

@@ -112,7 +112,7 @@ impl ResolvedScenario {
         let scenario = &*catalog.with_version(scenario)?;
         let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.chosen_runtime(scenario, &cluster)?.started(&cluster.device, scenario);
-        let (objective, workload) = catalog.aim(scenario, cluster.device.is_home())?;
+        let (objective, workload) = catalog.objective_and_workload(scenario, cluster.device.is_home())?;
         if !graph.generates {
             let found = format!("{}, a model without a language-model head", model.name);
             let fix = "choose a model that generates text; `mantile-opt inspect` shows its structure";

@@ -268,22 +268,18 @@ fn ways(builder: &RigBuilder, used: &[usize]) -> Vec<Vec<Option<u64>>> {
         (1..=count).filter(move |degree| count.is_multiple_of(*degree))
     };
     let mut ways = vec![none.clone()];
+    fn with(way: &[Option<u64>], at: usize, degree: u64) -> Vec<Option<u64>> {
+        let mut way = way.to_vec();
+        way[at] = Some(degree);
+        way
+    }
     for &at in used {
-        let with = |way: &Vec<Option<u64>>, degree: u64| {
-            let mut way = way.clone();
-            way[at] = Some(degree);
-            way
-        };
-        let more = ways.iter().flat_map(|way| degrees(at).map(move |degree| with(way, degree)));
+        let more = ways.iter().flat_map(|way| degrees(at).map(move |degree| with(way, at, degree)));
         ways = more.take(MOST_WAYS).collect();
     }
     // Most runtimes have one degree for all stages: a group that shares layers may be alone.
     for &at in used.iter().filter(|_| used.len() > 1) {
-        ways.extend(degrees(at).skip(1).map(|degree| {
-            let mut way = none.clone();
-            way[at] = Some(degree);
-            way
-        }));
+        ways.extend(degrees(at).skip(1).map(|degree| with(&none, at, degree)));
     }
     ways
 }

@@ -112,7 +112,6 @@ impl Record<'_> {
         }
     }
 
-    /// The first nonempty cell of these columns.
     fn either(&self, keys: [&str; 2]) -> &str {
         keys.map(|key| self.text(key)).into_iter().find(|text| !text.is_empty()).unwrap_or_default()
     }

@@ -17,7 +17,6 @@ pub struct QuantizedPart {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Modules {
     Experts,
-    /// Modules with these names and patterns.
     Named(Vec<String>),
     /// Modules in no other part.
     Rest,

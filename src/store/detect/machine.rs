@@ -63,7 +63,6 @@ pub(super) enum LocalHardware {
     Rig(Rig),
 }
 
-/// A number of devices in words.
 fn counted(device: &Device, count: u64) -> String {
     if count > 1 { format!("{count} x {}", device.name) } else { device.name.clone() }
 }

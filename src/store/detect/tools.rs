@@ -9,22 +9,14 @@ use crate::report::machine::MeasuredBandwidth;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MachineTool {
     NvidiaSmi,
-    /// Links between GPUs of NVIDIA.
     NvidiaTopology,
     AmdSmi,
-    /// GPUs of AMD, by the older tool.
     RocmSmi,
-    /// Chip and GPU of a Mac.
     SystemProfiler,
-    /// Processor and memory of a Mac.
     Sysctl,
-    /// Processor on Linux.
     CpuInfo,
-    /// Memory on Linux.
     MemInfo,
-    /// Memory limit of a container.
     MemoryLimit,
-    /// Processor and memory on Windows.
     PowerShell,
 }
 
