@@ -259,7 +259,8 @@ pub struct MeasuredRate {
     pub source: String,
 }
 
-/// Class of devices that share the memory of their host.
+/// Class of devices that share the memory of their host. They are whole machines: a link between them joins machines, not
+/// slots.
 pub const UNIFIED: &str = "unified";
 /// Class of devices that are processors of hosts.
 pub const PROCESSOR: &str = "host";
