@@ -11,9 +11,7 @@ use super::sample::CalibrationSample;
 pub enum HoldoutGroup {
     /// A fifth of all rows.
     Fifth,
-    /// A combination of model, device and runtime.
     Combination,
-    /// A device under one runtime.
     DeviceAndRuntime,
     /// A third of all rows, by KV cache load.
     Load,
@@ -24,30 +22,27 @@ pub enum HoldoutGroup {
 }
 
 impl HoldoutGroup {
-    /// Display name.
-    pub fn name(self) -> &'static str {
+    /// Its identifier, and its name for people.
+    const fn texts(self) -> (&'static str, &'static str) {
         match self {
-            HoldoutGroup::Fifth => "other settings of the same (five folds)",
-            HoldoutGroup::Combination => "other combinations of model, hardware and runtime",
-            HoldoutGroup::DeviceAndRuntime => "the same hardware under other runtimes",
-            HoldoutGroup::Load => "lighter and heavier loads (three folds)",
-            HoldoutGroup::Model => "other models",
-            HoldoutGroup::Device => "other hardware",
-            HoldoutGroup::Vendor => "another maker's hardware",
+            HoldoutGroup::Fifth => ("fifth", "other settings of the same (five folds)"),
+            HoldoutGroup::Combination => ("combination", "other combinations of model, hardware and runtime"),
+            HoldoutGroup::DeviceAndRuntime => {
+                ("device_and_runtime", "the same hardware under other runtimes")
+            }
+            HoldoutGroup::Load => ("load", "lighter and heavier loads (three folds)"),
+            HoldoutGroup::Model => ("model", "other models"),
+            HoldoutGroup::Device => ("device", "other hardware"),
+            HoldoutGroup::Vendor => ("maker", "another maker's hardware"),
         }
     }
 
-    /// Identifier.
+    pub fn name(self) -> &'static str {
+        self.texts().1
+    }
+
     pub fn key_name(self) -> &'static str {
-        match self {
-            HoldoutGroup::Fifth => "fifth",
-            HoldoutGroup::Combination => "combination",
-            HoldoutGroup::DeviceAndRuntime => "device_and_runtime",
-            HoldoutGroup::Load => "load",
-            HoldoutGroup::Model => "model",
-            HoldoutGroup::Device => "device",
-            HoldoutGroup::Vendor => "maker",
-        }
+        self.texts().0
     }
 
     /// Key of the held-out group of each sample.

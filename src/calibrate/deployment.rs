@@ -18,11 +18,8 @@ use crate::serving::terms::{Lengths, WorkloadInputs};
 #[derive(Clone, Debug)]
 pub struct MeasuredDeployment {
     pub pools: Vec<PoolPlan>,
-    /// One prepared instance per pool.
     pub instances: Vec<Arc<Instance>>,
-    /// Request lengths.
     pub lengths: Lengths,
-    /// Concurrency of the whole deployment.
     pub concurrency: u64,
     /// Prefill and decode were timed separately: all prefill first, then all decode.
     pub timed_separately: bool,
@@ -71,7 +68,6 @@ impl MeasuredDeployment {
         answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 
-    /// Number of devices.
     pub fn devices(&self) -> u64 {
         self.pools.iter().map(|pool| pool.replicas * pool.plan.devices()).sum()
     }

@@ -24,7 +24,7 @@ const NOISE: f64 = 0.12;
 /// more slowly than their number.
 const ALIKE: f64 = -0.25;
 /// A constant is identified by the data if doubling it changes some prediction by at least this fraction.
-const TOLD: f64 = 0.01;
+const IDENTIFIED: f64 = 0.01;
 
 /// Fitted log multipliers of every unknown.
 #[derive(Clone, Debug)]
@@ -65,7 +65,6 @@ fn changes(holds: &[(usize, usize)], x: &DVector<f64>) -> LogMultipliers {
 }
 
 impl FitSolution {
-    /// Predictions with the fitted changes.
     pub fn predict(&self, samples: &[&CalibrationSample]) -> Vec<PredictedTimes> {
         let one = |sample: &&CalibrationSample| {
             sample.times(&changes(&unknowns_by_sample(&self.unknowns, sample), &self.x))
@@ -110,7 +109,7 @@ pub fn determined(samples: &[&CalibrationSample]) -> [bool; CONSTANTS.len()] {
     let nothing = [0.0; CONSTANTS.len()];
     let of = |sample: &&CalibrationSample| {
         let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; CONSTANTS.len()]);
-        slopes.map(|(ttft, tpot)| ttft.abs().max(tpot.abs()) * std::f64::consts::LN_2 >= TOLD)
+        slopes.map(|(ttft, tpot)| ttft.abs().max(tpot.abs()) * std::f64::consts::LN_2 >= IDENTIFIED)
     };
     let either =
         |a: [bool; CONSTANTS.len()], b: [bool; CONSTANTS.len()]| std::array::from_fn(|at| a[at] || b[at]);

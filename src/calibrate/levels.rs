@@ -15,20 +15,14 @@ pub enum PoolingLevel {
     /// None: all rows.
     All,
     Runtime,
-    /// The device generation.
     Family,
-    /// The weight format.
     Format,
-    /// The attention type.
     Attention,
     /// Whether all requests have the same lengths.
     Lengths,
-    /// Runtime and generation.
     RuntimeFamily,
-    /// Runtime and weight format.
     RuntimeFormat,
     RuntimeLengths,
-    /// Runtime and its version.
     Version,
     /// Runtime, generation, weight format and attention type.
     Cell,

@@ -10,7 +10,7 @@ use crate::spec::constant::{CONSTANTS, CalibratedConstant, CalibrationFactor, Co
 use crate::spec::nearness::{Interval, LeftOut, MeasuredAt};
 
 /// The source text of a required constant that the data do not identify; its value is 0.
-const UNTOLD: &str =
+const NOT_IDENTIFIED: &str =
     "nothing: the fitted rows do not identify it, and other constants of the profile hold it";
 
 /// Changes smaller than this are not written: they change no prediction by a tenth of the noise.
@@ -32,7 +32,6 @@ fn changes(found: &FitSolution, runtime: &str, of: CalibratedConstant) -> Vec<(C
     sums
 }
 
-/// Rounds to the written precision.
 pub fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
@@ -56,7 +55,6 @@ pub struct JointFit<'a> {
     pub models: Vec<String>,
     /// Prediction intervals, nearest first.
     pub intervals: Vec<Interval>,
-    /// Held-out predictions of the rows.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -74,7 +72,7 @@ impl JointFit<'_> {
             let value = match determined {
                 true => figure(known.value * libm::exp(change), known.unit, source),
                 false => {
-                    json!({"value": format!("0 {}", known.unit.name).trim_end(), "source": UNTOLD, "grade": "assumed"})
+                    json!({"value": format!("0 {}", known.unit.name).trim_end(), "source": NOT_IDENTIFIED, "grade": "assumed"})
                 }
             };
             match entry.section {
@@ -158,31 +156,23 @@ fn write(value: &Value, indent: usize, text: &mut String) {
     let figure = value.as_object().is_some_and(|map| map.values().all(leaf));
     let short = indent > 0 && flat.chars().count() + 2 * indent <= COLUMNS;
     let pad = "  ".repeat(indent + 1);
-    match value {
+    let parts: Vec<(String, &Value)> = match value {
         Value::Object(map) if !(short || figure && indent > 0) => {
-            let pairs: Vec<String> = map
-                .iter()
-                .map(|(key, one)| {
-                    let mut inside = format!("{pad}{}: ", json!(key));
-                    write(one, indent + 1, &mut inside);
-                    inside
-                })
-                .collect();
-            text.push_str(&format!("{{\n{}\n{}}}", pairs.join(",\n"), "  ".repeat(indent)));
+            map.iter().map(|(key, one)| (format!("{}: ", json!(key)), one)).collect()
         }
         Value::Array(list) if !short && !list.iter().all(leaf) => {
-            let items: Vec<String> = list
-                .iter()
-                .map(|one| {
-                    let mut inside = pad.clone();
-                    write(one, indent + 1, &mut inside);
-                    inside
-                })
-                .collect();
-            text.push_str(&format!("[\n{}\n{}]", items.join(",\n"), "  ".repeat(indent)));
+            list.iter().map(|one| (String::new(), one)).collect()
         }
-        _ => text.push_str(&flat),
-    }
+        _ => return text.push_str(&flat),
+    };
+    let lines = parts.into_iter().map(|(head, one)| {
+        let mut inside = format!("{pad}{head}");
+        write(one, indent + 1, &mut inside);
+        inside
+    });
+    let (open, close) = if value.is_object() { ('{', '}') } else { ('[', ']') };
+    let lines = lines.collect::<Vec<_>>().join(",\n");
+    text.push_str(&format!("{open}\n{lines}\n{}{close}", "  ".repeat(indent)));
 }
 
 #[cfg(test)]

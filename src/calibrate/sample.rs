@@ -12,18 +12,14 @@ use crate::spec::constant::{CONSTANTS, CalibrationKey};
 /// A measured deployment, on the machine of the current runtime file.
 #[derive(Clone, Debug)]
 pub struct CalibrationSample {
-    /// Id of its row in the table.
     pub id: String,
     pub runtime: String,
     /// Architecture and size of the model: the same for versions that differ only in weight values.
     pub model: String,
-    /// The device.
     pub hardware: String,
     pub deployment: MeasuredDeployment,
     pub machine: Machine<Qty<f64>>,
-    /// Device class.
     pub class: String,
-    /// Device generation.
     pub family: String,
     pub weight_format: String,
     /// Other conditions of calibration factors.
@@ -53,7 +49,6 @@ impl CalibrationSample {
         self.deployment.requests().saturating_mul(lengths.isl + lengths.osl / 2)
     }
 
-    /// Predictions with changed constants.
     pub fn times(&self, changes: &LogMultipliers) -> PredictedTimes {
         self.deployment.times(&with_multipliers(&self.machine, changes))
     }

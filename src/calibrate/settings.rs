@@ -1,20 +1,20 @@
 //! Fit settings of each calibrated constant: its levels, and its initial guess.
 
-use super::levels::{LevelPrior, PoolingLevel};
+use super::levels::LevelPrior;
+use super::levels::PoolingLevel::{
+    All, Attention, Cell, Family, Format, Lengths, Runtime, RuntimeFamily, RuntimeFormat, RuntimeLengths,
+    Version,
+};
 use crate::spec::constant::{CONSTANTS, CalibratedConstant, ConstantEntry};
 
-/// How a constant is fitted.
 #[derive(Clone, Copy, Debug)]
 pub struct FitSettings {
-    /// Levels in a fit to servers.
     pub server: &'static [LevelPrior],
-    /// Levels in a fit to single streams.
     pub single_stream: &'static [LevelPrior],
     /// Initial value in a fit of whole profiles; `None` where kernel microbenchmarks identify the constant.
     pub initial: Option<InitialGuess>,
 }
 
-/// The initial value of a constant.
 #[derive(Clone, Copy, Debug)]
 pub struct InitialGuess {
     /// In base units: the order of magnitude of servers.
@@ -23,7 +23,6 @@ pub struct InitialGuess {
     pub unit: WrittenUnit,
 }
 
-/// A unit of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct WrittenUnit {
     pub name: &'static str,
@@ -88,131 +87,60 @@ pub fn settings(of: CalibratedConstant) -> FitSettings {
     }
 }
 
-const GEMM: &[LevelPrior] = &[
-    (PoolingLevel::All, 0.5),
-    (PoolingLevel::Runtime, 0.08),
-    (PoolingLevel::Family, 0.1),
-    (PoolingLevel::Format, 0.1),
-    (PoolingLevel::RuntimeFormat, 0.05),
-    (PoolingLevel::Cell, 0.12),
-];
+const GEMM: &[LevelPrior] =
+    &[(All, 0.5), (Runtime, 0.08), (Family, 0.1), (Format, 0.1), (RuntimeFormat, 0.05), (Cell, 0.12)];
 const MEMORY: &[LevelPrior] = &[
-    (PoolingLevel::All, 0.5),
-    (PoolingLevel::Runtime, 0.08),
-    (PoolingLevel::Family, 0.1),
-    (PoolingLevel::Format, 0.1),
-    (PoolingLevel::RuntimeFormat, 0.05),
-    (PoolingLevel::Version, 0.05),
-    (PoolingLevel::Cell, 0.15),
+    (All, 0.5),
+    (Runtime, 0.08),
+    (Family, 0.1),
+    (Format, 0.1),
+    (RuntimeFormat, 0.05),
+    (Version, 0.05),
+    (Cell, 0.15),
 ];
-const ATTENTION_COMPUTE: &[LevelPrior] = &[
-    (PoolingLevel::All, 0.5),
-    (PoolingLevel::Runtime, 0.1),
-    (PoolingLevel::Family, 0.1),
-    (PoolingLevel::Attention, 0.2),
-];
-const ATTENTION_MEMORY: &[LevelPrior] = &[
-    (PoolingLevel::All, 0.5),
-    (PoolingLevel::Runtime, 0.15),
-    (PoolingLevel::Family, 0.15),
-    (PoolingLevel::Attention, 0.2),
-    (PoolingLevel::Cell, 0.15),
-];
-const COLLECTIVE_LATENCY: &[LevelPrior] = &[
-    (PoolingLevel::All, 1.0),
-    (PoolingLevel::Runtime, 0.3),
-    (PoolingLevel::Family, 0.2),
-    (PoolingLevel::Cell, 0.12),
-];
-const COLLECTIVE_BANDWIDTH: &[LevelPrior] = &[(PoolingLevel::All, 0.3), (PoolingLevel::Family, 0.1)];
-const LAUNCH_PER_LAYER: &[LevelPrior] = &[(PoolingLevel::All, 1.0)];
-const KERNEL_LAUNCH: &[LevelPrior] = &[
-    (PoolingLevel::All, 1.0),
-    (PoolingLevel::Runtime, 0.2),
-    (PoolingLevel::Family, 0.1),
-    (PoolingLevel::Version, 0.1),
-    (PoolingLevel::Cell, 0.15),
-];
-const QUANTISED_LAUNCH: &[LevelPrior] =
-    &[(PoolingLevel::All, 1.0), (PoolingLevel::Runtime, 0.2), (PoolingLevel::Format, 0.3)];
-const EXPERTS_LAUNCH: &[LevelPrior] =
-    &[(PoolingLevel::All, 1.0), (PoolingLevel::Runtime, 0.2), (PoolingLevel::Format, 0.2)];
-const HOST_PER_STEP: &[LevelPrior] = &[
-    (PoolingLevel::All, 1.0),
-    (PoolingLevel::Runtime, 0.3),
-    (PoolingLevel::Version, 0.1),
-    (PoolingLevel::Cell, 0.12),
-];
-const HOST_PER_SEQUENCE: &[LevelPrior] =
-    &[(PoolingLevel::All, 1.0), (PoolingLevel::Runtime, 0.3), (PoolingLevel::Version, 0.3)];
-const PREFILL_INTERFERENCE: &[LevelPrior] = &[
-    (PoolingLevel::All, 0.5),
-    (PoolingLevel::Runtime, 0.1),
-    (PoolingLevel::Lengths, 0.3),
-    (PoolingLevel::RuntimeLengths, 0.1),
-    (PoolingLevel::Version, 0.1),
-];
+const ATTENTION_COMPUTE: &[LevelPrior] = &[(All, 0.5), (Runtime, 0.1), (Family, 0.1), (Attention, 0.2)];
+const ATTENTION_MEMORY: &[LevelPrior] =
+    &[(All, 0.5), (Runtime, 0.15), (Family, 0.15), (Attention, 0.2), (Cell, 0.15)];
+const COLLECTIVE_LATENCY: &[LevelPrior] = &[(All, 1.0), (Runtime, 0.3), (Family, 0.2), (Cell, 0.12)];
+const COLLECTIVE_BANDWIDTH: &[LevelPrior] = &[(All, 0.3), (Family, 0.1)];
+const LAUNCH_PER_LAYER: &[LevelPrior] = &[(All, 1.0)];
+const KERNEL_LAUNCH: &[LevelPrior] =
+    &[(All, 1.0), (Runtime, 0.2), (Family, 0.1), (Version, 0.1), (Cell, 0.15)];
+const QUANTISED_LAUNCH: &[LevelPrior] = &[(All, 1.0), (Runtime, 0.2), (Format, 0.3)];
+const EXPERTS_LAUNCH: &[LevelPrior] = &[(All, 1.0), (Runtime, 0.2), (Format, 0.2)];
+const HOST_PER_STEP: &[LevelPrior] = &[(All, 1.0), (Runtime, 0.3), (Version, 0.1), (Cell, 0.12)];
+const HOST_PER_SEQUENCE: &[LevelPrior] = &[(All, 1.0), (Runtime, 0.3), (Version, 0.3)];
+const PREFILL_INTERFERENCE: &[LevelPrior] =
+    &[(All, 0.5), (Runtime, 0.1), (Lengths, 0.3), (RuntimeLengths, 0.1), (Version, 0.1)];
 /// Scheduler constants: they differ most between runtimes, and with whether all requests have the same lengths.
-const SCHEDULER: &[LevelPrior] = &[
-    (PoolingLevel::All, 2.0),
-    (PoolingLevel::Runtime, 0.7),
-    (PoolingLevel::Lengths, 0.7),
-    (PoolingLevel::RuntimeLengths, 0.1),
-    (PoolingLevel::RuntimeFamily, 0.3),
-];
+const SCHEDULER: &[LevelPrior] =
+    &[(All, 2.0), (Runtime, 0.7), (Lengths, 0.7), (RuntimeLengths, 0.1), (RuntimeFamily, 0.3)];
 /// Scheduler constants that differ most between versions.
 const WAITS: &[LevelPrior] = &[
-    (PoolingLevel::All, 2.0),
-    (PoolingLevel::Runtime, 0.7),
-    (PoolingLevel::Lengths, 0.7),
-    (PoolingLevel::RuntimeLengths, 0.1),
-    (PoolingLevel::RuntimeFamily, 0.3),
-    (PoolingLevel::Version, 0.15),
+    (All, 2.0),
+    (Runtime, 0.7),
+    (Lengths, 0.7),
+    (RuntimeLengths, 0.1),
+    (RuntimeFamily, 0.3),
+    (Version, 0.15),
 ];
 
 /// Kernel constants of single-stream runtimes: few vendors tune them, so generations and backends differ widely.
-const STREAM: &[LevelPrior] = &[
-    (PoolingLevel::All, 0.5),
-    (PoolingLevel::Runtime, 0.2),
-    (PoolingLevel::Family, 0.5),
-    (PoolingLevel::Format, 0.2),
-    (PoolingLevel::RuntimeFamily, 0.2),
-    (PoolingLevel::Version, 0.3),
-];
-const STREAM_ATTENTION: &[LevelPrior] = &[
-    (PoolingLevel::All, 0.5),
-    (PoolingLevel::Runtime, 0.3),
-    (PoolingLevel::Family, 0.4),
-    (PoolingLevel::RuntimeFamily, 0.3),
-    (PoolingLevel::Version, 0.3),
-];
-const STREAM_MOE: &[LevelPrior] = &[
-    (PoolingLevel::All, 0.5),
-    (PoolingLevel::Runtime, 0.2),
-    (PoolingLevel::Family, 0.5),
-    (PoolingLevel::Format, 0.2),
-    (PoolingLevel::Version, 0.1),
-];
+const STREAM: &[LevelPrior] =
+    &[(All, 0.5), (Runtime, 0.2), (Family, 0.5), (Format, 0.2), (RuntimeFamily, 0.2), (Version, 0.3)];
+const STREAM_ATTENTION: &[LevelPrior] =
+    &[(All, 0.5), (Runtime, 0.3), (Family, 0.4), (RuntimeFamily, 0.3), (Version, 0.3)];
+const STREAM_MOE: &[LevelPrior] = &[(All, 0.5), (Runtime, 0.2), (Family, 0.5), (Format, 0.2), (Version, 0.1)];
 const STREAM_LAYER: &[LevelPrior] = &[
-    (PoolingLevel::All, 1.5),
-    (PoolingLevel::Runtime, 0.3),
-    (PoolingLevel::Family, 0.2),
-    (PoolingLevel::RuntimeFamily, 0.1),
+    (All, 1.5),
+    (Runtime, 0.3),
+    (Family, 0.2),
+    (RuntimeFamily, 0.1),
     // A program around an engine may wait several times as long.
-    (PoolingLevel::Version, 1.0),
+    (Version, 1.0),
 ];
-const STREAM_KERNEL: &[LevelPrior] = &[
-    (PoolingLevel::All, 2.0),
-    (PoolingLevel::Runtime, 0.2),
-    (PoolingLevel::Family, 0.3),
-    (PoolingLevel::Version, 0.1),
-];
-const STREAM_EXPERTS: &[LevelPrior] = &[
-    (PoolingLevel::All, 2.0),
-    (PoolingLevel::Runtime, 0.2),
-    (PoolingLevel::Family, 0.1),
-    (PoolingLevel::Version, 0.1),
-];
+const STREAM_KERNEL: &[LevelPrior] = &[(All, 2.0), (Runtime, 0.2), (Family, 0.3), (Version, 0.1)];
+const STREAM_EXPERTS: &[LevelPrior] = &[(All, 2.0), (Runtime, 0.2), (Family, 0.1), (Version, 0.1)];
 
 #[cfg(test)]
 mod tests {
@@ -232,7 +160,7 @@ mod tests {
                 entry.key
             );
             for levels in [settings.server, settings.single_stream] {
-                assert_eq!(levels[0].0, PoolingLevel::All, "{}", entry.key);
+                assert_eq!(levels[0].0, All, "{}", entry.key);
             }
             let Some(initial) = settings.initial else { continue };
             assert!(initial.value > 0.0, "{}", entry.key);

@@ -74,7 +74,7 @@ impl Config {
         let scenario = scenario.or(program);
         let hardware = scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
         let home = catalog.hardware(hardware).is_ok_and(|cluster| cluster.device.is_home());
-        let (objective, workload) = catalog.aim(&scenario, home)?;
+        let (objective, workload) = catalog.objective_and_workload(&scenario, home)?;
         let time =
             |limit: Option<f64>| limit.map_or_else(|| "none".to_owned(), |seconds| format!("{seconds} s"));
         let of_workload = format!("program, workload {}", workload.id);

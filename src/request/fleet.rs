@@ -155,8 +155,8 @@ impl FleetRequest {
             prefix_groups: own_prefixes(filed.buckets.iter().map(|bucket| bucket.prefix)),
             ..Scenario::default()
         };
-        let (objective, workload) =
-            catalog.aim(&Scenario { ttft: None, tpot: None, ..scenario.clone() }, false)?;
+        let (objective, workload) = catalog
+            .objective_and_workload(&Scenario { ttft: None, tpot: None, ..scenario.clone() }, false)?;
         let limits = scenario.limits(filed.limits.or(objective.limits))?;
         if filed.limits.ttft.or(filed.limits.tpot).is_none() && self.ttft.is_none() && self.tpot.is_none() {
             assumed.push(format!("SLOs: those of the workload `{}`", workload.id));

@@ -38,13 +38,8 @@ pub enum PeerToPeer {
 }
 
 impl PeerToPeer {
-    /// Its name in files and flags.
     pub fn name(self) -> &'static str {
-        match self {
-            PeerToPeer::Yes => "yes",
-            PeerToPeer::No => "no",
-            PeerToPeer::Switch => "switch",
-        }
+        ["yes", "no", "switch"][self as usize]
     }
 }
 
@@ -91,7 +86,7 @@ impl Tier {
 }
 
 /// The host of a node.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Its processor.
@@ -115,7 +110,7 @@ pub struct NodePower {
 }
 
 /// A system as in its file.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct System {
     /// File name without `.json`.
@@ -166,7 +161,6 @@ enum DeviceInPlace {
 pub struct Cluster {
     /// Name in the user's input.
     pub id: String,
-    /// Name for people.
     pub name: String,
     /// The device; the same everywhere.
     pub device: Device,
@@ -174,7 +168,6 @@ pub struct Cluster {
     pub nodes: u64,
     /// Interconnect, innermost first; each tier's `devices` is a multiple of the tier inside, except in part of a node.
     pub tiers: Vec<Tier>,
-    /// The host of a node.
     pub host: Option<Host>,
     /// The processor of the host, where its figures are known.
     pub processor: Option<HostProcessor>,
@@ -192,7 +185,6 @@ pub struct Cluster {
 const MOST_DEVICES: u64 = 1 << 20;
 
 impl Cluster {
-    /// Number of devices.
     pub fn devices(&self) -> u64 {
         self.nodes * self.devices_per_node
     }
@@ -220,7 +212,6 @@ impl Cluster {
         if own { LinkKind::Fabric } else { LinkKind::Bus }
     }
 
-    /// Whether its rent is known.
     pub fn rents(&self) -> bool {
         self.price.rent.is_some() || self.device.price.rent.is_some()
     }

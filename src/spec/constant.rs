@@ -52,7 +52,6 @@ pub enum ConstantKind {
 }
 
 impl ConstantKind {
-    /// Unit of the constant.
     pub const fn unit(self) -> Unit {
         match self {
             ConstantKind::Efficiency | ConstantKind::Count => COUNT,
@@ -61,7 +60,6 @@ impl ConstantKind {
     }
 }
 
-/// Section of a runtime file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConstantSection {
     /// An entry of `constants`, per device and weight format.
@@ -72,7 +70,6 @@ pub enum ConstantSection {
     ServingFit,
 }
 
-/// An entry of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantEntry {
     pub of: CalibratedConstant,
@@ -81,6 +78,13 @@ pub struct ConstantEntry {
     pub kind: ConstantKind,
     /// Its place in the runtime file.
     pub section: ConstantSection,
+}
+
+impl ConstantEntry {
+    /// Whether it is a fraction of a peak.
+    pub fn is_efficiency(&self) -> bool {
+        self.kind == ConstantKind::Efficiency
+    }
 }
 
 /// The figure of a constant in its section, under `symbol`.
@@ -126,12 +130,10 @@ calibrated_constants!(declare);
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantFigures<'a> {
     pub runtime: &'a Runtime,
-    /// The entry.
     pub constants: &'a Constants,
 }
 
 impl CalibratedConstant {
-    /// Its entry in the table.
     pub const fn entry(self) -> &'static ConstantEntry {
         &CONSTANTS[self as usize]
     }
@@ -179,12 +181,8 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// Its name in files.
     pub fn name(self) -> &'static str {
-        match self {
-            LinkKind::Bus => "bus",
-            LinkKind::Fabric => "fabric",
-        }
+        ["bus", "fabric"][self as usize]
     }
 }
 
@@ -201,13 +199,8 @@ pub enum AttentionKind {
 }
 
 impl AttentionKind {
-    /// Its name in files.
     pub fn name(self) -> &'static str {
-        match self {
-            AttentionKind::Full => "full",
-            AttentionKind::Sliding => "sliding",
-            AttentionKind::Latent => "latent",
-        }
+        ["full", "sliding", "latent"][self as usize]
     }
 }
 
@@ -219,9 +212,7 @@ pub struct CalibrationKey {
     pub experts: bool,
     /// Whether all requests have the same lengths.
     pub equal_lengths: bool,
-    /// The runtime's version, if given.
     pub version: Option<String>,
-    /// The links between neighbouring devices.
     pub link: LinkKind,
 }
 
@@ -241,7 +232,6 @@ impl CalibrationFactor {
         }
     }
 
-    /// Whether its conditions apply.
     pub fn holds(&self, (class, family): (&str, &str), weight_format: &str, key: &CalibrationKey) -> bool {
         let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|s| s == name);
         is(&self.class, class)
@@ -255,25 +245,14 @@ impl CalibrationFactor {
 
     /// Its conditions: `class: datacenter, weight_format: fp8`; `always` without any.
     pub fn condition(&self) -> String {
-        let CalibrationFactor {
-            of: _,
-            class,
-            family,
-            weight_format,
-            attention,
-            equal_lengths,
-            version,
-            link,
-            times: _,
-        } = self;
         let conditions = [
-            ("class", class.clone()),
-            ("family", family.clone()),
-            ("weight_format", weight_format.clone()),
-            ("attention", attention.map(|kind| kind.name().to_owned())),
-            ("equal_lengths", equal_lengths.map(|equal| equal.to_string())),
-            ("version", version.clone()),
-            ("link", link.map(|link| link.name().to_owned())),
+            ("class", self.class.clone()),
+            ("family", self.family.clone()),
+            ("weight_format", self.weight_format.clone()),
+            ("attention", self.attention.map(|kind| kind.name().to_owned())),
+            ("equal_lengths", self.equal_lengths.map(|equal| equal.to_string())),
+            ("version", self.version.clone()),
+            ("link", self.link.map(|link| link.name().to_owned())),
         ];
         let known = conditions.into_iter().filter_map(|(key, value)| Some(format!("{key}: {}", value?)));
         let known: Vec<String> = known.collect();
@@ -298,6 +277,16 @@ impl ServingFit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::cluster::PeerToPeer;
+    use crate::spec::device::{Arithmetic, Vendor};
+    use crate::spec::fleet::PricingTerms;
+    use crate::spec::host_part::HostedTensors;
+    use crate::spec::nearness::Nearness;
+    use crate::spec::offload::OffloadPolicy;
+    use crate::spec::percentile::Percentile;
+    use crate::spec::placing::PlacementObjective;
+    use crate::spec::price::PriceBasis;
+    use crate::spec::role::Role;
 
     #[test]
     fn keys_of_the_table_are_the_names_in_files() {
@@ -308,16 +297,35 @@ mod tests {
         }
     }
 
+    /// Names are lists in the order of the variants: each is that of its variant in files.
+    #[test]
+    fn names_are_those_in_files() {
+        macro_rules! check {
+            ($($Type:ident: $($Variant:ident),*;)*) => {$($(
+                assert_eq!(serde_json::json!($Type::$Variant), $Type::$Variant.name());
+            )*)*};
+        }
+        check! {
+            AttentionKind: Full, Sliding, Latent;
+            LinkKind: Bus, Fabric;
+            Role: Aggregated, Prefill, Decode;
+            Arithmetic: Fp32, Bf16, Fp16, Fp8, Int8, Fp4, Int4;
+            Vendor: Amd, Apple, Aws, Cerebras, Google, Groq, Huawei, Intel, Nvidia, SambaNova, Tenstorrent, Other;
+            PeerToPeer: Yes, No, Switch;
+            OffloadPolicy: Auto, Never, Always;
+            PriceBasis: Owned, Rented;
+            PricingTerms: OnDemand, Reserved, Spot, Owned;
+            HostedTensors: Experts, Layers;
+            PlacementObjective: Latency, Request, Throughput, MaxContext, LargestModel;
+            Nearness: Measured, HardwareAndRuntime, Load, Model, Hardware, Vendor, Split, Nothing;
+            Percentile: P50, P90, P95, P99;
+        }
+    }
+
     #[test]
     fn conditions_are_written_as_in_files() {
         let mut factor = CalibrationFactor::of(CalibratedConstant::StepWait);
         assert_eq!(factor.condition(), "always");
-        for kind in [AttentionKind::Full, AttentionKind::Sliding, AttentionKind::Latent] {
-            assert_eq!(serde_json::json!(kind), kind.name());
-        }
-        for kind in [LinkKind::Bus, LinkKind::Fabric] {
-            assert_eq!(serde_json::json!(kind), kind.name());
-        }
         factor.equal_lengths = Some(true);
         factor.weight_format = Some("fp8".to_owned());
         assert_eq!(factor.condition(), "weight_format: fp8, equal_lengths: true");

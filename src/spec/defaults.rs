@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cluster::{Cluster, Host, Tier};
-use super::device::{Device, PriceRange};
+use super::device::{Device, Power, PriceRange};
 use super::error::Error;
 use super::figure::{ByteRate, Dimension, DollarRate, DollarsPerEnergy, Figure, Ratio, Seconds, Watts};
 use super::limits::{AMORTIZATION, ELECTRICITY, HOURS_PER_DAY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
@@ -98,21 +98,17 @@ impl Defaults {
 /// Prices of energy and devices: from the scenario, else from the files.
 #[derive(Clone, Debug)]
 pub struct Economics {
-    /// Whether the devices are owned or rented.
     pub basis: PriceBasis,
-    /// Rent of one device.
     pub rent: Option<Figure<DollarRate>>,
     /// Range of the catalogue's rents, if the rent is from the catalogue.
     pub rent_bounds: Option<PriceRange<DollarRate>>,
     /// Purchase price of one device, with its share of the host and of the network.
     pub purchase: Option<Purchase>,
-    /// Electricity price.
     pub electricity: Figure<DollarsPerEnergy>,
     /// Power usage effectiveness (PUE): power of the facility over power of its machines.
     pub pue: Figure<Ratio>,
     /// Share of a device in the power of the rest of its node.
     pub node_power: Figure<Watts>,
-    /// Amortization period.
     pub amortization: Figure<Seconds>,
     /// Fraction of the amortization period in which the hardware serves.
     pub utilization: Figure<Ratio>,
@@ -150,7 +146,9 @@ impl Economics {
         let pue = stated(scenario.pue, "pue", 1.0, &PUE)?;
         let amortization = stated(scenario.amortization_months, "amortization_months", MONTH, &AMORTIZATION)?;
         let hours = stated::<Ratio>(scenario.hours_per_day, "hours_per_day", 1.0, &HOURS_PER_DAY)?;
-        let fraction = |own: Option<&Figure<Ratio>>, general: &Figure<Ratio>| own.unwrap_or(general).clone();
+        let fraction = |own: fn(&Power) -> Option<&Figure<Ratio>>, general: &Figure<Ratio>| {
+            power.and_then(own).unwrap_or(general).clone()
+        };
         let purchase = Purchase::of(defaults, cluster);
         let known_rent = cluster.price.rent.clone().or_else(|| device.price.rent.clone());
         let known = (purchase.is_some(), rent.is_some() || known_rent.is_some());
@@ -183,14 +181,8 @@ impl Economics {
             amortization: amortization.unwrap_or_else(|| defaults.amortization.clone()),
             utilization,
             serving_time,
-            compute_bound_power: fraction(
-                power.and_then(|power| power.compute_bound.as_ref()),
-                &defaults.compute_bound_power,
-            ),
-            memory_bound_power: fraction(
-                power.and_then(|power| power.memory_bound.as_ref()),
-                &defaults.memory_bound_power,
-            ),
+            compute_bound_power: fraction(|own| own.compute_bound.as_ref(), &defaults.compute_bound_power),
+            memory_bound_power: fraction(|own| own.memory_bound.as_ref(), &defaults.memory_bound_power),
             idle_power: idle_power(cluster).unwrap_or_else(|| defaults.idle_power.clone()),
         })
     }

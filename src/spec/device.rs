@@ -33,20 +33,12 @@ pub enum Arithmetic {
 impl Arithmetic {
     /// Its name in files and formulas.
     pub fn name(self) -> &'static str {
-        match self {
-            Arithmetic::Fp32 => "fp32",
-            Arithmetic::Bf16 => "bf16",
-            Arithmetic::Fp16 => "fp16",
-            Arithmetic::Fp8 => "fp8",
-            Arithmetic::Int8 => "int8",
-            Arithmetic::Fp4 => "fp4",
-            Arithmetic::Int4 => "int4",
-        }
+        ["fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"][self as usize]
     }
 }
 
 /// The maker of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Vendor {
     /// AMD.
@@ -72,46 +64,33 @@ pub enum Vendor {
     /// Tenstorrent.
     Tenstorrent,
     /// Any other: runtimes name the generations of its devices.
+    #[default]
     Other,
 }
 
 impl Vendor {
-    /// All vendors that have a name.
-    pub const EACH: [Vendor; 11] = [
-        Vendor::Amd,
-        Vendor::Apple,
-        Vendor::Aws,
-        Vendor::Cerebras,
-        Vendor::Google,
-        Vendor::Groq,
-        Vendor::Huawei,
-        Vendor::Intel,
-        Vendor::Nvidia,
-        Vendor::SambaNova,
-        Vendor::Tenstorrent,
+    /// The names in files of all but the last, in their order.
+    pub const NAMES: [&str; 11] = [
+        "amd",
+        "apple",
+        "aws",
+        "cerebras",
+        "google",
+        "groq",
+        "huawei",
+        "intel",
+        "nvidia",
+        "sambanova",
+        "tenstorrent",
     ];
 
-    /// Its name in files.
     pub fn name(self) -> &'static str {
-        match self {
-            Vendor::Amd => "amd",
-            Vendor::Apple => "apple",
-            Vendor::Aws => "aws",
-            Vendor::Cerebras => "cerebras",
-            Vendor::Google => "google",
-            Vendor::Groq => "groq",
-            Vendor::Huawei => "huawei",
-            Vendor::Intel => "intel",
-            Vendor::Nvidia => "nvidia",
-            Vendor::SambaNova => "sambanova",
-            Vendor::Tenstorrent => "tenstorrent",
-            Vendor::Other => "other",
-        }
+        Vendor::NAMES.get(self as usize).copied().unwrap_or("other")
     }
 }
 
 /// One accelerator.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
     /// File name without `.json`.
@@ -159,7 +138,7 @@ pub struct Device {
 }
 
 /// Memory of a device.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceMemory {
     /// `hbm3`, `gddr6x`, `lpddr5` …
@@ -280,6 +259,9 @@ pub struct MeasuredRate {
     pub source: String,
 }
 
+/// Class of devices that share the memory of their host. They are whole machines: a link between them joins machines, not
+/// slots.
+pub const UNIFIED: &str = "unified";
 /// Class of devices that are processors of hosts.
 pub const PROCESSOR: &str = "host";
 
@@ -355,7 +337,6 @@ impl Device {
         self.missing().first().map_or(Ok(()), |key| Err(self.asks_for(key)))
     }
 
-    /// The fault of a missing figure.
     fn asks_for(&self, key: &str) -> Error {
         let (expected, example) = match key {
             "memory.capacity" => {

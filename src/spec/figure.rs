@@ -17,12 +17,9 @@ use crate::quantity::unit::{
     BYTE, COUNT, FLOP, JOULE, SECOND, USD, Unit, WATT, number_and_unit, parse, respelled,
 };
 
-/// The quantity of a figure.
 pub trait Dimension {
-    /// Required unit.
     const UNIT: Unit;
     const EXAMPLE: &'static str;
-    /// Allowed range.
     const LIMIT: &'static Limit;
 }
 
@@ -166,7 +163,6 @@ impl<'de, D: Dimension> Deserialize<'de> for Figure<D> {
     }
 }
 
-/// Prefixes of units in a written figure.
 const WRITTEN_PREFIXES: [(f64, &str); 12] = [
     (1e12, "T"),
     (1e9, "G"),

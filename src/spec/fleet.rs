@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::limits::{ARRIVAL, AVAILABLE, BUCKETS, ISL, Limit, OFFERS, OSL, RATE, REQUESTS, USD_PER_HOUR};
-use super::objective::LatencyLimits;
+use super::objective::{LatencyLimits, is_zero};
 use super::price::PriceBasis;
 
 /// A fleet file. Absent fields have defaults, which the result lists.
@@ -41,10 +41,6 @@ pub struct TrafficBucket {
     pub model: Option<String>,
 }
 
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
 /// Payment terms of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -60,14 +56,8 @@ pub enum PricingTerms {
 }
 
 impl PricingTerms {
-    /// Its name in files.
     pub fn name(self) -> &'static str {
-        match self {
-            PricingTerms::OnDemand => "on-demand",
-            PricingTerms::Reserved => "reserved",
-            PricingTerms::Spot => "spot",
-            PricingTerms::Owned => "owned",
-        }
+        ["on-demand", "reserved", "spot", "owned"][self as usize]
     }
 
     pub fn basis(self) -> PriceBasis {
@@ -97,9 +87,6 @@ pub struct PricedOffer {
 
 impl FleetFile {
     /// Checks the constraints that the types do not express.
-    ///
-    /// # Errors
-    /// A number is out of range, or there are too many entries.
     pub fn check(&self) -> Result<(), Error> {
         BUCKETS.check_whole("buckets", self.buckets.len() as u64)?;
         OFFERS.check_whole("offers", self.offers.len() as u64)?;

@@ -27,7 +27,6 @@ pub enum Every {
 }
 
 impl FrontPoints {
-    /// The maximum number.
     pub fn most(self) -> usize {
         match self {
             FrontPoints::AtMost(most) => most,

@@ -21,12 +21,8 @@ impl HostedTensors {
     /// Every kind, in the order of the search.
     pub const EACH: [HostedTensors; 2] = [HostedTensors::Experts, HostedTensors::Layers];
 
-    /// Its name in plans and files.
     pub fn name(self) -> &'static str {
-        match self {
-            HostedTensors::Experts => "experts",
-            HostedTensors::Layers => "layers",
-        }
+        ["experts", "layers"][self as usize]
     }
 }
 
@@ -91,7 +87,6 @@ pub struct HostCompute {
 /// The processor of a host, with its memory.
 #[derive(Clone, Debug)]
 pub struct HostProcessor {
-    /// Bandwidth of the host memory.
     pub bandwidth: Figure<ByteRate>,
     /// Peak of its vector units in fp32.
     pub peak: Figure<FlopRate>,

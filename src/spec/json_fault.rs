@@ -10,7 +10,6 @@ use super::text::suggest;
 /// The meaning of a message of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainFault {
-    /// The found value.
     pub found: String,
     /// The expected one, where the message says so.
     pub expected: Option<String>,
@@ -181,29 +180,21 @@ fn value_in_words(found: &str) -> String {
     known.unwrap_or_else(|| "another value".to_owned())
 }
 
-/// The expected type in plain words.
 fn plainly(expected: &str, what: &str) -> String {
     /// The reader's words for types, and ours.
-    const WORDS: [(&str, &str); 17] = [
-        ("u64", "a whole number of 0 or more"),
-        ("u32", "a whole number of 0 or more"),
-        ("u16", "a whole number of 0 or more"),
-        ("u8", "a whole number of 0 or more"),
-        ("usize", "a whole number of 0 or more"),
-        ("i64", "a whole number"),
-        ("i32", "a whole number"),
+    const WORDS: [(&str, &str); 10] = [
+        ("u64|u32|u16|u8|usize", "a whole number of 0 or more"),
+        ("i64|i32", "a whole number"),
         ("a nonzero u64", "a whole number of 1 or more"),
-        ("f64", "a number"),
-        ("f32", "a number"),
-        ("a string", "a text"),
-        ("string", "a text"),
+        ("f64|f32", "a number"),
+        ("a string|string", "a text"),
         ("string or map", "a text, or an object"),
         ("a boolean", "true or false"),
         ("a sequence", "a list"),
         ("a map", "an object"),
         ("unit", "null"),
     ];
-    if let Some((_, plain)) = WORDS.iter().find(|(word, _)| *word == expected) {
+    if let Some((_, plain)) = WORDS.iter().find(|(words, _)| words.split('|').any(|word| word == expected)) {
         return (*plain).to_owned();
     }
     let of_the_reader = ["struct ", "tuple ", "enum ", "unit ", "newtype ", "internally ", "adjacently "];

@@ -10,7 +10,6 @@ use serde::de::{
 /// A reader, and all that it reads within.
 pub struct Objects<T>(pub T);
 
-/// Visitor of a struct.
 struct OfStruct<V>(V);
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for OfStruct<V> {
@@ -59,10 +58,6 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         self.0.deserialize_struct(name, fields, OfStruct(visitor))
-    }
-
-    fn is_human_readable(&self) -> bool {
-        self.0.is_human_readable()
     }
 }
 
@@ -131,10 +126,6 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<A> {
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
         self.0.next_element_seed(Objects(seed))
     }
-
-    fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
-    }
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
@@ -146,10 +137,6 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
         self.0.next_value_seed(Objects(seed))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
     }
 }
 

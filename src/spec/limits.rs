@@ -7,14 +7,12 @@ use super::degree::Degree;
 use super::error::Error;
 use super::role::Role;
 
-/// The allowed range of one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     /// Its name: the flag as typed, else the key or column.
     pub name: &'static str,
     /// The least value, in addition to 0 if `or_zero`.
     pub least: f64,
-    /// The greatest value.
     pub most: f64,
     /// 0 is allowed too.
     pub or_zero: bool,
@@ -22,7 +20,6 @@ pub struct Limit {
     pub whole: bool,
     /// Its unit; empty for a plain number.
     pub unit: &'static str,
-    /// The reason for the range.
     pub why: &'static str,
 }
 
@@ -221,7 +218,6 @@ pub fn number(limit: &'static Limit) -> impl Fn(&str) -> Result<f64, String> + C
     }
 }
 
-/// The list as a Markdown table.
 #[cfg(feature = "internals")]
 pub fn markdown() -> String {
     let mut text = String::from("| number | range | reason |\n| --- | --- | --- |\n");

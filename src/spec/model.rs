@@ -32,7 +32,6 @@ pub struct ModelConfig {
     pub dtype: Option<String>,
     /// `max_position_embeddings`, in tokens.
     pub max_context: Option<u64>,
-    /// Quantization of the checkpoint's weights, if any.
     pub quantization: Option<Quantization>,
     map: Map<String, Value>,
 }
@@ -84,9 +83,6 @@ impl ModelConfig {
     }
 
     /// The same with `value` at `path`, a key or keys joined by dots, in place of the file's value.
-    ///
-    /// # Errors
-    /// A key on the path is not an object, or a key shared by all architectures becomes faulty.
     pub fn with(&self, path: &str, value: Value) -> Result<ModelConfig, Error> {
         let mut map = self.map.clone();
         let mut keys: Vec<&str> = path.split('.').collect();
@@ -182,7 +178,6 @@ pub fn is_object(text: &str) -> bool {
     serde_json::from_str::<Map<String, Value>>(&without_infinities(text)).is_ok()
 }
 
-/// Parses the text as a JSON object.
 fn object(text: &str) -> Result<Map<String, Value>, Error> {
     let fix = "use the model's config.json as downloaded from its repository";
     let text = without_infinities(text);

@@ -48,38 +48,37 @@ pub struct Interval {
 }
 
 impl Nearness {
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
+    /// Its name in files, and its meaning in words.
+    const fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Nearness::Measured => "measured",
-            Nearness::HardwareAndRuntime => "hardware_and_runtime",
-            Nearness::Load => "load",
-            Nearness::Model => "model",
-            Nearness::Hardware => "hardware",
-            Nearness::Vendor => "vendor",
-            Nearness::Split => "split",
-            Nearness::Nothing => "nothing",
+            Nearness::Measured => {
+                ("measured", "this model, device, runtime and weight format were measured at similar loads")
+            }
+            Nearness::HardwareAndRuntime => {
+                ("hardware_and_runtime", "this device and runtime were measured, this model elsewhere")
+            }
+            Nearness::Load => ("load", "the lengths or the load per rank are beyond those measured here"),
+            Nearness::Model => ("model", "this model was never measured"),
+            Nearness::Hardware => ("hardware", "this device was measured, with another runtime"),
+            Nearness::Vendor => {
+                ("vendor", "other devices of this vendor were measured with this runtime, this one was not")
+            }
+            Nearness::Split => {
+                ("split", "disaggregated serving was measured, but no constant is fitted to it")
+            }
+            Nearness::Nothing => (
+                "nothing",
+                "this runtime was measured on no device of this vendor: its constants are borrowed",
+            ),
         }
     }
 
-    /// Its meaning in words.
+    pub fn name(self) -> &'static str {
+        self.texts().0
+    }
+
     pub fn words(self) -> &'static str {
-        match self {
-            Nearness::Measured => {
-                "this model, device, runtime and weight format were measured at similar loads"
-            }
-            Nearness::HardwareAndRuntime => "this device and runtime were measured, this model elsewhere",
-            Nearness::Load => "the lengths or the load per rank are beyond those measured here",
-            Nearness::Model => "this model was never measured",
-            Nearness::Hardware => "this device was measured, with another runtime",
-            Nearness::Vendor => {
-                "other devices of this vendor were measured with this runtime, this one was not"
-            }
-            Nearness::Split => "disaggregated serving was measured, but no constant is fitted to it",
-            Nearness::Nothing => {
-                "this runtime was measured on no device of this vendor: its constants are borrowed"
-            }
-        }
+        self.texts().1
     }
 }
 
@@ -172,15 +171,12 @@ pub struct LeftOut {
     pub regret_p90: Option<f64>,
 }
 
-/// The prediction intervals of a problem.
 #[derive(Clone, Debug)]
 pub struct PredictionIntervals {
-    /// For aggregated serving.
     pub aggregated: Interval,
     /// The most requests per rank that were measured, and the interval of loads beyond. Fewer are the simpler case: the
     /// same steps with smaller batches.
     pub beyond: Option<(u64, Interval)>,
-    /// For disaggregated serving.
     pub disaggregated: Interval,
 }
 
@@ -195,7 +191,6 @@ impl PredictionIntervals {
     }
 }
 
-/// Inputs of a fit.
 #[derive(Clone, Copy, Debug)]
 pub struct FitQuery<'a> {
     pub device: &'a Device,
@@ -218,16 +213,16 @@ pub fn around([least, most]: [u64; 2], value: u64) -> bool {
 
 impl ServingFit {
     /// The reasons for a problem's distance from the measurements, whatever its load; nearest first, at least one.
-    pub fn near(&self, asked: &FitQuery) -> Vec<Nearness> {
-        let maker = format!("{}-", asked.device.vendor.name());
-        let of_maker = |id: &String| id.starts_with(&maker) || *id == asked.device.id;
+    pub fn near(&self, query: &FitQuery) -> Vec<Nearness> {
+        let maker = format!("{}-", query.device.vendor.name());
+        let of_maker = |id: &String| id.starts_with(&maker) || *id == query.device.id;
         if !self.measured_on.iter().any(of_maker) {
             return vec![Nearness::Nothing];
         }
-        let here = self.measured_on.contains(&asked.device.id);
+        let here = self.measured_on.contains(&query.device.id);
         let mut found = Vec::new();
         if !here {
-            let anywhere = self.measured_anywhere.contains(&asked.device.id);
+            let anywhere = self.measured_anywhere.contains(&query.device.id);
             found.push(if anywhere { Nearness::Hardware } else { Nearness::Vendor });
         }
         // The profile of an earlier fit does not list the measured models.
@@ -237,14 +232,14 @@ impl ServingFit {
             }
             return found;
         }
-        let own = self.like(asked).iter().any(|one| one.is(asked));
-        if !own && !self.models.iter().any(|model| model == asked.model) {
+        let own = self.like(query).iter().any(|one| one.is(query));
+        if !own && !self.models.iter().any(|model| model == query.model) {
             found.push(Nearness::Model);
         } else if !own && here {
             found.push(Nearness::HardwareAndRuntime);
         }
-        let (isl, osl) = asked.lengths;
-        if !self.like(asked).iter().any(|one| around(one.isl, isl) && around(one.osl, osl)) {
+        let (isl, osl) = query.lengths;
+        if !self.like(query).iter().any(|one| around(one.isl, isl) && around(one.osl, osl)) {
             found.push(Nearness::Load);
         }
         if found.is_empty() {
@@ -255,20 +250,20 @@ impl ServingFit {
     }
 
     /// The measured range of requests per rank at lengths near those of the problem.
-    pub fn requests(&self, asked: &FitQuery) -> Option<[u64; 2]> {
-        let (isl, osl) = asked.lengths;
-        let like = self.like(asked);
+    pub fn requests(&self, query: &FitQuery) -> Option<[u64; 2]> {
+        let (isl, osl) = query.lengths;
+        let like = self.like(query);
         let near = like.iter().filter(|one| around(one.isl, isl) && around(one.osl, osl));
         near.map(|one| one.requests).reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
     }
 
     /// Measurements of the problem's model on its device and in its format; else of any on the device; else all.
-    pub fn like(&self, asked: &FitQuery) -> Vec<&MeasuredAt> {
-        let own: Vec<_> = self.measured.iter().filter(|one| one.is(asked)).collect();
+    pub fn like(&self, query: &FitQuery) -> Vec<&MeasuredAt> {
+        let own: Vec<_> = self.measured.iter().filter(|one| one.is(query)).collect();
         if !own.is_empty() {
             return own;
         }
-        let here: Vec<_> = self.measured.iter().filter(|one| one.hardware == asked.device.id).collect();
+        let here: Vec<_> = self.measured.iter().filter(|one| one.hardware == query.device.id).collect();
         if here.is_empty() { self.measured.iter().collect() } else { here }
     }
 
@@ -284,10 +279,10 @@ impl ServingFit {
 }
 
 impl MeasuredAt {
-    fn is(&self, asked: &FitQuery) -> bool {
-        self.model == asked.model
-            && self.hardware == asked.device.id
-            && self.weight_format == asked.weight_format
+    fn is(&self, query: &FitQuery) -> bool {
+        self.model == query.model
+            && self.hardware == query.device.id
+            && self.weight_format == query.weight_format
     }
 }
 

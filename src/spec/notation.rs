@@ -13,10 +13,8 @@ use super::error::Error;
 use super::host_part::HostPart;
 use super::limits::{CONCURRENCY, DEGREE, Limit};
 
-/// Equal replicas of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolText {
-    /// Their role.
     pub role: Role,
     /// Degrees of one replica, and the number of replicas.
     pub degrees: Degrees,
@@ -117,7 +115,6 @@ impl fmt::Display for PlanText {
     }
 }
 
-/// A fault in a plan.
 fn fault(found: impl Into<String>, expected: impl Into<String>) -> Error {
     let fix = "write e.g. `prefill 2 x pp2 @1, decode 1 x tp2 @24, weights fp8`";
     Error::new("plan", found, expected, fix)

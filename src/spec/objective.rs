@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use super::figure::{Seconds, read};
 use super::image::ImageSize;
 use super::limits::{CONCURRENCY, E2E, IMAGES, ISL, OSL, RATE, TPOT, TTFT};
 use super::metric_table::metric_table;
@@ -20,14 +19,12 @@ pub enum Direction {
     Maximize,
 }
 
-/// How values of a metric are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricFormat {
     /// A time in the unit that reads best, after the metric's word.
     Time,
     /// A number before the metric's word.
     Number,
-    /// A count of things.
     Count,
     /// Whole tokens, rounded down.
     Tokens,
@@ -38,13 +35,10 @@ pub enum MetricFormat {
 pub enum MetricInput {
     /// It is always known.
     Nothing,
-    /// A price of the device.
     Price,
-    /// The power of the device.
     Power,
 }
 
-/// A row of the table of metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricEntry {
     pub metric: Metric,
@@ -54,9 +48,7 @@ pub struct MetricEntry {
     pub column: &'static str,
     /// Base units per unit of the column.
     pub scale: f64,
-    /// The better direction.
     pub direction: Direction,
-    /// How its values are written.
     pub format: MetricFormat,
     /// The input without which it is unknown.
     pub needs: MetricInput,
@@ -66,7 +58,6 @@ pub struct MetricEntry {
     pub heading: &'static str,
     /// Symbol of the formula that makes it; `None` for a count.
     pub formula: Option<&'static str>,
-    /// Definition.
     pub meaning: &'static str,
     /// Whether it can be an objective and an axis of the front.
     pub searched: bool,
@@ -147,7 +138,6 @@ macro_rules! metrics {
     };
 }
 
-/// Number of metrics that the search compares.
 pub const SEARCHED_METRICS: usize = count(SEARCHED.len(), true);
 
 /// Number of the first `rows` rows that are searched, or that are not.
@@ -186,43 +176,35 @@ impl Metric {
 #[serde(deny_unknown_fields)]
 pub struct LatencyLimits {
     /// Time to first token.
-    #[serde(
-        default,
-        deserialize_with = "time",
-        serialize_with = "spell",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub ttft: Option<f64>,
     /// Time per output token.
-    #[serde(
-        default,
-        deserialize_with = "time",
-        serialize_with = "spell",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub tpot: Option<f64>,
     /// End-to-end time of a request.
-    #[serde(
-        default,
-        deserialize_with = "time",
-        serialize_with = "spell",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub e2e: Option<f64>,
 }
 
-fn time<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    text.map(|text| read::<Seconds>(&text).map_err(serde::de::Error::custom)).transpose()
-}
+/// A time limit as text with its unit.
+mod seconds {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-fn spell<S: serde::Serializer>(limit: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match limit {
-        Some(seconds) => serializer.serialize_str(&format!("{seconds} s")),
-        None => serializer.serialize_none(),
+    use crate::spec::figure::{Seconds, read};
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| read::<Seconds>(&text).map_err(D::Error::custom)).transpose()
+    }
+
+    pub fn serialize<S: Serializer>(limit: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+        match limit {
+            Some(seconds) => serializer.serialize_str(&format!("{seconds} s")),
+            None => serializer.serialize_none(),
+        }
     }
 }
 
@@ -292,7 +274,7 @@ pub struct Workload {
     pub source: String,
 }
 
-fn is_zero(number: &u64) -> bool {
+pub(super) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
@@ -369,8 +351,8 @@ impl Objective {
         if self.pareto.is_empty() {
             return Err(Error::new("pareto", "no axis", "at least one metric", "add one, e.g. \"tpot\""));
         }
-        let aims: Vec<Metric> = self.optimize.iter().map(|term| term.metric).collect();
-        for (key, listed) in [("optimize", &aims), ("pareto", &self.pareto)] {
+        let optimized: Vec<Metric> = self.optimize.iter().map(|term| term.metric).collect();
+        for (key, listed) in [("optimize", &optimized), ("pareto", &self.pareto)] {
             let twice = (1..listed.len()).find(|at| listed[..*at].contains(&listed[*at]));
             if let Some(at) = twice {
                 let found =

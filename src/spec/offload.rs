@@ -22,11 +22,7 @@ pub enum OffloadPolicy {
 impl OffloadPolicy {
     /// Its name, as typed.
     pub fn name(self) -> &'static str {
-        match self {
-            OffloadPolicy::Auto => "auto",
-            OffloadPolicy::Never => "never",
-            OffloadPolicy::Always => "always",
-        }
+        ["auto", "never", "always"][self as usize]
     }
 }
 

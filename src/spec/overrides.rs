@@ -31,7 +31,6 @@ const FILES: [(&str, OverriddenFile); 4] = [
 ];
 
 impl OverriddenFile {
-    /// Its name in a path.
     pub fn name(self) -> &'static str {
         FILES.iter().find(|(_, file)| *file == self).map_or("", |(name, _)| name)
     }
@@ -40,13 +39,11 @@ impl OverriddenFile {
 /// An override: the file, the path of the key in it, and the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
-    /// The kind of file.
     pub file: OverriddenFile,
     /// The name of the file; that of the problem if absent.
     pub name: Option<String>,
     /// Keys from the top of the file; a number or an id selects an element of a list.
     pub keys: Vec<String>,
-    /// The value as text.
     pub value: String,
 }
 
@@ -57,7 +54,6 @@ impl fmt::Display for Override {
     }
 }
 
-/// A fault of an override.
 fn fault(found: impl Into<String>, expected: impl Into<String>, fix: impl Into<String>) -> Error {
     Error::new("set", found, expected, fix)
 }
@@ -155,7 +151,6 @@ impl Override {
     }
 }
 
-/// The element of an object or list.
 fn element<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     match value {
         Value::Object(object) => object.get_mut(key),

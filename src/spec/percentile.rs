@@ -22,34 +22,29 @@ pub enum Percentile {
 impl Percentile {
     pub const ALL: [Percentile; 4] = [Percentile::P50, Percentile::P90, Percentile::P95, Percentile::P99];
 
-    /// Its name in files and flags.
-    pub fn name(self) -> &'static str {
+    /// Its name in files and flags, the fraction of requests at or below it, and its standard normal quantile
+    /// (NIST/SEMATECH, e-Handbook of Statistical Methods, 1.3.6.7.1).
+    const fn figures(self) -> (&'static str, f64, f64) {
         match self {
-            Percentile::P50 => "p50",
-            Percentile::P90 => "p90",
-            Percentile::P95 => "p95",
-            Percentile::P99 => "p99",
+            Percentile::P50 => ("p50", 0.5, 0.0),
+            Percentile::P90 => ("p90", 0.9, 1.2816),
+            Percentile::P95 => ("p95", 0.95, 1.6449),
+            Percentile::P99 => ("p99", 0.99, 2.3263),
         }
+    }
+
+    pub fn name(self) -> &'static str {
+        self.figures().0
     }
 
     /// The fraction of requests at or below it.
     pub fn part(self) -> f64 {
-        match self {
-            Percentile::P50 => 0.5,
-            Percentile::P90 => 0.9,
-            Percentile::P95 => 0.95,
-            Percentile::P99 => 0.99,
-        }
+        self.figures().1
     }
 
-    /// The standard normal quantile (NIST/SEMATECH, e-Handbook of Statistical Methods, 1.3.6.7.1).
+    /// The standard normal quantile.
     pub fn deviations(self) -> f64 {
-        match self {
-            Percentile::P50 => 0.0,
-            Percentile::P90 => 1.2816,
-            Percentile::P95 => 1.6449,
-            Percentile::P99 => 2.3263,
-        }
+        self.figures().2
     }
 }
 

@@ -33,13 +33,7 @@ pub enum PlacementObjective {
 impl PlacementObjective {
     /// Its name as a flag value.
     pub fn name(self) -> &'static str {
-        match self {
-            PlacementObjective::Latency => "latency",
-            PlacementObjective::Request => "request",
-            PlacementObjective::Throughput => "throughput",
-            PlacementObjective::MaxContext => "max-context",
-            PlacementObjective::LargestModel => "largest-model",
-        }
+        ["latency", "request", "throughput", "max-context", "largest-model"][self as usize]
     }
 }
 
@@ -134,36 +128,40 @@ pub struct PlacementScenario {
     pub set: Option<Vec<String>>,
 }
 
-#[cfg(feature = "cli")]
 const QUESTION: &str = "Problem";
-#[cfg(feature = "cli")]
 const TRAFFIC: &str = "Traffic";
-#[cfg(feature = "cli")]
 const CHANGED: &str = "Assumptions";
-/// Help heading of the search space.
 pub const CHOICES: &str = "Search space";
 
-/// Default concurrency for throughput.
 const BUSY: u64 = 16;
+
+/// A scenario of one type with the fields that both have from one of the other type, and with further fields.
+macro_rules! with_common {
+    ($Type:ident from $from:ident, $($own:ident,)*) => {
+        $Type {
+            $($own,)*
+            model: $from.model,
+            isl: $from.isl,
+            osl: $from.osl,
+            prefix: $from.prefix,
+            prefix_groups: $from.prefix_groups,
+            images: $from.images,
+            image_size: $from.image_size,
+            runtime: $from.runtime,
+            weight_format: $from.weight_format,
+            kv_format: $from.kv_format,
+            offload: $from.offload,
+            set: $from.set,
+            ..$Type::default()
+        }
+    };
+}
 
 impl PlacementScenario {
     /// The scenario for every device.
     pub fn scenario(&self) -> Scenario {
-        Scenario {
-            model: self.model.clone(),
-            isl: self.isl,
-            prefix: self.prefix,
-            prefix_groups: self.prefix_groups,
-            images: self.images,
-            image_size: self.image_size,
-            osl: self.osl,
-            runtime: self.runtime.clone(),
-            weight_format: self.weight_format.clone(),
-            kv_format: self.kv_format.clone(),
-            offload: self.offload,
-            set: self.set.clone(),
-            ..Scenario::default()
-        }
+        let this = self.clone();
+        with_common!(Scenario from this,)
     }
 
     /// Checks every number, from a flag, a scenario or a saved result.
@@ -182,27 +180,8 @@ impl PlacementScenario {
 
     /// The placement problem of a general scenario on a rig.
     pub fn of(scenario: Scenario, objective: PlacementObjective) -> PlacementScenario {
-        let Scenario { model, hardware, isl, osl, images, image_size, concurrency, .. } = scenario;
-        let Scenario { prefix, prefix_groups, runtime, weight_format, kv_format, offload, set, .. } =
-            scenario;
-        PlacementScenario {
-            model,
-            hardware,
-            objective,
-            isl,
-            osl,
-            prefix,
-            prefix_groups,
-            images,
-            image_size,
-            concurrency,
-            runtime,
-            weight_format,
-            kv_format,
-            offload,
-            set,
-            ..PlacementScenario::default()
-        }
+        let (hardware, concurrency) = (scenario.hardware, scenario.concurrency);
+        with_common!(PlacementScenario from scenario, objective, hardware, concurrency,)
     }
 }
 
@@ -225,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_is_asked_of_many_requests() {
+    fn throughput_is_that_of_many_requests() {
         let of = |objective, concurrency| {
             PlacementScenario { objective, concurrency, ..PlacementScenario::default() }.in_flight()
         };

@@ -7,12 +7,9 @@ use super::figure::{Dimension, Figure};
 use super::format::NumberFormat;
 use super::link::Link;
 
-/// A doubtful figure.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Warning {
-    /// Key of the figure.
     pub key: String,
-    /// The reason for the doubt.
     pub why: String,
 }
 
@@ -76,7 +73,8 @@ pub fn device(device: &Device, link: impl Fn(&str) -> Option<Link>) -> Vec<Warni
         device.scale_up.as_ref().map(|up| ("scale_up.bandwidth", &up.link, &up.bandwidth)),
         device.host_link.as_ref().map(|host| ("host_link.bandwidth", &host.link, &host.bandwidth)),
     ];
-    doubts.extend(ends.into_iter().flatten().filter_map(|(key, id, rate)| beside(key, rate, &link(id)?)));
+    doubts
+        .extend(ends.into_iter().flatten().filter_map(|(key, id, rate)| against_link(key, rate, &link(id)?)));
     if let Some(power) = &device.power {
         let idle = power.idle.as_ref().filter(|idle| idle.value >= power.tdp.value);
         doubts.extend(idle.map(|idle| {
@@ -144,7 +142,7 @@ fn memory(device: &Device) -> Vec<Warning> {
 }
 
 /// Checks a bandwidth given for a link against the link's own.
-fn beside<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Option<Warning> {
+fn against_link<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Option<Warning> {
     let most = link.bandwidth.value;
     (rate.value > most * (1.0 + ROUNDING)).then(|| {
         let both = if is_near(rate.value, 2.0 * most) { "; is it the sum of both directions?" } else { "" };
@@ -155,16 +153,12 @@ fn beside<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Option<Warn
 /// Checks a link against the lanes and generation in its id: `pcie5x16`, `ethernet-100g`, `ib-ndr`, `nvlink4`.
 pub fn link(link: &Link) -> Vec<Warning> {
     let Some((rate, made_of)) = named_rate(&link.id) else { return vec![] };
-    let whole = link.id.starts_with("nvlink");
-    let (rate, fits) = if whole {
-        let times = (link.bandwidth.value / rate).round().max(1.0);
-        (rate * times, is_near(link.bandwidth.value, rate * times))
-    } else {
-        (rate, is_near(link.bandwidth.value, rate))
-    };
+    let lanes =
+        if link.id.starts_with("nvlink") { (link.bandwidth.value / rate).round().max(1.0) } else { 1.0 };
+    let rate = rate * lanes;
     let twice =
         if is_near(link.bandwidth.value, 2.0 * rate) { "; is it the sum of both directions?" } else { "" };
-    if fits {
+    if is_near(link.bandwidth.value, rate) {
         return vec![];
     }
     let why = format!("{} is not {} GB/s each way, {made_of}{twice}", link.bandwidth, rate / 1e9);
@@ -209,7 +203,7 @@ pub fn system(system: &System, link: impl Fn(&str) -> Option<Link>) -> Vec<Warni
     for (at, tier) in system.tiers.iter().enumerate() {
         doubts.extend(
             link(&tier.link)
-                .and_then(|link| beside(&format!("tiers[{at}].bandwidth"), &tier.bandwidth, &link)),
+                .and_then(|link| against_link(&format!("tiers[{at}].bandwidth"), &tier.bandwidth, &link)),
         );
         if at > 0 && tier.bandwidth.value > system.tiers[at - 1].bandwidth.value {
             let why = format!(

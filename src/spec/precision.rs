@@ -13,11 +13,9 @@ use super::runtime::Runtime;
 use super::text::{near, suggest};
 use crate::quantity::datum::{Grade, Source};
 
-/// A candidate format, with the reason.
 #[derive(Clone, Debug)]
 pub struct FormatOption {
     pub format: NumberFormat,
-    /// The reason.
     pub why: String,
     /// Hugging Face id of the checkpoint in this format, if one is published.
     pub checkpoint: Option<String>,
@@ -26,6 +24,10 @@ pub struct FormatOption {
 }
 
 impl FormatOption {
+    fn new(format: NumberFormat, why: impl Into<String>) -> FormatOption {
+        FormatOption { format, why: why.into(), checkpoint: None, own: false }
+    }
+
     /// Bits per weight, scales included.
     pub fn bits(&self) -> f64 {
         self.format.bits_per_element.value * 8.0
@@ -90,13 +92,10 @@ pub struct CheckpointLayout {
 /// group sizes exceed it, partial blocks at the edge of a matrix do not.
 const ALIKE: f64 = 0.01;
 
-/// Inputs of the format selection.
 pub struct Precision<'a> {
     /// Size of the checkpoint in its own formats, where known.
     pub layout: Option<CheckpointLayout>,
-    /// The model's configuration.
     pub config: &'a ModelConfig,
-    /// Its checkpoints in other formats.
     pub published: &'a [Published],
     /// The published checkpoint that was named instead of the model.
     pub named: Option<&'a Published>,
@@ -125,21 +124,14 @@ impl Precision<'_> {
             Some(other) => (USUAL, format!("dtype {other}, served in {USUAL}")),
             None => (USUAL, format!("no dtype: {USUAL} assumed")),
         };
-        Ok(FormatOption {
-            format: (self.load)(id)?,
-            why,
-            checkpoint: None,
-            own: self.named.is_none() && self.config.quantization.is_none(),
-        })
+        let own = self.named.is_none() && self.config.quantization.is_none();
+        Ok(FormatOption { own, ..FormatOption::new((self.load)(id)?, why) })
     }
 
     /// The candidate weight formats, the checkpoint's own first.
-    ///
-    /// # Errors
-    /// The requested format, or the checkpoint's own, does not run here.
-    pub fn weights(&self, asked: Option<&str>) -> Result<Vec<FormatOption>, Error> {
+    pub fn weights(&self, requested: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let own = self.own()?;
-        match asked {
+        match requested {
             Some(ANY) => {
                 let wanted = |format: &NumberFormat| {
                     format.weights && format.bits_per_element.value * 8.0 >= FOUR_BITS.0
@@ -155,16 +147,8 @@ impl Precision<'_> {
             }
             None if self.at_home && !self.runtime.weights_at_home.is_empty() => self.home_weights(own),
             None => {
-                let kept = self.published.iter().filter(|_| self.named.is_none()).map(|published| {
-                    let why = format!("published as {}", published.id);
-                    let checkpoint = Some(published.id.clone());
-                    Ok(FormatOption {
-                        format: (self.load)(&published.weight_format)?,
-                        why,
-                        checkpoint,
-                        own: false,
-                    })
-                });
+                let kept = self.published.iter().filter(|_| self.named.is_none());
+                let kept = kept.map(|one| Ok(published(one, (self.load)(&one.weight_format)?)));
                 let kept: Vec<FormatOption> = kept.collect::<Result<_, Error>>()?;
                 let keeps = |choice: &FormatOption| {
                     choice.bits() >= EIGHT_BITS.0
@@ -203,9 +187,6 @@ impl Precision<'_> {
     }
 
     /// Formats below those `chosen`, as an option for the user. Published ones first, then larger ones.
-    ///
-    /// # Errors
-    /// A format that the runtime names is not in the catalogue.
     pub fn lower(&self, chosen: &[FormatOption]) -> Result<Vec<FormatOption>, Error> {
         let least = chosen.iter().map(|c| c.format.bits_per_element.value).fold(f64::INFINITY, f64::min);
         let mut lower = self.each(&self.runtime.weight_formats, |format| {
@@ -220,9 +201,9 @@ impl Precision<'_> {
     }
 
     /// The candidate KV formats, 16 bits first.
-    pub fn kv(&self, asked: Option<&str>) -> Result<Vec<FormatOption>, Error> {
+    pub fn kv(&self, requested: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let native = self.native()?;
-        match asked {
+        match requested {
             Some(ANY) => {
                 let known = &self.runtime.kv_formats;
                 let others = self.each(known, |format| format.kv)?;
@@ -235,7 +216,7 @@ impl Precision<'_> {
                 if !format.kv || !known || !self.computes(&format) {
                     return Err(self.refuse(&format, "kv-format", &self.runtime.kv_formats));
                 }
-                Ok(vec![FormatOption { format, why: "requested".into(), checkpoint: None, own: false }])
+                Ok(vec![FormatOption::new(format, "requested")])
             }
             None => {
                 let stated = self.config.quantization.as_ref().and_then(|q| q.kv_format);
@@ -245,12 +226,8 @@ impl Precision<'_> {
                             .filter(|format| format.kv && self.native_arithmetic(format)),
                         None => None,
                     };
-                let stated = stated.map(|format| FormatOption {
-                    format,
-                    why: "the checkpoint contains its scales".into(),
-                    checkpoint: None,
-                    own: false,
-                });
+                let stated =
+                    stated.map(|format| FormatOption::new(format, "the checkpoint contains its scales"));
                 Ok(distinct([native].into_iter().chain(stated)))
             }
         }
@@ -304,7 +281,7 @@ impl Precision<'_> {
         match (self.config.weight_format(), &self.config.quantization) {
             (Some(id), _) => {
                 let format = self.as_stored((self.load)(id)?);
-                Ok(Some(FormatOption { format, why: OWN.to_owned(), checkpoint: None, own: true }))
+                Ok(Some(FormatOption { own: true, ..FormatOption::new(format, OWN) }))
             }
             (None, Some(_)) => self.several(),
             (None, None) => self.native().map(Some),
@@ -359,7 +336,8 @@ impl Precision<'_> {
             ..most.clone()
         };
         let why = format!("{OWN}: {} of it, evaluated at their mean size", names.join(" and "));
-        Ok(Some(FormatOption { format: self.with_layout(format, layout), why, checkpoint: None, own: true }))
+        let format = self.with_layout(format, layout);
+        Ok(Some(FormatOption { own: true, ..FormatOption::new(format, why) }))
     }
 
     /// Those of `ids` that the device computes and that `wanted` accepts.
@@ -380,15 +358,9 @@ impl Precision<'_> {
 
     /// A format other than the checkpoint's; the reason is `why`, unless a checkpoint in it is published.
     fn converted(&self, format: NumberFormat, why: &str) -> FormatOption {
-        let published = self.published.iter().find(|published| published.weight_format == format.id);
-        match published {
-            Some(published) => FormatOption {
-                why: format!("published as {}", published.id),
-                checkpoint: Some(published.id.clone()),
-                format,
-                own: false,
-            },
-            None => FormatOption { format, why: why.to_owned(), checkpoint: None, own: false },
+        match self.published.iter().find(|one| one.weight_format == format.id) {
+            Some(one) => published(one, format),
+            None => FormatOption::new(format, why),
         }
     }
 
@@ -448,6 +420,11 @@ impl Precision<'_> {
     fn native_arithmetic(&self, format: &NumberFormat) -> bool {
         format.computes_in.first().is_some_and(|arithmetic| self.device.peak.contains_key(arithmetic))
     }
+}
+
+fn published(checkpoint: &Published, format: NumberFormat) -> FormatOption {
+    let why = format!("published as {}", checkpoint.id);
+    FormatOption { checkpoint: Some(checkpoint.id.clone()), ..FormatOption::new(format, why) }
 }
 
 /// Each format once, in order of first appearance.

@@ -25,10 +25,7 @@ pub enum PriceBasis {
 impl PriceBasis {
     /// Its name in files and flags.
     pub fn name(self) -> &'static str {
-        match self {
-            PriceBasis::Owned => "owned",
-            PriceBasis::Rented => "rented",
-        }
+        ["owned", "rented"][self as usize]
     }
 
     /// The other one.
@@ -90,7 +87,6 @@ pub struct NetworkPrice {
 #[derive(Clone, Debug)]
 pub struct PricePart {
     pub price: Figure<Dollars>,
-    /// Its range, where one was found.
     pub bounds: Option<PriceRange<Dollars>>,
 }
 
@@ -133,7 +129,6 @@ pub struct Purchase {
     pub device: PricePart,
     /// Its share of a host that is sold separately.
     pub host: PricePart,
-    /// Its share of the network between hosts.
     pub network: PricePart,
     /// Price class of the host; absent where the price of the device includes it.
     pub host_class: Option<String>,
@@ -164,7 +159,6 @@ impl Purchase {
         Some(Purchase { device, host, network, host_class })
     }
 
-    /// The parts in order: device, host, network.
     pub fn parts(&self) -> [&PricePart; 3] {
         [&self.device, &self.host, &self.network]
     }

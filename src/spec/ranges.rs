@@ -4,6 +4,7 @@
 //! checks.
 
 use super::cluster::{Host, System, Tier};
+use super::constant::{CONSTANTS, ConstantFigures};
 use super::defaults::Defaults;
 use super::device::bounded;
 use super::error::Error;
@@ -13,7 +14,7 @@ use super::limits::{
     BLOCK, BLOCK_TOKENS, DEVICES, EFFICIENCY, FACTOR, FACTORS, Limit, NODES, PUE, TIERS, UTILIZATION,
 };
 use super::nearness::Interval;
-use super::runtime::{Constants, Runtime};
+use super::runtime::Runtime;
 
 fn within(limit: &Limit, key: &str, figure: Option<&Figure<Ratio>>) -> Result<(), Error> {
     figure.map_or(Ok(()), |figure| limit.check(key, figure.value))
@@ -43,13 +44,12 @@ pub fn system(system: &System) -> Result<(), Error> {
 
 /// A host: positive memory, where given.
 pub fn host(key: &str, host: &Host) -> Result<(), Error> {
-    const ROOM: Limit = Limit { least: 1.0, or_zero: false, ..super::limits::BYTES };
+    const SIZE: Limit = Limit { least: 1.0, or_zero: false, ..super::limits::BYTES };
     let of = |name: &str| format!("{key}.{name}");
-    host.memory.as_ref().map_or(Ok(()), |memory| ROOM.check(&of("memory"), memory.value))?;
-    host.storage.as_ref().map_or(Ok(()), |storage| ROOM.check(&of("storage"), storage.value))
+    host.memory.as_ref().map_or(Ok(()), |memory| SIZE.check(&of("memory"), memory.value))?;
+    host.storage.as_ref().map_or(Ok(()), |storage| SIZE.check(&of("storage"), storage.value))
 }
 
-/// The default figures.
 pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
     const YEARS: Limit = Limit { least: 1.0, or_zero: false, ..super::limits::SECONDS };
     const SLOTS: Limit = Limit { most: 1024.0, ..super::limits::DEVICES };
@@ -96,7 +96,10 @@ pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
         factors("memory.measured.quantiles", &held.quantiles)?;
     }
     FACTORS.check_whole("constants", runtime.constants.len() as u64)?;
-    runtime.constants.iter().enumerate().try_for_each(|(at, constants)| reached(at, constants))?;
+    let entries = runtime.constants.iter().enumerate();
+    entries
+        .map(|(at, constants)| (at, ConstantFigures { runtime, constants }))
+        .try_for_each(|(at, figures)| reached(at, figures))?;
     let Some(fit) = &runtime.serving_fit else { return Ok(()) };
     FACTORS.check_whole("serving_fit.factors", fit.factors.len() as u64)?;
     for (at, factor) in fit.factors.iter().enumerate() {
@@ -112,16 +115,9 @@ const PART: Limit = Limit { least: 0.0, most: 1.0, or_zero: true, ..super::limit
 /// Fragmentation must leave some cache.
 const BELOW_ONE: Limit = Limit { least: 1e-9, most: 0.99, ..super::limits::RATIO };
 
-fn reached(at: usize, constants: &Constants) -> Result<(), Error> {
-    let all = [
-        ("gemm_compute", &constants.gemm_compute),
-        ("gemm_memory", &constants.gemm_memory),
-        ("attention_compute", &constants.attention_compute),
-        ("attention_memory", &constants.attention_memory),
-        ("moe_compute", &constants.moe_compute),
-        ("moe_memory", &constants.moe_memory),
-        ("collective_bandwidth", &constants.collective_bandwidth),
-    ];
-    all.into_iter()
-        .try_for_each(|(key, figure)| EFFICIENCY.check(&format!("constants[{at}].{key}"), figure.value))
+fn reached(at: usize, figures: ConstantFigures) -> Result<(), Error> {
+    CONSTANTS.iter().filter(|entry| entry.is_efficiency()).try_for_each(|entry| {
+        let datum = figures.datum(entry.of, String::new());
+        datum.map_or(Ok(()), |datum| EFFICIENCY.check(&format!("constants[{at}].{}", entry.key), datum.value))
+    })
 }

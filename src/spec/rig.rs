@@ -29,7 +29,7 @@ pub enum RigTopology {
 }
 
 /// A link between two members, both directions.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RigLink {
     /// Id of the link.
@@ -43,7 +43,7 @@ pub struct RigLink {
 }
 
 /// Equal devices of a rig.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RigMember {
     /// Their name in the rig; the device's name if absent.
@@ -90,7 +90,6 @@ pub struct Rig {
     pub notes: Option<String>,
 }
 
-/// A neighbour in a rig.
 pub type RigNode = usize;
 
 impl Rig {

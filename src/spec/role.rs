@@ -24,19 +24,11 @@ impl Role {
 
     /// Its name in files and paths.
     pub fn name(self) -> &'static str {
-        match self {
-            Role::Aggregated => "aggregated",
-            Role::Prefill => "prefill",
-            Role::Decode => "decode",
-        }
+        ["aggregated", "prefill", "decode"][self as usize]
     }
 
     /// The beginning of its flags.
     pub fn flag_prefix(self) -> &'static str {
-        match self {
-            Role::Aggregated => "",
-            Role::Prefill => "prefill-",
-            Role::Decode => "decode-",
-        }
+        ["", "prefill-", "decode-"][self as usize]
     }
 }

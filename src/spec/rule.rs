@@ -177,15 +177,7 @@ impl Requirement {
             Requirement::SameOnBothSides { degree }
             | Requirement::DecodeSameOrOne { degree }
             | Requirement::MultipleOfOtherSide { degree } => Some(*degree),
-            Requirement::Never {}
-            | Requirement::One { .. }
-            | Requirement::OneAtATime { .. }
-            | Requirement::OneOrAll { .. }
-            | Requirement::PowerOfTwo { .. }
-            | Requirement::AtMost { .. }
-            | Requirement::InOneHost { .. }
-            | Requirement::RanksDivideHeads { .. }
-            | Requirement::KvFormats { .. } => None,
+            _ => None,
         }
     }
 }

@@ -98,10 +98,8 @@ pub struct DefaultsOn {
     pub utilization: Option<Figure<Ratio>>,
 }
 
-/// Defaults of a runtime on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct EffectiveDefaults<'a> {
-    /// Maximum number of tokens per step.
     pub max_batched_tokens: &'a Figure<Ratio>,
     /// Number of sequences that it prepares for, where fixed.
     pub max_sequences: Option<&'a Figure<Ratio>>,

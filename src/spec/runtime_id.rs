@@ -1,9 +1,7 @@
 //! Ids of runtimes by their form: `vllm-0.8.5-cuda12.4` is a runtime, its version and the CUDA version of its build.
 
-/// The parts of an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeId<'a> {
-    /// The name before the version.
     pub name: &'a str,
     pub version: &'a str,
     /// The CUDA version of the build, if it is part of the id.

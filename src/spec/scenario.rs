@@ -98,13 +98,13 @@ scenario! {
     #[cfg_attr(feature = "cli", arg(long, value_name = "WxH", allow_hyphen_values = true, help_heading = TRAFFIC))]
     pub image_size: ImageSize,
     /// Draft for speculative decoding: `mtp`, the model's own module, or the name of a smaller model
-    #[cfg_attr(feature = "cli", arg(long, value_name = "mtp|M", help_heading = AHEAD))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "mtp|M", help_heading = SPECULATION))]
     pub draft: String,
     /// Draft tokens per step [default: 1]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = AHEAD))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = SPECULATION))]
     pub draft_tokens: u64,
     /// Per-token acceptance rate of the draft, measured on your traffic
-    #[cfg_attr(feature = "cli", arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = AHEAD))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = SPECULATION))]
     pub acceptance: f64,
     /// TTFT SLO: maximum time to first token, e.g. 500ms; `none` for no limit
     #[cfg_attr(feature = "cli", arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC))]
@@ -187,20 +187,13 @@ scenario! {
     pub deployment: super::deployment::Deployment,
 }
 
-#[cfg(feature = "cli")]
 const HARDWARE: &str =
     "Hardware: system id, [NODESx]COUNTxDEVICE (8xh100-sxm, 16x8xh100), path of a system file, or `local`";
-#[cfg(feature = "cli")]
 const QUESTION: &str = "Problem";
-#[cfg(feature = "cli")]
 const TRAFFIC: &str = "Traffic and SLOs";
-#[cfg(feature = "cli")]
-const AHEAD: &str = "Speculative decoding";
-#[cfg(feature = "cli")]
+const SPECULATION: &str = "Speculative decoding";
 const CHOICES: &str = "Search space";
-#[cfg(feature = "cli")]
 const MONEY: &str = "Prices";
-#[cfg(feature = "cli")]
 const CHANGED: &str = "Assumptions";
 
 impl Scenario {
@@ -238,25 +231,22 @@ impl Scenario {
                 let fix = "write e.g. `500ms`, `2 s`, or `none` for no limit";
                 Error::new(key, found, format!("a time with its unit, {}", limit.range()), fix)
             };
-            match text.as_deref().map(str::trim) {
-                None => Ok(other),
-                Some("none") => Ok(None),
-                Some(text) => match read::<Seconds>(text) {
-                    Ok(seconds) if limit.holds(seconds) => Ok(Some(seconds)),
-                    Ok(_) => Err(refused(format!("`{text}`"))),
-                    // A bare number is most likely in milliseconds.
-                    Err(_) if text.parse::<f64>().is_ok_and(|number| number > 0.0) => {
-                        let fix = format!("write `{text}ms`, `{text}s`, or `none` for no limit");
-                        Err(Error { fix, ..refused(format!("`{text}`, without a unit")) })
-                    }
-                    Err(why) => match correction::<Seconds>(text) {
-                        Some(meant) => {
-                            let fix = format!("write `{meant}`, or `none` for no limit");
-                            Err(Error { fix, ..refused(why) })
-                        }
-                        None => Err(refused(why)),
-                    },
-                },
+            let text = match text.as_deref().map(str::trim) {
+                None => return Ok(other),
+                Some("none") => return Ok(None),
+                Some(text) => text,
+            };
+            let meant = |fix: String, found: String| Error { fix, ..refused(found) };
+            match (read::<Seconds>(text), correction::<Seconds>(text)) {
+                (Ok(seconds), _) if limit.holds(seconds) => Ok(Some(seconds)),
+                (Ok(_), _) => Err(refused(format!("`{text}`"))),
+                // A bare number is most likely in milliseconds.
+                (Err(_), _) if text.parse::<f64>().is_ok_and(|number| number > 0.0) => {
+                    let fix = format!("write `{text}ms`, `{text}s`, or `none` for no limit");
+                    Err(meant(fix, format!("`{text}`, without a unit")))
+                }
+                (Err(why), Some(time)) => Err(meant(format!("write `{time}`, or `none` for no limit"), why)),
+                (Err(why), None) => Err(refused(why)),
             }
         };
         Ok(LatencyLimits {

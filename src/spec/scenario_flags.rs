@@ -14,7 +14,6 @@ fn spell(value: &Value) -> String {
     }
 }
 
-/// A flag with its value.
 fn flag(key: &str, text: &str) -> String {
     format!("--{} {}", key.replace('_', "-"), shell_word(text))
 }

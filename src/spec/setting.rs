@@ -152,7 +152,6 @@ settings! {
     Port: Count run;
 }
 
-/// Type of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingKind {
     /// A number of ranks, sequences, tokens or hosts.
@@ -161,14 +160,12 @@ pub enum SettingKind {
     Real,
     /// A name, id or address.
     Word,
-    /// On or off.
     Switch,
     /// One number for each stage or device.
     Counts,
 }
 
 impl SettingKind {
-    /// Its values, in words.
     pub fn words(self) -> &'static str {
         match self {
             SettingKind::Count => "a whole number",

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::constant::CalibratedConstant;
+use super::constant::{CONSTANTS, CalibratedConstant};
 use super::error::Error;
 use super::figure::{Figure, Ratio, Seconds};
 use super::limits::EFFICIENCY;
@@ -71,21 +71,11 @@ impl StatedConstants {
         *self == StatedConstants::default()
     }
 
-    /// Checks the efficiencies.
     pub fn check(&self) -> Result<(), Error> {
-        let efficiencies = [
-            ("gemm_compute", &self.gemm_compute),
-            ("gemm_memory", &self.gemm_memory),
-            ("attention_compute", &self.attention_compute),
-            ("attention_memory", &self.attention_memory),
-            ("moe_compute", &self.moe_compute),
-            ("moe_memory", &self.moe_memory),
-            ("decode_compute", &self.decode_compute),
-        ];
-        efficiencies.into_iter().try_for_each(|(key, figure)| {
-            figure
-                .as_ref()
-                .map_or(Ok(()), |figure| EFFICIENCY.check(&format!("constants.{key}"), figure.value))
-        })
+        let of_table = CONSTANTS.iter().filter(|entry| entry.is_efficiency());
+        let of_table = of_table.filter_map(|entry| Some((entry.key, self.datum(entry.of)?.value)));
+        let of_decode = self.decode_compute.iter().map(|figure| ("decode_compute", figure.value));
+        let mut all = of_table.chain(of_decode);
+        all.try_for_each(|(key, value)| EFFICIENCY.check(&format!("constants.{key}"), value))
     }
 }

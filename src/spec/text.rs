@@ -17,21 +17,10 @@ use super::visible::acts;
 /// Names the key, the found and the expected value.
 pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     each_key_once(text)?;
-    from_known_json(text, what)
-}
-
-/// The same for a text without duplicate keys, as the built-in files are.
-///
-/// # Errors
-/// As [`from_json`].
-pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     json_fault::read(text, what)
 }
 
 /// Parses an entry of the catalogue: its texts name things in answers, files and terminals, so each is shown as it is.
-///
-/// # Errors
-/// As [`from_json`], or a text has characters that act on a terminal or are not seen.
 pub fn entry_from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     let parsed = from_json(text, what)?;
     if let Ok(value) = serde_json::from_str(text) {
@@ -104,13 +93,20 @@ pub fn each_key_once(text: &str) -> Result<(), Error> {
 /// Start of the message for a duplicate key.
 const TWICE: &str = "the key comes twice: ";
 
-/// Any JSON without duplicate keys.
 struct Once;
 
 impl<'de> Deserialize<'de> for Once {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Once, D::Error> {
         reader.deserialize_any(Once)
     }
+}
+
+macro_rules! any {
+    ($($method:ident: $type:ty;)*) => {
+        $(fn $method<E>(self, _: $type) -> Result<Once, E> {
+            Ok(Once)
+        })*
+    };
 }
 
 impl<'de> Visitor<'de> for Once {
@@ -137,25 +133,7 @@ impl<'de> Visitor<'de> for Once {
         Ok(Once)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Once, E> {
-        Ok(Once)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Once, E> {
-        Ok(Once)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Once, E> {
-        Ok(Once)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Once, E> {
-        Ok(Once)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Once, E> {
-        Ok(Once)
-    }
+    any! { visit_bool: bool; visit_i64: i64; visit_u64: u64; visit_f64: f64; visit_str: &str; }
 
     fn visit_unit<E>(self) -> Result<Once, E> {
         Ok(Once)
@@ -169,9 +147,6 @@ pub fn yaml_place(fault: &serde_saphyr::Error) -> String {
 }
 
 /// The text of the file `name` as JSON: that of a YAML file is converted, any other is as it is.
-///
-/// # Errors
-/// It is a YAML file by its ending, and its text is not YAML.
 pub fn json_text(name: &str, text: String) -> Result<String, Error> {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_lowercase());
     if !ending.is_some_and(|ending| ["yaml", "yml"].contains(&ending.as_str())) {
@@ -202,12 +177,13 @@ fn folded_letters(name: &str) -> impl Iterator<Item = char> {
     name.char_indices().filter(kept).flat_map(|(_, c)| c.to_lowercase())
 }
 
-/// Words of a name: runs of letters and digits, or with `apart` runs of either.
-fn words(name: &str, apart: bool) -> Vec<String> {
+/// Words of a name: runs of letters and digits, or with `split_digits` runs of either.
+fn words(name: &str, split_digits: bool) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut last: Option<char> = None;
     for c in name.chars() {
-        let joins = |last: char| last.is_alphanumeric() && !(apart && last.is_numeric() != c.is_numeric());
+        let joins =
+            |last: char| last.is_alphanumeric() && !(split_digits && last.is_numeric() != c.is_numeric());
         match (c.is_alphanumeric(), words.last_mut()) {
             (true, Some(word)) if last.is_some_and(joins) => word.push(c),
             (true, _) => words.push(c.to_string()),
@@ -222,8 +198,8 @@ fn words(name: &str, apart: bool) -> Vec<String> {
 fn shared_words(wrong: &str, name: &str) -> f64 {
     /// Words this similar are one word, misspelt.
     const SAME: f64 = 0.87;
-    let share = |apart: bool| {
-        let (wanted, had) = (words(wrong, apart), words(name, apart));
+    let share = |split_digits: bool| {
+        let (wanted, had) = (words(wrong, split_digits), words(name, split_digits));
         let (mut shared, mut all) = (0.0, 0.0);
         for (at, word) in wanted.iter().enumerate() {
             let weight = word.chars().count() as f64 / (at + 1) as f64;
@@ -286,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_without_the_names_of_types() {
+    fn faults_are_written_without_the_names_of_types() {
         let unknown = fault(r#"{"modle": "x"}"#);
         assert_eq!(unknown.key, "modle");
         assert_eq!(unknown.fix, "did you mean `model`?");
@@ -301,12 +277,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_twice_is_told_with_its_line_at_any_depth() {
-        let told = |text: &str| from_json::<Value>(text, "a file").unwrap_err();
-        let twice = told("{\n\"a\": 1,\n\"b\": [{\"c\": {\"d\": 1,\n\"d\": 2}}]}");
+    fn a_key_that_comes_twice_is_named_with_its_line_at_any_depth() {
+        let fault_of = |text: &str| from_json::<Value>(text, "a file").unwrap_err();
+        let twice = fault_of("{\n\"a\": 1,\n\"b\": [{\"c\": {\"d\": 1,\n\"d\": 2}}]}");
         assert_eq!(twice.key, "b[0].c.d");
         assert!(twice.found.contains("`d`") && twice.found.contains("line 4"), "{twice}");
-        assert_eq!(told("{\"a\": {}, \"\\u0061\": 2}").key, "a");
+        assert_eq!(fault_of("{\"a\": {}, \"\\u0061\": 2}").key, "a");
         assert!(from_json::<Value>("[{\"a\": 1}, {\"a\": {\"a\": 1}}]", "a file").is_ok());
     }
 

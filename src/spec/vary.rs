@@ -24,7 +24,6 @@ pub struct VariedKey {
     pub values: Vec<Value>,
 }
 
-/// Type of the values of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueType {
     Scalar(ScalarKind),
@@ -32,10 +31,8 @@ enum ValueType {
     List,
 }
 
-/// Key of the deployment in a scenario.
 const DEPLOYMENT: &str = "deployment";
 
-/// Properties of an object's schema.
 fn properties(schema: &schemars::Schema) -> Map<String, Value> {
     let known = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     let plain = |schema: &Value| schema.get("$ref").is_none();
@@ -60,7 +57,6 @@ fn places() -> Vec<(String, Vec<String>, Value)> {
     all
 }
 
-/// Every key that can be varied.
 #[cfg(feature = "internals")]
 pub fn keys() -> Vec<String> {
     places().into_iter().map(|(key, ..)| key).collect()
@@ -108,9 +104,6 @@ impl ValueType {
 impl VariedKey {
     /// Reads `KEY=VALUES`. Values are separated by commas, or by semicolons where one contains a comma; a range is
     /// `1k..64k*2` or `0..100+10`.
-    ///
-    /// # Errors
-    /// The key is unknown, or a value is of the wrong type or out of range.
     pub fn parse(text: &str) -> Result<VariedKey, Error> {
         let example = "write e.g. `--vary tp=1,2,4,8` or `--vary isl=1k..64k*2`";
         let Some((key, values)) = text.split_once('=') else {
@@ -146,27 +139,22 @@ fn value(key: &str, path: &[String], text: &str, kind: ValueType) -> Result<Valu
     let wrong = |expected: String| fault(key, format!("`{text}`"), expected, "correct the value");
     let limit = of_flag(&key.replace('_', "-"));
     let parsed = match (kind, limit) {
-        (ValueType::Scalar(ScalarKind::Whole), Some(limit)) => {
-            whole(limit)(text).map(Value::from).map_err(wrong)?
+        (ValueType::Scalar(ScalarKind::Whole), Some(limit)) => whole(limit)(text).map_err(wrong)?.into(),
+        (ValueType::Scalar(ScalarKind::Number), Some(limit)) => number(limit)(text).map_err(wrong)?.into(),
+        (ValueType::Scalar(ScalarKind::Whole | ScalarKind::Number) | ValueType::Boolean, _) => {
+            serde_json::from_str(text).map_err(|_| wrong("a number, `true` or `false`".to_owned()))?
         }
-        (ValueType::Scalar(ScalarKind::Number), Some(limit)) => {
-            number(limit)(text).map(Value::from).map_err(wrong)?
-        }
-        (
-            ValueType::Scalar(ScalarKind::Whole) | ValueType::Scalar(ScalarKind::Number) | ValueType::Boolean,
-            _,
-        ) => serde_json::from_str(text).map_err(|_| wrong("a number, `true` or `false`".to_owned()))?,
         (ValueType::List, _) => Value::Array(text.split(',').map(|part| scalar(part.trim())).collect()),
         (ValueType::Scalar(ScalarKind::Text), _) => Value::from(text),
     };
     let mut scenario = Value::Object(Map::new());
     put(&mut scenario, path, parsed.clone());
-    let read: Scenario = from_json(&scenario.to_string(), "a scenario")
-        .map_err(|inner| Error { key: format!("vary {key}"), ..inner })?;
-    read.check().map_err(|inner| Error { key: format!("vary {key}"), ..inner })?;
-    read.limits(super::objective::LatencyLimits::default())
-        .map_err(|inner| Error { key: format!("vary {key}"), ..inner })?;
-    Ok(parsed)
+    let read = from_json::<Scenario>(&scenario.to_string(), "a scenario");
+    let checked = read.and_then(|read| {
+        read.check()?;
+        read.limits(super::objective::LatencyLimits::default())
+    });
+    checked.map(|_| parsed).map_err(|inner| Error { key: format!("vary {key}"), ..inner })
 }
 
 /// A part of a list: a number where it is one.
@@ -186,7 +174,6 @@ pub fn put(scenario: &mut Value, path: &[String], value: Value) {
     }
 }
 
-/// Step of a range.
 #[derive(Clone, Copy)]
 enum Step {
     Factor(f64),

@@ -32,16 +32,17 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
 }
 
 fn spelled(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+    escaped(text, hidden, |shown, character| shown.extend(character.escape_default()))
+}
+
+/// `text` with each hidden character as `escape` writes it.
+fn escaped(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> Cow<'_, str> {
     if !text.chars().any(&hidden) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        if hidden(character) {
-            shown.extend(character.escape_default());
-        } else {
-            shown.push(character);
-        }
+        if hidden(character) { escape(&mut shown, character) } else { shown.push(character) }
     }
     Cow::Owned(shown)
 }
@@ -51,21 +52,12 @@ fn spelled(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// Outside strings JSON has no such characters except line ends, which remain.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
     let hidden = |character: char| character != '\n' && acts(character);
-    if !text.chars().any(hidden) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        if hidden(character) {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                // Writing to a string cannot fail.
-                let _ = write!(shown, "\\u{unit:04x}");
-            }
-        } else {
-            shown.push(character);
+    escaped(text, hidden, |shown, character| {
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "\\u{unit:04x}");
         }
-    }
-    Cow::Owned(shown)
+    })
 }
 
 /// `text` in printable form with XML entities: for text and attributes of a picture or a page.

@@ -4,10 +4,8 @@ use std::fmt::{self, Write};
 
 use super::visible::{acts, visible};
 
-/// The language of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// Bash.
     Shell,
     /// Plain YAML, as runtimes and routers read it.
     Yaml,
@@ -16,7 +14,6 @@ pub enum Language {
     /// Objects of Kubernetes: YAML whose commands and variables replace `$(NAME)`, and `$$` by `$`.
     Kubernetes,
     Markdown,
-    /// The configuration of nginx.
     Nginx,
 }
 
@@ -41,7 +38,6 @@ pub enum Writer {
     Message,
     /// A scalar of YAML, in which nothing is replaced.
     YamlScalar,
-    /// A scalar of docker compose.
     ComposeScalar,
     /// A word of a command, or the value of a variable, of Kubernetes.
     KubernetesWord,
@@ -55,49 +51,40 @@ pub enum Writer {
     Plain,
 }
 
+/// Every writer with its name as a filter of templates, and the languages that it writes.
+const WRITERS: [(Writer, &str, &[Language]); 10] = {
+    use Language::{Compose, Kubernetes, Markdown, Shell, Yaml};
+    [
+        (Writer::ShellWord, "shell", &[Shell]),
+        (Writer::Comment, "comment", &[Shell, Yaml, Compose, Kubernetes]),
+        (Writer::Message, "message", &[Shell, Compose]),
+        (Writer::YamlScalar, "yaml", &[Yaml, Kubernetes]),
+        (Writer::ComposeScalar, "compose", &[Compose]),
+        (Writer::KubernetesWord, "kubernetes", &[Kubernetes]),
+        (Writer::MarkdownText, "markdown", &[Markdown]),
+        (Writer::MarkdownCode, "code", &[Markdown]),
+        (Writer::MarkdownCell, "cell", &[Markdown]),
+        (Writer::Plain, "plain", &Language::ALL),
+    ]
+};
+
 impl Writer {
-    pub const ALL: [Writer; 10] = [
-        Writer::ShellWord,
-        Writer::Comment,
-        Writer::Message,
-        Writer::YamlScalar,
-        Writer::ComposeScalar,
-        Writer::KubernetesWord,
-        Writer::MarkdownText,
-        Writer::MarkdownCode,
-        Writer::MarkdownCell,
-        Writer::Plain,
-    ];
+    pub const ALL: [Writer; WRITERS.len()] = {
+        let (mut all, mut at) = ([Writer::Plain; WRITERS.len()], 0);
+        while at < all.len() {
+            all[at] = WRITERS[at].0;
+            at += 1;
+        }
+        all
+    };
 
     /// Its name as a filter of templates.
     pub const fn name(self) -> &'static str {
-        match self {
-            Writer::ShellWord => "shell",
-            Writer::Comment => "comment",
-            Writer::Message => "message",
-            Writer::YamlScalar => "yaml",
-            Writer::ComposeScalar => "compose",
-            Writer::KubernetesWord => "kubernetes",
-            Writer::MarkdownText => "markdown",
-            Writer::MarkdownCode => "code",
-            Writer::MarkdownCell => "cell",
-            Writer::Plain => "plain",
-        }
+        WRITERS[self as usize].1
     }
 
-    /// The languages that it writes.
     const fn languages(self) -> &'static [Language] {
-        use Language::{Compose, Kubernetes, Markdown, Shell, Yaml};
-        match self {
-            Writer::ShellWord => &[Shell],
-            Writer::Comment => &[Shell, Yaml, Compose, Kubernetes],
-            Writer::Message => &[Shell, Compose],
-            Writer::YamlScalar => &[Yaml, Kubernetes],
-            Writer::ComposeScalar => &[Compose],
-            Writer::KubernetesWord => &[Kubernetes],
-            Writer::MarkdownText | Writer::MarkdownCode | Writer::MarkdownCell => &[Markdown],
-            Writer::Plain => &Language::ALL,
-        }
+        WRITERS[self as usize].2
     }
 
     /// `text` in the form of this writer; `None` where it has no such form.
@@ -203,7 +190,6 @@ impl ShellPart<'_> {
     }
 }
 
-/// Text between double quotes of a shell.
 fn in_double_quotes(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for character in visible(text).chars() {
@@ -276,12 +262,12 @@ fn markdown_text(text: &str) -> String {
     let characters: Vec<char> = shown.chars().collect();
     let mut written = String::with_capacity(shown.len());
     for (at, character) in characters.iter().enumerate() {
-        let beside =
+        let is_letter =
             |at: Option<usize>| at.and_then(|at| characters.get(at)).is_some_and(|c| c.is_alphanumeric());
         let marks = match character {
             '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '|' | '&' | '~' | '!' | '$' => true,
             // Inside a word it is a letter.
-            '_' => !(beside(at.checked_sub(1)) && beside(Some(at + 1))),
+            '_' => !(is_letter(at.checked_sub(1)) && is_letter(Some(at + 1))),
             // At the start they would begin a list or a heading.
             '#' | '-' | '+' | '=' => at == 0,
             '.' | ')' => at > 0 && characters[..at].iter().all(char::is_ascii_digit),

@@ -25,9 +25,6 @@ use crate::spec::scenario::Scenario;
 
 impl ResolvedScenario {
     /// The search problem.
-    ///
-    /// # Errors
-    /// The runtime has no constants, or the device computes none of the formats.
     pub fn problem(&self) -> Result<Problem, Error> {
         self.problem_on(|weights| {
             let Some(kv) = self.kv_formats.first() else { return Ok(vec![]) };
@@ -38,7 +35,8 @@ impl ResolvedScenario {
 
     /// The same with the lengths, load and SLOs of `scenario`, which differs from this one in nothing else.
     pub fn with_traffic(&self, catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
-        let (objective, workload) = catalog.aim(scenario, self.cluster.device.is_home())?;
+        let (objective, workload) =
+            catalog.objective_and_workload(scenario, self.cluster.device.is_home())?;
         let resolved = ResolvedScenario { objective, workload, ..self.clone() };
         resolved.prompt_fits()?;
         Ok(resolved)
@@ -171,10 +169,6 @@ impl ResolvedScenario {
         }
     }
 
-    /// The machine in a pair of formats.
-    ///
-    /// # Errors
-    /// The runtime has no constants, or the device computes neither format.
     pub fn machine(&self, weights: &FormatOption, kv: &FormatOption) -> Result<Machine<Datum>, Error> {
         self.builder(weights, kv).machine()
     }
@@ -190,7 +184,6 @@ impl ResolvedScenario {
         }
     }
 
-    /// The traffic of the problem.
     pub fn traffic(&self) -> Traffic {
         match (self.workload.concurrency, self.workload.rate) {
             (Some(concurrency), _) => Traffic::InFlight(concurrency.into()),
@@ -269,12 +262,7 @@ mod tests {
 
     #[test]
     fn a_posed_question_is_answered() {
-        let scenario = Scenario {
-            model: Some("Llama-3.1-8B".into()),
-            hardware: Some("1xh100".into()),
-            ..Scenario::default()
-        };
-        let problem = pose(scenario);
+        let problem = pose(Scenario::of("Llama-3.1-8B", "1xh100"));
         let pairs: Vec<_> = problem.formats.iter().map(|f| (f.weights.as_str(), f.kv.as_str())).collect();
         assert_eq!(pairs, [("bf16", "bf16"), ("fp8", "bf16")]);
         assert_eq!(run(&problem, &UNWATCHED).status, Status::Optimal);
@@ -283,11 +271,7 @@ mod tests {
     #[test]
     fn a_device_is_rented_where_a_rent_is_known_and_else_bought() {
         let rented = |hardware: &str, stated: Scenario| {
-            let problem = pose(Scenario {
-                hardware: Some(hardware.into()),
-                model: Some("Llama-3.1-8B".into()),
-                ..stated
-            });
+            let problem = pose(stated.or(Scenario::of("Llama-3.1-8B", hardware)));
             match problem.workload.bill {
                 Some(Bill::Rented(_)) => Some(true),
                 Some(Bill::Owned(_)) => Some(false),
@@ -311,14 +295,10 @@ mod tests {
     #[test]
     fn bounds_of_a_price_become_bounds_of_the_cost() {
         let cost = |scenario: Scenario| {
-            let problem = pose(Scenario {
-                model: Some("Llama-3.1-8B".into()),
-                hardware: Some("1xh100".into()),
-                ..scenario
-            });
+            let problem = pose(scenario.or(Scenario::of("Llama-3.1-8B", "1xh100")));
             let best = run(&problem, &UNWATCHED).best.unwrap();
-            let told = report_deployment(&problem, &best.candidate);
-            (told.price_bounds, told.metrics.unwrap())
+            let reported = report_deployment(&problem, &best.candidate);
+            (reported.price_bounds, reported.metrics.unwrap())
         };
         let (bounds, metrics) = cost(Scenario::default());
         let (bounds, usd) = (bounds.unwrap(), metrics.usd_per_mtok.unwrap());

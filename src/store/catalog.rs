@@ -20,9 +20,10 @@ use super::unknown_keys::UnknownKeys;
 use super::used_files::{DEFAULTS, FileKey, UsedFiles};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
+use crate::spec::json_fault;
 use crate::spec::overrides::Override;
 use crate::spec::ranges;
-use crate::spec::text::{entry_from_json, from_json, from_known_json, shown_name};
+use crate::spec::text::{entry_from_json, from_json, shown_name};
 
 /// The sources of files.
 #[derive(Clone, Debug, Default)]
@@ -35,13 +36,11 @@ pub struct Catalog {
     pub unknown_keys: UnknownKeys,
     /// Access to this machine, which `local` names.
     pub(super) machine: Option<Arc<dyn MachineProbe>>,
-    /// Files given by folder and name.
     pub(super) given: BTreeMap<FileKey, Arc<str>>,
     /// Whether there are no other files than the given ones.
     pub(super) sealed: bool,
     /// Whether files outside the catalogue may be read, and models be fetched.
     pub(super) outside: OutsideAccess,
-    /// Records the files that are read.
     pub(super) used: Option<UsedFiles>,
     /// Overrides of configurations, by the id of the model, or its name where the catalogue has none.
     pub(super) changed_models: BTreeMap<String, Vec<Override>>,
@@ -54,9 +53,7 @@ pub(super) enum OutsideAccess {
     /// Paths, the model hub, this machine.
     #[default]
     All,
-    /// The model hub.
     Hub,
-    /// Nothing.
     Nothing,
 }
 
@@ -65,7 +62,6 @@ pub(super) enum OutsideAccess {
 pub struct CatalogEntry {
     /// File name without `.json`.
     pub id: String,
-    /// Its name in messages.
     pub file: String,
     /// Whether it is in the user's folder.
     pub user: bool,
@@ -83,9 +79,6 @@ enum Text {
 
 impl CatalogEntry {
     /// A file anywhere.
-    ///
-    /// # Errors
-    /// The path has no file name.
     pub fn at(path: &Path) -> Result<CatalogEntry, Error> {
         let file = file::shown(path);
         let id = path.file_stem().and_then(|stem| stem.to_str()).ok_or_else(|| {
@@ -102,9 +95,6 @@ impl CatalogEntry {
     }
 
     /// Its text.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub fn text(&self) -> Result<String, Error> {
         match &self.text {
             Text::Shipped(text) => Ok((*text).to_owned()),
@@ -126,7 +116,8 @@ impl CatalogEntry {
     fn parsed<T: DeserializeOwned>(&self, what: &str) -> Result<T, Error> {
         let own = |text: &str| shown_name("id", &self.id).and_then(|()| entry_from_json(text, what));
         let read = match &self.text {
-            Text::Shipped(text) => from_known_json(text, what),
+            // No built-in file has a key twice.
+            Text::Shipped(text) => json_fault::read(text, what),
             Text::Given(text) => own(text),
             Text::At(path) => own(&file::read_plain(path)?),
         };
@@ -154,7 +145,6 @@ pub struct EntryLabel {
     /// Name for people; a model's Hugging Face id.
     #[serde(default)]
     pub name: String,
-    /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
     /// Vendors that a runtime is the default for.
@@ -163,15 +153,12 @@ pub struct EntryLabel {
     /// Vendors for whose home devices a runtime is the default.
     #[serde(default)]
     pub default_at_home: Vec<String>,
-    /// The device of a system.
     #[serde(default)]
     pub device: String,
-    /// Checkpoints of a model in other formats.
     #[serde(default)]
     pub published: Vec<PublishedId>,
 }
 
-/// Id of a published checkpoint.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedId {
     /// Hugging Face id.
@@ -181,20 +168,15 @@ pub struct PublishedId {
 /// The reason that a name matches no file.
 #[derive(Clone, Debug)]
 pub enum LookupError {
-    /// No file has it.
     Unknown(Error),
-    /// Several files have it.
-    Ambiguous(Error),
-    /// No file has it, but an unreadable file might.
-    Invalid(Error),
+    /// Several files have it, or no file has it but an unreadable one might.
+    Unclear(Error),
 }
 
 impl From<LookupError> for Error {
     fn from(miss: LookupError) -> Error {
         match miss {
-            LookupError::Unknown(fault) | LookupError::Ambiguous(fault) | LookupError::Invalid(fault) => {
-                fault
-            }
+            LookupError::Unknown(fault) | LookupError::Unclear(fault) => fault,
         }
     }
 }
@@ -285,7 +267,17 @@ impl Catalog {
         self.shared(name).map(Arc::unwrap_or_clone)
     }
 
+    /// Every entry of a type, in the order of the ids.
+    pub(super) fn all<T: Entry>(&self) -> Result<Vec<T>, Error> {
+        self.entries(T::KIND).values().map(read_entry).collect()
+    }
+
     /// The same, without a copy.
+    pub(super) fn all_shared<T: Entry>(&self) -> Result<Vec<Arc<T>>, Error> {
+        self.entries(T::KIND).keys().map(|id| self.shared(id)).collect()
+    }
+
+    /// The entry with this name, without a copy.
     pub(super) fn shared<T: Entry>(&self, name: &str) -> Result<Arc<T>, Error> {
         let entry = self.find(T::KIND, name)?;
         entry.note_use();
@@ -302,9 +294,6 @@ impl Catalog {
     }
 
     /// The identifying keys of a file.
-    ///
-    /// # Errors
-    /// It is not JSON, or its names are not texts.
     pub fn label(&self, file: &CatalogEntry) -> Result<Arc<EntryLabel>, Error> {
         self.once(file, label)
     }
@@ -324,9 +313,6 @@ impl Catalog {
     }
 
     /// `hardware/defaults.json`.
-    ///
-    /// # Errors
-    /// The user's file is faulty.
     pub fn defaults(&self) -> Result<Defaults, Error> {
         let (text, name) = self.defaults_text()?;
         self.note(DEFAULTS, &text);
@@ -354,9 +340,6 @@ impl Catalog {
 }
 
 /// Parses a file and checks it.
-///
-/// # Errors
-/// Names the fault.
 pub fn read_entry<T: Entry>(shelved: &CatalogEntry) -> Result<T, Error> {
     shelved.note_use();
     let entry: T = shelved.parsed(T::KIND.article())?;
@@ -371,9 +354,6 @@ pub fn read_entry<T: Entry>(shelved: &CatalogEntry) -> Result<T, Error> {
 }
 
 /// The identifying keys of a file.
-///
-/// # Errors
-/// It is not JSON, or its names are not texts.
 pub fn label(shelved: &CatalogEntry) -> Result<EntryLabel, Error> {
     shelved.parsed("a catalogue file")
 }

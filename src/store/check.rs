@@ -11,7 +11,7 @@ use super::catalog::{Catalog, CatalogEntry, read_entry};
 use super::file;
 use super::kind::{CatalogKind, Entry};
 use crate::graph::model::ModelGraph;
-use crate::report::catalog::Listed;
+use crate::report::catalog::{CatalogLine, Listed};
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
@@ -26,16 +26,12 @@ use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::text::{from_json, suggest};
 
-/// The content of a valid file.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedFile {
     pub file: String,
     pub kind: &'static str,
-    /// Name for people.
     pub name: String,
-    /// Summary in one line.
     pub summary: String,
-    /// Doubtful figures.
     pub doubts: Vec<Warning>,
 }
 
@@ -56,9 +52,6 @@ const SIGNS: [(CatalogKind, &str); 12] = [
 ];
 
 /// The JSON object in a file, and its kind, from its keys.
-///
-/// # Errors
-/// It is not a JSON object, or no key determines the kind.
 pub fn recognise(path: &Path) -> Result<(CatalogKind, Map<String, Value>), Error> {
     let name = file::shown(path);
     let map: Map<String, Value> =
@@ -83,9 +76,6 @@ pub fn recognise(path: &Path) -> Result<(CatalogKind, Map<String, Value>), Error
 const MOST_ENTRIES: usize = 100_000;
 
 /// Every catalogue file at `path`: the file itself, or those in a folder and its subfolders, each once.
-///
-/// # Errors
-/// No file exists, a folder cannot be read, or it has too many entries.
 pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -128,9 +118,11 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
+/// The line of a file in the catalogue, and its doubtful figures.
+type Content = (CatalogLine, Vec<Warning>);
+
 /// The targets of references in a checked file.
 pub struct FileChecker<'a> {
-    /// The catalogue.
     pub catalog: &'a Catalog,
     /// Ids of files that are checked in the same run.
     pub neighbours: BTreeSet<String>,
@@ -145,62 +137,56 @@ impl FileChecker<'_> {
         };
         let shelved = CatalogEntry::at(path)?;
         let name = file::shown(path);
-        let (line, doubts) = match kind {
-            CatalogKind::Models if map.contains_key("model_type") => return self.config(path),
-            CatalogKind::Models => self.model(&shelved)?,
-            CatalogKind::Devices => {
-                let device: Device = read_entry(&shelved)?;
-                (device.line(), self.device(&device).map_err(|fault| fault.in_file(&name))?)
-            }
-            CatalogKind::Systems => self.system(path, &map).map_err(|fault| fault.in_file(&name))?,
-            CatalogKind::Rigs => {
-                let rig: Rig = read_entry(&shelved)?;
-                self.rig(&rig).map_err(|fault| fault.in_file(&name))?;
-                (rig.line(), vec![])
-            }
-            CatalogKind::Links => self.plain::<Link>(&shelved, plausible::link)?,
-            CatalogKind::Formats => {
-                let format: NumberFormat = read_entry(&shelved)?;
-                for runtime in &format.runtimes {
-                    self.refers("runtimes", CatalogKind::Runtimes, runtime)
-                        .map_err(|fault| fault.in_file(&name))?;
-                }
-                (format.line(), plausible::format(&format))
-            }
-            CatalogKind::Runtimes => {
-                let runtime: Runtime = read_entry(&shelved)?;
-                for format in runtime.weight_formats.iter().chain(&runtime.kv_formats) {
-                    self.refers("weight_formats", CatalogKind::Formats, format)
-                        .map_err(|fault| fault.in_file(&name))?;
-                }
-                (runtime.line(), self.catalog.unknown_makers(&runtime)?)
-            }
-            CatalogKind::Launches => {
-                let launch: Launch = read_entry(&shelved)?;
-                self.refers("id", CatalogKind::Runtimes, &launch.id)
-                    .and_then(|()| self.refers("table", CatalogKind::Options, &launch.table))
-                    .map_err(|fault| fault.in_file(&name))?;
-                (launch.line(), vec![])
-            }
-            CatalogKind::Options => self.plain::<OptionTable>(&shelved, |_| vec![])?,
-            CatalogKind::Objectives => {
-                let objective: Objective = read_entry(&shelved)?;
-                self.refers("workload", CatalogKind::Workloads, &objective.workload)
-                    .map_err(|fault| fault.in_file(&name))?;
-                (objective.line(), vec![])
-            }
-            CatalogKind::Workloads => self.plain::<Workload>(&shelved, |_| vec![])?,
-        };
+        if kind == CatalogKind::Models && map.contains_key("model_type") {
+            return self.config(path);
+        }
+        let content = self.content(path, &shelved, kind, &map);
+        let (line, doubts) = content.map_err(|fault| fault.in_file(&name))?;
         Ok(CheckedFile { file: name, kind: kind.singular(), name: line.name, summary: line.summary, doubts })
+    }
+
+    fn content(
+        &self,
+        path: &Path,
+        shelved: &CatalogEntry,
+        kind: CatalogKind,
+        map: &Map<String, Value>,
+    ) -> Result<Content, Error> {
+        match kind {
+            CatalogKind::Models => self.model(shelved),
+            CatalogKind::Systems => self.system(path, map),
+            CatalogKind::Devices => self.plain::<Device>(shelved, |device| self.device(device)),
+            CatalogKind::Links => self.plain::<Link>(shelved, |link| Ok(plausible::link(link))),
+            CatalogKind::Options => self.plain::<OptionTable>(shelved, |_| Ok(vec![])),
+            CatalogKind::Workloads => self.plain::<Workload>(shelved, |_| Ok(vec![])),
+            CatalogKind::Rigs => self.plain::<Rig>(shelved, |rig| self.rig(rig).map(|()| vec![])),
+            CatalogKind::Formats => self.plain::<NumberFormat>(shelved, |format| {
+                let mut runtimes = format.runtimes.iter();
+                runtimes.try_for_each(|id| self.refers("runtimes", CatalogKind::Runtimes, id))?;
+                Ok(plausible::format(format))
+            }),
+            CatalogKind::Runtimes => self.plain::<Runtime>(shelved, |runtime| {
+                let mut formats = runtime.weight_formats.iter().chain(&runtime.kv_formats);
+                formats.try_for_each(|id| self.refers("weight_formats", CatalogKind::Formats, id))?;
+                self.catalog.unknown_makers(runtime)
+            }),
+            CatalogKind::Launches => self.plain::<Launch>(shelved, |launch| {
+                self.refers("id", CatalogKind::Runtimes, &launch.id)?;
+                self.refers("table", CatalogKind::Options, &launch.table).map(|()| vec![])
+            }),
+            CatalogKind::Objectives => self.plain::<Objective>(shelved, |objective| {
+                self.refers("workload", CatalogKind::Workloads, &objective.workload).map(|()| vec![])
+            }),
+        }
     }
 
     fn plain<T: Entry + Listed>(
         &self,
         shelved: &CatalogEntry,
-        doubts: impl Fn(&T) -> Vec<Warning>,
-    ) -> Result<(crate::report::catalog::CatalogLine, Vec<Warning>), Error> {
+        doubts: impl Fn(&T) -> Result<Vec<Warning>, Error>,
+    ) -> Result<Content, Error> {
         let entry: T = read_entry(shelved)?;
-        Ok((entry.line(), doubts(&entry)))
+        Ok((entry.line(), doubts(&entry)?))
     }
 
     fn link(&self, id: &str) -> Option<Link> {
@@ -235,8 +221,7 @@ impl FileChecker<'_> {
         doubts.extend(device.missing().iter().map(missing));
         doubts.extend(self.catalog.unknown_family(device)?);
         let (mut served, mut measured) = (false, false);
-        for file in self.catalog.entries(CatalogKind::Runtimes).values() {
-            let runtime: Runtime = read_entry(file)?;
+        for runtime in self.catalog.all::<Runtime>()? {
             served |= runtime.runs_on(device);
             measured |= runtime
                 .constants
@@ -256,11 +241,7 @@ impl FileChecker<'_> {
         Ok(doubts)
     }
 
-    fn system(
-        &self,
-        path: &Path,
-        map: &Map<String, Value>,
-    ) -> Result<(crate::report::catalog::CatalogLine, Vec<Warning>), Error> {
+    fn system(&self, path: &Path, map: &Map<String, Value>) -> Result<Content, Error> {
         let mut map = if map.is_empty() { recognise(path)?.1 } else { map.clone() };
         let mut doubts = Vec::new();
         if let Some(inline @ Value::Object(_)) = map.get("device") {
@@ -303,13 +284,9 @@ impl FileChecker<'_> {
         rig.edges(&rig.names(|post| post.device.clone())).map(|_| ())
     }
 
-    fn model(
-        &self,
-        shelved: &CatalogEntry,
-    ) -> Result<(crate::report::catalog::CatalogLine, Vec<Warning>), Error> {
+    fn model(&self, shelved: &CatalogEntry) -> Result<Content, Error> {
         let model: ModelFile = read_entry(shelved)?;
-        let config = model.model_config().map_err(|fault| fault.in_file(&shelved.file))?;
-        let graph = ModelGraph::build(&config).map_err(|fault| fault.in_file(&shelved.file))?;
+        let graph = ModelGraph::build(&model.model_config()?)?;
         let counted = graph.parameters().unique;
         let doubts = (counted != model.parameters).then(|| Warning {
             key: "parameters".into(),
@@ -318,7 +295,6 @@ impl FileChecker<'_> {
         Ok((model.line(), doubts.into_iter().collect()))
     }
 
-    /// A bare config.json.
     fn config(&self, path: &Path) -> Result<CheckedFile, Error> {
         let file = file::shown(path);
         let model = self.catalog.model(&path.to_string_lossy())?;

@@ -31,7 +31,6 @@ use printed::{PcieSlot, PrintedAccelerator, PrintedHost};
 use recognize::Recognition;
 use tools::{MachineOutputs, MachineProbe, MachineTool, StreamTest, TOOLS, ToolOutput};
 
-/// A machine as detected.
 struct LocalMachine {
     groups: Vec<AcceleratorGroup>,
     host: KnownHost,
@@ -47,16 +46,10 @@ fn accelerators(tool: MachineTool, text: &str) -> Option<Vec<PrintedAccelerator>
         MachineTool::AmdSmi => amd::amd_smi(text),
         MachineTool::RocmSmi => amd::rocm_smi(text),
         MachineTool::SystemProfiler => apple::chip(text),
-        MachineTool::NvidiaTopology
-        | MachineTool::Sysctl
-        | MachineTool::CpuInfo
-        | MachineTool::MemInfo
-        | MachineTool::MemoryLimit
-        | MachineTool::PowerShell => None,
+        _ => None,
     }
 }
 
-/// Processor and memory in the outputs.
 fn host_of(outputs: &MachineOutputs) -> PrintedHost {
     let text = |tool| outputs.text(tool);
     if let Some(found) = text(MachineTool::PowerShell).and_then(host::windows) {
@@ -76,7 +69,6 @@ fn host_of(outputs: &MachineOutputs) -> PrintedHost {
     }
 }
 
-/// The outcome of a tool in words.
 fn result(name: &str, finds: &str, tool: MachineTool, output: &ToolOutput) -> ToolResult {
     let (found, result) = match output {
         ToolOutput::Missing => (false, "not found".to_owned()),
@@ -95,11 +87,7 @@ fn result(name: &str, finds: &str, tool: MachineTool, output: &ToolOutput) -> To
                 None => (false, "an output that cannot be read".to_owned()),
                 Some((all, joined)) => (true, format!("{joined} of {all} pairs of GPUs")),
             },
-            MachineTool::Sysctl
-            | MachineTool::CpuInfo
-            | MachineTool::MemInfo
-            | MachineTool::MemoryLimit
-            | MachineTool::PowerShell => (true, "read".to_owned()),
+            _ => (true, "read".to_owned()),
         },
     };
     ToolResult { tool: name.to_owned(), finds: finds.to_owned(), found, result }
@@ -167,12 +155,10 @@ impl Catalog {
         text.eq_ignore_ascii_case(LOCAL) && !is_taken(self, kind)
     }
 
-    /// This machine as a cluster.
     pub(super) fn local_cluster(&self) -> Result<Cluster, Error> {
         self.whole_machine()?.hardware?.cluster()
     }
 
-    /// This machine as a rig.
     pub(super) fn local_rig(&self) -> Result<Rig, Error> {
         self.whole_machine()?.hardware?.rig()
     }
@@ -247,10 +233,7 @@ impl Catalog {
         let Some(device) = processor.filter(|device| !device.is_processor()) else {
             return Ok(());
         };
-        let known = groups
-            .iter()
-            .any(|group| matches!(&group.recognition, Recognition::Known(found) if found.id == device.id));
-        if known {
+        if groups.iter().filter_map(AcceleratorGroup::device).any(|found| found.id == device.id) {
             return Ok(());
         }
         let vendor = device.vendor.name();

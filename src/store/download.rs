@@ -29,10 +29,10 @@ impl Fetch {
             None => return Err(self.missing(&address, repository)),
         };
         check_object(&config, &address, repository)?;
-        let beside = repository.address(&self.endpoint, QUANT);
-        let hf_quant_config = self.get(&agent, &beside, repository)?;
+        let quant_address = repository.address(&self.endpoint, QUANT);
+        let hf_quant_config = self.get(&agent, &quant_address, repository)?;
         if let Some(text) = &hf_quant_config {
-            check_object(text, &beside, repository)?;
+            check_object(text, &quant_address, repository)?;
         }
         Ok((config, hf_quant_config))
     }
@@ -127,7 +127,6 @@ impl Fetch {
     }
 }
 
-/// Maximum number of redirects.
 const MOST_REDIRECTIONS: usize = 5;
 
 /// Scheme, host and port of a web address.

@@ -42,8 +42,7 @@ impl Catalog {
     /// Names in a runtime that are neither a vendor nor a generation: its entry applies to no device.
     pub(super) fn unknown_makers(&self, runtime: &Runtime) -> Result<Vec<Warning>, Error> {
         let families = self.families()?;
-        let vendors = Vendor::EACH.map(Vendor::name);
-        let known: Vec<&str> = families.iter().map(String::as_str).chain(vendors).collect();
+        let known: Vec<&str> = families.iter().map(String::as_str).chain(Vendor::NAMES).collect();
         let lists = [("vendors", &runtime.vendors), ("default_for", &runtime.default_for)].into_iter();
         let excluded = runtime.excludes.iter().map(|exclusion| ("excludes.families", &exclusion.families));
         let measured = runtime.constants.iter().map(|constants| ("constants.families", &constants.families));

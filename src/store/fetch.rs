@@ -14,7 +14,6 @@ use crate::spec::visible::without_secrets;
 pub(super) const CONFIG: &str = "config.json";
 pub(super) const QUANT: &str = "hf_quant_config.json";
 
-/// Endpoint and caches of configurations.
 #[derive(Clone, Debug)]
 pub struct Fetch {
     /// `$HF_ENDPOINT`, else Hugging Face. A user and a password in it are sent to it and never printed.
@@ -25,23 +24,19 @@ pub struct Fetch {
     pub hub: Option<PathBuf>,
     /// The download cache, with a folder per endpoint.
     pub cache: Option<PathBuf>,
-    /// Download cached files again.
     pub refresh: bool,
 }
 
-/// The files of a model.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ModelFiles {
     /// Text of `config.json`.
     pub config: String,
     /// Text of `hf_quant_config.json`, if the repository has one.
     pub hf_quant_config: Option<String>,
-    /// Source.
     pub source: String,
 }
 
 impl Fetch {
-    /// From the environment.
     pub fn from_env() -> Fetch {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
         let endpoint = set("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".into());
@@ -97,7 +92,6 @@ fn folder(endpoint: &str) -> String {
     name
 }
 
-/// An address without user and password.
 fn without_user(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -112,7 +106,6 @@ pub(super) fn by_hand(repository: &Repository) -> String {
     )
 }
 
-/// The cached files in a folder.
 fn read_folder(folder: &Path) -> Result<ModelFiles, Error> {
     let whole = |path: PathBuf| {
         let text = file::read(&path)?;
@@ -123,10 +116,10 @@ fn read_folder(folder: &Path) -> Result<ModelFiles, Error> {
             }
         }
     };
-    let beside = folder.join(QUANT);
+    let quant_path = folder.join(QUANT);
     Ok(ModelFiles {
         config: whole(folder.join(CONFIG))?,
-        hf_quant_config: if beside.exists() { Some(whole(beside)?) } else { None },
+        hf_quant_config: if quant_path.exists() { Some(whole(quant_path)?) } else { None },
         source: file::shown(&folder.join(CONFIG)),
     })
 }

@@ -15,7 +15,6 @@ use crate::spec::visible::visible;
 pub enum FileSizeLimit {
     /// A model's configuration, a catalogue file, a scenario, a rig, a fleet: the largest known are under 2 MB.
     Configuration,
-    /// A saved result.
     Answer,
     /// A table of measurements or a trace of requests.
     Table,
@@ -45,7 +44,6 @@ pub fn shown(path: &Path) -> String {
     visible(&path.to_string_lossy()).into_owned()
 }
 
-/// Reads a configuration.
 pub fn read(path: &Path) -> Result<String, Error> {
     read_most(path, FileSizeLimit::Configuration)
 }
@@ -102,9 +100,6 @@ pub fn bounded(reader: impl Read, most: u64) -> io::Result<Option<String>> {
 }
 
 /// Writes a file atomically; `-` is standard output.
-///
-/// # Errors
-/// The folder is missing or not writable, or the file is read-only.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     write_bytes(path, text.as_bytes())
 }
@@ -290,8 +285,10 @@ pub fn spell(error: &io::Error) -> String {
             let text = error.to_string();
             match text.split_once(" (os error") {
                 // A ring of links has no stable error kind.
-                Some((told, _)) if told.starts_with("Too many levels") => "a ring of symbolic links".into(),
-                Some((told, _)) => told.to_lowercase(),
+                Some((message, _)) if message.starts_with("Too many levels") => {
+                    "a ring of symbolic links".into()
+                }
+                Some((message, _)) => message.to_lowercase(),
                 None => text,
             }
         }

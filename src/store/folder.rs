@@ -12,9 +12,6 @@ use crate::spec::error::Error;
 
 /// Writes `files` by their paths below `folder`, which is made where it does not exist, and removes `stale` ones. Where
 /// one cannot be written, everything is as before.
-///
-/// # Errors
-/// The folder cannot be written, or a file in it is a folder or read-only.
 pub fn write_all(folder: &Path, files: &[(String, String)], stale: &[String]) -> Result<(), Error> {
     written(folder, files, stale).map_err(|error| {
         let fix = "choose a new folder, or one in which every file can be replaced";

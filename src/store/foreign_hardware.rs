@@ -4,6 +4,9 @@
 //! out: links, host, prices. The efficiencies and overheads that BLIS assumes replace those of the runtime; those of
 //! AIConfigurator are not read.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::catalog::Catalog;
@@ -13,85 +16,28 @@ use crate::spec::device::Device;
 use crate::spec::error::Error;
 
 /// A figure of a foreign file: its path there, its factor to base units and unit, and where it goes in a system file.
+#[derive(Deserialize)]
 struct ForeignFigure {
-    from: &'static str,
+    from: String,
     factor: f64,
-    unit: &'static str,
-    to: &'static [&'static str],
+    unit: String,
+    to: Vec<String>,
 }
 
-const fn figure(
-    from: &'static str,
-    (factor, unit): (f64, &'static str),
-    to: &'static [&'static str],
-) -> ForeignFigure {
-    ForeignFigure { from, factor, unit, to }
+/// The figures of each planner, in `foreign_hardware.json`.
+#[derive(Deserialize)]
+struct ForeignFigures {
+    aiconfigurator: Vec<ForeignFigure>,
+    /// The first form (`TFlopsEff` and `BwEffTBs` are the peaks of the datasheet in spite of their names) and today's:
+    /// <https://github.com/inference-sim/inference-sim> (README.md, sim/roofline_step.go, hardware_config.json).
+    /// `perLayerOverhead` is all that a layer takes in addition to its work, so that no kernel adds to it.
+    blis: Vec<ForeignFigure>,
 }
 
-/// Base units.
-const FLOPS: (f64, &str) = (1.0, "FLOP/s");
-const BYTES: (f64, &str) = (1.0, "B");
-const RATE: (f64, &str) = (1.0, "B/s");
+static FIGURES: LazyLock<ForeignFigures> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("foreign_hardware.json")).expect("the figures are JSON")
+});
 
-/// Figures of a system of AIConfigurator.
-const AICONFIGURATOR: &[ForeignFigure] = &[
-    figure("gpu.mem_bw", RATE, &["device.memory.bandwidth"]),
-    figure("gpu.mem_capacity", BYTES, &["device.memory.capacity"]),
-    figure("gpu.bfloat16_tc_flops", FLOPS, &["device.peak.bf16", "device.peak.fp16"]),
-    figure("gpu.fp8_tc_flops", FLOPS, &["device.peak.fp8"]),
-    figure("gpu.int8_tc_flops", FLOPS, &["device.peak.int8"]),
-    figure("gpu.fp4_tc_flops", FLOPS, &["device.peak.fp4"]),
-    figure("gpu.power", (1.0, "W"), &["device.power.tdp"]),
-    figure("node.intra_node_bw", RATE, &["tiers.0.bandwidth", "device.scale_up.bandwidth"]),
-    figure("node.inter_node_bw", RATE, &["network.bandwidth"]),
-    figure("node.pcie_bw", RATE, &["device.host_link.bandwidth"]),
-];
-
-/// Microseconds.
-const MICROS: (f64, &str) = (1.0, "us");
-const SHARE: (f64, &str) = (1.0, "");
-
-/// Figures of a device of BLIS, in its first form (`TFlopsEff` and `BwEffTBs` are the peaks of the datasheet in spite of
-/// their names) and in today's: <https://github.com/inference-sim/inference-sim> (README.md, sim/roofline_step.go,
-/// hardware_config.json). `perLayerOverhead` is all that a layer takes in addition to its work, so that no kernel adds to it.
-const BLIS: &[ForeignFigure] = &[
-    figure("TFlopsPeak", (1e12, "FLOP/s"), &["device.peak.bf16", "device.peak.fp16"]),
-    figure("TFlopsEff", (1e12, "FLOP/s"), &["device.peak.bf16", "device.peak.fp16"]),
-    figure("TFlopsFP8", (1e12, "FLOP/s"), &["device.peak.fp8"]),
-    figure("BwPeakTBs", (1e12, "B/s"), &["device.memory.bandwidth"]),
-    figure("BwEffTBs", (1e12, "B/s"), &["device.memory.bandwidth"]),
-    figure("MemoryGiB", (1_073_741_824.0, "B"), &["device.memory.capacity"]),
-    figure("IntraNodeBwGBps", (1e9, "B/s"), &["tiers.0.bandwidth", "device.scale_up.bandwidth"]),
-    figure(
-        "BwEffConstant",
-        SHARE,
-        &["device.constants.gemm_memory", "device.constants.attention_memory", "device.constants.moe_memory"],
-    ),
-    figure(
-        "mfuPrefill",
-        SHARE,
-        &[
-            "device.constants.gemm_compute",
-            "device.constants.attention_compute",
-            "device.constants.moe_compute",
-        ],
-    ),
-    figure("mfuDecode", SHARE, &["device.constants.decode_compute"]),
-    figure("TOverheadMicros", MICROS, &["device.constants.host_per_step"]),
-    figure("perLayerOverhead", MICROS, &["device.constants.launch_per_layer"]),
-    figure(
-        "perLayerOverhead",
-        (0.0, "us"),
-        &[
-            "device.constants.kernel_launch",
-            "device.constants.quantised_launch",
-            "device.constants.experts_launch",
-        ],
-    ),
-    figure("allReduceLatency", MICROS, &["device.constants.collective_latency"]),
-];
-
-/// A device of a foreign file.
 struct ForeignDevice<'a> {
     name: String,
     figures: &'static [ForeignFigure],
@@ -109,7 +55,6 @@ fn fault(found: String, expected: &str, fix: &str) -> Error {
     Error::new("hardware", found, expected, fix)
 }
 
-/// The value at a path of keys.
 fn at<'a>(values: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(values, |value, key| value.get(key))
 }
@@ -117,9 +62,6 @@ fn at<'a>(values: &'a Value, path: &str) -> Option<&'a Value> {
 impl Catalog {
     /// The system that the text of a file of another planner describes, as the text of a system file; none where it is
     /// no such file. `path` is its name, with the device after a `#` where it has several.
-    ///
-    /// # Errors
-    /// The catalogue has no device of that name, or a figure is no positive number.
     pub(super) fn foreign_system(&self, path: &str, text: &str) -> Result<Option<String>, Error> {
         let (file, entry) = path.split_once(ENTRY).map_or((path, None), |(file, entry)| (file, Some(entry)));
         let Ok(values): Result<Value, _> = serde_json::from_str(text) else { return Ok(None) };
@@ -129,7 +71,12 @@ impl Catalog {
         let device = if is_aiconfigurator {
             let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
             let name = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).replace('_', "-");
-            ForeignDevice { name, figures: AICONFIGURATOR, values: &values, planner: "AIConfigurator" }
+            ForeignDevice {
+                name,
+                figures: &FIGURES.aiconfigurator,
+                values: &values,
+                planner: "AIConfigurator",
+            }
         } else {
             let named: Vec<(&String, &Value)> = match values.as_object() {
                 Some(object) => object.iter().filter(of_blis).collect(),
@@ -148,7 +95,7 @@ impl Catalog {
                 let expected = format!("one of {}", names().collect::<Vec<_>>().join(", "));
                 fault(found, &expected, &fix).in_file(file)
             })?;
-            ForeignDevice { name: (*name).clone(), figures: BLIS, values, planner: "BLIS" }
+            ForeignDevice { name: (*name).clone(), figures: &FIGURES.blis, values, planner: "BLIS" }
         };
         self.filled(&device, file).map(Some).map_err(|fault| fault.in_file(file))
     }
@@ -180,14 +127,16 @@ impl Catalog {
         let short_file = file.rsplit(['/', '\\']).next().unwrap_or(file);
         system["name"] = json!(format!("{count} x {} of {short_file}", device.name));
         for one in foreign.figures {
-            let Some(value) = at(foreign.values, one.from).filter(|value| !value.is_null()) else { continue };
+            let Some(value) = at(foreign.values, &one.from).filter(|value| !value.is_null()) else {
+                continue;
+            };
             let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
             let number = number.ok_or_else(|| {
                 let found = format!("{value}");
-                Error::new(one.from, found, "a number of at least 0", "correct the figure")
+                Error::new(&one.from, found, "a number of at least 0", "correct the figure")
             })?;
             let source = format!("{} of {file}, a file of {}", one.from, foreign.planner);
-            for to in one.to {
+            for to in &one.to {
                 // A peak of 0 says that the device has no such arithmetic.
                 set(
                     &mut system,

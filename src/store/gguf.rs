@@ -1,9 +1,12 @@
 //! GGUF files as models: the header becomes a model file, whose graph must have as many parameters as the tensors.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use std::sync::LazyLock;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::file;
@@ -13,120 +16,40 @@ use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal};
 use crate::spec::model::gguf::{GgufHeader, GgufTensor};
 
-/// Ending of the files.
 pub const ENDING: &str = ".gguf";
 
-/// A key of the metadata after the architecture, and that of `config.json`.
-type KeyPair = (&'static str, &'static str);
+/// Keys of the metadata after the architecture, and those of `config.json`, in order.
+type KeyPairs = Map<String, Value>;
 
 /// An architecture of llama.cpp as a class of transformers.
+#[derive(Deserialize)]
 struct GgufArchitecture {
     /// `general.architecture`.
-    name: &'static str,
+    name: String,
     /// Whether it has experts; one name may mean both.
     experts: bool,
-    model_type: &'static str,
-    class: &'static str,
-    /// Its keys in addition to [`COMMON`].
-    keys: &'static [KeyPair],
+    model_type: String,
+    class: String,
+    /// Its keys in addition to the common ones.
+    keys: KeyPairs,
 }
 
-const COMMON: [KeyPair; 7] = [
-    ("block_count", "num_hidden_layers"),
-    ("embedding_length", "hidden_size"),
-    ("feed_forward_length", "intermediate_size"),
-    ("attention.head_count", "num_attention_heads"),
-    ("attention.head_count_kv", "num_key_value_heads"),
-    ("attention.key_length", "head_dim"),
-    ("context_length", "max_position_embeddings"),
-];
+/// The tables of `gguf.json`.
+#[derive(Deserialize)]
+struct GgufTables {
+    common: KeyPairs,
+    /// Conversions of llama.cpp's `convert_hf_to_gguf.py`.
+    architectures: Vec<GgufArchitecture>,
+    /// Weight formats by `general.file_type`: `enum llama_ftype` of llama.cpp's `include/llama.h`.
+    file_types: BTreeMap<u64, String>,
+    /// Tensors that a conversion adds: factors of rotary embeddings.
+    added: Vec<String>,
+}
 
-/// Conversions of llama.cpp's `convert_hf_to_gguf.py`.
-const ARCHITECTURES: [GgufArchitecture; 5] = [
-    GgufArchitecture {
-        name: "llama",
-        experts: false,
-        model_type: "llama",
-        class: "LlamaForCausalLM",
-        keys: &[],
-    },
-    GgufArchitecture {
-        name: "llama",
-        experts: true,
-        model_type: "mixtral",
-        class: "MixtralForCausalLM",
-        keys: &[("expert_count", "num_local_experts"), ("expert_used_count", "num_experts_per_tok")],
-    },
-    GgufArchitecture {
-        name: "qwen2",
-        experts: false,
-        model_type: "qwen2",
-        class: "Qwen2ForCausalLM",
-        keys: &[],
-    },
-    GgufArchitecture {
-        name: "qwen3",
-        experts: false,
-        model_type: "qwen3",
-        class: "Qwen3ForCausalLM",
-        keys: &[],
-    },
-    GgufArchitecture {
-        name: "qwen3moe",
-        experts: true,
-        model_type: "qwen3_moe",
-        class: "Qwen3MoeForCausalLM",
-        keys: &[
-            ("expert_count", "num_experts"),
-            ("expert_used_count", "num_experts_per_tok"),
-            ("expert_feed_forward_length", "moe_intermediate_size"),
-        ],
-    },
-];
-
-/// Weight formats by `general.file_type`: `enum llama_ftype` of llama.cpp's `include/llama.h`.
-const FILE_TYPES: [(u64, &str); 32] = [
-    (1, "fp16"),
-    (2, "gguf-q4_0"),
-    (3, "gguf-q4_1"),
-    (7, "gguf-q8_0"),
-    (8, "gguf-q5_0"),
-    (9, "gguf-q5_1"),
-    (10, "gguf-q2_k"),
-    (11, "gguf-q3_k_s"),
-    (12, "gguf-q3_k_m"),
-    (13, "gguf-q3_k_l"),
-    (14, "gguf-q4_k_s"),
-    (15, "gguf-q4_k_m"),
-    (16, "gguf-q5_k_s"),
-    (17, "gguf-q5_k_m"),
-    (18, "gguf-q6_k"),
-    (19, "gguf-iq2_xxs"),
-    (20, "gguf-iq2_xs"),
-    (21, "gguf-q2_k_s"),
-    (22, "gguf-iq3_xs"),
-    (23, "gguf-iq3_xxs"),
-    (24, "gguf-iq1_s"),
-    (25, "gguf-iq4_nl"),
-    (26, "gguf-iq3_s"),
-    (27, "gguf-iq3_m"),
-    (28, "gguf-iq2_s"),
-    (29, "gguf-iq2_m"),
-    (30, "gguf-iq4_xs"),
-    (31, "gguf-iq1_m"),
-    (32, "bf16"),
-    (36, "gguf-tq1_0"),
-    (37, "gguf-tq2_0"),
-    (38, "gguf-mxfp4_moe"),
-];
-
-/// Tensors that a conversion adds: factors of rotary embeddings.
-const ADDED: [&str; 3] = ["rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"];
+static TABLES: LazyLock<GgufTables> =
+    LazyLock::new(|| serde_json::from_str(include_str!("gguf.json")).expect("the tables are JSON"));
 
 /// The model file of a GGUF file and its further parts, as text.
-///
-/// # Errors
-/// A header is faulty, its architecture is not known, or its tensors are not those of the architecture.
 pub fn model_text(path: &Path) -> Result<String, Error> {
     let name = file::shown(path);
     let in_file = |fault: Error| fault.in_file(&name);
@@ -170,7 +93,7 @@ fn parts(path: &Path, header: &GgufHeader) -> Result<Vec<String>, Error> {
 
 fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Result<ModelFile, Error> {
     let config = config(header, tensors)?;
-    let counted = |tensor: &&GgufTensor| !ADDED.contains(&tensor.name.as_str());
+    let counted = |tensor: &&GgufTensor| !TABLES.added.contains(&tensor.name);
     let mut sizes = tensors.iter().filter(counted).map(GgufTensor::elements);
     let sum = sizes.try_fold(0u64, |sum, size| sum.checked_add(size?));
     let elements = sum.ok_or_else(|| {
@@ -202,8 +125,7 @@ fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Resul
 
 fn weight_format(header: &GgufHeader) -> Result<&'static str, Error> {
     let kind = header.whole("general.file_type");
-    let known = kind.and_then(|kind| FILE_TYPES.iter().find(|(known, _)| *known == kind));
-    known.map(|(_, format)| *format).ok_or_else(|| {
+    kind.and_then(|kind| TABLES.file_types.get(&kind)).map(String::as_str).ok_or_else(|| {
         let found = kind.map_or("no file type".to_owned(), |kind| format!("file type {kind}"));
         let fix = "name the model's config.json with --weight-format instead";
         Error::new("general.file_type", found, "a file type of llama.cpp with a format in the catalogue", fix)
@@ -215,20 +137,21 @@ fn config(header: &GgufHeader, tensors: &[GgufTensor]) -> Result<Map<String, Val
     let name = header.text("general.architecture").unwrap_or_default();
     let key = |suffix: &str| format!("{name}.{suffix}");
     let experts = header.whole(&key("expert_count")).unwrap_or(0) > 0;
-    let known = ARCHITECTURES.iter().find(|one| one.name == name && one.experts == experts);
+    let known = TABLES.architectures.iter().find(|one| one.name == name && one.experts == experts);
     let architecture = known.ok_or_else(|| {
-        let names: Vec<&str> = ARCHITECTURES.iter().map(|one| one.name).collect();
+        let names: Vec<&str> = TABLES.architectures.iter().map(|one| one.name.as_str()).collect();
         let fix = "name the model itself with --weight-format, e.g. gguf-q4_k_m";
         Error::new("general.architecture", format!("`{name}`"), format!("one of {}", names.join(", ")), fix)
     })?;
     let mut config = Map::new();
     config.insert("architectures".into(), json!([architecture.class]));
     config.insert("model_type".into(), json!(architecture.model_type));
-    for (suffix, name) in COMMON.iter().chain(architecture.keys) {
+    for (suffix, name) in TABLES.common.iter().chain(&architecture.keys) {
+        let name = name.as_str().unwrap_or_default();
         match header.whole(&key(suffix)) {
-            Some(number) => config.insert((*name).into(), json!(number)),
+            Some(number) => config.insert(name.into(), json!(number)),
             // The class has a default for it: as many key-value heads as heads, and heads that divide the width.
-            None if ["num_key_value_heads", "head_dim"].contains(name) => None,
+            None if ["num_key_value_heads", "head_dim"].contains(&name) => None,
             None => {
                 let fix = "convert the model again, or name its config.json";
                 return Err(Error::new(

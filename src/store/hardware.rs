@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::catalog::{Catalog, CatalogEntry, LookupError, is_path, read_entry};
 use super::foreign_hardware::ENTRY;
-use super::host::{laid_out, unit};
+use super::host::{layout, unit};
 use super::kind::CatalogKind;
 use super::lookup::is_labelled;
 use crate::spec::cluster::{Cluster, System};
@@ -23,7 +23,6 @@ pub struct Shorthand<'a> {
     pub by_node: bool,
     /// Devices per node.
     pub count: u64,
-    /// Name of the device.
     pub device: &'a str,
 }
 
@@ -59,7 +58,7 @@ const MOST_NODES: u64 = 1 << 16;
 
 /// The devices of `short` in hosts like `host`.
 fn seat(host: &System, device: &Device, short: &Shorthand<'_>) -> Result<Cluster, Error> {
-    let (nodes, per_node) = laid_out(host, device, short);
+    let (nodes, per_node) = layout(host, device, short);
     let shipped_whole = (host.nodes, host.devices_per_node) == (nodes, per_node);
     let name = match (shipped_whole, nodes) {
         (true, _) => host.name.clone(),
@@ -151,13 +150,10 @@ impl Catalog {
     pub fn device(&self, name: &str) -> Result<Device, LookupError> {
         let found = self.devices_named(name)?;
         let only = self.only(CatalogKind::Devices, name, found, "a unique device name")?;
-        read_entry(&only).map_err(LookupError::Invalid)
+        read_entry(&only).map_err(LookupError::Unclear)
     }
 
     /// The files of the devices that `name` may mean: by id, name or alias, else by the beginning or end of their ids.
-    ///
-    /// # Errors
-    /// A file that may be the one searched for cannot be read.
     pub(super) fn devices_named(&self, name: &str) -> Result<Vec<CatalogEntry>, LookupError> {
         let named = self.matching(CatalogKind::Devices, name, is_labelled)?;
         let wanted = name.to_lowercase();
@@ -246,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shorthand_is_taken_apart_from_the_left() {
+    fn shorthand_is_split_from_the_left() {
         let of = |text| Shorthand::parse(text).map(|s| (s.nodes, s.count, s.device));
         assert!(Shorthand::parse("2x8xa").unwrap().by_node && !Shorthand::parse("8xa").unwrap().by_node);
         assert_eq!(of("8xh100-sxm"), Ok((1, 8, "h100-sxm")));
@@ -263,34 +259,39 @@ mod tests {
         (cluster.nodes, cluster.devices_per_node, cluster.tiers.iter().map(|tier| tier.devices).collect())
     }
 
-    #[test]
-    fn numbers_of_devices_find_their_hosts() {
-        assert_eq!(shape("8xh100-sxm"), (1, 8, vec![8]));
-        assert_eq!(shape("4xh100"), (1, 4, vec![4]));
-        assert_eq!(shape("1xb200"), (1, 1, vec![]));
-        assert_eq!(shape("2x8xb200"), (2, 8, vec![8, 16]));
-        assert_eq!(shape("128x8xh100-sxm"), (128, 8, vec![8, 1024]));
-        assert_eq!(shape("2xrtx-4090"), (1, 2, vec![2]));
-        assert_eq!(shape("2x2xrtx-4090"), (2, 2, vec![2, 4]));
-        assert_eq!(shape("72xnvidia-gb200"), (18, 4, vec![72]));
-        assert_eq!(shape("8xgb200"), (2, 4, vec![8]));
-        assert_eq!(shape("2x72xgb200"), (36, 4, vec![72, 144]));
-        assert_eq!(shape("3xmi300x"), (1, 3, vec![3]));
-        assert_eq!(shape("h200"), (1, 1, vec![]));
-        assert_eq!(shape("2x1xdgx-spark"), (2, 1, vec![2]));
-    }
-
     /// Where no system says how, the device's own links do.
     #[test]
-    fn devices_without_a_system_meet_over_their_links() {
-        assert_eq!(shape("4xrtx-4070"), (1, 4, vec![4]), "over PCIe");
-        assert_eq!(shape("2x4xrtx-4070"), (2, 4, vec![4, 8]), "and over a network");
-        assert_eq!(shape("8xrtx-a6000"), (1, 8, vec![2, 8]), "bridged pairs in a PCIe host");
-        assert_eq!(shape("2xh100-nvl"), (1, 2, vec![2]));
-        assert_eq!(shape("8xv100"), (1, 8, vec![8]));
-        assert_eq!(shape("2xm5-max"), (2, 1, vec![2]), "a machine that is one device is a node");
-        assert_eq!(shape("4xstrix-halo"), (4, 1, vec![4]));
-        assert_eq!(shape("3x1xm2-max"), (3, 1, vec![3]));
+    fn numbers_of_devices_find_their_hosts() {
+        let expected: [(&str, u64, u64, &[u64]); 24] = [
+            ("8xh100-sxm", 1, 8, &[8]),
+            ("4xh100", 1, 4, &[4]),
+            ("1xb200", 1, 1, &[]),
+            ("2x8xb200", 2, 8, &[8, 16]),
+            ("128x8xh100-sxm", 128, 8, &[8, 1024]),
+            ("2xrtx-4090", 1, 2, &[2]),
+            ("2x2xrtx-4090", 2, 2, &[2, 4]),
+            ("72xnvidia-gb200", 18, 4, &[72]),
+            ("8xgb200", 2, 4, &[8]),
+            ("2x72xgb200", 36, 4, &[72, 144]),
+            ("3xmi300x", 1, 3, &[3]),
+            ("h200", 1, 1, &[]),
+            ("2x1xdgx-spark", 2, 1, &[2]),
+            ("4xrtx-4070", 1, 4, &[4]),      // over PCIe
+            ("2x4xrtx-4070", 2, 4, &[4, 8]), // and over a network
+            ("8xrtx-a6000", 1, 8, &[2, 8]),  // bridged pairs in a PCIe host
+            ("2xh100-nvl", 1, 2, &[2]),
+            ("8xv100", 1, 8, &[8]),
+            ("2xm5-max", 2, 1, &[2]), // a machine that is one device is a node
+            ("4xstrix-halo", 4, 1, &[4]),
+            ("3x1xm2-max", 3, 1, &[3]),
+            ("32xh200-sxm", 4, 8, &[8, 32]),
+            ("16xrtx-4090", 2, 8, &[8, 16]),
+            ("144xgb200", 36, 4, &[72, 144]),
+        ];
+        for (text, nodes, per_node, tiers) in expected {
+            assert_eq!(shape(text), (nodes, per_node, tiers.to_vec()), "{text}");
+        }
+        assert_eq!(shape("16xh100-sxm"), shape("2x8xh100-sxm"));
     }
 
     #[test]
@@ -309,14 +310,6 @@ mod tests {
         assert_eq!(shape("8xh200-nvl").2, [4, 8]);
         assert_eq!(shape("6xh200-nvl").2, [4, 6]);
         assert_eq!(shape("3xh200-nvl").2, [3]);
-    }
-
-    #[test]
-    fn more_than_a_node_is_whole_nodes_or_racks() {
-        assert_eq!(shape("32xh200-sxm"), (4, 8, vec![8, 32]));
-        assert_eq!(shape("16xh100-sxm"), shape("2x8xh100-sxm"));
-        assert_eq!(shape("16xrtx-4090"), (2, 8, vec![8, 16]));
-        assert_eq!(shape("144xgb200"), (36, 4, vec![72, 144]));
     }
 
     #[test]
@@ -356,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn unclear_and_unknown_devices_are_told_with_candidates() {
+    fn unclear_and_unknown_devices_are_refused_with_candidates() {
         let error = Catalog::default().hardware("8xrtx").unwrap_err();
         assert!(
             error.found.contains("nvidia-rtx-3090") && error.found.contains("nvidia-rtx-2080"),

@@ -8,13 +8,10 @@ use super::kind::CatalogKind;
 use crate::quantity::datum::Source;
 use crate::spec::cluster::{PeerToPeer, System, Tier, Topology};
 use crate::spec::defaults::Defaults;
-use crate::spec::device::{Device, Price};
+use crate::spec::device::{Device, UNIFIED};
 use crate::spec::error::Error;
 use crate::spec::figure::{ByteRate, Figure, Seconds};
 use crate::spec::link::Link;
-
-/// Shared-memory devices are whole machines: a link between them joins machines, not slots.
-const UNIFIED: &str = "unified";
 
 impl Catalog {
     /// The host of `short`: the device's own system if it has exactly that shape, else another that has, else the
@@ -56,7 +53,7 @@ impl Catalog {
             return Ok(plain);
         }
         let spread =
-            |system: &&System| laid_out(system, device, short) == (system.nodes, system.devices_per_node);
+            |system: &&System| layout(system, device, short) == (system.nodes, system.devices_per_node);
         if let Some(exact) = hosts.iter().find(spread) {
             return Ok(exact.clone());
         }
@@ -84,17 +81,13 @@ impl Catalog {
         Ok(System {
             id: format!("{}-plain", device.id),
             name: format!("{} in a generic host", device.name),
-            aliases: vec![],
             device: device.id.clone(),
             devices_per_node: if unified { 1 } else { devices },
             nodes: if unified { devices } else { 1 },
             tiers,
             network: Some(defaults.network(device).clone()),
             host: defaults.host(device).cloned(),
-            power: None,
-            price: Price::default(),
-            rented_only: false,
-            notes: None,
+            ..System::default()
         })
     }
 
@@ -151,7 +144,7 @@ fn in_nodes(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u6
 }
 
 /// The same, and for more devices than a node or a rack, without a given number of nodes: whole nodes or racks.
-pub(super) fn laid_out(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u64) {
+pub(super) fn layout(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u64) {
     let (nodes, count) = in_nodes(system, device, short);
     let per_node = system.devices_per_node;
     if !short.by_node && count > per_node && per_node > 0 && short.count.is_multiple_of(unit(system)) {

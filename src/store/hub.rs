@@ -7,7 +7,6 @@ use super::file;
 use crate::spec::error::Error;
 use crate::spec::visible::without_secrets;
 
-/// A repository at a revision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repository {
     /// `ORG/NAME`.
@@ -22,9 +21,6 @@ const HOSTS: [&str; 4] =
 
 impl Repository {
     /// `hf:ORG/NAME`, `hf:ORG/NAME@REVISION` or an address under the endpoint; `None` where `text` is neither.
-    ///
-    /// # Errors
-    /// It is one of them, but does not name a repository.
     pub fn parse(text: &str, endpoint: &str) -> Result<Option<Repository>, Error> {
         if let Some(rest) = text.strip_prefix("hf:") {
             let (id, revision) = rest.split_once('@').unwrap_or((rest, MAIN));
@@ -64,7 +60,6 @@ impl Repository {
         Ok(Repository { id: id.to_owned(), revision: revision.to_owned() })
     }
 
-    /// Address of one of its files.
     pub fn address(&self, endpoint: &str, file: &str) -> String {
         format!("{endpoint}/{}/resolve/{}/{file}", self.id, self.revision.replace('/', "%2F"))
     }

@@ -1,8 +1,7 @@
 //! Available hardware: every system of the catalogue, partial nodes, multi-node builds, and devices that no system
 //! lists. Independent of speed and value.
 
-use super::catalog::{Catalog, read_entry};
-use super::kind::CatalogKind;
+use super::catalog::Catalog;
 use super::model::ResolvedModel;
 use super::resolved_scenario::ResolvedScenario;
 use crate::graph::model::ModelGraph;
@@ -18,7 +17,6 @@ use crate::spec::scenario::Scenario;
 pub struct SystemOption {
     /// Its `--hardware` name, if it has one; else the part of its system.
     pub id: String,
-    /// The devices.
     pub cluster: Cluster,
     /// Whether it competes for the recommended builds: some runtime was measured on such devices of its vendor, or the
     /// user names its vendor, generation, device or system.
@@ -28,7 +26,6 @@ pub struct SystemOption {
 /// Available hardware, and catalogue entries that cannot be built, with the reason.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    /// Available.
     pub systems: Vec<SystemOption>,
     /// Not available: id and fault.
     pub rejected: Vec<(String, Error)>,
@@ -84,12 +81,10 @@ impl Catalog {
     /// # Errors
     /// A file of the catalogue is faulty, or a word of `only` matches nothing.
     pub fn inventory(&self, only: &[String]) -> Result<Inventory, Error> {
-        let shelf = self.entries(CatalogKind::Systems).into_values();
-        let systems: Vec<System> = shelf.map(|file| read_entry(&file)).collect::<Result<_, _>>()?;
-        let shelf = self.entries(CatalogKind::Devices).into_values();
-        let devices: Vec<Device> = shelf.map(|file| read_entry(&file)).collect::<Result<_, _>>()?;
+        let (systems, devices) = (self.all::<System>()?, self.all::<Device>()?);
         self.known(only, &systems, &devices)?;
         let measured = self.measured_devices(&devices)?;
+        let competes = |device: &Device, id: &str| measured.covers(device) || is_named(device, id, only);
         let mut market = Inventory::default();
         for system in &systems {
             let Some(device) = devices.iter().find(|device| device.id == system.device) else { continue };
@@ -100,8 +95,11 @@ impl Catalog {
                 match Cluster::build(system, device.clone(), nodes, per_node) {
                     Ok(cluster) => {
                         let cluster = with_name(cluster, system, nodes, per_node);
-                        let competes = measured.covers(device) || is_named(device, &system.id, only);
-                        market.systems.push(SystemOption { id, cluster, competes });
+                        market.systems.push(SystemOption {
+                            id,
+                            cluster,
+                            competes: competes(device, &system.id),
+                        });
                     }
                     Err(fault) => market.rejected.push((id, fault)),
                 }
@@ -117,10 +115,12 @@ impl Catalog {
                 let id = format!("{count}x{}", device.id);
                 match self.hardware(&id) {
                     Ok(cluster) => {
-                        let name = format!("{count} x {}", device.name);
-                        let cluster = Cluster { name, ..cluster };
-                        let competes = measured.covers(device) || is_named(device, &device.id, only);
-                        market.systems.push(SystemOption { id, cluster, competes });
+                        let cluster = Cluster { name: format!("{count} x {}", device.name), ..cluster };
+                        market.systems.push(SystemOption {
+                            id,
+                            cluster,
+                            competes: competes(device, &device.id),
+                        });
                     }
                     Err(fault) if count == 1 => {
                         market.rejected.push((device.id.clone(), fault));
@@ -144,12 +144,10 @@ impl Catalog {
     /// The devices that some runtime was measured on.
     fn measured_devices(&self, devices: &[Device]) -> Result<MeasuredDevices, Error> {
         let mut found = Vec::new();
-        for file in self.entries(CatalogKind::Runtimes).into_values() {
-            let Some(fit) = read_entry::<Runtime>(&file)?.serving_fit else { continue };
-            for id in fit.measured_on {
-                let device = devices.iter().find(|device| device.id == id);
-                found.extend(device.map(|device| (device.vendor, device.is_processor())));
-            }
+        let fits = self.all::<Runtime>()?.into_iter().filter_map(|runtime| runtime.serving_fit);
+        for id in fits.flat_map(|fit| fit.measured_on) {
+            let device = devices.iter().find(|device| device.id == id);
+            found.extend(device.map(|device| (device.vendor, device.is_processor())));
         }
         Ok(MeasuredDevices(found))
     }

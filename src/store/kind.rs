@@ -53,37 +53,64 @@ pub enum CatalogKind {
     Workloads,
 }
 
-/// Every kind.
-pub const KINDS: [CatalogKind; 11] = [
-    CatalogKind::Models,
-    CatalogKind::Devices,
-    CatalogKind::Systems,
-    CatalogKind::Rigs,
-    CatalogKind::Links,
-    CatalogKind::Formats,
-    CatalogKind::Runtimes,
-    CatalogKind::Launches,
-    CatalogKind::Options,
-    CatalogKind::Objectives,
-    CatalogKind::Workloads,
+/// Every kind with its folder, its name in messages, that with an article, and the names that are valid of it.
+const TABLE: [(CatalogKind, &str, &str, &str, &str); 11] = [
+    (
+        CatalogKind::Models,
+        "models",
+        "model",
+        "a model",
+        "a catalogue name, a Hugging Face id that the catalogue knows, a path, or hf:ORG/NAME",
+    ),
+    (CatalogKind::Devices, "hardware/devices", "device", "a device", "the id of a device"),
+    (
+        CatalogKind::Systems,
+        "hardware/systems",
+        "system",
+        "a system",
+        "a system, [NODESx]COUNTxDEVICE such as 8xh100-sxm, or the path of a system file",
+    ),
+    (CatalogKind::Rigs, "hardware/rigs", "rig", "a rig", "the id of a rig, or the path of a rig file"),
+    (CatalogKind::Links, "hardware/links", "link", "a link", "the id of a link"),
+    (CatalogKind::Formats, "hardware/formats", "format", "a format", "the id of a format"),
+    (CatalogKind::Runtimes, "hardware/runtimes", "runtime", "a runtime", "the id of a runtime"),
+    (CatalogKind::Launches, "hardware/launches", "launch", "a launch", "the id of a runtime"),
+    (
+        CatalogKind::Options,
+        "hardware/options",
+        "option-table",
+        "an option table",
+        "the id of an option table: runtime and version",
+    ),
+    (
+        CatalogKind::Objectives,
+        "objectives",
+        "objective",
+        "an objective",
+        "the id of an objective, or the path of an objective file",
+    ),
+    (
+        CatalogKind::Workloads,
+        "objectives/workloads",
+        "workload",
+        "a workload",
+        "the id of a workload, or the path of a workload file",
+    ),
 ];
+
+pub const KINDS: [CatalogKind; TABLE.len()] = {
+    let (mut kinds, mut at) = ([CatalogKind::Models; TABLE.len()], 0);
+    while at < TABLE.len() {
+        kinds[at] = TABLE[at].0;
+        at += 1;
+    }
+    kinds
+};
 
 impl CatalogKind {
     /// Its folder, the same in the repository and in the user's folder.
     pub fn folder(self) -> &'static str {
-        match self {
-            CatalogKind::Models => "models",
-            CatalogKind::Devices => "hardware/devices",
-            CatalogKind::Systems => "hardware/systems",
-            CatalogKind::Rigs => "hardware/rigs",
-            CatalogKind::Links => "hardware/links",
-            CatalogKind::Formats => "hardware/formats",
-            CatalogKind::Runtimes => "hardware/runtimes",
-            CatalogKind::Launches => "hardware/launches",
-            CatalogKind::Options => "hardware/options",
-            CatalogKind::Objectives => "objectives",
-            CatalogKind::Workloads => "objectives/workloads",
-        }
+        TABLE[self as usize].1
     }
 
     /// Its name in commands.
@@ -93,56 +120,17 @@ impl CatalogKind {
 
     /// Singular, for messages.
     pub fn singular(self) -> &'static str {
-        match self {
-            CatalogKind::Models => "model",
-            CatalogKind::Devices => "device",
-            CatalogKind::Systems => "system",
-            CatalogKind::Rigs => "rig",
-            CatalogKind::Links => "link",
-            CatalogKind::Formats => "format",
-            CatalogKind::Runtimes => "runtime",
-            CatalogKind::Launches => "launch",
-            CatalogKind::Options => "option-table",
-            CatalogKind::Objectives => "objective",
-            CatalogKind::Workloads => "workload",
-        }
+        TABLE[self as usize].2
     }
 
     /// With its article, for messages.
     pub fn article(self) -> &'static str {
-        match self {
-            CatalogKind::Models => "a model",
-            CatalogKind::Devices => "a device",
-            CatalogKind::Systems => "a system",
-            CatalogKind::Rigs => "a rig",
-            CatalogKind::Links => "a link",
-            CatalogKind::Formats => "a format",
-            CatalogKind::Runtimes => "a runtime",
-            CatalogKind::Launches => "a launch",
-            CatalogKind::Options => "an option table",
-            CatalogKind::Objectives => "an objective",
-            CatalogKind::Workloads => "a workload",
-        }
+        TABLE[self as usize].3
     }
 
     /// Description of a valid name, for messages.
     pub(super) fn expected(self) -> &'static str {
-        match self {
-            CatalogKind::Models => {
-                "a catalogue name, a Hugging Face id that the catalogue knows, a path, or hf:ORG/NAME"
-            }
-            CatalogKind::Systems => {
-                "a system, [NODESx]COUNTxDEVICE such as 8xh100-sxm, or the path of a system file"
-            }
-            CatalogKind::Rigs => "the id of a rig, or the path of a rig file",
-            CatalogKind::Devices => "the id of a device",
-            CatalogKind::Links => "the id of a link",
-            CatalogKind::Formats => "the id of a format",
-            CatalogKind::Runtimes | CatalogKind::Launches => "the id of a runtime",
-            CatalogKind::Options => "the id of an option table: runtime and version",
-            CatalogKind::Objectives => "the id of an objective, or the path of an objective file",
-            CatalogKind::Workloads => "the id of a workload, or the path of a workload file",
-        }
+        TABLE[self as usize].4
     }
 
     /// Ids and texts of the built-in files, sorted by id.
@@ -169,24 +157,17 @@ pub fn shipped_defaults() -> &'static str {
     files.filter(|(name, _)| *name == "defaults.json").map(|(_, text)| *text).next().unwrap_or_default()
 }
 
-/// A type of catalogue files.
 pub trait Entry: DeserializeOwned + Clone + Send + Sync + 'static {
-    /// Its kind.
     const KIND: CatalogKind;
 
-    /// Its id, if given.
     fn id(&self) -> Option<&str>;
 
     /// Checks the constraints that the types do not express.
-    ///
-    /// # Errors
-    /// Names the fault.
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// Maps types to kinds.
 macro_rules! entries {
     ($($Type:ident is $kind:ident $(, checked by $check:expr)?;)*) => {$(
         impl Entry for $Type {

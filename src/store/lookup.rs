@@ -22,9 +22,6 @@ impl Catalog {
     }
 
     /// The files whose id is `name`, or else whose label matches it; empty where there are none.
-    ///
-    /// # Errors
-    /// None matches, and a file that cannot be read may be the one searched for.
     pub(super) fn matching(
         &self,
         kind: CatalogKind,
@@ -51,7 +48,7 @@ impl Catalog {
             }
         }
         match broken.filter(|_| found.is_empty()) {
-            Some(fault) => Err(LookupError::Invalid(fault)),
+            Some(fault) => Err(LookupError::Unclear(fault)),
             None => Ok(found),
         }
     }
@@ -82,7 +79,7 @@ impl Catalog {
                 let ids: Vec<_> = found.into_iter().map(|file| file.id).collect();
                 let found = format!("ambiguous name `{}`: {}", name.trim(), ids.join(" or "));
                 let fault = Error::new(kind.singular(), found, expected, "use one of those names");
-                Err(LookupError::Ambiguous(fault))
+                Err(LookupError::Unclear(fault))
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::catalog::{Catalog, CatalogEntry, LookupError, OutsideAccess, is_path};
-use super::fetch::{Fetch, ModelFiles};
+use super::fetch::{Fetch, ModelFiles, QUANT};
 use super::file;
 use super::gguf::ENDING;
 use super::hub::Repository;
@@ -24,23 +24,33 @@ use crate::spec::text::{entry_from_json, from_json, is_same_name, shown_name};
 pub struct ResolvedModel {
     /// Hugging Face id, or its path.
     pub name: String,
-    /// Its configuration.
     pub config: Arc<ModelConfig>,
-    /// Its checkpoints in other formats.
     pub published: Vec<Published>,
     /// The published checkpoint that was named instead of the model.
     pub named: Option<Published>,
-    /// Published number of elements of its checkpoint.
     pub published_total: Option<PublishedTotal>,
     /// When it was released, and in which family.
     pub release: Option<Release>,
-    /// Source of the configuration.
     pub source: String,
     /// Sizes of its checkpoint, computed when first needed.
     layout: Arc<OnceLock<Option<CheckpointLayout>>>,
 }
 
 impl ResolvedModel {
+    /// A model of which only the configuration is known.
+    fn of(name: String, config: ModelConfig, source: String) -> ResolvedModel {
+        ResolvedModel {
+            name,
+            config: config.into(),
+            published: vec![],
+            named: None,
+            published_total: None,
+            release: None,
+            source,
+            layout: Arc::default(),
+        }
+    }
+
     /// Weight bytes by role in the formats of the checkpoint; `graph` is its own.
     pub(super) fn layout(&self, graph: &ModelGraph) -> Option<CheckpointLayout> {
         let of = || Checkpoint::layout(graph, &self.config);
@@ -48,8 +58,6 @@ impl ResolvedModel {
         if graph.image_inputs.is_some() { of() } else { self.layout.get_or_init(of).clone() }
     }
 }
-
-const QUANT: &str = "hf_quant_config.json";
 
 impl Catalog {
     /// The model that `text` refers to.
@@ -84,9 +92,6 @@ impl Catalog {
     }
 
     /// A model and its graph.
-    ///
-    /// # Errors
-    /// As [`Catalog::model`], or the architecture is not supported.
     pub fn built(&self, name: &str) -> Result<(ResolvedModel, ModelGraph), Error> {
         let model = self.model(name)?;
         let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
@@ -96,11 +101,7 @@ impl Catalog {
 
     /// Names of the catalogue's models, the largest first.
     pub fn models_by_size(&self) -> Result<Vec<String>, Error> {
-        let mut models: Vec<ModelFile> = self
-            .entries(CatalogKind::Models)
-            .values()
-            .map(super::catalog::read_entry)
-            .collect::<Result<_, _>>()?;
+        let mut models = self.all::<ModelFile>()?;
         models.sort_by(|a, b| b.parameters.cmp(&a.parameters).then(a.name.cmp(&b.name)));
         Ok(models.into_iter().map(|model| model.name).collect())
     }
@@ -141,16 +142,11 @@ impl Catalog {
             .ok()
             .and_then(|shelved| from_catalog(&shelved, &repository.id).ok());
         let known = known.filter(|known| known.named.is_none());
-        Ok(ResolvedModel {
-            name: repository.id.clone(),
-            published_total: known.as_ref().and_then(|known| known.published_total.clone()),
-            config: config.into(),
-            layout: Arc::default(),
-            release: known.as_ref().and_then(|known| known.release.clone()),
-            published: known.map(|known| known.published).unwrap_or_default(),
-            named: None,
-            source: files.source,
-        })
+        let fetched = ResolvedModel::of(repository.id.clone(), config, files.source);
+        let Some(ResolvedModel { published_total, release, published, .. }) = known else {
+            return Ok(fetched);
+        };
+        Ok(ResolvedModel { published_total, release, published, ..fetched })
     }
 
     /// Whether a text is the path of a model's file or folder.
@@ -173,15 +169,12 @@ impl Catalog {
             let file: ModelFile = model_file(&text).map_err(|fault| fault.in_file(&source))?;
             let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
             return Ok(ResolvedModel {
-                name: file.name,
-                config: config.into(),
-                layout: Arc::default(),
                 // A GGUF file is its own checkpoint.
                 named: file.published.first().filter(|_| source.ends_with(ENDING)).cloned(),
                 published: file.published,
                 published_total: file.published_total,
                 release: file.release,
-                source,
+                ..ResolvedModel::of(file.name, config, source)
             });
         }
         let quant = path.with_file_name(QUANT);
@@ -196,9 +189,7 @@ impl Catalog {
         };
         let name = named.map_or_else(|| source.clone(), |name| name.to_string_lossy().into_owned());
         shown_name("model", &name).map_err(|fault| fault.in_file(&source))?;
-        let (published, published_total, release) = (Vec::new(), None, None);
-        let (config, layout) = (config.into(), Arc::default());
-        Ok(ResolvedModel { name, config, published, named: None, published_total, release, source, layout })
+        Ok(ResolvedModel::of(name, config, source))
     }
 
     /// The files of a download: given, or fetched.
@@ -220,7 +211,6 @@ impl Catalog {
     }
 }
 
-/// The configuration in a folder.
 fn within(folder: &str) -> String {
     Path::new(folder).join("config.json").to_string_lossy().into_owned()
 }
@@ -232,30 +222,19 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
     shown_name("model", &shelved.id).map_err(|fault| fault.in_file(&shelved.file))?;
     if shelved.user && !is_entry(&content) {
         let config = ModelConfig::parse(&content).map_err(|fault| fault.in_file(&shelved.file))?;
-        let (name, source) = (shelved.id.clone(), shelved.file.clone());
-        return Ok(ResolvedModel {
-            name,
-            source,
-            config: config.into(),
-            layout: Arc::default(),
-            published: vec![],
-            named: None,
-            published_total: None,
-            release: None,
-        });
+        return Ok(ResolvedModel::of(shelved.id.clone(), config, shelved.file.clone()));
     }
     let file = if shelved.user { model_file(&content) } else { ModelFile::parse(&content) };
     let file = file.map_err(|fault| fault.in_file(&shelved.file))?;
     let named = file.published.iter().find(|published| published.id.eq_ignore_ascii_case(text)).cloned();
+    let config = file.model_config().map_err(|fault| fault.in_file(&shelved.file))?;
+    let name = named.as_ref().map_or(file.name, |published| published.id.clone());
     Ok(ResolvedModel {
-        config: file.model_config().map_err(|fault| fault.in_file(&shelved.file))?.into(),
-        layout: Arc::default(),
-        name: named.as_ref().map_or(file.name, |published| published.id.clone()),
-        source: format!("{} ({})", shelved.file, file.source),
         published_total: file.published_total.filter(|_| named.is_none()),
         published: file.published,
         release: file.release,
         named,
+        ..ResolvedModel::of(name, config, format!("{} ({})", shelved.file, file.source))
     })
 }
 

@@ -20,9 +20,6 @@ impl Catalog {
     }
 
     /// `cluster` with the network as `stated`: one port of that link for each device.
-    ///
-    /// # Errors
-    /// It is one node, or the link is unknown or joins no nodes.
     pub(super) fn with_network(&self, cluster: Cluster, stated: Option<&str>) -> Result<Cluster, Error> {
         let Some(stated) = stated else { return Ok(cluster) };
         let link: Link = self.load(stated).map_err(|fault| Error { key: "network".into(), ..fault })?;

@@ -10,10 +10,11 @@ impl Catalog {
     /// The objective and its workload. SLOs: the scenario's, else the objective's, else the workload's, unless the
     /// objective ignores the workload's. Without an objective: the least cost at a given rate, one request at a time
     /// on a home or edge device, else the throughput.
-    ///
-    /// # Errors
-    /// A name is unknown, or a number is out of range.
-    pub fn aim(&self, scenario: &Scenario, home: bool) -> Result<(Objective, Workload), Error> {
+    pub fn objective_and_workload(
+        &self,
+        scenario: &Scenario,
+        home: bool,
+    ) -> Result<(Objective, Workload), Error> {
         scenario.check()?;
         let usual = match (scenario.rate, home) {
             (Some(_), _) => DEFAULT_OBJECTIVE_AT_RATE,

@@ -105,7 +105,6 @@ impl Catalog {
         self.known_model(text.trim()).map_or_else(|_| text.trim().to_owned(), |entry| entry.id)
     }
 
-    /// A model with its overrides.
     pub(super) fn changed(&self, text: &str, mut model: ResolvedModel) -> Result<ResolvedModel, Error> {
         if self.changed_models.is_empty() {
             return Ok(model);

@@ -14,10 +14,8 @@ use parquet::schema::types::Type;
 use super::file;
 use crate::spec::error::Error;
 
-/// Rows of a group.
 const GROUP: usize = 16_384;
 
-/// A Parquet file that is being made.
 pub struct ParquetWriter {
     kinds: Vec<ScalarKind>,
     rows: Vec<Vec<String>>,
@@ -81,7 +79,6 @@ impl ParquetWriter {
         write().map(|_| ()).map_err(|error: ParquetError| fault(&error))
     }
 
-    /// Writes the file.
     pub fn finish(mut self, path: &Path) -> Result<(), Error> {
         self.flush()?;
         let bytes = self.writer.into_inner().map_err(|error| fault(&error))?;

@@ -4,7 +4,6 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Cache of values by type and name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parsed(Arc<Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>>);
 

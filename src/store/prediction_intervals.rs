@@ -14,7 +14,7 @@ impl ResolvedScenario {
     pub fn prediction_intervals(&self, weight_format: &str) -> PredictionIntervals {
         let lengths = self.lengths();
         let model = model_key(&self.graph);
-        let asked = FitQuery {
+        let query = FitQuery {
             device: &self.cluster.device,
             weight_format,
             model: &model,
@@ -23,7 +23,7 @@ impl ResolvedScenario {
         let unmeasured = &self.defaults.unmeasured;
         let fit = self.runtime.serving_fit.as_ref();
         let near =
-            fit.map(|fit| (fit, fit.near(&asked))).filter(|(_, why)| !why.contains(&Nearness::Nothing));
+            fit.map(|fit| (fit, fit.near(&query))).filter(|(_, why)| !why.contains(&Nearness::Nothing));
         let Some((fit, why)) = near else {
             return PredictionIntervals {
                 aggregated: unmeasured.clone(),
@@ -36,7 +36,7 @@ impl ResolvedScenario {
         };
         let with = |more: Nearness| of(&[&why[..], &[more]].concat());
         let aggregated = of(&why);
-        let measured = fit.requests(&asked).filter(|_| !why.contains(&Nearness::Load));
+        let measured = fit.requests(&query).filter(|_| !why.contains(&Nearness::Load));
         // No surer than loads that were measured, so that errors never shrink as load grows.
         let beyond = measured.map(|[_, most]| (most, with(Nearness::Load).widest(&aggregated)));
         PredictionIntervals { aggregated, beyond, disaggregated: with(Nearness::Split) }
@@ -48,8 +48,8 @@ impl ResolvedScenario {
         let Some(fit) = self.runtime.serving_fit.as_ref() else { return vec![] };
         let (lengths, model) = (self.lengths(), model_key(&self.graph));
         let device = &self.cluster.device;
-        let asked = FitQuery { device, weight_format, model: &model, lengths: (lengths.isl, lengths.osl) };
-        fit.like(&asked).into_iter().filter(|one| one.hardware == device.id).cloned().collect()
+        let query = FitQuery { device, weight_format, model: &model, lengths: (lengths.isl, lengths.osl) };
+        fit.like(&query).into_iter().filter(|one| one.hardware == device.id).cloned().collect()
     }
 }
 

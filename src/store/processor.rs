@@ -117,9 +117,6 @@ impl Catalog {
     }
 
     /// `cluster` with the host, the bus and the network that `scenario` states, and with its processor.
-    ///
-    /// # Errors
-    /// The host is neither memory nor a processor, or the size is no size.
     pub fn with_host(&self, cluster: Cluster, scenario: &Scenario) -> Result<Cluster, Error> {
         let cluster = self.with_network(cluster, scenario.network.as_deref())?;
         let mut cluster = self.with_peer_to_peer(cluster, scenario.p2p)?;

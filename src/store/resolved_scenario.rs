@@ -27,7 +27,6 @@ pub const DEFAULT_HARDWARE: &str = "dgx-h100";
 pub const DEFAULT_OBJECTIVE: &str = "throughput";
 /// The objective at a given request rate: the load is fixed, so that the cost is what remains to be chosen.
 pub const DEFAULT_OBJECTIVE_AT_RATE: &str = "least-cost";
-/// The objective on home and edge devices.
 pub const DEFAULT_OBJECTIVE_AT_HOME: &str = "single-user";
 
 /// A problem with all its inputs.
@@ -35,11 +34,8 @@ pub const DEFAULT_OBJECTIVE_AT_HOME: &str = "single-user";
 pub struct ResolvedScenario {
     pub model: ResolvedModel,
     pub graph: ModelGraph,
-    /// The devices.
     pub cluster: Cluster,
-    /// The serving runtime.
     pub runtime: Arc<Runtime>,
-    /// Its version, if given.
     pub runtime_version: Option<String>,
     /// Maximum number of sequences of a scheduler, where the scenario limits it.
     pub max_num_seqs: Option<u64>,
@@ -59,7 +55,6 @@ pub struct ResolvedScenario {
     pub prefill_weights: Option<FormatOption>,
     /// Lower weight formats, which were not requested.
     pub lower_formats: Vec<FormatOption>,
-    /// Candidate KV formats.
     pub kv_formats: Vec<FormatOption>,
     /// The traffic; its SLOs are those of the objective.
     pub workload: Workload,
@@ -73,9 +68,7 @@ pub struct ResolvedScenario {
     pub offload: OffloadPolicy,
     /// Acceptance rate of draft tokens, with speculative decoding.
     pub acceptance: Option<f64>,
-    /// Prediction confidence of latencies.
     pub confidence: Confidence,
-    /// A given deployment.
     pub deployment: Option<Deployment>,
 }
 
@@ -87,9 +80,6 @@ impl AsRef<ResolvedScenario> for ResolvedScenario {
 
 impl ResolvedScenario {
     /// Resolves a scenario.
-    ///
-    /// # Errors
-    /// A fault in the scenario, or in a file that it names.
     pub fn resolve(catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
         let catalog = &*catalog.overridden(scenario)?;
         let found = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
@@ -98,9 +88,6 @@ impl ResolvedScenario {
     }
 
     /// The problem of a resolved model and cluster; their names in the scenario are ignored.
-    ///
-    /// # Errors
-    /// Another fault in the scenario, or a combination that does not run here.
     pub fn placed(
         catalog: &Catalog,
         scenario: &Scenario,
@@ -125,7 +112,7 @@ impl ResolvedScenario {
         let scenario = &*catalog.with_version(scenario)?;
         let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.chosen_runtime(scenario, &cluster)?.started(&cluster.device, scenario);
-        let (objective, workload) = catalog.aim(scenario, cluster.device.is_home())?;
+        let (objective, workload) = catalog.objective_and_workload(scenario, cluster.device.is_home())?;
         if !graph.generates {
             let found = format!("{}, a model without a language-model head", model.name);
             let fix = "choose a model that generates text; `mantile-opt inspect` shows its structure";
@@ -225,10 +212,6 @@ mod tests {
     use super::*;
     use crate::spec::price::PriceBasis;
 
-    fn ask(model: &str, hardware: &str) -> Scenario {
-        Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
-    }
-
     fn resolve(scenario: &Scenario) -> ResolvedScenario {
         ResolvedScenario::resolve(&Catalog::default(), scenario).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -238,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_is_the_documented_question() {
+    fn an_empty_scenario_is_the_documented_question() {
         let problem = resolve(&Scenario::default());
         assert_eq!(problem.graph.parameters().unique, 70_553_706_496);
         assert_eq!((problem.cluster.devices(), problem.cluster.device.id.as_str()), (8, "nvidia-h100-sxm"));
@@ -252,17 +235,17 @@ mod tests {
     }
 
     #[test]
-    fn every_quantized_checkpoint_runs_in_its_own_format_unless_asked_otherwise() {
+    fn every_quantized_checkpoint_runs_in_its_own_format_unless_requested_otherwise() {
         let catalog = Catalog::default();
         let shelf = catalog.entries(crate::store::kind::CatalogKind::Models).into_iter();
         let quantized = shelf.filter(|(_, file)| file.text().unwrap().contains("\"quantization_config\""));
         for (id, _) in quantized {
-            let problem = resolve(&ask(&id, "dgx-b200"));
+            let problem = resolve(&Scenario::of(&id, "dgx-b200"));
             let first = &problem.weight_formats[0];
             assert!(first.why.starts_with("the checkpoint's own"), "{id}: {}", first.why);
             assert!(first.format.runtimes.contains(&problem.runtime.id), "{id}: {}", first.format.id);
         }
-        let first = |model: &str| resolve(&ask(model, "dgx-b200")).weight_formats[0].format.clone();
+        let first = |model: &str| resolve(&Scenario::of(model, "dgx-b200")).weight_formats[0].format.clone();
         let kimi = first("moonshotai/Kimi-K2.5");
         assert_eq!((kimi.id.as_str(), 8.0 * kimi.bits_per_element.value), ("int4-gptq", 4.5));
         assert!(kimi.leaves.iter().any(|role| role == "attention"));
@@ -272,8 +255,9 @@ mod tests {
 
     #[test]
     fn quality_is_not_traded_silently() {
-        let weights =
-            |model: &str, hardware: &str| ids(&resolve(&ask(model, hardware)).weight_formats).join(" ");
+        let weights = |model: &str, hardware: &str| {
+            ids(&resolve(&Scenario::of(model, hardware)).weight_formats).join(" ")
+        };
         assert_eq!(weights("Llama-3.1-8B", "8xh100"), "bf16 fp8");
         assert_eq!(weights("Llama-3.1-8B", "8xa100"), "bf16", "fp8 is not native to Ampere");
         assert_eq!(weights("Llama-3.1-8B", "dgx-b200"), "bf16 fp8");
@@ -281,10 +265,10 @@ mod tests {
         assert_eq!(weights("gpt-oss-120b", "8xh100"), "mxfp4");
         assert_eq!(weights("Qwen/Qwen3-32B-AWQ", "8xh100"), "int4-awq");
         assert_eq!(weights("Qwen/Qwen3-8B-FP8", "8xh100"), "fp8-block");
-        let any = Scenario { weight_format: Some("any".into()), ..ask("Llama-3.1-8B", "8xh100") };
+        let any = Scenario { weight_format: Some("any".into()), ..Scenario::of("Llama-3.1-8B", "8xh100") };
         assert_eq!(ids(&resolve(&any).weight_formats)[0], "bf16");
         assert!(ids(&resolve(&any).weight_formats).contains(&"int4-awq"));
-        let named = Scenario { weight_format: Some("awq".into()), ..ask("Llama-3.1-8B", "8xh100") };
+        let named = Scenario { weight_format: Some("awq".into()), ..Scenario::of("Llama-3.1-8B", "8xh100") };
         let chosen = &resolve(&named).weight_formats;
         assert_eq!(ids(chosen), ["int4-awq"]);
         assert_eq!(
@@ -295,7 +279,8 @@ mod tests {
 
     #[test]
     fn what_does_not_run_here_is_refused_with_what_does() {
-        let own = Scenario { weight_format: Some("fp8-block".into()), ..ask("DeepSeek-V3", "1xm3-ultra") };
+        let own =
+            Scenario { weight_format: Some("fp8-block".into()), ..Scenario::of("DeepSeek-V3", "1xm3-ultra") };
         let mac = ResolvedScenario::resolve(&Catalog::default(), &own).unwrap_err();
         assert!(mac.found.contains("fp8-block") && mac.fix.contains("vllm"), "{mac}");
         let format = |name: &str| Some(name.to_owned());
@@ -318,21 +303,23 @@ mod tests {
         let expected = |runtime: &str, format: &str, objective: &str, concurrency: Option<u64>| {
             (runtime.to_owned(), format.to_owned(), objective.to_owned(), concurrency)
         };
-        let home = |hardware: &str| of(&ask("Llama-3.1-8B", hardware));
+        let home = |hardware: &str| of(&Scenario::of("Llama-3.1-8B", hardware));
         assert_eq!(home("1xrtx-4090"), expected("llama.cpp", "gguf-q4_k_m", "single-user", Some(1)));
         assert_eq!(home("1xm3-ultra"), expected("mlx", "mlx-4bit", "single-user", Some(1)));
         assert_eq!(home("8xh100"), expected("vllm", "bf16", "throughput", None));
-        let limits = resolve(&ask("Llama-3.1-8B", "1xrtx-4090")).objective.limits;
+        let limits = resolve(&Scenario::of("Llama-3.1-8B", "1xrtx-4090")).objective.limits;
         assert_eq!((limits.ttft, limits.tpot), (None, None), "no SLO acts at home unless given");
-        let rate = Scenario { rate: Some(2.0), ..ask("Llama-3.1-8B", "8xh100") };
+        let rate = Scenario { rate: Some(2.0), ..Scenario::of("Llama-3.1-8B", "8xh100") };
         assert_eq!(of(&rate).2, "least-cost");
         let given = Scenario { objective: Some("throughput".into()), ..rate };
         assert_eq!(of(&given).2, "throughput");
-        let gguf = Scenario { weight_format: Some("q4_k_m".into()), ..ask("Llama-3.1-8B", "8xh100") };
+        let gguf =
+            Scenario { weight_format: Some("q4_k_m".into()), ..Scenario::of("Llama-3.1-8B", "8xh100") };
         assert_eq!(of(&gguf).0, "llama.cpp", "a GGUF format chooses its runtime");
-        let quantized = of(&ask("gpt-oss-20b", "1xrtx-4090"));
+        let quantized = of(&Scenario::of("gpt-oss-20b", "1xrtx-4090"));
         assert_eq!((quantized.0.as_str(), quantized.1.as_str()), ("llama.cpp", "mxfp4"));
-        let any = Scenario { weight_format: Some("any".into()), ..ask("Llama-3.1-8B", "1xrtx-4090") };
+        let any =
+            Scenario { weight_format: Some("any".into()), ..Scenario::of("Llama-3.1-8B", "1xrtx-4090") };
         assert!(resolve(&any).weight_formats.iter().all(|one| one.format.bits_per_element.value >= 0.5));
     }
 
@@ -353,7 +340,7 @@ mod tests {
     #[test]
     fn prices_follow_the_scenario_then_the_system_and_energy_follows_the_class() {
         let hall = resolve(&Scenario::default()).economics;
-        let desk = resolve(&ask("Llama-3.1-8B", "2xrtx-4090")).economics;
+        let desk = resolve(&Scenario::of("Llama-3.1-8B", "2xrtx-4090")).economics;
         assert!(desk.electricity.value > hall.electricity.value && desk.pue.value < hall.pue.value);
         let stated = |scenario: Scenario| resolve(&scenario).economics;
         let rented = stated(Scenario { usd_per_device_hour: Some(1.8), ..Scenario::default() });
@@ -364,7 +351,7 @@ mod tests {
         assert_eq!((hall.basis, desk.basis), (PriceBasis::Rented, PriceBasis::Owned));
         let rented = Some(PriceBasis::Rented);
         assert_eq!(
-            Some(basis(Scenario { price_basis: rented, ..ask("Llama-3.1-8B", "2xrtx-4090") })),
+            Some(basis(Scenario { price_basis: rented, ..Scenario::of("Llama-3.1-8B", "2xrtx-4090") })),
             rented
         );
         for wrong in [

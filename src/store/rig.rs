@@ -26,7 +26,7 @@ use crate::plan::parallel::ParallelPlan;
 use crate::quantity::datum::Datum;
 use crate::search::placement::price::PlacementProblem;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
-use crate::spec::device::{Device, Price};
+use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::link::Link;
 use crate::spec::precision::FormatOption;
@@ -63,9 +63,7 @@ pub struct ResolvedRig {
     pub places: Vec<DevicePlace>,
     /// The links that the rig does not state.
     pub assumed: Option<AssumedLinks>,
-    /// The weight format of all members.
     pub weights: FormatOption,
-    /// The KV format of all members.
     pub kv: FormatOption,
     /// One problem for every way to share layers inside groups; the first shares no layer.
     pub problems: Vec<PlacementProblem>,
@@ -80,9 +78,6 @@ const MOST_WAYS: usize = 64;
 
 impl ResolvedRig {
     /// Resolves `rig` for `scenario`, with `concurrency` concurrent requests, in the way that uses the most devices.
-    ///
-    /// # Errors
-    /// A fault in the rig or the scenario, or no common format or runtime.
     pub fn resolve(
         catalog: &Catalog,
         scenario: &Scenario,
@@ -95,9 +90,6 @@ impl ResolvedRig {
     }
 
     /// The same in every way: with each runtime that is the default of some device, on the devices that it runs on.
-    ///
-    /// # Errors
-    /// A fault in the rig or the scenario, or no way has a common format or runtime.
     pub fn resolve_each(
         catalog: &Catalog,
         scenario: &Scenario,
@@ -276,22 +268,18 @@ fn ways(builder: &RigBuilder, used: &[usize]) -> Vec<Vec<Option<u64>>> {
         (1..=count).filter(move |degree| count.is_multiple_of(*degree))
     };
     let mut ways = vec![none.clone()];
+    fn with(way: &[Option<u64>], at: usize, degree: u64) -> Vec<Option<u64>> {
+        let mut way = way.to_vec();
+        way[at] = Some(degree);
+        way
+    }
     for &at in used {
-        let with = |way: &Vec<Option<u64>>, degree: u64| {
-            let mut way = way.clone();
-            way[at] = Some(degree);
-            way
-        };
-        let more = ways.iter().flat_map(|way| degrees(at).map(move |degree| with(way, degree)));
+        let more = ways.iter().flat_map(|way| degrees(at).map(move |degree| with(way, at, degree)));
         ways = more.take(MOST_WAYS).collect();
     }
     // Most runtimes have one degree for all stages: a group that shares layers may be alone.
     for &at in used.iter().filter(|_| used.len() > 1) {
-        ways.extend(degrees(at).skip(1).map(|degree| {
-            let mut way = none.clone();
-            way[at] = Some(degree);
-            way
-        }));
+        ways.extend(degrees(at).skip(1).map(|degree| with(&none, at, degree)));
     }
     ways
 }
@@ -310,17 +298,12 @@ impl PlacedMember {
         let system = System {
             id: self.device.id.clone(),
             name: self.device.name.clone(),
-            aliases: vec![],
             device: self.device.id.clone(),
             devices_per_node: devices,
             nodes: 1,
             tiers: tier.into_iter().collect(),
-            network: None,
             host: self.host.as_ref().and_then(|host| rig.hosts.get(host)).cloned(),
-            power: None,
-            price: Price::default(),
-            rented_only: false,
-            notes: None,
+            ..System::default()
         };
         Cluster::build(&system, self.device.clone(), 1, devices)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::catalog::{Catalog, LookupError, is_path};
+use super::catalog::{Catalog, EntryLabel, LookupError, is_path};
 use super::kind::CatalogKind;
 use crate::spec::cluster::Cluster;
 use crate::spec::error::Error;
@@ -47,8 +47,7 @@ impl Catalog {
     /// defaults of some vendor, elsewhere those not made for home machines.
     pub fn compared_runtimes(&self, cluster: &Cluster) -> Result<Vec<String>, Error> {
         let device = &cluster.device;
-        let ids = self.entries(CatalogKind::Runtimes).into_keys();
-        let runtimes = ids.map(|id| self.shared::<Runtime>(&id)).collect::<Result<Vec<_>, Error>>()?;
+        let runtimes = self.all_shared::<Runtime>()?;
         let known = |runtime: &Runtime| {
             let mut constants = runtime.constants.iter();
             runtime.runs_on(device)
@@ -73,12 +72,20 @@ impl Catalog {
 
     /// The default runtime of home and edge devices of this vendor; `None` for other devices.
     fn home_runtime(&self, cluster: &Cluster) -> Result<Option<Arc<Runtime>>, Error> {
-        let vendor = cluster.device.vendor.name();
         if !cluster.device.is_home() {
             return Ok(None);
         }
+        self.default_runtime(cluster.device.vendor.name(), |label| &label.default_at_home)
+    }
+
+    /// The first runtime whose label lists `name` among its defaults.
+    fn default_runtime(
+        &self,
+        name: &str,
+        defaults: fn(&EntryLabel) -> &Vec<String>,
+    ) -> Result<Option<Arc<Runtime>>, Error> {
         for file in self.entries(CatalogKind::Runtimes).into_values() {
-            if self.label(&file)?.default_at_home.iter().any(|home| home == vendor) {
+            if defaults(&*self.label(&file)?).iter().any(|known| known == name) {
                 return self.shared(&file.id).map(Some);
             }
         }
@@ -87,8 +94,7 @@ impl Catalog {
 
     /// Ids of the runtimes that run on these devices.
     fn running(&self, cluster: &Cluster) -> Result<Vec<String>, Error> {
-        let ids = self.entries(CatalogKind::Runtimes).into_keys();
-        let runtimes = ids.map(|id| self.shared::<Runtime>(&id)).collect::<Result<Vec<_>, Error>>()?;
+        let runtimes = self.all_shared::<Runtime>()?;
         let running = runtimes.iter().filter(|runtime| runtime.runs_on(&cluster.device));
         Ok(running.map(|runtime| runtime.id.clone()).collect())
     }
@@ -130,10 +136,8 @@ impl Catalog {
         }
         // A default for a generation precedes a default for a vendor.
         for name in [cluster.device.family.as_str(), vendor] {
-            for file in self.entries(CatalogKind::Runtimes).into_values() {
-                if self.label(&file)?.default_for.iter().any(|known| known == name) {
-                    return self.shared(&file.id);
-                }
+            if let Some(runtime) = self.default_runtime(name, |label| &label.default_for)? {
+                return Ok(runtime);
             }
         }
         Err(Error::new(

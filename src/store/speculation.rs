@@ -16,10 +16,6 @@ const OWN: &str = "mtp";
 
 impl Catalog {
     /// Adds the draft of the scenario to `graph`; returns the acceptance rate.
-    ///
-    /// # Errors
-    /// The draft does not exist or does not match the model, or the acceptance rate or number of draft tokens is
-    /// missing or out of range.
     pub(super) fn speculation(
         &self,
         scenario: &Scenario,
@@ -81,12 +77,10 @@ mod tests {
         acceptance: Option<f64>,
     ) -> Result<ResolvedScenario, Error> {
         let scenario = Scenario {
-            model: Some(model.into()),
-            hardware: Some("8xh200".into()),
             draft: draft.map(str::to_owned),
             draft_tokens: tokens,
             acceptance,
-            ..Scenario::default()
+            ..Scenario::of(model, "8xh200")
         };
         ResolvedScenario::resolve(&Catalog::default(), &scenario)
     }

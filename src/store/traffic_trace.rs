@@ -19,7 +19,6 @@ use crate::spec::fleet::TracedRequest;
 use crate::spec::json_fault::plain;
 use crate::spec::json_objects::Objects;
 
-/// Expected forms of a trace.
 const EXPECTED: &str =
     "the columns arrival, isl and osl, or a trace of Azure, BurstGPT, Mooncake or vLLM bench";
 
@@ -113,7 +112,7 @@ struct MooncakeRequest {
 
 /// A result of `vllm bench serve --save-detailed`.
 #[derive(Deserialize)]
-struct BenchResult {
+struct BenchmarkResult {
     input_lens: Vec<u64>,
     output_lens: Vec<u64>,
     /// Seconds of each request.
@@ -127,7 +126,7 @@ fn of_json(text: &str) -> Result<Vec<TracedRequest>, Error> {
     // One object over several lines, or one that names all lengths, is a result; else each line is a request.
     let whole: Option<Value> = serde_json::from_str(text).ok();
     match whole.filter(|whole| whole.get("input_lens").is_some()) {
-        Some(whole) => of_bench(json(whole, 1)?),
+        Some(whole) => of_benchmark(json(whole, 1)?),
         None => {
             let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
             lines.map(|(at, line)| mooncake(at as u64 + 1, line)).collect()
@@ -147,8 +146,8 @@ fn mooncake(line: u64, text: &str) -> Result<TracedRequest, Error> {
     Ok(TracedRequest { arrival, isl: request.input_length, osl: request.output_length })
 }
 
-fn of_bench(result: BenchResult) -> Result<Vec<TracedRequest>, Error> {
-    let BenchResult { input_lens, output_lens, start_times, duration } = result;
+fn of_benchmark(result: BenchmarkResult) -> Result<Vec<TracedRequest>, Error> {
+    let BenchmarkResult { input_lens, output_lens, start_times, duration } = result;
     let count = input_lens.len();
     let expected = |key: &str, found: usize| {
         Error::new(

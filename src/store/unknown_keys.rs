@@ -28,7 +28,6 @@ impl UnknownKeys {
         Ok(())
     }
 
-    /// The warnings so far.
     pub fn warnings(&self) -> Vec<String> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

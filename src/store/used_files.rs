@@ -13,15 +13,11 @@ use crate::spec::text::json_text;
 
 /// Folder of a recorded file: that of its kind in the catalogue, or one of these.
 pub const PATHS: &str = "path";
-/// The folder of downloaded configurations.
 pub const DOWNLOADS: &str = "hf";
-/// The folder and name of the defaults.
 pub(super) const DEFAULTS: (&str, &str) = ("hardware", "defaults");
 
-/// Folder and name of a file.
 pub type FileKey = (String, String);
 
-/// Recorded files with their texts.
 #[derive(Clone, Debug, Default)]
 pub struct UsedFiles(Arc<Mutex<BTreeMap<FileKey, String>>>);
 
@@ -32,7 +28,6 @@ impl UsedFiles {
         files.entry((folder.to_owned(), name.to_owned())).or_insert_with(|| text.to_owned());
     }
 
-    /// The recorded files.
     pub fn files(&self) -> BTreeMap<FileKey, String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -78,7 +73,6 @@ impl Catalog {
         self.entries(kind).get(name)?.text().ok()
     }
 
-    /// A given text.
     pub(super) fn given(&self, folder: &str, name: &str) -> Option<String> {
         self.given.get(&(folder.to_owned(), name.to_owned())).map(|text| (**text).to_owned())
     }

@@ -20,12 +20,9 @@ use crate::spec::text::{from_json, suggest};
 /// Folder of replaced versions, in the user's folder.
 const VERSIONS: &str = "versions";
 
-/// A file that was saved.
 #[derive(Clone, Debug, Serialize)]
 pub struct SavedEntry {
-    /// Where it is.
     pub file: String,
-    /// Kind of its entry.
     pub kind: &'static str,
     pub id: String,
     /// Number of the version that it replaced; absent where there was none.
@@ -38,7 +35,6 @@ pub struct SavedEntry {
 pub struct EntryVersion {
     /// Its number, from 1; absent for the current one.
     pub version: Option<u64>,
-    /// Where it is.
     pub file: String,
     /// When it was saved or replaced, in UTC.
     pub time: Option<String>,
@@ -46,7 +42,6 @@ pub struct EntryVersion {
     pub changes: Vec<Difference>,
 }
 
-/// The user's files of one entry.
 struct OwnEntry {
     current: PathBuf,
     versions: PathBuf,

@@ -8,7 +8,6 @@ use super::score::quantile;
 /// TPOT SLOs under which choices are made, in milliseconds.
 pub const LIMITS_MS: [f64; 3] = [15.0, 25.0, 40.0];
 
-/// A configuration to choose from.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionOption {
     /// TPOT in milliseconds: the prediction at which the SLO applies, and the measurement.

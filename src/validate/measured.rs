@@ -16,11 +16,9 @@ pub struct MeasuredDegrees {
     pub workers: Option<u64>,
     /// Attention TP degree.
     pub tp: u64,
-    /// PP degree.
     pub pp: u64,
     /// Attention DP degree.
     pub dp: u64,
-    /// EP degree.
     pub ep: u64,
 }
 
@@ -34,18 +32,14 @@ pub struct MeasuredMetrics {
     pub memory_bytes: Option<f64>,
 }
 
-/// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredRow {
-    /// Id of the row in the table.
     pub id: String,
     /// Hugging Face id of the model.
     pub model: String,
-    /// Device id.
     pub hardware: String,
     /// Total number of devices, where given.
     pub devices: Option<u64>,
-    /// Serving runtime.
     pub runtime: String,
     /// Runtime version, where given.
     pub version: String,
@@ -66,7 +60,6 @@ pub struct MeasuredRow {
     pub depth: u64,
     /// Concurrency of the whole deployment, where given; 1 for a single stream.
     pub concurrency: Option<u64>,
-    /// Speculative decoding method, if any.
     pub speculative: Option<String>,
     /// Columns, or the metric, with figures of the run that are not scored against a prediction.
     pub unscored: Vec<String>,
@@ -94,35 +87,9 @@ const MEAN_OF_DRAWN: f64 = 0.9;
 const TOKENS: u64 = 128;
 
 /// Columns that define a run, and those that are scored.
-const READ: [&str; 27] = [
-    "id",
-    "model",
-    "model_as_published",
-    "hardware",
-    "devices",
-    "runtime",
-    "runtime_version",
-    "version",
-    "weight_format",
-    "precision",
-    "kv_format",
-    "kv_precision",
-    "mode",
-    "isl",
-    "osl",
-    "concurrency",
-    "speculative",
-    "source",
-    "doubt",
-    "metric",
-    "value",
-    "workers",
-    "ttft_ms",
-    "ttft_p50_ms",
-    "tpot_ms",
-    "tpot_p50_ms",
-    "vram_gb",
-];
+const READ: &str = "id model model_as_published hardware devices runtime runtime_version version weight_format \
+                    precision kv_format kv_precision mode isl osl concurrency speculative source doubt metric \
+                    value workers ttft_ms ttft_p50_ms tpot_ms tpot_p50_ms vram_gb";
 /// Suffixes of columns with the size of a pool; others have its degrees.
 const SIZES: [&str; 2] = ["workers", "devices_each"];
 /// Columns on the origin of a row.
@@ -145,7 +112,6 @@ impl Record<'_> {
         }
     }
 
-    /// The first nonempty cell of these columns.
     fn either(&self, keys: [&str; 2]) -> &str {
         keys.map(|key| self.text(key)).into_iter().find(|text| !text.is_empty()).unwrap_or_default()
     }
@@ -156,7 +122,8 @@ impl Record<'_> {
             let plain = key.strip_prefix("prefill_").or(key.strip_prefix("decode_")).unwrap_or(key);
             SIZES.contains(&plain) || Degree::stated().any(|degree| degree.key() == plain)
         };
-        let known = |key: &str| READ.contains(&key) || ABOUT.contains(&key) || degree(key);
+        let known =
+            |key: &str| READ.split(' ').any(|read| read == key) || ABOUT.contains(&key) || degree(key);
         let figures = self.0.iter().filter(|(key, text)| !known(key) && text.trim().parse::<f64>().is_ok());
         figures.map(|(key, _)| (*key).to_owned()).collect()
     }
@@ -196,9 +163,6 @@ impl Record<'_> {
     }
 
     /// Reads the row.
-    ///
-    /// # Errors
-    /// A column is missing or a cell is not a number.
     pub fn measured(&self) -> Result<MeasuredRow, Error> {
         let long = self.0.contains_key("metric");
         for key in ["model", "hardware", "runtime"] {

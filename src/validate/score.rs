@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A prediction and its measurement, in the same unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PredictionPair {
-    /// Predicted value.
     pub predicted: f64,
-    /// Measured value.
     pub measured: f64,
     /// 80 % prediction interval (p10–p90), where given.
     pub interval: Option<(f64, f64)>,

@@ -10,7 +10,6 @@ use super::measured::MeasuredRow;
 use super::score::{PredictionPair, Score, mean_of_cells, score};
 use crate::spec::nearness::Nearness;
 
-/// Prediction for a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prediction {
     /// TTFT in milliseconds.
@@ -27,7 +26,6 @@ pub struct Prediction {
     pub memory: Option<(f64, Option<(f64, f64)>)>,
     /// Whether the deployment is predicted to fit in memory.
     pub fits: bool,
-    /// Number of devices.
     pub devices: u64,
 }
 

@@ -19,7 +19,7 @@ impl RecommendRequest {
         self.check_flags()?;
         let given = &self.scenario;
         let mut assumed = Vec::new();
-        let (objective, workload) = catalog.aim(given, false)?;
+        let (objective, workload) = catalog.objective_and_workload(given, false)?;
         // The same objective, and so the same SLOs, on every system.
         let mut scenario = Scenario { objective: Some(objective.id.clone()), ..given.clone() };
         let mut limits = objective.limits;

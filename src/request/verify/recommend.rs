@@ -62,7 +62,7 @@ impl<'a> RecommendRerun<'a> {
             RecommendReport::Models(saved) => (saved.scenario, saved.sought, true),
         };
         crate::request::recommend::requirements::check(&sought)?;
-        let (objective, workload) = catalog.aim(&scenario, false)?;
+        let (objective, workload) = catalog.objective_and_workload(&scenario, false)?;
         // The scenario supplies the fields that it defines.
         let mut sought = Requirements {
             target_tok_s: objective.limits.tpot.map_or(sought.target_tok_s, |tpot| 1.0 / tpot),

@@ -15,10 +15,8 @@ const MOST_TEXT: u64 = 16 << 20;
 /// Maximum number of entries of a list that is kept: one for each layer.
 const KEPT: u64 = 4096;
 
-/// A value of the metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GgufValue {
-    /// A whole number.
     Whole(u64),
     Text(String),
     /// A list of whole numbers, e.g. one for each layer.
@@ -29,7 +27,6 @@ pub enum GgufValue {
     Other,
 }
 
-/// A tensor of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GgufTensor {
     pub name: String,
@@ -46,7 +43,6 @@ impl GgufTensor {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GgufHeader {
-    /// Metadata by key.
     pub metadata: BTreeMap<String, GgufValue>,
     pub tensors: Vec<GgufTensor>,
 }
@@ -162,9 +158,6 @@ impl<R: Read> HeaderReader<R> {
 
 impl GgufHeader {
     /// Reads a header.
-    ///
-    /// # Errors
-    /// It is not a GGUF file of version 2 or 3, or its header is cut off or too long.
     pub fn read(input: impl Read) -> Result<GgufHeader, Error> {
         let mut reader = HeaderReader { input, left: MOST_BYTES };
         if reader.bytes(MAGIC.len() as u64)? != MAGIC {

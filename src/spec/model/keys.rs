@@ -104,21 +104,17 @@ impl<'c> Keys<'c> {
 
     /// Rejects a file without the key; `null` is allowed, but absence would mean another default.
     pub fn stated(&self, key: &'static str) -> Result<&Keys<'c>, Error> {
-        match self.get(key) {
-            Some(_) => Ok(self),
-            None if self.default_of(key).is_some() => Ok(self),
-            None => Err(self.error(key, "missing key", "a whole number, or null for none")),
+        if self.has(key) || self.default_of(key).is_some() {
+            return Ok(self);
         }
+        Err(self.error(key, "missing key", "a whole number, or null for none"))
     }
 
     /// A required number of at least 1.
     pub fn count(&self, key: &'static str) -> Result<Count, Error> {
         match self.get(key) {
             Some(value) => Ok(Count::config(key, self.whole(key, value, 1)?)),
-            None => match self.default_of(key) {
-                Some(default) => Ok(default),
-                None => Err(self.error(key, "missing key", "a whole number")),
-            },
+            None => self.default_of(key).ok_or_else(|| self.error(key, "missing key", "a whole number")),
         }
     }
 
@@ -141,13 +137,9 @@ impl<'c> Keys<'c> {
 
     /// An optional number; absent, `null` and 0 mean none.
     pub fn count_unless_zero(&self, key: &'static str) -> Result<Option<Count>, Error> {
-        match self.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => {
-                let value = self.whole(key, value, 0)?;
-                Ok((value > 0).then(|| Count::config(key, value)))
-            }
-        }
+        let Some(value) = self.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
+        let value = self.whole(key, value, 0)?;
+        Ok((value > 0).then(|| Count::config(key, value)))
     }
 
     /// `true` or `false`; `default` of the model class if absent.
@@ -183,10 +175,7 @@ impl<'c> Keys<'c> {
 
     /// Whether the key equals `text`, or is absent, which the model class treats as equal.
     pub fn says(&self, key: &'static str, text: &str) -> bool {
-        match self.get(key) {
-            None => true,
-            Some(value) => value.as_str() == Some(text),
-        }
+        self.get(key).is_none_or(|value| value.as_str() == Some(text))
     }
 
     /// Length of an optional list of any content.
@@ -194,7 +183,6 @@ impl<'c> Keys<'c> {
         Ok(self.list(key, |_, _| Ok(()))?.map(|list| list.len() as u64))
     }
 
-    /// An optional list of texts.
     pub fn texts(&self, key: &'static str) -> Result<Option<Vec<String>>, Error> {
         self.list(key, |path, value| match value {
             Value::String(text) => Ok(text.clone()),
@@ -202,7 +190,6 @@ impl<'c> Keys<'c> {
         })
     }
 
-    /// An optional list of whole numbers.
     pub fn numbers(&self, key: &'static str) -> Result<Option<Vec<u64>>, Error> {
         self.list(key, |path, value| whole(path, value, 0))
     }
@@ -222,11 +209,9 @@ impl<'c> Keys<'c> {
 
     /// Sets aside keys that change no shape in this architecture, whatever their value.
     pub fn set_aside(&self, keys: &[&'static str]) {
-        self.sections
-            .borrow_mut()
-            .get_mut(&self.path)
-            .into_iter()
-            .for_each(|section| section.read.extend(keys));
+        if let Some(section) = self.sections.borrow_mut().get_mut(&self.path) {
+            section.read.extend(keys);
+        }
     }
 
     /// Rejects unread keys, here and in the opened objects, that could change the model; returns the others.
@@ -302,19 +287,7 @@ mod tests {
 
     #[test]
     fn a_count_is_a_believable_whole_number() {
-        for value in [
-            "null",
-            "-1",
-            "0",
-            "1.5",
-            "4096.0",
-            "\"4096\"",
-            "[1]",
-            "{}",
-            "true",
-            "1e300",
-            "99999999999999999999",
-        ] {
+        for value in r#"null -1 0 1.5 4096.0 "4096" [1] {} true 1e300 99999999999999999999"#.split(' ') {
             let map = map(&format!(r#"{{"hidden_size": {value}}}"#));
             let error = Keys::new(&map).count("hidden_size").unwrap_err();
             assert_eq!(error.key, "hidden_size");

@@ -6,22 +6,17 @@ use serde_json::{Map, Value};
 
 use super::scheme::Scheme;
 
-/// Modules in one weight format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizedPart {
     /// The format, e.g. `nvfp4`.
     pub format: &'static str,
-    /// Its layout of matrices and scales.
     pub scheme: Scheme,
     pub modules: Modules,
 }
 
-/// Selection of modules.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Modules {
-    /// Routed experts.
     Experts,
-    /// Modules with these names and patterns.
     Named(Vec<String>),
     /// Modules in no other part.
     Rest,
@@ -54,7 +49,7 @@ pub(super) fn whole(format: &'static str, scheme: Scheme) -> Vec<QuantizedPart> 
 }
 
 /// Experts in one format, all other modules in another.
-pub(super) fn experts_apart(
+pub(super) fn experts_and_rest(
     experts: (&'static str, Scheme),
     rest: (&'static str, Scheme),
 ) -> Vec<QuantizedPart> {

@@ -9,7 +9,6 @@ use super::scheme::Scheme;
 use super::value::shown;
 use crate::spec::error::Error;
 
-/// A checkpoint's quantization.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantization {
     /// `quant_method` (or `quant_algo`) as written, e.g. `fp8`, `awq`, `NVFP4`.
@@ -40,27 +39,8 @@ const KNOWN: &str =
 
 /// Methods that preserve shapes, without formats in the catalogue: `quant_method` of transformers' own quantizers,
 /// <https://huggingface.co/docs/transformers/quantization/overview>, and `exl2`, `exl3` of ExLlama.
-const WITHOUT_FORMAT: &[&str] = &[
-    "aqlm",
-    "auto-round",
-    "autoround",
-    "bitnet",
-    "bitnet_b158",
-    "bitsandbytes",
-    "eetq",
-    "exl2",
-    "exl3",
-    "finegrained_fp8",
-    "fp_quant",
-    "higgs",
-    "hqq",
-    "intel/auto-round",
-    "quanto",
-    "quark",
-    "spqr",
-    "torchao",
-    "vptq",
-];
+const WITHOUT_FORMAT: &str = "aqlm auto-round autoround bitnet bitnet_b158 bitsandbytes eetq exl2 exl3 \
+                              finegrained_fp8 fp_quant higgs hqq intel/auto-round quanto quark spqr torchao vptq";
 
 /// ModelOpt's value for layers in different formats.
 const MIXED: &str = "MIXED_PRECISION";
@@ -87,19 +67,21 @@ impl Quantization {
             Some(Value::Object(map)) => Some(Quantization::read(map)?.with_experts(map, config)),
             Some(other) => return Err(Error::new(KEY, shown(other), "an object", FIX)),
         };
-        let beside = match hf_quant_config.and_then(|map| map.get("quantization")) {
+        let separate = match hf_quant_config.and_then(|map| map.get("quantization")) {
             None | Some(Value::Null) => None,
             Some(Value::Object(map)) => Some(Quantization::read(map)?),
             Some(other) => return Err(Error::new("quantization", shown(other), "an object", FIX)),
         };
-        match (inside, beside) {
-            (Some(inside), Some(beside)) if inside.weight_format != beside.weight_format => Err(Error::new(
-                KEY,
-                inside.weight_format.unwrap_or(MIXED),
-                format!("{}, as in hf_quant_config.json", beside.weight_format.unwrap_or(MIXED)),
-                "use both files from the same revision of the checkpoint",
-            )),
-            (inside, beside) => Ok(inside.or(beside)),
+        match (inside, separate) {
+            (Some(inside), Some(separate)) if inside.weight_format != separate.weight_format => {
+                Err(Error::new(
+                    KEY,
+                    inside.weight_format.unwrap_or(MIXED),
+                    format!("{}, as in hf_quant_config.json", separate.weight_format.unwrap_or(MIXED)),
+                    "use both files from the same revision of the checkpoint",
+                ))
+            }
+            (inside, separate) => Ok(inside.or(separate)),
         }
     }
 
@@ -111,7 +93,7 @@ impl Quantization {
                 // DeepSeek-V4's fp4: one exponent per 32 elements, as in MXFP4.
                 let parts = match (dtype.as_str(), self.weight_format, self.scheme) {
                     (Some("fp4"), Some(rest), Some(scheme)) => {
-                        parts::experts_apart(("mxfp4", Scheme::Mxfp4), (rest, scheme))
+                        parts::experts_and_rest(("mxfp4", Scheme::Mxfp4), (rest, scheme))
                     }
                     _ => vec![],
                 };
@@ -160,9 +142,6 @@ impl Quantization {
 }
 
 /// The weight format of a quantisation that has one name; `None` where it has none here.
-///
-/// # Errors
-/// A method or algorithm that is unknown, or its numbers are.
 fn weight_format(
     map: &Map<String, Value>,
     group: Option<&Map<String, Value>>,
@@ -198,7 +177,7 @@ fn weight_format(
             None if !parts::mixed(map).is_empty() => None,
             None => return Err(refuse("compressed-tensors without config_groups".to_owned())),
         },
-        Some(other) if WITHOUT_FORMAT.contains(&other) => None,
+        Some(other) if WITHOUT_FORMAT.split(' ').any(|known| known == other) => None,
         Some(other) => return Err(refuse(format!("quant_method {other}"))),
         // MLX writes only bits and group size.
         None if bits.is_some() && groups => None,
@@ -242,25 +221,14 @@ fn group_format(weights: &Map<String, Value>) -> Option<&'static str> {
 }
 
 fn block_size(value: Option<&Value>) -> Result<Option<[u64; 2]>, Error> {
-    let refuse = |value: &Value| {
-        Error::new(
-            "quantization_config.weight_block_size",
-            shown(value),
-            "two whole numbers, e.g. [128, 128]",
-            FIX,
-        )
-    };
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(value @ Value::Array(sides)) => match sides.as_slice() {
-            [rows, columns] => match (rows.as_u64(), columns.as_u64()) {
-                (Some(rows @ 1..), Some(columns @ 1..)) => Ok(Some([rows, columns])),
-                _ => Err(refuse(value)),
-            },
-            _ => Err(refuse(value)),
-        },
-        Some(value) => Err(refuse(value)),
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+    if let [rows, columns] = value.as_array().map_or(&[][..], Vec::as_slice)
+        && let (Some(rows @ 1..), Some(columns @ 1..)) = (rows.as_u64(), columns.as_u64())
+    {
+        return Ok(Some([rows, columns]));
     }
+    let key = "quantization_config.weight_block_size";
+    Err(Error::new(key, shown(value), "two whole numbers, e.g. [128, 128]", FIX))
 }
 
 /// The KV cache format, which checkpoints give as a word, or as an object of bits and type.
@@ -351,17 +319,17 @@ mod tests {
     }
 
     #[test]
-    fn the_file_beside_speaks_where_config_json_is_silent_and_must_not_contradict_it() {
+    fn the_separate_file_speaks_where_config_json_is_silent_and_must_not_contradict_it() {
         let silent = Map::new();
-        let beside: Map<String, Value> = serde_json::from_str(
+        let separate: Map<String, Value> = serde_json::from_str(
             r#"{"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}}"#,
         )
         .unwrap();
-        let found = Quantization::find(&silent, Some(&beside)).unwrap().unwrap();
+        let found = Quantization::find(&silent, Some(&separate)).unwrap().unwrap();
         assert_eq!((found.weight_format, found.kv_format), (Some("fp8"), Some("fp8")));
         assert_eq!(found.modules_to_not_convert, ["lm_head"]);
         let other: Map<String, Value> =
             serde_json::from_str(r#"{"quantization_config": {"quant_method": "mxfp4"}}"#).unwrap();
-        assert!(Quantization::find(&other, Some(&beside)).is_err());
+        assert!(Quantization::find(&other, Some(&separate)).is_err());
     }
 }

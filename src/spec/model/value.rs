@@ -6,32 +6,21 @@ use serde_json::Value;
 
 use crate::spec::error::Error;
 
-/// The largest plausible value of a key; larger ones are errors, and products would exceed 64 bits.
-const LIMITS: &[(&str, u64)] = &[
-    ("num_hidden_layers", 2_000),
-    ("num_layers", 2_000),
-    ("n_layer", 2_000),
-    ("n_layers", 2_000),
-    ("num_transformer_layers", 2_000),
-    ("num_global_layers", 2_000),
-    ("vt_num_hidden_layers", 2_000),
-    ("depth", 2_000),
-    ("mtp_num_hidden_layers", 100),
-    ("num_nextn_predict_layers", 100),
-    ("num_attention_heads", 100_000),
-    ("num_key_value_heads", 100_000),
-    ("num_experts", 100_000),
-    ("num_local_experts", 100_000),
-    ("n_routed_experts", 100_000),
-    ("n_shared_experts", 1_000),
-    ("vocab_size", 100_000_000),
-    ("padded_vocab_size", 100_000_000),
-    ("max_position_embeddings", 1_000_000_000),
-    ("max_seq_len", 1_000_000_000),
-    ("seq_length", 1_000_000_000),
-    ("sliding_window", 1_000_000_000),
-    ("model_max_length", 1_000_000_000),
-    ("max_context_length", 1_000_000_000),
+/// The largest plausible values, each of several keys; larger ones are errors, and products would exceed 64 bits.
+const LIMITS: [(u64, &str); 6] = [
+    (
+        2_000,
+        "num_hidden_layers num_layers n_layer n_layers num_transformer_layers num_global_layers \
+         vt_num_hidden_layers depth",
+    ),
+    (100, "mtp_num_hidden_layers num_nextn_predict_layers"),
+    (100_000, "num_attention_heads num_key_value_heads num_experts num_local_experts n_routed_experts"),
+    (1_000, "n_shared_experts"),
+    (100_000_000, "vocab_size padded_vocab_size"),
+    (
+        1_000_000_000,
+        "max_position_embeddings max_seq_len seq_length sliding_window model_max_length max_context_length",
+    ),
 ];
 
 /// The limit of every key that is not in `LIMITS`: widths and ranks.
@@ -42,7 +31,8 @@ pub(super) const COPY: &str = "copy the value from the model's config.json on it
 
 /// `value` as a whole number from `least` up to the limit of its key.
 pub(crate) fn whole(key: &str, value: &Value, least: u64) -> Result<u64, Error> {
-    let most = LIMITS.iter().find(|(name, _)| *name == key).map_or(WIDTH_LIMIT, |(_, most)| *most);
+    let limit = LIMITS.iter().find(|(_, keys)| keys.split(' ').any(|known| known == key));
+    let most = limit.map_or(WIDTH_LIMIT, |(most, _)| *most);
     match value.as_u64() {
         Some(number) if (least..=most).contains(&number) => Ok(number),
         _ => Err(Error::new(key, shown(value), format!("a whole number from {least} to {most}"), COPY)),

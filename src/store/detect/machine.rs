@@ -9,11 +9,10 @@ use super::recognize::Recognition;
 use crate::quantity::datum::{Grade, Source};
 use crate::report::machine::{MachineFile, MachineFileKind, MeasuredBandwidth};
 use crate::spec::cluster::{Cluster, Host, System, Topology};
-use crate::spec::device::{Arithmetic, Device, DeviceMemory, Price, Vendor};
+use crate::spec::device::{Arithmetic, Device, DeviceMemory, Vendor};
 use crate::spec::error::Error;
 use crate::spec::figure::{ByteRate, Bytes, Dimension, Figure};
 use crate::spec::rig::{Rig, RigLink, RigMember, RigTopology};
-use crate::spec::stated_constants::StatedConstants;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::hardware::Shorthand;
@@ -35,6 +34,15 @@ pub(super) struct AcceleratorGroup {
     pub(super) recognition: Recognition,
 }
 
+impl AcceleratorGroup {
+    pub(super) fn device(&self) -> Option<&Device> {
+        match &self.recognition {
+            Recognition::Known(device) => Some(device),
+            Recognition::Unknown { .. } => None,
+        }
+    }
+}
+
 /// A host with its processor of the catalogue, where it has one.
 #[derive(Clone, Debug)]
 pub(super) struct KnownHost {
@@ -47,9 +55,16 @@ pub(super) struct KnownHost {
 #[derive(Clone, Debug)]
 pub(super) enum LocalHardware {
     /// Equal devices; the device differs from the catalogue's if `own`.
-    System { system: Box<System>, device: Box<Device>, own: bool },
-    /// Heterogeneous devices.
+    System {
+        system: Box<System>,
+        device: Box<Device>,
+        own: bool,
+    },
     Rig(Rig),
+}
+
+fn counted(device: &Device, count: u64) -> String {
+    if count > 1 { format!("{count} x {}", device.name) } else { device.name.clone() }
 }
 
 fn read<D: Dimension>(value: f64, text: &str) -> Figure<D> {
@@ -86,8 +101,7 @@ impl KnownHost {
             cpu: name.map(|name| if sockets > 1 { format!("{sockets} x {name}") } else { name }),
             memory: self.printed.memory.map(|size| read(size, "memory of this machine")),
             memory_bandwidth: self.bandwidth(),
-            storage_read: None,
-            storage: None,
+            ..Host::default()
         }
     }
 }
@@ -100,13 +114,8 @@ impl Catalog {
         host: &KnownHost,
         nvlink: Option<(usize, usize)>,
     ) -> Result<LocalHardware, Error> {
-        let known: Vec<(&Device, u64)> = groups
-            .iter()
-            .filter_map(|group| match &group.recognition {
-                Recognition::Known(device) => Some((&**device, group.count)),
-                Recognition::Unknown { .. } => None,
-            })
-            .collect();
+        let known = groups.iter().filter_map(|group| Some((group.device()?, group.count)));
+        let known: Vec<(&Device, u64)> = known.collect();
         match &known[..] {
             [] => self.processor_alone(host),
             [(device, count)] => self.equal_devices(device, *count, host, nvlink),
@@ -139,10 +148,7 @@ impl Catalog {
         }
         let mut system = shape.part(count);
         system.id = LOCAL.into();
-        system.name = match count {
-            1 => format!("this machine: {}", device.name),
-            count => format!("this machine: {count} x {}", device.name),
-        };
+        system.name = format!("this machine: {}", counted(&device, count));
         system.aliases.clear();
         let of_machine = host.host(self.defaults()?.host_memory_bandwidth.value);
         // Unified memory is the device's.
@@ -169,43 +175,29 @@ impl Catalog {
         let mut links = Vec::new();
         for (device, count) in known {
             members.push(RigMember {
-                name: None,
                 device: device.id.clone(),
                 count: *count,
-                joined: None,
-                runtime: None,
                 host: Some(HOST.into()),
+                ..RigMember::default()
             });
             let link = device.host_link.as_ref().ok_or_else(|| {
                 let fix = "write a rig's file with the links between the devices (`mantile-opt schema rig`)";
                 Error::new("links", format!("no link from {} to its host", device.name), "a link", fix)
             })?;
-            let link = RigLink {
-                link: link.link.clone(),
-                between: None,
-                bandwidth: Some(link.bandwidth.clone()),
-                latency: None,
-            };
+            let (id, bandwidth) = (link.link.clone(), Some(link.bandwidth.clone()));
+            let link = RigLink { link: id, bandwidth, ..RigLink::default() };
             links.extend(std::iter::repeat_n(link, *count as usize));
         }
-        let names: Vec<String> = known
-            .iter()
-            .map(
-                |(device, count)| {
-                    if *count > 1 { format!("{count} x {}", device.name) } else { device.name.clone() }
-                },
-            )
-            .collect();
+        let names: Vec<String> = known.iter().map(|(device, count)| counted(device, *count)).collect();
         let desktop = self.defaults()?.host_memory_bandwidth.value;
         let rig = Rig {
             id: LOCAL.into(),
             name: format!("this machine: {}", names.join(" + ")),
-            aliases: vec![],
             members,
             topology: Some(RigTopology::Star),
             links,
             hosts: BTreeMap::from([(HOST.into(), host.host(desktop))]),
-            notes: None,
+            ..Rig::default()
         };
         rig.check()?;
         Ok(rig)
@@ -242,17 +234,11 @@ impl Catalog {
         let system = System {
             id: LOCAL.into(),
             name: format!("this machine: {}{basis}", device.name),
-            aliases: vec![],
             device: device.id.clone(),
             devices_per_node: 1,
             nodes: 1,
-            tiers: vec![],
-            network: None,
             host: Some(Host { memory: None, memory_bandwidth: None, ..host.host(desktop.value) }),
-            power: None,
-            price: Price::default(),
-            rented_only: false,
-            notes: None,
+            ..System::default()
         };
         Ok(LocalHardware::System { system: Box::new(system), device: Box::new(device), own: true })
     }
@@ -273,24 +259,13 @@ fn unlisted(host: &KnownHost, bandwidth: Figure<ByteRate>) -> Device {
         vendor,
         family: UNLISTED.into(),
         new_family: true,
-        aliases: vec![],
         class: crate::spec::device::PROCESSOR.into(),
         memory: DeviceMemory {
             kind: "unknown".into(),
-            unified: false,
-            marketed: None,
-            capacity: None,
             bandwidth: Some(bandwidth),
+            ..DeviceMemory::default()
         },
-        peak: BTreeMap::new(),
-        scale_up: None,
-        host_link: None,
-        power: None,
-        price: Price::default(),
-        measured: vec![],
-        constants: StatedConstants::default(),
-        system: None,
-        notes: None,
+        ..Device::default()
     }
 }
 
@@ -318,7 +293,6 @@ fn value<T: serde::Serialize>(of: &T) -> Value {
 }
 
 impl LocalHardware {
-    /// The cluster of equal devices.
     pub(super) fn cluster(&self) -> Result<Cluster, Error> {
         match self {
             LocalHardware::System { system, device, .. } => {
@@ -344,18 +318,17 @@ impl LocalHardware {
         }
         let joined = system.tiers.first().map(|tier| RigLink {
             link: tier.link.clone(),
-            between: None,
             bandwidth: Some(tier.bandwidth.clone()),
             latency: Some(tier.latency.clone()),
+            ..RigLink::default()
         });
         let host = system.host.clone().filter(|host| host.memory.is_some());
         let member = RigMember {
-            name: None,
             device: device.id.clone(),
             count: system.devices_per_node,
             joined,
-            runtime: None,
             host: host.is_some().then(|| HOST.into()),
+            ..RigMember::default()
         };
         Ok(Rig {
             id: LOCAL.into(),
@@ -366,7 +339,6 @@ impl LocalHardware {
         })
     }
 
-    /// The content of its file.
     pub(super) fn file(&self) -> MachineFile {
         match self {
             LocalHardware::System { system, device, own } => {

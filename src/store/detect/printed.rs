@@ -39,13 +39,11 @@ impl PcieSlot {
 /// Processor and memory of a host as its tools print them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PrintedHost {
-    /// Name of the processor.
     pub processor: Option<String>,
     /// Sockets; 1 where unknown.
     pub sockets: u64,
     /// Physical cores of all sockets.
     pub cores: Option<u64>,
-    /// Hardware threads.
     pub threads: Option<u64>,
     /// Memory visible to the system, in bytes.
     pub memory: Option<f64>,

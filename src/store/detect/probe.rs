@@ -57,7 +57,6 @@ struct KeptMeasurement {
     measured: MeasuredBandwidth,
 }
 
-/// Name of the file of a measurement.
 const STREAM: &str = "stream.json";
 
 /// The measurement of `machine` in a folder; none where there is none, or it is of another.
@@ -68,7 +67,6 @@ fn kept(folder: &Path, machine: &str) -> Option<MeasuredBandwidth> {
         .then_some(kept.measured)
 }
 
-/// Writes a measurement.
 fn keep(folder: &Path, machine: &str, measured: MeasuredBandwidth) -> Result<(), Error> {
     let kept = KeptMeasurement { machine: machine.to_owned(), measured };
     file::make_folder(folder)?;
@@ -116,14 +114,7 @@ fn is_needed(tool: MachineTool, so_far: &MachineOutputs) -> bool {
         MachineTool::RocmSmi => {
             so_far.text(MachineTool::AmdSmi).and_then(amd_smi).is_none_or(|gpus| gpus.is_empty())
         }
-        MachineTool::NvidiaSmi
-        | MachineTool::AmdSmi
-        | MachineTool::SystemProfiler
-        | MachineTool::Sysctl
-        | MachineTool::CpuInfo
-        | MachineTool::MemInfo
-        | MachineTool::MemoryLimit
-        | MachineTool::PowerShell => true,
+        _ => true,
     }
 }
 

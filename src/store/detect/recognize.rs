@@ -5,7 +5,7 @@ use super::host::bare_name;
 use super::printed::{PcieSlot, PrintedAccelerator, PrintedHost};
 use crate::quantity::datum::{Grade, Source};
 use crate::quantity::unit::{BYTE, humanize};
-use crate::spec::device::{Device, HostLink};
+use crate::spec::device::{Device, HostLink, UNIFIED};
 use crate::spec::error::Error;
 use crate::spec::figure::{Bytes, Figure};
 use crate::spec::limits::CAPACITY;
@@ -23,10 +23,7 @@ const SAME_LABEL: f64 = 0.15;
 /// Less memory is that of a display adapter, in bytes: no device of the catalogue that runs a model has so little.
 const DISPLAY: f64 = 2.0 * GIB;
 const GIB: f64 = 1_073_741_824.0;
-/// Class of devices that share the memory of their host.
-const UNIFIED: &str = "unified";
 
-/// A printed device and the catalogue.
 #[derive(Clone, Debug)]
 pub enum Recognition {
     /// It is this device, with the figures that were read in place of the catalogue's.
@@ -34,7 +31,6 @@ pub enum Recognition {
     /// It is none of the catalogue.
     Unknown {
         why: String,
-        /// How to add it.
         fix: String,
         /// It serves a display: no loss.
         display: bool,

@@ -49,16 +49,9 @@ impl KnownHost {
 }
 
 impl LocalMachine {
-    /// Remarks about the figures.
     pub(super) fn notes(&self, catalog: &Catalog) -> Result<Vec<String>, Error> {
-        let known: Vec<(&Device, &PrintedAccelerator)> = self
-            .groups
-            .iter()
-            .filter_map(|group| match &group.recognition {
-                Recognition::Known(device) => Some((&**device, &group.printed)),
-                Recognition::Unknown { .. } => None,
-            })
-            .collect();
+        let known = self.groups.iter().filter_map(|group| Some((group.device()?, &group.printed)));
+        let known: Vec<(&Device, &PrintedAccelerator)> = known.collect();
         let mut notes = Vec::new();
         if known.is_empty() {
             notes.push("No accelerator of the catalogue was found: the processor serves alone.".to_owned());

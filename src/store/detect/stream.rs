@@ -20,7 +20,6 @@ const PER_THREAD: f64 = 67_108_864.0;
 const LEAST_USEFUL: f64 = 134_217_728.0;
 /// Passes go on for this long, and there are at least two.
 const TIME: Duration = Duration::from_millis(400);
-/// Number of arrays.
 const ARRAYS: f64 = 3.0;
 const ELEMENT: f64 = size_of::<f64>() as f64;
 /// Independent sums, so that no addition waits for another.

@@ -8,34 +8,21 @@ use crate::report::machine::MeasuredBandwidth;
 /// A tool or file that describes the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MachineTool {
-    /// GPUs of NVIDIA.
     NvidiaSmi,
-    /// Links between GPUs of NVIDIA.
     NvidiaTopology,
-    /// GPUs of AMD.
     AmdSmi,
-    /// GPUs of AMD, by the older tool.
     RocmSmi,
-    /// Chip and GPU of a Mac.
     SystemProfiler,
-    /// Processor and memory of a Mac.
     Sysctl,
-    /// Processor on Linux.
     CpuInfo,
-    /// Memory on Linux.
     MemInfo,
-    /// Memory limit of a container.
     MemoryLimit,
-    /// Processor and memory on Windows.
     PowerShell,
 }
 
-/// A way to an output.
 #[derive(Clone, Copy, Debug)]
 pub enum ToolWay {
-    /// A program and its arguments.
     Run(&'static str, &'static [&'static str]),
-    /// A file.
     Read(&'static str),
 }
 
@@ -45,11 +32,9 @@ pub struct ToolEntry {
     pub tool: MachineTool,
     /// Its name for people, and the name of a saved output.
     pub name: &'static str,
-    /// The hardware that it describes.
     pub finds: &'static str,
     /// Operating systems that have it, as in `std::env::consts::OS`.
     pub systems: &'static [&'static str],
-    /// The ways to its output.
     pub ways: &'static [ToolWay],
 }
 
@@ -69,104 +54,77 @@ const WINDOWS_QUERY: &str = "@{processors=@(Get-CimInstance Win32_Processor | Se
 use MachineTool as T;
 use ToolWay::{Read, Run};
 
-/// Every tool.
+/// Arguments of `amd-smi` and of `rocm-smi`.
+const AMD: &[&str] = &["static", "--asic", "--vram", "--bus", "--limit", "--json"];
+const ROCM: &[&str] = &["--showproductname", "--showmeminfo", "vram", "--showmaxpower", "--json"];
+const SYSCTL: &[&str] = &["machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.logicalcpu"];
+
+const fn entry(
+    (tool, name): (MachineTool, &'static str),
+    finds: &'static str,
+    systems: &'static [&'static str],
+    ways: &'static [ToolWay],
+) -> ToolEntry {
+    ToolEntry { tool, name, finds, systems, ways }
+}
+
 pub static TOOLS: &[ToolEntry] = &[
-    ToolEntry {
-        tool: T::NvidiaSmi,
-        name: "nvidia-smi",
-        finds: "GPUs of NVIDIA",
-        systems: &["linux", "windows"],
-        ways: &[
+    entry(
+        (T::NvidiaSmi, "nvidia-smi"),
+        "GPUs of NVIDIA",
+        &["linux", "windows"],
+        &[
             Run("nvidia-smi", &[GPU_COLUMNS, PLAIN_CSV]),
             Run("nvidia-smi", &[FEWER_COLUMNS, PLAIN_CSV]),
             Run(WSL_SMI, &[GPU_COLUMNS, PLAIN_CSV]),
         ],
-    },
-    ToolEntry {
-        tool: T::NvidiaTopology,
-        name: "nvidia-smi topo",
-        finds: "NVLink between GPUs of NVIDIA",
-        systems: &["linux"],
-        ways: &[Run("nvidia-smi", &["topo", "-m"])],
-    },
-    ToolEntry {
-        tool: T::AmdSmi,
-        name: "amd-smi",
-        finds: "GPUs of AMD",
-        systems: &["linux"],
-        ways: &[
-            Run("amd-smi", &["static", "--asic", "--vram", "--bus", "--limit", "--json"]),
-            Run("/opt/rocm/bin/amd-smi", &["static", "--asic", "--vram", "--bus", "--limit", "--json"]),
-        ],
-    },
-    ToolEntry {
-        tool: T::RocmSmi,
-        name: "rocm-smi",
-        finds: "GPUs of AMD",
-        systems: &["linux"],
-        ways: &[
-            Run("rocm-smi", &["--showproductname", "--showmeminfo", "vram", "--showmaxpower", "--json"]),
-            Run(
-                "/opt/rocm/bin/rocm-smi",
-                &["--showproductname", "--showmeminfo", "vram", "--showmaxpower", "--json"],
-            ),
-        ],
-    },
-    ToolEntry {
-        tool: T::SystemProfiler,
-        name: "system_profiler",
-        finds: "chips of Apple",
-        systems: &["macos"],
-        ways: &[Run("system_profiler", &["-json", "SPHardwareDataType", "SPDisplaysDataType"])],
-    },
-    ToolEntry {
-        tool: T::Sysctl,
-        name: "sysctl",
-        finds: "processor and memory",
-        systems: &["macos"],
-        ways: &[Run(
-            "sysctl",
-            &["machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.logicalcpu"],
-        )],
-    },
-    ToolEntry {
-        tool: T::CpuInfo,
-        name: "cpuinfo",
-        finds: "processor",
-        systems: &["linux"],
-        ways: &[Read("/proc/cpuinfo")],
-    },
-    ToolEntry {
-        tool: T::MemInfo,
-        name: "meminfo",
-        finds: "memory",
-        systems: &["linux"],
-        ways: &[Read("/proc/meminfo")],
-    },
-    ToolEntry {
-        tool: T::MemoryLimit,
-        name: "memory.max",
-        finds: "memory limit of a container",
-        systems: &["linux"],
-        ways: &[Read("/sys/fs/cgroup/memory.max"), Read("/sys/fs/cgroup/memory/memory.limit_in_bytes")],
-    },
-    ToolEntry {
-        tool: T::PowerShell,
-        name: "powershell",
-        finds: "processor and memory",
-        systems: &["windows"],
-        ways: &[Run("powershell", &["-NoProfile", "-NonInteractive", "-Command", WINDOWS_QUERY])],
-    },
+    ),
+    entry(
+        (T::NvidiaTopology, "nvidia-smi topo"),
+        "NVLink between GPUs of NVIDIA",
+        &["linux"],
+        &[Run("nvidia-smi", &["topo", "-m"])],
+    ),
+    entry(
+        (T::AmdSmi, "amd-smi"),
+        "GPUs of AMD",
+        &["linux"],
+        &[Run("amd-smi", AMD), Run("/opt/rocm/bin/amd-smi", AMD)],
+    ),
+    entry(
+        (T::RocmSmi, "rocm-smi"),
+        "GPUs of AMD",
+        &["linux"],
+        &[Run("rocm-smi", ROCM), Run("/opt/rocm/bin/rocm-smi", ROCM)],
+    ),
+    entry(
+        (T::SystemProfiler, "system_profiler"),
+        "chips of Apple",
+        &["macos"],
+        &[Run("system_profiler", &["-json", "SPHardwareDataType", "SPDisplaysDataType"])],
+    ),
+    entry((T::Sysctl, "sysctl"), "processor and memory", &["macos"], &[Run("sysctl", SYSCTL)]),
+    entry((T::CpuInfo, "cpuinfo"), "processor", &["linux"], &[Read("/proc/cpuinfo")]),
+    entry((T::MemInfo, "meminfo"), "memory", &["linux"], &[Read("/proc/meminfo")]),
+    entry(
+        (T::MemoryLimit, "memory.max"),
+        "memory limit of a container",
+        &["linux"],
+        &[Read("/sys/fs/cgroup/memory.max"), Read("/sys/fs/cgroup/memory/memory.limit_in_bytes")],
+    ),
+    entry(
+        (T::PowerShell, "powershell"),
+        "processor and memory",
+        &["windows"],
+        &[Run("powershell", &["-NoProfile", "-NonInteractive", "-Command", WINDOWS_QUERY])],
+    ),
 ];
 
-/// The outcome of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolOutput {
-    /// Its output.
     Text(String),
     /// The program or file does not exist.
     Missing,
-    /// It failed, with its message.
     Failed(String),
 }
 
@@ -184,10 +142,8 @@ impl MachineOutputs {
     }
 }
 
-/// Whether memory bandwidth is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamTest {
-    /// No.
     None,
     /// Once for a machine: a kept measurement serves.
     Once,

@@ -29,7 +29,6 @@ impl ResolvedRig {
 }
 
 impl Catalog {
-    /// The place of every device.
     pub(super) fn places(
         &self,
         rig: &Rig,

@@ -16,9 +16,7 @@ pub(super) type RuntimeChoice = Vec<Option<String>>;
 /// The runtimes that may join devices whose defaults differ, with those of the devices.
 struct RigRuntimes<'a> {
     seats: &'a [PlacedMember],
-    /// The default of each seat.
     defaults: Vec<String>,
-    /// A weight format that is requested.
     format: Option<NumberFormat>,
 }
 
@@ -43,9 +41,6 @@ impl Catalog {
     /// The ways to serve the seats: the requested runtime; else every device's default, as for that device alone, on
     /// all devices that it runs on. Where none of them runs on all, first the runtime that does, or with the runtimes
     /// that the rig names, or with the devices' own.
-    ///
-    /// # Errors
-    /// A runtime is unknown, or the file of one is faulty.
     pub(super) fn runtime_choices(
         &self,
         seats: &[PlacedMember],
@@ -54,8 +49,8 @@ impl Catalog {
         if let Some(named) = &scenario.runtime {
             return Ok(vec![vec![Some(named.clone()); seats.len()]]);
         }
-        let asked = scenario.weight_format.as_deref().filter(|name| *name != ANY);
-        let format = asked.map(|name| self.load::<NumberFormat>(name)).transpose()?;
+        let requested = scenario.weight_format.as_deref().filter(|name| *name != ANY);
+        let format = requested.map(|name| self.load::<NumberFormat>(name)).transpose()?;
         let mut used: Vec<Runtime> = Vec::new();
         let mut defaults = Vec::new();
         for seat in seats {

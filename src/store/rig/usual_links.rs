@@ -11,7 +11,6 @@ use crate::spec::link::Link;
 use crate::spec::rig::{Rig, RigLink, RigTopology};
 use crate::store::catalog::Catalog;
 
-/// The usual link of a pair.
 struct UsualLink {
     link: RigLink,
     /// Bytes per second.
@@ -20,12 +19,10 @@ struct UsualLink {
     why: &'static str,
 }
 
-/// The links that a rig assumes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AssumedLinks {
     /// As flags, or between which devices where they differ.
     pub flags: Vec<String>,
-    /// Why.
     pub note: String,
 }
 
@@ -94,13 +91,12 @@ impl Catalog {
         let rate = least.filter(|rate| rate.value < link.bandwidth.value);
         Ok(UsualLink {
             rate: rate.as_ref().map_or(link.bandwidth.value, |rate| rate.value),
-            link: RigLink { link: link.id, between: None, bandwidth: rate, latency: None },
+            link: RigLink { link: link.id, bandwidth: rate, ..RigLink::default() },
             why,
         })
     }
 }
 
-/// The lower of two rates.
 fn lower(a: &Figure<ByteRate>, b: &Figure<ByteRate>) -> Figure<ByteRate> {
     if b.value < a.value { b.clone() } else { a.clone() }
 }
