@@ -46,18 +46,14 @@ pub(crate) struct RequestCounters {
     pub(crate) abandoned: AtomicU64,
     /// Microseconds in which answers were computed.
     pub(crate) busy_us: AtomicU64,
-    /// Answers computed.
     pub(crate) answered: AtomicU64,
 }
 
 /// Reason of a request that has no answer.
 #[derive(Clone, Debug)]
 pub(crate) enum RefusedRequest {
-    /// Too many requests wait.
     Busy(Error),
-    /// The server stops.
     Stopping,
-    /// The request is faulty.
     Fault(Error),
     /// The program is.
     Bug,
@@ -86,7 +82,6 @@ pub(crate) struct Admission {
     pub(crate) counters: RequestCounters,
     /// Requests that are answered or wait.
     admitted: Arc<Semaphore>,
-    /// Requests that are answered.
     running: Arc<Semaphore>,
     /// Long messages in memory.
     long: Arc<Semaphore>,

@@ -107,7 +107,6 @@ Your own defaults (hardware, prices, SLOs): defaults.toml in that folder, or MAN
 #[derive(Debug, Parser)]
 #[command(name = "mantile-opt", version, about, after_long_help = AFTER)]
 pub struct Cli {
-    /// The subcommand.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Download `hf:` models again instead of reading them from the cache
@@ -142,9 +141,7 @@ pub struct Cli {
 /// An error that ends a command without a result.
 #[derive(Debug)]
 pub enum CliError {
-    /// Invalid input.
     Input(Error),
-    /// Writing the output failed.
     Output(std::io::Error),
 }
 

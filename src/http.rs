@@ -44,7 +44,6 @@ use state::ServerState;
 /// Address, token, allowed sites and limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Address and port.
     pub listen: SocketAddr,
     /// The bearer token that every request has to carry, except those for health.
     pub token: Option<String>,

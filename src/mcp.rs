@@ -29,7 +29,6 @@ use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use messages::BoundedMessages;
 
-/// Advice to the assistant.
 const INSTRUCTIONS: &str = "\
 Mantile finds the best way to serve an LLM on given accelerators, and predicts latency, throughput and cost. `optimize` \
 searches; `estimate` evaluates one deployment or a launch command; `explain` opens one number down to formulas and \

@@ -32,10 +32,8 @@ impl PageEngine {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFile {
-    /// Name in its folder.
     pub name: &'static str,
     pub media_type: &'static str,
-    /// Content.
     pub text: String,
 }
 
@@ -43,7 +41,6 @@ const HTML: &str = include_str!("site/index.html");
 const STYLE: &str = include_str!("site/site.css");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Name of the page.
 pub const INDEX: &str = "index.html";
 /// Names of all files but the WebAssembly module.
 pub const NAMES: [&str; 16] = [

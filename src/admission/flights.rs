@@ -41,7 +41,6 @@ pub(crate) struct Flight<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Flights<T> {
-    /// Nothing is being computed.
     pub(crate) fn new() -> Flights<T> {
         Flights(Arc::default())
     }

@@ -24,17 +24,13 @@ Examples:
   mantile-opt audit --set device.memory.bandwidth='3 TB/s' --set model.num_hidden_layers=40
   mantile-opt audit --model Qwen3-32B --hardware 4xl40s --tp 4 --format csv";
 
-/// The flags of `audit`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Audit {
-    /// The problem.
     #[command(flatten)]
     pub problem: ProblemArgs,
-    /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
     /// Show every input
@@ -43,16 +39,13 @@ pub struct Audit {
     /// Write Markdown, every input with its source
     #[arg(long, conflicts_with_all = ["format", "json"], help_heading = "Output")]
     pub markdown: bool,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Audit {
-    /// Resolves the problem, and the best plan where none is given, and audits it.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
@@ -66,7 +59,6 @@ impl Audit {
         Ok(ExitStatus::Success)
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<AuditRequest, Error> {
         Ok(AuditRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
     }

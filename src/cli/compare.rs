@@ -35,25 +35,17 @@ pub struct Compare {
     /// Saved results or scenarios
     #[arg(value_name = "FILE.json")]
     pub files: Vec<PathBuf>,
-    /// The problem of the systems.
     #[command(flatten)]
     pub problem: ProblemArgs,
-    /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Compare {
-    /// Compares the answers.
-    ///
-    /// # Errors
-    /// A file or a name is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request()?;

@@ -28,23 +28,16 @@ Example of ~/.config/mantile/defaults.toml:
 
 const HEADER: [&str; 3] = ["key", "value", "source"];
 
-/// The flags of `config`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Config {
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The user's defaults.
     #[arg(skip)]
     pub defaults: UserDefaults,
 }
 
 impl Config {
-    /// Prints the defaults.
-    ///
-    /// # Errors
-    /// An objective or workload of the defaults is unknown, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let file = self.defaults.file.as_deref().map(file::shown);
         let all = self.values(catalog)?;

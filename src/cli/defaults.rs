@@ -55,7 +55,6 @@ fn replaced_by_basis(basis: Option<PriceBasis>) -> &'static [&'static str] {
     }
 }
 
-/// A default that applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserDefault {
     /// Its key in a scenario.
@@ -68,7 +67,6 @@ pub struct UserDefault {
 /// The defaults that a command added to its flags, and its overrides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AppliedInputs {
-    /// The user's defaults.
     pub defaults: Vec<UserDefault>,
     /// Overrides of values in catalogue files, of the flags and of the scenario file.
     pub overrides: Vec<String>,
@@ -77,7 +75,6 @@ pub struct AppliedInputs {
 /// The inputs that a command applied, once it has.
 pub type AppliedDefaults = Arc<OnceLock<AppliedInputs>>;
 
-/// The user's defaults.
 #[derive(Clone, Debug, Default)]
 pub struct UserDefaults {
     /// Strongest first.

@@ -23,32 +23,25 @@ Examples:
   mantile-opt deploy --model Qwen3-32B --hardware 4xl40s --tp 4 --print kubernetes.yaml | kubectl apply -f -
   mantile-opt deploy --plan-from answer.json --pick front/7 --emit launch";
 
-/// The flags of `deploy`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Deploy {
-    /// The problem.
     #[command(flatten)]
     pub problem: ProblemArgs,
-    /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
     /// Print one file instead of the commands, e.g. server.sh or kubernetes.yaml
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub print: Option<String>,
-    /// Where the files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Deploy {
-    /// Resolves the problem, and the best plan where none is given, and writes its launch.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
@@ -61,7 +54,6 @@ impl Deploy {
         Ok(if launch.runs() { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<DeployRequest, Error> {
         Ok(DeployRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
     }

@@ -23,17 +23,13 @@ Examples:
   mantile-opt diagnose --hardware 4xh100 --command 'vllm serve Qwen/Qwen3-32B -tp 4' --concurrency 32 --measured-tok-s 900
   mantile-opt diagnose --plan-from answer.json --measured-ttft-ms 800 --json";
 
-/// The flags of `diagnose`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Diagnose {
-    /// The problem.
     #[command(flatten)]
     pub problem: ProblemArgs,
-    /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
     /// Read the deployment from a launch command, or from a file or folder with one
@@ -48,13 +44,11 @@ pub struct Diagnose {
     /// Measured output tokens per second of the deployment
     #[arg(long, value_name = "TOK/S", value_parser = number(&MEASURED), allow_negative_numbers = true, help_heading = "Measured")]
     pub measured_tok_s: Option<f64>,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Diagnose {
-    /// Compares measured numbers with the prediction.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
@@ -63,7 +57,6 @@ impl Diagnose {
         Ok(if report.is_expected() { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<DiagnoseRequest, Error> {
         let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
         let EstimateRequest { scenario, command, command_files } =

@@ -24,7 +24,6 @@ Examples:
   mantile-opt diff a.json b.json
   mantile-opt diff monday.bundle.json friday.bundle.json --format csv";
 
-/// The flags of `diff`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct DiffArgs {
@@ -34,13 +33,11 @@ pub struct DiffArgs {
     /// Another one
     #[arg(value_name = "B.json")]
     pub b: PathBuf,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl DiffArgs {
-    /// Reads both files and compares them.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let report = with_progress(|control| diff(catalog, &request, control))?;
@@ -48,7 +45,6 @@ impl DiffArgs {
         Ok(ExitStatus::Success)
     }
 
-    /// The request of the files.
     pub fn request(&self) -> Result<DiffRequest, Error> {
         let read = |path: &Path| -> Result<Value, Error> {
             let text = file::read_json(path, FileSizeLimit::Answer)?;

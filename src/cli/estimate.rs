@@ -40,17 +40,13 @@ Examples:
   mantile-opt estimate --hardware 4xh100 --command deployment.yaml
   mantile-opt estimate --hardware 8xh100 --plan '1 x tp8 @64' --out answer.xlsx";
 
-/// The flags of `estimate`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Estimate {
-    /// The problem.
     #[command(flatten)]
     pub problem: ProblemArgs,
-    /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
     /// Read the deployment from a launch command, or from a file or folder with one: scripts, a Kubernetes manifest, a docker compose file, a graph of Dynamo
@@ -62,16 +58,12 @@ pub struct Estimate {
     /// Exit with 3 where the deployment misses an SLO, breaks a rule of the runtime or does not fit: for CI and hooks
     #[arg(long)]
     pub slo: bool,
-    /// Where launch files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
-    /// Where the timeline is written.
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
 }
@@ -88,7 +80,6 @@ pub struct SavedPlan {
 }
 
 impl Estimate {
-    /// Resolves the problem and evaluates the deployment.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
@@ -116,7 +107,6 @@ impl Estimate {
         Ok(status)
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<EstimateRequest, Error> {
         let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
         with_command(scenario, self.command.as_deref())

@@ -26,7 +26,6 @@ pub enum ExitStatus {
 pub const BAD_INPUT: u8 = 2;
 
 impl ExitStatus {
-    /// The exit code.
     pub fn code(self) -> u8 {
         match self {
             ExitStatus::Success | ExitStatus::Searched(Status::Optimal) => 0,

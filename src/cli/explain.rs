@@ -14,7 +14,6 @@ use crate::spec::limits::{DEPTH, whole};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
-/// The flags of `explain`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Explain {
     /// Number to explain.
@@ -34,22 +33,18 @@ pub struct Explain {
     /// Depth of the tree, in levels
     #[arg(long, value_name = "N", value_parser = whole(&DEPTH), help_heading = "Number to explain")]
     pub depth: Option<u64>,
-    /// The problem.
     #[command(flatten)]
     pub problem: ProblemArgs,
     /// The deployment; the best one if absent.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Explain {
-    /// Resolves the problem and explains the number.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
@@ -61,7 +56,6 @@ impl Explain {
         })
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<ExplainRequest, Error> {
         let text = self.saved.text()?;
         let placement = text.as_deref().map(saved_placement).transpose()?.flatten();

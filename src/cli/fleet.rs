@@ -43,7 +43,6 @@ A trace is a CSV file with the columns arrival (seconds), isl, osl, or one of Az
     exit_codes!()
 );
 
-/// The flags of `fleet`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct FleetArgs {
@@ -120,10 +119,8 @@ pub struct FleetArgs {
     /// Where launch files are written: one folder per kind of system.
     #[command(flatten)]
     pub emit: EmitArgs,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
     /// The user's defaults for keys that neither a flag nor the file sets.
@@ -136,7 +133,6 @@ const FROM_DEFAULTS: [&str; 5] =
     ["weight_format", "price_basis", "electricity_usd_per_kwh", "utilization", "hours_per_day"];
 
 impl FleetArgs {
-    /// Resolves the fleet problem and solves it.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request()?;
@@ -148,7 +144,6 @@ impl FleetArgs {
         Ok(report.certificate.status.into())
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<FleetRequest, Error> {
         let fleet = match &self.file {
             Some(path) => {

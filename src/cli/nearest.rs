@@ -22,29 +22,23 @@ Examples:
   mantile-opt nearest --model DeepSeek-V3 --hardware 8xh200 --plan '1 x tp8 @64' --most 10
   mantile-opt nearest --plan-from answer.json --format csv";
 
-/// The flags of `nearest`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Nearest {
-    /// The problem.
     #[command(flatten)]
     pub problem: ProblemArgs,
-    /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
     /// Number of measurements
     #[arg(long, value_name = "N", default_value = "5", value_parser = whole(&LISTED))]
     pub most: u64,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Nearest {
-    /// Lists the nearest measurements.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.problem.save(catalog, &request.scenario)?;
@@ -53,7 +47,6 @@ impl Nearest {
         Ok(ExitStatus::Success)
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<NearestRequest, Error> {
         let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
         Ok(NearestRequest { scenario, most: self.most })

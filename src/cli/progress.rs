@@ -9,7 +9,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Whether progress is switched off.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Switches progress off.
 pub fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Relaxed);
 }

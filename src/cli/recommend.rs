@@ -31,7 +31,6 @@ Examples:
     exit_codes!()
 );
 
-/// The flags of `recommend`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Recommend {
@@ -57,7 +56,6 @@ pub struct Recommend {
     /// Vendors, classes, generations, devices or systems to consider, separated by commas
     #[arg(long, value_name = "WORDS", value_delimiter = ',', help_heading = "Requirements")]
     pub only: Vec<String>,
-    /// The flags of the problem.
     #[command(flatten)]
     pub scenario: Scenario,
     /// Show everything: each choice, all systems, rejected systems, defaults
@@ -66,10 +64,8 @@ pub struct Recommend {
     /// Where launch files of the first choice are written.
     #[command(flatten)]
     pub emit: EmitArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
     /// The user's defaults for keys that no flag sets.
@@ -82,7 +78,6 @@ const OWN: [&str; 7] =
     ["hardware", "concurrency", "rate", "percentile", "tpot", "usd_per_device_hour", "pareto"];
 
 impl Recommend {
-    /// Resolves the requirements and searches the catalogue.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request();
@@ -103,7 +98,6 @@ impl Recommend {
         }
     }
 
-    /// The request of the flags.
     pub fn request(&self) -> RecommendRequest {
         RecommendRequest {
             target_tok_s: self.target_tok_s,

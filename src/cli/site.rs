@@ -19,7 +19,6 @@ Examples:
   mantile-opt site --out page --wasm bindings/wasm/target/wasm32-unknown-unknown/release/mantile_wasm.wasm
   python3 -m http.server --directory page";
 
-/// The flags of `site`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Site {
@@ -42,10 +41,6 @@ fn places() -> Vec<PathBuf> {
 }
 
 impl Site {
-    /// Writes the files.
-    ///
-    /// # Errors
-    /// The module is not found, or a file cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let module = self.module()?;
         file::make_folder(&self.out)?;

@@ -25,7 +25,6 @@ Examples:
   mantile-opt static --model Llama-3.3-70B --hardware 8xh200 --prefill-tp 8 --decode-tp 4 --prefill-batch 1 --decode-batch 64
   mantile-opt static --model Qwen3-32B --hardware 4xl40s --tp 4 --weight-format fp8 --native-layers attention --detail";
 
-/// The flags of `static`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Static {
@@ -51,25 +50,19 @@ pub struct Static {
     /// Show every operator
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
-    /// The problem.
     #[command(flatten)]
     pub problem: ProblemArgs,
-    /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Static {
-    /// Evaluates the batch.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request()?;
@@ -81,7 +74,6 @@ impl Static {
         Ok(if fits { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<StaticRequest, Error> {
         Ok(StaticRequest {
             scenario: self.saved.scenario(&self.problem, &self.deployment)?,

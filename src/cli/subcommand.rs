@@ -63,7 +63,6 @@ macro_rules! subcommands {
             [$(|$this:ident, $catalog:ident| $question:expr)?]
             [$($($defaults:ident).+ => $($applied:ident).+)?] [$($limit:ident)?] [$($embedded:ident)?];
     )*) => {
-        /// The subcommands.
         #[derive(Debug, clap::Subcommand)]
         pub enum Command {
             $($(#[$doc])* $(#[cfg(feature = $feature)])? $name(Box<$command>),)*

@@ -63,7 +63,7 @@ pub(super) fn joined<F>(
 where
     F: Future<Output = Made> + Send + 'static,
 {
-    if let Some(answer) = state.answers.get(&key) {
+    if let Some(answer) = state.cached_answers.get(&key) {
         state.counters.cached.fetch_add(1, Relaxed);
         return Flight::ended(Ok(answer));
     }
@@ -74,7 +74,7 @@ where
             let (answer, whole) = made.await?;
             // A fault is not kept: its request comes back mended.
             if whole {
-                of.answers.insert(key, answer.clone());
+                of.cached_answers.insert(key, answer.clone());
             }
             Ok(answer)
         }

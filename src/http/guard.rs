@@ -39,7 +39,6 @@ const HEADERS: [(HeaderName, &str); 5] = [
     ),
 ];
 
-/// Adds the headers.
 pub(super) async fn headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     for (name, value) in HEADERS {

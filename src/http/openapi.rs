@@ -15,7 +15,6 @@ use super::problem::ProblemDocument;
 pub(super) struct PublishedRoute {
     pub(super) method: &'static str,
     pub(super) path: String,
-    /// Name of the operation.
     pub(super) id: String,
     pub(super) about: &'static str,
     /// Parameters: name, place and meaning.
@@ -36,7 +35,6 @@ pub(super) async fn document() -> impl IntoResponse {
     Json(openapi())
 }
 
-/// The document.
 pub fn openapi() -> Value {
     let mut schemas = Map::new();
     let mut paths = Map::new();

@@ -93,7 +93,6 @@ impl From<RefusedRequest> for ProblemDocument {
     }
 }
 
-/// A refused request.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal(Box<ProblemDocument>);
 

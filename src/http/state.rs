@@ -34,7 +34,7 @@ pub(super) struct Shared {
     pub(super) connections: ConnectionLimits,
     pub(super) log: Option<fn(&str)>,
     pub(super) counters: ServerCounters,
-    pub(super) answers: AnswerCache,
+    pub(super) cached_answers: AnswerCache,
     /// Answers that are being computed.
     pub(super) flights: Flights<Result<CachedAnswer, Refusal>>,
     /// The page, made at its first request.
@@ -58,7 +58,7 @@ impl ServerState {
             sites: options.sites.clone(),
             connections: options.connections.clone(),
             counters: ServerCounters::default(),
-            answers: answer_cache(),
+            cached_answers: answer_cache(),
             flights: Flights::new(),
             page: OnceLock::new(),
             measured: Mutex::default(),

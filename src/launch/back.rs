@@ -32,7 +32,6 @@ pub struct ReadProcess {
 /// A launch as read: one runtime, one or more processes.
 #[derive(Clone, Debug)]
 pub struct ReadLaunch<'a> {
-    /// The runtime.
     pub known: &'a KnownLaunch,
     /// The processes that serve the model.
     pub processes: Vec<ReadProcess>,

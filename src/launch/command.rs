@@ -49,13 +49,11 @@ pub fn in_pod(variable: Variable) -> &'static str {
 pub struct WrittenOption {
     /// Its words: a flag and its value, a switch, or a positional word.
     pub words: Vec<Word>,
-    /// The reason.
     pub why: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LaunchCommand {
-    /// Environment variables.
     pub environment: Vec<(String, Word)>,
     /// The words of the program that starts it on all hosts of a group; none where it is started by itself.
     pub starter: Vec<Word>,

@@ -16,7 +16,6 @@ pub const SETTINGS_FOLDER: &str = "/etc/mantile";
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OptionText {
     pub words: Vec<Word>,
-    /// The reason for it.
     pub why: String,
 }
 
@@ -40,7 +39,6 @@ pub struct VariableText {
 pub struct CommandText {
     /// The program with what starts it.
     pub program: Vec<Word>,
-    /// The program's own words.
     pub program_words: Vec<String>,
     pub options: Vec<OptionText>,
     pub environment: Vec<VariableText>,
@@ -159,7 +157,6 @@ pub struct WorkerText {
 /// A replica in its place.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlotText {
-    /// The place.
     #[serde(flatten)]
     pub slot: ReplicaSlot,
     /// Its devices on each host.

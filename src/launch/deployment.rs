@@ -72,10 +72,8 @@ impl PoolLaunch {
     }
 }
 
-/// A deployment to launch.
 #[derive(Clone, Debug)]
 pub struct Deployed<'a> {
-    /// The runtime's launch.
     pub launch: &'a Launch,
     /// The options of the runtime.
     pub table: &'a OptionTable,

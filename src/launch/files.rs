@@ -28,11 +28,9 @@ const MOST_WARMUPS: u64 = 32;
 /// The problem that a launch answers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
-    /// The model's name.
     pub model: String,
     /// Its id of a hub, if it has one.
     pub model_id: Option<String>,
-    /// The hardware's name.
     pub hardware: String,
     /// The flags that pose the problem.
     pub flags: String,
@@ -44,9 +42,7 @@ pub struct Case {
     pub model_hint: String,
     /// Whether the model is one file.
     pub one_file: bool,
-    /// Prompt tokens.
     pub isl: u64,
-    /// Output tokens.
     pub osl: u64,
     /// Cached prompt tokens.
     pub prefix: u64,
@@ -66,7 +62,6 @@ pub struct Case {
     pub remote_order: String,
 }
 
-/// Renders the files.
 pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error> {
     let engine = Engine::new()?;
     let model_path =

@@ -19,18 +19,15 @@ pub struct PlacedStage {
     pub hosts: Vec<usize>,
 }
 
-/// A placement to launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
     /// Its stages, the first layers first.
     pub stages: Vec<PlacedStage>,
     /// Layers whose experts are in host memory.
     pub host_experts: Vec<usize>,
-    /// Lengths of the requests.
     pub lengths: Lengths,
     /// Context limit of the model.
     pub max_context: Option<u64>,
-    /// Concurrent requests.
     pub concurrency: u64,
     /// Tokens of a step.
     pub token_budget: u64,
@@ -48,7 +45,6 @@ pub struct Placed {
 type PlacedHost = (usize, Vec<String>);
 
 impl Placed {
-    /// Number of its devices.
     fn devices(&self) -> u64 {
         self.stages.iter().map(|stage| stage.hosts.len() as u64).sum()
     }

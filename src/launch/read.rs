@@ -27,10 +27,7 @@ pub enum LeftoverReason {
         nearest: Option<String>,
     },
     /// The value is none that the option takes.
-    BadValue {
-        /// The expected value.
-        expected: String,
-    },
+    BadValue { expected: String },
     /// The option is known and does not change the prediction.
     NoEffect,
     /// The file is not part of the text.

@@ -294,7 +294,6 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     }
 }
 
-/// Speculative decoding.
 fn drafted(settings: &mut Settings, problem: &Problem) {
     use SettingValue::{Count, Word};
     let Some(draft) = &problem.graph.draft else { return };

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 pub struct Process {
     /// Where it was found, for people.
     pub place: String,
-    /// Environment variables.
     pub environment: Vec<(String, String)>,
     /// Container image, where it runs in one.
     pub image: Option<String>,

@@ -7,7 +7,6 @@ use super::deployment::{Deployed, PoolLaunch, WorkerProgram};
 /// A replica in its place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplicaSlot {
-    /// Name of its pool.
     pub worker: String,
     /// Its number in the pool, from 0.
     pub replica: u64,

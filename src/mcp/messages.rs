@@ -91,7 +91,6 @@ struct CountedLines<R> {
 }
 
 impl<R> CountedLines<R> {
-    /// Counts what was read.
     fn count(&mut self, read: &[u8]) {
         let mut lines = read.split(|byte| *byte == b'\n');
         let Some(first) = lines.next() else { return };

@@ -216,7 +216,7 @@ pub struct FleetProblem {
     /// The scenario of every offer.
     pub scenario: Scenario,
     /// The problem.
-    pub asked: FleetInputs,
+    pub inputs: FleetInputs,
     /// Traffic, supplies and kinds.
     pub fleet: Fleet,
     /// Constraints.
@@ -237,7 +237,7 @@ impl FleetResult {
         systems: &[(usize, u64)],
         parts: &[BucketShare],
     ) -> FleetResult {
-        let FleetProblem { asked, fleet, names, .. } = problem;
+        let FleetProblem { inputs, fleet, names, .. } = problem;
         let rate = |part: &BucketShare| part.share * fleet.buckets[part.bucket].rate;
         let system = |&(kind, count): &(usize, u64)| {
             let own = || parts.iter().filter(|part| part.kind == kind);
@@ -259,11 +259,11 @@ impl FleetResult {
             }
         };
         let route = |part: &BucketShare| {
-            let bucket = &asked.buckets[part.bucket];
+            let bucket = &inputs.buckets[part.bucket];
             Some(Routed {
                 isl: bucket.isl,
                 osl: bucket.osl,
-                model: asked.models[fleet.buckets[part.bucket].model].clone(),
+                model: inputs.models[fleet.buckets[part.bucket].model].clone(),
                 systems: systems.iter().position(|(kind, _)| *kind == part.kind)? as u64,
                 share: part.share,
                 requests_per_s: part.share * bucket.rate,
@@ -309,7 +309,7 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
         devices: None,
         output_tok_s: (served, posed.fleet.buckets.iter().map(Bucket::tokens).sum()),
         routes: vec![],
-        certificate: certificate(posed.asked.aim, mix, served),
+        certificate: certificate(posed.inputs.aim, mix, served),
         conflict: why.conflict.clone(),
         irreducible: why.irreducible,
         most_output_tok_s: None,
@@ -318,7 +318,7 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
         kinds: posed.fleet.kinds.len() as u64,
         systems: vec![],
         scenario: posed.scenario.clone(),
-        question: posed.asked.clone(),
+        question: posed.inputs.clone(),
     };
     if mix.solved.values.is_none() {
         return result;

@@ -42,8 +42,8 @@ pub fn audit(
         let found = format!("a deployment that does not run: {}", given.candidate.violations.join("; "));
         return Err(Error::new("audit", found, "a deployment that runs", "change the plan, or omit it"));
     }
-    let asked = (scenario.clone(), report_inputs(&resolved, &problem), given.candidate.notation.clone());
-    let report = audited(&problem, &candidate, asked);
+    let question = (scenario.clone(), report_inputs(&resolved, &problem), given.candidate.notation.clone());
+    let report = audited(&problem, &candidate, question);
     let overrides = override_effects(catalog, &scenario, &given.candidate);
     Ok(AuditReport { section: AuditSection { overrides, ..report.section }, ..report })
 }

@@ -211,10 +211,11 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
     for pool in candidate.pools.iter_mut().filter(|pool| pool.stages.is_empty()) {
         pool.stages = usual_cut(&problem.graph, pool.plan.pp);
     }
-    let answers = |pool: &PoolPlan| pool.role != Role::Prefill;
+    let generates = |pool: &PoolPlan| pool.role != Role::Prefill;
     let capped: Vec<usize> =
-        (0..open.len()).filter(|at| !open[*at] && answers(&candidate.pools[*at])).collect();
-    let open: Vec<usize> = (0..open.len()).filter(|at| open[*at] && answers(&candidate.pools[*at])).collect();
+        (0..open.len()).filter(|at| !open[*at] && generates(&candidate.pools[*at])).collect();
+    let open: Vec<usize> =
+        (0..open.len()).filter(|at| open[*at] && generates(&candidate.pools[*at])).collect();
     if let Traffic::Rate(rate) = problem.traffic {
         return at_rate(problem, candidate, rate, (&open, &capped));
     }
@@ -222,7 +223,7 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
         return;
     }
     if let Some(requests) = problem.traffic.requests() {
-        let fixed = |(at, pool): (usize, &PoolPlan)| match open.contains(&at) || !answers(pool) {
+        let fixed = |(at, pool): (usize, &PoolPlan)| match open.contains(&at) || !generates(pool) {
             true => 0,
             false => pool.replicas.saturating_mul(pool.concurrency),
         };

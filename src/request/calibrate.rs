@@ -377,7 +377,6 @@ fn source(name: &str, own: &[&CalibrationSample], all: usize, errors: &Errors) -
     )
 }
 
-/// The kind of measurement.
 fn kind(samples: &[&CalibrationSample]) -> &'static str {
     match samples.iter().all(|sample| sample.deployment.timed_separately) {
         true => "prefill and decode rates of single streams",

@@ -262,14 +262,14 @@ impl ScenarioMixer<'_> {
 }
 
 /// The Shapley value of player `at` of `players`: the mean change that it makes over all orders of the players.
-fn shapley(players: usize, at: usize, worth: impl Fn(usize) -> Option<f64>) -> Option<f64> {
+fn shapley(players: usize, at: usize, value_of: impl Fn(usize) -> Option<f64>) -> Option<f64> {
     let factorial = |n: usize| (1..=n).map(|k| k as f64).product::<f64>();
     let without = (0..1usize << players).filter(|set| set >> at & 1 == 0);
     without
         .map(|set| {
             let before = set.count_ones() as usize;
             let weight = factorial(before) * factorial(players - before - 1) / factorial(players);
-            Some(weight * (worth(set | 1 << at)? - worth(set)?))
+            Some(weight * (value_of(set | 1 << at)? - value_of(set)?))
         })
         .sum()
 }

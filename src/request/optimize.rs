@@ -64,8 +64,8 @@ pub fn optimize(
     }
     let problems = if any { found.problems } else { vec![problem] };
     let (problems, resolved) = (&problems[..], &resolved);
-    let asked = InfeasibleProblem { catalog, scenario, resolved, problems, control: &control.search };
-    let conflict = Some(asked.conflict());
+    let infeasible = InfeasibleProblem { catalog, scenario, resolved, problems, control: &control.search };
+    let conflict = Some(infeasible.conflict());
     Ok(OptimizeResult { conflict, scenario: Some(scenario.clone()), ..result })
 }
 

@@ -26,7 +26,6 @@ pub struct PlaceRequest {
     pub scenario: PlacementScenario,
 }
 
-/// Finds the best placement.
 pub fn place(
     catalog: &Catalog,
     request: &PlaceRequest,

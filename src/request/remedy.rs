@@ -75,7 +75,6 @@ pub struct InfeasibleProblem<'a> {
     pub resolved: &'a ResolvedScenario,
     /// The infeasible problems: one, or one for each runtime that is compared.
     pub problems: &'a [Problem],
-    /// Stops searches.
     pub control: &'a Control<'a>,
 }
 

@@ -59,7 +59,6 @@ fn seed() -> u64 {
 /// A random sample of deployments.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomSample {
-    /// Number of deployments.
     pub count: u64,
     pub seed: u64,
 }

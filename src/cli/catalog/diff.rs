@@ -19,16 +19,11 @@ pub struct DiffEntries {
     /// Kind of both, where a name matches entries of several kinds
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     pub kind: Option<CatalogKind>,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl DiffEntries {
-    /// Compares the two entries.
-    ///
-    /// # Errors
-    /// One is unknown, they are of different kinds, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let found = differences(catalog, self.kind, [&self.a, &self.b])?;
         let rows = csv(&["key", &self.a, &self.b, "ratio"], found.iter().cloned().map(Difference::cells))?;

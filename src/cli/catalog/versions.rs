@@ -19,7 +19,6 @@ pub struct SaveEntry {
     /// Kind of the file, where its keys do not determine it
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     pub kind: Option<CatalogKind>,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -33,7 +32,6 @@ pub struct EntryHistory {
     /// Id of an entry of your own
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -50,23 +48,17 @@ pub struct RestoreEntry {
     /// Number of the version, as `catalog history` lists it
     #[arg(value_name = "VERSION")]
     pub version: u64,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl SaveEntry {
-    /// Checks the file and puts it into the user's folder.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         report(&catalog.save_entry(&self.path, self.kind)?, &self.output)
     }
 }
 
 impl RestoreEntry {
-    /// Makes a version the current one.
-    ///
-    /// # Errors
-    /// There is no such version, or the folder is not writable.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         report(&catalog.restore_entry(self.kind, &self.name, self.version)?, &self.output)
     }
@@ -85,10 +77,6 @@ fn report(saved: &SavedEntry, output: &OutputArgs) -> Result<ExitStatus, CliErro
 }
 
 impl EntryHistory {
-    /// Lists the versions, each with what changed.
-    ///
-    /// # Errors
-    /// The user has no such entry, or a file cannot be read.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let versions = catalog.entry_versions(self.kind, &self.name)?;
         let text = versions.iter().map(spell).collect::<Vec<_>>().join("\n");

@@ -13,7 +13,6 @@ use crate::spec::visible::visible_json;
 use crate::store::closed_output::check_stdout;
 use crate::store::file;
 
-/// Writes rows.
 pub(super) struct RowWriter {
     format: RowFormat,
     path: Option<PathBuf>,
@@ -43,7 +42,6 @@ impl RowWriter {
         RowWriter { format, path, out: Box::new(io::stdout()) }
     }
 
-    /// Makes the file, empty.
     pub(super) fn create(&mut self) -> Result<(), Error> {
         if let Some(path) = &self.path {
             let file = File::create(path).map_err(|error| fault(path, &error))?;

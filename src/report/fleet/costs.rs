@@ -81,7 +81,7 @@ pub fn costs(
     routes: &[Routed],
     parts: &[(usize, usize, f64)],
 ) -> FleetCosts {
-    let hours_per_day = problem.asked.hours_per_day.unwrap_or(HOURS_OF_A_DAY);
+    let hours_per_day = problem.inputs.hours_per_day.unwrap_or(HOURS_OF_A_DAY);
     let usd_per_hour: f64 = systems.iter().map(|one| one.usd_per_hour).sum();
     let a_day = usd_per_day(Qty(usd_per_hour / HOUR), Qty(hours_per_day * HOUR));
     let a_month = usd_per_month(a_day).value();
@@ -94,7 +94,7 @@ pub fn costs(
             RoutedCost { route, usd_per_hour, prefill: usd_per_hour * prefill_share(problem, kind, bucket) }
         })
         .collect();
-    let of_buckets = problem.asked.buckets.iter().enumerate().map(|(at, bucket)| {
+    let of_buckets = problem.inputs.buckets.iter().enumerate().map(|(at, bucket)| {
         let own = || routed.iter().zip(parts).filter(|(_, part)| part.1 == at).map(|(one, _)| one);
         let requests_per_s: f64 = own().map(|one| one.route.requests_per_s).sum();
         let (usd, prefill) = (own().map(|one| one.usd_per_hour).sum(), own().map(|one| one.prefill).sum());
@@ -102,7 +102,7 @@ pub fn costs(
         BucketCosts {
             isl: bucket.isl,
             osl: bucket.osl,
-            model: problem.asked.models[problem.fleet.buckets[at].model].clone(),
+            model: problem.inputs.models[problem.fleet.buckets[at].model].clone(),
             requests_per_s,
             usd_per_hour: usd,
             usd_per_1k_requests: each(usd * 1e3, requests_per_s * HOUR),
@@ -164,8 +164,8 @@ fn share_of(problem: &FleetProblem, kind: usize, bucket: usize, carried: &Carrie
     if carried.candidate.is_disaggregated() {
         return devices(Some(Role::Prefill)) / devices(None);
     }
-    let asked = &problem.asked.buckets[bucket];
-    let lengths = Lengths { isl: asked.isl, osl: asked.osl, prefix: asked.prefix };
+    let inputs = &problem.inputs.buckets[bucket];
+    let lengths = Lengths { isl: inputs.isl, osl: inputs.osl, prefix: inputs.prefix };
     let own = at_rate(&problem.shapes[kind].problem.with_lengths(lengths), carried.requests_per_s);
     let prompt = carried.candidate.evaluate(&Plain, &own, &mut ()).prefill;
     let ranks: u64 = pools.iter().map(|pool| pool.replicas * pool.plan.dp).sum();

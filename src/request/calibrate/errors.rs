@@ -14,17 +14,13 @@ use crate::validate::score::{PredictionPair, Score, score};
 pub struct Errors {
     /// Name of the set of predictions.
     pub name: String,
-    /// Number of predictions.
     pub rows: usize,
-    /// Time per output token.
     pub tpot: Option<Score>,
-    /// Time to first token.
     pub ttft: Option<Score>,
     /// Choices among the rows with the same devices and lengths.
     pub decision: Option<Decision>,
 }
 
-/// Errors over all `samples`.
 pub(super) fn errors(name: &str, samples: &[&CalibrationSample], made: &[PredictedTimes]) -> Errors {
     let pairs = |pick: fn(&CalibrationSample) -> Option<f64>, of: fn(&PredictedTimes) -> f64| {
         let paired = samples.iter().zip(made).filter_map(|(sample, times)| {

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn models_are_told_by_size() {
+    fn models_are_distinguished_by_size() {
         assert_eq!(short("llama 70553706496"), "llama 71B");
         assert_eq!(short("qwen3 751632384"), "qwen3 0.8B");
     }

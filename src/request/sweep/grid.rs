@@ -68,7 +68,6 @@ impl SweepGrid {
         &self.axes
     }
 
-    /// Number of points.
     pub fn points(&self) -> u64 {
         self.points
     }

@@ -10,7 +10,6 @@ use crate::spec::error::Error;
 use crate::spec::json_fault;
 use crate::spec::visible::visible_json;
 
-/// Format of saved rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowFormat {
     /// A header and a line per row.
@@ -24,7 +23,6 @@ pub enum RowFormat {
 pub struct RowIdentity {
     /// Fingerprint of the sweep.
     pub sweep: String,
-    /// Number of the point.
     pub point: u64,
     /// Number of points of the sweep.
     pub points: u64,
@@ -70,7 +68,6 @@ impl RowFormat {
 
 /// Lines of a shard, with the name of its file.
 pub struct ShardLines<'a> {
-    /// The file.
     pub name: String,
     /// Its lines, without line ends.
     pub lines: Box<dyn Iterator<Item = Result<String, Error>> + 'a>,

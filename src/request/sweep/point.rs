@@ -16,7 +16,6 @@ use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
-/// Evaluates points.
 pub(in crate::request) struct PointEvaluator<'a> {
     catalog: &'a Catalog,
     problems: SharedProblems<'a>,

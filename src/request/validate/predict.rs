@@ -184,10 +184,10 @@ pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Re
         .into_par_iter()
         .flat_map_iter(|(key, rows_of_kind)| {
             let problem = problem_of(catalog, &key, fit).map(|(problem, ran)| (Arc::new(problem), ran));
-            let mut laid = HashMap::new();
+            let mut plan_cache = HashMap::new();
             let of = |at: usize| {
                 let (problem, (runtime, traits)) = problem.clone().map_err(|error| reason(&error))?;
-                let posed = build_deployment(&problem, &rows[at], &mut laid)?;
+                let posed = build_deployment(&problem, &rows[at], &mut plan_cache)?;
                 Ok(PreparedRow { runtime, problem, calibration_key: traits, deployment: posed })
             };
             rows_of_kind.iter().copied().map(of).zip(rows_of_kind.clone()).collect::<Vec<_>>()
@@ -231,7 +231,7 @@ fn problem_of(
         ResolvedScenario::resolve(catalog, &scenario)
     };
     // More devices than a node: nodes of eight or of the node size, the last one perhaps partial.
-    let asked = |model: &str, runtime: &str| {
+    let resolve = |model: &str, runtime: &str| {
         ask(model, runtime, format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
             "devices_per_node" => NODES
                 .into_iter()
@@ -243,8 +243,8 @@ fn problem_of(
     };
     // A table names vLLM where a vendor's own version of it ran.
     let ran = |model: &str| {
-        asked(model, runtime).or_else(|fault| match fault.key.as_str() {
-            "runtime" => versions(catalog, runtime).find_map(|own| asked(model, &own).ok()).ok_or(fault),
+        resolve(model, runtime).or_else(|fault| match fault.key.as_str() {
+            "runtime" => versions(catalog, runtime).find_map(|own| resolve(model, &own).ok()).ok_or(fault),
             _ => Err(fault),
         })
     };
@@ -301,14 +301,15 @@ type PlanCache = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>
 fn build_deployment(
     problem: &Problem,
     row: &MeasuredRow,
-    laid: &mut PlanCache,
+    plan_cache: &mut PlanCache,
 ) -> Result<MeasuredDeployment, String> {
     let requests = known_load(row)?;
     let mut pools = Vec::new();
     let mut instances = Vec::new();
     for (number, degrees) in row.pools.iter().enumerate() {
         let plan = plan(&problem.graph, degrees)?;
-        let (stages, instance) = laid.entry(plan).or_insert_with(|| build_instance(problem, plan)).clone()?;
+        let (stages, instance) =
+            plan_cache.entry(plan).or_insert_with(|| build_instance(problem, plan)).clone()?;
         let alone = row.pools.len() == 1;
         let replicas = degrees.workers.unwrap_or(1).max(1);
         let role = [Role::Prefill, Role::Decode][number];
@@ -375,7 +376,6 @@ fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction,
     })
 }
 
-/// Predicts every row.
 pub fn predict(catalog: &Catalog, rows: Vec<MeasuredRow>) -> Vec<ScoredRow> {
     let ready = ready(catalog, &rows, ProfileFit::Shipped);
     let paired: Vec<_> = rows.into_iter().zip(ready).collect();

@@ -12,7 +12,6 @@ use crate::store::catalog::Catalog;
 
 /// The estimate of the same deployment, made again.
 pub struct EstimateRerun {
-    /// The new estimate.
     fresh: EstimateResult,
 }
 

@@ -115,14 +115,14 @@ impl FleetRerun {
 
     /// A bound for every fleet: each bucket alone, served at least cost.
     fn independent_bound(&self) -> f64 {
-        let (fleet, aim) = (&self.problem.fleet, self.problem.asked.aim);
-        let worth = |kind: &SystemKind| match aim {
+        let (fleet, aim) = (&self.problem.fleet, self.problem.inputs.aim);
+        let value = |kind: &SystemKind| match aim {
             FleetObjective::Cost => kind.usd_per_hour,
             FleetObjective::Devices | FleetObjective::Throughput => kind.devices as f64,
         };
         let least = |(at, bucket): (usize, &Bucket)| {
             let serving = fleet.kinds.iter().filter(|kind| kind.model == bucket.model);
-            let loads = serving.filter_map(|kind| Some(worth(kind) * bucket.rate / kind.rates[at]?));
+            let loads = serving.filter_map(|kind| Some(value(kind) * bucket.rate / kind.rates[at]?));
             loads.fold(f64::INFINITY, f64::min)
         };
         match aim {
@@ -135,8 +135,8 @@ impl FleetRerun {
 
     /// Whether the objective value `a` is better than `b`.
     fn beyond(&self, a: f64, b: f64) -> bool {
-        let hair = SUMMED.max(ROUNDED_LOAD) * b.abs();
-        if self.problem.asked.aim == FleetObjective::Throughput { a > b + hair } else { a < b - hair }
+        let margin = SUMMED.max(ROUNDED_LOAD) * b.abs();
+        if self.problem.inputs.aim == FleetObjective::Throughput { a > b + margin } else { a < b - margin }
     }
 
     /// Consistency of the certificate.
@@ -168,7 +168,7 @@ impl FleetRerun {
 
     /// Fleets near the saved one that are better than its bound: one system fewer, or some replaced.
     fn neighbours(&self, saved: &FleetResult, mix: &SavedMix, sample: RandomSample) -> (usize, Vec<String>) {
-        let FleetProblem { fleet, asked, bounds, .. } = &self.problem;
+        let FleetProblem { fleet, inputs, bounds, .. } = &self.problem;
         let bound = saved.certificate.bound.unwrap_or(f64::NAN);
         let tried = mix.neighbours(sample);
         let mut faults = Vec::new();
@@ -176,16 +176,16 @@ impl FleetRerun {
             let systems: Vec<(usize, u64)> =
                 counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
             // Feasibility is tested only for better fleets.
-            let worth = objective(&self.problem, &systems, 0.0);
-            if asked.aim != FleetObjective::Throughput && !self.beyond(worth, bound) {
+            let value = objective(&self.problem, &systems, 0.0);
+            if inputs.aim != FleetObjective::Throughput && !self.beyond(value, bound) {
                 continue;
             }
-            let found = pinned(fleet, asked.aim, bounds, counts, &SolveBudget::default());
-            let worth = objective(&self.problem, &systems, found.served(fleet));
-            if found.solved.values.is_some() && self.beyond(worth, bound) {
+            let found = pinned(fleet, inputs.aim, bounds, counts, &SolveBudget::default());
+            let value = objective(&self.problem, &systems, found.served(fleet));
+            if found.solved.values.is_some() && self.beyond(value, bound) {
                 let name = |(kind, count): &(usize, u64)| format!("{count} x {}", fleet.kinds[*kind].name);
                 let names = systems.iter().map(name).collect::<Vec<_>>().join(", ");
-                faults.push(format!("{names}: objective {worth}, better than the saved bound {bound}"));
+                faults.push(format!("{names}: objective {value}, better than the saved bound {bound}"));
             }
         }
         (tried.len(), faults)
@@ -198,7 +198,7 @@ fn objective(problem: &FleetProblem, systems: &[(usize, u64)], served: f64) -> f
     let sum = |of: &dyn Fn(&SystemKind) -> f64| {
         systems.iter().map(|(kind, count)| *count as f64 * of(&problem.fleet.kinds[*kind])).sum()
     };
-    match problem.asked.aim {
+    match problem.inputs.aim {
         // Cost is counted in whole thousandths of a dollar.
         FleetObjective::Cost => sum(&|kind| (kind.usd_per_hour * MILLS).ceil()) / MILLS,
         FleetObjective::Devices => sum(&|kind| kind.devices as f64),

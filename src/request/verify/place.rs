@@ -33,7 +33,6 @@ pub struct PlaceRerun {
     pub rigged: ResolvedRig,
     /// Those of the same devices with other runtimes.
     pub others: Vec<ResolvedRig>,
-    /// The objective.
     pub aim: PlacementTime,
 }
 

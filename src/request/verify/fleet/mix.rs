@@ -23,8 +23,8 @@ pub(super) struct SavedMix<'a> {
 
 /// Whether a route may be of bucket `bucket`.
 fn is_of(problem: &FleetProblem, route: &Routed, bucket: usize) -> bool {
-    let traffic = &problem.asked.buckets[bucket];
-    let model = &problem.asked.models[problem.fleet.buckets[bucket].model];
+    let traffic = &problem.inputs.buckets[bucket];
+    let model = &problem.inputs.models[problem.fleet.buckets[bucket].model];
     (route.isl, route.osl, &route.model) == (traffic.isl, traffic.osl, model)
 }
 
@@ -32,7 +32,7 @@ fn is_of(problem: &FleetProblem, route: &Routed, bucket: usize) -> bool {
 fn busy(problem: &FleetProblem, saved: &FleetResult, at: usize, kind: usize) -> f64 {
     let here = saved.routes.iter().filter(|route| route.systems == at as u64);
     let each = here.map(|route| {
-        let bucket = (0..problem.asked.buckets.len()).find(|bucket| is_of(problem, route, *bucket));
+        let bucket = (0..problem.inputs.buckets.len()).find(|bucket| is_of(problem, route, *bucket));
         bucket.map_or(f64::NAN, |bucket| problem.fleet.kinds[kind].busy(bucket, route.requests_per_s))
     });
     each.sum()
@@ -111,7 +111,7 @@ impl<'a> SavedMix<'a> {
     /// Sums of the shares of each bucket, and the model of each share.
     pub(super) fn shares(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let all = self.problem.asked.aim != FleetObjective::Throughput;
+        let all = self.problem.inputs.aim != FleetObjective::Throughput;
         for (at, bucket) in self.problem.fleet.buckets.iter().enumerate() {
             let sum: f64 = self.parts.iter().filter(|part| part.bucket == at).map(|part| part.share).sum();
             if sum > 1.0 + ROUNDED_LOAD || all && sum < 1.0 - ROUNDED_LOAD {
@@ -128,7 +128,7 @@ impl<'a> SavedMix<'a> {
 
     /// Systems that do not suffice for their traffic.
     pub(super) fn overloads(&self) -> Vec<String> {
-        let spare = f64::from(u8::from(self.problem.asked.spare));
+        let spare = f64::from(u8::from(self.problem.inputs.spare));
         let mut faults = Vec::new();
         for (at, &(kind, count)) in self.systems.iter().enumerate() {
             let rate = |part: &BucketShare| part.share * self.problem.fleet.buckets[part.bucket].rate;
@@ -154,16 +154,16 @@ impl<'a> SavedMix<'a> {
         let Some((carried, rate)) = carried.zip(kind.rates[part.bucket]) else {
             return vec![format!("{route}: {} does not meet the SLO for it", kind.name)];
         };
-        let traffic = &self.problem.asked.buckets[part.bucket];
+        let traffic = &self.problem.inputs.buckets[part.bucket];
         let lengths = Lengths { isl: traffic.isl, osl: traffic.osl, prefix: traffic.prefix };
-        let (point, room) = carried.again(&origin.problem, lengths);
+        let (point, capacity) = carried.again(&origin.problem, lengths);
         let again = point[place(Metric::OutputTokS)] / lengths.osl as f64;
         let what = format!("{route}: requests/s of one system");
         let mut faults: Vec<String> = off(&what, rate, again, SUMMED).into_iter().collect();
-        if rate > room * (1.0 + SUMMED) {
-            faults.push(format!("{route}: {rate} requests/s of one system, its capacity is {room}"));
+        if rate > capacity * (1.0 + SUMMED) {
+            faults.push(format!("{route}: {rate} requests/s of one system, its capacity is {capacity}"));
         }
-        let limits = &self.problem.asked.limits;
+        let limits = &self.problem.inputs.limits;
         let limits = [(Metric::Ttft, limits.ttft), (Metric::Tpot, limits.tpot), (Metric::E2e, limits.e2e)];
         for (metric, limit) in limits {
             let found = point[place(metric)];
@@ -177,13 +177,13 @@ impl<'a> SavedMix<'a> {
 
     /// Budget, devices, and availability of each offer.
     pub(super) fn bounds(&self) -> Vec<String> {
-        let asked = &self.problem.asked;
+        let inputs = &self.problem.inputs;
         let sum = |of: &dyn Fn(&SystemKind) -> f64| {
             self.systems.iter().map(|(kind, count)| *count as f64 * of(self.kind(*kind))).sum()
         };
         let mut bounds: Vec<(String, f64, Option<f64>)> = vec![
-            ("USD per hour".into(), sum(&|kind| kind.usd_per_hour_most), asked.budget_usd_per_hour),
-            ("devices".into(), sum(&|kind| kind.devices as f64), asked.max_devices.map(|most| most as f64)),
+            ("USD per hour".into(), sum(&|kind| kind.usd_per_hour_most), inputs.budget_usd_per_hour),
+            ("devices".into(), sum(&|kind| kind.devices as f64), inputs.max_devices.map(|most| most as f64)),
         ];
         for (at, supply) in self.problem.fleet.supplies.iter().enumerate() {
             let taken = sum(&|kind| f64::from(u8::from(kind.supply_index == at)));
