@@ -23,7 +23,6 @@ use flights::ProgressSender;
 pub struct RequestLimits {
     /// Largest message, in bytes.
     pub message_bytes: usize,
-    /// Requests that are answered at the same time.
     pub running: usize,
     /// Requests that wait for one of those; further ones are refused.
     pub waiting: usize,
@@ -80,7 +79,6 @@ pub(crate) struct Admission {
     pub(crate) catalog: Catalog,
     pub(crate) limits: RequestLimits,
     pub(crate) counters: RequestCounters,
-    /// Requests that are answered or wait.
     admitted: Arc<Semaphore>,
     running: Arc<Semaphore>,
     /// Long messages in memory.
@@ -102,7 +100,6 @@ impl Admission {
         })
     }
 
-    /// Requests that are being answered, and requests that wait.
     pub(crate) fn running_and_waiting(&self) -> (usize, usize) {
         let running = self.limits.running - self.running.available_permits();
         let admitted = self.limits.running + self.limits.waiting - self.admitted.available_permits();

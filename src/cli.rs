@@ -130,7 +130,6 @@ pub struct Cli {
     /// The flags of `optimize`, the default command.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
-    /// The files that it writes.
     #[arg(skip)]
     pub outputs: Vec<outputs::Output>,
     /// Whether its model is on standard input.
@@ -249,7 +248,6 @@ fn unparsed(error: &clap::Error) -> u8 {
     }
 }
 
-/// Ends a command whose output could not be written.
 fn unwritten(error: &std::io::Error) -> u8 {
     // The help and the version are no answers: a reader may leave before their end.
     if error.kind() == std::io::ErrorKind::BrokenPipe {
@@ -265,7 +263,6 @@ fn failed_in_json(error: &Error) -> u8 {
     BAD_INPUT
 }
 
-/// Ends a command that failed.
 fn failed(text: &str) -> u8 {
     let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
     // A failed write to standard error cannot be reported anywhere.
@@ -324,7 +321,6 @@ fn run_command(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     status
 }
 
-/// Runs a command on its catalogue.
 fn answer(mut cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
     if cli.permalink {
         let (name, question) = cli.request(catalog)?;

@@ -41,7 +41,6 @@ pub use connections::ConnectionLimits;
 pub use sites::Sites;
 use state::ServerState;
 
-/// Address, token, allowed sites and limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub listen: SocketAddr,
@@ -55,7 +54,6 @@ pub struct ServerOptions {
     pub log: Option<fn(&str)>,
 }
 
-/// The routes of a server.
 pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
     let state = ServerState::new(catalog, options)?;
     let limits = &options.limits;

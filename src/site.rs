@@ -12,12 +12,9 @@ use crate::request::{UNCONTROLLED, entry};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
-/// Where a page gets its answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageEngine {
-    /// The server that serves it.
     Server,
-    /// The WebAssembly module next to it.
     Module,
 }
 
@@ -61,9 +58,7 @@ pub const NAMES: [&str; 16] = [
     "tools.mjs",
     "worker.mjs",
 ];
-/// Name of the file of the WebAssembly module.
 pub const MODULE: &str = "mantile.wasm";
-/// Names of the modules of the page.
 const SCRIPTS: [(&str, &str); 14] = [
     ("app.mjs", include_str!("site/app.mjs")),
     ("brush.mjs", include_str!("site/brush.mjs")),
@@ -81,7 +76,6 @@ const SCRIPTS: [(&str, &str); 14] = [
     ("worker.mjs", include_str!("site/worker.mjs")),
 ];
 
-/// Ids and titles of the views.
 const VIEWS: [(&str, &str); 11] = [
     ("ask", "Ask"),
     ("answer", "Answer"),

@@ -28,7 +28,6 @@ pub(crate) fn unwatched() -> ProgressSender {
     watch::channel(None).0
 }
 
-/// Answers that are being computed.
 pub(crate) struct Flights<T>(Arc<Entries<T>>);
 
 type Entries<T> = Mutex<HashMap<RequestKey, Weak<Flight<T>>>>;

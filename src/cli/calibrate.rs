@@ -75,7 +75,6 @@ impl Calibrate {
         })
     }
 
-    /// Writes the files of a fit.
     fn latency(&self, fit: &LatencyFit) -> Result<(), Error> {
         if let Some(path) = &self.rows {
             file::write(path, &fit.rows_csv)?;

@@ -19,7 +19,6 @@ const LOOK_EVERY: u64 = 100;
 /// The start of this process's work: a limit counts from it, whatever is done before a search.
 static BEGUN: OnceLock<Instant> = OnceLock::new();
 
-/// Starts the clock of time limits.
 pub fn begin() {
     let _ = BEGUN.set(Instant::now());
 }

@@ -57,7 +57,6 @@ fn replaced_by_basis(basis: Option<PriceBasis>) -> &'static [&'static str] {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserDefault {
-    /// Its key in a scenario.
     pub key: String,
     pub value: Value,
     /// The environment variable, or the file.
@@ -79,14 +78,11 @@ pub type AppliedDefaults = Arc<OnceLock<AppliedInputs>>;
 pub struct UserDefaults {
     /// Strongest first.
     sources: Vec<Vec<UserDefault>>,
-    /// The file that was read.
     pub file: Option<PathBuf>,
-    /// The defaults that the command applied.
     pub applied: AppliedDefaults,
 }
 
 impl UserDefaults {
-    /// Those of the environment and of the defaults file.
     pub fn from_env() -> Result<UserDefaults, Error> {
         let found = file::find()?;
         let filed = found.as_deref().map(file::read).transpose()?.unwrap_or_default();
@@ -190,7 +186,6 @@ pub fn overrides_line(applied: &AppliedDefaults) -> String {
     }
 }
 
-/// The set keys of a scenario.
 fn values(scenario: &Scenario) -> Values {
     match serde_json::to_value(scenario) {
         Ok(Value::Object(values)) => values,

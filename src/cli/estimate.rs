@@ -162,7 +162,6 @@ fn settings_files(text: &str, folder: &Path) -> Result<NamedFiles, Error> {
 const WORKERS: [&str; 3] = ["server", "prefill", "decode"];
 
 impl SavedPlan {
-    /// The text of the file, if one is named.
     pub fn text(&self) -> Result<Option<String>, Error> {
         let Some(path) = &self.plan_from else { return Ok(None) };
         let text = match path.to_str() {

@@ -18,11 +18,9 @@ pub enum ExitStatus {
     Success,
     /// A checked file or result is faulty; the report lists the faults.
     CheckFailed,
-    /// The status of a search.
     Searched(Status),
 }
 
-/// Exit code of bad input.
 pub const BAD_INPUT: u8 = 2;
 
 impl ExitStatus {

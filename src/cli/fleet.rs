@@ -209,7 +209,6 @@ impl FleetArgs {
     }
 }
 
-/// The requests of a trace.
 fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
     let name = file::shown(path);
     let text = file::read_most(path, FileSizeLimit::Table)?;

@@ -35,7 +35,6 @@ pub struct Inspect {
     pub output: OutputArgs,
 }
 
-/// Format of a graph drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Notation {
     /// An SVG picture.

@@ -17,7 +17,6 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// The limits of this process.
     pub fn here() -> ProcessMemory {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         ProcessMemory {

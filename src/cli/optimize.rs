@@ -118,7 +118,6 @@ impl Optimize {
     }
 }
 
-/// Format of a saved front.
 #[derive(Clone, Copy)]
 enum FrontEnding {
     Csv,

@@ -55,7 +55,6 @@ pub struct OutputArgs {
     /// Write the output to a file instead of standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// The user's defaults that the command applied.
     #[arg(skip)]
     pub applied: AppliedDefaults,
 }
@@ -107,7 +106,6 @@ impl OutputArgs {
         }
     }
 
-    /// Whether the result goes to standard output.
     fn to_stdout(&self) -> bool {
         self.out.as_deref().is_none_or(|path| path.as_os_str() == "-")
     }
@@ -159,7 +157,6 @@ impl OutputArgs {
         })
     }
 
-    /// Writes `bytes` to the destination.
     pub(super) fn write_bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
         note_defaults(&self.applied)?;
         match &self.out {
@@ -171,7 +168,6 @@ impl OutputArgs {
         }
     }
 
-    /// Writes `text` to its destination.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
         let footer = footer(&self.applied);
         let table = self.format() == Format::Table;
@@ -207,7 +203,6 @@ impl OutputArgs {
     }
 }
 
-/// The format of a file, by its ending.
 pub(super) fn format_of(path: &Path) -> Option<Format> {
     Format::of_ending(path.file_name()?.to_str()?)
 }
@@ -287,12 +282,10 @@ const ESCAPE: char = '\u{1b}';
 /// Ends a style.
 const RESET: &str = "\u{1b}[0m";
 
-/// A result as a JSON value.
 pub fn value<T: Serialize>(answer: &T) -> serde_json::Value {
     serde_json::to_value(answer).expect("reports have only text keys")
 }
 
-/// CSV of `rows` under `header`.
 pub fn csv(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<String, CliError> {
     Ok(sheet::csv(header.iter().copied(), rows))
 }

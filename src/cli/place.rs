@@ -49,7 +49,6 @@ pub struct PlaceArgs {
     pub plot: PlotArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The user's defaults for keys that no flag sets.
     #[arg(skip)]
     pub defaults: UserDefaults,
 }

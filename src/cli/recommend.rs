@@ -68,7 +68,6 @@ pub struct Recommend {
     pub output: OutputArgs,
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The user's defaults for keys that no flag sets.
     #[arg(skip)]
     pub defaults: UserDefaults,
 }

@@ -66,7 +66,6 @@ pub struct Serve {
     pub allow_fetch: bool,
 }
 
-/// The default address.
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
 
 impl Serve {
@@ -102,7 +101,6 @@ impl Serve {
     }
 }
 
-/// The token of a file.
 fn token(path: &Path) -> Result<String, Error> {
     let text = file::read_plain(path)?;
     let token = text.trim();

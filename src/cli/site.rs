@@ -51,7 +51,6 @@ impl Site {
         Ok(ExitStatus::Success)
     }
 
-    /// The bytes of the module.
     fn module(&self) -> Result<Vec<u8>, Error> {
         let paths = self.wasm.clone().map_or_else(places, |path| vec![path]);
         let read = |path: &PathBuf| std::fs::read(path).ok().filter(|bytes| bytes.starts_with(b"\0asm"));

@@ -21,7 +21,6 @@ use crate::request::{Question, value};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
-/// A command of the command line.
 pub trait Subcommand {
     /// Answers it and writes the answer.
     ///
@@ -69,7 +68,6 @@ macro_rules! subcommands {
         }
 
         impl Command {
-            /// The command behind the variant.
             pub(super) fn as_subcommand(&mut self) -> &mut dyn Subcommand {
                 match self {
                     $($(#[cfg(feature = $feature)])? Command::$name(command) => &mut **command,)*

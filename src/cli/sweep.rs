@@ -85,7 +85,6 @@ pub struct Sweep {
     /// Metric of the picture [default: TTFT, TPOT, tok/s and USD/Mtok]
     #[arg(long, value_name = "METRIC", requires = "plot", help_heading = "Output")]
     pub plot_metric: Option<String>,
-    /// The user's defaults that the command applied.
     #[arg(skip)]
     pub applied: AppliedDefaults,
 }
@@ -190,7 +189,6 @@ impl Sweep {
         })
     }
 
-    /// The Parquet file that is written, if any.
     #[cfg(feature = "parquet")]
     fn parquet(&self, format: Format, sweep: &PreparedSweep) -> Result<Option<ParquetWriter>, Error> {
         if format != Format::Parquet {
@@ -233,13 +231,11 @@ impl Sweep {
     }
 }
 
-/// A format that cannot be continued.
 fn not_resumable() -> Error {
     let fix = "write --out sweep.csv or --out sweep.jsonl";
     Error::new("resume", "a table, JSON or Parquet", "a CSV or JSON Lines file", fix)
 }
 
-/// Reports a stop on standard error.
 fn note(done: u64, all: u64) -> Result<(), CliError> {
     use std::io::Write;
     Ok(writeln!(anstream::stderr(), "note: stopped after {done} of {all} points; --resume continues a file")?)

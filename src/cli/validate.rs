@@ -86,7 +86,6 @@ impl Validate {
     }
 }
 
-/// The tables in `files`.
 pub fn tables(files: &[PathBuf]) -> Result<Vec<MeasuredTable>, Error> {
     let table = |path: &PathBuf| {
         let csv = file::read_most(path, FileSizeLimit::Table)?;

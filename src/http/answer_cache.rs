@@ -15,7 +15,6 @@ use super::state::ServerState;
 use crate::admission::RefusedRequest;
 use crate::admission::flights::{Flight, ProgressSender, RequestKey};
 
-/// An answer and its media type.
 #[derive(Clone, Debug)]
 pub(super) struct CachedAnswer {
     pub(super) kind: &'static str,
@@ -28,10 +27,8 @@ impl IntoResponse for CachedAnswer {
     }
 }
 
-/// Answers by their requests.
 pub(super) type AnswerCache = Cache<RequestKey, CachedAnswer, AnswerBytes>;
 
-/// Bytes that an answer takes.
 #[derive(Clone)]
 pub(super) struct AnswerBytes;
 
@@ -46,7 +43,6 @@ const CACHE_BYTES: u64 = 64 << 20;
 /// Answers of a typical length in them.
 const CACHE_ANSWERS: usize = 4096;
 
-/// An empty cache.
 pub(super) fn answer_cache() -> AnswerCache {
     Cache::with_weighter(CACHE_ANSWERS, CACHE_BYTES, AnswerBytes)
 }
@@ -93,7 +89,6 @@ where
     landed(&joined(state, key, make)).await
 }
 
-/// The answer of a computation.
 pub(super) async fn landed(flight: &Flight<Result<CachedAnswer, Refusal>>) -> Result<CachedAnswer, Refusal> {
     flight.answer().await.unwrap_or_else(|| Err(RefusedRequest::Bug.into()))
 }

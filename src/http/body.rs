@@ -51,7 +51,6 @@ pub(super) async fn read(State(state): State<ServerState>, request: Request, nex
     }
 }
 
-/// Whether a request says that its body is JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

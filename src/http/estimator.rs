@@ -32,7 +32,6 @@ use crate::store::catalog::Catalog;
 pub(super) use drift::MeasuredRuns;
 use question::EstimatorRequest;
 
-/// The prefixes of the routes.
 pub(super) const PREFIXES: [&str; 2] = ["/v1", "/api/estimator/v1"];
 
 pub(super) fn routes() -> Router<ServerState> {

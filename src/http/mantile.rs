@@ -42,7 +42,6 @@ pub(super) fn routes() -> Router<ServerState> {
         .route("/estimate", any(removed))
 }
 
-/// A route that the interface removed.
 async fn removed() -> ProblemDocument {
     ProblemDocument {
         fix: Some("use POST /config/system-metrics, or POST /v2/estimate".to_owned()),

@@ -20,7 +20,6 @@ pub(super) enum Accepted {
     Events,
 }
 
-/// The media type of events.
 const EVENTS: &str = "text/event-stream";
 
 /// Every form with its media type; the first one is the default.
@@ -103,7 +102,6 @@ pub(super) fn other_media_types(entry: &RequestEntry) -> impl Iterator<Item = &'
     std::iter::once(EVENTS).chain(formats.map(|format| format.entry().media_type))
 }
 
-/// A media range and its weight.
 fn range(text: &str) -> (f64, &str) {
     let mut parts = text.split(';').map(str::trim);
     let range = parts.next().unwrap_or_default();

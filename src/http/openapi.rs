@@ -11,7 +11,6 @@ use super::mantile::openapi::mantile_routes;
 use super::negotiate::other_media_types;
 use super::problem::ProblemDocument;
 
-/// A route of a published interface.
 pub(super) struct PublishedRoute {
     pub(super) method: &'static str,
     pub(super) path: String,
@@ -99,7 +98,6 @@ pub fn openapi() -> Value {
     })
 }
 
-/// The routes of the published interfaces.
 fn published(
     schemas: &mut Map<String, Value>,
     paths: &mut Map<String, Value>,

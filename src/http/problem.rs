@@ -124,7 +124,6 @@ impl IntoResponse for ProblemDocument {
     }
 }
 
-/// A path without a route.
 pub(super) async fn no_route() -> ProblemDocument {
     ProblemDocument {
         fix: Some("GET /v2 lists the requests".to_owned()),
@@ -132,7 +131,6 @@ pub(super) async fn no_route() -> ProblemDocument {
     }
 }
 
-/// A route that has other methods.
 pub(super) async fn no_method() -> ProblemDocument {
     ProblemDocument::new(
         StatusCode::METHOD_NOT_ALLOWED,

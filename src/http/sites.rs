@@ -37,7 +37,6 @@ pub(super) async fn known(State(state): State<ServerState>, request: Request, ne
 }
 
 impl Sites {
-    /// The host that a request names.
     fn host(&self, request: &Request, local: Option<IpAddr>) -> Result<Authority, Refusal> {
         let mut named = request.headers().get_all(header::HOST).into_iter();
         let (Some(named), None) = (named.next(), named.next()) else {
@@ -79,7 +78,6 @@ impl Sites {
             && (own || name == "localhost" || self.hosts.iter().any(|allowed| folded(allowed) == name))
     }
 
-    /// Checks the origin of a request to `host`.
     fn origin(&self, headers: &HeaderMap, host: &Authority) -> Result<(), Refusal> {
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let same = origin.to_str().is_ok_and(|origin| is_same_origin(origin, host));
@@ -97,7 +95,6 @@ impl Sites {
 
     /// Lets browsers give the answers to pages of allowed origins; none where no origin is allowed.
     pub(super) fn shared(&self) -> Option<CorsLayer> {
-        /// Headers that a page sends.
         const SENT: [HeaderName; 3] = [header::ACCEPT, header::AUTHORIZATION, header::CONTENT_TYPE];
         let origins: Vec<HeaderValue> = self.origins.iter().filter_map(|text| text.parse().ok()).collect();
         (!origins.is_empty()).then(|| {

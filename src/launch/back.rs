@@ -18,10 +18,8 @@ use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 
-/// A runtime's launch with its options.
 pub type KnownLaunch = (Launch, OptionTable);
 
-/// A process of a launch as read.
 #[derive(Clone, Debug)]
 pub struct ReadProcess {
     pub process: Process,
@@ -33,7 +31,6 @@ pub struct ReadProcess {
 #[derive(Clone, Debug)]
 pub struct ReadLaunch<'a> {
     pub known: &'a KnownLaunch,
-    /// The processes that serve the model.
     pub processes: Vec<ReadProcess>,
 }
 
@@ -155,7 +152,6 @@ impl ReadLaunch<'_> {
         &self.processes[0].read.settings
     }
 
-    /// The words that were not read, with their places.
     pub fn leftovers(&self) -> impl Iterator<Item = (&str, &Leftover)> {
         self.processes
             .iter()
@@ -274,7 +270,6 @@ fn streamed_part(settings: &Settings) -> Option<OffloadPart> {
     })
 }
 
-/// The degrees of a process.
 fn degrees(settings: &Settings) -> Degrees {
     let count = |setting| settings.count(setting).filter(|degree| *degree > 1);
     let shares = match settings.get(Setting::TensorSplit) {
@@ -329,7 +324,6 @@ fn host_part(settings: &Settings, layers: Option<u64>) -> Option<HostPart> {
 }
 
 impl LeftoverReason {
-    /// The reason in words.
     pub fn words(&self, runtime: &str) -> String {
         match self {
             LeftoverReason::Unknown { nearest: Some(nearest) } => {

@@ -8,7 +8,6 @@ use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
 use crate::spec::writer::{ShellPart, WrittenText};
 
-/// A word of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Word {
     /// As it is.
@@ -18,7 +17,6 @@ pub enum Word {
 }
 
 impl Word {
-    /// The word as a shell reads it.
     pub fn shell(&self) -> String {
         WrittenText::words([self.part(Variable::name)]).to_string()
     }
@@ -74,7 +72,6 @@ impl LaunchCommand {
         self.starter.iter().cloned().chain(program)
     }
 
-    /// All words of the command, without the environment.
     pub fn words(&self) -> impl Iterator<Item = Word> {
         self.start().chain(self.options.iter().flat_map(|option| option.words.clone()))
     }

@@ -20,13 +20,11 @@ pub struct OptionText {
 }
 
 impl OptionText {
-    /// Its words, as a shell reads them.
     pub fn shell(&self) -> String {
         shell(&self.words)
     }
 }
 
-/// A variable of the environment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariableText {
     pub name: String,
@@ -34,7 +32,6 @@ pub struct VariableText {
     pub word: Word,
 }
 
-/// A command as templates see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CommandText {
     /// The program with what starts it.
@@ -44,11 +41,9 @@ pub struct CommandText {
     pub environment: Vec<VariableText>,
     /// Text of its YAML file, if it has one.
     pub yaml: Option<String>,
-    /// Names of the variables in it.
     pub variables: Vec<String>,
 }
 
-/// Words as a shell reads them.
 fn shell(words: &[Word]) -> String {
     words.iter().map(Word::shell).collect::<Vec<_>>().join(" ")
 }
@@ -117,28 +112,23 @@ pub fn nested(entries: &[(String, Value)]) -> Map<String, Value> {
     all
 }
 
-/// The text of a YAML file.
 fn yaml(entries: &[(String, Value)]) -> String {
     serde_saphyr::to_string(&nested(entries)).expect("every value of JSON is one of YAML")
 }
 
-/// The processes of a pool.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerText {
     pub name: String,
     /// `aggregated`, `prefill` or `decode`.
     pub role: String,
-    /// Number of replicas or workers.
     pub replicas: u64,
     pub devices: u64,
-    /// Devices of each on one host.
     pub devices_per_host: u64,
     pub hosts: u64,
     /// Degrees above 1.
     pub label: String,
     /// Port of its first replica in scripts.
     pub port: u64,
-    /// Number of ports of its replicas.
     pub ports: u64,
     /// Port for transfers of its first replica.
     pub transfer_port: u64,
@@ -150,16 +140,13 @@ pub struct WorkerText {
     pub container_follower: Option<CommandText>,
     /// Data-parallel ranks of a host, where they are counted by host.
     pub local_dp: u64,
-    /// Its replicas in their places, those that are listed.
     pub slots: Vec<SlotText>,
 }
 
-/// A replica in its place.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlotText {
     #[serde(flatten)]
     pub slot: ReplicaSlot,
-    /// Its devices on each host.
     pub device_ids: Vec<String>,
 }
 

@@ -25,7 +25,6 @@ const FEWEST_REQUESTS: u64 = 20;
 /// Maximum number of requests before a benchmark begins, which fill caches and compile kernels.
 const MOST_WARMUPS: u64 = 32;
 
-/// The problem that a launch answers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
     pub model: String,
@@ -34,13 +33,10 @@ pub struct Case {
     pub hardware: String,
     /// The flags that pose the problem.
     pub flags: String,
-    /// The plan in one line.
     pub plan: String,
-    /// The name of the runtime.
     pub runtime: String,
     /// The file that a user must provide where the model is one of their own.
     pub model_hint: String,
-    /// Whether the model is one file.
     pub one_file: bool,
     pub isl: u64,
     pub osl: u64,

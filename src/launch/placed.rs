@@ -152,7 +152,6 @@ pub struct PlacingRuntime<'a> {
 }
 
 impl<'a> Deployed<'a> {
-    /// The processes of a placement.
     pub fn placed(runtime: PlacingRuntime<'a>, placed: &Placed, model: &LaunchModel) -> Deployed<'a> {
         let (launch, table) = runtime.own;
         let hosts = placed.hosts();

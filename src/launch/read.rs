@@ -37,7 +37,6 @@ pub enum LeftoverReason {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadCommand {
     pub settings: Settings,
-    /// Words that were not read.
     pub leftovers: Vec<Leftover>,
 }
 

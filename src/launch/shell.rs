@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// A command with its environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Process {
     /// Where it was found, for people.

@@ -27,7 +27,6 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Messages of at most `most` bytes.
     pub(super) fn new(reader: R, writer: W, most: usize) -> BoundedMessages<R, W> {
         let (counted, too_long) = unbounded_channel();
         let reader = CountedLines { reader, most, bytes: 0, too_long: counted };

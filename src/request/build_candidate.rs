@@ -110,7 +110,6 @@ fn with_host_memory(problem: &Problem, candidate: &Candidate, open: &[bool]) -> 
     best.map(|(.., hosted)| hosted)
 }
 
-/// Index of the formats that the plan names.
 fn formats(problem: &Problem, text: &PlanText) -> Result<usize, Error> {
     let is = |named: &Option<String>, id: &str| named.as_ref().is_none_or(|named| named == id);
     let fits =

@@ -99,7 +99,6 @@ const ROWS_PER_CONSTANT: usize = 2;
 /// Fitted values are rounded to four digits.
 const GAIN: f64 = 1e-4;
 
-/// Refits the constants and reports the gain.
 pub fn calibrate(
     catalog: &Catalog,
     request: &CalibrateRequest,
@@ -312,7 +311,6 @@ fn memory(catalog: &Catalog, rows: &[MeasuredRow]) -> Result<MemoryFit, Error> {
     Ok(MemoryFit { memory, profiles })
 }
 
-/// The current profile of a runtime.
 fn profile(catalog: &Catalog, name: &str) -> Result<Value, Error> {
     let text = catalog.find(CatalogKind::Runtimes, name).map_err(Error::from)?.text()?;
     Ok(serde_json::from_str(&text).expect("rows were made ready with it, so it was read as a runtime"))

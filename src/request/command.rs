@@ -114,7 +114,6 @@ fn named_model(launch: &ReadLaunch) -> Option<String> {
     launch.processes.first()?.read.settings.word(Setting::Model).map(str::to_owned)
 }
 
-/// Words that were not read.
 fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
     let (runtime, version) = (&launch.known.0.id, &launch.known.1.version);
     let named = format!("{runtime} {version}");
@@ -128,7 +127,6 @@ fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
     launch.leftovers().map(word).collect()
 }
 
-/// Remarks on a command.
 fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> Vec<String> {
     let mut notes = Vec::new();
     let question = &result.question;

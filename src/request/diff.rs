@@ -52,7 +52,6 @@ const TOGETHER: [&str; 16] = [
     "offload",
     PLAN,
 ];
-/// The key of the plan.
 const PLAN: &str = "plan";
 
 /// Compares two answers.
@@ -151,7 +150,6 @@ fn keys(scenario: &Scenario) -> Map<String, Value> {
     keys
 }
 
-/// The scenario of these keys.
 fn scenario(mut keys: Map<String, Value>) -> Result<Scenario, Error> {
     if let Some(plan) = keys.remove(PLAN) {
         let plan = if plan.is_string() { serde_json::json!({PLAN: plan}) } else { plan };
@@ -165,7 +163,6 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Files with different texts in two bundles.
 fn files(request: &DiffRequest) -> Result<Vec<String>, Error> {
     if !is_bundle(&request.a) || !is_bundle(&request.b) {
         return Ok(vec![]);

@@ -40,7 +40,6 @@ pub struct EstimateRequest {
 }
 
 impl EstimateRequest {
-    /// The request for a scenario.
     pub fn of(scenario: Scenario) -> EstimateRequest {
         EstimateRequest { scenario, ..EstimateRequest::default() }
     }
@@ -87,7 +86,6 @@ fn is_better(found: &EstimateResult, known: &EstimateResult) -> bool {
     }
 }
 
-/// Evaluates the deployment by one runtime.
 fn on_runtime(catalog: &Catalog, scenario: Scenario) -> Result<EstimateResult, Error> {
     let (resolved, plan) = with_plan(catalog, &scenario)?;
     let problem = resolved.problem()?;
@@ -106,7 +104,6 @@ fn on_runtime(catalog: &Catalog, scenario: Scenario) -> Result<EstimateResult, E
     Ok(EstimateResult { scenario: Some(scenario), launch, audit, chosen_load, ..result })
 }
 
-/// How the load of a deployment was chosen.
 fn chosen_load(chosen: &ReportedDeployment, problem: &Problem, objective: &str) -> String {
     let load = format!("{} concurrent", requests(chosen.concurrency));
     if !chosen.violations.is_empty() {

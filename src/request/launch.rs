@@ -177,7 +177,6 @@ fn reported_worker(deployed: &Deployed, worker: &PoolLaunch) -> LaunchWorker {
     }
 }
 
-/// The problem as the files describe it.
 fn case(
     (resolved, problem): (&ResolvedScenario, &Problem),
     (candidate, reported): (&Candidate, &ReportedDeployment),
@@ -232,7 +231,6 @@ fn predicted(reported: &ReportedDeployment) -> Vec<String> {
     ]
 }
 
-/// Remarks for the person who launches.
 fn notes(runtime: &str, deployed: &Deployed) -> Vec<String> {
     let (mut notes, launch) = (Vec::new(), deployed.launch);
     if runtime != launch.id {

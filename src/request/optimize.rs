@@ -69,7 +69,6 @@ pub fn optimize(
     Ok(OptimizeResult { conflict, scenario: Some(scenario.clone()), ..result })
 }
 
-/// The result of one runtime.
 struct RuntimeAnswer {
     resolved: ResolvedScenario,
     problem: Problem,
@@ -93,7 +92,6 @@ impl RuntimeAnswer {
 /// The result that is shown for several runtimes.
 struct RuntimeAnswers {
     shown: RuntimeAnswer,
-    /// The problem of each runtime.
     problems: Vec<Problem>,
 }
 

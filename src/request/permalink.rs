@@ -22,7 +22,6 @@ use crate::store::catalog::Catalog;
 const START: &str = "m1.";
 /// Maximum length of a link: what browsers and chats carry safely.
 pub const MOST_BYTES: usize = 2048;
-/// Maximum length of the JSON in a link.
 pub const MOST_JSON: usize = 1 << 20;
 /// Bytes of the checksum.
 const CHECKSUM: usize = 4;

@@ -38,7 +38,6 @@ pub fn place(
     Ok(report)
 }
 
-/// The objective of the placement search.
 pub fn aim(objective: PlacementObjective) -> PlacementTime {
     match objective {
         PlacementObjective::Throughput => PlacementTime::Cycle,

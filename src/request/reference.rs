@@ -53,7 +53,6 @@ const EARLIER: [(&str, &str); 5] = [
     ("placement", PlacementResult::QUESTION),
 ];
 
-/// Names of all schemas: files, requests and answers.
 pub fn schema_names() -> impl Iterator<Item = String> {
     let files = schema::SCHEMAS.iter().map(|(name, _)| (*name).to_owned());
     let of_questions = |ending| REQUESTS.iter().map(move |entry| format!("{}{ending}", entry.name));
@@ -65,7 +64,6 @@ pub fn other_schema_names() -> impl Iterator<Item = &'static str> {
     REQUESTS.iter().map(|entry| entry.name).chain(EARLIER.into_iter().map(|(name, _)| name))
 }
 
-/// The JSON Schema called `name`.
 pub fn schema_of(name: &str) -> Option<Schema> {
     let known = |name: &str| super::entry(name).ok();
     let of_request = || Some((known(name.strip_suffix(REQUEST)?)?.request)());
@@ -77,7 +75,6 @@ pub fn schema_of(name: &str) -> Option<Schema> {
     schema::schema(name).or_else(of_request).or_else(of_answer)
 }
 
-/// The JSON Schema called `name`.
 pub fn schema(
     _catalog: &Catalog,
     request: &SchemaRequest,
@@ -90,7 +87,6 @@ pub fn schema(
     })
 }
 
-/// The terms of the reports.
 pub fn glossary(
     _catalog: &Catalog,
     _request: &GlossaryRequest,
@@ -99,7 +95,6 @@ pub fn glossary(
     Ok(help::glossary())
 }
 
-/// The formulas of the model.
 pub fn formulas(
     _catalog: &Catalog,
     request: &FormulasRequest,

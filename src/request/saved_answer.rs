@@ -157,7 +157,6 @@ fn plan_row(saved: &Value, row: Option<&str>) -> Result<(Scenario, String), Erro
     Ok((Scenario { deployment: None, ..filed }, plan.to_owned()))
 }
 
-/// The selected row of a saved result.
 fn row_of<'a>(saved: &'a Value, row: Option<&str>) -> Result<&'a Value, Error> {
     let picked = row.unwrap_or("best");
     // A result of `estimate` is itself a row.

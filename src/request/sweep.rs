@@ -70,7 +70,6 @@ impl<'a> PreparedSweep<'a> {
         Ok(PreparedSweep { grid, shard: request.shard, evaluator })
     }
 
-    /// The report without its rows.
     pub fn head(&self) -> SweepReport {
         SweepReport {
             sweep: self.grid.fingerprint(),
@@ -82,7 +81,6 @@ impl<'a> PreparedSweep<'a> {
         }
     }
 
-    /// Number of points of the shard.
     pub fn count(&self) -> u64 {
         let ShardNumber { number, of } = self.shard.unwrap_or(ShardNumber { number: 1, of: 1 });
         (self.grid.points() + of - number) / of

@@ -8,7 +8,6 @@ use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
-/// The timeline of the deployment of a scenario.
 pub fn given_timeline(catalog: &Catalog, scenario: &Scenario) -> Result<Timeline, Error> {
     let (resolved, plan) = with_plan(catalog, scenario)?;
     let problem = resolved.problem()?;

@@ -30,7 +30,6 @@ use crate::spec::limits::{SAMPLE, SEED};
 use crate::store::catalog::Catalog;
 use compare::{differences, faults, off, read};
 
-/// Default number of random deployments.
 pub const DEFAULT_SAMPLE: u64 = 2000;
 pub const DEFAULT_SEED: u64 = 1;
 
@@ -56,7 +55,6 @@ fn seed() -> u64 {
     DEFAULT_SEED
 }
 
-/// A random sample of deployments.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomSample {
     pub count: u64,

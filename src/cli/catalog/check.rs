@@ -13,7 +13,6 @@ use crate::store::catalog::Catalog;
 use crate::store::check::{CheckedFile, FileChecker, files};
 use crate::store::kind::CatalogKind;
 
-/// The flags of `catalog check`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CheckFiles {
     /// A file of any kind, or a folder of files

@@ -7,7 +7,6 @@ use crate::request::catalog::diff::differences;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 
-/// The flags of `catalog diff`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DiffEntries {
     /// An entry by name, or a file

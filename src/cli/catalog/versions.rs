@@ -10,7 +10,6 @@ use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 use crate::store::versions::{EntryVersion, SavedEntry};
 
-/// The flags of `catalog save`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SaveEntry {
     /// A catalogue file
@@ -23,7 +22,6 @@ pub struct SaveEntry {
     pub output: OutputArgs,
 }
 
-/// The flags of `catalog history`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct EntryHistory {
     /// Kind of the entry
@@ -36,7 +34,6 @@ pub struct EntryHistory {
     pub output: OutputArgs,
 }
 
-/// The flags of `catalog restore`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RestoreEntry {
     /// Kind of the entry

@@ -19,7 +19,6 @@ pub(super) struct RowWriter {
     out: Box<dyn Write + Send>,
 }
 
-/// A fault of a file.
 fn fault(path: &Path, error: &io::Error) -> Error {
     let fix = "choose a path in an existing, writable folder";
     Error::new("out", file::spell(error), "a file that can be read and written", fix)
@@ -107,7 +106,6 @@ impl RowWriter {
         Ok(headed.then_some(rows))
     }
 
-    /// Writes rows, each as a line.
     pub(super) fn write(&mut self, rows: &[SweepRow]) -> Result<(), CliError> {
         for row in rows {
             match self.format {
@@ -130,7 +128,6 @@ impl RowWriter {
     }
 }
 
-/// A file of another sweep.
 fn other(path: &Path) -> Error {
     let fix = "omit --resume to write it anew, or name the file of this sweep";
     let found = "rows of another sweep, shard or version";

@@ -142,7 +142,6 @@ struct Found {
     launch: Option<LaunchReport>,
 }
 
-/// The answer to a request.
 pub(super) fn answered(
     known: &Catalog,
     request: &EstimatorRequest,

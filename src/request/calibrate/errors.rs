@@ -12,7 +12,6 @@ use crate::validate::score::{PredictionPair, Score, score};
 /// Errors of both latencies.
 #[derive(Clone, Debug, Serialize)]
 pub struct Errors {
-    /// Name of the set of predictions.
     pub name: String,
     pub rows: usize,
     pub tpot: Option<Score>,
@@ -59,7 +58,6 @@ pub(super) fn choices(
     decision(&comparable.into_values().collect::<Vec<_>>())
 }
 
-/// Errors of each held-out set.
 pub(super) fn each(keys: &[String], samples: &[&CalibrationSample], made: &[PredictedTimes]) -> Vec<Errors> {
     let mut groups = BTreeMap::<String, (Vec<&CalibrationSample>, Vec<PredictedTimes>)>::new();
     for ((key, sample), times) in keys.iter().zip(samples).zip(made) {

@@ -23,7 +23,6 @@ const NEARNESS: [(Nearness, HoldoutGroup); 7] = [
 
 /// Held-out predictions of rows.
 pub(super) struct HoldoutPredictions {
-    /// The kind of the held-out group.
     pub(super) holdout: HoldoutGroup,
     /// For each row: the key of its group, which was held out with it.
     pub(super) keys: Vec<String>,

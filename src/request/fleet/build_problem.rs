@@ -161,7 +161,6 @@ fn empty_fleet(inputs: &FleetInputs, of_bucket: &[usize]) -> Fleet {
     Fleet { buckets: buckets.collect(), supplies: supplies.collect(), ..Fleet::default() }
 }
 
-/// The configurations of one offer with one model.
 fn add_kinds(
     fleet: &mut FleetProblem,
     (offer, model): (usize, usize),
@@ -190,7 +189,6 @@ fn add_kinds(
     }
 }
 
-/// Names the buckets that no kind of system serves.
 fn add_unserved(fleet: &mut FleetProblem) {
     for (at, bucket) in fleet.fleet.buckets.iter().enumerate() {
         if !fleet.fleet.kinds.iter().any(|kind| kind.rates[at].is_some()) {

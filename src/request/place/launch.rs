@@ -20,7 +20,6 @@ use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::rig::{DevicePlace, ResolvedRig};
 
-/// A solved placement with its problem.
 pub(super) struct PlacedSolution<'a> {
     pub(super) problem: &'a PlacementProblem,
     pub(super) solved: &'a SolvedPlacement,
@@ -49,7 +48,6 @@ impl RuntimeLaunch {
         Ok(Some(RuntimeLaunch { launch, table, remote }))
     }
 
-    /// The processes of a placement.
     fn deployed(&self, solution: &PlacedSolution, rigged: &ResolvedRig, model: &LaunchModel) -> Deployed<'_> {
         let remote = self.remote.as_ref().map(|(one, table)| (one, table));
         let known = PlacingRuntime { own: (&self.launch, &self.table), remote };
@@ -81,7 +79,6 @@ pub(super) fn divides_freely(catalog: &Catalog, rigged: &ResolvedRig) -> Result<
     Ok(launch.settings.iter().any(|option| layers.contains(&option.setting)))
 }
 
-/// The launch of a placement.
 pub(super) fn launch_placed(
     catalog: &Catalog,
     scenario: &PlacementScenario,
@@ -137,7 +134,6 @@ impl PlacedSolution<'_> {
         runtimes
     }
 
-    /// The placement as the launch takes it.
     fn placed(&self, rigged: &ResolvedRig) -> Placed {
         let places = rigged.places_of(self.problem);
         let stage = |stage: &crate::search::placement::chain::Stage| PlacedStage {
@@ -195,7 +191,6 @@ impl PlacedSolution<'_> {
         refused
     }
 
-    /// The placement in one line.
     fn plan(&self) -> String {
         let stage = |stage: &StageReport| {
             let shared = if stage.devices > 1 { format!(" tp{}", stage.devices) } else { String::new() };

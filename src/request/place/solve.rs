@@ -27,7 +27,6 @@ use crate::store::catalog::Catalog;
 use crate::store::hardware::Shorthand;
 use crate::store::rig::ResolvedRig;
 
-/// An answer and the problems behind it.
 pub struct AnsweredPlacement {
     pub result: PlacementResult,
     /// The problems of the devices with the runtimes of the answer.
@@ -49,7 +48,6 @@ impl AnsweredPlacement {
     }
 }
 
-/// A placement problem with its rig.
 pub(super) struct PlacementRequest<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) scenario: &'a PlacementScenario,

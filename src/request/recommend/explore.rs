@@ -24,7 +24,6 @@ use crate::store::kind::CatalogKind;
 use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL, ResolvedScenario};
 
-/// Maximum number of tiers in the report.
 pub(in crate::request) const TIERS: usize = 5;
 
 /// Every system of the catalogue, for one model.
@@ -255,7 +254,6 @@ impl<'a> SizedOption<'a> {
     }
 }
 
-/// The weight format of a deployment.
 fn weights<'a>(
     resolved: &'a ResolvedScenario,
     problem: &Problem,
@@ -265,7 +263,6 @@ fn weights<'a>(
     resolved.weight_formats.iter().find(|choice| choice.format.id == *format)
 }
 
-/// The outcome of one lot.
 #[derive(Default)]
 struct SystemResult {
     builds: Vec<Build>,

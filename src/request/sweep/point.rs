@@ -21,7 +21,6 @@ pub(in crate::request) struct PointEvaluator<'a> {
     problems: SharedProblems<'a>,
 }
 
-/// A point whose inputs are faulty.
 pub(in crate::request) fn invalid(fault: &Error) -> PointOutcome {
     let reason = format!("{}: {}, expected {}", fault.key, fault.found, fault.expected);
     PointOutcome { status: PointStatus::Invalid, reason: Some(reason), deployment: None }

@@ -34,7 +34,6 @@ impl AsRef<ResolvedScenario> for ResolvedPoint {
 /// Values by key, at most [`KEPT`] at a time.
 struct SharedValues<T>(Mutex<HashMap<String, T>>);
 
-/// Number of values that are kept.
 const KEPT: usize = 64;
 
 impl<T: Clone> SharedValues<T> {
@@ -109,7 +108,6 @@ impl<'a> SharedProblems<'a> {
         self.clusters.get(name, || self.catalog.hardware(name).map(Arc::new))
     }
 
-    /// Checks that the names of a scenario resolve.
     pub(super) fn check_names(&self, scenario: &Scenario) -> Result<(), Error> {
         self.model(scenario)?;
         self.cluster(scenario)?;

@@ -2,7 +2,6 @@
 
 use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
 
-/// Product of the degrees of a row.
 fn devices_by_degrees(row: &MeasuredRow) -> u64 {
     let of = |pool: &MeasuredDegrees| {
         let factors = [pool.workers.unwrap_or(1), pool.tp, pool.pp, pool.dp];

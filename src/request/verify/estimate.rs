@@ -16,7 +16,6 @@ pub struct EstimateRerun {
 }
 
 impl EstimateRerun {
-    /// Evaluates the deployment of `saved` again.
     pub fn solve(catalog: &Catalog, saved: &EstimateResult) -> Result<EstimateRerun, Error> {
         let scenario = saved.scenario.clone().ok_or_else(no_problem)?;
         Ok(EstimateRerun { fresh: estimate(catalog, &EstimateRequest::of(scenario), &UNCONTROLLED)? })

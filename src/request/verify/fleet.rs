@@ -27,7 +27,6 @@ const MOST_NEIGHBOURS: u64 = 300;
 /// The problem of a saved fleet, and the result of a new search.
 pub struct FleetRerun {
     pub problem: FleetProblem,
-    /// The result of a new search.
     pub fresh: FleetResult,
 }
 
@@ -38,7 +37,6 @@ impl Rerun for FleetRerun {
 }
 
 impl FleetRerun {
-    /// Solves the problem of `saved` again.
     pub fn solve(catalog: &Catalog, saved: FleetResult) -> Result<FleetRerun, Error> {
         let problem = build_problem(catalog, saved.question, saved.scenario, &UNCONTROLLED)?;
         let fresh = solved(&problem);
@@ -106,7 +104,6 @@ impl FleetRerun {
         ]
     }
 
-    /// Compares the saved limits with those of the scenario.
     fn limits(&self, saved: &FleetResult) -> Vec<String> {
         let limits = saved.question.limits;
         let same = self.problem.scenario.limits(limits).is_ok_and(|again| again == limits);
@@ -139,7 +136,6 @@ impl FleetRerun {
         if self.problem.inputs.aim == FleetObjective::Throughput { a > b + margin } else { a < b - margin }
     }
 
-    /// Consistency of the certificate.
     fn certificate(&self, saved: &FleetResult, objective: f64) -> Vec<String> {
         let proof = &saved.certificate;
         let (Some(claimed), Some(bound), Some(saved_gap)) = (proof.objective, proof.bound, proof.gap) else {

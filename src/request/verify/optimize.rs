@@ -32,7 +32,6 @@ use crate::store::resolved_scenario::ResolvedScenario;
 /// The problem of a saved optimum, and the result of a complete search.
 pub struct OptimizeRerun {
     pub problem: Problem,
-    /// The result of a new search.
     pub fresh: OptimizeResult,
 }
 

@@ -54,7 +54,6 @@ impl Rerun for RecommendRerun<'_> {
 }
 
 impl<'a> RecommendRerun<'a> {
-    /// Runs the recommendation of `saved` again.
     pub fn solve(catalog: &'a Catalog, saved: RecommendReport) -> Result<RecommendRerun<'a>, Error> {
         let (scenario, sought, of_machine) = match saved {
             RecommendReport::Hardware(saved) => (saved.scenario, saved.sought, false),
@@ -80,7 +79,6 @@ impl<'a> RecommendRerun<'a> {
         Ok(RecommendRerun { catalog, scenario, requirements: sought, systems, fresh })
     }
 
-    /// Checks hardware for a model.
     fn of_hardware(
         &self,
         saved: &Recommendation,
@@ -114,7 +112,6 @@ impl<'a> RecommendRerun<'a> {
         ]
     }
 
-    /// Checks models for a machine.
     fn of_models(&self, saved: &ServedModels, fresh: &ServedModels, drawn: RandomSample) -> Vec<CheckResult> {
         let ServedModels { scenario, sought, models, missed, looked, .. } = saved.clone();
         let ordered = serves((scenario, sought), models, missed, looked);
@@ -148,7 +145,6 @@ impl<'a> RecommendRerun<'a> {
         CheckResult::new("builds: re-estimated, each with its own plan", builds.len(), faults)
     }
 
-    /// The faults of a build.
     fn estimated(&self, build: &Build) -> Result<Vec<String>, String> {
         let fault = |fault: Error| format!("{}; {} expected", fault.found, fault.expected);
         let lot = self.systems.iter().find(|lot| lot.id == build.system);
