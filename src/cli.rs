@@ -324,7 +324,7 @@ fn run_command(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
 fn answer(mut cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
     if cli.permalink {
         let (name, question) = cli.request(catalog)?;
-        return output::OutputArgs::default().found(&format!("{}\n", link_of(name, &question)?));
+        return output::OutputArgs::default().write(&format!("{}\n", link_of(name, &question)?));
     }
     if let Some(path) = cli.bundle.clone() {
         let (name, question) = cli.request(catalog)?;

@@ -1,15 +1,13 @@
 //! `audit`: the assumptions of a prediction, by their effect.
 
 use super::deadline::with_deadline;
-use super::estimate::SavedPlan;
+use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::svg::tornado::audit_picture;
 use crate::report::text::audit::markdown;
 use crate::request::audit::{AuditRequest, audit};
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
@@ -28,11 +26,7 @@ Examples:
 #[command(after_long_help = AFTER)]
 pub struct Audit {
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    #[command(flatten)]
-    pub deployment: Deployment,
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     /// Show every input
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
@@ -49,17 +43,16 @@ impl Audit {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| audit(catalog, &request, control))?;
         self.plot.write(|| audit_picture(&report))?;
         match self.markdown {
-            true => self.output.write(&markdown(&report))?,
-            false => self.output.answer(&report, self.detail)?,
+            true => self.output.write(&markdown(&report)),
+            false => self.output.answer(&report, self.detail),
         }
-        Ok(ExitStatus::Success)
     }
 
     pub fn request(&self) -> Result<AuditRequest, Error> {
-        Ok(AuditRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
+        Ok(AuditRequest { scenario: self.planned.scenario()? })
     }
 }

@@ -63,8 +63,7 @@ impl Calibrate {
                 self.profiles(&fit.profiles, folder)?;
             }
         }
-        OutputArgs { format: self.format, ..OutputArgs::default() }.answer(&report, false)?;
-        Ok(ExitStatus::Success)
+        OutputArgs { format: self.format, ..OutputArgs::default() }.answer(&report, false)
     }
 
     pub fn request(&self) -> Result<CalibrateRequest, Error> {

@@ -49,10 +49,7 @@ impl ListCatalog {
             Some(Action::Save(save)) => save.run(catalog),
             Some(Action::History(history)) => history.run(catalog),
             Some(Action::Restore(restore)) => restore.run(catalog),
-            None => {
-                self.output.answer(&request::catalog(catalog, &self.request()?, &UNCONTROLLED)?, false)?;
-                Ok(ExitStatus::Success)
-            }
+            None => self.output.answer(&request::catalog(catalog, &self.request()?, &UNCONTROLLED)?, false),
         }
     }
 

@@ -1,8 +1,9 @@
 //! `config`: the defaults of a problem without flags, and the source of each.
 
 use super::defaults::{UserDefault, UserDefaults};
-use super::output::{OutputArgs, csv};
+use super::output::OutputArgs;
 use super::{CliError, ExitStatus};
+use crate::report::sheet::csv;
 use crate::report::table::table;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -51,8 +52,7 @@ impl Config {
         let value =
             |one: &UserDefault| serde_json::json!({"key": one.key, "value": one.value, "source": one.source});
         let value = serde_json::json!({"file": file, "defaults": all.iter().map(value).collect::<Vec<_>>()});
-        self.output.plain(&text, &value, Some(csv(&HEADER, rows)?))?;
-        Ok(ExitStatus::Success)
+        self.output.plain(&text, &value, Some(csv(HEADER, rows)))
     }
 
     /// The user's defaults, and those of the program for other keys.

@@ -2,14 +2,11 @@
 
 use super::deadline::with_deadline;
 use super::emit::EmitArgs;
-use super::estimate::SavedPlan;
+use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::launch::LaunchReport;
 use crate::request::deploy::{DeployRequest, deploy};
-use crate::search::outcome::Status;
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
@@ -27,11 +24,7 @@ Examples:
 #[command(after_long_help = AFTER)]
 pub struct Deploy {
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    #[command(flatten)]
-    pub deployment: Deployment,
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     /// Print one file instead of the commands, e.g. server.sh or kubernetes.yaml
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub print: Option<String>,
@@ -44,18 +37,18 @@ pub struct Deploy {
 impl Deploy {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let launch = with_deadline(None, |control| deploy(catalog, &request, control))?;
         self.emit.write([(None, &launch)])?;
         match &self.print {
             Some(path) => self.output.write(&printed(&launch, path)?)?,
             None => self.output.answer(&launch, false)?,
-        }
-        Ok(if launch.runs() { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
+        };
+        Ok(ExitStatus::of(launch.runs()))
     }
 
     pub fn request(&self) -> Result<DeployRequest, Error> {
-        Ok(DeployRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
+        Ok(DeployRequest { scenario: self.planned.scenario()? })
     }
 }
 

@@ -63,10 +63,9 @@ impl DetectArgs {
         };
         let output = OutputArgs { format: self.format, json: self.json, ..OutputArgs::default() };
         match output.format() {
-            Format::Table => output.write(&machine(&report, written.as_deref(), width()))?,
-            _ => output.answer(&report, false)?,
+            Format::Table => output.write(&machine(&report, written.as_deref(), width())),
+            _ => output.answer(&report, false),
         }
-        Ok(ExitStatus::Success)
     }
 
     pub fn request(&self) -> DetectRequest {

@@ -41,8 +41,7 @@ impl DiffArgs {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let report = with_progress(|control| diff(catalog, &request, control))?;
-        self.output.answer(&report, false)?;
-        Ok(ExitStatus::Success)
+        self.output.answer(&report, false)
     }
 
     pub fn request(&self) -> Result<DiffRequest, Error> {

@@ -17,7 +17,6 @@ use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
 use crate::request::saved_answer::{is_saved_answer, of_saved};
 use crate::request::timeline::given_timeline;
-use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -44,11 +43,7 @@ Examples:
 #[command(after_long_help = AFTER)]
 pub struct Estimate {
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    #[command(flatten)]
-    pub deployment: Deployment,
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     /// Read the deployment from a launch command, or from a file or folder with one: scripts, a Kubernetes manifest, a docker compose file, a graph of Dynamo
     #[arg(long, value_name = "COMMAND|FILE", conflicts_with_all = ["plan", "plan_from"], help_heading = "The deployment")]
     pub command: Option<String>,
@@ -68,6 +63,17 @@ pub struct Estimate {
     pub plot: PlotArgs,
 }
 
+/// A problem with its deployment, by flags or in a file.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct PlannedArgs {
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    #[command(flatten)]
+    pub deployment: Deployment,
+    #[command(flatten)]
+    pub saved: SavedPlan,
+}
+
 /// A plan in a file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SavedPlan {
@@ -84,7 +90,7 @@ impl Estimate {
         let request = self.request()?;
         self.plot.check()?;
         self.output.check::<EstimateResult>()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
         self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
         let scenario = report.command.as_ref().map_or(&request.scenario, |command| &command.scenario);
@@ -95,7 +101,7 @@ impl Estimate {
         self.trace.write(|| timed.then(|| given_timeline(catalog, scenario)))?;
         let kept = report.candidate.violations.is_empty();
         let runs = timed && (kept || !self.slo);
-        let status = if runs { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) };
+        let status = ExitStatus::of(runs);
         if self.output.format() == Format::Xlsx {
             workbook::write(&self.output, catalog, &report)?;
             return Ok(status);
@@ -103,12 +109,12 @@ impl Estimate {
         match report.detail.as_ref().filter(|_| self.detail && self.output.format() == Format::Csv) {
             Some(detail) => self.output.write(&operator_rows(detail))?,
             None => self.output.answer(&report, self.detail)?,
-        }
+        };
         Ok(status)
     }
 
     pub fn request(&self) -> Result<EstimateRequest, Error> {
-        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
+        let scenario = self.planned.scenario()?;
         with_command(scenario, self.command.as_deref())
     }
 }
@@ -173,21 +179,19 @@ impl SavedPlan {
         };
         Ok(Some(text))
     }
+}
 
+impl PlannedArgs {
     /// The scenario of flags and files, with its deployment; flags take precedence.
-    pub fn scenario(&self, problem: &ProblemArgs, flags: &Deployment) -> Result<Scenario, Error> {
-        self.scenario_of(self.text()?, problem, flags)
+    pub fn scenario(&self) -> Result<Scenario, Error> {
+        self.scenario_of(self.saved.text()?)
     }
 
     /// The same for the text of the file.
-    pub fn scenario_of(
-        &self,
-        text: Option<String>,
-        problem: &ProblemArgs,
-        flags: &Deployment,
-    ) -> Result<Scenario, Error> {
-        let (Some(text), Some(path)) = (text, &self.plan_from) else { return problem.scenario(flags) };
-        let (scenario, deployment) = of_saved(&text, self.pick.as_deref(), &problem.scenario, flags)
+    pub fn scenario_of(&self, text: Option<String>) -> Result<Scenario, Error> {
+        let PlannedArgs { problem, deployment, saved } = self;
+        let (Some(text), Some(path)) = (text, &saved.plan_from) else { return problem.scenario(deployment) };
+        let (scenario, deployment) = of_saved(&text, saved.pick.as_deref(), &problem.scenario, deployment)
             .map_err(|fault| fault.in_file(path.display().to_string()))?;
         // A saved result has all its inputs: defaults of today are none of them.
         let defaults = match is_saved_answer(&text) {

@@ -24,6 +24,11 @@ pub enum ExitStatus {
 pub const BAD_INPUT: u8 = 2;
 
 impl ExitStatus {
+    /// Of a command whose answer is infeasible where nothing runs.
+    pub fn of(runs: bool) -> ExitStatus {
+        if runs { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) }
+    }
+
     pub fn code(self) -> u8 {
         match self {
             ExitStatus::Success | ExitStatus::Searched(Status::Optimal) => 0,

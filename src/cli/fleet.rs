@@ -155,18 +155,8 @@ impl FleetArgs {
             }
             None => FleetFile::default(),
         };
-        let Scenario {
-            model,
-            ttft,
-            tpot,
-            weight_format,
-            price_basis,
-            electricity_usd_per_kwh,
-            hours_per_day,
-            utilization,
-            set,
-            ..
-        } = self.scenario(&fleet);
+        let scenario = self.scenario(&fleet);
+        let utilized = scenario.utilization.map(|share| share * HOURS_OF_A_DAY);
         Ok(FleetRequest {
             fleet,
             trace: self.trace.as_deref().map(traced).transpose()?,
@@ -176,14 +166,14 @@ impl FleetArgs {
             max_devices: self.max_devices,
             spare: self.spare,
             headroom: self.headroom,
-            hours_per_day: hours_per_day.or(utilization.map(|share| share * HOURS_OF_A_DAY)),
-            model,
-            ttft,
-            tpot,
-            weight_format,
-            price_basis,
-            electricity_usd_per_kwh,
-            set,
+            hours_per_day: scenario.hours_per_day.or(utilized),
+            model: scenario.model,
+            ttft: scenario.ttft,
+            tpot: scenario.tpot,
+            weight_format: scenario.weight_format,
+            price_basis: scenario.price_basis,
+            electricity_usd_per_kwh: scenario.electricity_usd_per_kwh,
+            set: scenario.set,
         })
     }
 

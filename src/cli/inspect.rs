@@ -55,10 +55,10 @@ impl Inspect {
         let report = inspect(catalog, &self.request(), &UNCONTROLLED)?;
         match (&report, self.graph) {
             (InspectReport::Model(inspected), Some(notation)) => {
-                self.output.write(&notation.drawn(&GraphDrawing::of(inspected)))?;
+                self.output.write(&notation.drawn(&GraphDrawing::of(inspected)))?
             }
             _ => self.output.answer(&report, false)?,
-        }
+        };
         Ok(match report {
             InspectReport::Parallel(graph) if !graph.violations.is_empty() => {
                 ExitStatus::Searched(Status::Infeasible)

@@ -1,12 +1,10 @@
 //! `nearest`: published measurements next to a deployment.
 
 use super::deadline::with_deadline;
-use super::estimate::SavedPlan;
+use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::request::nearest::{NearestRequest, nearest};
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{LISTED, whole};
 use crate::store::catalog::Catalog;
@@ -26,11 +24,7 @@ Examples:
 #[command(after_long_help = AFTER)]
 pub struct Nearest {
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    #[command(flatten)]
-    pub deployment: Deployment,
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     /// Number of measurements
     #[arg(long, value_name = "N", default_value = "5", value_parser = whole(&LISTED))]
     pub most: u64,
@@ -41,14 +35,13 @@ pub struct Nearest {
 impl Nearest {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| nearest(catalog, &request, control))?;
-        self.output.answer(&report, false)?;
-        Ok(ExitStatus::Success)
+        self.output.answer(&report, false)
     }
 
     pub fn request(&self) -> Result<NearestRequest, Error> {
-        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
+        let scenario = self.planned.scenario()?;
         Ok(NearestRequest { scenario, most: self.most })
     }
 }

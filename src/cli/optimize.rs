@@ -133,12 +133,10 @@ impl FrontEnding {
         match path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase).as_deref() {
             Some("csv") => Ok(FrontEnding::Csv),
             Some("json") => Ok(FrontEnding::Json),
-            _ => Err(Error::new(
-                "pareto-out",
-                format!("`{}`", path.display()),
-                "a file that ends in .csv or .json",
-                "write e.g. --pareto-out front.csv",
-            )),
+            _ => {
+                let (found, fix) = (format!("`{}`", path.display()), "write e.g. --pareto-out front.csv");
+                Err(Error::new("pareto-out", found, "a file that ends in .csv or .json", fix))
+            }
         }
     }
 }

@@ -8,7 +8,6 @@ use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
 use crate::request::recommend::{RecommendRequest, recommend};
-use crate::search::outcome::Status;
 use crate::spec::limits::{MAX_WATTS, TARGET, USERS, number, whole};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -84,7 +83,7 @@ impl Recommend {
         self.plot.write(|| report.picture())?;
         self.emit.write(report.launch().map(|launch| (None, launch)))?;
         self.output.answer(&report, self.detail)?;
-        Ok(if report.serves() { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
+        Ok(ExitStatus::of(report.serves()))
     }
 
     /// Whether a default for the key applies.

@@ -50,8 +50,7 @@ pub struct FormulasArgs {
 
 impl FormulasArgs {
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        self.output.answer(&formulas(self.word.as_deref()), false)?;
-        Ok(ExitStatus::Success)
+        self.output.answer(&formulas(self.word.as_deref()), false)
     }
 
     pub fn request(&self) -> FormulasRequest {
@@ -59,15 +58,10 @@ impl FormulasArgs {
     }
 }
 
-fn standard() -> OutputArgs {
-    OutputArgs::default()
-}
-
 impl SchemaArgs {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let known = schema(catalog, &self.request(), &UNCONTROLLED)?;
-        OutputArgs { out: self.out.clone(), ..standard() }.plain(&pretty(&known), &known, None)?;
-        Ok(ExitStatus::Success)
+        OutputArgs { out: self.out.clone(), ..OutputArgs::default() }.plain(&pretty(&known), &known, None)
     }
 
     pub fn request(&self) -> SchemaRequest {
@@ -79,7 +73,7 @@ impl Completions {
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command(), "mantile-opt", &mut script);
-        standard().found(&String::from_utf8_lossy(&script))
+        OutputArgs::default().write(&String::from_utf8_lossy(&script))
     }
 }
 
@@ -114,7 +108,7 @@ impl ManualPage {
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let mut page = Vec::new();
         clap_mangen::Man::new(command()).render(&mut page)?;
-        standard().found(&String::from_utf8_lossy(&page))
+        OutputArgs::default().write(&String::from_utf8_lossy(&page))
     }
 }
 
@@ -126,7 +120,6 @@ pub struct GlossaryArgs {
 
 impl GlossaryArgs {
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        self.output.answer(&words(), false)?;
-        Ok(ExitStatus::Success)
+        self.output.answer(&words(), false)
     }
 }

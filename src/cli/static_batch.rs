@@ -1,15 +1,12 @@
 //! `static`: a static batch on given degrees.
 
-use super::estimate::SavedPlan;
+use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::svg::static_batch::static_picture;
 use crate::request::UNCONTROLLED;
 use crate::request::static_batch::{NativeLayers, StaticRequest, static_batch};
-use crate::search::outcome::Status;
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{BATCH, whole};
 use crate::store::catalog::Catalog;
@@ -51,11 +48,7 @@ pub struct Static {
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    #[command(flatten)]
-    pub deployment: Deployment,
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     #[command(flatten)]
     pub plot: PlotArgs,
     #[command(flatten)]
@@ -66,17 +59,17 @@ impl Static {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = static_batch(catalog, &request, &UNCONTROLLED)?;
         self.plot.write(|| static_picture(&report))?;
         self.output.answer(&report, self.detail)?;
         let fits = report.phases.iter().all(|phase| phase.fits);
-        Ok(if fits { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
+        Ok(ExitStatus::of(fits))
     }
 
     pub fn request(&self) -> Result<StaticRequest, Error> {
         Ok(StaticRequest {
-            scenario: self.saved.scenario(&self.problem, &self.deployment)?,
+            scenario: self.planned.scenario()?,
             batch: self.batch,
             prefill_batch: self.prefill_batch,
             decode_batch: self.decode_batch,

@@ -182,11 +182,7 @@ impl Sweep {
             note(summary.all() + first, prepared.count())?;
             return Ok(ExitStatus::Searched(Status::Feasible));
         }
-        Ok(if summary.runs() || first > 0 {
-            ExitStatus::Success
-        } else {
-            ExitStatus::Searched(Status::Infeasible)
-        })
+        Ok(ExitStatus::of(summary.runs() || first > 0))
     }
 
     #[cfg(feature = "parquet")]
@@ -219,11 +215,12 @@ impl Sweep {
         let output = OutputArgs { format: Some(format), ..self.output() };
         let head = || SweepReport { rows: summary.first.clone(), ..report.clone() };
         match format {
-            Format::Table => output.write(&table(&head(), &summary.counts, width())),
-            Format::Markdown => output.write(&markdown(&table(&head(), &summary.counts, width()))),
-            Format::Csv | Format::JsonLines | Format::Parquet => Ok(note_defaults(&self.applied)?),
-            _ => output.answer(report, false),
-        }
+            Format::Table => output.write(&table(&head(), &summary.counts, width()))?,
+            Format::Markdown => output.write(&markdown(&table(&head(), &summary.counts, width())))?,
+            Format::Csv | Format::JsonLines | Format::Parquet => return Ok(note_defaults(&self.applied)?),
+            _ => output.answer(report, false)?,
+        };
+        Ok(())
     }
 
     fn output(&self) -> OutputArgs {
@@ -297,6 +294,6 @@ impl Merge {
         };
         let reports = self.files.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
         let output = OutputArgs { json: true, out: self.out.clone(), ..OutputArgs::default() };
-        output.found(&pretty(&merge_reports(reports)?))
+        output.write(&pretty(&merge_reports(reports)?))
     }
 }

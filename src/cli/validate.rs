@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::output::{OutputArgs, csv};
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
 use crate::report::left_out;
 use crate::report::scatter::scatter;
+use crate::report::sheet::csv;
 use crate::report::validation::{ROW_HEADER, markdown, row_cells};
 use crate::request::UNCONTROLLED;
 use crate::request::validate::table::MeasuredTable;
@@ -59,7 +60,7 @@ impl Validate {
         if self.rows.is_some() || self.plot.plot.is_some() {
             let scored = scored(catalog, &request)?;
             if let Some(path) = &self.rows {
-                file::write(path, &csv(&ROW_HEADER, scored.iter().map(row_cells))?)?;
+                file::write(path, &csv(ROW_HEADER, scored.iter().map(row_cells)))?;
             }
             self.plot.write(|| scatter(&scored))?;
             return self.write(&ValidateReport::Validation(Box::new(validation(&scored, &request.by))));
@@ -78,11 +79,10 @@ impl Validate {
 
     fn write(&self, report: &ValidateReport) -> Result<ExitStatus, CliError> {
         match (self.markdown, report) {
-            (false, _) => self.output.answer(report, false)?,
-            (true, ValidateReport::Validation(found)) => self.output.write(&markdown(found))?,
-            (true, ValidateReport::LeftOut(found)) => self.output.write(&left_out::markdown(found))?,
+            (false, _) => self.output.answer(report, false),
+            (true, ValidateReport::Validation(found)) => self.output.write(&markdown(found)),
+            (true, ValidateReport::LeftOut(found)) => self.output.write(&left_out::markdown(found)),
         }
-        Ok(ExitStatus::Success)
     }
 }
 

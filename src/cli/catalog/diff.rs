@@ -1,8 +1,9 @@
 //! `catalog diff`: compares two entries of a kind, figure by figure.
 
-use crate::cli::output::{OutputArgs, csv};
+use crate::cli::output::OutputArgs;
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text};
+use crate::report::sheet::csv;
 use crate::request::catalog::diff::differences;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
@@ -25,8 +26,7 @@ pub struct DiffEntries {
 impl DiffEntries {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let found = differences(catalog, self.kind, [&self.a, &self.b])?;
-        let rows = csv(&["key", &self.a, &self.b, "ratio"], found.iter().cloned().map(Difference::cells))?;
-        self.output.plain(&text([&self.a, &self.b], &found), &found, Some(rows))?;
-        Ok(ExitStatus::Success)
+        let rows = csv(["key", &self.a, &self.b, "ratio"], found.iter().cloned().map(Difference::cells));
+        self.output.plain(&text([&self.a, &self.b], &found), &found, Some(rows))
     }
 }

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::cli::output::{OutputArgs, csv};
+use crate::cli::output::OutputArgs;
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text as differences};
 use crate::report::number::count;
+use crate::report::sheet::csv;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 use crate::store::versions::{EntryVersion, SavedEntry};
@@ -68,17 +69,15 @@ fn report(saved: &SavedEntry, output: &OutputArgs) -> Result<ExitStatus, CliErro
         text.push_str(&format!("version {number} is kept; changes from it:\n"));
         text.push_str(&differences([&format!("version {number}"), "saved"], changes));
     }
-    let rows = csv(&["key", "before", "now", "ratio"], changes.iter().cloned().map(Difference::cells))?;
-    output.plain(&text, saved, Some(rows))?;
-    Ok(ExitStatus::Success)
+    let rows = csv(["key", "before", "now", "ratio"], changes.iter().cloned().map(Difference::cells));
+    output.plain(&text, saved, Some(rows))
 }
 
 impl EntryHistory {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let versions = catalog.entry_versions(self.kind, &self.name)?;
         let text = versions.iter().map(spell).collect::<Vec<_>>().join("\n");
-        self.output.plain(&text, &versions, None)?;
-        Ok(ExitStatus::Success)
+        self.output.plain(&text, &versions, None)
     }
 }
 
