@@ -40,24 +40,17 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 pub const INDEX: &str = "index.html";
 /// Names of all files but the WebAssembly module.
-pub const NAMES: [&str; 16] = [
-    INDEX,
-    "page.css",
-    "app.mjs",
-    "brush.mjs",
-    "card.mjs",
-    "engine.mjs",
-    "forms.mjs",
-    "library.mjs",
-    "link.mjs",
-    "mantile.mjs",
-    "palette.mjs",
-    "pasted.mjs",
-    "pins.mjs",
-    "tables.mjs",
-    "tools.mjs",
-    "worker.mjs",
-];
+pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
+    let mut names = [INDEX; 2 + SCRIPTS.len()];
+    names[1] = SHEET;
+    let mut at = 0;
+    while at < SCRIPTS.len() {
+        names[2 + at] = SCRIPTS[at].0;
+        at += 1;
+    }
+    names
+};
+const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const SCRIPTS: [(&str, &str); 14] = [
     ("app.mjs", include_str!("site/app.mjs")),
@@ -139,7 +132,7 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
     )?;
     let page = [
         PageFile { name: INDEX, media_type: "text/html; charset=utf-8", text: html },
-        PageFile { name: "page.css", media_type: "text/css; charset=utf-8", text: style() + STYLE },
+        PageFile { name: SHEET, media_type: "text/css; charset=utf-8", text: style() + STYLE },
     ];
     let script =
         |(name, text): (&'static str, &str)| PageFile { name, media_type: SCRIPT, text: text.to_owned() };

@@ -9,11 +9,17 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use serde::Serialize;
 
 use super::problem::Refusal;
+use super::search::searched;
 use super::state::ServerState;
 use crate::admission::RefusedRequest;
 use crate::admission::flights::{Flight, ProgressSender, RequestKey};
+use crate::report::pretty::pretty;
+use crate::request::RequestControl;
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
 
 #[derive(Clone, Debug)]
 pub(super) struct CachedAnswer {
@@ -77,16 +83,19 @@ where
     })
 }
 
-/// The same, once it is there.
-pub(super) async fn cached<F>(
+/// The answer of `work` in JSON; `key` is that of the request.
+pub(super) async fn json_of<T: Serialize + Send + 'static>(
     state: &ServerState,
     key: RequestKey,
-    make: impl FnOnce(ProgressSender) -> F,
-) -> Result<CachedAnswer, Refusal>
-where
-    F: Future<Output = Made> + Send + 'static,
-{
-    landed(&joined(state, key, make)).await
+    work: impl FnOnce(&Catalog, &RequestControl) -> Result<T, Error> + Send + 'static,
+) -> Result<Response, Refusal> {
+    let of = state.clone();
+    let flight = joined(state, key, move |progress| async move {
+        let work = move |known: &Catalog, control: &RequestControl| Ok(pretty(&work(known, control)?));
+        let (text, whole) = searched(&of, progress, work).await?;
+        Ok((CachedAnswer { kind: "application/json", body: text.into() }, whole))
+    });
+    Ok(landed(&flight).await?.into_response())
 }
 
 pub(super) async fn landed(flight: &Flight<Result<CachedAnswer, Refusal>>) -> Result<CachedAnswer, Refusal> {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::response::IntoResponse;
-use schemars::Schema;
+use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::{Map, Value, json};
 
 use super::answer::served;
@@ -27,6 +27,14 @@ impl PublishedRoute {
         let (path, id) = (path.to_owned(), id.to_owned());
         PublishedRoute { method, path, id, about, parameters: &[], request: None, answer: None }
     }
+
+    pub(super) fn takes<T: JsonSchema>(self) -> PublishedRoute {
+        PublishedRoute { request: Some(schema_for!(T)), ..self }
+    }
+
+    pub(super) fn gives<T: JsonSchema>(self) -> PublishedRoute {
+        PublishedRoute { answer: Some(schema_for!(T)), ..self }
+    }
 }
 
 /// `GET /openapi.json`.
@@ -37,7 +45,7 @@ pub(super) async fn document() -> impl IntoResponse {
 pub fn openapi() -> Value {
     let mut schemas = Map::new();
     let mut paths = Map::new();
-    add(&mut schemas, "Problem", &json!(schemars::schema_for!(ProblemDocument)));
+    add(&mut schemas, "Problem", &json!(schema_for!(ProblemDocument)));
     let problem = |about: &str| {
         json!({
             "description": about,

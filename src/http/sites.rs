@@ -41,7 +41,7 @@ impl Sites {
         let mut named = request.headers().get_all(header::HOST).into_iter();
         let (Some(named), None) = (named.next(), named.next()) else {
             let wrong = ProblemDocument::new(StatusCode::BAD_REQUEST, "a request names its host once");
-            return Err(ProblemDocument { field: Some("Host".to_owned()), ..wrong }.into());
+            return Err(wrong.field("Host").into());
         };
         let named = named.to_str().ok().and_then(|text| text.parse::<Authority>().ok());
         let of_path = request.uri().authority();
@@ -50,21 +50,16 @@ impl Sites {
             Some(named) if of_path.into_iter().chain([&named]).all(|host| self.admits(host, local)) => {
                 Ok(named)
             }
-            _ => Err(ProblemDocument {
-                field: Some("Host".to_owned()),
-                expected: Some(
-                    "this machine, the address of the server, or a name that it allows".to_owned(),
-                ),
-                fix: Some(
-                    "send the request to an address of the server; its operator can allow further names"
-                        .to_owned(),
-                ),
-                ..ProblemDocument::new(
-                    StatusCode::MISDIRECTED_REQUEST,
-                    "the server does not answer to this host",
-                )
+            _ => {
+                let detail = "the server does not answer to this host";
+                let fix =
+                    "send the request to an address of the server; its operator can allow further names";
+                Err(ProblemDocument::new(StatusCode::MISDIRECTED_REQUEST, detail)
+                    .field("Host")
+                    .expected("this machine, the address of the server, or a name that it allows")
+                    .fix(fix)
+                    .into())
             }
-            .into()),
         }
     }
 
@@ -84,13 +79,11 @@ impl Sites {
         if same || self.origins.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes()) {
             return Ok(());
         }
-        Err(ProblemDocument {
-            field: Some("Origin".to_owned()),
-            expected: Some("a page of this server, or an origin that it allows".to_owned()),
-            fix: Some("use the page of this server; its operator can allow further origins".to_owned()),
-            ..ProblemDocument::new(StatusCode::FORBIDDEN, "the server does not answer pages of other origins")
-        }
-        .into())
+        Err(ProblemDocument::new(StatusCode::FORBIDDEN, "the server does not answer pages of other origins")
+            .field("Origin")
+            .expected("a page of this server, or an origin that it allows")
+            .fix("use the page of this server; its operator can allow further origins")
+            .into())
     }
 
     /// Lets browsers give the answers to pages of allowed origins; none where no origin is allowed.
