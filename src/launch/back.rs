@@ -191,12 +191,8 @@ impl ReadLaunch<'_> {
         let Some(text) = self.first().word(Setting::ModelOverrides) else { return Ok(None) };
         let Ok(Value::Object(keys)) = serde_json::from_str(text) else {
             let fix = "write the keys of config.json with their values";
-            return Err(Error::new(
-                "command",
-                "overrides of the model that are no object",
-                "a JSON object",
-                fix,
-            ));
+            let found = "overrides of the model that are no object";
+            return Err(Error::new("command", found, "a JSON object", fix));
         };
         let set: Vec<String> = keys.iter().map(|(key, value)| format!("model.{key}={value}")).collect();
         Ok((!set.is_empty()).then_some(set))

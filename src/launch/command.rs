@@ -1,5 +1,6 @@
 //! A command from settings, by the options of a runtime.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::settings::{SettingValue, Settings, Variable};
@@ -43,11 +44,17 @@ pub fn in_pod(variable: Variable) -> &'static str {
 }
 
 /// One option as written, with the reason for it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WrittenOption {
     /// Its words: a flag and its value, a switch, or a positional word.
     pub words: Vec<Word>,
     pub why: String,
+}
+
+impl WrittenOption {
+    pub fn shell(&self) -> String {
+        self.words.iter().map(Word::shell).collect::<Vec<_>>().join(" ")
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::command::{LaunchCommand, Word};
+use super::command::{LaunchCommand, Word, WrittenOption};
 use super::deployment::{Deployed, PoolLaunch, Surroundings};
 use super::settings::Variable;
 use super::slots::{ReplicaSlot, first_port, first_transfer_port, ports, slots};
@@ -12,18 +12,6 @@ use super::slots::{ReplicaSlot, first_port, first_transfer_port, ports, slots};
 pub const MODEL_FOLDER: &str = "/model";
 /// Folder of settings files in a container.
 pub const SETTINGS_FOLDER: &str = "/etc/mantile";
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OptionText {
-    pub words: Vec<Word>,
-    pub why: String,
-}
-
-impl OptionText {
-    pub fn shell(&self) -> String {
-        shell(&self.words)
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariableText {
@@ -37,15 +25,11 @@ pub struct CommandText {
     /// The program with what starts it.
     pub program: Vec<Word>,
     pub program_words: Vec<String>,
-    pub options: Vec<OptionText>,
+    pub options: Vec<WrittenOption>,
     pub environment: Vec<VariableText>,
     /// Text of its YAML file, if it has one.
     pub yaml: Option<String>,
     pub variables: Vec<String>,
-}
-
-fn shell(words: &[Word]) -> String {
-    words.iter().map(Word::shell).collect::<Vec<_>>().join(" ")
 }
 
 impl CommandText {
@@ -67,7 +51,7 @@ impl CommandText {
                 variables.push(variable.name().to_owned());
             }
         }
-        let options = command.options.iter().map(|option| OptionText {
+        let options = command.options.iter().map(|option| WrittenOption {
             words: option.words.iter().map(moved).collect(),
             why: option.why.clone(),
         });
@@ -88,8 +72,9 @@ impl CommandText {
     /// The command in one line.
     pub fn line(&self) -> String {
         let environment = self.environment.iter().map(|one| format!("{}={}", one.name, one.word.shell()));
-        let options = self.options.iter().map(OptionText::shell);
-        environment.chain([shell(&self.program)]).chain(options).collect::<Vec<_>>().join(" ")
+        let program = self.program.iter().map(Word::shell);
+        let options = self.options.iter().map(WrittenOption::shell);
+        environment.chain(program).chain(options).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -5,8 +5,8 @@ use minijinja::{Value as TemplateValue, context};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::command::Word;
-use super::context::{CommandText, MODEL_FOLDER, OptionText, SETTINGS_FOLDER, WorkerText, nested, workers};
+use super::command::{Word, WrittenOption};
+use super::context::{CommandText, MODEL_FOLDER, SETTINGS_FOLDER, WorkerText, nested, workers};
 use super::deployment::{Deployed, Surroundings};
 use super::engine::Engine;
 use super::router::{Routers, resource_name};
@@ -197,7 +197,7 @@ fn dynamo_workers(deployed: &Deployed, workers: &[WorkerText]) -> Vec<CommandTex
         });
         if let Some(flag) = dynamo.flags.get("role").filter(|_| worker.role != "aggregated") {
             let words = [flag, &worker.role].map(|text| Word::Text(text.clone())).into();
-            command.options.push(OptionText { words, why: "role of this worker".to_owned() });
+            command.options.push(WrittenOption { words, why: "role of this worker".to_owned() });
         }
         // The operator sets addresses and ports itself.
         command.environment.retain(|one| matches!(one.word, Word::Text(_)));

@@ -155,7 +155,8 @@ impl<'a> Deployed<'a> {
     pub fn placed(runtime: PlacingRuntime<'a>, placed: &Placed, model: &LaunchModel) -> Deployed<'a> {
         let (launch, table) = runtime.own;
         let hosts = placed.hosts();
-        let mut server = server(placed, placed.settings(launch, model));
+        let settings = placed.settings(launch, model);
+        let mut server = process("server".to_owned(), WorkerProgram::Server, placed.names(), settings);
         let mut devices_per_host = placed.devices();
         let (mut workers, mut remote) = (Vec::new(), None);
         if launch.request.is_some() {
@@ -188,17 +189,17 @@ impl<'a> Deployed<'a> {
     }
 }
 
-/// The process that answers requests.
-fn server(placed: &Placed, leader: Settings) -> PoolLaunch {
+/// A process on the devices of these names.
+fn process(name: String, program: WorkerProgram, names: Vec<String>, leader: Settings) -> PoolLaunch {
     PoolLaunch {
-        name: "server".to_owned(),
+        name,
         role: Role::Aggregated,
         replicas: 1,
-        devices: placed.devices(),
+        devices: names.len() as u64,
         hosts: 1,
-        label: placed.names().join(" + "),
-        program: WorkerProgram::Server,
-        device_names: placed.names(),
+        label: names.join(" + "),
+        program,
+        device_names: names,
         leader,
         follower: None,
     }
@@ -206,18 +207,8 @@ fn server(placed: &Placed, leader: Settings) -> PoolLaunch {
 
 /// The process that lends the devices of the further host `at`.
 fn lending(at: usize, (_, names): &PlacedHost) -> PoolLaunch {
-    PoolLaunch {
-        name: if at == 0 { "rpc".to_owned() } else { format!("rpc-{}", at + 1) },
-        role: Role::Aggregated,
-        replicas: 1,
-        devices: names.len() as u64,
-        hosts: 1,
-        label: names.join(" + "),
-        program: WorkerProgram::Remote,
-        device_names: names.clone(),
-        leader: Settings::default(),
-        follower: None,
-    }
+    let name = if at == 0 { "rpc".to_owned() } else { format!("rpc-{}", at + 1) };
+    process(name, WorkerProgram::Remote, names.clone(), Settings::default())
 }
 
 /// Adds what the hosts of a placement need to find each other, as ranks of one group.

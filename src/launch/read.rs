@@ -220,15 +220,8 @@ impl<'a> Reader<'a> {
     /// The settings that an option with a value carries.
     fn carried(&self, row: &OptionRow) -> impl Iterator<Item = &'a LaunchOption> {
         let flags = row.flags.clone();
-        self.launch.settings.iter().filter(move |one| match &one.place {
-            OptionPlace::Flag(flag) | OptionPlace::Json { flag, .. } => flags.contains(flag),
-            OptionPlace::Positional
-            | OptionPlace::Switch(_)
-            | OptionPlace::OffSwitch(_)
-            | OptionPlace::Environment(_)
-            | OptionPlace::Yaml(_)
-            | OptionPlace::Hosts
-            | OptionPlace::Request(_) => false,
+        self.launch.settings.iter().filter(move |one| {
+            matches!(&one.place, OptionPlace::Flag(flag) | OptionPlace::Json { flag, .. } if flags.contains(flag))
         })
     }
 

@@ -318,19 +318,16 @@ fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, 
         }
         // A plan that a rule forbids has no stages, and so no bytes in host memory.
         Offload::Streamed(_) if pool.stages.is_empty() => {}
-        Offload::Streamed(_) => {
+        Offload::Streamed(part) => {
             let evaluated = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ());
             let bytes = evaluated.spilled.map_or(0.0, |spilled| spilled.value());
             settings.set(Setting::OffloadedGib, Real((bytes / GIB).ceil()));
-            match candidate.offload {
-                Offload::Streamed(OffloadPart::Experts) => {
-                    settings.set(Setting::OffloadedPart, Word("experts".to_owned()))
-                }
-                Offload::Streamed(OffloadPart::Kv) => {
-                    settings.set(Setting::OffloadedPart, Word("kv".to_owned()))
-                }
-                Offload::Nothing | Offload::Streamed(OffloadPart::Layers) | Offload::Host(_) => {}
-            }
+            let named = match part {
+                OffloadPart::Experts => Some("experts"),
+                OffloadPart::Kv => Some("kv"),
+                OffloadPart::Layers => None,
+            };
+            named.into_iter().for_each(|name| settings.set(Setting::OffloadedPart, Word(name.to_owned())));
         }
     }
 }

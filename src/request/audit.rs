@@ -53,14 +53,10 @@ pub fn planned(catalog: &Catalog, scenario: &Scenario, control: &RequestControl)
     if scenario.deployment.as_ref().is_some_and(Deployment::is_stated) {
         return Ok(scenario.clone());
     }
-    let request = OptimizeRequest {
-        scenario: scenario.clone(),
-        max_front_points: Some(0.into()),
-        ..OptimizeRequest::default()
-    };
-    let best = optimize(catalog, &request, control)?.best.ok_or_else(|| {
-        let fix = "pose it without `audit` to see why, and what would change it";
-        Error::new("audit", "no deployment that meets the limits", "a feasible problem", fix)
-    })?;
+    let best =
+        optimize(catalog, &OptimizeRequest::best_of(scenario.clone()), control)?.best.ok_or_else(|| {
+            let fix = "pose it without `audit` to see why, and what would change it";
+            Error::new("audit", "no deployment that meets the limits", "a feasible problem", fix)
+        })?;
     Ok(at(scenario, &best))
 }

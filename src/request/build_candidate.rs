@@ -1,7 +1,6 @@
 //! From a typed plan to a candidate of a problem: implied degrees, pipeline cuts, concurrency.
 
-use crate::spec::offload::Offload;
-use crate::spec::offload::OffloadPolicy;
+use crate::spec::offload::{Offload, OffloadPolicy};
 use crate::spec::role::Role;
 use std::sync::Arc;
 

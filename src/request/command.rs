@@ -40,12 +40,8 @@ pub fn of_command(
 ) -> Result<EstimateResult, Error> {
     if given.hardware.is_none() {
         let fix = "add --hardware, e.g. --hardware 8xh100";
-        return Err(Error::new(
-            "hardware",
-            "a command without hardware",
-            "the hardware that it runs on",
-            fix,
-        ));
+        let expected = "the hardware that it runs on";
+        return Err(Error::new("hardware", "a command without hardware", expected, fix));
     }
     let known = catalog.launches()?;
     let (processes, mut named) = read_text(text)?;

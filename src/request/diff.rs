@@ -4,13 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::RequestControl;
-use super::bundle::{is_bundle, read_bundle};
+use super::bundle::{BundledFile, is_bundle, read_bundle};
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
 use super::saved_answer::question_of;
-use super::value;
 use super::wording::ANSWER;
+use super::{RequestControl, value};
 use crate::report::answer_diff::{AnswerDiff, DifferenceEffect, InputDifference, MetricDifference};
 use crate::report::rendered::Answer;
 use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
@@ -124,12 +123,8 @@ fn side(catalog: &Catalog, saved: &Value, control: &RequestControl) -> Result<Sc
     let notation = match best {
         Some(best) => Some(best),
         None => {
-            let request = OptimizeRequest {
-                scenario: scenario.clone(),
-                max_front_points: Some(0.into()),
-                ..OptimizeRequest::default()
-            };
-            optimize(catalog, &request, control)?.best.map(|best| best.notation)
+            let found = optimize(catalog, &OptimizeRequest::best_of(scenario.clone()), control)?;
+            found.best.map(|best| best.notation)
         }
     };
     let notation = notation.ok_or_else(|| {
@@ -168,7 +163,7 @@ fn files(request: &DiffRequest) -> Result<Vec<String>, Error> {
         return Ok(vec![]);
     }
     let (a, b) = (read_bundle(&request.a)?, read_bundle(&request.b)?);
-    let other = |file: &&super::bundle::BundledFile| {
+    let other = |file: &&BundledFile| {
         let same = b.files.iter().find(|one| (&one.folder, &one.name) == (&file.folder, &file.name));
         same.is_some_and(|one| one.sha256 != file.sha256)
     };
@@ -201,9 +196,7 @@ impl ScenarioMixer<'_> {
         }
         let found: ReportedDeployment = if self.searches {
             keys.remove(PLAN);
-            let scenario = scenario(keys).ok()?;
-            let request =
-                OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
+            let request = OptimizeRequest::best_of(scenario(keys).ok()?);
             optimize(self.catalog, &request, self.control).ok()?.best?
         } else {
             estimate(self.catalog, &EstimateRequest::of(scenario(keys).ok()?), self.control).ok()?.candidate

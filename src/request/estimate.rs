@@ -46,13 +46,10 @@ impl EstimateRequest {
 }
 
 /// Evaluates the deployment; with the runtime `any`, by the runtime that is best for it.
-///
-/// # Errors
-/// The problem or the deployment is faulty.
 pub fn estimate(
     catalog: &Catalog,
     request: &EstimateRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<EstimateResult, Error> {
     if let Some(command) = &request.command {
         return of_command(catalog, command, &request.command_files, &request.scenario);

@@ -49,13 +49,10 @@ pub enum InspectReport {
 }
 
 /// Reports the structure of a model, or the differences of two.
-///
-/// # Errors
-/// A model is not found or not supported, or an override is faulty.
 pub fn inspect(
     catalog: &Catalog,
     request: &InspectRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<InspectReport, Error> {
     if request.hardware.is_none() && request.deployment.is_some() {
         let fix = "add --hardware, e.g. --hardware 8xh100";

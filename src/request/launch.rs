@@ -183,7 +183,6 @@ fn case(
     (scenario, deployed): (&Scenario, &Deployed),
 ) -> Case {
     let lengths = problem.workload.lengths;
-    let hint = deployed.launch.model_file.as_ref();
     let settings = deployed.workers.first().map(PoolLaunch::settings);
     let hosted = settings.filter(|settings| settings.count(Setting::HostExperts).is_some());
     Case {
@@ -193,11 +192,12 @@ fn case(
         flags: scenario.flags(),
         plan: reported.notation.clone(),
         runtime: resolved.runtime.name.clone(),
-        model_hint: hint.map_or("path of the model".to_owned(), |hint| {
-            let format = &problem.formats[candidate.formats].weights;
-            hint.hint.replace("{model}", &resolved.model.name).replace("{format}", format)
-        }),
-        one_file: hint.is_some_and(|hint| hint.one_file),
+        model_hint: model_hint(
+            deployed.launch,
+            &resolved.model.name,
+            &problem.formats[candidate.formats].weights,
+        ),
+        one_file: deployed.launch.model_file.as_ref().is_some_and(|hint| hint.one_file),
         isl: lengths.isl,
         osl: lengths.osl,
         prefix: lengths.prefix,
@@ -212,6 +212,13 @@ fn case(
         device_order: String::new(),
         remote_order: String::new(),
     }
+}
+
+/// The file that a user provides, in words.
+pub(super) fn model_hint(launch: &Launch, model: &str, format: &str) -> String {
+    launch.model_file.as_ref().map_or("path of the model".to_owned(), |file| {
+        file.hint.replace("{model}", model).replace("{format}", format)
+    })
 }
 
 /// The predictions that a benchmark can confirm.

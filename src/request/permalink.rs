@@ -97,11 +97,7 @@ pub struct Permalink {
 ///
 /// # Errors
 /// The question has no scenario or is too long, or the link is not one.
-pub fn permalink(
-    _catalog: &Catalog,
-    request: &PermalinkRequest,
-    _control: &RequestControl,
-) -> Result<Permalink, Error> {
+pub fn permalink(_: &Catalog, request: &PermalinkRequest, _: &RequestControl) -> Result<Permalink, Error> {
     let question = match request {
         PermalinkRequest::Question(question) => LinkedQuestion::clone(question),
         PermalinkRequest::Link { link } => decode(link)?,

@@ -75,11 +75,7 @@ pub fn schema_of(name: &str) -> Option<Schema> {
     schema::schema(name).or_else(of_request).or_else(of_answer)
 }
 
-pub fn schema(
-    _catalog: &Catalog,
-    request: &SchemaRequest,
-    _control: &RequestControl,
-) -> Result<Value, Error> {
+pub fn schema(_: &Catalog, request: &SchemaRequest, _: &RequestControl) -> Result<Value, Error> {
     let name = request.name.as_str();
     schema_of(name).map(|schema| value(&schema)).ok_or_else(|| {
         let names: Vec<String> = schema_names().collect();
@@ -88,17 +84,17 @@ pub fn schema(
 }
 
 pub fn glossary(
-    _catalog: &Catalog,
+    _: &Catalog,
     _request: &GlossaryRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<Vec<GlossaryTerm>, Error> {
     Ok(help::glossary())
 }
 
 pub fn formulas(
-    _catalog: &Catalog,
+    _: &Catalog,
     request: &FormulasRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<Vec<FormulaEntry>, Error> {
     Ok(formulas::formulas(request.word.as_deref()))
 }

@@ -94,7 +94,7 @@ struct PhaseCase {
 pub fn static_batch(
     catalog: &Catalog,
     request: &StaticRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<StaticReport, Error> {
     if request.scenario.draft.is_some() {
         let fix = "omit --draft; `estimate` predicts speculative decoding";

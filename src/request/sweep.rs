@@ -56,13 +56,8 @@ impl<'a> PreparedSweep<'a> {
         if let Some(ShardNumber { number, of }) = request.shard {
             SHARDS.check_whole("shard", of)?;
             if number == 0 || number > of {
-                let found = format!("{number}/{of}");
-                return Err(Error::new(
-                    "shard",
-                    found,
-                    "a number from 1 to the number of shards",
-                    "write 1/4",
-                ));
+                let expected = "a number from 1 to the number of shards";
+                return Err(Error::new("shard", format!("{number}/{of}"), expected, "write 1/4"));
             }
         }
         let evaluator = PointEvaluator::new(catalog);

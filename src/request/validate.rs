@@ -45,7 +45,7 @@ pub enum ValidateReport {
 pub fn validate(
     catalog: &Catalog,
     request: &ValidateRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<ValidateReport, Error> {
     Ok(match &request.left_out {
         Some(runtime) => ValidateReport::LeftOut(left_out(catalog, runtime)?),

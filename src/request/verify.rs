@@ -95,9 +95,6 @@ fn no_problem() -> Error {
 }
 
 /// Solves the problem of the result again and checks every row.
-///
-/// # Errors
-/// It is not a result, or its problem no longer resolves.
 pub fn verify(
     catalog: &Catalog,
     request: &VerifyRequest,

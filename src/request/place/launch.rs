@@ -7,7 +7,7 @@ use crate::launch::settings::LaunchModel;
 use crate::report::launch::LaunchReport;
 use crate::report::number::{digits, time};
 use crate::report::place::{PlacementReport, StageReport};
-use crate::request::launch::{context_overrides, launch_model, launch_report, unlisted};
+use crate::request::launch::{context_overrides, launch_model, launch_report, model_hint, unlisted};
 use crate::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
 use crate::search::placement::solve::SolvedPlacement;
 use crate::spec::error::Error;
@@ -101,9 +101,7 @@ pub(super) fn launch_placed(
         flags: visible(&scenario.flags()).into_owned(),
         plan: visible(&solution.plan()).into_owned(),
         runtime: runtime.name.clone(),
-        model_hint: launch.model_file.as_ref().map_or("path of the model".to_owned(), |hint| {
-            hint.hint.replace("{model}", &rigged.model.name).replace("{format}", &placed.weights)
-        }),
+        model_hint: model_hint(launch, &rigged.model.name, &placed.weights),
         one_file: launch.model_file.as_ref().is_some_and(|hint| hint.one_file),
         isl: placed.lengths.isl,
         osl: placed.lengths.osl,

@@ -3,6 +3,7 @@
 use super::shared::SharedProblems;
 use crate::report::answer::{estimate_deployment, report_deployment};
 use crate::report::comparison::ComparedProblem;
+use crate::report::result::ReportedDeployment;
 use crate::report::sweep::{PointOutcome, PointStatus};
 use crate::request::RequestControl;
 use crate::request::build_candidate::candidate;
@@ -60,13 +61,7 @@ impl<'a> PointEvaluator<'a> {
         let (point, plan) = with_plan_of(scenario, |scenario| self.problems.of(scenario))?;
         let problem = &point.problem();
         let deployment = estimate_deployment(problem, &candidate(problem, &plan)?);
-        let status = match (&deployment.metrics, deployment.violations.is_empty()) {
-            (None, _) => PointStatus::Infeasible,
-            (Some(_), false) => PointStatus::SloMissed,
-            (Some(_), true) => PointStatus::Feasible,
-        };
-        let reason = (!deployment.violations.is_empty()).then(|| deployment.violations.join("; "));
-        Ok(PointOutcome { status, reason, deployment: Some(deployment) })
+        Ok(given_outcome(deployment))
     }
 
     fn optimized(&self, scenario: &Scenario, control: &RequestControl) -> Result<PointOutcome, Error> {
@@ -93,7 +88,18 @@ impl<'a> PointEvaluator<'a> {
     }
 }
 
-fn status(found: Status) -> PointStatus {
+/// The outcome of a given deployment.
+pub(in crate::request) fn given_outcome(deployment: ReportedDeployment) -> PointOutcome {
+    let status = match (&deployment.metrics, deployment.violations.is_empty()) {
+        (None, _) => PointStatus::Infeasible,
+        (Some(_), false) => PointStatus::SloMissed,
+        (Some(_), true) => PointStatus::Feasible,
+    };
+    let reason = (!deployment.violations.is_empty()).then(|| deployment.violations.join("; "));
+    PointOutcome { status, reason, deployment: Some(deployment) }
+}
+
+pub(in crate::request) fn status(found: Status) -> PointStatus {
     match found {
         Status::Optimal => PointStatus::Optimal,
         Status::Feasible => PointStatus::Feasible,

@@ -142,14 +142,12 @@ impl<'a> SharedProblems<'a> {
     }
 
     fn resolved(&self, scenario: &Scenario) -> Result<ResolvedPoint, Error> {
-        if scenario.set.is_some() {
-            let resolved = ResolvedScenario::resolve(self.catalog, scenario)?;
-            let problem = resolved.problem()?;
-            return Ok(ResolvedPoint(Arc::new((resolved, problem))));
-        }
-        let (model, cluster) = (self.model(scenario)?, self.cluster(scenario)?);
-        let (model, cluster) = ((*model).clone(), (*cluster).clone());
-        let resolved = ResolvedScenario::placed(self.catalog, scenario, model, cluster)?;
+        let resolved = if scenario.set.is_some() {
+            ResolvedScenario::resolve(self.catalog, scenario)?
+        } else {
+            let (model, cluster) = (self.model(scenario)?, self.cluster(scenario)?);
+            ResolvedScenario::placed(self.catalog, scenario, (*model).clone(), (*cluster).clone())?
+        };
         let problem = resolved.problem()?;
         Ok(ResolvedPoint(Arc::new((resolved, problem))))
     }

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::compare::FieldDifference;
 use super::{CheckResult, RandomSample, Rerun, differences, faults, off, question, read, search};
-use crate::quantity::tolerance::ROUNDED_LOAD;
-use crate::quantity::tolerance::SUMMED;
+use crate::quantity::tolerance::{ROUNDED_LOAD, SUMMED};
 use crate::report::fleet::{FleetProblem, FleetResult};
 use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;

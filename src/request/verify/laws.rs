@@ -2,8 +2,7 @@
 //! values alone.
 
 use super::off;
-use crate::quantity::tolerance::SUMMED;
-use crate::quantity::tolerance::WHOLE;
+use crate::quantity::tolerance::{SUMMED, WHOLE};
 use crate::report::pool::PoolReport;
 use crate::report::result::{MetricsReport, Plan, Quantiles, ReportedDeployment};
 use crate::search::problem::{Problem, Traffic};

@@ -2,8 +2,7 @@
 
 use super::super::{RandomSample, off};
 use super::MOST_NEIGHBOURS;
-use crate::quantity::tolerance::ROUNDED_LOAD;
-use crate::quantity::tolerance::SUMMED;
+use crate::quantity::tolerance::{ROUNDED_LOAD, SUMMED};
 use crate::report::fleet::{FleetProblem, FleetResult, Routed, SystemName, Systems};
 use crate::search::fleet::{BucketShare, FleetObjective, SystemKind};
 use crate::search::point::place;
