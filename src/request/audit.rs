@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
-use super::build_candidate::candidate;
 use super::estimate::{EstimateRequest, estimate};
-use super::given_plan::with_plan;
+use super::given_plan::planned_problem;
 use super::inputs::report_inputs;
 use super::optimize::{OptimizeRequest, at, optimize};
 use super::overrides::override_effects;
@@ -34,9 +33,7 @@ pub fn audit(
     control: &RequestControl,
 ) -> Result<AuditReport, Error> {
     let scenario = planned(catalog, &request.scenario, control)?;
-    let (resolved, plan) = with_plan(catalog, &scenario)?;
-    let problem = resolved.problem()?;
-    let candidate = candidate(&problem, &plan)?;
+    let (resolved, problem, candidate) = planned_problem(catalog, &scenario)?;
     let given = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
     if given.candidate.metrics.is_none() {
         let found = format!("a deployment that does not run: {}", given.candidate.violations.join("; "));

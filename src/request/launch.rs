@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::launch::command::LaunchCommand;
+use crate::launch::command::{LaunchCommand, WrittenOption};
 use crate::launch::context::{CommandText, nested};
 use crate::launch::deployment::{Deployed, PoolLaunch, Surroundings};
 use crate::launch::files::{Case, files};
@@ -162,16 +162,14 @@ pub(super) fn launch_model(
 fn reported_worker(deployed: &Deployed, worker: &PoolLaunch) -> LaunchWorker {
     let command: LaunchCommand = deployed.leader(worker, Surroundings::Bare);
     let text = CommandText::new(&command, "", None);
-    let options = text.options.iter();
+    let option = |one: &WrittenOption| LaunchFlag { words: one.shell(), why: one.why.clone() };
     LaunchWorker {
         name: worker.name.clone(),
         replicas: worker.replicas,
         devices: worker.devices,
         hosts: worker.hosts,
         command: text.line(),
-        options: options
-            .map(|option| LaunchFlag { words: option.shell(), why: option.why.clone() })
-            .collect(),
+        options: text.options.iter().map(option).collect(),
         environment: text.environment.iter().map(|one| (one.name.clone(), one.word.shell())).collect(),
         yaml: nested(&command.yaml),
     }
