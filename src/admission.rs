@@ -23,7 +23,6 @@ use flights::ProgressSender;
 pub struct RequestLimits {
     /// Largest message, in bytes.
     pub message_bytes: usize,
-    /// Requests that are answered at the same time.
     pub running: usize,
     /// Requests that wait for one of those; further ones are refused.
     pub waiting: usize,
@@ -46,18 +45,14 @@ pub(crate) struct RequestCounters {
     pub(crate) abandoned: AtomicU64,
     /// Microseconds in which answers were computed.
     pub(crate) busy_us: AtomicU64,
-    /// Answers computed.
     pub(crate) answered: AtomicU64,
 }
 
 /// Reason of a request that has no answer.
 #[derive(Clone, Debug)]
 pub(crate) enum RefusedRequest {
-    /// Too many requests wait.
     Busy(Error),
-    /// The server stops.
     Stopping,
-    /// The request is faulty.
     Fault(Error),
     /// The program is.
     Bug,
@@ -84,9 +79,7 @@ pub(crate) struct Admission {
     pub(crate) catalog: Catalog,
     pub(crate) limits: RequestLimits,
     pub(crate) counters: RequestCounters,
-    /// Requests that are answered or wait.
     admitted: Arc<Semaphore>,
-    /// Requests that are answered.
     running: Arc<Semaphore>,
     /// Long messages in memory.
     long: Arc<Semaphore>,
@@ -107,7 +100,6 @@ impl Admission {
         })
     }
 
-    /// Requests that are being answered, and requests that wait.
     pub(crate) fn running_and_waiting(&self) -> (usize, usize) {
         let running = self.limits.running - self.running.available_permits();
         let admitted = self.limits.running + self.limits.waiting - self.admitted.available_permits();

@@ -107,7 +107,6 @@ Your own defaults (hardware, prices, SLOs): defaults.toml in that folder, or MAN
 #[derive(Debug, Parser)]
 #[command(name = "mantile-opt", version, about, after_long_help = AFTER)]
 pub struct Cli {
-    /// The subcommand.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Download `hf:` models again instead of reading them from the cache
@@ -131,7 +130,6 @@ pub struct Cli {
     /// The flags of `optimize`, the default command.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
-    /// The files that it writes.
     #[arg(skip)]
     pub outputs: Vec<outputs::Output>,
     /// Whether its model is on standard input.
@@ -142,9 +140,7 @@ pub struct Cli {
 /// An error that ends a command without a result.
 #[derive(Debug)]
 pub enum CliError {
-    /// Invalid input.
     Input(Error),
-    /// Writing the output failed.
     Output(std::io::Error),
 }
 
@@ -252,7 +248,6 @@ fn unparsed(error: &clap::Error) -> u8 {
     }
 }
 
-/// Ends a command whose output could not be written.
 fn unwritten(error: &std::io::Error) -> u8 {
     // The help and the version are no answers: a reader may leave before their end.
     if error.kind() == std::io::ErrorKind::BrokenPipe {
@@ -268,7 +263,6 @@ fn failed_in_json(error: &Error) -> u8 {
     BAD_INPUT
 }
 
-/// Ends a command that failed.
 fn failed(text: &str) -> u8 {
     let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
     // A failed write to standard error cannot be reported anywhere.
@@ -327,11 +321,10 @@ fn run_command(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     status
 }
 
-/// Runs a command on its catalogue.
 fn answer(mut cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
     if cli.permalink {
         let (name, question) = cli.request(catalog)?;
-        return output::OutputArgs::default().found(&format!("{}\n", link_of(name, &question)?));
+        return output::OutputArgs::default().write(&format!("{}\n", link_of(name, &question)?));
     }
     if let Some(path) = cli.bundle.clone() {
         let (name, question) = cli.request(catalog)?;

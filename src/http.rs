@@ -41,10 +41,8 @@ pub use connections::ConnectionLimits;
 pub use sites::Sites;
 use state::ServerState;
 
-/// Address, token, allowed sites and limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Address and port.
     pub listen: SocketAddr,
     /// The bearer token that every request has to carry, except those for health.
     pub token: Option<String>,
@@ -56,7 +54,6 @@ pub struct ServerOptions {
     pub log: Option<fn(&str)>,
 }
 
-/// The routes of a server.
 pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {
     let state = ServerState::new(catalog, options)?;
     let limits = &options.limits;

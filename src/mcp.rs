@@ -29,23 +29,19 @@ use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use messages::BoundedMessages;
 
-/// Advice to the assistant.
 const INSTRUCTIONS: &str = "\
 Mantile finds the best way to serve an LLM on given accelerators, and predicts latency, throughput and cost. `optimize` \
 searches; `estimate` evaluates one deployment or a launch command; `explain` opens one number down to formulas and \
 sources; `deploy` writes launch commands; `recommend` chooses hardware or models. Set `max_front_points` of `optimize` \
 to keep answers short. Inputs have units in text: ttft \"500ms\", host_memory \"64GB\". Names are listed by `catalog`.";
 
-/// A server of one client.
 #[derive(Clone)]
 pub struct McpServer {
     admission: Arc<Admission>,
-    /// Answers that are being computed.
     flights: Arc<Flights<Result<String, RefusedRequest>>>,
 }
 
 impl McpServer {
-    /// A server that answers from `catalog` within `limits`.
     pub fn new(catalog: Catalog, limits: RequestLimits) -> io::Result<McpServer> {
         let admission = Arc::new(Admission::new(catalog, limits)?);
         Ok(McpServer { admission, flights: Arc::new(Flights::new()) })
@@ -112,7 +108,6 @@ fn cancelled() -> Error {
     Error::new("", "a request that its client cancelled", "a client that waits", "send the request again")
 }
 
-/// A tool of the table.
 fn tool(entry: &RequestEntry) -> Tool {
     let mut schema: JsonObject = Value::from((entry.request)()).as_object().cloned().unwrap_or_default();
     // The protocol wants objects at the top; every request is one.

@@ -12,12 +12,9 @@ use crate::request::{UNCONTROLLED, entry};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
-/// Where a page gets its answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageEngine {
-    /// The server that serves it.
     Server,
-    /// The WebAssembly module next to it.
     Module,
 }
 
@@ -32,10 +29,8 @@ impl PageEngine {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFile {
-    /// Name in its folder.
     pub name: &'static str,
     pub media_type: &'static str,
-    /// Content.
     pub text: String,
 }
 
@@ -43,30 +38,20 @@ const HTML: &str = include_str!("site/index.html");
 const STYLE: &str = include_str!("site/site.css");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Name of the page.
 pub const INDEX: &str = "index.html";
 /// Names of all files but the WebAssembly module.
-pub const NAMES: [&str; 16] = [
-    INDEX,
-    "page.css",
-    "app.mjs",
-    "brush.mjs",
-    "card.mjs",
-    "engine.mjs",
-    "forms.mjs",
-    "library.mjs",
-    "link.mjs",
-    "mantile.mjs",
-    "palette.mjs",
-    "pasted.mjs",
-    "pins.mjs",
-    "tables.mjs",
-    "tools.mjs",
-    "worker.mjs",
-];
-/// Name of the file of the WebAssembly module.
+pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
+    let mut names = [INDEX; 2 + SCRIPTS.len()];
+    names[1] = SHEET;
+    let mut at = 0;
+    while at < SCRIPTS.len() {
+        names[2 + at] = SCRIPTS[at].0;
+        at += 1;
+    }
+    names
+};
+const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
-/// Names of the modules of the page.
 const SCRIPTS: [(&str, &str); 14] = [
     ("app.mjs", include_str!("site/app.mjs")),
     ("brush.mjs", include_str!("site/brush.mjs")),
@@ -84,7 +69,6 @@ const SCRIPTS: [(&str, &str); 14] = [
     ("worker.mjs", include_str!("site/worker.mjs")),
 ];
 
-/// Ids and titles of the views.
 const VIEWS: [(&str, &str); 11] = [
     ("ask", "Ask"),
     ("answer", "Answer"),
@@ -148,7 +132,7 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
     )?;
     let page = [
         PageFile { name: INDEX, media_type: "text/html; charset=utf-8", text: html },
-        PageFile { name: "page.css", media_type: "text/css; charset=utf-8", text: style() + STYLE },
+        PageFile { name: SHEET, media_type: "text/css; charset=utf-8", text: style() + STYLE },
     ];
     let script =
         |(name, text): (&'static str, &str)| PageFile { name, media_type: SCRIPT, text: text.to_owned() };

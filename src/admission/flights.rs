@@ -28,7 +28,6 @@ pub(crate) fn unwatched() -> ProgressSender {
     watch::channel(None).0
 }
 
-/// Answers that are being computed.
 pub(crate) struct Flights<T>(Arc<Entries<T>>);
 
 type Entries<T> = Mutex<HashMap<RequestKey, Weak<Flight<T>>>>;
@@ -41,7 +40,6 @@ pub(crate) struct Flight<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Flights<T> {
-    /// Nothing is being computed.
     pub(crate) fn new() -> Flights<T> {
         Flights(Arc::default())
     }

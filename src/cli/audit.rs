@@ -1,15 +1,13 @@
 //! `audit`: the assumptions of a prediction, by their effect.
 
 use super::deadline::with_deadline;
-use super::estimate::SavedPlan;
+use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::svg::tornado::audit_picture;
 use crate::report::text::audit::markdown;
 use crate::request::audit::{AuditRequest, audit};
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
@@ -24,50 +22,37 @@ Examples:
   mantile-opt audit --set device.memory.bandwidth='3 TB/s' --set model.num_hidden_layers=40
   mantile-opt audit --model Qwen3-32B --hardware 4xl40s --tp 4 --format csv";
 
-/// The flags of `audit`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Audit {
-    /// The problem.
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    /// The deployment.
-    #[command(flatten)]
-    pub deployment: Deployment,
-    /// A file with the deployment.
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     /// Show every input
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
     /// Write Markdown, every input with its source
     #[arg(long, conflicts_with_all = ["format", "json"], help_heading = "Output")]
     pub markdown: bool,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Audit {
-    /// Resolves the problem, and the best plan where none is given, and audits it.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| audit(catalog, &request, control))?;
         self.plot.write(|| audit_picture(&report))?;
         match self.markdown {
-            true => self.output.write(&markdown(&report))?,
-            false => self.output.answer(&report, self.detail)?,
+            true => self.output.write(&markdown(&report)),
+            false => self.output.answer(&report, self.detail),
         }
-        Ok(ExitStatus::Success)
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<AuditRequest, Error> {
-        Ok(AuditRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
+        Ok(AuditRequest { scenario: self.planned.scenario()? })
     }
 }

@@ -22,7 +22,6 @@ Examples:
   mantile-opt calibrate memory.csv --out hardware/runtimes           how far memory beside the cache is off
   mantile-opt calibrate singlestream.csv --whole --runtime llama.cpp,mlx,mistral.rs,mlc-llm --out hardware/runtimes";
 
-/// The flags of `calibrate`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Calibrate {
@@ -51,10 +50,6 @@ pub struct Calibrate {
 }
 
 impl Calibrate {
-    /// Refits, reports the gain, and writes the profiles.
-    ///
-    /// # Errors
-    /// The tables do not determine the constants, or a file cannot be read or written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         // A fit takes minutes: a folder that cannot be written is reported before it.
         if let Some(folder) = self.out.as_deref().filter(|_| self.whole) {
@@ -68,11 +63,9 @@ impl Calibrate {
                 self.profiles(&fit.profiles, folder)?;
             }
         }
-        OutputArgs { format: self.format, ..OutputArgs::default() }.answer(&report, false)?;
-        Ok(ExitStatus::Success)
+        OutputArgs { format: self.format, ..OutputArgs::default() }.answer(&report, false)
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<CalibrateRequest, Error> {
         Ok(CalibrateRequest {
             tables: tables(&self.files)?,
@@ -81,7 +74,6 @@ impl Calibrate {
         })
     }
 
-    /// Writes the files of a fit.
     fn latency(&self, fit: &LatencyFit) -> Result<(), Error> {
         if let Some(path) = &self.rows {
             file::write(path, &fit.rows_csv)?;

@@ -12,11 +12,9 @@ use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 
-/// The flags of `catalog`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ListCatalog {
-    /// A subcommand.
     #[command(subcommand)]
     pub action: Option<Action>,
     /// Kind of catalogue entries
@@ -25,12 +23,10 @@ pub struct ListCatalog {
     /// One entry, with every figure and its source
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// The subcommands of `catalog`.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Action {
     /// Check catalogue files: report their content, doubtful figures and faults
@@ -46,10 +42,6 @@ pub enum Action {
 }
 
 impl ListCatalog {
-    /// Lists a kind of entries, or shows one entry.
-    ///
-    /// # Errors
-    /// The entry does not exist, a file is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         match &self.action {
             Some(Action::Check(check)) => check.run(catalog),
@@ -57,14 +49,10 @@ impl ListCatalog {
             Some(Action::Save(save)) => save.run(catalog),
             Some(Action::History(history)) => history.run(catalog),
             Some(Action::Restore(restore)) => restore.run(catalog),
-            None => {
-                self.output.answer(&request::catalog(catalog, &self.request()?, &UNCONTROLLED)?, false)?;
-                Ok(ExitStatus::Success)
-            }
+            None => self.output.answer(&request::catalog(catalog, &self.request()?, &UNCONTROLLED)?, false),
         }
     }
 
-    /// The request of the flags.
     pub fn request(&self) -> Result<CatalogRequest, Error> {
         let kind = self.kind.ok_or_else(|| {
             let fix = "write e.g. `mantile-opt catalog devices`, `catalog check` or `catalog diff`";

@@ -10,7 +10,6 @@ pub fn set(line: Vec<OsString>) -> &'static [OsString] {
     LINE.get_or_init(|| line)
 }
 
-/// The words after the program's name.
 pub fn words() -> Vec<String> {
     let line = LINE.get().map_or(&[][..], Vec::as_slice);
     line.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()

@@ -10,7 +10,6 @@ use super::{CliError, ExitStatus};
 use crate::report::svg::compare::comparison_picture;
 use crate::request::compare::{CompareRequest, ComparedEntry, compare};
 use crate::request::saved_answer::is_saved_answer;
-use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -35,25 +34,17 @@ pub struct Compare {
     /// Saved results or scenarios
     #[arg(value_name = "FILE.json")]
     pub files: Vec<PathBuf>,
-    /// The problem of the systems.
     #[command(flatten)]
     pub problem: ProblemArgs,
-    /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Compare {
-    /// Compares the answers.
-    ///
-    /// # Errors
-    /// A file or a name is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request()?;
@@ -61,7 +52,7 @@ impl Compare {
         self.plot.write(|| comparison_picture(&report))?;
         self.output.answer(&report, false)?;
         let runs = report.rows.iter().any(|row| row.metrics.is_some());
-        Ok(if runs { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
+        Ok(ExitStatus::of(runs))
     }
 
     /// The request of the flags and files; `--hardware` is a list.

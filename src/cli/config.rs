@@ -1,8 +1,9 @@
 //! `config`: the defaults of a problem without flags, and the source of each.
 
 use super::defaults::{UserDefault, UserDefaults};
-use super::output::{OutputArgs, csv};
+use super::output::OutputArgs;
 use super::{CliError, ExitStatus};
+use crate::report::sheet::csv;
 use crate::report::table::table;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -28,23 +29,16 @@ Example of ~/.config/mantile/defaults.toml:
 
 const HEADER: [&str; 3] = ["key", "value", "source"];
 
-/// The flags of `config`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Config {
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The user's defaults.
     #[arg(skip)]
     pub defaults: UserDefaults,
 }
 
 impl Config {
-    /// Prints the defaults.
-    ///
-    /// # Errors
-    /// An objective or workload of the defaults is unknown, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let file = self.defaults.file.as_deref().map(file::shown);
         let all = self.values(catalog)?;
@@ -58,8 +52,7 @@ impl Config {
         let value =
             |one: &UserDefault| serde_json::json!({"key": one.key, "value": one.value, "source": one.source});
         let value = serde_json::json!({"file": file, "defaults": all.iter().map(value).collect::<Vec<_>>()});
-        self.output.plain(&text, &value, Some(csv(&HEADER, rows)?))?;
-        Ok(ExitStatus::Success)
+        self.output.plain(&text, &value, Some(csv(HEADER, rows)))
     }
 
     /// The user's defaults, and those of the program for other keys.

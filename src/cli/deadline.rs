@@ -19,7 +19,6 @@ const LOOK_EVERY: u64 = 100;
 /// The start of this process's work: a limit counts from it, whatever is done before a search.
 static BEGUN: OnceLock<Instant> = OnceLock::new();
 
-/// Starts the clock of time limits.
 pub fn begin() {
     let _ = BEGUN.set(Instant::now());
 }
@@ -32,7 +31,7 @@ pub fn with_deadline<T>(limit: Option<f64>, answer: impl FnOnce(&RequestControl)
     let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let begun = *BEGUN.get_or_init(Instant::now);
     let late = AtomicBool::new(false);
-    let room = ProcessMemory::here();
+    let memory = ProcessMemory::here();
     let (looked, full) = (AtomicU64::new(0), OnceLock::new());
     let stop = || {
         let now = begun.elapsed();
@@ -40,7 +39,7 @@ pub fn with_deadline<T>(limit: Option<f64>, answer: impl FnOnce(&RequestControl)
         late.fetch_or(over, Relaxed);
         let moment = now.as_millis() as u64 / LOOK_EVERY;
         if looked.fetch_max(moment, Relaxed) < moment
-            && let Some(scarce) = room.scarce()
+            && let Some(scarce) = memory.scarce()
         {
             let _ = full.set(scarce);
         }

@@ -55,10 +55,8 @@ fn replaced_by_basis(basis: Option<PriceBasis>) -> &'static [&'static str] {
     }
 }
 
-/// A default that applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserDefault {
-    /// Its key in a scenario.
     pub key: String,
     pub value: Value,
     /// The environment variable, or the file.
@@ -68,7 +66,6 @@ pub struct UserDefault {
 /// The defaults that a command added to its flags, and its overrides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AppliedInputs {
-    /// The user's defaults.
     pub defaults: Vec<UserDefault>,
     /// Overrides of values in catalogue files, of the flags and of the scenario file.
     pub overrides: Vec<String>,
@@ -77,19 +74,15 @@ pub struct AppliedInputs {
 /// The inputs that a command applied, once it has.
 pub type AppliedDefaults = Arc<OnceLock<AppliedInputs>>;
 
-/// The user's defaults.
 #[derive(Clone, Debug, Default)]
 pub struct UserDefaults {
     /// Strongest first.
     sources: Vec<Vec<UserDefault>>,
-    /// The file that was read.
     pub file: Option<PathBuf>,
-    /// The defaults that the command applied.
     pub applied: AppliedDefaults,
 }
 
 impl UserDefaults {
-    /// Those of the environment and of the defaults file.
     pub fn from_env() -> Result<UserDefaults, Error> {
         let found = file::find()?;
         let filed = found.as_deref().map(file::read).transpose()?.unwrap_or_default();
@@ -193,7 +186,6 @@ pub fn overrides_line(applied: &AppliedDefaults) -> String {
     }
 }
 
-/// The set keys of a scenario.
 fn values(scenario: &Scenario) -> Values {
     match serde_json::to_value(scenario) {
         Ok(Value::Object(values)) => values,

@@ -2,14 +2,11 @@
 
 use super::deadline::with_deadline;
 use super::emit::EmitArgs;
-use super::estimate::SavedPlan;
+use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::launch::LaunchReport;
 use crate::request::deploy::{DeployRequest, deploy};
-use crate::search::outcome::Status;
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
@@ -23,47 +20,35 @@ Examples:
   mantile-opt deploy --model Qwen3-32B --hardware 4xl40s --tp 4 --print kubernetes.yaml | kubectl apply -f -
   mantile-opt deploy --plan-from answer.json --pick front/7 --emit launch";
 
-/// The flags of `deploy`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Deploy {
-    /// The problem.
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    /// The deployment.
-    #[command(flatten)]
-    pub deployment: Deployment,
-    /// A file with the deployment.
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     /// Print one file instead of the commands, e.g. server.sh or kubernetes.yaml
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub print: Option<String>,
-    /// Where the files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Deploy {
-    /// Resolves the problem, and the best plan where none is given, and writes its launch.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let launch = with_deadline(None, |control| deploy(catalog, &request, control))?;
         self.emit.write([(None, &launch)])?;
         match &self.print {
             Some(path) => self.output.write(&printed(&launch, path)?)?,
             None => self.output.answer(&launch, false)?,
-        }
-        Ok(if launch.runs() { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
+        };
+        Ok(ExitStatus::of(launch.runs()))
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<DeployRequest, Error> {
-        Ok(DeployRequest { scenario: self.saved.scenario(&self.problem, &self.deployment)? })
+        Ok(DeployRequest { scenario: self.planned.scenario()? })
     }
 }
 

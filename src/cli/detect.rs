@@ -30,7 +30,6 @@ Examples:
 
 Exit codes: 0 an answer; 2 bad input, or no file can describe the machine.";
 
-/// The flags of `detect`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct DetectArgs {
@@ -49,10 +48,6 @@ pub struct DetectArgs {
 }
 
 impl DetectArgs {
-    /// Detects the machine, and writes its file.
-    ///
-    /// # Errors
-    /// No file can describe the machine, or an output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let report = detect(catalog, &self.request(), &UNCONTROLLED)?;
         let written = match (&self.out, &report.file) {
@@ -68,13 +63,11 @@ impl DetectArgs {
         };
         let output = OutputArgs { format: self.format, json: self.json, ..OutputArgs::default() };
         match output.format() {
-            Format::Table => output.write(&machine(&report, written.as_deref(), width()))?,
-            _ => output.answer(&report, false)?,
+            Format::Table => output.write(&machine(&report, written.as_deref(), width())),
+            _ => output.answer(&report, false),
         }
-        Ok(ExitStatus::Success)
     }
 
-    /// The request of the flags.
     pub fn request(&self) -> DetectRequest {
         DetectRequest { stream: !self.no_stream }
     }

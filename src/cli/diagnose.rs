@@ -1,14 +1,11 @@
 //! `diagnose`: is a measured speed possible, and is a server slow?
 
 use super::deadline::with_deadline;
-use super::estimate::{SavedPlan, with_command};
+use super::estimate::{PlannedArgs, with_command};
 use super::output::OutputArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::request::diagnose::{DiagnoseRequest, diagnose};
 use crate::request::estimate::EstimateRequest;
-use crate::search::outcome::Status;
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{MEASURED, number};
 use crate::store::catalog::Catalog;
@@ -23,19 +20,11 @@ Examples:
   mantile-opt diagnose --hardware 4xh100 --command 'vllm serve Qwen/Qwen3-32B -tp 4' --concurrency 32 --measured-tok-s 900
   mantile-opt diagnose --plan-from answer.json --measured-ttft-ms 800 --json";
 
-/// The flags of `diagnose`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Diagnose {
-    /// The problem.
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    /// The deployment.
-    #[command(flatten)]
-    pub deployment: Deployment,
-    /// A file with the deployment.
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     /// Read the deployment from a launch command, or from a file or folder with one
     #[arg(long, value_name = "COMMAND|FILE", conflicts_with_all = ["plan", "plan_from"], help_heading = "The deployment")]
     pub command: Option<String>,
@@ -48,24 +37,21 @@ pub struct Diagnose {
     /// Measured output tokens per second of the deployment
     #[arg(long, value_name = "TOK/S", value_parser = number(&MEASURED), allow_negative_numbers = true, help_heading = "Measured")]
     pub measured_tok_s: Option<f64>,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Diagnose {
-    /// Compares measured numbers with the prediction.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| diagnose(catalog, &request, control))?;
         self.output.answer(&report, false)?;
-        Ok(if report.is_expected() { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
+        Ok(ExitStatus::of(report.is_expected()))
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<DiagnoseRequest, Error> {
-        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
+        let scenario = self.planned.scenario()?;
         let EstimateRequest { scenario, command, command_files } =
             with_command(scenario, self.command.as_deref())?;
         Ok(DiagnoseRequest {

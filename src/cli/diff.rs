@@ -24,7 +24,6 @@ Examples:
   mantile-opt diff a.json b.json
   mantile-opt diff monday.bundle.json friday.bundle.json --format csv";
 
-/// The flags of `diff`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct DiffArgs {
@@ -34,21 +33,17 @@ pub struct DiffArgs {
     /// Another one
     #[arg(value_name = "B.json")]
     pub b: PathBuf,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl DiffArgs {
-    /// Reads both files and compares them.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let report = with_progress(|control| diff(catalog, &request, control))?;
-        self.output.answer(&report, false)?;
-        Ok(ExitStatus::Success)
+        self.output.answer(&report, false)
     }
 
-    /// The request of the files.
     pub fn request(&self) -> Result<DiffRequest, Error> {
         let read = |path: &Path| -> Result<Value, Error> {
             let text = file::read_json(path, FileSizeLimit::Answer)?;

@@ -19,16 +19,12 @@ pub struct EmitArgs {
     pub emit: Option<PathBuf>,
 }
 
-/// The list of the files of a folder.
 #[derive(Debug, Deserialize, Serialize)]
 struct Manifest {
-    /// The version of the program.
     written_by: String,
-    /// Paths of the files, this one aside.
     files: Vec<String>,
 }
 
-/// Name of the list.
 const MANIFEST: &str = "files.json";
 
 impl EmitArgs {
@@ -75,7 +71,6 @@ fn folder_name(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
 
-/// The files of an earlier run in a folder.
 fn earlier(folder: &Path) -> Result<Vec<String>, Error> {
     let list = folder.join(MANIFEST);
     if list.exists() {

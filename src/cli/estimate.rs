@@ -17,7 +17,6 @@ use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
 use crate::request::saved_answer::{is_saved_answer, of_saved};
 use crate::request::timeline::given_timeline;
-use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -40,19 +39,11 @@ Examples:
   mantile-opt estimate --hardware 4xh100 --command deployment.yaml
   mantile-opt estimate --hardware 8xh100 --plan '1 x tp8 @64' --out answer.xlsx";
 
-/// The flags of `estimate`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Estimate {
-    /// The problem.
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    /// The deployment.
-    #[command(flatten)]
-    pub deployment: Deployment,
-    /// A file with the deployment.
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     /// Read the deployment from a launch command, or from a file or folder with one: scripts, a Kubernetes manifest, a docker compose file, a graph of Dynamo
     #[arg(long, value_name = "COMMAND|FILE", conflicts_with_all = ["plan", "plan_from"], help_heading = "The deployment")]
     pub command: Option<String>,
@@ -62,18 +53,25 @@ pub struct Estimate {
     /// Exit with 3 where the deployment misses an SLO, breaks a rule of the runtime or does not fit: for CI and hooks
     #[arg(long)]
     pub slo: bool,
-    /// Where launch files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
-    /// Where the timeline is written.
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
+}
+
+/// A problem with its deployment, by flags or in a file.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct PlannedArgs {
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    #[command(flatten)]
+    pub deployment: Deployment,
+    #[command(flatten)]
+    pub saved: SavedPlan,
 }
 
 /// A plan in a file.
@@ -88,12 +86,11 @@ pub struct SavedPlan {
 }
 
 impl Estimate {
-    /// Resolves the problem and evaluates the deployment.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
         self.output.check::<EstimateResult>()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
         self.emit.write(report.launch.iter().map(|launch| (None, launch)))?;
         let scenario = report.command.as_ref().map_or(&request.scenario, |command| &command.scenario);
@@ -104,7 +101,7 @@ impl Estimate {
         self.trace.write(|| timed.then(|| given_timeline(catalog, scenario)))?;
         let kept = report.candidate.violations.is_empty();
         let runs = timed && (kept || !self.slo);
-        let status = if runs { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) };
+        let status = ExitStatus::of(runs);
         if self.output.format() == Format::Xlsx {
             workbook::write(&self.output, catalog, &report)?;
             return Ok(status);
@@ -112,13 +109,12 @@ impl Estimate {
         match report.detail.as_ref().filter(|_| self.detail && self.output.format() == Format::Csv) {
             Some(detail) => self.output.write(&operators(detail))?,
             None => self.output.answer(&report, self.detail)?,
-        }
+        };
         Ok(status)
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<EstimateRequest, Error> {
-        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
+        let scenario = self.planned.scenario()?;
         with_command(scenario, self.command.as_deref())
     }
 }
@@ -172,7 +168,6 @@ fn settings_files(text: &str, folder: &Path) -> Result<NamedFiles, Error> {
 const WORKERS: [&str; 3] = ["server", "prefill", "decode"];
 
 impl SavedPlan {
-    /// The text of the file, if one is named.
     pub fn text(&self) -> Result<Option<String>, Error> {
         let Some(path) = &self.plan_from else { return Ok(None) };
         let text = match path.to_str() {
@@ -184,21 +179,19 @@ impl SavedPlan {
         };
         Ok(Some(text))
     }
+}
 
+impl PlannedArgs {
     /// The scenario of flags and files, with its deployment; flags take precedence.
-    pub fn scenario(&self, problem: &ProblemArgs, flags: &Deployment) -> Result<Scenario, Error> {
-        self.scenario_of(self.text()?, problem, flags)
+    pub fn scenario(&self) -> Result<Scenario, Error> {
+        self.scenario_of(self.saved.text()?)
     }
 
     /// The same for the text of the file.
-    pub fn scenario_of(
-        &self,
-        text: Option<String>,
-        problem: &ProblemArgs,
-        flags: &Deployment,
-    ) -> Result<Scenario, Error> {
-        let (Some(text), Some(path)) = (text, &self.plan_from) else { return problem.scenario(flags) };
-        let (scenario, deployment) = of_saved(&text, self.pick.as_deref(), &problem.scenario, flags)
+    pub fn scenario_of(&self, text: Option<String>) -> Result<Scenario, Error> {
+        let PlannedArgs { problem, deployment, saved } = self;
+        let (Some(text), Some(path)) = (text, &saved.plan_from) else { return problem.scenario(deployment) };
+        let (scenario, deployment) = of_saved(&text, saved.pick.as_deref(), &problem.scenario, deployment)
             .map_err(|fault| fault.in_file(path.display().to_string()))?;
         // A saved result has all its inputs: defaults of today are none of them.
         let defaults = match is_saved_answer(&text) {

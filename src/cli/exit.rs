@@ -18,15 +18,17 @@ pub enum ExitStatus {
     Success,
     /// A checked file or result is faulty; the report lists the faults.
     CheckFailed,
-    /// The status of a search.
     Searched(Status),
 }
 
-/// Exit code of bad input.
 pub const BAD_INPUT: u8 = 2;
 
 impl ExitStatus {
-    /// The exit code.
+    /// Of a command whose answer is infeasible where nothing runs.
+    pub fn of(runs: bool) -> ExitStatus {
+        if runs { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) }
+    }
+
     pub fn code(self) -> u8 {
         match self {
             ExitStatus::Success | ExitStatus::Searched(Status::Optimal) => 0,

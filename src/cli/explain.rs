@@ -1,20 +1,16 @@
 //! `explain`: one number, down to its source data.
 
-use super::estimate::SavedPlan;
+use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::request::UNCONTROLLED;
 use crate::request::explain::{ExplainReport, ExplainRequest, Number, explain};
 use crate::request::explained_placement::saved_placement;
-use crate::search::outcome::Status;
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{DEPTH, whole};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
-/// The flags of `explain`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Explain {
     /// Number to explain.
@@ -34,40 +30,27 @@ pub struct Explain {
     /// Depth of the tree, in levels
     #[arg(long, value_name = "N", value_parser = whole(&DEPTH), help_heading = "Number to explain")]
     pub depth: Option<u64>,
-    /// The problem.
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    /// The deployment; the best one if absent.
-    #[command(flatten)]
-    pub deployment: Deployment,
-    /// A file with the deployment.
-    #[command(flatten)]
-    pub saved: SavedPlan,
-    /// The output flags.
+    pub planned: PlannedArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Explain {
-    /// Resolves the problem and explains the number.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = explain(catalog, &request, &UNCONTROLLED)?;
         self.output.answer(&report, false)?;
-        Ok(match report {
-            ExplainReport::Explained(_) => ExitStatus::Success,
-            ExplainReport::Infeasible { .. } => ExitStatus::Searched(Status::Infeasible),
-        })
+        Ok(ExitStatus::of(matches!(report, ExplainReport::Explained(_))))
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<ExplainRequest, Error> {
-        let text = self.saved.text()?;
+        let text = self.planned.saved.text()?;
         let placement = text.as_deref().map(saved_placement).transpose()?.flatten();
         let scenario = match &placement {
             Some(_) => Scenario::default(),
-            None => self.saved.scenario_of(text, &self.problem, &self.deployment)?,
+            None => self.planned.scenario_of(text)?,
         };
         Ok(ExplainRequest {
             scenario,

@@ -43,7 +43,6 @@ A trace is a CSV file with the columns arrival (seconds), isl, osl, or one of Az
     exit_codes!()
 );
 
-/// The flags of `fleet`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct FleetArgs {
@@ -120,10 +119,8 @@ pub struct FleetArgs {
     /// Where launch files are written: one folder per kind of system.
     #[command(flatten)]
     pub emit: EmitArgs,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
     /// The user's defaults for keys that neither a flag nor the file sets.
@@ -136,7 +133,6 @@ const FROM_DEFAULTS: [&str; 5] =
     ["weight_format", "price_basis", "electricity_usd_per_kwh", "utilization", "hours_per_day"];
 
 impl FleetArgs {
-    /// Resolves the fleet problem and solves it.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request()?;
@@ -148,7 +144,6 @@ impl FleetArgs {
         Ok(report.certificate.status.into())
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<FleetRequest, Error> {
         let fleet = match &self.file {
             Some(path) => {
@@ -160,18 +155,8 @@ impl FleetArgs {
             }
             None => FleetFile::default(),
         };
-        let Scenario {
-            model,
-            ttft,
-            tpot,
-            weight_format,
-            price_basis,
-            electricity_usd_per_kwh,
-            hours_per_day,
-            utilization,
-            set,
-            ..
-        } = self.scenario(&fleet);
+        let scenario = self.scenario(&fleet);
+        let utilized = scenario.utilization.map(|share| share * HOURS_OF_A_DAY);
         Ok(FleetRequest {
             fleet,
             trace: self.trace.as_deref().map(traced).transpose()?,
@@ -181,14 +166,14 @@ impl FleetArgs {
             max_devices: self.max_devices,
             spare: self.spare,
             headroom: self.headroom,
-            hours_per_day: hours_per_day.or(utilization.map(|share| share * HOURS_OF_A_DAY)),
-            model,
-            ttft,
-            tpot,
-            weight_format,
-            price_basis,
-            electricity_usd_per_kwh,
-            set,
+            hours_per_day: scenario.hours_per_day.or(utilized),
+            model: scenario.model,
+            ttft: scenario.ttft,
+            tpot: scenario.tpot,
+            weight_format: scenario.weight_format,
+            price_basis: scenario.price_basis,
+            electricity_usd_per_kwh: scenario.electricity_usd_per_kwh,
+            set: scenario.set,
         })
     }
 
@@ -214,7 +199,6 @@ impl FleetArgs {
     }
 }
 
-/// The requests of a trace.
 fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
     let name = file::shown(path);
     let text = file::read_most(path, FileSizeLimit::Table)?;

@@ -10,7 +10,6 @@ use crate::search::outcome::Status;
 use crate::spec::deployment::Deployment;
 use crate::store::catalog::Catalog;
 
-/// The flags of `inspect`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Inspect {
     // The help shows brackets, which are not a link.
@@ -30,15 +29,12 @@ pub struct Inspect {
     /// Show the model as it is parallelised on this hardware: shards, collectives, KV cache, pipeline stages
     #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["diff", "graph"])]
     pub hardware: Option<String>,
-    /// The deployment on that hardware.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Format of a graph drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Notation {
     /// An SVG picture.
@@ -50,10 +46,6 @@ pub enum Notation {
 }
 
 impl Inspect {
-    /// Finds the model and reports its structure.
-    ///
-    /// # Errors
-    /// The model is not found or not supported, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         if self.graph.is_none() {
             let inputs = AppliedInputs { defaults: vec![], overrides: self.overrides.clone() };
@@ -63,10 +55,10 @@ impl Inspect {
         let report = inspect(catalog, &self.request(), &UNCONTROLLED)?;
         match (&report, self.graph) {
             (InspectReport::Model(inspected), Some(notation)) => {
-                self.output.write(&notation.drawn(&GraphDrawing::of(inspected)))?;
+                self.output.write(&notation.drawn(&GraphDrawing::of(inspected)))?
             }
             _ => self.output.answer(&report, false)?,
-        }
+        };
         Ok(match report {
             InspectReport::Parallel(graph) if !graph.violations.is_empty() => {
                 ExitStatus::Searched(Status::Infeasible)
@@ -75,7 +67,6 @@ impl Inspect {
         })
     }
 
-    /// The request of the flags.
     pub fn request(&self) -> InspectRequest {
         let (model, compared_with) = match self.diff.as_deref() {
             Some([a, b]) => (a.clone(), Some(b.clone())),

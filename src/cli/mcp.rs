@@ -15,17 +15,14 @@ explanations are resources. An MCP client starts the program itself:
 Example:
   mantile-opt mcp";
 
-/// The flags of `mcp`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Mcp {
-    /// Limits of requests.
     #[command(flatten)]
     pub limits: LimitArgs,
 }
 
 impl Mcp {
-    /// Serves the client until it closes standard input.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let limits = self.limits.limits();
         let runtime = tokio::runtime::Builder::new_multi_thread()

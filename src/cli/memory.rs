@@ -17,7 +17,6 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// The limits of this process.
     pub fn here() -> ProcessMemory {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         ProcessMemory {
@@ -74,10 +73,10 @@ mod tests {
 
     #[test]
     fn memory_is_scarce_before_it_is_gone_whatever_limits_it() {
-        let room = ProcessMemory { addresses: Some(1000), pages: Some(500) };
-        assert_eq!(room.scarce_at(899, 449), None);
-        assert_eq!(room.scarce_at(901, 0), Some((901, 1000)));
-        assert_eq!(room.scarce_at(0, 451), Some((451, 500)));
+        let memory = ProcessMemory { addresses: Some(1000), pages: Some(500) };
+        assert_eq!(memory.scarce_at(899, 449), None);
+        assert_eq!(memory.scarce_at(901, 0), Some((901, 1000)));
+        assert_eq!(memory.scarce_at(0, 451), Some((451, 500)));
         assert_eq!(ProcessMemory::default().scarce_at(u64::MAX, u64::MAX), None);
     }
 }

@@ -1,12 +1,10 @@
 //! `nearest`: published measurements next to a deployment.
 
 use super::deadline::with_deadline;
-use super::estimate::SavedPlan;
+use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::request::nearest::{NearestRequest, nearest};
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{LISTED, whole};
 use crate::store::catalog::Catalog;
@@ -22,40 +20,28 @@ Examples:
   mantile-opt nearest --model DeepSeek-V3 --hardware 8xh200 --plan '1 x tp8 @64' --most 10
   mantile-opt nearest --plan-from answer.json --format csv";
 
-/// The flags of `nearest`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Nearest {
-    /// The problem.
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    /// The deployment.
-    #[command(flatten)]
-    pub deployment: Deployment,
-    /// A file with the deployment.
-    #[command(flatten)]
-    pub saved: SavedPlan,
+    pub planned: PlannedArgs,
     /// Number of measurements
     #[arg(long, value_name = "N", default_value = "5", value_parser = whole(&LISTED))]
     pub most: u64,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Nearest {
-    /// Lists the nearest measurements.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(None, |control| nearest(catalog, &request, control))?;
-        self.output.answer(&report, false)?;
-        Ok(ExitStatus::Success)
+        self.output.answer(&report, false)
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<NearestRequest, Error> {
-        let scenario = self.saved.scenario(&self.problem, &self.deployment)?;
+        let scenario = self.planned.scenario()?;
         Ok(NearestRequest { scenario, most: self.most })
     }
 }

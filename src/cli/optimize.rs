@@ -30,10 +30,8 @@ use crate::spec::limits::{TIME_LIMIT, number};
 use crate::store::catalog::Catalog;
 use crate::store::file;
 
-/// The flags of `optimize`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Optimize {
-    /// The problem.
     #[command(flatten)]
     pub problem: ProblemArgs,
     /// Show everything: memory, breakdown, alternatives, Pareto front, sources, search
@@ -45,13 +43,11 @@ pub struct Optimize {
     /// Stop after S seconds and report the best found so far [default: no limit]
     #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = "Search space")]
     pub time_limit: Option<f64>,
-    /// Where launch files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
     /// Where the timeline of the best deployment is written.
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
     /// Write the Pareto front to a file; the ending selects CSV or JSON
@@ -60,13 +56,11 @@ pub struct Optimize {
     /// Points of the Pareto front to list; a longer one is thinned to points that represent it [default: 1000]
     #[arg(long, value_name = "N|all", help_heading = "Output")]
     pub front: Option<FrontPoints>,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
 }
 
 impl Optimize {
-    /// Resolves the problem and optimises it.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.plot.check()?;
@@ -115,7 +109,6 @@ impl Optimize {
         Ok(report.status.into())
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<OptimizeRequest, Error> {
         Ok(OptimizeRequest {
             scenario: self.problem.scenario(&Deployment::default())?,
@@ -125,7 +118,6 @@ impl Optimize {
     }
 }
 
-/// Format of a saved front.
 #[derive(Clone, Copy)]
 enum FrontEnding {
     Csv,
@@ -141,12 +133,10 @@ impl FrontEnding {
         match path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase).as_deref() {
             Some("csv") => Ok(FrontEnding::Csv),
             Some("json") => Ok(FrontEnding::Json),
-            _ => Err(Error::new(
-                "pareto-out",
-                format!("`{}`", path.display()),
-                "a file that ends in .csv or .json",
-                "write e.g. --pareto-out front.csv",
-            )),
+            _ => {
+                let (found, fix) = (format!("`{}`", path.display()), "write e.g. --pareto-out front.csv");
+                Err(Error::new("pareto-out", found, "a file that ends in .csv or .json", fix))
+            }
         }
     }
 }

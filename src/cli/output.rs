@@ -16,7 +16,6 @@ use super::{CliError, ExitStatus, progress};
 use crate::report::format::{Format, FormatEntry};
 use crate::report::pretty::pretty;
 use crate::report::rendered::{Answer, EVERY, TextView, drawn, markdown, rendered, yaml};
-use crate::report::sheet;
 use crate::report::text::page::{BAD, BOLD, GOOD, WIDTH};
 use crate::request::rendered::pixels;
 use crate::request::wording::worded;
@@ -55,7 +54,6 @@ pub struct OutputArgs {
     /// Write the output to a file instead of standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// The user's defaults that the command applied.
     #[arg(skip)]
     pub applied: AppliedDefaults,
 }
@@ -107,22 +105,15 @@ impl OutputArgs {
         }
     }
 
-    /// Whether the result goes to standard output.
     fn to_stdout(&self) -> bool {
         self.out.as_deref().is_none_or(|path| path.as_os_str() == "-")
-    }
-
-    /// Writes a result with status "found".
-    pub fn found(&self, text: &str) -> Result<ExitStatus, CliError> {
-        self.write(text)?;
-        Ok(ExitStatus::Success)
     }
 
     /// Writes the answer in its format; `detail` shows everything.
     ///
     /// # Errors
     /// The answer has no such format, or the file or the pipe cannot be written.
-    pub fn answer<T: Answer>(&self, answer: &T, detail: bool) -> Result<(), CliError> {
+    pub fn answer<T: Answer>(&self, answer: &T, detail: bool) -> Result<ExitStatus, CliError> {
         self.check::<T>()?;
         let command = typed();
         let view = TextView { width: width(), detail, command: &command };
@@ -146,33 +137,37 @@ impl OutputArgs {
     ///
     /// # Errors
     /// There is no such format, or the file or the pipe cannot be written.
-    pub fn plain(&self, text: &str, value: &impl Serialize, csv: Option<String>) -> Result<(), CliError> {
+    pub fn plain(
+        &self,
+        text: &str,
+        value: &impl Serialize,
+        csv: Option<String>,
+    ) -> Result<ExitStatus, CliError> {
         let formats: Vec<Format> =
             PLAIN.into_iter().filter(|format| *format != Format::Csv || csv.is_some()).collect();
         self.check_among(&formats, "this command")?;
         self.write(&match self.format() {
             Format::Json => pretty(value),
-            Format::Yaml => yaml(&super::output::value(value)),
+            Format::Yaml => yaml(&crate::request::value(value)),
             Format::Csv => csv.unwrap_or_default(),
             Format::Markdown => markdown(text),
             _ => text.to_owned(),
         })
     }
 
-    /// Writes `bytes` to the destination.
-    pub(super) fn write_bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
+    pub(super) fn write_bytes(&self, bytes: &[u8]) -> Result<ExitStatus, CliError> {
         note_defaults(&self.applied)?;
         match &self.out {
-            Some(path) if !self.to_stdout() => Ok(file::write_bytes(path, bytes)?),
+            Some(path) if !self.to_stdout() => file::write_bytes(path, bytes)?,
             _ => {
                 check_stdout()?;
-                Ok(written(&mut std::io::stdout().lock(), bytes)?)
+                written(&mut std::io::stdout().lock(), bytes)?;
             }
         }
+        Ok(ExitStatus::Success)
     }
 
-    /// Writes `text` to its destination.
-    pub fn write(&self, text: &str) -> Result<(), CliError> {
+    pub fn write(&self, text: &str) -> Result<ExitStatus, CliError> {
         let footer = footer(&self.applied);
         let table = self.format() == Format::Table;
         // The others are already visible text.
@@ -186,7 +181,7 @@ impl OutputArgs {
             note_defaults(&self.applied)?;
         }
         match &self.out {
-            Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
+            Some(path) if !self.to_stdout() => file::write(path, &strip_str(&text).to_string())?,
             _ => {
                 check_stdout()?;
                 let mut out = std::io::stdout().lock();
@@ -194,20 +189,21 @@ impl OutputArgs {
                 if table && std::io::stdout().is_terminal() {
                     let mut out = anstream::AutoStream::auto(out);
                     out.write_all(text.as_bytes())?;
-                    return Ok(out.flush()?);
+                    out.flush()?;
+                    return Ok(ExitStatus::Success);
                 }
                 let plain = anstream::AutoStream::choice(&std::io::stdout()) == anstream::ColorChoice::Never;
                 let text = match table && plain {
                     true => Cow::Owned(strip_str(&text).to_string()),
                     false => text,
                 };
-                Ok(written(&mut out, text.as_bytes())?)
+                written(&mut out, text.as_bytes())?;
             }
         }
+        Ok(ExitStatus::Success)
     }
 }
 
-/// The format of a file, by its ending.
 pub(super) fn format_of(path: &Path) -> Option<Format> {
     Format::of_ending(path.file_name()?.to_str()?)
 }
@@ -215,7 +211,7 @@ pub(super) fn format_of(path: &Path) -> Option<Format> {
 /// Writes a document to a file: YAML by its ending, else JSON.
 pub(super) fn write_document(path: &Path, document: &impl Serialize) -> Result<(), Error> {
     match format_of(path) {
-        Some(Format::Yaml) => file::write(path, &yaml(&value(document))),
+        Some(Format::Yaml) => file::write(path, &yaml(&crate::request::value(document))),
         _ => file::write(path, &pretty(document)),
     }
 }
@@ -286,16 +282,6 @@ pub(super) fn for_people(text: &str) -> Cow<'_, str> {
 const ESCAPE: char = '\u{1b}';
 /// Ends a style.
 const RESET: &str = "\u{1b}[0m";
-
-/// A result as a JSON value.
-pub fn value<T: Serialize>(answer: &T) -> serde_json::Value {
-    serde_json::to_value(answer).expect("reports have only text keys")
-}
-
-/// CSV of `rows` under `header`.
-pub fn csv(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<String, CliError> {
-    Ok(sheet::csv(header.iter().copied(), rows))
-}
 
 #[cfg(test)]
 mod tests {

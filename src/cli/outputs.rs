@@ -11,7 +11,6 @@ use crate::store::file;
 const FLAGS: [&str; 8] =
     ["bundle", "emit", "out", "pareto_out", "plot", "residuals", "save_scenario", "trace"];
 
-/// An output: its flag and its path.
 pub type Output = (String, PathBuf);
 
 /// The outputs of a command line, except standard output.

@@ -32,11 +32,9 @@ Examples:
     exit_codes!()
 );
 
-/// The flags of `place`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct PlaceArgs {
-    /// The problem.
     #[command(flatten)]
     pub scenario: PlacementScenario,
     /// Stop after S seconds and report the best found so far [default: no limit]
@@ -45,16 +43,12 @@ pub struct PlaceArgs {
     /// Show everything: baselines, disaggregation, proof, notes
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
-    /// Where launch files are written.
     #[command(flatten)]
     pub emit: EmitArgs,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The user's defaults for keys that no flag sets.
     #[arg(skip)]
     pub defaults: UserDefaults,
 }
@@ -77,7 +71,6 @@ const SHARED: [&str; 13] = [
 ];
 
 impl PlaceArgs {
-    /// Resolves the problem and solves it.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = PlaceRequest { scenario: self.scenario(catalog) };

@@ -13,10 +13,8 @@ use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
 use crate::store::resolved_scenario::ResolvedScenario;
 
-/// A problem as flags.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ProblemArgs {
-    /// The flags.
     #[command(flatten)]
     pub scenario: Scenario,
     /// Read the problem from a scenario file or a permalink; flags override it

@@ -6,15 +6,12 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Whether progress is switched off.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Switches progress off.
 pub fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Relaxed);
 }
 
-/// Whether progress and hints are switched off.
 pub fn is_quiet() -> bool {
     QUIET.load(Relaxed)
 }

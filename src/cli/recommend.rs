@@ -8,7 +8,6 @@ use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
 use crate::request::recommend::{RecommendRequest, recommend};
-use crate::search::outcome::Status;
 use crate::spec::limits::{MAX_WATTS, TARGET, USERS, number, whole};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -31,7 +30,6 @@ Examples:
     exit_codes!()
 );
 
-/// The flags of `recommend`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Recommend {
@@ -57,7 +55,6 @@ pub struct Recommend {
     /// Vendors, classes, generations, devices or systems to consider, separated by commas
     #[arg(long, value_name = "WORDS", value_delimiter = ',', help_heading = "Requirements")]
     pub only: Vec<String>,
-    /// The flags of the problem.
     #[command(flatten)]
     pub scenario: Scenario,
     /// Show everything: each choice, all systems, rejected systems, defaults
@@ -66,13 +63,10 @@ pub struct Recommend {
     /// Where launch files of the first choice are written.
     #[command(flatten)]
     pub emit: EmitArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The user's defaults for keys that no flag sets.
     #[arg(skip)]
     pub defaults: UserDefaults,
 }
@@ -82,7 +76,6 @@ const OWN: [&str; 7] =
     ["hardware", "concurrency", "rate", "percentile", "tpot", "usd_per_device_hour", "pareto"];
 
 impl Recommend {
-    /// Resolves the requirements and searches the catalogue.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request();
@@ -90,7 +83,7 @@ impl Recommend {
         self.plot.write(|| report.picture())?;
         self.emit.write(report.launch().map(|launch| (None, launch)))?;
         self.output.answer(&report, self.detail)?;
-        Ok(if report.serves() { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
+        Ok(ExitStatus::of(report.serves()))
     }
 
     /// Whether a default for the key applies.
@@ -103,7 +96,6 @@ impl Recommend {
         }
     }
 
-    /// The request of the flags.
     pub fn request(&self) -> RecommendRequest {
         RecommendRequest {
             target_tok_s: self.target_tok_s,

@@ -22,7 +22,6 @@ fn schema_values() -> impl Iterator<Item = PossibleValue> {
     schema_names().map(PossibleValue::new).chain(others.collect::<Vec<_>>())
 }
 
-/// The flags of `schema`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SchemaArgs {
     /// Name of the schema
@@ -33,7 +32,6 @@ pub struct SchemaArgs {
     pub out: Option<std::path::PathBuf>,
 }
 
-/// The flags of `completions`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Completions {
     /// The shell
@@ -41,54 +39,41 @@ pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
-/// The flags of `formulas`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct FormulasArgs {
     /// Only formulas whose symbol, unit, reason, citation or module contains this word
     #[arg(value_name = "WORD")]
     pub word: Option<String>,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl FormulasArgs {
-    /// Prints the formulas.
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        self.output.answer(&formulas(self.word.as_deref()), false)?;
-        Ok(ExitStatus::Success)
+        self.output.answer(&formulas(self.word.as_deref()), false)
     }
 
-    /// The request of the flags.
     pub fn request(&self) -> FormulasRequest {
         FormulasRequest { word: self.word.clone() }
     }
 }
 
-fn standard() -> OutputArgs {
-    OutputArgs::default()
-}
-
 impl SchemaArgs {
-    /// Prints a schema.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let known = schema(catalog, &self.request(), &UNCONTROLLED)?;
-        OutputArgs { out: self.out.clone(), ..standard() }.plain(&pretty(&known), &known, None)?;
-        Ok(ExitStatus::Success)
+        OutputArgs { out: self.out.clone(), ..OutputArgs::default() }.plain(&pretty(&known), &known, None)
     }
 
-    /// The request of the flags.
     pub fn request(&self) -> SchemaRequest {
         SchemaRequest { name: self.what.clone() }
     }
 }
 
 impl Completions {
-    /// Prints a completion script.
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command(), "mantile-opt", &mut script);
-        standard().found(&String::from_utf8_lossy(&script))
+        OutputArgs::default().write(&String::from_utf8_lossy(&script))
     }
 }
 
@@ -120,26 +105,21 @@ pub fn version() -> String {
 pub struct ManualPage {}
 
 impl ManualPage {
-    /// Prints the manual page.
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let mut page = Vec::new();
         clap_mangen::Man::new(command()).render(&mut page)?;
-        standard().found(&String::from_utf8_lossy(&page))
+        OutputArgs::default().write(&String::from_utf8_lossy(&page))
     }
 }
 
-/// The flags of `glossary`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct GlossaryArgs {
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl GlossaryArgs {
-    /// Prints the glossary.
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        self.output.answer(&words(), false)?;
-        Ok(ExitStatus::Success)
+        self.output.answer(&words(), false)
     }
 }

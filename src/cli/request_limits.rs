@@ -5,7 +5,6 @@ use std::time::Duration;
 use crate::admission::{MESSAGE_BYTES, RequestLimits};
 use crate::spec::limits::{RUNNING, TIME_LIMIT, WAITING, number, whole};
 
-/// Limits of requests.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LimitArgs {
     /// Requests that are answered at the same time

@@ -27,7 +27,6 @@ Examples:
   curl -s localhost:8000/v2/estimate --json '{\"scenario\": {\"model\": \"Llama-3.1-8B\", \"hardware\": \"1xh100\"}}'
   mantile-opt serve --listen 0.0.0.0:8000 --token-file token.txt --allow-host mantile.example.org";
 
-/// The flags of `serve`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Serve {
@@ -43,7 +42,6 @@ pub struct Serve {
     /// An origin whose pages may use the server, e.g. `https://tools.example.org`
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub allow_origin: Vec<String>,
-    /// Limits of requests.
     #[command(flatten)]
     pub limits: LimitArgs,
     /// Connections at the same time; further ones wait. The default leaves half of the usual 1024 open files to the rest
@@ -68,11 +66,9 @@ pub struct Serve {
     pub allow_fetch: bool,
 }
 
-/// The default address.
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
 
 impl Serve {
-    /// Serves until Ctrl-C or SIGTERM.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let token = self.token_file.as_deref().map(token).transpose()?;
         if token.is_none() && !self.listen.ip().is_loopback() {
@@ -105,7 +101,6 @@ impl Serve {
     }
 }
 
-/// The token of a file.
 fn token(path: &Path) -> Result<String, Error> {
     let text = file::read_plain(path)?;
     let token = text.trim();

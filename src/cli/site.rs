@@ -19,7 +19,6 @@ Examples:
   mantile-opt site --out page --wasm bindings/wasm/target/wasm32-unknown-unknown/release/mantile_wasm.wasm
   python3 -m http.server --directory page";
 
-/// The flags of `site`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Site {
@@ -42,10 +41,6 @@ fn places() -> Vec<PathBuf> {
 }
 
 impl Site {
-    /// Writes the files.
-    ///
-    /// # Errors
-    /// The module is not found, or a file cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let module = self.module()?;
         file::make_folder(&self.out)?;
@@ -56,7 +51,6 @@ impl Site {
         Ok(ExitStatus::Success)
     }
 
-    /// The bytes of the module.
     fn module(&self) -> Result<Vec<u8>, Error> {
         let paths = self.wasm.clone().map_or_else(places, |path| vec![path]);
         let read = |path: &PathBuf| std::fs::read(path).ok().filter(|bytes| bytes.starts_with(b"\0asm"));

@@ -1,15 +1,12 @@
 //! `static`: a static batch on given degrees.
 
-use super::estimate::SavedPlan;
+use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
-use super::problem::ProblemArgs;
 use super::{CliError, ExitStatus};
 use crate::report::svg::static_batch::static_picture;
 use crate::request::UNCONTROLLED;
 use crate::request::static_batch::{NativeLayers, StaticRequest, static_batch};
-use crate::search::outcome::Status;
-use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{BATCH, whole};
 use crate::store::catalog::Catalog;
@@ -25,7 +22,6 @@ Examples:
   mantile-opt static --model Llama-3.3-70B --hardware 8xh200 --prefill-tp 8 --decode-tp 4 --prefill-batch 1 --decode-batch 64
   mantile-opt static --model Qwen3-32B --hardware 4xl40s --tp 4 --weight-format fp8 --native-layers attention --detail";
 
-/// The flags of `static`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Static {
@@ -51,40 +47,29 @@ pub struct Static {
     /// Show every operator
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
-    /// The problem.
     #[command(flatten)]
-    pub problem: ProblemArgs,
-    /// The deployment.
-    #[command(flatten)]
-    pub deployment: Deployment,
-    /// A file with the deployment.
-    #[command(flatten)]
-    pub saved: SavedPlan,
-    /// Where the picture is written.
+    pub planned: PlannedArgs,
     #[command(flatten)]
     pub plot: PlotArgs,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Static {
-    /// Evaluates the batch.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         self.plot.check()?;
         let request = self.request()?;
-        self.problem.save(catalog, &request.scenario)?;
+        self.planned.problem.save(catalog, &request.scenario)?;
         let report = static_batch(catalog, &request, &UNCONTROLLED)?;
         self.plot.write(|| static_picture(&report))?;
         self.output.answer(&report, self.detail)?;
         let fits = report.phases.iter().all(|phase| phase.fits);
-        Ok(if fits { ExitStatus::Success } else { ExitStatus::Searched(Status::Infeasible) })
+        Ok(ExitStatus::of(fits))
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<StaticRequest, Error> {
         Ok(StaticRequest {
-            scenario: self.saved.scenario(&self.problem, &self.deployment)?,
+            scenario: self.planned.scenario()?,
             batch: self.batch,
             prefill_batch: self.prefill_batch,
             decode_batch: self.decode_batch,

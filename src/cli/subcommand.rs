@@ -21,7 +21,6 @@ use crate::request::{Question, value};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
-/// A command of the command line.
 pub trait Subcommand {
     /// Answers it and writes the answer.
     ///
@@ -60,17 +59,15 @@ fn posed<Q: Question>(question: &Q) -> (&'static str, Value) {
 macro_rules! subcommands {
     ($(
         $(#[$doc:meta])* $([$feature:literal])? $name:ident($command:ty):
-            [$(|$this:ident, $catalog:ident| $question:expr)?]
+            [$(|$this:ident, $catalog:pat_param| $question:expr)?]
             [$($($defaults:ident).+ => $($applied:ident).+)?] [$($limit:ident)?] [$($embedded:ident)?];
     )*) => {
-        /// The subcommands.
         #[derive(Debug, clap::Subcommand)]
         pub enum Command {
             $($(#[$doc])* $(#[cfg(feature = $feature)])? $name(Box<$command>),)*
         }
 
         impl Command {
-            /// The command behind the variant.
             pub(super) fn as_subcommand(&mut self) -> &mut dyn Subcommand {
                 match self {
                     $($(#[cfg(feature = $feature)])? Command::$name(command) => &mut **command,)*
@@ -102,92 +99,64 @@ macro_rules! subcommands {
 subcommands! {
     /// Find the best deployment and the Pareto front (default command)
     Optimize(optimize::Optimize):
-        [|this, _catalog| this.request()?] [problem.defaults => output.applied] [time_limit] [];
+        [|it, _| it.request()?] [problem.defaults => output.applied] [time_limit] [];
     /// Evaluate one given deployment: the same metrics as `optimize`
-    Estimate(estimate::Estimate):
-        [|this, _catalog| this.request()?] [problem.defaults => output.applied] [] [];
+    Estimate(estimate::Estimate): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Evaluate a static batch on given degrees, without a scheduler, layer type by layer type
-    Static(static_batch::Static):
-        [|this, _catalog| this.request()?] [problem.defaults => output.applied] [] [];
+    Static(static_batch::Static): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Write the commands and files that launch a deployment; starts nothing
-    Deploy(deploy::Deploy):
-        [|this, _catalog| this.request()?] [problem.defaults => output.applied] [] [];
+    Deploy(deploy::Deploy): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Place layers on heterogeneous devices, provably optimal
     Place(place::PlaceArgs):
         [|this, catalog| PlaceRequest { scenario: this.scenario(catalog) }] [defaults => output.applied] [time_limit] [];
     /// Explain one number, down to its source data
-    Explain(explain::Explain):
-        [|this, _catalog| this.request()?] [problem.defaults => output.applied] [] [];
+    Explain(explain::Explain): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// List the assumptions of a prediction by their effect, and what is left out
-    Audit(audit::Audit):
-        [|this, _catalog| this.request()?] [problem.defaults => output.applied] [] [];
+    Audit(audit::Audit): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Measured numbers compared with the prediction and the roofline
-    Diagnose(diagnose::Diagnose):
-        [|this, _catalog| this.request()?] [problem.defaults => output.applied] [] [];
+    Diagnose(diagnose::Diagnose): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Published measurements that are nearest to a deployment, each with its own prediction
-    Nearest(nearest::Nearest):
-        [|this, _catalog| this.request()?] [problem.defaults => output.applied] [] [];
+    Nearest(nearest::Nearest): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Compare two answers: the inputs that differ, and the part of each metric's change that each explains
-    Diff(diff::DiffArgs):
-        [|this, _catalog| this.request()?] [] [] [];
+    Diff(diff::DiffArgs): [|it, _| it.request()?] [] [] [];
     /// Sweep: the metrics of every combination of varied keys, as table, CSV or JSON Lines
-    Sweep(sweep::Sweep):
-        [|this, _catalog| this.request()?] [problem.defaults => applied] [time_limit] [];
+    Sweep(sweep::Sweep): [|it, _| it.request()?] [problem.defaults => applied] [time_limit] [];
     /// Merge the shards of a sweep into one file
-    Merge(sweep::Merge):
-        [] [] [] [];
+    Merge(sweep::Merge): [] [] [] [];
     /// Compare saved answers, scenarios or systems side by side
-    Compare(compare::Compare):
-        [|this, _catalog| this.request()?] [problem.defaults => output.applied] [] [];
+    Compare(compare::Compare): [|it, _| it.request()?] [problem.defaults => output.applied] [] [];
     /// Recommend hardware to buy or rent for a model, or models for a given machine
-    Recommend(recommend::Recommend):
-        [|this, _catalog| this.request()] [defaults => output.applied] [] [];
+    Recommend(recommend::Recommend): [|it, _| it.request()] [defaults => output.applied] [] [];
     /// Size a fleet: the cheapest mix of systems for a traffic mix, with an optimality certificate
-    Fleet(fleet::FleetArgs):
-        [|this, _catalog| this.request()?] [defaults => output.applied] [] [];
+    Fleet(fleet::FleetArgs): [|it, _| it.request()?] [defaults => output.applied] [] [];
     /// Inspect a model: layers, operators, tensors, KV cache, parameter counts
-    Inspect(inspect::Inspect):
-        [|this, _catalog| this.request()] [] [] [];
+    Inspect(inspect::Inspect): [|it, _| it.request()] [] [] [];
     /// Recheck a saved result: every row, the objective, a sample of the pruned candidates, the search
-    Verify(verify::Verify):
-        [|this, _catalog| this.request()?] [] [] [];
+    Verify(verify::Verify): [|it, _| it.request()?] [] [] [];
     /// Compare predictions with a table of measurements
-    Validate(validate::Validate):
-        [|this, _catalog| this.request()?] [] [] [];
+    Validate(validate::Validate): [|it, _| it.request()?] [] [] [];
     /// Refit a runtime's calibration constants to measurements
-    Calibrate(calibrate::Calibrate):
-        [|this, _catalog| this.request()?] [] [] [];
+    Calibrate(calibrate::Calibrate): [|it, _| it.request()?] [] [] [];
     /// Serve every request over HTTP
-    ["serve"] Serve(serve::Serve):
-        [] [] [] [];
+    ["serve"] Serve(serve::Serve): [] [] [] [];
     /// The page as files that need no server
-    ["site"] Site(site::Site):
-        [] [] [] [];
+    ["site"] Site(site::Site): [] [] [] [];
     /// Serve every request to an assistant, over the Model Context Protocol
-    ["mcp"] Mcp(mcp::Mcp):
-        [] [] [] [];
+    ["mcp"] Mcp(mcp::Mcp): [] [] [] [];
     /// List the catalogue: models, devices, systems, formats …
-    Catalog(catalog::ListCatalog):
-        [|this, _catalog| this.request()?] [] [] [];
+    Catalog(catalog::ListCatalog): [|it, _| it.request()?] [] [] [];
     /// Detect this machine: GPUs, processor, memory bandwidth, and write it to a file for --hardware
-    Detect(detect::DetectArgs):
-        [|this, _catalog| this.request()] [] [] [];
+    Detect(detect::DetectArgs): [|it, _| it.request()] [] [] [];
     /// Show your defaults (hardware, prices, SLOs) and the source of each
-    Config(config::Config):
-        [] [defaults => output.applied] [] [];
+    Config(config::Config): [] [defaults => output.applied] [] [];
     /// Print the JSON Schema of a file or a result
-    Schema(reference::SchemaArgs):
-        [|this, _catalog| this.request()] [] [] [embedded];
+    Schema(reference::SchemaArgs): [|it, _| it.request()] [] [] [embedded];
     /// List every formula with its unit, reason and citation
-    Formulas(reference::FormulasArgs):
-        [|this, _catalog| this.request()] [] [] [embedded];
+    Formulas(reference::FormulasArgs): [|it, _| it.request()] [] [] [embedded];
     /// Explain the terms in the output
-    Glossary(reference::GlossaryArgs):
-        [|_this, _catalog| GlossaryRequest {}] [] [] [embedded];
+    Glossary(reference::GlossaryArgs): [|_it, _| GlossaryRequest {}] [] [] [embedded];
     /// Print completions for a shell
-    Completions(reference::Completions):
-        [] [] [] [embedded];
+    Completions(reference::Completions): [] [] [] [embedded];
     /// Print the manual page in roff
-    Man(reference::ManualPage):
-        [] [] [] [embedded];
+    Man(reference::ManualPage): [] [] [] [embedded];
 }

@@ -55,14 +55,11 @@ fn is_whole(format: Format) -> bool {
     format.is_picture() || matches!(format, Format::Json | Format::Yaml | Format::Html)
 }
 
-/// The flags of `sweep`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Sweep {
-    /// The problem.
     #[command(flatten)]
     pub problem: ProblemArgs,
-    /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
     /// Vary a key: tp=1,2,4,8, isl=1k..64k*2, rate=1..10+1; once per key
@@ -83,13 +80,11 @@ pub struct Sweep {
     /// Write the rows to a file, as they are evaluated
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Where the picture is written.
     #[command(flatten)]
     pub plot: PlotArgs,
     /// Metric of the picture [default: TTFT, TPOT, tok/s and USD/Mtok]
     #[arg(long, value_name = "METRIC", requires = "plot", help_heading = "Output")]
     pub plot_metric: Option<String>,
-    /// The user's defaults that the command applied.
     #[arg(skip)]
     pub applied: AppliedDefaults,
 }
@@ -121,8 +116,8 @@ impl SweepSummary {
             }
         }
         self.counts.sort_unstable();
-        let room = SHOWN_ROWS.saturating_sub(self.first.len());
-        self.first.extend(rows.iter().take(room).cloned());
+        let remaining = SHOWN_ROWS.saturating_sub(self.first.len());
+        self.first.extend(rows.iter().take(remaining).cloned());
     }
 
     fn all(&self) -> u64 {
@@ -136,10 +131,6 @@ impl SweepSummary {
 }
 
 impl Sweep {
-    /// Evaluates the points.
-    ///
-    /// # Errors
-    /// The problem or a varied key is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let metric = self.picture_metric()?;
@@ -191,14 +182,9 @@ impl Sweep {
             note(summary.all() + first, prepared.count())?;
             return Ok(ExitStatus::Searched(Status::Feasible));
         }
-        Ok(if summary.runs() || first > 0 {
-            ExitStatus::Success
-        } else {
-            ExitStatus::Searched(Status::Infeasible)
-        })
+        Ok(ExitStatus::of(summary.runs() || first > 0))
     }
 
-    /// The Parquet file that is written, if any.
     #[cfg(feature = "parquet")]
     fn parquet(&self, format: Format, sweep: &PreparedSweep) -> Result<Option<ParquetWriter>, Error> {
         if format != Format::Parquet {
@@ -219,7 +205,6 @@ impl Sweep {
         self.plot_metric.as_ref().map(parse).transpose()
     }
 
-    /// The request of the flags and files.
     pub fn request(&self) -> Result<SweepRequest, Error> {
         let scenario = self.problem.scenario(&self.deployment)?;
         Ok(SweepRequest { scenario, vary: self.vary.clone(), shard: self.shard })
@@ -230,11 +215,12 @@ impl Sweep {
         let output = OutputArgs { format: Some(format), ..self.output() };
         let head = || SweepReport { rows: summary.first.clone(), ..report.clone() };
         match format {
-            Format::Table => output.write(&table(&head(), &summary.counts, width())),
-            Format::Markdown => output.write(&markdown(&table(&head(), &summary.counts, width()))),
-            Format::Csv | Format::JsonLines | Format::Parquet => Ok(note_defaults(&self.applied)?),
-            _ => output.answer(report, false),
-        }
+            Format::Table => output.write(&table(&head(), &summary.counts, width()))?,
+            Format::Markdown => output.write(&markdown(&table(&head(), &summary.counts, width())))?,
+            Format::Csv | Format::JsonLines | Format::Parquet => return Ok(note_defaults(&self.applied)?),
+            _ => output.answer(report, false)?,
+        };
+        Ok(())
     }
 
     fn output(&self) -> OutputArgs {
@@ -242,19 +228,16 @@ impl Sweep {
     }
 }
 
-/// A format that cannot be continued.
 fn not_resumable() -> Error {
     let fix = "write --out sweep.csv or --out sweep.jsonl";
     Error::new("resume", "a table, JSON or Parquet", "a CSV or JSON Lines file", fix)
 }
 
-/// Reports a stop on standard error.
 fn note(done: u64, all: u64) -> Result<(), CliError> {
     use std::io::Write;
     Ok(writeln!(anstream::stderr(), "note: stopped after {done} of {all} points; --resume continues a file")?)
 }
 
-/// The flags of `merge`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Merge {
     /// Files of the shards of one sweep: CSV, JSON Lines or JSON
@@ -266,10 +249,6 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Joins the shards of a sweep: the result equals the unsharded sweep byte for byte.
-    ///
-    /// # Errors
-    /// A file is not of the sweep, a point is missing or comes twice, or the output cannot be written.
     pub fn run(&self, _catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let first = self.files.first().and_then(|path| format_of(path));
         let one = first.filter(|_| self.files.iter().all(|path| format_of(path) == first));
@@ -315,6 +294,6 @@ impl Merge {
         };
         let reports = self.files.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
         let output = OutputArgs { json: true, out: self.out.clone(), ..OutputArgs::default() };
-        output.found(&pretty(&merge_reports(reports)?))
+        output.write(&pretty(&merge_reports(reports)?))
     }
 }

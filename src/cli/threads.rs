@@ -33,7 +33,7 @@ pub fn on_workers<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 /// A pool with this number of workers.
 fn workers(count: usize) -> Option<ThreadPool> {
     let pool = || ThreadPoolBuilder::new().num_threads(count).stack_size(STACK).build().ok();
-    has_room(count).then(pool).flatten()
+    has_headroom(count).then(pool).flatten()
 }
 
 /// The default number of workers: one per core, or `RAYON_NUM_THREADS`.
@@ -45,7 +45,7 @@ fn own_number() -> usize {
 
 /// Whether the address space holds the workers. A thread that starts and then finds no room for its signals ends the
 /// process.
-fn has_room(workers: usize) -> bool {
+fn has_headroom(workers: usize) -> bool {
     workers.checked_mul(RESERVED).is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
 }
 

@@ -28,7 +28,6 @@ Examples:
 
 Exit codes: 0 every check passes; 2 a check fails, or bad input.";
 
-/// The flags of `verify`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Verify {
@@ -41,16 +40,11 @@ pub struct Verify {
     /// Seed of the random deployments
     #[arg(long, value_name = "N", value_parser = whole(&SEED), default_value_t = DEFAULT_SEED)]
     pub seed: u64,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Verify {
-    /// Reads the result and checks it.
-    ///
-    /// # Errors
-    /// The file is not a result, or its problem no longer resolves.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let verified = with_progress(|control| verify(catalog, &request, control))
@@ -59,7 +53,6 @@ impl Verify {
         Ok(if verified.holds { ExitStatus::Success } else { ExitStatus::CheckFailed })
     }
 
-    /// The request of the flags and the file.
     pub fn request(&self) -> Result<VerifyRequest, Error> {
         let result: Value = from_json(&file::read_json(&self.file, FileSizeLimit::Answer)?, "a result")
             .map_err(|fault| fault.in_file(file::shown(&self.file)))?;

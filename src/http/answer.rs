@@ -34,11 +34,8 @@ pub(super) fn served() -> impl Iterator<Item = &'static RequestEntry> {
 
 fn found(name: &str) -> Result<&'static RequestEntry, Refusal> {
     let known = entry(name).ok().filter(|entry| entry.name != OF_THIS_MACHINE);
-    let found = known.ok_or_else(|| ProblemDocument {
-        fix: Some("GET /v2 lists the requests".to_owned()),
-        ..ProblemDocument::new(StatusCode::NOT_FOUND, "no such request")
-    });
-    Ok(found?)
+    let unknown = || ProblemDocument::new(StatusCode::NOT_FOUND, "no such request");
+    Ok(known.ok_or_else(|| unknown().fix("GET /v2 lists the requests"))?)
 }
 
 /// `GET /v2`: the requests.

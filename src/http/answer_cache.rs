@@ -9,13 +9,18 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use serde::Serialize;
 
 use super::problem::Refusal;
+use super::search::searched;
 use super::state::ServerState;
 use crate::admission::RefusedRequest;
 use crate::admission::flights::{Flight, ProgressSender, RequestKey};
+use crate::report::pretty::pretty;
+use crate::request::RequestControl;
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
 
-/// An answer and its media type.
 #[derive(Clone, Debug)]
 pub(super) struct CachedAnswer {
     pub(super) kind: &'static str,
@@ -28,10 +33,8 @@ impl IntoResponse for CachedAnswer {
     }
 }
 
-/// Answers by their requests.
 pub(super) type AnswerCache = Cache<RequestKey, CachedAnswer, AnswerBytes>;
 
-/// Bytes that an answer takes.
 #[derive(Clone)]
 pub(super) struct AnswerBytes;
 
@@ -46,7 +49,6 @@ const CACHE_BYTES: u64 = 64 << 20;
 /// Answers of a typical length in them.
 const CACHE_ANSWERS: usize = 4096;
 
-/// An empty cache.
 pub(super) fn answer_cache() -> AnswerCache {
     Cache::with_weighter(CACHE_ANSWERS, CACHE_BYTES, AnswerBytes)
 }
@@ -63,7 +65,7 @@ pub(super) fn joined<F>(
 where
     F: Future<Output = Made> + Send + 'static,
 {
-    if let Some(answer) = state.answers.get(&key) {
+    if let Some(answer) = state.cached_answers.get(&key) {
         state.counters.cached.fetch_add(1, Relaxed);
         return Flight::ended(Ok(answer));
     }
@@ -74,26 +76,28 @@ where
             let (answer, whole) = made.await?;
             // A fault is not kept: its request comes back mended.
             if whole {
-                of.answers.insert(key, answer.clone());
+                of.cached_answers.insert(key, answer.clone());
             }
             Ok(answer)
         }
     })
 }
 
-/// The same, once it is there.
-pub(super) async fn cached<F>(
+/// The answer of `work` in JSON; `key` is that of the request.
+pub(super) async fn json_of<T: Serialize + Send + 'static>(
     state: &ServerState,
     key: RequestKey,
-    make: impl FnOnce(ProgressSender) -> F,
-) -> Result<CachedAnswer, Refusal>
-where
-    F: Future<Output = Made> + Send + 'static,
-{
-    landed(&joined(state, key, make)).await
+    work: impl FnOnce(&Catalog, &RequestControl) -> Result<T, Error> + Send + 'static,
+) -> Result<Response, Refusal> {
+    let of = state.clone();
+    let flight = joined(state, key, move |progress| async move {
+        let work = move |known: &Catalog, control: &RequestControl| Ok(pretty(&work(known, control)?));
+        let (text, whole) = searched(&of, progress, work).await?;
+        Ok((CachedAnswer { kind: "application/json", body: text.into() }, whole))
+    });
+    Ok(landed(&flight).await?.into_response())
 }
 
-/// The answer of a computation.
 pub(super) async fn landed(flight: &Flight<Result<CachedAnswer, Refusal>>) -> Result<CachedAnswer, Refusal> {
     flight.answer().await.unwrap_or_else(|| Err(RefusedRequest::Bug.into()))
 }

@@ -32,9 +32,9 @@ pub(super) async fn read(State(state): State<ServerState>, request: Request, nex
         };
         Ok::<_, ProblemDocument>((place, read.map_err(refused)?))
     };
-    let late = |_| ProblemDocument {
-        fix: Some("send the body at once".to_owned()),
-        ..ProblemDocument::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+    let late = |_| {
+        ProblemDocument::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+            .fix("send the body at once")
     };
     let read = timeout(state.connections.body, read).await.map_err(late).flatten();
     let checked = read.map_err(Refusal::from).and_then(|(place, bytes)| {
@@ -51,7 +51,6 @@ pub(super) async fn read(State(state): State<ServerState>, request: Request, nex
     }
 }
 
-/// Whether a request says that its body is JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -61,14 +60,13 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 fn not_json(headers: &HeaderMap) -> Refusal {
     let found = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    ProblemDocument {
-        field: Some("Content-Type".to_owned()),
-        found: Some(found.unwrap_or("no type").chars().take(LONGEST_TYPE).collect()),
-        expected: Some("application/json".to_owned()),
-        fix: Some("send `Content-Type: application/json`".to_owned()),
-        ..ProblemDocument::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not declared as JSON")
-    }
-    .into()
+    let found = Some(found.unwrap_or("no type").chars().take(LONGEST_TYPE).collect());
+    let problem =
+        ProblemDocument::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not declared as JSON")
+            .field("Content-Type")
+            .expected("application/json")
+            .fix("send `Content-Type: application/json`");
+    ProblemDocument { found, ..problem }.into()
 }
 
 /// Longest media type that is shown, in characters (RFC 6838, 4.2: a type and a subtype of 127 each).

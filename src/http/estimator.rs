@@ -14,25 +14,20 @@ mod question;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 
 use super::answer::read;
-use super::answer_cache::{CachedAnswer, cached};
-use super::problem::{ProblemDocument, Refusal};
-use super::search::searched;
+use super::answer_cache::json_of;
+use super::mantile::typed;
+use super::problem::Refusal;
 use super::state::ServerState;
 use crate::admission::flights::RequestKey;
-use crate::report::pretty::pretty;
-use crate::request::RequestControl;
 use crate::request::value;
 use crate::request::wording::answer_in_keys;
-use crate::spec::text::from_json;
-use crate::store::catalog::Catalog;
 pub(super) use drift::MeasuredRuns;
 use question::EstimatorRequest;
 
-/// The prefixes of the routes.
 pub(super) const PREFIXES: [&str; 2] = ["/v1", "/api/estimator/v1"];
 
 pub(super) fn routes() -> Router<ServerState> {
@@ -51,16 +46,10 @@ pub(super) fn routes() -> Router<ServerState> {
 /// `POST /v1/estimate`.
 async fn estimate(State(state): State<ServerState>, body: Bytes) -> Result<Response, Refusal> {
     let body = read(&body)?;
-    let request: EstimatorRequest =
-        from_json(&body.to_string(), "a request").map_err(ProblemDocument::from)?;
+    let request: EstimatorRequest = typed(&body)?;
     let key = RequestKey::of("estimator", "", &body.to_string());
-    let of = state.clone();
-    let answer = cached(&state, key, move |progress| async move {
-        let work = move |known: &Catalog, control: &RequestControl| {
-            Ok(pretty(&answer_in_keys(value(&answer::answered(known, &request, control)?))))
-        };
-        let (text, whole) = searched(&of, progress, work).await?;
-        Ok((CachedAnswer { kind: "application/json", body: text.into() }, whole))
-    });
-    Ok(answer.await?.into_response())
+    json_of(&state, key, move |known, control| {
+        Ok(answer_in_keys(value(&answer::answered(known, &request, control)?)))
+    })
+    .await
 }

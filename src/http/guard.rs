@@ -18,10 +18,8 @@ pub(super) async fn token(State(state): State<ServerState>, request: Request, ne
     if given.is_some_and(|given| Sha256::digest(given) == Sha256::digest(expected)) {
         return next.run(request).await;
     }
-    let problem = ProblemDocument {
-        fix: Some("send `Authorization: Bearer TOKEN`".to_owned()),
-        ..ProblemDocument::new(StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong")
-    };
+    let problem = ProblemDocument::new(StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong")
+        .fix("send `Authorization: Bearer TOKEN`");
     let mut response = problem.into_response();
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
@@ -39,7 +37,6 @@ const HEADERS: [(HeaderName, &str); 5] = [
     ),
 ];
 
-/// Adds the headers.
 pub(super) async fn headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     for (name, value) in HEADERS {

@@ -11,7 +11,6 @@ use axum::response::{IntoResponse, Response};
 
 use super::state::ServerState;
 
-/// Counts responses by status.
 pub(super) async fn count(State(state): State<ServerState>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let class = usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1;
@@ -19,7 +18,6 @@ pub(super) async fn count(State(state): State<ServerState>, request: Request, ne
     response
 }
 
-/// The counters.
 pub(super) async fn metrics(State(state): State<ServerState>) -> Response {
     let counters = &state.counters;
     let mut text = String::new();

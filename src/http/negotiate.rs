@@ -20,7 +20,6 @@ pub(super) enum Accepted {
     Events,
 }
 
-/// The media type of events.
 const EVENTS: &str = "text/event-stream";
 
 /// Every form with its media type; the first one is the default.
@@ -52,11 +51,9 @@ impl Accepted {
         });
         let wanted = wanted.ok_or_else(|| {
             let kinds: BTreeSet<&str> = offers().map(|(kind, _)| kind).collect();
-            ProblemDocument {
-                field: Some("Accept".to_owned()),
-                expected: Some(kinds.into_iter().collect::<Vec<_>>().join(", ")),
-                ..ProblemDocument::new(StatusCode::NOT_ACCEPTABLE, "no such format")
-            }
+            ProblemDocument::new(StatusCode::NOT_ACCEPTABLE, "no such format")
+                .field("Accept")
+                .expected(kinds.into_iter().collect::<Vec<_>>().join(", "))
         });
         Ok(wanted?)
     }
@@ -85,15 +82,11 @@ impl Accepted {
 
     /// The problem of an answer that has no such format.
     pub(super) fn missing(self, entry: &RequestEntry) -> ProblemDocument {
-        ProblemDocument {
-            field: Some("Accept".to_owned()),
-            expected: Some(other_media_types(entry).collect::<Vec<_>>().join(", ")),
-            fix: Some("accept application/json".to_owned()),
-            ..ProblemDocument::new(
-                StatusCode::NOT_ACCEPTABLE,
-                format!("`{}` has no {}", entry.name, self.media_type()),
-            )
-        }
+        let detail = format!("`{}` has no {}", entry.name, self.media_type());
+        ProblemDocument::new(StatusCode::NOT_ACCEPTABLE, detail)
+            .field("Accept")
+            .expected(other_media_types(entry).collect::<Vec<_>>().join(", "))
+            .fix("accept application/json")
     }
 }
 
@@ -103,7 +96,6 @@ pub(super) fn other_media_types(entry: &RequestEntry) -> impl Iterator<Item = &'
     std::iter::once(EVENTS).chain(formats.map(|format| format.entry().media_type))
 }
 
-/// A media range and its weight.
 fn range(text: &str) -> (f64, &str) {
     let mut parts = text.split(';').map(str::trim);
     let range = parts.next().unwrap_or_default();

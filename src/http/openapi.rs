@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::response::IntoResponse;
-use schemars::Schema;
+use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::{Map, Value, json};
 
 use super::answer::served;
@@ -11,11 +11,9 @@ use super::mantile::openapi::mantile_routes;
 use super::negotiate::other_media_types;
 use super::problem::ProblemDocument;
 
-/// A route of a published interface.
 pub(super) struct PublishedRoute {
     pub(super) method: &'static str,
     pub(super) path: String,
-    /// Name of the operation.
     pub(super) id: String,
     pub(super) about: &'static str,
     /// Parameters: name, place and meaning.
@@ -29,6 +27,14 @@ impl PublishedRoute {
         let (path, id) = (path.to_owned(), id.to_owned());
         PublishedRoute { method, path, id, about, parameters: &[], request: None, answer: None }
     }
+
+    pub(super) fn takes<T: JsonSchema>(self) -> PublishedRoute {
+        PublishedRoute { request: Some(schema_for!(T)), ..self }
+    }
+
+    pub(super) fn gives<T: JsonSchema>(self) -> PublishedRoute {
+        PublishedRoute { answer: Some(schema_for!(T)), ..self }
+    }
 }
 
 /// `GET /openapi.json`.
@@ -36,11 +42,10 @@ pub(super) async fn document() -> impl IntoResponse {
     Json(openapi())
 }
 
-/// The document.
 pub fn openapi() -> Value {
     let mut schemas = Map::new();
     let mut paths = Map::new();
-    add(&mut schemas, "Problem", &json!(schemars::schema_for!(ProblemDocument)));
+    add(&mut schemas, "Problem", &json!(schema_for!(ProblemDocument)));
     let problem = |about: &str| {
         json!({
             "description": about,
@@ -101,7 +106,6 @@ pub fn openapi() -> Value {
     })
 }
 
-/// The routes of the published interfaces.
 fn published(
     schemas: &mut Map<String, Value>,
     paths: &mut Map<String, Value>,

@@ -14,7 +14,6 @@ use crate::store::catalog::Catalog;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The routes of its files.
 pub(super) fn routes() -> Router<ServerState> {
     let parts = NAMES.iter().fold(Router::new(), |router, name| {
         router.route(&format!("/{name}"), get(move |state: State<ServerState>| file(state, name)))

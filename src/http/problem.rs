@@ -51,6 +51,18 @@ impl ProblemDocument {
             fix: None,
         }
     }
+
+    pub(super) fn field(self, field: &str) -> ProblemDocument {
+        ProblemDocument { field: Some(field.to_owned()), ..self }
+    }
+
+    pub(super) fn expected(self, expected: impl Into<String>) -> ProblemDocument {
+        ProblemDocument { expected: Some(expected.into()), ..self }
+    }
+
+    pub(super) fn fix(self, fix: &str) -> ProblemDocument {
+        ProblemDocument { fix: Some(fix.to_owned()), ..self }
+    }
 }
 
 impl From<Error> for ProblemDocument {
@@ -93,7 +105,6 @@ impl From<RefusedRequest> for ProblemDocument {
     }
 }
 
-/// A refused request.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal(Box<ProblemDocument>);
 
@@ -125,15 +136,10 @@ impl IntoResponse for ProblemDocument {
     }
 }
 
-/// A path without a route.
 pub(super) async fn no_route() -> ProblemDocument {
-    ProblemDocument {
-        fix: Some("GET /v2 lists the requests".to_owned()),
-        ..ProblemDocument::new(StatusCode::NOT_FOUND, "no such route")
-    }
+    ProblemDocument::new(StatusCode::NOT_FOUND, "no such route").fix("GET /v2 lists the requests")
 }
 
-/// A route that has other methods.
 pub(super) async fn no_method() -> ProblemDocument {
     ProblemDocument::new(
         StatusCode::METHOD_NOT_ALLOWED,

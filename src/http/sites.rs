@@ -37,12 +37,11 @@ pub(super) async fn known(State(state): State<ServerState>, request: Request, ne
 }
 
 impl Sites {
-    /// The host that a request names.
     fn host(&self, request: &Request, local: Option<IpAddr>) -> Result<Authority, Refusal> {
         let mut named = request.headers().get_all(header::HOST).into_iter();
         let (Some(named), None) = (named.next(), named.next()) else {
             let wrong = ProblemDocument::new(StatusCode::BAD_REQUEST, "a request names its host once");
-            return Err(ProblemDocument { field: Some("Host".to_owned()), ..wrong }.into());
+            return Err(wrong.field("Host").into());
         };
         let named = named.to_str().ok().and_then(|text| text.parse::<Authority>().ok());
         let of_path = request.uri().authority();
@@ -51,21 +50,16 @@ impl Sites {
             Some(named) if of_path.into_iter().chain([&named]).all(|host| self.admits(host, local)) => {
                 Ok(named)
             }
-            _ => Err(ProblemDocument {
-                field: Some("Host".to_owned()),
-                expected: Some(
-                    "this machine, the address of the server, or a name that it allows".to_owned(),
-                ),
-                fix: Some(
-                    "send the request to an address of the server; its operator can allow further names"
-                        .to_owned(),
-                ),
-                ..ProblemDocument::new(
-                    StatusCode::MISDIRECTED_REQUEST,
-                    "the server does not answer to this host",
-                )
+            _ => {
+                let detail = "the server does not answer to this host";
+                let fix =
+                    "send the request to an address of the server; its operator can allow further names";
+                Err(ProblemDocument::new(StatusCode::MISDIRECTED_REQUEST, detail)
+                    .field("Host")
+                    .expected("this machine, the address of the server, or a name that it allows")
+                    .fix(fix)
+                    .into())
             }
-            .into()),
         }
     }
 
@@ -79,25 +73,21 @@ impl Sites {
             && (own || name == "localhost" || self.hosts.iter().any(|allowed| folded(allowed) == name))
     }
 
-    /// Checks the origin of a request to `host`.
     fn origin(&self, headers: &HeaderMap, host: &Authority) -> Result<(), Refusal> {
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let same = origin.to_str().is_ok_and(|origin| is_same_origin(origin, host));
         if same || self.origins.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes()) {
             return Ok(());
         }
-        Err(ProblemDocument {
-            field: Some("Origin".to_owned()),
-            expected: Some("a page of this server, or an origin that it allows".to_owned()),
-            fix: Some("use the page of this server; its operator can allow further origins".to_owned()),
-            ..ProblemDocument::new(StatusCode::FORBIDDEN, "the server does not answer pages of other origins")
-        }
-        .into())
+        Err(ProblemDocument::new(StatusCode::FORBIDDEN, "the server does not answer pages of other origins")
+            .field("Origin")
+            .expected("a page of this server, or an origin that it allows")
+            .fix("use the page of this server; its operator can allow further origins")
+            .into())
     }
 
     /// Lets browsers give the answers to pages of allowed origins; none where no origin is allowed.
     pub(super) fn shared(&self) -> Option<CorsLayer> {
-        /// Headers that a page sends.
         const SENT: [HeaderName; 3] = [header::ACCEPT, header::AUTHORIZATION, header::CONTENT_TYPE];
         let origins: Vec<HeaderValue> = self.origins.iter().filter_map(|text| text.parse().ok()).collect();
         (!origins.is_empty()).then(|| {

@@ -23,7 +23,6 @@ pub(super) struct ServerCounters {
     pub(super) cached: AtomicU64,
 }
 
-/// The state that all requests share.
 #[derive(Clone)]
 pub(super) struct ServerState(Arc<Shared>);
 
@@ -34,8 +33,7 @@ pub(super) struct Shared {
     pub(super) connections: ConnectionLimits,
     pub(super) log: Option<fn(&str)>,
     pub(super) counters: ServerCounters,
-    pub(super) answers: AnswerCache,
-    /// Answers that are being computed.
+    pub(super) cached_answers: AnswerCache,
     pub(super) flights: Flights<Result<CachedAnswer, Refusal>>,
     /// The page, made at its first request.
     pub(super) page: OnceLock<Result<Vec<PageFile>, Box<ProblemDocument>>>,
@@ -58,7 +56,7 @@ impl ServerState {
             sites: options.sites.clone(),
             connections: options.connections.clone(),
             counters: ServerCounters::default(),
-            answers: answer_cache(),
+            cached_answers: answer_cache(),
             flights: Flights::new(),
             page: OnceLock::new(),
             measured: Mutex::default(),
@@ -66,7 +64,6 @@ impl ServerState {
         })))
     }
 
-    /// The measured runs since the server began.
     pub(super) fn runs(&self) -> MutexGuard<'_, MeasuredRuns> {
         self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -18,10 +18,8 @@ use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 
-/// A runtime's launch with its options.
 pub type KnownLaunch = (Launch, OptionTable);
 
-/// A process of a launch as read.
 #[derive(Clone, Debug)]
 pub struct ReadProcess {
     pub process: Process,
@@ -32,9 +30,7 @@ pub struct ReadProcess {
 /// A launch as read: one runtime, one or more processes.
 #[derive(Clone, Debug)]
 pub struct ReadLaunch<'a> {
-    /// The runtime.
     pub known: &'a KnownLaunch,
-    /// The processes that serve the model.
     pub processes: Vec<ReadProcess>,
 }
 
@@ -156,7 +152,6 @@ impl ReadLaunch<'_> {
         &self.processes[0].read.settings
     }
 
-    /// The words that were not read, with their places.
     pub fn leftovers(&self) -> impl Iterator<Item = (&str, &Leftover)> {
         self.processes
             .iter()
@@ -196,12 +191,8 @@ impl ReadLaunch<'_> {
         let Some(text) = self.first().word(Setting::ModelOverrides) else { return Ok(None) };
         let Ok(Value::Object(keys)) = serde_json::from_str(text) else {
             let fix = "write the keys of config.json with their values";
-            return Err(Error::new(
-                "command",
-                "overrides of the model that are no object",
-                "a JSON object",
-                fix,
-            ));
+            let found = "overrides of the model that are no object";
+            return Err(Error::new("command", found, "a JSON object", fix));
         };
         let set: Vec<String> = keys.iter().map(|(key, value)| format!("model.{key}={value}")).collect();
         Ok((!set.is_empty()).then_some(set))
@@ -275,7 +266,6 @@ fn streamed_part(settings: &Settings) -> Option<OffloadPart> {
     })
 }
 
-/// The degrees of a process.
 fn degrees(settings: &Settings) -> Degrees {
     let count = |setting| settings.count(setting).filter(|degree| *degree > 1);
     let shares = match settings.get(Setting::TensorSplit) {
@@ -330,7 +320,6 @@ fn host_part(settings: &Settings, layers: Option<u64>) -> Option<HostPart> {
 }
 
 impl LeftoverReason {
-    /// The reason in words.
     pub fn words(&self, runtime: &str) -> String {
         match self {
             LeftoverReason::Unknown { nearest: Some(nearest) } => {

@@ -1,5 +1,6 @@
 //! A command from settings, by the options of a runtime.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::settings::{SettingValue, Settings, Variable};
@@ -8,7 +9,6 @@ use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
 use crate::spec::writer::{ShellPart, WrittenText};
 
-/// A word of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Word {
     /// As it is.
@@ -18,7 +18,6 @@ pub enum Word {
 }
 
 impl Word {
-    /// The word as a shell reads it.
     pub fn shell(&self) -> String {
         WrittenText::words([self.part(Variable::name)]).to_string()
     }
@@ -45,17 +44,21 @@ pub fn in_pod(variable: Variable) -> &'static str {
 }
 
 /// One option as written, with the reason for it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WrittenOption {
     /// Its words: a flag and its value, a switch, or a positional word.
     pub words: Vec<Word>,
-    /// The reason.
     pub why: String,
+}
+
+impl WrittenOption {
+    pub fn shell(&self) -> String {
+        self.words.iter().map(Word::shell).collect::<Vec<_>>().join(" ")
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LaunchCommand {
-    /// Environment variables.
     pub environment: Vec<(String, Word)>,
     /// The words of the program that starts it on all hosts of a group; none where it is started by itself.
     pub starter: Vec<Word>,
@@ -76,7 +79,6 @@ impl LaunchCommand {
         self.starter.iter().cloned().chain(program)
     }
 
-    /// All words of the command, without the environment.
     pub fn words(&self) -> impl Iterator<Item = Word> {
         self.start().chain(self.options.iter().flat_map(|option| option.words.clone()))
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::command::{LaunchCommand, Word};
+use super::command::{LaunchCommand, Word, WrittenOption};
 use super::deployment::{Deployed, PoolLaunch, Surroundings};
 use super::settings::Variable;
 use super::slots::{ReplicaSlot, first_port, first_transfer_port, ports, slots};
@@ -14,45 +14,22 @@ pub const MODEL_FOLDER: &str = "/model";
 pub const SETTINGS_FOLDER: &str = "/etc/mantile";
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OptionText {
-    pub words: Vec<Word>,
-    /// The reason for it.
-    pub why: String,
-}
-
-impl OptionText {
-    /// Its words, as a shell reads them.
-    pub fn shell(&self) -> String {
-        shell(&self.words)
-    }
-}
-
-/// A variable of the environment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariableText {
     pub name: String,
     /// Its value.
     pub word: Word,
 }
 
-/// A command as templates see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CommandText {
     /// The program with what starts it.
     pub program: Vec<Word>,
-    /// The program's own words.
     pub program_words: Vec<String>,
-    pub options: Vec<OptionText>,
+    pub options: Vec<WrittenOption>,
     pub environment: Vec<VariableText>,
     /// Text of its YAML file, if it has one.
     pub yaml: Option<String>,
-    /// Names of the variables in it.
     pub variables: Vec<String>,
-}
-
-/// Words as a shell reads them.
-fn shell(words: &[Word]) -> String {
-    words.iter().map(Word::shell).collect::<Vec<_>>().join(" ")
 }
 
 impl CommandText {
@@ -74,7 +51,7 @@ impl CommandText {
                 variables.push(variable.name().to_owned());
             }
         }
-        let options = command.options.iter().map(|option| OptionText {
+        let options = command.options.iter().map(|option| WrittenOption {
             words: option.words.iter().map(moved).collect(),
             why: option.why.clone(),
         });
@@ -95,8 +72,9 @@ impl CommandText {
     /// The command in one line.
     pub fn line(&self) -> String {
         let environment = self.environment.iter().map(|one| format!("{}={}", one.name, one.word.shell()));
-        let options = self.options.iter().map(OptionText::shell);
-        environment.chain([shell(&self.program)]).chain(options).collect::<Vec<_>>().join(" ")
+        let program = self.program.iter().map(Word::shell);
+        let options = self.options.iter().map(WrittenOption::shell);
+        environment.chain(program).chain(options).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -119,28 +97,23 @@ pub fn nested(entries: &[(String, Value)]) -> Map<String, Value> {
     all
 }
 
-/// The text of a YAML file.
 fn yaml(entries: &[(String, Value)]) -> String {
     serde_saphyr::to_string(&nested(entries)).expect("every value of JSON is one of YAML")
 }
 
-/// The processes of a pool.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerText {
     pub name: String,
     /// `aggregated`, `prefill` or `decode`.
     pub role: String,
-    /// Number of replicas or workers.
     pub replicas: u64,
     pub devices: u64,
-    /// Devices of each on one host.
     pub devices_per_host: u64,
     pub hosts: u64,
     /// Degrees above 1.
     pub label: String,
     /// Port of its first replica in scripts.
     pub port: u64,
-    /// Number of ports of its replicas.
     pub ports: u64,
     /// Port for transfers of its first replica.
     pub transfer_port: u64,
@@ -152,17 +125,13 @@ pub struct WorkerText {
     pub container_follower: Option<CommandText>,
     /// Data-parallel ranks of a host, where they are counted by host.
     pub local_dp: u64,
-    /// Its replicas in their places, those that are listed.
     pub slots: Vec<SlotText>,
 }
 
-/// A replica in its place.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlotText {
-    /// The place.
     #[serde(flatten)]
     pub slot: ReplicaSlot,
-    /// Its devices on each host.
     pub device_ids: Vec<String>,
 }
 

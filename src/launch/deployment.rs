@@ -26,7 +26,6 @@ pub enum Surroundings {
     Container,
 }
 
-/// The program of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerProgram {
     /// The runtime's own.
@@ -35,13 +34,11 @@ pub enum WorkerProgram {
     Remote,
 }
 
-/// The processes of a pool.
 #[derive(Clone, Debug)]
 pub struct PoolLaunch {
     /// Its name among the pools: `server`, `prefill`, `decode`, with a number where one is not enough.
     pub name: String,
     pub role: Role,
-    /// Number of replicas or workers.
     pub replicas: u64,
     pub devices: u64,
     pub hosts: u64,
@@ -66,22 +63,17 @@ impl PoolLaunch {
         names.map_or_else(|| slot.device_ids(), <[String]>::to_vec)
     }
 
-    /// The settings of its first host.
     pub fn settings(&self) -> &Settings {
         &self.leader
     }
 }
 
-/// A deployment to launch.
 #[derive(Clone, Debug)]
 pub struct Deployed<'a> {
-    /// The runtime's launch.
     pub launch: &'a Launch,
-    /// The options of the runtime.
     pub table: &'a OptionTable,
     /// The container image for the devices, if one is known.
     pub image: Option<&'a ContainerImage>,
-    /// The processes of each pool.
     pub workers: Vec<PoolLaunch>,
     pub devices_per_host: u64,
     /// The program that lends the devices of further hosts.
@@ -128,7 +120,6 @@ impl<'a> Deployed<'a> {
         self.workers.iter().map(|worker| worker.replicas * worker.devices).sum()
     }
 
-    /// Whether one host has all of it.
     pub fn is_on_one_host(&self) -> bool {
         self.devices() <= self.devices_per_host
     }

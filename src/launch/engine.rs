@@ -49,7 +49,6 @@ fn fault(of: &str, error: &Fault) -> Error {
 }
 
 impl Engine {
-    /// The engine with the templates of the program.
     pub fn new() -> Result<Engine, Error> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
@@ -79,7 +78,6 @@ impl Engine {
         Ok(Engine(environment))
     }
 
-    /// A file by the name of its template.
     pub fn file(&self, name: &str, context: Value) -> Result<String, Error> {
         let template = self.0.get_template(name).map_err(|error| fault(name, &error))?;
         template.render(context).map(|text| text + "\n").map_err(|error| fault(name, &error))
@@ -172,7 +170,6 @@ fn written(writer: Writer, value: &Value, names: &Kwargs) -> Result<WrittenText,
     writer.write(&text).ok_or_else(refused)
 }
 
-/// A word of a command.
 fn word_of(writer: Writer, word: &Word, names: &Kwargs) -> Result<Option<WrittenText>, Fault> {
     let Word::Variable(variable, [before, after]) = word else {
         return Ok(if let Word::Text(text) = word { writer.write(text) } else { None });

@@ -5,8 +5,8 @@ use minijinja::{Value as TemplateValue, context};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::command::Word;
-use super::context::{CommandText, MODEL_FOLDER, OptionText, SETTINGS_FOLDER, WorkerText, nested, workers};
+use super::command::{Word, WrittenOption};
+use super::context::{CommandText, MODEL_FOLDER, SETTINGS_FOLDER, WorkerText, nested, workers};
 use super::deployment::{Deployed, Surroundings};
 use super::engine::Engine;
 use super::router::{Routers, resource_name};
@@ -25,28 +25,20 @@ const FEWEST_REQUESTS: u64 = 20;
 /// Maximum number of requests before a benchmark begins, which fill caches and compile kernels.
 const MOST_WARMUPS: u64 = 32;
 
-/// The problem that a launch answers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
-    /// The model's name.
     pub model: String,
     /// Its id of a hub, if it has one.
     pub model_id: Option<String>,
-    /// The hardware's name.
     pub hardware: String,
     /// The flags that pose the problem.
     pub flags: String,
-    /// The plan in one line.
     pub plan: String,
-    /// The name of the runtime.
     pub runtime: String,
     /// The file that a user must provide where the model is one of their own.
     pub model_hint: String,
-    /// Whether the model is one file.
     pub one_file: bool,
-    /// Prompt tokens.
     pub isl: u64,
-    /// Output tokens.
     pub osl: u64,
     /// Cached prompt tokens.
     pub prefix: u64,
@@ -66,7 +58,6 @@ pub struct Case {
     pub remote_order: String,
 }
 
-/// Renders the files.
 pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error> {
     let engine = Engine::new()?;
     let model_path =
@@ -206,7 +197,7 @@ fn dynamo_workers(deployed: &Deployed, workers: &[WorkerText]) -> Vec<CommandTex
         });
         if let Some(flag) = dynamo.flags.get("role").filter(|_| worker.role != "aggregated") {
             let words = [flag, &worker.role].map(|text| Word::Text(text.clone())).into();
-            command.options.push(OptionText { words, why: "role of this worker".to_owned() });
+            command.options.push(WrittenOption { words, why: "role of this worker".to_owned() });
         }
         // The operator sets addresses and ports itself.
         command.environment.retain(|one| matches!(one.word, Word::Text(_)));

@@ -19,18 +19,15 @@ pub struct PlacedStage {
     pub hosts: Vec<usize>,
 }
 
-/// A placement to launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
     /// Its stages, the first layers first.
     pub stages: Vec<PlacedStage>,
     /// Layers whose experts are in host memory.
     pub host_experts: Vec<usize>,
-    /// Lengths of the requests.
     pub lengths: Lengths,
     /// Context limit of the model.
     pub max_context: Option<u64>,
-    /// Concurrent requests.
     pub concurrency: u64,
     /// Tokens of a step.
     pub token_budget: u64,
@@ -48,7 +45,6 @@ pub struct Placed {
 type PlacedHost = (usize, Vec<String>);
 
 impl Placed {
-    /// Number of its devices.
     fn devices(&self) -> u64 {
         self.stages.iter().map(|stage| stage.hosts.len() as u64).sum()
     }
@@ -156,11 +152,11 @@ pub struct PlacingRuntime<'a> {
 }
 
 impl<'a> Deployed<'a> {
-    /// The processes of a placement.
     pub fn placed(runtime: PlacingRuntime<'a>, placed: &Placed, model: &LaunchModel) -> Deployed<'a> {
         let (launch, table) = runtime.own;
         let hosts = placed.hosts();
-        let mut server = server(placed, placed.settings(launch, model));
+        let settings = placed.settings(launch, model);
+        let mut server = process("server".to_owned(), WorkerProgram::Server, placed.names(), settings);
         let mut devices_per_host = placed.devices();
         let (mut workers, mut remote) = (Vec::new(), None);
         if launch.request.is_some() {
@@ -193,17 +189,17 @@ impl<'a> Deployed<'a> {
     }
 }
 
-/// The process that answers requests.
-fn server(placed: &Placed, leader: Settings) -> PoolLaunch {
+/// A process on the devices of these names.
+fn process(name: String, program: WorkerProgram, names: Vec<String>, leader: Settings) -> PoolLaunch {
     PoolLaunch {
-        name: "server".to_owned(),
+        name,
         role: Role::Aggregated,
         replicas: 1,
-        devices: placed.devices(),
+        devices: names.len() as u64,
         hosts: 1,
-        label: placed.names().join(" + "),
-        program: WorkerProgram::Server,
-        device_names: placed.names(),
+        label: names.join(" + "),
+        program,
+        device_names: names,
         leader,
         follower: None,
     }
@@ -211,18 +207,8 @@ fn server(placed: &Placed, leader: Settings) -> PoolLaunch {
 
 /// The process that lends the devices of the further host `at`.
 fn lending(at: usize, (_, names): &PlacedHost) -> PoolLaunch {
-    PoolLaunch {
-        name: if at == 0 { "rpc".to_owned() } else { format!("rpc-{}", at + 1) },
-        role: Role::Aggregated,
-        replicas: 1,
-        devices: names.len() as u64,
-        hosts: 1,
-        label: names.join(" + "),
-        program: WorkerProgram::Remote,
-        device_names: names.clone(),
-        leader: Settings::default(),
-        follower: None,
-    }
+    let name = if at == 0 { "rpc".to_owned() } else { format!("rpc-{}", at + 1) };
+    process(name, WorkerProgram::Remote, names.clone(), Settings::default())
 }
 
 /// Adds what the hosts of a placement need to find each other, as ranks of one group.

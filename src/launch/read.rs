@@ -27,10 +27,7 @@ pub enum LeftoverReason {
         nearest: Option<String>,
     },
     /// The value is none that the option takes.
-    BadValue {
-        /// The expected value.
-        expected: String,
-    },
+    BadValue { expected: String },
     /// The option is known and does not change the prediction.
     NoEffect,
     /// The file is not part of the text.
@@ -40,7 +37,6 @@ pub enum LeftoverReason {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadCommand {
     pub settings: Settings,
-    /// Words that were not read.
     pub leftovers: Vec<Leftover>,
 }
 
@@ -224,15 +220,8 @@ impl<'a> Reader<'a> {
     /// The settings that an option with a value carries.
     fn carried(&self, row: &OptionRow) -> impl Iterator<Item = &'a LaunchOption> {
         let flags = row.flags.clone();
-        self.launch.settings.iter().filter(move |one| match &one.place {
-            OptionPlace::Flag(flag) | OptionPlace::Json { flag, .. } => flags.contains(flag),
-            OptionPlace::Positional
-            | OptionPlace::Switch(_)
-            | OptionPlace::OffSwitch(_)
-            | OptionPlace::Environment(_)
-            | OptionPlace::Yaml(_)
-            | OptionPlace::Hosts
-            | OptionPlace::Request(_) => false,
+        self.launch.settings.iter().filter(move |one| {
+            matches!(&one.place, OptionPlace::Flag(flag) | OptionPlace::Json { flag, .. } if flags.contains(flag))
         })
     }
 

@@ -17,7 +17,6 @@ pub struct RouterText {
     /// Its package with version.
     pub package: String,
     pub port: u64,
-    /// Container image.
     pub image: Option<String>,
     pub script: RouterForm,
     /// Among the services of docker compose.
@@ -52,11 +51,9 @@ pub fn resource_name(model: &str) -> String {
 pub struct Routers<'a> {
     /// The engine of the templates.
     pub engine: &'a Engine,
-    /// The deployment.
     pub deployed: &'a Deployed<'a>,
     /// Its pools.
     pub workers: &'a [WorkerText],
-    /// Name of the model.
     pub model: &'a str,
 }
 

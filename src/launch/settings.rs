@@ -21,17 +21,13 @@ const TEMPLATE_TOKENS: u64 = 256;
 /// Bytes of a GiB.
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// A variable of a script or container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variable {
     /// The model's path.
     Model,
-    /// The address to listen on.
     Host,
-    /// The port to listen on.
     Port,
     HostRank,
-    /// Address of the first host.
     FirstHost,
     /// First attention data-parallel rank of this host.
     FirstDpRank,
@@ -77,7 +73,6 @@ pub enum SettingValue {
     On(bool),
     /// One number for each stage or device.
     Counts(Vec<u64>),
-    /// The value of a variable.
     Variable(Variable),
 }
 
@@ -106,7 +101,6 @@ impl Settings {
         self.0.iter().find(|(known, _)| *known == setting).map(|(_, value)| value)
     }
 
-    /// The value of a setting that is a number.
     pub fn count(&self, setting: Setting) -> Option<u64> {
         match self.get(setting) {
             Some(SettingValue::Count(count)) => Some(*count),
@@ -114,7 +108,6 @@ impl Settings {
         }
     }
 
-    /// The value of a setting that is a name.
     pub fn word(&self, setting: Setting) -> Option<&str> {
         match self.get(setting) {
             Some(SettingValue::Word(word)) => Some(word),
@@ -122,7 +115,6 @@ impl Settings {
         }
     }
 
-    /// Whether a switch is on.
     pub fn is_on(&self, setting: Setting) -> bool {
         self.get(setting) == Some(&SettingValue::On(true))
     }
@@ -170,13 +162,11 @@ impl Settings {
         }
     }
 
-    /// Every setting with its value.
     pub fn iter(&self) -> impl Iterator<Item = &(Setting, SettingValue)> {
         self.0.iter()
     }
 }
 
-/// The model as a launch names it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchModel {
     /// Id of a hub; `None` where the user has a path of its own.
@@ -294,7 +284,6 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     }
 }
 
-/// Speculative decoding.
 fn drafted(settings: &mut Settings, problem: &Problem) {
     use SettingValue::{Count, Word};
     let Some(draft) = &problem.graph.draft else { return };
@@ -308,7 +297,6 @@ fn drafted(settings: &mut Settings, problem: &Problem) {
     settings.set(Setting::CheckedTokens, Count(draft.tokens + 1));
 }
 
-/// Settings of the part in host memory.
 fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, pool: &PoolPlan) {
     use SettingValue::{Count, Real, Word};
     let layers: u64 = pool.stages.iter().map(|layers| u64::from(*layers)).sum();
@@ -330,19 +318,16 @@ fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, 
         }
         // A plan that a rule forbids has no stages, and so no bytes in host memory.
         Offload::Streamed(_) if pool.stages.is_empty() => {}
-        Offload::Streamed(_) => {
+        Offload::Streamed(part) => {
             let evaluated = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ());
             let bytes = evaluated.spilled.map_or(0.0, |spilled| spilled.value());
             settings.set(Setting::OffloadedGib, Real((bytes / GIB).ceil()));
-            match candidate.offload {
-                Offload::Streamed(OffloadPart::Experts) => {
-                    settings.set(Setting::OffloadedPart, Word("experts".to_owned()))
-                }
-                Offload::Streamed(OffloadPart::Kv) => {
-                    settings.set(Setting::OffloadedPart, Word("kv".to_owned()))
-                }
-                Offload::Nothing | Offload::Streamed(OffloadPart::Layers) | Offload::Host(_) => {}
-            }
+            let named = match part {
+                OffloadPart::Experts => Some("experts"),
+                OffloadPart::Kv => Some("kv"),
+                OffloadPart::Layers => None,
+            };
+            named.into_iter().for_each(|name| settings.set(Setting::OffloadedPart, Word(name.to_owned())));
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::spec::option_table::{OptionTable, YamlRow};
 /// Files by name, without their folders.
 pub type NamedFiles = BTreeMap<String, String>;
 
-/// The name of a file without its folders.
 pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// A command with its environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Process {
     /// Where it was found, for people.
     pub place: String,
-    /// Environment variables.
     pub environment: Vec<(String, String)>,
     /// Container image, where it runs in one.
     pub image: Option<String>,

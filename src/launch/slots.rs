@@ -4,22 +4,16 @@ use serde::Serialize;
 
 use super::deployment::{Deployed, PoolLaunch, WorkerProgram};
 
-/// A replica in its place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplicaSlot {
-    /// Name of its pool.
     pub worker: String,
     /// Its number in the pool, from 0.
     pub replica: u64,
-    /// Numbers of its hosts, the first one first.
     pub hosts: Vec<u64>,
-    /// Its first device on each host.
     pub first_device: u64,
-    /// Its devices on each host.
     pub devices: u64,
     /// The port on which it listens, on its first host.
     pub port: u64,
-    /// The port for transfers of KV caches.
     pub transfer_port: u64,
 }
 
@@ -71,7 +65,6 @@ pub fn ports(deployed: &Deployed, worker: &PoolLaunch) -> u64 {
 /// bytes, is one argument of a shell in a container: at most 128 KiB, see execve(2).
 pub const MOST_LISTED: u64 = 512;
 
-/// Whether files list every replica.
 pub fn lists_replicas(deployed: &Deployed) -> bool {
     deployed.workers.iter().map(|worker| worker.replicas).sum::<u64>() <= MOST_LISTED
 }

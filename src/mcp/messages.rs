@@ -27,7 +27,6 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Messages of at most `most` bytes.
     pub(super) fn new(reader: R, writer: W, most: usize) -> BoundedMessages<R, W> {
         let (counted, too_long) = unbounded_channel();
         let reader = CountedLines { reader, most, bytes: 0, too_long: counted };
@@ -91,7 +90,6 @@ struct CountedLines<R> {
 }
 
 impl<R> CountedLines<R> {
-    /// Counts what was read.
     fn count(&mut self, read: &[u8]) {
         let mut lines = read.split(|byte| *byte == b'\n');
         let Some(first) = lines.next() else { return };

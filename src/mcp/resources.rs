@@ -12,7 +12,6 @@ use crate::store::kind::KINDS;
 /// Beginning of every address.
 const START: &str = "mantile://";
 
-/// The resources with fixed addresses.
 pub(super) fn listed() -> Vec<Resource> {
     let of = |path: &str, name: String| {
         Resource::new(format!("{START}{path}"), name).with_mime_type("application/json")

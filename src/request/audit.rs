@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
-use super::build_candidate::candidate;
 use super::estimate::{EstimateRequest, estimate};
-use super::given_plan::with_plan;
+use super::given_plan::planned_problem;
 use super::inputs::report_inputs;
 use super::optimize::{OptimizeRequest, at, optimize};
 use super::overrides::override_effects;
@@ -34,16 +33,14 @@ pub fn audit(
     control: &RequestControl,
 ) -> Result<AuditReport, Error> {
     let scenario = planned(catalog, &request.scenario, control)?;
-    let (resolved, plan) = with_plan(catalog, &scenario)?;
-    let problem = resolved.problem()?;
-    let candidate = candidate(&problem, &plan)?;
+    let (resolved, problem, candidate) = planned_problem(catalog, &scenario)?;
     let given = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
     if given.candidate.metrics.is_none() {
         let found = format!("a deployment that does not run: {}", given.candidate.violations.join("; "));
         return Err(Error::new("audit", found, "a deployment that runs", "change the plan, or omit it"));
     }
-    let asked = (scenario.clone(), report_inputs(&resolved, &problem), given.candidate.notation.clone());
-    let report = audited(&problem, &candidate, asked);
+    let question = (scenario.clone(), report_inputs(&resolved, &problem), given.candidate.notation.clone());
+    let report = audited(&problem, &candidate, question);
     let overrides = override_effects(catalog, &scenario, &given.candidate);
     Ok(AuditReport { section: AuditSection { overrides, ..report.section }, ..report })
 }
@@ -53,14 +50,10 @@ pub fn planned(catalog: &Catalog, scenario: &Scenario, control: &RequestControl)
     if scenario.deployment.as_ref().is_some_and(Deployment::is_stated) {
         return Ok(scenario.clone());
     }
-    let request = OptimizeRequest {
-        scenario: scenario.clone(),
-        max_front_points: Some(0.into()),
-        ..OptimizeRequest::default()
-    };
-    let best = optimize(catalog, &request, control)?.best.ok_or_else(|| {
-        let fix = "pose it without `audit` to see why, and what would change it";
-        Error::new("audit", "no deployment that meets the limits", "a feasible problem", fix)
-    })?;
+    let best =
+        optimize(catalog, &OptimizeRequest::best_of(scenario.clone()), control)?.best.ok_or_else(|| {
+            let fix = "pose it without `audit` to see why, and what would change it";
+            Error::new("audit", "no deployment that meets the limits", "a feasible problem", fix)
+        })?;
     Ok(at(scenario, &best))
 }

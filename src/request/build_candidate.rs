@@ -1,7 +1,6 @@
 //! From a typed plan to a candidate of a problem: implied degrees, pipeline cuts, concurrency.
 
-use crate::spec::offload::Offload;
-use crate::spec::offload::OffloadPolicy;
+use crate::spec::offload::{Offload, OffloadPolicy};
 use crate::spec::role::Role;
 use std::sync::Arc;
 
@@ -110,7 +109,6 @@ fn with_host_memory(problem: &Problem, candidate: &Candidate, open: &[bool]) -> 
     best.map(|(.., hosted)| hosted)
 }
 
-/// Index of the formats that the plan names.
 fn formats(problem: &Problem, text: &PlanText) -> Result<usize, Error> {
     let is = |named: &Option<String>, id: &str| named.as_ref().is_none_or(|named| named == id);
     let fits =
@@ -211,10 +209,11 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
     for pool in candidate.pools.iter_mut().filter(|pool| pool.stages.is_empty()) {
         pool.stages = usual_cut(&problem.graph, pool.plan.pp);
     }
-    let answers = |pool: &PoolPlan| pool.role != Role::Prefill;
+    let generates = |pool: &PoolPlan| pool.role != Role::Prefill;
     let capped: Vec<usize> =
-        (0..open.len()).filter(|at| !open[*at] && answers(&candidate.pools[*at])).collect();
-    let open: Vec<usize> = (0..open.len()).filter(|at| open[*at] && answers(&candidate.pools[*at])).collect();
+        (0..open.len()).filter(|at| !open[*at] && generates(&candidate.pools[*at])).collect();
+    let open: Vec<usize> =
+        (0..open.len()).filter(|at| open[*at] && generates(&candidate.pools[*at])).collect();
     if let Traffic::Rate(rate) = problem.traffic {
         return at_rate(problem, candidate, rate, (&open, &capped));
     }
@@ -222,7 +221,7 @@ fn load(problem: &Problem, candidate: &mut Candidate, open: &[bool]) {
         return;
     }
     if let Some(requests) = problem.traffic.requests() {
-        let fixed = |(at, pool): (usize, &PoolPlan)| match open.contains(&at) || !answers(pool) {
+        let fixed = |(at, pool): (usize, &PoolPlan)| match open.contains(&at) || !generates(pool) {
             true => 0,
             false => pool.replicas.saturating_mul(pool.concurrency),
         };

@@ -14,7 +14,6 @@ use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::used_files::{DOWNLOADS, FileKey, PATHS};
 
-/// Version of the format of bundles.
 const FORMAT: u64 = 1;
 
 /// A file of a bundle.
@@ -165,7 +164,6 @@ pub fn changed_files(catalog: &Catalog, bundle: &Bundle) -> Vec<String> {
     changed.map(|file| format!("{}/{}", file.folder, file.name)).collect()
 }
 
-/// Number of plain values in a JSON value.
 fn count(value: &Value) -> usize {
     match value {
         Value::Object(object) => object.values().map(count).sum(),

@@ -99,11 +99,10 @@ const ROWS_PER_CONSTANT: usize = 2;
 /// Fitted values are rounded to four digits.
 const GAIN: f64 = 1e-4;
 
-/// Refits the constants and reports the gain.
 pub fn calibrate(
     catalog: &Catalog,
     request: &CalibrateRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<CalibrateReport, Error> {
     let measured = request.measured()?;
     let timed = |row: &MeasuredRow| row.outcome.ttft_ms.is_some() || row.outcome.tpot_ms.is_some();
@@ -161,21 +160,15 @@ impl CalibrateRequest {
             return Ok(());
         }
         if runtimes.len() > 1 {
-            return Err(Error::new(
-                "runtime",
-                format!("rows of {}", runtimes.join(", ")),
-                "rows of one runtime",
-                "select one with --runtime, or fit all with --whole",
-            ));
+            let found = format!("rows of {}", runtimes.join(", "));
+            let fix = "select one with --runtime, or fit all with --whole";
+            return Err(Error::new("runtime", found, "rows of one runtime", fix));
         }
         let Some(name) = runtimes.first() else { return Ok(()) };
         if catalog.load::<Runtime>(name)?.serving_fit.is_none() {
-            return Err(Error::new(
-                "serving_fit",
-                format!("no fit in the profile of {name}"),
-                "a fitted profile",
-                "add --whole, and set a folder with --out",
-            ));
+            let found = format!("no fit in the profile of {name}");
+            let fix = "add --whole, and set a folder with --out";
+            return Err(Error::new("serving_fit", found, "a fitted profile", fix));
         }
         Ok(())
     }
@@ -220,15 +213,15 @@ fn determined_constants(
         CONSTANTS.iter().zip(determined(samples)).partition(|(_, is_determined)| *is_determined);
     let constants = known.len();
     if constants == 0 || samples.len() < ROWS_PER_CONSTANT * constants {
-        return Err(Error::new(
-            "calibrate",
-            format!("{} rows, which affect {constants} constants", samples.len()),
-            format!("at least {ROWS_PER_CONSTANT} rows per constant"),
-            "add measurements, or keep the shipped profile",
-        ));
+        let found = format!("{} rows, which affect {constants} constants", samples.len());
+        return Err(too_few(found, format!("at least {ROWS_PER_CONSTANT} rows per constant")));
     }
     let unknown = unknown.into_iter().map(|(entry, _)| entry.key.to_owned()).collect();
     Ok((known.into_iter().map(|(entry, _)| entry.of).collect(), unknown))
+}
+
+fn too_few(found: String, expected: String) -> Error {
+    Error::new("calibrate", found, expected, "add measurements, or keep the shipped profile")
 }
 
 /// Fitted rows, their fit, and the predictions of held-out rows.
@@ -296,12 +289,8 @@ fn memory(catalog: &Catalog, rows: &[MeasuredRow]) -> Result<MemoryFit, Error> {
     let memory =
         memory_ratios(rows.iter().zip(&ready).filter_map(|(row, ready)| Some((row, ready.as_ref().ok()?))));
     if memory.is_empty() {
-        return Err(Error::new(
-            "calibrate",
-            format!("{} rows, too few per runtime", rows.len()),
-            format!("at least {} runs on one device", memory_ratios::LEAST),
-            "add measurements, or keep the shipped profile",
-        ));
+        let found = format!("{} rows, too few per runtime", rows.len());
+        return Err(too_few(found, format!("at least {} runs on one device", memory_ratios::LEAST)));
     }
     let mut profiles = BTreeMap::new();
     for (name, one) in &memory {
@@ -312,7 +301,6 @@ fn memory(catalog: &Catalog, rows: &[MeasuredRow]) -> Result<MemoryFit, Error> {
     Ok(MemoryFit { memory, profiles })
 }
 
-/// The current profile of a runtime.
 fn profile(catalog: &Catalog, name: &str) -> Result<Value, Error> {
     let text = catalog.find(CatalogKind::Runtimes, name).map_err(Error::from)?.text()?;
     Ok(serde_json::from_str(&text).expect("rows were made ready with it, so it was read as a runtime"))
@@ -377,7 +365,6 @@ fn source(name: &str, own: &[&CalibrationSample], all: usize, errors: &Errors) -
     )
 }
 
-/// The kind of measurement.
 fn kind(samples: &[&CalibrationSample]) -> &'static str {
     match samples.iter().all(|sample| sample.deployment.timed_separately) {
         true => "prefill and decode rates of single streams",

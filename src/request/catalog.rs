@@ -48,7 +48,7 @@ pub enum CatalogReport {
 pub fn catalog(
     catalog: &Catalog,
     request: &CatalogRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<CatalogReport, Error> {
     let kind = request.kind;
     let Some(name) = &request.name else {

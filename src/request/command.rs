@@ -40,12 +40,8 @@ pub fn of_command(
 ) -> Result<EstimateResult, Error> {
     if given.hardware.is_none() {
         let fix = "add --hardware, e.g. --hardware 8xh100";
-        return Err(Error::new(
-            "hardware",
-            "a command without hardware",
-            "the hardware that it runs on",
-            fix,
-        ));
+        let expected = "the hardware that it runs on";
+        return Err(Error::new("hardware", "a command without hardware", expected, fix));
     }
     let known = catalog.launches()?;
     let (processes, mut named) = read_text(text)?;
@@ -114,7 +110,6 @@ fn named_model(launch: &ReadLaunch) -> Option<String> {
     launch.processes.first()?.read.settings.word(Setting::Model).map(str::to_owned)
 }
 
-/// Words that were not read.
 fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
     let (runtime, version) = (&launch.known.0.id, &launch.known.1.version);
     let named = format!("{runtime} {version}");
@@ -128,7 +123,6 @@ fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
     launch.leftovers().map(word).collect()
 }
 
-/// Remarks on a command.
 fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> Vec<String> {
     let mut notes = Vec::new();
     let question = &result.question;

@@ -6,13 +6,12 @@ use serde_json::Value;
 
 use super::RequestControl;
 use super::saved_answer::question_of;
-use super::sweep::point::PointEvaluator;
+use super::sweep::point::{PointEvaluator, given_outcome, status};
 use crate::report::comparison::{ComparedProblem, ComparedRow, ComparisonReport};
 use crate::report::inputs::ReportInputs;
 use crate::report::rendered::Answer;
-use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
-use crate::report::sweep::{PointOutcome, PointStatus};
-use crate::search::outcome::Status;
+use crate::report::result::{EstimateResult, OptimizeResult};
+use crate::report::sweep::PointOutcome;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
@@ -120,28 +119,16 @@ fn saved(name: &str, result: &Value) -> Result<ComparedRow, Error> {
         runtime: inputs.runtime.clone(),
         lengths: [inputs.isl, inputs.osl],
     };
-    let missed =
-        |found: &ReportedDeployment| (!found.violations.is_empty()).then(|| found.violations.join("; "));
     let question = question_of(result);
     if question == Some(OptimizeResult::QUESTION) {
         let found: OptimizeResult = from_json(&result.to_string(), "a result")?;
-        let status = match found.status {
-            Status::Optimal => PointStatus::Optimal,
-            Status::Feasible => PointStatus::Feasible,
-            Status::Infeasible | Status::Unknown => PointStatus::Infeasible,
-        };
         let reason = found.nearest.map(|nearest| nearest.misses);
-        return Ok(ComparedRow::new(of(&found.question), status, reason, found.best));
+        return Ok(ComparedRow::new(of(&found.question), status(found.status), reason, found.best));
     }
     if question == Some(EstimateResult::QUESTION) {
         let found: EstimateResult = from_json(&result.to_string(), "an estimate")?;
-        let reason = missed(&found.candidate);
-        let status = match (&found.candidate.metrics, &reason) {
-            (None, _) => PointStatus::Infeasible,
-            (Some(_), Some(_)) => PointStatus::SloMissed,
-            (Some(_), None) => PointStatus::Feasible,
-        };
-        return Ok(ComparedRow::new(of(&found.question), status, reason, Some(found.candidate)));
+        let PointOutcome { status, reason, deployment } = given_outcome(found.candidate);
+        return Ok(ComparedRow::new(of(&found.question), status, reason, deployment));
     }
     let fix = "save one with `mantile-opt ... --format json --out answer.json`";
     Err(Error::new("result", "another file", "a JSON result of `optimize` or `estimate`", fix))

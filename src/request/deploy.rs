@@ -36,9 +36,7 @@ pub fn deploy(
         let refused = || LaunchReport::refused(&given.question.runtime, given.candidate.violations);
         return Ok(given.launch.map(|launch| LaunchReport { cost, ..launch }).unwrap_or_else(refused));
     }
-    let request =
-        OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
-    let best = optimize(catalog, &request, control)?;
+    let best = optimize(catalog, &OptimizeRequest::best_of(scenario), control)?;
     let refused = || LaunchReport::refused(&best.question.runtime, reasons(&best));
     let cost = best.best.as_ref().and_then(|found| CostReport::of(found, &best.question));
     Ok(best.launch.clone().map(|launch| LaunchReport { cost, ..launch }).unwrap_or_else(refused))

@@ -23,7 +23,7 @@ pub struct DetectRequest {
 pub fn detect(
     catalog: &Catalog,
     request: &DetectRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<MachineReport, Error> {
     catalog.detect(request.stream)
 }

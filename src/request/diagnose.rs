@@ -61,7 +61,7 @@ pub fn diagnose(
     ] {
         value.map_or(Ok(()), |value| MEASURED.check(key, value))?;
     }
-    let asked = match &request.command {
+    let estimate_request = match &request.command {
         Some(_) => EstimateRequest {
             scenario: request.scenario.clone(),
             command: request.command.clone(),
@@ -69,5 +69,5 @@ pub fn diagnose(
         },
         None => EstimateRequest::of(planned(catalog, &request.scenario, control)?),
     };
-    Ok(diagnosis(estimate(catalog, &asked, control)?, measured))
+    Ok(diagnosis(estimate(catalog, &estimate_request, control)?, measured))
 }

@@ -4,13 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::RequestControl;
-use super::bundle::{is_bundle, read_bundle};
+use super::bundle::{BundledFile, is_bundle, read_bundle};
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
 use super::saved_answer::question_of;
-use super::value;
 use super::wording::ANSWER;
+use super::{RequestControl, value};
 use crate::report::answer_diff::{AnswerDiff, DifferenceEffect, InputDifference, MetricDifference};
 use crate::report::rendered::Answer;
 use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
@@ -52,7 +51,6 @@ const TOGETHER: [&str; 16] = [
     "offload",
     PLAN,
 ];
-/// The key of the plan.
 const PLAN: &str = "plan";
 
 /// Compares two answers.
@@ -125,12 +123,8 @@ fn side(catalog: &Catalog, saved: &Value, control: &RequestControl) -> Result<Sc
     let notation = match best {
         Some(best) => Some(best),
         None => {
-            let request = OptimizeRequest {
-                scenario: scenario.clone(),
-                max_front_points: Some(0.into()),
-                ..OptimizeRequest::default()
-            };
-            optimize(catalog, &request, control)?.best.map(|best| best.notation)
+            let found = optimize(catalog, &OptimizeRequest::best_of(scenario.clone()), control)?;
+            found.best.map(|best| best.notation)
         }
     };
     let notation = notation.ok_or_else(|| {
@@ -151,7 +145,6 @@ fn keys(scenario: &Scenario) -> Map<String, Value> {
     keys
 }
 
-/// The scenario of these keys.
 fn scenario(mut keys: Map<String, Value>) -> Result<Scenario, Error> {
     if let Some(plan) = keys.remove(PLAN) {
         let plan = if plan.is_string() { serde_json::json!({PLAN: plan}) } else { plan };
@@ -165,13 +158,12 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Files with different texts in two bundles.
 fn files(request: &DiffRequest) -> Result<Vec<String>, Error> {
     if !is_bundle(&request.a) || !is_bundle(&request.b) {
         return Ok(vec![]);
     }
     let (a, b) = (read_bundle(&request.a)?, read_bundle(&request.b)?);
-    let other = |file: &&super::bundle::BundledFile| {
+    let other = |file: &&BundledFile| {
         let same = b.files.iter().find(|one| (&one.folder, &one.name) == (&file.folder, &file.name));
         same.is_some_and(|one| one.sha256 != file.sha256)
     };
@@ -204,9 +196,7 @@ impl ScenarioMixer<'_> {
         }
         let found: ReportedDeployment = if self.searches {
             keys.remove(PLAN);
-            let scenario = scenario(keys).ok()?;
-            let request =
-                OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() };
+            let request = OptimizeRequest::best_of(scenario(keys).ok()?);
             optimize(self.catalog, &request, self.control).ok()?.best?
         } else {
             estimate(self.catalog, &EstimateRequest::of(scenario(keys).ok()?), self.control).ok()?.candidate
@@ -262,14 +252,14 @@ impl ScenarioMixer<'_> {
 }
 
 /// The Shapley value of player `at` of `players`: the mean change that it makes over all orders of the players.
-fn shapley(players: usize, at: usize, worth: impl Fn(usize) -> Option<f64>) -> Option<f64> {
+fn shapley(players: usize, at: usize, value_of: impl Fn(usize) -> Option<f64>) -> Option<f64> {
     let factorial = |n: usize| (1..=n).map(|k| k as f64).product::<f64>();
     let without = (0..1usize << players).filter(|set| set >> at & 1 == 0);
     without
         .map(|set| {
             let before = set.count_ones() as usize;
             let weight = factorial(before) * factorial(players - before - 1) / factorial(players);
-            Some(weight * (worth(set | 1 << at)? - worth(set)?))
+            Some(weight * (value_of(set | 1 << at)? - value_of(set)?))
         })
         .sum()
 }

@@ -40,20 +40,16 @@ pub struct EstimateRequest {
 }
 
 impl EstimateRequest {
-    /// The request for a scenario.
     pub fn of(scenario: Scenario) -> EstimateRequest {
         EstimateRequest { scenario, ..EstimateRequest::default() }
     }
 }
 
 /// Evaluates the deployment; with the runtime `any`, by the runtime that is best for it.
-///
-/// # Errors
-/// The problem or the deployment is faulty.
 pub fn estimate(
     catalog: &Catalog,
     request: &EstimateRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<EstimateResult, Error> {
     if let Some(command) = &request.command {
         return of_command(catalog, command, &request.command_files, &request.scenario);
@@ -87,7 +83,6 @@ fn is_better(found: &EstimateResult, known: &EstimateResult) -> bool {
     }
 }
 
-/// Evaluates the deployment by one runtime.
 fn on_runtime(catalog: &Catalog, scenario: Scenario) -> Result<EstimateResult, Error> {
     let (resolved, plan) = with_plan(catalog, &scenario)?;
     let problem = resolved.problem()?;
@@ -106,7 +101,6 @@ fn on_runtime(catalog: &Catalog, scenario: Scenario) -> Result<EstimateResult, E
     Ok(EstimateResult { scenario: Some(scenario), launch, audit, chosen_load, ..result })
 }
 
-/// How the load of a deployment was chosen.
 fn chosen_load(chosen: &ReportedDeployment, problem: &Problem, objective: &str) -> String {
     let load = format!("{} concurrent", requests(chosen.concurrency));
     if !chosen.violations.is_empty() {

@@ -135,9 +135,6 @@ pub enum ExplainReport {
 const LEVELS: u64 = 3;
 
 /// Explains the number.
-///
-/// # Errors
-/// The problem, the deployment, the number or the path is faulty.
 pub fn explain(
     catalog: &Catalog,
     request: &ExplainRequest,
@@ -150,9 +147,6 @@ pub fn explain(
 }
 
 /// The explained number with its deployment, or the reason why there is none.
-///
-/// # Errors
-/// As [`explain`].
 fn explained(
     catalog: &Catalog,
     request: &ExplainRequest,

@@ -10,7 +10,7 @@ use crate::quantity::read::Reading;
 use crate::report::place::{PlacementReport, PlacementResult};
 use crate::report::rendered::Answer;
 use crate::search::placement::chain::Stage;
-use crate::search::placement::price::PlacementProblem;
+use crate::search::placement::price::{DeviceGroup, PlacementProblem};
 use crate::search::placement::traced::{PlacementTimes, placement_times};
 use crate::spec::error::Error;
 use crate::spec::placing::{PlacementObjective, PlacementScenario};
@@ -53,18 +53,14 @@ pub(super) fn explained_placement(
 ) -> Result<Result<ExplainedPlacement, String>, Error> {
     let saved: PlacementResult = from_json(&saved.to_string(), "a placement")?;
     let Some(placed) = &saved.placement else {
-        return Ok(Err(
-            "no feasible placement, so no number to explain; `place` reports the reasons".to_owned()
-        ));
+        let reason = "no feasible placement, so no number to explain; `place` reports the reasons";
+        return Ok(Err(reason.to_owned()));
     };
     if let Some(stage) = placed.stages.iter().find(|stage| stage.offloaded_bytes > 0.0) {
         let fix = "explain a placement that fits in device memory";
         let found = format!("{}, part of which is in host memory", stage.member);
-        return Err(fault(
-            found,
-            "stages in device memory: pages elsewhere have a price, not a formula",
-            fix,
-        ));
+        let expected = "stages in device memory: pages elsewhere have a price, not a formula";
+        return Err(fault(found, expected, fix));
     }
     let again = "save the answer again with `mantile-opt place ... --format json --out answer.json`";
     let scenario = saved.scenario.clone().ok_or_else(|| fault("no scenario", "the problem", again))?;
@@ -98,9 +94,7 @@ pub(super) fn explained_placement(
 /// The stages of a saved placement in a problem; none where its members are others.
 fn stages(problem: &PlacementProblem, placed: &PlacementReport) -> Option<Vec<Stage>> {
     let each = placed.stages.iter().map(|stage| {
-        let same = |member: &crate::search::placement::price::DeviceGroup| {
-            member.name == stage.member && member.devices == stage.devices
-        };
+        let same = |member: &DeviceGroup| member.name == stage.member && member.devices == stage.devices;
         let member = problem.members.iter().position(same)?;
         Some(Stage { member, from: stage.first_layer, to: stage.last_layer + 1 })
     });

@@ -68,7 +68,6 @@ const OFFERS: [&str; 6] =
 /// Default traffic: workloads, one request per second each.
 const TRAFFIC: [&str; 4] = ["chat", "balanced", "long-prompt", "reasoning"];
 
-/// Finds the best mix.
 pub fn fleet(
     catalog: &Catalog,
     request: &FleetRequest,

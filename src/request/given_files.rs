@@ -28,13 +28,9 @@ pub fn taken(catalog: &Catalog, request: &Value) -> Result<Option<(Catalog, Valu
         let text = file.as_str().map_or_else(|| file.to_string(), str::to_owned);
         catalog = catalog.with_entry(kind, id, &text);
     }
-    let rest: Map<String, Value> =
-        request.as_object().into_iter().flatten().filter(|(key, _)| *key != KEY).map(cloned).collect();
+    let mut rest = request.as_object().cloned().unwrap_or_default();
+    rest.shift_remove(KEY);
     Ok(Some((catalog, Value::Object(rest))))
-}
-
-fn cloned((key, value): (&String, &Value)) -> (String, Value) {
-    (key.clone(), value.clone())
 }
 
 /// The kind and the id of `models/mine`.

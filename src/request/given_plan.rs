@@ -1,5 +1,8 @@
 //! A scenario with its given plan: the problem, and the plan read from the deployment.
 
+use super::build_candidate::candidate;
+use crate::search::candidate::Candidate;
+use crate::search::problem::Problem;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::precision::FormatOption;
@@ -13,7 +16,18 @@ pub fn with_plan(catalog: &Catalog, scenario: &Scenario) -> Result<(ResolvedScen
     with_plan_of(scenario, |scenario| ResolvedScenario::resolve(catalog, scenario))
 }
 
-/// The same with another way to resolve a scenario, whose deployment it may ignore.
+/// The problem with the candidate of its given plan.
+pub fn planned_problem(
+    catalog: &Catalog,
+    scenario: &Scenario,
+) -> Result<(ResolvedScenario, Problem, Candidate), Error> {
+    let (resolved, plan) = with_plan(catalog, scenario)?;
+    let problem = resolved.problem()?;
+    let candidate = candidate(&problem, &plan)?;
+    Ok((resolved, problem, candidate))
+}
+
+/// The same as [`with_plan`] with another way to resolve a scenario, whose deployment it may ignore.
 pub fn with_plan_of<R: AsRef<ResolvedScenario>>(
     scenario: &Scenario,
     resolve: impl Fn(&Scenario) -> Result<R, Error>,

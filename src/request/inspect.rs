@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RequestControl;
-use super::build_candidate::candidate;
-use super::given_plan::with_plan;
+use super::given_plan::planned_problem;
 use crate::graph::inspect::Inspection;
 use crate::graph::model::ModelGraph;
 use crate::report::inspect::Inspected;
@@ -49,13 +48,10 @@ pub enum InspectReport {
 }
 
 /// Reports the structure of a model, or the differences of two.
-///
-/// # Errors
-/// A model is not found or not supported, or an override is faulty.
 pub fn inspect(
     catalog: &Catalog,
     request: &InspectRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<InspectReport, Error> {
     if request.hardware.is_none() && request.deployment.is_some() {
         let fix = "add --hardware, e.g. --hardware 8xh100";
@@ -87,9 +83,8 @@ fn parallelised(catalog: &Catalog, request: &InspectRequest, hardware: &str) -> 
         osl: Some(1),
         ..Scenario::default()
     };
-    let (resolved, plan) = with_plan(catalog, &scenario)?;
-    let problem = resolved.problem()?;
-    Ok(parallel_graph(&problem, &candidate(&problem, &plan)?, request.model.clone()))
+    let (_, problem, candidate) = planned_problem(catalog, &scenario)?;
+    Ok(parallel_graph(&problem, &candidate, request.model.clone()))
 }
 
 /// The structure of the model that `name` refers to.

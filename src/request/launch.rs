@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::launch::command::LaunchCommand;
+use crate::launch::command::{LaunchCommand, WrittenOption};
 use crate::launch::context::{CommandText, nested};
 use crate::launch::deployment::{Deployed, PoolLaunch, Surroundings};
 use crate::launch::files::{Case, files};
@@ -162,29 +162,25 @@ pub(super) fn launch_model(
 fn reported_worker(deployed: &Deployed, worker: &PoolLaunch) -> LaunchWorker {
     let command: LaunchCommand = deployed.leader(worker, Surroundings::Bare);
     let text = CommandText::new(&command, "", None);
-    let options = text.options.iter();
+    let option = |one: &WrittenOption| LaunchFlag { words: one.shell(), why: one.why.clone() };
     LaunchWorker {
         name: worker.name.clone(),
         replicas: worker.replicas,
         devices: worker.devices,
         hosts: worker.hosts,
         command: text.line(),
-        options: options
-            .map(|option| LaunchFlag { words: option.shell(), why: option.why.clone() })
-            .collect(),
+        options: text.options.iter().map(option).collect(),
         environment: text.environment.iter().map(|one| (one.name.clone(), one.word.shell())).collect(),
         yaml: nested(&command.yaml),
     }
 }
 
-/// The problem as the files describe it.
 fn case(
     (resolved, problem): (&ResolvedScenario, &Problem),
     (candidate, reported): (&Candidate, &ReportedDeployment),
     (scenario, deployed): (&Scenario, &Deployed),
 ) -> Case {
     let lengths = problem.workload.lengths;
-    let hint = deployed.launch.model_file.as_ref();
     let settings = deployed.workers.first().map(PoolLaunch::settings);
     let hosted = settings.filter(|settings| settings.count(Setting::HostExperts).is_some());
     Case {
@@ -194,11 +190,12 @@ fn case(
         flags: scenario.flags(),
         plan: reported.notation.clone(),
         runtime: resolved.runtime.name.clone(),
-        model_hint: hint.map_or("path of the model".to_owned(), |hint| {
-            let format = &problem.formats[candidate.formats].weights;
-            hint.hint.replace("{model}", &resolved.model.name).replace("{format}", format)
-        }),
-        one_file: hint.is_some_and(|hint| hint.one_file),
+        model_hint: model_hint(
+            deployed.launch,
+            &resolved.model.name,
+            &problem.formats[candidate.formats].weights,
+        ),
+        one_file: deployed.launch.model_file.as_ref().is_some_and(|hint| hint.one_file),
         isl: lengths.isl,
         osl: lengths.osl,
         prefix: lengths.prefix,
@@ -213,6 +210,13 @@ fn case(
         device_order: String::new(),
         remote_order: String::new(),
     }
+}
+
+/// The file that a user provides, in words.
+pub(super) fn model_hint(launch: &Launch, model: &str, format: &str) -> String {
+    launch.model_file.as_ref().map_or("path of the model".to_owned(), |file| {
+        file.hint.replace("{model}", model).replace("{format}", format)
+    })
 }
 
 /// The predictions that a benchmark can confirm.
@@ -232,7 +236,6 @@ fn predicted(reported: &ReportedDeployment) -> Vec<String> {
     ]
 }
 
-/// Remarks for the person who launches.
 fn notes(runtime: &str, deployed: &Deployed) -> Vec<String> {
     let (mut notes, launch) = (Vec::new(), deployed.launch);
     if runtime != launch.id {

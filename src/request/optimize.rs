@@ -41,11 +41,15 @@ pub struct OptimizeRequest {
     pub max_front_points: Option<FrontPoints>,
 }
 
+impl OptimizeRequest {
+    /// The request for the best deployment alone: no front is listed.
+    pub fn best_of(scenario: Scenario) -> OptimizeRequest {
+        OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() }
+    }
+}
+
 /// Finds the best deployment; if infeasible, the reasons and remedies. The runtime `any` compares all runtimes that
 /// are measured on the devices.
-///
-/// # Errors
-/// The problem is faulty.
 pub fn optimize(
     catalog: &Catalog,
     request: &OptimizeRequest,
@@ -53,23 +57,21 @@ pub fn optimize(
 ) -> Result<OptimizeResult, Error> {
     let scenario = &request.scenario;
     let any = scenario.runtime.as_deref() == Some(ANY);
-    let found = if any {
-        best_runtime(catalog, request, control)?
-    } else {
-        RuntimeAnswers { problems: vec![], shown: on_runtime(catalog, request, control)? }
+    let (shown, compared) = match any {
+        true => best_runtime(catalog, request, control)?,
+        false => (on_runtime(catalog, request, control)?, vec![]),
     };
-    let RuntimeAnswer { resolved, problem, result, .. } = found.shown;
+    let RuntimeAnswer { resolved, problem, result, .. } = shown;
     if result.status != Status::Infeasible {
         return Ok(result);
     }
-    let problems = if any { found.problems } else { vec![problem] };
+    let problems = if any { compared } else { vec![problem] };
     let (problems, resolved) = (&problems[..], &resolved);
-    let asked = InfeasibleProblem { catalog, scenario, resolved, problems, control: &control.search };
-    let conflict = Some(asked.conflict());
+    let infeasible = InfeasibleProblem { catalog, scenario, resolved, problems, control: &control.search };
+    let conflict = Some(infeasible.conflict());
     Ok(OptimizeResult { conflict, scenario: Some(scenario.clone()), ..result })
 }
 
-/// The result of one runtime.
 struct RuntimeAnswer {
     resolved: ResolvedScenario,
     problem: Problem,
@@ -90,19 +92,13 @@ impl RuntimeAnswer {
     }
 }
 
-/// The result that is shown for several runtimes.
-struct RuntimeAnswers {
-    shown: RuntimeAnswer,
-    /// The problem of each runtime.
-    problems: Vec<Problem>,
-}
-
-/// The best result over all runtimes that are measured on the devices; its scenario names the runtime.
+/// The best result over all runtimes that are measured on the devices, and the problem of each; its scenario names the
+/// runtime.
 fn best_runtime(
     catalog: &Catalog,
     request: &OptimizeRequest,
     control: &RequestControl,
-) -> Result<RuntimeAnswers, Error> {
+) -> Result<(RuntimeAnswer, Vec<Problem>), Error> {
     let (mut trials, mut problems, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
     let mut best: Option<RuntimeAnswer> = None;
     let mut refused = None;
@@ -134,7 +130,7 @@ fn best_runtime(
         }));
     };
     let result = OptimizeResult { runtimes: trials, ..over_all(shown.result, &bounds) };
-    Ok(RuntimeAnswers { shown: RuntimeAnswer { result, ..shown }, problems })
+    Ok((RuntimeAnswer { result, ..shown }, problems))
 }
 
 /// The best result with the bound of all runtimes: where the search of one was stopped, it is not proved.
@@ -177,12 +173,8 @@ fn on_runtime(
     let outcome = run_with(&problem, &layouts, &control.search);
     let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
     if stopped && (control.stopped_by)().is_none() {
-        return Err(Error::new(
-            "optimize",
-            "a stopped search",
-            "one that is not abandoned",
-            "send the request again",
-        ));
+        let expected = "one that is not abandoned";
+        return Err(Error::new("optimize", "a stopped search", expected, "send the request again"));
     }
     let lower = lower_format(&resolved, (&problem, &outcome), &control.search)?;
     let most = request.max_front_points.unwrap_or(FrontPoints::AtMost(DEFAULT_FRONT_POINTS));

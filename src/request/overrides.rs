@@ -1,7 +1,6 @@
 //! The effect of each override of a scenario: its metrics with and without it, at the same deployment.
 
-use super::build_candidate::candidate;
-use super::given_plan::with_plan;
+use super::given_plan::planned_problem;
 use crate::report::answer::estimate_deployment;
 use crate::report::audit::{AuditedOverride, OverrideEffect};
 use crate::report::result::ReportedDeployment;
@@ -33,8 +32,6 @@ pub fn override_effects(
 fn without(catalog: &Catalog, scenario: &Scenario, one: &str) -> Option<ReportedDeployment> {
     let others: Vec<String> = scenario.set.iter().flatten().filter(|other| *other != one).cloned().collect();
     let plain = Scenario { set: (!others.is_empty()).then_some(others), ..scenario.clone() };
-    let (resolved, plan) = with_plan(catalog, &plain).ok()?;
-    let problem = resolved.problem().ok()?;
-    let candidate = candidate(&problem, &plan).ok()?;
+    let (_, problem, candidate) = planned_problem(catalog, &plain).ok()?;
     Some(estimate_deployment(&problem, &candidate))
 }

@@ -22,7 +22,6 @@ use crate::store::catalog::Catalog;
 const START: &str = "m1.";
 /// Maximum length of a link: what browsers and chats carry safely.
 pub const MOST_BYTES: usize = 2048;
-/// Maximum length of the JSON in a link.
 pub const MOST_JSON: usize = 1 << 20;
 /// Bytes of the checksum.
 const CHECKSUM: usize = 4;
@@ -98,11 +97,7 @@ pub struct Permalink {
 ///
 /// # Errors
 /// The question has no scenario or is too long, or the link is not one.
-pub fn permalink(
-    _catalog: &Catalog,
-    request: &PermalinkRequest,
-    _control: &RequestControl,
-) -> Result<Permalink, Error> {
+pub fn permalink(_: &Catalog, request: &PermalinkRequest, _: &RequestControl) -> Result<Permalink, Error> {
     let question = match request {
         PermalinkRequest::Question(question) => LinkedQuestion::clone(question),
         PermalinkRequest::Link { link } => decode(link)?,

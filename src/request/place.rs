@@ -26,7 +26,6 @@ pub struct PlaceRequest {
     pub scenario: PlacementScenario,
 }
 
-/// Finds the best placement.
 pub fn place(
     catalog: &Catalog,
     request: &PlaceRequest,
@@ -39,7 +38,6 @@ pub fn place(
     Ok(report)
 }
 
-/// The objective of the placement search.
 pub fn aim(objective: PlacementObjective) -> PlacementTime {
     match objective {
         PlacementObjective::Throughput => PlacementTime::Cycle,

@@ -50,7 +50,6 @@ impl Default for RecommendRequest {
     }
 }
 
-/// Searches the catalogue.
 pub fn recommend(
     catalog: &Catalog,
     request: &RecommendRequest,

@@ -53,7 +53,6 @@ const EARLIER: [(&str, &str); 5] = [
     ("placement", PlacementResult::QUESTION),
 ];
 
-/// Names of all schemas: files, requests and answers.
 pub fn schema_names() -> impl Iterator<Item = String> {
     let files = schema::SCHEMAS.iter().map(|(name, _)| (*name).to_owned());
     let of_questions = |ending| REQUESTS.iter().map(move |entry| format!("{}{ending}", entry.name));
@@ -65,7 +64,6 @@ pub fn other_schema_names() -> impl Iterator<Item = &'static str> {
     REQUESTS.iter().map(|entry| entry.name).chain(EARLIER.into_iter().map(|(name, _)| name))
 }
 
-/// The JSON Schema called `name`.
 pub fn schema_of(name: &str) -> Option<Schema> {
     let known = |name: &str| super::entry(name).ok();
     let of_request = || Some((known(name.strip_suffix(REQUEST)?)?.request)());
@@ -77,12 +75,7 @@ pub fn schema_of(name: &str) -> Option<Schema> {
     schema::schema(name).or_else(of_request).or_else(of_answer)
 }
 
-/// The JSON Schema called `name`.
-pub fn schema(
-    _catalog: &Catalog,
-    request: &SchemaRequest,
-    _control: &RequestControl,
-) -> Result<Value, Error> {
+pub fn schema(_: &Catalog, request: &SchemaRequest, _: &RequestControl) -> Result<Value, Error> {
     let name = request.name.as_str();
     schema_of(name).map(|schema| value(&schema)).ok_or_else(|| {
         let names: Vec<String> = schema_names().collect();
@@ -90,20 +83,18 @@ pub fn schema(
     })
 }
 
-/// The terms of the reports.
 pub fn glossary(
-    _catalog: &Catalog,
+    _: &Catalog,
     _request: &GlossaryRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<Vec<GlossaryTerm>, Error> {
     Ok(help::glossary())
 }
 
-/// The formulas of the model.
 pub fn formulas(
-    _catalog: &Catalog,
+    _: &Catalog,
     request: &FormulasRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<Vec<FormulaEntry>, Error> {
     Ok(formulas::formulas(request.word.as_deref()))
 }

@@ -23,7 +23,6 @@ use crate::spec::writer::shell_word;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::{DEFAULT_HARDWARE, ResolvedScenario};
 
-/// The scenario with printed flags over its own values.
 pub fn with_flags(flags: &[Flag], scenario: &Scenario) -> Scenario {
     let mut scenario = scenario.clone();
     for flag in flags {
@@ -67,7 +66,6 @@ const MOST_WAYS: usize = 6;
 const MOST_UNITS: usize = 3;
 
 pub struct InfeasibleProblem<'a> {
-    /// The catalogue that resolves names.
     pub catalog: &'a Catalog,
     /// The scenario as typed.
     pub scenario: &'a Scenario,
@@ -75,7 +73,6 @@ pub struct InfeasibleProblem<'a> {
     pub resolved: &'a ResolvedScenario,
     /// The infeasible problems: one, or one for each runtime that is compared.
     pub problems: &'a [Problem],
-    /// Stops searches.
     pub control: &'a Control<'a>,
 }
 
@@ -132,7 +129,6 @@ impl InfeasibleProblem<'_> {
         scenarios.into_iter().map(problem).filter_map(Result::transpose).collect()
     }
 
-    /// Whether the problem with typed flags is feasible.
     fn works(&self, flags: &[Flag]) -> Result<bool, Stopped> {
         answered(&self.with_flags(flags)?, self.control)
     }
@@ -186,7 +182,6 @@ impl InfeasibleProblem<'_> {
         gains.min_by(RemedyGain::order)
     }
 
-    /// The current values of `flags`.
     fn now(&self, flags: &[Flag]) -> String {
         let limit = |metric| {
             let limit = self.problems.first()?.limit(metric)?;

@@ -76,9 +76,10 @@ fn saved_row(saved: &Value, row: Option<&str>) -> Result<(Scenario, String), Err
     if is_bundle(saved) {
         let bundle = read_bundle(saved)?;
         let (filed, plan) = saved_row(&bundle.answer, row)?;
-        let asked = bundle.question.get("scenario").cloned().unwrap_or_default();
-        let asked = if asked.is_object() { read(&asked, "a scenario")? } else { Scenario::default() };
-        return Ok((filed.or(asked), plan));
+        let scenario = bundle.question.get("scenario").cloned().unwrap_or_default();
+        let scenario =
+            if scenario.is_object() { read(&scenario, "a scenario")? } else { Scenario::default() };
+        return Ok((filed.or(scenario), plan));
     }
     let deployed = match question_of(saved) {
         Some(PlacementResult::QUESTION) => {
@@ -156,7 +157,6 @@ fn plan_row(saved: &Value, row: Option<&str>) -> Result<(Scenario, String), Erro
     Ok((Scenario { deployment: None, ..filed }, plan.to_owned()))
 }
 
-/// The selected row of a saved result.
 fn row_of<'a>(saved: &'a Value, row: Option<&str>) -> Result<&'a Value, Error> {
     let picked = row.unwrap_or("best");
     // A result of `estimate` is itself a row.

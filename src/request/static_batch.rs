@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
-use super::build_candidate::candidate;
-use super::given_plan::with_plan;
+use super::given_plan::{planned_problem, with_plan};
 use crate::cost::machine::Machine;
 use crate::graph::tensor::TensorRole;
 use crate::plan::enumerate::{Plans, enumerate};
@@ -94,7 +93,7 @@ struct PhaseCase {
 pub fn static_batch(
     catalog: &Catalog,
     request: &StaticRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<StaticReport, Error> {
     if request.scenario.draft.is_some() {
         let fix = "omit --draft; `estimate` predicts speculative decoding";
@@ -143,9 +142,7 @@ impl StaticRequest {
             ..self.scenario.clone()
         };
         let lifted = Scenario { theoretical: Some(true), ..stated.clone() };
-        let (resolved, plan) = with_plan(catalog, &lifted)?;
-        let problem = resolved.problem()?;
-        let candidate = candidate(&problem, &plan)?;
+        let (_, problem, candidate) = planned_problem(catalog, &lifted)?;
         if let Some(reason) = forbidden(&problem, &candidate).first() {
             let fix = "change the degrees, or the hardware";
             return Err(Error::new("deployment", reason.to_string(), "degrees that the model allows", fix));

@@ -56,13 +56,8 @@ impl<'a> PreparedSweep<'a> {
         if let Some(ShardNumber { number, of }) = request.shard {
             SHARDS.check_whole("shard", of)?;
             if number == 0 || number > of {
-                let found = format!("{number}/{of}");
-                return Err(Error::new(
-                    "shard",
-                    found,
-                    "a number from 1 to the number of shards",
-                    "write 1/4",
-                ));
+                let expected = "a number from 1 to the number of shards";
+                return Err(Error::new("shard", format!("{number}/{of}"), expected, "write 1/4"));
             }
         }
         let evaluator = PointEvaluator::new(catalog);
@@ -70,7 +65,6 @@ impl<'a> PreparedSweep<'a> {
         Ok(PreparedSweep { grid, shard: request.shard, evaluator })
     }
 
-    /// The report without its rows.
     pub fn head(&self) -> SweepReport {
         SweepReport {
             sweep: self.grid.fingerprint(),
@@ -82,7 +76,6 @@ impl<'a> PreparedSweep<'a> {
         }
     }
 
-    /// Number of points of the shard.
     pub fn count(&self) -> u64 {
         let ShardNumber { number, of } = self.shard.unwrap_or(ShardNumber { number: 1, of: 1 });
         (self.grid.points() + of - number) / of

@@ -1,18 +1,16 @@
 //! The timeline of a deployment: that of `estimate`, or a row of an answer.
 
 use super::build_candidate::candidate;
-use super::given_plan::with_plan;
+use super::given_plan::planned_problem;
 use crate::report::timeline::{Timeline, timeline};
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
-/// The timeline of the deployment of a scenario.
 pub fn given_timeline(catalog: &Catalog, scenario: &Scenario) -> Result<Timeline, Error> {
-    let (resolved, plan) = with_plan(catalog, scenario)?;
-    let problem = resolved.problem()?;
-    Ok(timeline(&problem, &candidate(&problem, &plan)?))
+    let (_, problem, candidate) = planned_problem(catalog, scenario)?;
+    Ok(timeline(&problem, &candidate))
 }
 
 /// The timeline of the deployment with this `notation` in the answer to a scenario.

@@ -45,7 +45,7 @@ pub enum ValidateReport {
 pub fn validate(
     catalog: &Catalog,
     request: &ValidateRequest,
-    _control: &RequestControl,
+    _: &RequestControl,
 ) -> Result<ValidateReport, Error> {
     Ok(match &request.left_out {
         Some(runtime) => ValidateReport::LeftOut(left_out(catalog, runtime)?),
@@ -56,7 +56,6 @@ pub fn validate(
     })
 }
 
-/// Every row with its prediction.
 pub fn scored(catalog: &Catalog, request: &ValidateRequest) -> Result<Vec<ScoredRow>, Error> {
     let mut measured = all_rows(&request.tables)?;
     if let Some(mode) = &request.mode {
@@ -65,7 +64,6 @@ pub fn scored(catalog: &Catalog, request: &ValidateRequest) -> Result<Vec<Scored
     Ok(predict::predict(catalog, measured))
 }
 
-/// The held-out errors stored in a runtime's profile.
 fn left_out(catalog: &Catalog, name: &str) -> Result<Vec<LeftOut>, Error> {
     let (runtime, _) = catalog.runtime_by_id(name)?;
     let errors = runtime.serving_fit.as_ref().map(|fit| fit.left_out.clone()).unwrap_or_default();

@@ -30,7 +30,6 @@ use crate::spec::limits::{SAMPLE, SEED};
 use crate::store::catalog::Catalog;
 use compare::{differences, faults, off, read};
 
-/// Default number of random deployments.
 pub const DEFAULT_SAMPLE: u64 = 2000;
 pub const DEFAULT_SEED: u64 = 1;
 
@@ -56,10 +55,8 @@ fn seed() -> u64 {
     DEFAULT_SEED
 }
 
-/// A random sample of deployments.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomSample {
-    /// Number of deployments.
     pub count: u64,
     pub seed: u64,
 }
@@ -98,9 +95,6 @@ fn no_problem() -> Error {
 }
 
 /// Solves the problem of the result again and checks every row.
-///
-/// # Errors
-/// It is not a result, or its problem no longer resolves.
 pub fn verify(
     catalog: &Catalog,
     request: &VerifyRequest,

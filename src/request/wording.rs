@@ -145,7 +145,6 @@ pub fn in_keys(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Start of a command in a text.
 const COMMAND: &str = "mantile-opt";
 
 /// A command as a request: only a command line writes what follows its first flag.

@@ -1,7 +1,6 @@
 //! A deployment as a workbook: live formulas down to inputs that can be changed.
 
-use super::build_candidate::candidate;
-use super::given_plan::with_plan;
+use super::given_plan::planned_problem;
 use super::inputs::report_inputs;
 use super::overrides::override_effects;
 use crate::report::answer::estimate_deployment;
@@ -18,9 +17,7 @@ use crate::store::catalog::Catalog;
 pub fn workbook(catalog: &Catalog, scenario: &Scenario, notation: &str) -> Result<Vec<u8>, Error> {
     let plan = Deployment { plan: Some(notation.to_owned()), ..Deployment::default() };
     let scenario = Scenario { deployment: Some(plan), ..scenario.clone() };
-    let (resolved, plan) = with_plan(catalog, &scenario)?;
-    let problem = resolved.problem()?;
-    let candidate = candidate(&problem, &plan)?;
+    let (resolved, problem, candidate) = planned_problem(catalog, &scenario)?;
     let question = report_inputs(&resolved, &problem);
     let with = estimate_deployment(&problem, &candidate);
     if with.metrics.is_none() {

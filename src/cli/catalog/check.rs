@@ -13,7 +13,6 @@ use crate::store::catalog::Catalog;
 use crate::store::check::{CheckedFile, FileChecker, files};
 use crate::store::kind::CatalogKind;
 
-/// The flags of `catalog check`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CheckFiles {
     /// A file of any kind, or a folder of files
@@ -22,21 +21,20 @@ pub struct CheckFiles {
     /// Kind of the file, where its keys do not determine it
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     pub kind: Option<CatalogKind>,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl CheckFiles {
-    /// Checks the files and reports their content or their faults.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let paths = files(&self.path)?;
         let stem = |path: &PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
-        let beside: BTreeSet<String> = paths.iter().filter_map(stem).collect();
+        let neighbours: BTreeSet<String> = paths.iter().filter_map(stem).collect();
         // A folder with the structure of a user catalogue is read as one.
         let own = Catalog::at(Some(self.path.clone()));
-        let laid_out = ["hardware", "models", "objectives"].iter().any(|name| self.path.join(name).is_dir());
-        let check = FileChecker { catalog: if laid_out { &own } else { catalog }, neighbours: beside };
+        let has_catalog_layout =
+            ["hardware", "models", "objectives"].iter().any(|name| self.path.join(name).is_dir());
+        let check = FileChecker { catalog: if has_catalog_layout { &own } else { catalog }, neighbours };
         let results: Vec<Result<CheckedFile, Error>> =
             paths.iter().map(|path| check.file(path, self.kind)).collect();
         let text = results.iter().map(spell).collect::<Vec<_>>().join("\n");

@@ -1,13 +1,13 @@
 //! `catalog diff`: compares two entries of a kind, figure by figure.
 
-use crate::cli::output::{OutputArgs, csv};
+use crate::cli::output::OutputArgs;
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text};
+use crate::report::sheet::csv;
 use crate::request::catalog::diff::differences;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 
-/// The flags of `catalog diff`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DiffEntries {
     /// An entry by name, or a file
@@ -19,20 +19,14 @@ pub struct DiffEntries {
     /// Kind of both, where a name matches entries of several kinds
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     pub kind: Option<CatalogKind>,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl DiffEntries {
-    /// Compares the two entries.
-    ///
-    /// # Errors
-    /// One is unknown, they are of different kinds, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let found = differences(catalog, self.kind, [&self.a, &self.b])?;
-        let rows = csv(&["key", &self.a, &self.b, "ratio"], found.iter().cloned().map(Difference::cells))?;
-        self.output.plain(&text([&self.a, &self.b], &found), &found, Some(rows))?;
-        Ok(ExitStatus::Success)
+        let rows = csv(["key", &self.a, &self.b, "ratio"], found.iter().cloned().map(Difference::cells));
+        self.output.plain(&text([&self.a, &self.b], &found), &found, Some(rows))
     }
 }

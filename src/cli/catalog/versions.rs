@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::cli::output::{OutputArgs, csv};
+use crate::cli::output::OutputArgs;
 use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{Difference, text as differences};
 use crate::report::number::count;
+use crate::report::sheet::csv;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 use crate::store::versions::{EntryVersion, SavedEntry};
 
-/// The flags of `catalog save`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SaveEntry {
     /// A catalogue file
@@ -19,12 +19,10 @@ pub struct SaveEntry {
     /// Kind of the file, where its keys do not determine it
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     pub kind: Option<CatalogKind>,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// The flags of `catalog history`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct EntryHistory {
     /// Kind of the entry
@@ -33,12 +31,10 @@ pub struct EntryHistory {
     /// Id of an entry of your own
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// The flags of `catalog restore`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RestoreEntry {
     /// Kind of the entry
@@ -50,23 +46,17 @@ pub struct RestoreEntry {
     /// Number of the version, as `catalog history` lists it
     #[arg(value_name = "VERSION")]
     pub version: u64,
-    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl SaveEntry {
-    /// Checks the file and puts it into the user's folder.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         report(&catalog.save_entry(&self.path, self.kind)?, &self.output)
     }
 }
 
 impl RestoreEntry {
-    /// Makes a version the current one.
-    ///
-    /// # Errors
-    /// There is no such version, or the folder is not writable.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         report(&catalog.restore_entry(self.kind, &self.name, self.version)?, &self.output)
     }
@@ -79,21 +69,15 @@ fn report(saved: &SavedEntry, output: &OutputArgs) -> Result<ExitStatus, CliErro
         text.push_str(&format!("version {number} is kept; changes from it:\n"));
         text.push_str(&differences([&format!("version {number}"), "saved"], changes));
     }
-    let rows = csv(&["key", "before", "now", "ratio"], changes.iter().cloned().map(Difference::cells))?;
-    output.plain(&text, saved, Some(rows))?;
-    Ok(ExitStatus::Success)
+    let rows = csv(["key", "before", "now", "ratio"], changes.iter().cloned().map(Difference::cells));
+    output.plain(&text, saved, Some(rows))
 }
 
 impl EntryHistory {
-    /// Lists the versions, each with what changed.
-    ///
-    /// # Errors
-    /// The user has no such entry, or a file cannot be read.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let versions = catalog.entry_versions(self.kind, &self.name)?;
         let text = versions.iter().map(spell).collect::<Vec<_>>().join("\n");
-        self.output.plain(&text, &versions, None)?;
-        Ok(ExitStatus::Success)
+        self.output.plain(&text, &versions, None)
     }
 }
 

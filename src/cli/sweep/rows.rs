@@ -13,14 +13,12 @@ use crate::spec::visible::visible_json;
 use crate::store::closed_output::check_stdout;
 use crate::store::file;
 
-/// Writes rows.
 pub(super) struct RowWriter {
     format: RowFormat,
     path: Option<PathBuf>,
     out: Box<dyn Write + Send>,
 }
 
-/// A fault of a file.
 fn fault(path: &Path, error: &io::Error) -> Error {
     let fix = "choose a path in an existing, writable folder";
     Error::new("out", file::spell(error), "a file that can be read and written", fix)
@@ -43,7 +41,6 @@ impl RowWriter {
         RowWriter { format, path, out: Box::new(io::stdout()) }
     }
 
-    /// Makes the file, empty.
     pub(super) fn create(&mut self) -> Result<(), Error> {
         if let Some(path) = &self.path {
             let file = File::create(path).map_err(|error| fault(path, &error))?;
@@ -109,7 +106,6 @@ impl RowWriter {
         Ok(headed.then_some(rows))
     }
 
-    /// Writes rows, each as a line.
     pub(super) fn write(&mut self, rows: &[SweepRow]) -> Result<(), CliError> {
         for row in rows {
             match self.format {
@@ -132,7 +128,6 @@ impl RowWriter {
     }
 }
 
-/// A file of another sweep.
 fn other(path: &Path) -> Error {
     let fix = "omit --resume to write it anew, or name the file of this sweep";
     let found = "rows of another sweep, shard or version";

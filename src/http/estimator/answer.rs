@@ -142,7 +142,6 @@ struct Found {
     launch: Option<LaunchReport>,
 }
 
-/// The answer to a request.
 pub(super) fn answered(
     known: &Catalog,
     request: &EstimatorRequest,
@@ -165,18 +164,14 @@ fn answer_of_profile(
     let scenario = request.scenario(known)?;
     if scenario.deployment.is_some() {
         let (scenario, result) = given_degrees(known, scenario, control)?;
-        let question = result.question;
-        let (deployment, detail, launch) = (result.candidate, result.detail, result.launch);
-        let found = Found { question, scenario, deployment, detail, alternatives: vec![], launch };
-        return found.answer(known, control);
+        return Found::of(scenario, result).answer(known, control);
     }
     let scenario = stepped_down(known, &scenario, control)?;
     let result =
         optimize(known, &OptimizeRequest { scenario: scenario.clone(), ..Default::default() }, control)?;
     match result.best {
         Some(deployment) => {
-            let question = result.question;
-            let (detail, alternatives, launch) = (result.detail, result.alternatives, result.launch);
+            let OptimizeResult { question, detail, alternatives, launch, .. } = result;
             Found { question, scenario, deployment, detail, alternatives, launch }.answer(known, control)
         }
         None if result.status == Status::Infeasible => Ok(nothing(&result)),
@@ -222,9 +217,8 @@ fn largest_model(
         deployment: Some(deployment),
         ..scenario
     };
-    let EstimateResult { question, candidate, detail, launch, .. } =
-        estimate(known, &EstimateRequest::of(scenario.clone()), control)?;
-    let found = Found { question, scenario, deployment: candidate, detail, alternatives: vec![], launch };
+    let result = estimate(known, &EstimateRequest::of(scenario.clone()), control)?;
+    let found = Found::of(scenario, result);
     Ok(EstimatorAnswer { model_id: Some(build.model.clone()), ..found.answer(known, control)? })
 }
 
@@ -337,6 +331,11 @@ fn resident(memory: &MemoryReport, devices: u64) -> EstimatedMetric {
 }
 
 impl Found {
+    fn of(scenario: Scenario, result: EstimateResult) -> Found {
+        let EstimateResult { question, candidate: deployment, detail, launch, .. } = result;
+        Found { question, scenario, deployment, detail, alternatives: vec![], launch }
+    }
+
     fn answer(self, known: &Catalog, control: &RequestControl) -> Result<EstimatorAnswer, Error> {
         let estimates = self.estimates(known, control);
         let shares = match &self.detail {

@@ -38,7 +38,6 @@ pub struct BottleneckShare {
 }
 
 impl BottleneckShare {
-    /// The share as a sentence.
     pub fn words(&self) -> String {
         let part = match self.code {
             BottleneckCode::PcieBandwidth => "PCIe throughput limits",

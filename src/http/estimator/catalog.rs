@@ -6,26 +6,18 @@ use serde_json::{Value, json};
 
 use crate::admission::flights::unwatched;
 use crate::http::answer::in_json;
-use crate::http::mantile::with_facts;
+use crate::http::mantile::{lines, with_facts};
 use crate::http::problem::Refusal;
 use crate::http::search::searched;
 use crate::http::state::ServerState;
 use crate::report::catalog::CatalogLine;
-use crate::request::catalog::{CatalogReport, CatalogRequest, catalog};
-use crate::request::{RequestControl, UNCONTROLLED};
+use crate::request::RequestControl;
 use crate::spec::cluster::Cluster;
 use crate::spec::device::Arithmetic;
 use crate::spec::error::Error;
 use crate::spec::runtime::Runtime;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
-
-fn lines(known: &Catalog, kind: CatalogKind) -> Result<Vec<CatalogLine>, Error> {
-    match catalog(known, &CatalogRequest { kind, name: None }, &UNCONTROLLED)? {
-        CatalogReport::Entries(lines) => Ok(lines),
-        CatalogReport::Entry(_) => Ok(vec![]),
-    }
-}
 
 /// The rows of a kind under `key`.
 async fn listed(

@@ -89,7 +89,6 @@ pub const DRIFT_LIMITS: [(&str, fn(&RunErrors) -> Option<f64>, f64); 3] =
 /// Most runs that are kept; the oldest leave first.
 const MOST_RUNS: usize = 10_000;
 
-/// The runs since the server began.
 #[derive(Debug, Default)]
 pub struct MeasuredRuns {
     runs: std::collections::VecDeque<RunErrors>,
@@ -106,7 +105,6 @@ impl MeasuredRuns {
         self.accepted += 1;
     }
 
-    /// Number of runs that are kept.
     pub(super) fn kept(&self) -> usize {
         self.runs.len()
     }
@@ -123,7 +121,6 @@ impl MeasuredRuns {
 }
 
 impl BenchmarkRun {
-    /// The prediction of this run.
     pub(super) fn predicted(
         &self,
         known: &Catalog,
@@ -148,7 +145,6 @@ impl BenchmarkRun {
         answered(known, &request, control)
     }
 
-    /// The errors of a prediction.
     pub(super) fn errors(&self, predicted: &EstimatorAnswer) -> Result<RunErrors, Error> {
         let metrics = &self.metrics;
         let Some(estimates) = &predicted.estimates else { return Ok(RunErrors::default()) };

@@ -1,7 +1,5 @@
 //! The routes of the interface, for the OpenAPI document.
 
-use schemars::schema_for;
-
 use super::PREFIXES;
 use super::answer::EstimatorAnswer;
 use super::calibrate::{CalibrationStatus, RunAnswer};
@@ -18,20 +16,14 @@ pub(in crate::http) fn estimator_routes() -> Vec<PublishedRoute> {
             PublishedRoute::new(method, &format!("{prefix}{path}"), &id, about)
         };
         routes.extend([
-            PublishedRoute {
-                request: Some(schema_for!(EstimatorRequest)),
-                answer: Some(schema_for!(EstimatorAnswer)),
-                ..route("post", "/estimate", "estimate", "the best deployment and its metrics")
-            },
-            PublishedRoute {
-                answer: Some(schema_for!(CalibrationStatus)),
-                ..route("get", "/calibrate", "calibration", "errors of the measured runs")
-            },
-            PublishedRoute {
-                request: Some(schema_for!(BenchmarkRun)),
-                answer: Some(schema_for!(RunAnswer)),
-                ..route("post", "/calibrate", "calibrate", "adds a measured run")
-            },
+            route("post", "/estimate", "estimate", "the best deployment and its metrics")
+                .takes::<EstimatorRequest>()
+                .gives::<EstimatorAnswer>(),
+            route("get", "/calibrate", "calibration", "errors of the measured runs")
+                .gives::<CalibrationStatus>(),
+            route("post", "/calibrate", "calibrate", "adds a measured run")
+                .takes::<BenchmarkRun>()
+                .gives::<RunAnswer>(),
             route("get", "/catalog/models", "models", "models"),
             route("get", "/catalog/runtimes", "runtimes", "runtimes with their formats"),
             route("get", "/catalog/quantizations", "quantizations", "weight formats"),

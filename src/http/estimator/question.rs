@@ -66,7 +66,6 @@ pub struct EstimatorDegrees {
 const MAX_MODEL_SIZE: [&str; 3] = ["max", "model", "size"];
 
 impl EstimatorRequest {
-    /// Whether the objective is the largest model.
     pub(super) fn seeks_largest_model(&self) -> bool {
         let words = self.objective.as_deref().unwrap_or_default().split([' ', '-', '_']);
         words.eq(MAX_MODEL_SIZE)

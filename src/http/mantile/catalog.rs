@@ -4,8 +4,8 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::json_of;
 use crate::admission::flights::RequestKey;
+use crate::http::answer_cache::json_of;
 use crate::http::problem::Refusal;
 use crate::http::state::ServerState;
 use crate::report::catalog::CatalogLine;
@@ -20,7 +20,7 @@ pub(super) fn published_id(line: &CatalogLine) -> &str {
     line.aliases.iter().find(|alias| alias.contains('_')).unwrap_or(&line.id)
 }
 
-pub(super) fn lines(known: &Catalog, kind: CatalogKind) -> Result<Vec<CatalogLine>, Error> {
+pub(in crate::http) fn lines(known: &Catalog, kind: CatalogKind) -> Result<Vec<CatalogLine>, Error> {
     match catalog(known, &CatalogRequest { kind, name: None }, &UNCONTROLLED)? {
         CatalogReport::Entries(lines) => Ok(lines),
         CatalogReport::Entry(_) => Ok(vec![]),

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::degrees::{LayersDegrees, PublishedLayer};
-use super::json_of;
 use crate::admission::flights::RequestKey;
 use crate::graph::inspect::{InspectedBlock, InspectedOperator};
 use crate::graph::tensor::TensorRole;
+use crate::http::answer_cache::json_of;
 use crate::http::problem::{ProblemDocument, Refusal};
 use crate::http::state::ServerState;
 use crate::request::RequestControl;
@@ -40,9 +40,8 @@ pub(super) async fn layers(
     State(state): State<ServerState>,
     query: Result<Query<LayersQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let Query(query) = query.map_err(|fault| ProblemDocument {
-        field: Some("model_id".to_owned()),
-        ..ProblemDocument::new(StatusCode::UNPROCESSABLE_ENTITY, in_words(&fault.body_text()))
+    let Query(query) = query.map_err(|fault| {
+        ProblemDocument::new(StatusCode::UNPROCESSABLE_ENTITY, in_words(&fault.body_text())).field("model_id")
     })?;
     let hardware = query.hardware_config.as_deref().unwrap_or_default();
     let key = RequestKey::of("layers", "", &serde_json::json!([query.model_id, hardware]).to_string());

@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::degrees::{LayerDegrees, LayersDegrees, PublishedLayer};
-use super::{json_of, typed};
+use super::typed;
 use crate::admission::flights::RequestKey;
 use crate::http::answer::read;
+use crate::http::answer_cache::json_of;
 use crate::http::problem::Refusal;
 use crate::http::state::ServerState;
 use crate::plan::parallel::Phase;

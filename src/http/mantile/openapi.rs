@@ -1,7 +1,5 @@
 //! The routes of the interface, for the OpenAPI document.
 
-use schemars::schema_for;
-
 use super::metrics::{LayerMetricsAnswer, LayerMetricsRequest, SystemMetricsAnswer, SystemMetricsRequest};
 use crate::http::openapi::PublishedRoute;
 
@@ -25,25 +23,11 @@ pub(in crate::http) fn mantile_routes() -> Vec<PublishedRoute> {
             ],
             ..route("get", "/api/layers", "mantile.layers", "layer types of a model, with legal degrees")
         },
-        PublishedRoute {
-            request: Some(schema_for!(LayerMetricsRequest)),
-            answer: Some(schema_for!(LayerMetricsAnswer)),
-            ..route(
-                "post",
-                "/config/layer-metrics",
-                "mantile.layer_metrics",
-                "a static batch, one layer type",
-            )
-        },
-        PublishedRoute {
-            request: Some(schema_for!(SystemMetricsRequest)),
-            answer: Some(schema_for!(SystemMetricsAnswer)),
-            ..route(
-                "post",
-                "/config/system-metrics",
-                "mantile.system_metrics",
-                "a static batch, the whole model",
-            )
-        },
+        route("post", "/config/layer-metrics", "mantile.layer_metrics", "a static batch, one layer type")
+            .takes::<LayerMetricsRequest>()
+            .gives::<LayerMetricsAnswer>(),
+        route("post", "/config/system-metrics", "mantile.system_metrics", "a static batch, the whole model")
+            .takes::<SystemMetricsRequest>()
+            .gives::<SystemMetricsAnswer>(),
     ]
 }

@@ -12,19 +12,14 @@ use crate::validate::score::{PredictionPair, Score, score};
 /// Errors of both latencies.
 #[derive(Clone, Debug, Serialize)]
 pub struct Errors {
-    /// Name of the set of predictions.
     pub name: String,
-    /// Number of predictions.
     pub rows: usize,
-    /// Time per output token.
     pub tpot: Option<Score>,
-    /// Time to first token.
     pub ttft: Option<Score>,
     /// Choices among the rows with the same devices and lengths.
     pub decision: Option<Decision>,
 }
 
-/// Errors over all `samples`.
 pub(super) fn errors(name: &str, samples: &[&CalibrationSample], made: &[PredictedTimes]) -> Errors {
     let pairs = |pick: fn(&CalibrationSample) -> Option<f64>, of: fn(&PredictedTimes) -> f64| {
         let paired = samples.iter().zip(made).filter_map(|(sample, times)| {
@@ -63,7 +58,6 @@ pub(super) fn choices(
     decision(&comparable.into_values().collect::<Vec<_>>())
 }
 
-/// Errors of each held-out set.
 pub(super) fn each(keys: &[String], samples: &[&CalibrationSample], made: &[PredictedTimes]) -> Vec<Errors> {
     let mut groups = BTreeMap::<String, (Vec<&CalibrationSample>, Vec<PredictedTimes>)>::new();
     for ((key, sample), times) in keys.iter().zip(samples).zip(made) {

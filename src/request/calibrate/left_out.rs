@@ -23,7 +23,6 @@ const NEARNESS: [(Nearness, HoldoutGroup); 7] = [
 
 /// Held-out predictions of rows.
 pub(super) struct HoldoutPredictions {
-    /// The kind of the held-out group.
     pub(super) holdout: HoldoutGroup,
     /// For each row: the key of its group, which was held out with it.
     pub(super) keys: Vec<String>,
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn models_are_told_by_size() {
+    fn models_are_distinguished_by_size() {
         assert_eq!(short("llama 70553706496"), "llama 71B");
         assert_eq!(short("qwen3 751632384"), "qwen3 0.8B");
     }

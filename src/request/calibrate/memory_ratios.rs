@@ -57,8 +57,8 @@ impl MemoryRatios {
 
     /// A row of [`HEADER`].
     pub fn cells(&self, runtime: &str) -> Vec<String> {
-        let told = self.quantiles().map(|ratio| ratio.to_string());
-        [runtime.to_owned(), self.ratios.len().to_string()].into_iter().chain(told).collect()
+        let quantiles = self.quantiles().map(|ratio| ratio.to_string());
+        [runtime.to_owned(), self.ratios.len().to_string()].into_iter().chain(quantiles).collect()
     }
 
     /// Replaces the quantiles in `profile`.

@@ -47,12 +47,11 @@ fn both(
         (Some(fault), Some((kind, name))) => {
             Error { expected: format!("{}, the kind of `{name}`", kind.article()), ..fault }
         }
-        _ => Error::new(
-            "diff",
-            format!("`{first_name}` and `{second_name}`, both unknown"),
-            "two entries of one kind",
-            "`mantile-opt catalog KIND` lists the names",
-        ),
+        _ => {
+            let found = format!("`{first_name}` and `{second_name}`, both unknown");
+            let fix = "`mantile-opt catalog KIND` lists the names";
+            Error::new("diff", found, "two entries of one kind", fix)
+        }
     })
 }
 

@@ -51,56 +51,57 @@ impl FleetModels {
 /// Every offer in every configuration, with its capacity for every bucket.
 pub fn build_problem(
     catalog: &Catalog,
-    mut asked: FleetInputs,
+    mut inputs: FleetInputs,
     scenario: Scenario,
     control: &RequestControl,
 ) -> Result<FleetProblem, Error> {
     let catalog = &*catalog.overridden_by_name(&scenario)?;
     // A saved result may contain values that flags and files exclude.
-    let FleetInputs { buckets, offers, limits, .. } = asked.clone();
+    let FleetInputs { buckets, offers, limits, .. } = inputs.clone();
     FleetFile { model: None, buckets, offers, limits }.check()?;
-    asked.budget_usd_per_hour.map_or(Ok(()), |usd| BUDGET_HOUR.check("budget-hour", usd))?;
-    asked.max_devices.map_or(Ok(()), |devices| MAX_DEVICES.check_whole("max-devices", devices))?;
-    asked.headroom.map_or(Ok(()), |share| HEADROOM.check("headroom", share))?;
-    asked.hours_per_day.map_or(Ok(()), |hours| HOURS_PER_DAY.check("hours-per-day", hours))?;
-    let FleetModels { models, of_bucket } = FleetModels::of(catalog, &asked, &scenario)?;
+    inputs.budget_usd_per_hour.map_or(Ok(()), |usd| BUDGET_HOUR.check("budget-hour", usd))?;
+    inputs.max_devices.map_or(Ok(()), |devices| MAX_DEVICES.check_whole("max-devices", devices))?;
+    inputs.headroom.map_or(Ok(()), |share| HEADROOM.check("headroom", share))?;
+    inputs.hours_per_day.map_or(Ok(()), |hours| HOURS_PER_DAY.check("hours-per-day", hours))?;
+    let FleetModels { models, of_bucket } = FleetModels::of(catalog, &inputs, &scenario)?;
     let more = format!(
         "plans are searched for {SEARCHED} of {} buckets: the others use those plans, or equal replicas",
-        asked.buckets.len()
+        inputs.buckets.len()
     );
-    if asked.buckets.len() > SEARCHED && !asked.assumed.contains(&more) {
-        asked.assumed.push(more);
+    if inputs.buckets.len() > SEARCHED && !inputs.assumed.contains(&more) {
+        inputs.assumed.push(more);
     }
-    asked.models = models.iter().map(|(_, model, _)| model.name.clone()).collect();
+    inputs.models = models.iter().map(|(_, model, _)| model.name.clone()).collect();
     let clusters: Vec<Cluster> =
-        asked.offers.iter().map(|offer| catalog.hardware(&offer.hardware)).collect::<Result<_, _>>()?;
-    let scenario = on_one_basis(scenario, &mut asked, &clusters)?;
+        inputs.offers.iter().map(|offer| catalog.hardware(&offer.hardware)).collect::<Result<_, _>>()?;
+    let scenario = on_one_basis(scenario, &mut inputs, &clusters)?;
     let (offered, left_out): (Vec<usize>, Vec<usize>) =
-        (0..asked.offers.len()).partition(|offer| on_basis(&asked, *offer));
+        (0..inputs.offers.len()).partition(|offer| on_basis(&inputs, *offer));
     let pairs: Vec<(usize, usize)> =
         offered.into_iter().flat_map(|offer| (0..models.len()).map(move |model| (offer, model))).collect();
     let found = control.each(&pairs, |&(offer, model)| {
         let (_, found, graph) = &models[model];
         let found = (found.clone(), graph.clone());
         let on = |fault: Error| {
-            format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
+            format!("{}: {}; {} expected", inputs.offers[offer].hardware, fault.found, fault.expected)
         };
         let resolved =
             ResolvedScenario::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
         let problem = resolved.problem().map_err(on)?;
-        let trials = try_systems(&resolved, &problem, &asked, offer, |bucket| of_bucket[bucket] == model)?;
+        let trials = try_systems(&resolved, &problem, &inputs, offer, |bucket| of_bucket[bucket] == model)?;
         Ok((Arc::new(problem), trials))
     });
     let bounds = FleetBounds {
-        usd_per_hour: asked.budget_usd_per_hour,
-        devices: asked.max_devices,
-        spare: asked.spare,
+        usd_per_hour: inputs.budget_usd_per_hour,
+        devices: inputs.max_devices,
+        spare: inputs.spare,
     };
-    let fleet = empty_fleet(&asked, &of_bucket);
-    let basis = asked.price_basis.unwrap_or(PriceBasis::Owned);
-    let unserved = left_out.into_iter().map(|offer| no_price(&asked.offers[offer].hardware, basis)).collect();
+    let fleet = empty_fleet(&inputs, &of_bucket);
+    let basis = inputs.price_basis.unwrap_or(PriceBasis::Owned);
+    let unserved =
+        left_out.into_iter().map(|offer| no_price(&inputs.offers[offer].hardware, basis)).collect();
     let (names, shapes) = (vec![], vec![]);
-    let mut problem = FleetProblem { scenario, inputs: asked, fleet, bounds, names, shapes, unserved };
+    let mut problem = FleetProblem { scenario, inputs, fleet, bounds, names, shapes, unserved };
     for ((offer, model), found) in pairs.into_iter().zip(found) {
         match found {
             Ok(found) => add_kinds(&mut problem, (offer, model), &clusters[offer], found),
@@ -145,14 +146,14 @@ fn on_basis(inputs: &FleetInputs, offer: usize) -> bool {
 }
 
 /// Buckets and offers, without any kind of system.
-fn empty_fleet(asked: &FleetInputs, of_bucket: &[usize]) -> Fleet {
-    let buckets = asked.buckets.iter().zip(of_bucket).map(|(bucket, model)| Bucket {
+fn empty_fleet(inputs: &FleetInputs, of_bucket: &[usize]) -> Fleet {
+    let buckets = inputs.buckets.iter().zip(of_bucket).map(|(bucket, model)| Bucket {
         name: format!("{} in, {} out", bucket.isl, bucket.osl),
         model: *model,
         rate: bucket.rate,
         osl: bucket.osl,
     });
-    let supplies = asked.offers.iter().map(|offer| {
+    let supplies = inputs.offers.iter().map(|offer| {
         let terms = offer.terms.map_or("", PricingTerms::name);
         let name = format!("{} {terms}", offer.hardware).trim().to_string();
         SystemSupply { name, available: offer.available }
@@ -160,7 +161,6 @@ fn empty_fleet(asked: &FleetInputs, of_bucket: &[usize]) -> Fleet {
     Fleet { buckets: buckets.collect(), supplies: supplies.collect(), ..Fleet::default() }
 }
 
-/// The configurations of one offer with one model.
 fn add_kinds(
     fleet: &mut FleetProblem,
     (offer, model): (usize, usize),
@@ -189,7 +189,6 @@ fn add_kinds(
     }
 }
 
-/// Names the buckets that no kind of system serves.
 fn add_unserved(fleet: &mut FleetProblem) {
     for (at, bucket) in fleet.fleet.buckets.iter().enumerate() {
         if !fleet.fleet.kinds.iter().any(|kind| kind.rates[at].is_some()) {

@@ -66,15 +66,15 @@ pub(super) fn no_price(hardware: &str, basis: PriceBasis) -> String {
 pub(super) fn try_systems(
     resolved: &ResolvedScenario,
     problem: &Problem,
-    asked: &FleetInputs,
+    inputs: &FleetInputs,
     offer: usize,
     ours: impl Fn(usize) -> bool,
 ) -> Result<Vec<SystemTrial>, String> {
-    let stated = &asked.offers[offer];
+    let stated = &inputs.offers[offer];
     let lengths =
         |bucket: &TrafficBucket| Lengths { isl: bucket.isl, osl: bucket.osl, prefix: bucket.prefix };
-    let mine: Vec<usize> = (0..asked.buckets.len()).filter(|bucket| ours(*bucket)).collect();
-    let wanted: Vec<Lengths> = mine.iter().map(|bucket| lengths(&asked.buckets[*bucket])).collect();
+    let mine: Vec<usize> = (0..inputs.buckets.len()).filter(|bucket| ours(*bucket)).collect();
+    let wanted: Vec<Lengths> = mine.iter().map(|bucket| lengths(&inputs.buckets[*bucket])).collect();
     let shapes = rates(problem, &wanted);
     if shapes.is_empty() {
         return Err(format!(
@@ -93,7 +93,7 @@ pub(super) fn try_systems(
             let whole =
                 Totals { output_tok_s: 0.0, watts: Some(watts).filter(|watts| watts.is_finite()), devices };
             let price = OfferPrice::of(resolved, stated, &whole)?;
-            let mut rates = vec![None; asked.buckets.len()];
+            let mut rates = vec![None; inputs.buckets.len()];
             for (bucket, carried) in mine.iter().zip(&shape.carried) {
                 rates[*bucket] = carried.as_ref().map(|carried| carried.requests_per_s);
             }

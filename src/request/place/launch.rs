@@ -7,7 +7,7 @@ use crate::launch::settings::LaunchModel;
 use crate::report::launch::LaunchReport;
 use crate::report::number::{digits, time};
 use crate::report::place::{PlacementReport, StageReport};
-use crate::request::launch::{context_overrides, launch_model, launch_report, unlisted};
+use crate::request::launch::{context_overrides, launch_model, launch_report, model_hint, unlisted};
 use crate::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
 use crate::search::placement::solve::SolvedPlacement;
 use crate::spec::error::Error;
@@ -20,7 +20,6 @@ use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::rig::{DevicePlace, ResolvedRig};
 
-/// A solved placement with its problem.
 pub(super) struct PlacedSolution<'a> {
     pub(super) problem: &'a PlacementProblem,
     pub(super) solved: &'a SolvedPlacement,
@@ -49,7 +48,6 @@ impl RuntimeLaunch {
         Ok(Some(RuntimeLaunch { launch, table, remote }))
     }
 
-    /// The processes of a placement.
     fn deployed(&self, solution: &PlacedSolution, rigged: &ResolvedRig, model: &LaunchModel) -> Deployed<'_> {
         let remote = self.remote.as_ref().map(|(one, table)| (one, table));
         let known = PlacingRuntime { own: (&self.launch, &self.table), remote };
@@ -81,7 +79,6 @@ pub(super) fn divides_freely(catalog: &Catalog, rigged: &ResolvedRig) -> Result<
     Ok(launch.settings.iter().any(|option| layers.contains(&option.setting)))
 }
 
-/// The launch of a placement.
 pub(super) fn launch_placed(
     catalog: &Catalog,
     scenario: &PlacementScenario,
@@ -104,9 +101,7 @@ pub(super) fn launch_placed(
         flags: visible(&scenario.flags()).into_owned(),
         plan: visible(&solution.plan()).into_owned(),
         runtime: runtime.name.clone(),
-        model_hint: launch.model_file.as_ref().map_or("path of the model".to_owned(), |hint| {
-            hint.hint.replace("{model}", &rigged.model.name).replace("{format}", &placed.weights)
-        }),
+        model_hint: model_hint(launch, &rigged.model.name, &placed.weights),
         one_file: launch.model_file.as_ref().is_some_and(|hint| hint.one_file),
         isl: placed.lengths.isl,
         osl: placed.lengths.osl,
@@ -137,7 +132,6 @@ impl PlacedSolution<'_> {
         runtimes
     }
 
-    /// The placement as the launch takes it.
     fn placed(&self, rigged: &ResolvedRig) -> Placed {
         let places = rigged.places_of(self.problem);
         let stage = |stage: &crate::search::placement::chain::Stage| PlacedStage {
@@ -195,7 +189,6 @@ impl PlacedSolution<'_> {
         refused
     }
 
-    /// The placement in one line.
     fn plan(&self) -> String {
         let stage = |stage: &StageReport| {
             let shared = if stage.devices > 1 { format!(" tp{}", stage.devices) } else { String::new() };

@@ -13,7 +13,7 @@ impl PlacementRequest<'_> {
     /// The highest lower formats in which the model fits, and host memory where the scenario excludes it.
     pub(super) fn formats(&self, rigged: &ResolvedRig) -> Vec<TriedChange> {
         let catalog = self.catalog;
-        let asked = Scenario { model: Some(rigged.model.name.clone()), ..self.scenario.scenario() };
+        let scenario = Scenario { model: Some(rigged.model.name.clone()), ..self.scenario.scenario() };
         let holds = |scenario: &Scenario| {
             let concurrency = rigged.problems.first().map_or(1, |problem| problem.concurrency);
             let again = ResolvedRig::resolve(catalog, scenario, rigged.rig.clone(), concurrency);
@@ -23,8 +23,9 @@ impl PlacementRequest<'_> {
         let weights = lower(catalog, weights, &rigged.weights.format);
         let kv = rigged.runtimes.iter().map(|runtime| runtime.kv_formats.as_slice()).collect();
         let kv = lower(catalog, kv, &rigged.kv.format);
-        let in_weights = |id: &String| holds(&Scenario { weight_format: Some(id.clone()), ..asked.clone() });
-        let in_kv = |id: &String| holds(&Scenario { kv_format: Some(id.clone()), ..asked.clone() });
+        let in_weights =
+            |id: &String| holds(&Scenario { weight_format: Some(id.clone()), ..scenario.clone() });
+        let in_kv = |id: &String| holds(&Scenario { kv_format: Some(id.clone()), ..scenario.clone() });
         let mut tried = vec![TriedChange {
             change: "--weight-format".into(),
             stated: rigged.weights.format.id.clone(),
@@ -40,7 +41,7 @@ impl PlacementRequest<'_> {
         if self.scenario.offload == Some(OffloadPolicy::Never)
             && rigged.rig.hosts.values().any(|host| host.memory.is_some())
         {
-            let with = holds(&Scenario { offload: None, ..asked });
+            let with = holds(&Scenario { offload: None, ..scenario });
             tried.push(TriedChange {
                 change: "--offload".into(),
                 stated: "never".into(),

@@ -17,7 +17,6 @@ const MOST_ORDERED: usize = 7;
 /// Maximum number of placements that are tried in the order of their objective until one is started.
 const MOST_TRIED: usize = 64;
 
-/// A placement with its problem.
 pub(super) struct FoundPlacement<'a> {
     /// Index of the rig, which differs from others in its runtimes.
     pub(super) rig: usize,

@@ -27,9 +27,7 @@ use crate::store::catalog::Catalog;
 use crate::store::hardware::Shorthand;
 use crate::store::rig::ResolvedRig;
 
-/// An answer and the problems behind it.
 pub struct AnsweredPlacement {
-    /// The answer.
     pub result: PlacementResult,
     /// The problems of the devices with the runtimes of the answer.
     pub rigged: ResolvedRig,
@@ -50,7 +48,6 @@ impl AnsweredPlacement {
     }
 }
 
-/// A placement problem with its rig.
 pub(super) struct PlacementRequest<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) scenario: &'a PlacementScenario,
@@ -173,16 +170,16 @@ impl PlacementRequest<'_> {
         answer.notes.extend(rigged.assumed.iter().map(|assumed| assumed.note.clone()));
         match found {
             Err(why) => {
-                let asked = rigged.offloaded.first().unwrap_or(problem);
+                let question = rigged.offloaded.first().unwrap_or(problem);
                 let questions =
                     if rigged.offloaded.is_empty() { &rigged.problems } else { &rigged.offloaded };
-                let mut reason = reason(asked, &why);
+                let mut reason = reason(question, &why);
                 if matches!(why, PlacementInfeasible::Stopped { .. }) {
                     answer.status = Status::Unknown;
                 }
                 // Conflicting constraints can be relaxed; other rejections include their requirement.
                 if !reason.conflict.is_empty() {
-                    reason.tried = tried(asked, self.formats(rigged), &relaxations(questions));
+                    reason.tried = tried(question, self.formats(rigged), &relaxations(questions));
                 }
                 answer.infeasible = Some(reason);
             }
@@ -223,16 +220,16 @@ impl PlacementRequest<'_> {
 
     /// Inputs that the request leaves open, as flags.
     fn defaults(&self, rigged: &ResolvedRig, problem: &PlacementProblem) -> Vec<String> {
-        let asked = self.scenario;
+        let scenario = self.scenario;
         let named = self.rig.members.iter().any(|member| member.runtime.is_some());
         let runtime = rigged.runtimes.first().filter(|_| rigged.has_one_runtime() && !named);
-        let runtime = runtime.filter(|_| asked.runtime.is_none() && rigged.left_out().is_empty());
-        let lengths = asked.isl.is_none() && asked.osl.is_none();
+        let runtime = runtime.filter(|_| scenario.runtime.is_none() && rigged.left_out().is_empty());
+        let lengths = scenario.isl.is_none() && scenario.osl.is_none();
         [
             runtime.map(|runtime| format!("--runtime {}", runtime.id)),
-            asked.weight_format.is_none().then(|| format!("--weight-format {}", rigged.weights.format.id)),
+            scenario.weight_format.is_none().then(|| format!("--weight-format {}", rigged.weights.format.id)),
             lengths.then(|| format!("--isl {} --osl {}", problem.lengths.isl, problem.lengths.osl)),
-            asked.concurrency.is_none().then(|| format!("--concurrency {}", problem.concurrency)),
+            scenario.concurrency.is_none().then(|| format!("--concurrency {}", problem.concurrency)),
         ]
         .into_iter()
         .flatten()

@@ -24,7 +24,6 @@ use crate::store::kind::CatalogKind;
 use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL, ResolvedScenario};
 
-/// Maximum number of tiers in the report.
 pub(in crate::request) const TIERS: usize = 5;
 
 /// Every system of the catalogue, for one model.
@@ -51,12 +50,16 @@ pub(in crate::request) fn for_model(
         misses.extend(one.rejected);
     }
     misses.extend(market.rejected.iter().map(|(name, fault)| rejected_for_error(name, fault)));
-    for miss in &misses {
-        *looked.missed.entry(miss.kind.clone()).or_default() += 1;
-    }
+    count_missed(&mut looked, &misses);
     let found = recommend((scenario.clone(), sought.clone()), builds, misses, (looked, TIERS));
     let launch = found.first().and_then(|build| launch_of(catalog, scenario, build));
     Ok(Recommendation { launch, ..found })
+}
+
+fn count_missed(looked: &mut SearchSummary, misses: &[RejectedBuild]) {
+    for miss in misses {
+        *looked.missed.entry(miss.kind.clone()).or_default() += 1;
+    }
 }
 
 /// The launch of a build, on each copy of its system; `None` where no name of `--hardware` says the system.
@@ -139,9 +142,7 @@ pub(in crate::request) fn for_hardware(
         models.extend(held);
         misses.extend(miss);
     }
-    for miss in &misses {
-        *looked.missed.entry(miss.kind.clone()).or_default() += 1;
-    }
+    count_missed(&mut looked, &misses);
     let found = serves((scenario.clone(), sought.clone()), models, misses, looked);
     let launch = found.models.first().and_then(|served| launch_of(catalog, scenario, &served.build));
     Ok(ServedModels { launch, ..found })
@@ -255,7 +256,6 @@ impl<'a> SizedOption<'a> {
     }
 }
 
-/// The weight format of a deployment.
 fn weights<'a>(
     resolved: &'a ResolvedScenario,
     problem: &Problem,
@@ -265,7 +265,6 @@ fn weights<'a>(
     resolved.weight_formats.iter().find(|choice| choice.format.id == *format)
 }
 
-/// The outcome of one lot.
 #[derive(Default)]
 struct SystemResult {
     builds: Vec<Build>,

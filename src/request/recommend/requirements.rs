@@ -164,7 +164,6 @@ impl RecommendRequest {
     }
 }
 
-/// Checks the requirements of a saved result.
 pub fn check(sought: &Requirements) -> Result<(), Error> {
     USERS.check_whole("users", sought.users)?;
     TARGET.check("target_tok_s", sought.target_tok_s)?;

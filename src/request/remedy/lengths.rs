@@ -117,11 +117,10 @@ impl InfeasibleProblem<'_> {
             };
             flags.extend((needed < stated).then_some(Flag::MaxModelLen(needed)));
         }
-        match length {
-            Flag::Isl(tokens) if self.resolved.workload.prefix >= tokens => {
-                flags.push(Flag::Prefix(tokens.saturating_sub(1)));
-            }
-            _ => {}
+        if let Flag::Isl(tokens) = length
+            && self.resolved.workload.prefix >= tokens
+        {
+            flags.push(Flag::Prefix(tokens.saturating_sub(1)));
         }
         flags.push(length);
         flags

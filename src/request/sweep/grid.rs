@@ -59,7 +59,6 @@ impl SweepGrid {
         Ok(SweepGrid { scenario: scenario.clone(), template, axes, paths, points })
     }
 
-    /// The scenario whose keys are varied.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
@@ -68,7 +67,6 @@ impl SweepGrid {
         &self.axes
     }
 
-    /// Number of points.
     pub fn points(&self) -> u64 {
         self.points
     }
@@ -91,7 +89,6 @@ impl SweepGrid {
         indices
     }
 
-    /// Values of the varied keys at a point.
     pub fn values(&self, point: u64) -> Map<String, Value> {
         let pairs = self.axes.iter().zip(self.indices(point));
         pairs.map(|(axis, at)| (axis.key.clone(), axis.values[at].clone())).collect()

@@ -10,23 +10,17 @@ use crate::spec::error::Error;
 use crate::spec::json_fault;
 use crate::spec::visible::visible_json;
 
-/// Format of saved rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowFormat {
-    /// A header and a line per row.
     Csv,
-    /// A JSON object per line.
     JsonLines,
 }
 
 /// Which row a line is.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RowIdentity {
-    /// Fingerprint of the sweep.
     pub sweep: String,
-    /// Number of the point.
     pub point: u64,
-    /// Number of points of the sweep.
     pub points: u64,
 }
 
@@ -70,9 +64,7 @@ impl RowFormat {
 
 /// Lines of a shard, with the name of its file.
 pub struct ShardLines<'a> {
-    /// The file.
     pub name: String,
-    /// Its lines, without line ends.
     pub lines: Box<dyn Iterator<Item = Result<String, Error>> + 'a>,
 }
 
@@ -129,7 +121,6 @@ pub fn merge<E: From<Error>>(
     }
 }
 
-/// A point that is missing or comes twice.
 fn misplaced(point: u64, found: &str, name: &str) -> Error {
     let fix = "name every shard once; finish an interrupted one with `mantile-opt sweep … --resume`";
     Error::new("point", format!("point {point} {found}"), "each point once", fix).in_file(name)

@@ -3,6 +3,7 @@
 use super::shared::SharedProblems;
 use crate::report::answer::{estimate_deployment, report_deployment};
 use crate::report::comparison::ComparedProblem;
+use crate::report::result::ReportedDeployment;
 use crate::report::sweep::{PointOutcome, PointStatus};
 use crate::request::RequestControl;
 use crate::request::build_candidate::candidate;
@@ -16,13 +17,11 @@ use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
-/// Evaluates points.
 pub(in crate::request) struct PointEvaluator<'a> {
     catalog: &'a Catalog,
     problems: SharedProblems<'a>,
 }
 
-/// A point whose inputs are faulty.
 pub(in crate::request) fn invalid(fault: &Error) -> PointOutcome {
     let reason = format!("{}: {}, expected {}", fault.key, fault.found, fault.expected);
     PointOutcome { status: PointStatus::Invalid, reason: Some(reason), deployment: None }
@@ -62,13 +61,7 @@ impl<'a> PointEvaluator<'a> {
         let (point, plan) = with_plan_of(scenario, |scenario| self.problems.of(scenario))?;
         let problem = &point.problem();
         let deployment = estimate_deployment(problem, &candidate(problem, &plan)?);
-        let status = match (&deployment.metrics, deployment.violations.is_empty()) {
-            (None, _) => PointStatus::Infeasible,
-            (Some(_), false) => PointStatus::SloMissed,
-            (Some(_), true) => PointStatus::Feasible,
-        };
-        let reason = (!deployment.violations.is_empty()).then(|| deployment.violations.join("; "));
-        Ok(PointOutcome { status, reason, deployment: Some(deployment) })
+        Ok(given_outcome(deployment))
     }
 
     fn optimized(&self, scenario: &Scenario, control: &RequestControl) -> Result<PointOutcome, Error> {
@@ -95,7 +88,18 @@ impl<'a> PointEvaluator<'a> {
     }
 }
 
-fn status(found: Status) -> PointStatus {
+/// The outcome of a given deployment.
+pub(in crate::request) fn given_outcome(deployment: ReportedDeployment) -> PointOutcome {
+    let status = match (&deployment.metrics, deployment.violations.is_empty()) {
+        (None, _) => PointStatus::Infeasible,
+        (Some(_), false) => PointStatus::SloMissed,
+        (Some(_), true) => PointStatus::Feasible,
+    };
+    let reason = (!deployment.violations.is_empty()).then(|| deployment.violations.join("; "));
+    PointOutcome { status, reason, deployment: Some(deployment) }
+}
+
+pub(in crate::request) fn status(found: Status) -> PointStatus {
     match found {
         Status::Optimal => PointStatus::Optimal,
         Status::Feasible => PointStatus::Feasible,

@@ -34,7 +34,6 @@ impl AsRef<ResolvedScenario> for ResolvedPoint {
 /// Values by key, at most [`KEPT`] at a time.
 struct SharedValues<T>(Mutex<HashMap<String, T>>);
 
-/// Number of values that are kept.
 const KEPT: usize = 64;
 
 impl<T: Clone> SharedValues<T> {
@@ -109,7 +108,6 @@ impl<'a> SharedProblems<'a> {
         self.clusters.get(name, || self.catalog.hardware(name).map(Arc::new))
     }
 
-    /// Checks that the names of a scenario resolve.
     pub(super) fn check_names(&self, scenario: &Scenario) -> Result<(), Error> {
         self.model(scenario)?;
         self.cluster(scenario)?;
@@ -144,14 +142,12 @@ impl<'a> SharedProblems<'a> {
     }
 
     fn resolved(&self, scenario: &Scenario) -> Result<ResolvedPoint, Error> {
-        if scenario.set.is_some() {
-            let resolved = ResolvedScenario::resolve(self.catalog, scenario)?;
-            let problem = resolved.problem()?;
-            return Ok(ResolvedPoint(Arc::new((resolved, problem))));
-        }
-        let (model, cluster) = (self.model(scenario)?, self.cluster(scenario)?);
-        let (model, cluster) = ((*model).clone(), (*cluster).clone());
-        let resolved = ResolvedScenario::placed(self.catalog, scenario, model, cluster)?;
+        let resolved = if scenario.set.is_some() {
+            ResolvedScenario::resolve(self.catalog, scenario)?
+        } else {
+            let (model, cluster) = (self.model(scenario)?, self.cluster(scenario)?);
+            ResolvedScenario::placed(self.catalog, scenario, (*model).clone(), (*cluster).clone())?
+        };
         let problem = resolved.problem()?;
         Ok(ResolvedPoint(Arc::new((resolved, problem))))
     }

@@ -2,7 +2,6 @@
 
 use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
 
-/// Product of the degrees of a row.
 fn devices_by_degrees(row: &MeasuredRow) -> u64 {
     let of = |pool: &MeasuredDegrees| {
         let factors = [pool.workers.unwrap_or(1), pool.tp, pool.pp, pool.dp];
@@ -21,14 +20,14 @@ pub(super) fn known_load(row: &MeasuredRow) -> Result<u64, String> {
     if let Some(method) = &row.speculative {
         return Err(format!("speculative: {method}, with unknown acceptance rate"));
     }
-    let apart = row.pools.len() > 1;
-    if apart && row.pools.iter().any(|pool| pool.workers.is_none()) {
+    let disaggregated = row.pools.len() > 1;
+    if disaggregated && row.pools.iter().any(|pool| pool.workers.is_none()) {
         return Err("workers: missing, so the load per worker is unknown".into());
     }
-    let laid = devices_by_degrees(row);
-    if let Some(stated) = row.devices.filter(|stated| *stated > 0 && *stated != laid) {
+    let placed = devices_by_degrees(row);
+    if let Some(stated) = row.devices.filter(|stated| *stated > 0 && *stated != placed) {
         let layout = match row.pools.iter().any(|pool| pool.given) {
-            true => format!("degrees for {laid}"),
+            true => format!("degrees for {placed}"),
             false => "no degrees".into(),
         };
         return Err(format!("devices: {stated} with {layout}, so the use of all devices is unknown"));

@@ -1,10 +1,11 @@
 //! From measured rows to predictions: names resolved, deployments built once for all rows that share them.
 
 use crate::spec::role::Role;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
 
 use rayon::prelude::*;
+use serde::Deserialize;
 
 use super::layout::{devices, known_load};
 use crate::calibrate::deployment::{MeasuredDeployment, PredictedTimes};
@@ -28,102 +29,46 @@ use crate::store::resolved_scenario::ResolvedScenario;
 use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
 use crate::validate::summary::{Prediction, ScoredRow};
 
-/// Names of runtimes in published tables, and their ids here.
-const RUNTIMES: [(&str, &str); 11] = [
-    ("llama-server", "llama.cpp"),
-    ("llama.cpp-rocwmma", "llama.cpp"),
-    ("llama.cpp-vulkan", "llama.cpp"),
-    ("ollama", "llama.cpp"),
-    ("mlx-lm", "mlx"),
-    ("mlx-vlm", "mlx"),
-    ("vllm-mlx", "mlx"),
-    ("mlc llm", "mlc-llm"),
-    ("hf transformers", "hf-transformers"),
-    ("transformers", "hf-transformers"),
-    ("tensorrt-llm", "trtllm"),
-];
+/// Names in published tables, and those of the catalogue.
+#[derive(Deserialize)]
+struct PublishedNames {
+    runtimes: BTreeMap<String, String>,
+    /// Wrappers of an engine and its backends; they count as versions of it.
+    builds: Vec<String>,
+    /// Weight formats, in lower case, and the nearest format here.
+    formats: BTreeMap<String, String>,
+    /// Suffixes of a converted checkpoint's name: the format is known separately, the architecture is the original
+    /// model's.
+    converted: Vec<String>,
+}
 
-/// Wrappers of an engine and its backends; they count as versions of it.
-const BUILDS: [&str; 6] = ["ollama", "mlx-vlm", "vllm-mlx", "vulkan", "rocwmma", "rocm"];
+static NAMES: LazyLock<PublishedNames> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("published_names.json")).expect("the names of the program are JSON")
+});
 
-/// Names of weight formats in published tables, in lower case, and the nearest format here.
-const FORMATS: [(&str, &str); 27] = [
-    ("f16", "fp16"),
-    ("f32", "fp16"),
-    ("q8", "gguf-q8_0"),
-    ("mxfp4_moe", "gguf-mxfp4_moe"),
-    ("q2_k_xl", "gguf-q2_k"),
-    ("q3_k_xl", "gguf-q3_k_m"),
-    ("q4_k_xl", "gguf-q4_k_m"),
-    ("q5_k_xl", "gguf-q5_k_m"),
-    ("q6_k_xl", "gguf-q6_k"),
-    ("q8_k_xl", "gguf-q8_0"),
-    ("3bit", "mlx-3bit"),
-    ("4bit", "mlx-4bit"),
-    ("8bit", "mlx-8bit"),
-    ("4bit g32", "mlx-4bit"),
-    ("5bit", "mlx-5bit"),
-    ("5bit g32", "mlx-5bit"),
-    ("6bit", "mlx-6bit"),
-    ("4-bit", "int4-awq"),
-    ("uqff q4", "gguf-q4_k_s"),
-    ("uqff q8", "gguf-q8_0"),
-    ("awq-int8", "int8-w8a16"),
-    ("gptq-int4", "int4-gptq"),
-    ("gptq-int8", "int8-w8a16"),
-    ("int4", "int4-awq"),
-    ("awq-int4", "int4-awq"),
-    ("awq", "int4-awq"),
-    ("mxfp4", "mxfp4"),
-];
-
-fn known<'a>(table: &'a [(&str, &str)], name: &'a str) -> &'a str {
-    table.iter().find(|(published, _)| *published == name).map_or(name, |(_, here)| here)
+fn known<'a>(table: &'a BTreeMap<String, String>, name: &'a str) -> &'a str {
+    table.get(name).map_or(name, String::as_str)
 }
 
 /// A runtime's name without the backend in brackets.
 pub fn runtime(published: &str) -> String {
     let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
-    known(&RUNTIMES, &name).to_owned()
+    known(&NAMES.runtimes, &name).to_owned()
 }
 
 /// The version of a row, or a substitute.
 fn version(row: &MeasuredRow) -> String {
     let published = row.runtime.to_lowercase();
-    let build = BUILDS.into_iter().find(|build| published.contains(build));
-    build.map_or_else(|| row.version.clone(), str::to_owned)
+    NAMES.builds.iter().find(|build| published.contains(*build)).unwrap_or(&row.version).clone()
 }
-
-/// Suffixes of a converted checkpoint's name: the format is known separately, the architecture is the original model's.
-const CONVERTED: [&str; 20] = [
-    "-4bit-g32",
-    "-5bit-g32",
-    "-3bit",
-    "-4bit",
-    "-5bit",
-    "-6bit",
-    "-8bit",
-    "-awq",
-    "-gptq-int4",
-    "-gptq-int8",
-    "-fp8-dynamic",
-    "-fp8-kv",
-    "-fp8",
-    "-bf16",
-    "-nvfp4-v2",
-    "-nvfp4",
-    "-fp4",
-    "-mxfp4-preview",
-    "-mxfp4",
-    "-quantized.w4a16",
-];
 
 /// The name of the original model of a converted checkpoint, for any publisher.
 fn base(model: &str) -> Option<&str> {
     let name = model.rsplit('/').next().unwrap_or(model);
     // The copy has as many bytes as the name: the suffix is found in one and removed from the other.
     let small = name.to_ascii_lowercase();
-    let end = CONVERTED.iter().find_map(|end| small.strip_suffix(end)).map_or(name.len(), str::len);
+    let end =
+        NAMES.converted.iter().find_map(|end| small.strip_suffix(end.as_str())).map_or(name.len(), str::len);
     (end < model.len()).then(|| &name[..end])
 }
 
@@ -131,7 +76,7 @@ fn base(model: &str) -> Option<&str> {
 pub fn format(published: &str) -> String {
     let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
     let name = name.trim_start_matches("ud-").trim_start_matches("mlx-");
-    known(&FORMATS, name).to_owned()
+    known(&NAMES.formats, name).to_owned()
 }
 
 /// The shared part of rows: the problem except lengths and load.
@@ -184,10 +129,10 @@ pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Re
         .into_par_iter()
         .flat_map_iter(|(key, rows_of_kind)| {
             let problem = problem_of(catalog, &key, fit).map(|(problem, ran)| (Arc::new(problem), ran));
-            let mut laid = HashMap::new();
+            let mut plan_cache = HashMap::new();
             let of = |at: usize| {
                 let (problem, (runtime, traits)) = problem.clone().map_err(|error| reason(&error))?;
-                let posed = build_deployment(&problem, &rows[at], &mut laid)?;
+                let posed = build_deployment(&problem, &rows[at], &mut plan_cache)?;
                 Ok(PreparedRow { runtime, problem, calibration_key: traits, deployment: posed })
             };
             rows_of_kind.iter().copied().map(of).zip(rows_of_kind.clone()).collect::<Vec<_>>()
@@ -231,7 +176,7 @@ fn problem_of(
         ResolvedScenario::resolve(catalog, &scenario)
     };
     // More devices than a node: nodes of eight or of the node size, the last one perhaps partial.
-    let asked = |model: &str, runtime: &str| {
+    let resolve = |model: &str, runtime: &str| {
         ask(model, runtime, format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
             "devices_per_node" => NODES
                 .into_iter()
@@ -243,8 +188,8 @@ fn problem_of(
     };
     // A table names vLLM where a vendor's own version of it ran.
     let ran = |model: &str| {
-        asked(model, runtime).or_else(|fault| match fault.key.as_str() {
-            "runtime" => versions(catalog, runtime).find_map(|own| asked(model, &own).ok()).ok_or(fault),
+        resolve(model, runtime).or_else(|fault| match fault.key.as_str() {
+            "runtime" => versions(catalog, runtime).find_map(|own| resolve(model, &own).ok()).ok_or(fault),
             _ => Err(fault),
         })
     };
@@ -301,14 +246,15 @@ type PlanCache = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>
 fn build_deployment(
     problem: &Problem,
     row: &MeasuredRow,
-    laid: &mut PlanCache,
+    plan_cache: &mut PlanCache,
 ) -> Result<MeasuredDeployment, String> {
     let requests = known_load(row)?;
     let mut pools = Vec::new();
     let mut instances = Vec::new();
     for (number, degrees) in row.pools.iter().enumerate() {
         let plan = plan(&problem.graph, degrees)?;
-        let (stages, instance) = laid.entry(plan).or_insert_with(|| build_instance(problem, plan)).clone()?;
+        let (stages, instance) =
+            plan_cache.entry(plan).or_insert_with(|| build_instance(problem, plan)).clone()?;
         let alone = row.pools.len() == 1;
         let replicas = degrees.workers.unwrap_or(1).max(1);
         let role = [Role::Prefill, Role::Decode][number];
@@ -375,7 +321,6 @@ fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction,
     })
 }
 
-/// Predicts every row.
 pub fn predict(catalog: &Catalog, rows: Vec<MeasuredRow>) -> Vec<ScoredRow> {
     let ready = ready(catalog, &rows, ProfileFit::Shipped);
     let paired: Vec<_> = rows.into_iter().zip(ready).collect();

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_faulty_cell_is_told_with_its_row() {
+    fn a_faulty_cell_is_reported_with_its_row() {
         let fault = rows("model,hardware,runtime,isl\na,b,c,7\na,b,c,x\n").unwrap_err();
         assert_eq!((fault.key.as_str(), fault.found.as_str()), ("row 3: isl", "x"));
         assert_eq!(rows("model,hardware,runtime\n").unwrap_err().found, "no row");

@@ -77,7 +77,6 @@ fn compare(path: &str, saved: Option<&Value>, again: Option<&Value>, found: &mut
     }
 }
 
-/// A value, shortened.
 fn brief(value: &Value) -> String {
     const MOST: usize = 80;
     let text = value.to_string();

@@ -12,12 +12,10 @@ use crate::store::catalog::Catalog;
 
 /// The estimate of the same deployment, made again.
 pub struct EstimateRerun {
-    /// The new estimate.
     fresh: EstimateResult,
 }
 
 impl EstimateRerun {
-    /// Evaluates the deployment of `saved` again.
     pub fn solve(catalog: &Catalog, saved: &EstimateResult) -> Result<EstimateRerun, Error> {
         let scenario = saved.scenario.clone().ok_or_else(no_problem)?;
         Ok(EstimateRerun { fresh: estimate(catalog, &EstimateRequest::of(scenario), &UNCONTROLLED)? })
@@ -29,17 +27,19 @@ impl Rerun for EstimateRerun {
         let saved: EstimateResult = read(saved)?;
         // The better plans next to a launch command are the answer of another question.
         let saved = EstimateResult { command: None, ..saved };
-        let resolved = faults(differences("question", &saved.question, &self.fresh.question));
-        let row = faults(differences("", &saved.candidate, &self.fresh.candidate));
-        let detail = faults(differences("detail", &saved.detail, &self.fresh.detail));
-        let launch = faults(differences("launch", &saved.launch, &self.fresh.launch));
-        let assumed = faults(differences("audit", &saved.audit, &self.fresh.audit));
+        let fresh = &self.fresh;
+        let same = |what: &str, found| CheckResult::new(what, 1, faults(found));
+        let row = differences("", &saved.candidate, &fresh.candidate);
+        let detail = differences("detail", &saved.detail, &fresh.detail);
         let checks = vec![
-            question(resolved),
-            CheckResult::new("deployment: plan, metrics, memory and intervals, from the formulas", 1, row),
-            CheckResult::new("detail: operators, memory, constraints, from the formulas", 1, detail),
-            CheckResult::new("launch: commands and files", 1, launch),
-            CheckResult::new("audit: assumptions, overrides and their effects", 1, assumed),
+            question(faults(differences("question", &saved.question, &fresh.question))),
+            same("deployment: plan, metrics, memory and intervals, from the formulas", row),
+            same("detail: operators, memory, constraints, from the formulas", detail),
+            same("launch: commands and files", differences("launch", &saved.launch, &fresh.launch)),
+            same(
+                "audit: assumptions, overrides and their effects",
+                differences("audit", &saved.audit, &fresh.audit),
+            ),
         ];
         Ok(Verified::of(checks, sample.seed))
     }

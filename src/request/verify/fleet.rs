@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::compare::FieldDifference;
 use super::{CheckResult, RandomSample, Rerun, differences, faults, off, question, read, search};
-use crate::quantity::tolerance::ROUNDED_LOAD;
-use crate::quantity::tolerance::SUMMED;
+use crate::quantity::tolerance::{ROUNDED_LOAD, SUMMED};
 use crate::report::fleet::{FleetProblem, FleetResult};
 use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;
@@ -27,7 +26,6 @@ const MOST_NEIGHBOURS: u64 = 300;
 /// The problem of a saved fleet, and the result of a new search.
 pub struct FleetRerun {
     pub problem: FleetProblem,
-    /// The result of a new search.
     pub fresh: FleetResult,
 }
 
@@ -38,7 +36,6 @@ impl Rerun for FleetRerun {
 }
 
 impl FleetRerun {
-    /// Solves the problem of `saved` again.
     pub fn solve(catalog: &Catalog, saved: FleetResult) -> Result<FleetRerun, Error> {
         let problem = build_problem(catalog, saved.question, saved.scenario, &UNCONTROLLED)?;
         let fresh = solved(&problem);
@@ -106,7 +103,6 @@ impl FleetRerun {
         ]
     }
 
-    /// Compares the saved limits with those of the scenario.
     fn limits(&self, saved: &FleetResult) -> Vec<String> {
         let limits = saved.question.limits;
         let same = self.problem.scenario.limits(limits).is_ok_and(|again| again == limits);
@@ -116,13 +112,13 @@ impl FleetRerun {
     /// A bound for every fleet: each bucket alone, served at least cost.
     fn independent_bound(&self) -> f64 {
         let (fleet, aim) = (&self.problem.fleet, self.problem.inputs.aim);
-        let worth = |kind: &SystemKind| match aim {
+        let value = |kind: &SystemKind| match aim {
             FleetObjective::Cost => kind.usd_per_hour,
             FleetObjective::Devices | FleetObjective::Throughput => kind.devices as f64,
         };
         let least = |(at, bucket): (usize, &Bucket)| {
             let serving = fleet.kinds.iter().filter(|kind| kind.model == bucket.model);
-            let loads = serving.filter_map(|kind| Some(worth(kind) * bucket.rate / kind.rates[at]?));
+            let loads = serving.filter_map(|kind| Some(value(kind) * bucket.rate / kind.rates[at]?));
             loads.fold(f64::INFINITY, f64::min)
         };
         match aim {
@@ -135,11 +131,10 @@ impl FleetRerun {
 
     /// Whether the objective value `a` is better than `b`.
     fn beyond(&self, a: f64, b: f64) -> bool {
-        let hair = SUMMED.max(ROUNDED_LOAD) * b.abs();
-        if self.problem.inputs.aim == FleetObjective::Throughput { a > b + hair } else { a < b - hair }
+        let margin = SUMMED.max(ROUNDED_LOAD) * b.abs();
+        if self.problem.inputs.aim == FleetObjective::Throughput { a > b + margin } else { a < b - margin }
     }
 
-    /// Consistency of the certificate.
     fn certificate(&self, saved: &FleetResult, objective: f64) -> Vec<String> {
         let proof = &saved.certificate;
         let (Some(claimed), Some(bound), Some(saved_gap)) = (proof.objective, proof.bound, proof.gap) else {
@@ -176,16 +171,16 @@ impl FleetRerun {
             let systems: Vec<(usize, u64)> =
                 counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
             // Feasibility is tested only for better fleets.
-            let worth = objective(&self.problem, &systems, 0.0);
-            if inputs.aim != FleetObjective::Throughput && !self.beyond(worth, bound) {
+            let value = objective(&self.problem, &systems, 0.0);
+            if inputs.aim != FleetObjective::Throughput && !self.beyond(value, bound) {
                 continue;
             }
             let found = pinned(fleet, inputs.aim, bounds, counts, &SolveBudget::default());
-            let worth = objective(&self.problem, &systems, found.served(fleet));
-            if found.solved.values.is_some() && self.beyond(worth, bound) {
+            let value = objective(&self.problem, &systems, found.served(fleet));
+            if found.solved.values.is_some() && self.beyond(value, bound) {
                 let name = |(kind, count): &(usize, u64)| format!("{count} x {}", fleet.kinds[*kind].name);
                 let names = systems.iter().map(name).collect::<Vec<_>>().join(", ");
-                faults.push(format!("{names}: objective {worth}, better than the saved bound {bound}"));
+                faults.push(format!("{names}: objective {value}, better than the saved bound {bound}"));
             }
         }
         (tried.len(), faults)

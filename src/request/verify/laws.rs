@@ -2,13 +2,11 @@
 //! values alone.
 
 use super::off;
-use crate::quantity::tolerance::SUMMED;
-use crate::quantity::tolerance::WHOLE;
+use crate::quantity::tolerance::{SUMMED, WHOLE};
 use crate::report::pool::PoolReport;
 use crate::report::result::{MetricsReport, Plan, Quantiles, ReportedDeployment};
 use crate::search::problem::{Problem, Traffic};
 
-/// The identities that a row violates.
 pub(super) fn laws(problem: &Problem, row: &ReportedDeployment) -> Vec<String> {
     let mut faults = of_devices(problem, row);
     if let Some(metrics) = &row.metrics {
@@ -27,7 +25,6 @@ pub(super) fn laws(problem: &Problem, row: &ReportedDeployment) -> Vec<String> {
     faults.into_iter().flatten().collect()
 }
 
-/// p10, p50 and p90 are in ascending order.
 fn ordered(what: &str, Quantiles { p10, p50, p90 }: &Quantiles) -> Option<String> {
     (!(p10 <= p50 && p50 <= p90)).then(|| format!("{what}: {p10}, {p50}, {p90} are not in ascending order"))
 }

@@ -32,7 +32,6 @@ use crate::store::resolved_scenario::ResolvedScenario;
 /// The problem of a saved optimum, and the result of a complete search.
 pub struct OptimizeRerun {
     pub problem: Problem,
-    /// The result of a new search.
     pub fresh: OptimizeResult,
 }
 
@@ -113,13 +112,13 @@ impl OptimizeRerun {
     /// Compares best and bound of a stopped search with those of a complete one.
     fn contradicted(&self, saved: &OptimizeResult, best: Option<&EvaluatedCandidate>) -> Vec<String> {
         let (bound, reached) = (saved.proof.bound, self.fresh.proof.bound);
-        let beyond = |(bound, reached): &(f64, f64)| ahead(&self.problem, *reached, *bound);
+        let beyond = |(bound, reached): &(f64, f64)| is_better(&self.problem, *reached, *bound);
         let too_tight = bound
             .zip(reached)
             .filter(beyond)
             .map(|(bound, reached)| format!("proof.bound: saved {bound}, a new search reaches {reached}"));
         let found = best.and_then(|best| aimed(&self.problem, best));
-        let beyond = |(found, reached): &(f64, f64)| ahead(&self.problem, *found, *reached);
+        let beyond = |(found, reached): &(f64, f64)| is_better(&self.problem, *found, *reached);
         let too_good = found
             .zip(reached)
             .filter(beyond)
@@ -163,10 +162,10 @@ fn dominates(a: &Point, b: &Point, axes: &[Metric]) -> bool {
 }
 
 /// Whether `a` is better than `b` in the first objective term, by more than rounding.
-fn ahead(problem: &Problem, a: f64, b: f64) -> bool {
-    let smaller = problem.objective.first().is_some_and(|aim| aim.direction == Direction::Minimize);
-    let hair = SUMMED * b.abs();
-    if smaller { a < b - hair } else { a > b + hair }
+fn is_better(problem: &Problem, a: f64, b: f64) -> bool {
+    let smaller = problem.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
+    let margin = SUMMED * b.abs();
+    if smaller { a < b - margin } else { a > b + margin }
 }
 
 /// The value of the first objective term, in the units of results.
@@ -183,7 +182,7 @@ fn proved(problem: &Problem, saved: &OptimizeResult, best: Option<&EvaluatedCand
         return vec![];
     };
     let mut faults = Vec::new();
-    if ahead(problem, found, bound) {
+    if is_better(problem, found, bound) {
         faults.push(format!("proof.bound: saved {bound}, the best has {found}"));
     }
     let gap = if found == bound { 0.0 } else { (found - bound).abs() / found.abs() };
@@ -223,10 +222,10 @@ fn status(saved: &OptimizeResult) -> Vec<String> {
 
 /// The rows that are better than the best.
 fn better(problem: &Problem, best: Option<&EvaluatedCandidate>, rows: &[&EvaluatedCandidate]) -> Vec<String> {
-    let ahead = |found: &&&EvaluatedCandidate| {
+    let beats = |found: &&&EvaluatedCandidate| {
         best.is_some_and(|best| problem.by_objective(&found.point, &best.point).is_lt())
     };
-    rows.iter().filter(ahead).map(|found| format!("{} is better", plan(&found.candidate).label)).collect()
+    rows.iter().filter(beats).map(|found| format!("{} is better", plan(&found.candidate).label)).collect()
 }
 
 /// The best on its own front, and no row that another dominates.
@@ -240,10 +239,10 @@ fn on_front(
     let likelier = |one: &EvaluatedCandidate, other: &EvaluatedCandidate| {
         problem.margins_met(&one.point) > problem.margins_met(&other.point)
     };
-    let ahead = |one: &EvaluatedCandidate, other: &EvaluatedCandidate| {
+    let beats = |one: &EvaluatedCandidate, other: &EvaluatedCandidate| {
         dominates(&other.point, &one.point, axes) && !likelier(one, other)
     };
-    let beaten = front.iter().filter(|one| front.iter().any(|other| ahead(one, other)));
+    let beaten = front.iter().filter(|one| front.iter().any(|other| beats(one, other)));
     let mut faults: Vec<String> =
         beaten.map(|one| format!("{} is dominated by another row", plan(&one.candidate).label)).collect();
     let Some(best) = best.filter(|_| !axes.is_empty()) else { return faults };

@@ -27,13 +27,11 @@ use stages::SavedStages;
 
 /// The problems of a saved placement, and the result of a complete search.
 pub struct PlaceRerun {
-    /// The result of a new search.
     pub fresh: PlacementResult,
     /// The problems, without host memory and with it.
     pub rigged: ResolvedRig,
     /// Those of the same devices with other runtimes.
     pub others: Vec<ResolvedRig>,
-    /// The objective.
     pub aim: PlacementTime,
 }
 
@@ -54,7 +52,6 @@ struct Reevaluated<'a, 'q> {
 }
 
 impl PlaceRerun {
-    /// Solves the problem of `saved` again.
     pub fn solve(catalog: &Catalog, saved: &PlacementResult) -> Result<PlaceRerun, Error> {
         let scenario = saved.scenario.as_ref().ok_or_else(no_problem)?;
         let AnsweredPlacement { result: fresh, rigged, others } =
@@ -226,7 +223,6 @@ fn again(
     }
 }
 
-/// Consistency of the certificate.
 fn certificate(
     proof: Option<&PlacementCertificate>,
     status: Option<Status>,

@@ -35,7 +35,6 @@ pub struct RecommendRerun<'a> {
     fresh: RecommendReport,
 }
 
-/// A saved recommendation.
 pub fn report(saved: &Value) -> Result<RecommendReport, Error> {
     Ok(if saved.get("models").is_some() {
         RecommendReport::Models(Box::new(read(saved)?))
@@ -55,7 +54,6 @@ impl Rerun for RecommendRerun<'_> {
 }
 
 impl<'a> RecommendRerun<'a> {
-    /// Runs the recommendation of `saved` again.
     pub fn solve(catalog: &'a Catalog, saved: RecommendReport) -> Result<RecommendRerun<'a>, Error> {
         let (scenario, sought, of_machine) = match saved {
             RecommendReport::Hardware(saved) => (saved.scenario, saved.sought, false),
@@ -81,7 +79,6 @@ impl<'a> RecommendRerun<'a> {
         Ok(RecommendRerun { catalog, scenario, requirements: sought, systems, fresh })
     }
 
-    /// Checks hardware for a model.
     fn of_hardware(
         &self,
         saved: &Recommendation,
@@ -115,7 +112,6 @@ impl<'a> RecommendRerun<'a> {
         ]
     }
 
-    /// Checks models for a machine.
     fn of_models(&self, saved: &ServedModels, fresh: &ServedModels, drawn: RandomSample) -> Vec<CheckResult> {
         let ServedModels { scenario, sought, models, missed, looked, .. } = saved.clone();
         let ordered = serves((scenario, sought), models, missed, looked);
@@ -149,7 +145,6 @@ impl<'a> RecommendRerun<'a> {
         CheckResult::new("builds: re-estimated, each with its own plan", builds.len(), faults)
     }
 
-    /// The faults of a build.
     fn estimated(&self, build: &Build) -> Result<Vec<String>, String> {
         let fault = |fault: Error| format!("{}; {} expected", fault.found, fault.expected);
         let lot = self.systems.iter().find(|lot| lot.id == build.system);
@@ -234,9 +229,9 @@ fn of_sized(saved: &Build, serving: &SizedSystem, sought: &Requirements) -> Vec<
     // The status depends on the other builds.
     let again = Build { standing: saved.standing.clone(), because: saved.because.clone(), ..again };
     let mut faults = faults(differences("", saved, &again));
-    let pace = again.tok_s_per_user;
-    if pace < sought.target_tok_s * (1.0 - SUMMED) {
-        faults.push(format!("tok_s_per_user: recomputed {pace}, target {}", sought.target_tok_s));
+    let tok_s_per_user = again.tok_s_per_user;
+    if tok_s_per_user < sought.target_tok_s * (1.0 - SUMMED) {
+        faults.push(format!("tok_s_per_user: recomputed {tok_s_per_user}, target {}", sought.target_tok_s));
     }
     if again.most_users < sought.users {
         faults.push(format!("most_users: recomputed {}, target {}", again.most_users, sought.users));
@@ -246,7 +241,7 @@ fn of_sized(saved: &Build, serving: &SizedSystem, sought: &Requirements) -> Vec<
 
 /// Builds on the front that another build within the budgets dominates.
 fn dominated(builds: &[Build]) -> Vec<String> {
-    let worth = |build: &Build| {
+    let value = |build: &Build| {
         let cost = build.money.usd_per_hour.unwrap_or(f64::INFINITY);
         let kept = f64::from(u8::from(build.keeps_quality));
         [-cost, build.most_users as f64, build.tok_s_per_user, build.most_output_tok_s, kept]
@@ -254,9 +249,9 @@ fn dominated(builds: &[Build]) -> Vec<String> {
     let covers = |a: &[f64; 5], b: &[f64; 5]| a.iter().zip(b).all(|(a, b)| a >= b);
     let mut faults = Vec::new();
     for front in builds.iter().filter(|build| build.standing == "front") {
-        let own = worth(front);
+        let own = value(front);
         let within = builds.iter().filter(|build| build.standing != "over budget");
-        let mut better = within.filter(|other| covers(&worth(other), &own) && worth(other) != own);
+        let mut better = within.filter(|other| covers(&value(other), &own) && value(other) != own);
         if let Some(other) = better.next() {
             faults
                 .push(format!("{}: saved on the front, {} is no worse in anything", front.name, other.name));

@@ -2,8 +2,7 @@
 
 use super::super::{RandomSample, off};
 use super::MOST_NEIGHBOURS;
-use crate::quantity::tolerance::ROUNDED_LOAD;
-use crate::quantity::tolerance::SUMMED;
+use crate::quantity::tolerance::{ROUNDED_LOAD, SUMMED};
 use crate::report::fleet::{FleetProblem, FleetResult, Routed, SystemName, Systems};
 use crate::search::fleet::{BucketShare, FleetObjective, SystemKind};
 use crate::search::point::place;
@@ -156,12 +155,12 @@ impl<'a> SavedMix<'a> {
         };
         let traffic = &self.problem.inputs.buckets[part.bucket];
         let lengths = Lengths { isl: traffic.isl, osl: traffic.osl, prefix: traffic.prefix };
-        let (point, room) = carried.again(&origin.problem, lengths);
+        let (point, capacity) = carried.again(&origin.problem, lengths);
         let again = point[place(Metric::OutputTokS)] / lengths.osl as f64;
         let what = format!("{route}: requests/s of one system");
         let mut faults: Vec<String> = off(&what, rate, again, SUMMED).into_iter().collect();
-        if rate > room * (1.0 + SUMMED) {
-            faults.push(format!("{route}: {rate} requests/s of one system, its capacity is {room}"));
+        if rate > capacity * (1.0 + SUMMED) {
+            faults.push(format!("{route}: {rate} requests/s of one system, its capacity is {capacity}"));
         }
         let limits = &self.problem.inputs.limits;
         let limits = [(Metric::Ttft, limits.ttft), (Metric::Tpot, limits.tpot), (Metric::E2e, limits.e2e)];
@@ -177,13 +176,13 @@ impl<'a> SavedMix<'a> {
 
     /// Budget, devices, and availability of each offer.
     pub(super) fn bounds(&self) -> Vec<String> {
-        let asked = &self.problem.inputs;
+        let inputs = &self.problem.inputs;
         let sum = |of: &dyn Fn(&SystemKind) -> f64| {
             self.systems.iter().map(|(kind, count)| *count as f64 * of(self.kind(*kind))).sum()
         };
         let mut bounds: Vec<(String, f64, Option<f64>)> = vec![
-            ("USD per hour".into(), sum(&|kind| kind.usd_per_hour_most), asked.budget_usd_per_hour),
-            ("devices".into(), sum(&|kind| kind.devices as f64), asked.max_devices.map(|most| most as f64)),
+            ("USD per hour".into(), sum(&|kind| kind.usd_per_hour_most), inputs.budget_usd_per_hour),
+            ("devices".into(), sum(&|kind| kind.devices as f64), inputs.max_devices.map(|most| most as f64)),
         ];
         for (at, supply) in self.problem.fleet.supplies.iter().enumerate() {
             let taken = sum(&|kind| f64::from(u8::from(kind.supply_index == at)));

@@ -147,14 +147,14 @@ impl<'a, 'q> SavedStages<'a, 'q> {
     pub(super) fn memory(&self, placement: &PlacementReport) -> Vec<String> {
         let mut faults = Vec::new();
         for (at, stage, whole) in self.costs(placement) {
-            let (saved, room) = (stage.memory_bytes, whole.usable + stage.offloaded_bytes);
+            let (saved, capacity) = (stage.memory_bytes, whole.usable + stage.offloaded_bytes);
             // Each part is rounded to whole pages.
             let pages = PAGE * ((self.stages[at].to - self.stages[at].from) as f64 + 4.0);
             if !(whole.bytes..=whole.bytes + pages).contains(&saved) {
                 faults.push(format!("stage {at}: saved {saved} B, recomputed {} B", whole.bytes));
             }
-            if whole.bytes > room {
-                faults.push(format!("stage {at}: {} B needed, {room} B available", whole.bytes));
+            if whole.bytes > capacity {
+                faults.push(format!("stage {at}: {} B needed, {capacity} B available", whole.bytes));
             }
         }
         let problem = self.evaluator.question();
