@@ -184,7 +184,9 @@ fn gain(problem: &Problem, metric: Metric, best: &EvaluatedCandidate, tried: &Ch
     let then = tried.best.as_ref();
     Gain {
         what: spoken(problem, tried.change),
-        value: then.and_then(|found| tried.problem.objective_value(&found.point)).map(|value| figure(metric, value)),
+        value: then
+            .and_then(|found| tried.problem.objective_value(&found.point))
+            .map(|value| figure(metric, value)),
         plan: then.map(|found| plan(&found.candidate).label),
         helps: then.is_some_and(|found| before(&found.point, &best.point, &problem.objective)),
     }

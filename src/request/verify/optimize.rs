@@ -163,7 +163,7 @@ fn dominates(a: &Point, b: &Point, axes: &[Metric]) -> bool {
 
 /// Whether `a` is better than `b` in the first objective term, by more than rounding.
 fn is_better(problem: &Problem, a: f64, b: f64) -> bool {
-    let smaller = problem.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
+    let smaller = problem.objective.first().is_some_and(|aim| aim.direction == Direction::Minimize);
     let margin = SUMMED * b.abs();
     if smaller { a < b - margin } else { a > b + margin }
 }
