@@ -133,6 +133,14 @@ pub struct Recurrence<T = Count> {
     pub state: StateWidth,
 }
 
+impl SoftmaxAttention {
+    /// Attention of an encoder: as many key/value heads as query heads, all of one width.
+    pub fn of_encoder(heads: Count, head_dim: Count, mask: AttentionMask) -> SoftmaxAttention {
+        let (kv_heads, v_head_dim) = (heads, head_dim);
+        SoftmaxAttention { heads, kv_heads, head_dim, v_head_dim, mask, shared: false }
+    }
+}
+
 impl<T: Copy> SoftmaxAttention<T> {
     /// The same dimensions with another number type.
     #[inline(always)]

@@ -26,3 +26,12 @@ pub mod short_conv;
 pub mod ssd;
 pub mod streams;
 pub mod window;
+
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+
+/// The error for a number that does not fit another one of the file.
+pub fn misfit(number: Count, expected: String) -> Error {
+    let fix = "copy both values from the model's config.json";
+    Error::new(number.symbol, number.value.to_string(), expected, fix)
+}

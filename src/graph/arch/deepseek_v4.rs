@@ -9,7 +9,8 @@ use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::compressed::{Compressed, Compressor, Picker};
 use crate::graph::part::decoder::DecoderSpec;
-use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
+use crate::graph::part::layer::{Arrangement, Layer, Mixer};
+use crate::graph::part::misfit;
 use crate::graph::part::moe::Moe;
 use crate::graph::part::rope::{Rope, RopeClass};
 use crate::graph::tensor::{TensorRole, Weight};
@@ -51,11 +52,9 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         compressor: None,
     };
     if !plain.heads.value.is_multiple_of(plain.o_groups.value) {
-        return Err(Error::new(
-            "o_groups",
-            plain.o_groups.value.to_string(),
+        return Err(misfit(
+            plain.o_groups,
             format!("a divisor of num_attention_heads {}", plain.heads.value),
-            "copy both values from the model's config.json",
         ));
     }
     let moe = Moe {
@@ -73,7 +72,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
                 rope: if compressor.is_some() { beyond } else { plain.rope },
                 ..plain
             }),
-            Network::Moe(Box::new(moe.clone())),
+            moe.clone(),
         )
     };
     let compressors = compressors(keys, whole.layers)?;

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::gemma3n::local_and_global;
 use super::vision::gemma4 as tower;
-use super::wrapper::{self, INSIDE_MODEL, text, tied, wrap};
+use super::wrapper::{self, INSIDE_MODEL, inside, wrap};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, KvSource, QkNorm};
@@ -26,21 +27,12 @@ use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 use crate::spec::model::value::elided;
 
-const NAMES: TensorNames =
-    TensorNames { table: &[("mlp.experts", "experts"), ("mlp.router", "router")], transposed: false };
+const NAMES: TensorNames = TensorNames::of_table(&[("mlp.experts", "experts"), ("mlp.router", "router")]);
 
 /// `gemma4`: the language model with image and audio encoders, if the file has them.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    keys.set_aside(&[
-        "audio_token_id",
-        "boa_token_id",
-        "eoa_token_id",
-        "eoa_token_index",
-        "vision_soft_tokens_per_image",
-    ]);
-    let inside = text(keys, "gemma4_text")?;
-    let graph = tied(build_text(&inside)?, keys, &inside)?;
+    keys.set_aside(ignored("gemma4"));
+    let graph = inside(keys, "gemma4_text", build_text)?;
     let mut towers = vec![];
     if keys.section_or_none("vision_config")?.is_some() {
         towers.push(tower::vision(&wrapper::vision(keys, "gemma4_vision")?, graph.hidden)?);
@@ -206,7 +198,6 @@ fn moe(keys: &Keys<'_>, hidden: Count) -> Result<Option<Moe>, Error> {
     if !keys.flag("enable_moe_block", false)? {
         return Ok(None);
     }
-    let (experts, top_k) = (keys.count("num_experts")?, keys.count("top_k_experts")?);
-    let moe = Moe::routed(hidden, experts, top_k, keys.count("moe_intermediate_size")?)?;
+    let moe = Moe::read(keys, hidden, ["num_experts", "top_k_experts", "moe_intermediate_size"])?;
     Ok(Some(Moe { router: "mlp.router.proj", router_scales: Some("mlp.router"), ..moe }))
 }

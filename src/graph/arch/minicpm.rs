@@ -8,7 +8,7 @@ use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::latent::Latent;
-use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::layer::{Layer, Mixer};
 use crate::graph::part::rope::{Rope, RopeClass};
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -21,7 +21,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         keys.only("tie_word_embeddings", &json!(true))?;
     }
     let whole = DecoderSpec::read(keys, true)?;
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let network = FeedForward::read(keys, whole.hidden)?;
     let attention = Attention::read_stated(keys, whole.hidden)?;
     let biased = attention.biased(keys.flag("attention_bias", false)?);
     Ok(whole.uniform(Layer::new(biased, network)))
@@ -51,7 +51,7 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         indexer: None,
         rope: Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?),
     };
-    let network = FeedForward::gated(hidden, keys.count("intermediate_size")?);
-    let network = Network::Dense(FeedForward { bias: keys.flag("mlp_bias", false)?, ..network });
+    let network = FeedForward::read(keys, hidden)?;
+    let network = FeedForward { bias: keys.flag("mlp_bias", false)?, ..network };
     Ok(whole.uniform(Layer::of(hidden, Mixer::Latent(latent), network)))
 }

@@ -91,6 +91,11 @@ impl DecoderSpec {
         self.graph(layers, vec![])
     }
 
+    /// A graph of one layer with each of these windows.
+    pub fn windowed(self, layer: &Layer, windows: Vec<Option<Count>>) -> ModelGraph {
+        self.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![])
+    }
+
     /// A graph of these layers. Equal layers share a block.
     pub fn graph(self, layers: Vec<Layer>, mtp: Vec<Weight>) -> ModelGraph {
         let mixers_differ = layers.iter().any(|layer| layer.mixer_kind() != layers[0].mixer_kind());

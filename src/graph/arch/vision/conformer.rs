@@ -10,6 +10,7 @@ use crate::graph::mask::AttentionMask;
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Projection, linear, norm, once};
+use crate::graph::part::misfit;
 use crate::graph::part::names::TensorNames;
 use crate::graph::rule::ConvForm;
 use crate::graph::tensor::{TensorRole, Weight};
@@ -63,12 +64,7 @@ impl Conformer {
     pub fn layers(&self, prefix: &str, layers: Count) -> Result<TowerPart, Error> {
         let Conformer { hidden, heads, .. } = *self;
         if !hidden.value.is_multiple_of(heads.value) {
-            return Err(Error::new(
-                heads.symbol,
-                heads.value.to_string(),
-                format!("a divisor of the encoder's width {}", hidden.value),
-                "copy both values from the model's config.json",
-            ));
+            return Err(misfit(heads, format!("a divisor of the encoder's width {}", hidden.value)));
         }
         let mut block = Assembly::default();
         let stream = block.input(hidden);
@@ -121,15 +117,8 @@ impl Conformer {
             inputs.push(self.matrix(block, normed, tensor, square));
         }
         let scale = weight("self_attn.per_dim_scale", vec![head_dim.value], TensorRole::Norm);
-        let (kv_heads, v_head_dim, reach) = (heads, head_dim, AttentionMask::Both);
-        let attention = Operator::Attention(SoftmaxAttention {
-            heads,
-            kv_heads,
-            head_dim,
-            v_head_dim,
-            mask: reach,
-            shared: false,
-        });
+        let reach = AttentionMask::Both;
+        let attention = Operator::Attention(SoftmaxAttention::of_encoder(heads, head_dim, reach));
         let scores = Scores { heads, keys: ScoredKeys::Masked(reach) };
         inputs.push(block.softmax(scores, &inputs[..2]));
         let mixed = block.node("attention", attention, vec![scale], &inputs);

@@ -103,16 +103,8 @@ pub fn tower(
     Patches { tensor: patches, shape, bias: true, embeddings }.assemble(&mut block, hidden);
     let stem = once(block, "patches", dialect.prefix, positions);
     let (bias, default) = dialect.qkv_bias;
-    let encoder = Encoder {
-        hidden,
-        heads,
-        intermediate: keys.count("intermediate_size")?,
-        shift,
-        qkv_bias: [keys.flag(bias, default)?; 3],
-        out_bias: true,
-        network_bias: true,
-        names: &dialect.encoder,
-    };
+    let encoder = Encoder::biased(hidden, heads, keys.count("intermediate_size")?, &dialect.encoder);
+    let encoder = Encoder { shift, qkv_bias: [keys.flag(bias, default)?; 3], ..encoder };
     let normed = keys.flag(dialect.qk_norm, false)?;
     let extra = dialect.extra.iter().take(if normed { 4 } else { 2 });
     let extra: Vec<_> = extra.map(|name| weight(*name, vec![hidden.value], TensorRole::Norm)).collect();
