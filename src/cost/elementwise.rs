@@ -35,9 +35,7 @@ impl<N: Num> Elementwise<Qty<N>> {
     pub fn cost(&self, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         roofline(self.flops(), self.bytes(chip), &chip.gemm(false))
     }
-}
 
-impl<N: Num> Elementwise<Qty<N>> {
     /// No work: the input of a block.
     #[inline(always)]
     pub fn nothing() -> Self {

@@ -240,25 +240,13 @@ pub fn ranks_per_cache(graph: &ModelGraph, tp: u64) -> u64 {
     let own = nodes.filter_map(|node| match &node.operator {
         Operator::Attention(dims) => Some(tp / tp.min(dims.kv_heads.value)),
         Operator::LatentAttention(_) => Some(tp),
+        // Their kernels have no exchange for a cache in parts, or a state.
         Operator::CrossAttention(_)
         | Operator::CompressedAttention(_)
         | Operator::Indexer { .. }
         | Operator::Recurrence(_)
         | Operator::ShortConv { .. } => Some(1),
-        Operator::Input { .. }
-        | Operator::Embedding { .. }
-        | Operator::Norm { .. }
-        | Operator::Linear { .. }
-        | Operator::Rope { .. }
-        | Operator::KvCache { .. }
-        | Operator::Softmax(_)
-        | Operator::HyperConnection { .. }
-        | Operator::GroupedLinear { .. }
-        | Operator::Activation { .. }
-        | Operator::Router { .. }
-        | Operator::Experts(_)
-        | Operator::Add { .. }
-        | Operator::Sampling { .. } => None,
+        _ => None,
     });
     let draft = graph.draft.as_ref().map(|draft| ranks_per_cache(&draft.graph, tp));
     own.chain(draft).reduce(gcd).unwrap_or(1)

@@ -118,11 +118,18 @@ impl<N: Num> From<f64> for Qty<N> {
     }
 }
 
+impl<N: Num> From<Literal> for Qty<N> {
+    #[inline(always)]
+    fn from(literal: Literal) -> Self {
+        Qty(N::literal(literal.0, literal.1))
+    }
+}
+
 impl<N: Num> Qty<N> {
     /// A constant of a formula, with its unit: `Qty::literal(0.0 * SECOND)`.
     #[inline(always)]
     pub fn literal(literal: Literal) -> Self {
-        Qty(N::literal(literal.0, literal.1))
+        Qty::from(literal)
     }
     /// The number, in base units.
     #[inline(always)]
@@ -179,42 +186,17 @@ impl<N: Num> Qty<N> {
 /// `a op b` for every mix of quantity, plain number and literal with a unit.
 macro_rules! operator {
     ($Trait:ident, $method:ident) => {
-        impl<N: Num> $Trait for Qty<N> {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: Qty<N>) -> Qty<N> {
-                Qty(self.0.$method(other.0))
-            }
-        }
-        impl<N: Num> $Trait<f64> for Qty<N> {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: f64) -> Qty<N> {
-                Qty(self.0.$method(N::literal(other, COUNT)))
-            }
-        }
-        impl<N: Num> $Trait<Literal> for Qty<N> {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: Literal) -> Qty<N> {
-                Qty(self.0.$method(N::literal(other.0, other.1)))
-            }
-        }
-        impl<N: Num> $Trait<Qty<N>> for f64 {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: Qty<N>) -> Qty<N> {
-                Qty(N::literal(self, COUNT).$method(other.0))
-            }
-        }
-        impl<N: Num> $Trait<Qty<N>> for Literal {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: Qty<N>) -> Qty<N> {
-                Qty(N::literal(self.0, self.1).$method(other.0))
-            }
-        }
+        operator!($Trait, $method: Qty<N> => Qty<N>, Qty<N> => f64, Qty<N> => Literal, f64 => Qty<N>, Literal => Qty<N>);
     };
+    ($Trait:ident, $method:ident: $($Left:ty => $Right:ty),*) => {$(
+        impl<N: Num> $Trait<$Right> for $Left {
+            type Output = Qty<N>;
+            #[inline(always)]
+            fn $method(self, other: $Right) -> Qty<N> {
+                Qty(Qty::<N>::from(self).0.$method(Qty::<N>::from(other).0))
+            }
+        }
+    )*};
 }
 
 operator!(Add, add);
