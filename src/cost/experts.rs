@@ -41,7 +41,6 @@ impl<N: Num> Experts<Qty<N>> {
         (1.0 - missed).is(&TOUCHED)
     }
 
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self, pooled: Qty<N>) -> Qty<N> {
         (2.0 * FLOP * self.routed(pooled) * self.matrices * self.hidden * self.intermediate).is(&FLOPS)

@@ -39,7 +39,7 @@ pub fn enumerate_until(graph: &ModelGraph, limits: &LegalLimits, stop: &dyn Fn()
     let experts = has_experts(graph);
     let mut tps = Vec::new();
     for tp in 1..=limits.devices {
-        let heads = graph.blocks.iter().flat_map(|b| b.graph.node_weights());
+        let heads = graph.layer_nodes();
         let most = heads.filter_map(|node| head_count(&node.operator)).max().unwrap_or(1);
         if tp > most {
             break;

@@ -10,7 +10,6 @@ use super::unit::Unit;
 /// A number with its derivative with respect to the logarithm of one input.
 #[derive(Clone, Copy, Debug)]
 pub struct Dual {
-    /// The number.
     pub value: f64,
     /// The change of the number per relative change of the input.
     pub slope: f64,

@@ -136,32 +136,26 @@ impl<N: Num> Qty<N> {
     pub fn value(self) -> f64 {
         self.0.value()
     }
-    /// The larger of the two.
     #[inline(always)]
     pub fn max(self, other: Self) -> Self {
         Qty(self.0.max(other.0))
     }
-    /// The smaller of the two.
     #[inline(always)]
     pub fn min(self, other: Self) -> Self {
         Qty(self.0.min(other.0))
     }
-    /// The smooth maximum `(a⁴ + b⁴)^¼`.
     #[inline(always)]
     pub fn smax(self, other: Self) -> Self {
         Qty(self.0.smax(other.0))
     }
-    /// `self^exponent`, both dimensionless.
     #[inline(always)]
     pub fn pow(self, exponent: Self) -> Self {
         Qty(self.0.pow(exponent.0))
     }
-    /// The number rounded up.
     #[inline(always)]
     pub fn ceil(self) -> Self {
         Qty(self.0.ceil())
     }
-    /// The natural logarithm.
     #[inline(always)]
     pub fn ln(self) -> Self {
         Qty(self.0.ln())
@@ -171,7 +165,6 @@ impl<N: Num> Qty<N> {
     pub fn exceeds(self, other: Self) -> bool {
         self.0.exceeds(other.0)
     }
-    /// Names the number.
     #[inline(always)]
     pub fn is(self, formula: &'static Formula) -> Self {
         Qty(self.0.is(formula))

@@ -101,7 +101,6 @@ impl fmt::Display for PoolScope {
 pub struct Pool<'a, T> {
     /// Their configuration.
     pub instance: &'a Instance,
-    /// Number of replicas.
     pub replicas: u64,
     /// Prefill time of one prompt on one replica, from [`super::iteration::prefill`].
     pub prompt: StepTime<T>,
@@ -126,7 +125,6 @@ pub struct PoolMetrics<T> {
     pub life: T,
     /// Output tokens per second.
     pub output: T,
-    /// Number of devices.
     pub devices: T,
     /// Power, where known.
     pub power: Option<T>,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::graph::assembly::weight;
+use crate::graph::assembly::{below, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
@@ -207,8 +207,5 @@ fn mtp_module(whole: &DecoderSpec, layer: &Layer, index: u64, mtp: Mtp) -> Vec<W
     weights.extend(block.graph.node_weights().flat_map(|node| node.weights.clone()));
     weights.push(weight("shared_head.norm.weight", vec![hidden], TensorRole::Norm));
     weights.extend(copy("shared_head.head.weight", TensorRole::LmHead));
-    for weight in &mut weights {
-        weight.name = format!("model.layers.{index}.{}", weight.name);
-    }
-    weights
+    below(&format!("model.layers.{index}"), weights).collect()
 }

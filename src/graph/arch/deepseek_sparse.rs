@@ -48,7 +48,8 @@ fn build(
     keys.only("layer_types", &every("deepseek_sparse_attention"))
         .or_else(|_| keys.only("layer_types", &every("indexed_attention")))?;
     let indexer = Indexer::read(keys, whole.hidden)?;
-    let latent = Latent { mask: AttentionMask::Selected(indexer.top_k), ..Latent::read(keys, whole.hidden)? };
+    let mut latent = Latent::read(keys, whole.hidden)?;
+    latent.dims.mask = AttentionMask::Selected(indexer.top_k);
     let mixer = |own| Mixer::Latent(Latent { indexer: Some(indexer).filter(|_| own), ..latent.clone() });
     let mixers = own.into_iter().map(mixer).collect();
     deepseek::layers(keys, whole, mixers, Some(mixer(true)), family)

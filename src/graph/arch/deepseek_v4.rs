@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use super::deepseek::{routed, shared};
-use crate::graph::assembly::weight;
+use crate::graph::assembly::{below, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::compressed::{Compressed, Compressor, Picker};
 use crate::graph::part::decoder::DecoderSpec;
@@ -169,8 +169,5 @@ fn mtp_module(whole: &DecoderSpec, streams: Count, layer: &Layer, module: u64) -
     ];
     let block = layer.block("mtp_layer", vec![]);
     weights.extend(block.graph.node_weights().flat_map(|node| node.weights.clone()));
-    for weight in &mut weights {
-        weight.name = format!("mtp.{module}.{}", weight.name);
-    }
-    weights
+    below(&format!("mtp.{module}"), weights).collect()
 }

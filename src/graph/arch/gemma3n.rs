@@ -48,10 +48,8 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     });
     let whole = DecoderSpec { per_layer, altup, ..whole };
     let kinds = [("full_attention", true), ("sliding_attention", false)];
-    let full = match layer_kinds(keys, "layer_types", layers, &kinds)? {
-        Some(full) => full,
-        None => (1..=layers.value).map(|layer| layer % 5 == 0).collect(),
-    };
+    let full = layer_kinds(keys, "layer_types", layers, &kinds)?;
+    let full = full.unwrap_or_else(|| (1..=layers.value).map(|layer| layer % 5 == 0).collect());
     let first_shared = layers.value - shared_layers(keys, layers, 15)?;
     let heads = keys.count_or("num_attention_heads", 8)?;
     let kv_heads = keys.count_or("num_key_value_heads", 2)?;

@@ -22,6 +22,7 @@ use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::Rope;
 use crate::graph::part::streams::{Extras, PerLayer};
+use crate::graph::part::unless_zero_or;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -84,20 +85,15 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// The per-layer input; a width of 0 means none.
 fn per_layer(keys: &Keys<'_>) -> Result<Option<PerLayer>, Error> {
     let vocab = keys.count_or("vocab_size_per_layer_input", 262_144)?;
-    let width = match keys.has("hidden_size_per_layer_input") {
-        true => keys.count_unless_zero("hidden_size_per_layer_input")?,
-        false => Some(Count::class_default("hidden_size_per_layer_input", 256)),
-    };
+    let width = unless_zero_or(keys, "hidden_size_per_layer_input", 256)?;
     Ok(width.map(|width| PerLayer { vocab, width }))
 }
 
 /// The full-attention layers: `layer_types`, else every sixth; always the last one.
 fn full_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     let kinds = [("full_attention", true), ("sliding_attention", false)];
-    let mut full = match layer_kinds(keys, "layer_types", layers, &kinds)? {
-        Some(full) => full,
-        None => (1..=layers.value).map(|layer| layer % 6 == 0).collect(),
-    };
+    let full = layer_kinds(keys, "layer_types", layers, &kinds)?;
+    let mut full = full.unwrap_or_else(|| (1..=layers.value).map(|layer| layer % 6 == 0).collect());
     if let Some(last) = full.last_mut() {
         *last = true;
     }
@@ -106,10 +102,7 @@ fn full_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
 
 /// Number of last layers that read the KV cache of an earlier layer.
 pub(super) fn shared_layers(keys: &Keys<'_>, layers: Count, default: u64) -> Result<u64, Error> {
-    let shared = match keys.has("num_kv_shared_layers") {
-        true => keys.count_unless_zero("num_kv_shared_layers")?.map_or(0, |shared| shared.value),
-        false => default,
-    };
+    let shared = unless_zero_or(keys, "num_kv_shared_layers", default)?.map_or(0, |shared| shared.value);
     if shared < layers.value {
         return Ok(shared);
     }

@@ -16,6 +16,7 @@ use crate::graph::part::mamba::Mamba;
 use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::unless_zero_or;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -69,10 +70,7 @@ fn every(
     defaults: [u64; 2],
 ) -> Result<impl Fn(u64) -> bool + use<>, Error> {
     let period = keys.count_or(names[0], defaults[0])?.value;
-    let offset = match keys.has(names[1]) {
-        true => keys.count_unless_zero(names[1])?.map_or(0, |offset| offset.value),
-        false => defaults[1],
-    };
+    let offset = unless_zero_or(keys, names[1], defaults[1])?.map_or(0, |offset| offset.value);
     if offset >= period {
         let expected = format!("less than {} {period}", names[0]);
         return Err(Error::new(

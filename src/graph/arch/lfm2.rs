@@ -15,6 +15,7 @@ use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::short_conv::GatedConv;
+use crate::graph::part::unless_zero_or;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -75,10 +76,7 @@ fn adjusted(keys: &Keys<'_>, stated: Count, multiple: u64) -> Result<Count, Erro
 /// `lfm2_moe`: dense layers first, then experts with a balancing buffer.
 pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = whole(keys)?;
-    let dense = match keys.has("num_dense_layers") {
-        true => keys.count_unless_zero("num_dense_layers")?.map_or(0, |dense| dense.value),
-        false => 2,
-    };
+    let dense = unless_zero_or(keys, "num_dense_layers", 2)?.map_or(0, |dense| dense.value);
     let moe = Moe {
         correction_bias: keys.flag("use_expert_bias", true)?.then_some("mlp.expert_bias"),
         ..Moe::routed(

@@ -15,8 +15,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let bias = keys.flag("attention_bias", false)?;
     let attention =
         Attention { qkv_bias: bias, o_bias: bias, ..Attention::read_grouped(keys, whole.hidden)? };
-    let network =
-        FeedForward { bias: keys.flag("mlp_bias", false)?, ..FeedForward::read(keys, whole.hidden)? };
+    let network = FeedForward::read_biased(keys, whole.hidden)?;
     Ok(whole.uniform(Layer::new(attention, network)))
 }
 

@@ -61,8 +61,7 @@ pub fn build_helium(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         let fix = "copy all three from the model's config.json";
         return Err(Error::new("head_dim", head_dim.to_string(), expected, fix));
     }
-    let network =
-        FeedForward { bias: keys.flag("mlp_bias", false)?, ..FeedForward::read(keys, whole.hidden)? };
+    let network = FeedForward::read_biased(keys, whole.hidden)?;
     Ok(whole.uniform(Layer::new(attention, network)))
 }
 
@@ -75,8 +74,7 @@ pub fn build_seed_oss(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         o_bias: keys.flag("attention_out_bias", false)?,
         ..Attention::read_stated(keys, whole.hidden)?
     };
-    let network =
-        FeedForward { bias: keys.flag("mlp_bias", false)?, ..FeedForward::read(keys, whole.hidden)? };
+    let network = FeedForward::read_biased(keys, whole.hidden)?;
     Ok(whole.uniform(Layer::new(attention, network)))
 }
 

@@ -18,6 +18,7 @@ use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::rope::RopeClass;
 use crate::graph::part::ssd::Ssd;
+use crate::graph::part::unless_zero_or;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -44,7 +45,7 @@ pub fn build_bamba(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention::read_stated(keys, hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = attention.rotated(keys, RopeClass::HALF)?;
     let ssd = Recurrent::Ssd(read(keys, hidden, inner(keys, hidden, "mamba_expand", None)?)?);
-    let network = FeedForward { bias: keys.flag("mlp_bias", false)?, ..FeedForward::read(keys, hidden)? };
+    let network = FeedForward::read_biased(keys, hidden)?;
     let layer = |layer| {
         Layer::of(hidden, Mixer::either(attending.contains(&layer), &attention, &ssd), network.clone())
     };
@@ -72,10 +73,7 @@ pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let ssd = Recurrent::Ssd(read(keys, hidden, inner(keys, hidden, "mamba_expand", None)?)?);
     let shared = FeedForward::gated(hidden, keys.count_or("shared_intermediate_size", 1024)?);
     keys.set_aside(&["intermediate_size", "num_experts_per_tok"]);
-    let experts = match keys.has("num_local_experts") {
-        true => keys.count_unless_zero("num_local_experts")?,
-        false => Some(Count::class_default("num_local_experts", 8)),
-    };
+    let experts = unless_zero_or(keys, "num_local_experts", 8)?;
     let network: Network = match experts {
         None => shared.into(),
         Some(experts) => {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::graph::dimensions::LatentAttention;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
@@ -38,19 +39,18 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         None => Attention::of(hidden, heads, heads, None)?.head_dim,
     };
     let qk_rope_head_dim = keys.count("qk_rope_head_dim")?;
-    let latent = Latent {
-        hidden,
+    let q_lora_rank = keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?;
+    let dims = LatentAttention {
         heads,
-        q_lora_rank: keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?,
         kv_lora_rank: keys.count("kv_lora_rank")?,
         qk_rope_head_dim,
         qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
         v_head_dim,
-        bias: keys.flag("attention_bias", false)?,
         mask: AttentionMask::All,
-        indexer: None,
-        rope: Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?),
     };
+    let bias = keys.flag("attention_bias", false)?;
+    let rope = Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?);
+    let latent = Latent { hidden, dims, q_lora_rank, bias, indexer: None, rope };
     let network = FeedForward::read(keys, hidden)?;
     let network = FeedForward { bias: keys.flag("mlp_bias", false)?, ..network };
     Ok(whole.uniform(Layer::of(hidden, Mixer::Latent(latent), network)))

@@ -21,10 +21,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let hidden = whole.hidden;
     let kinds = [("full_attention", true), ("linear_attention", false)];
-    let attends = match layer_kinds(keys, "layer_types", whole.layers, &kinds)? {
-        Some(attends) => attends,
-        None => (0..whole.layers.value).map(|layer| layer % 2 == 0).collect(),
-    };
+    let attends = layer_kinds(keys, "layer_types", whole.layers, &kinds)?;
+    let attends = attends.unwrap_or_else(|| (0..whole.layers.value).map(|layer| layer % 2 == 0).collect());
     let reach = uniform_window(keys, None)?.into();
     let attention = Attention { mask: reach, ..Attention::read_stated(keys, hidden)? };
     let chunk = keys.count_or("block_size", 256)?;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::graph::arch::class_keys::ignored;
-use crate::graph::assembly::{Affine, weight};
+use crate::graph::assembly::{Affine, below, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
@@ -177,10 +177,8 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// A module of ERNIE's multi-token prediction: a dense layer, two norms and a two-to-one projection.
 fn ernie_module(layer: &Layer, index: u64) -> Vec<Weight> {
     let hidden = layer.hidden.value;
-    let mut weights = layer.block("mtp_layer", vec![]).weights();
-    for weight in &mut weights {
-        weight.name = format!("model.mtp_block.{index}.{}", weight.name);
-    }
+    let weights = layer.block("mtp_layer", vec![]).weights();
+    let mut weights: Vec<Weight> = below(&format!("model.mtp_block.{index}"), weights).collect();
     let outside = |name: &str, shape, role| weight(format!("model.{name}.{index}.weight"), shape, role);
     weights.push(outside("mtp_emb_norm", vec![hidden], TensorRole::Norm));
     weights.push(outside("mtp_hidden_norm", vec![hidden], TensorRole::Norm));

@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use crate::graph::arch::class_keys::ignored;
-use crate::graph::assembly::weight;
+use crate::graph::assembly::{below, weight};
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
@@ -199,9 +199,7 @@ impl NemotronReader<'_, '_> {
             for (at, kind) in kinds.iter().enumerate() {
                 let mut block = self.layer(*kind)?.block("mtp_layer", vec![]);
                 NAMES.apply(&mut block);
-                for weight in block.weights() {
-                    weights.push(Weight { name: format!("{prefix}.{at}.{}", weight.name), ..weight });
-                }
+                weights.extend(below(&format!("{prefix}.{at}"), block.weights()));
             }
         }
         Ok(weights)

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::graph::arch::class_keys::ignored;
-use crate::graph::assembly::weight;
+use crate::graph::assembly::{below, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm, mha};
 use crate::graph::part::decoder::DecoderSpec;
@@ -82,10 +82,7 @@ pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         weights.push(weight("input_proj.weight", vec![hidden, 2 * hidden], TensorRole::Mlp));
         let norms = ["token_layernorm.weight", "hidden_layernorm.weight", "final_layernorm.weight"];
         weights.extend(norms.map(|norm| weight(norm, vec![hidden], TensorRole::Norm)));
-        for weight in &mut weights {
-            weight.name = format!("model.mtp_layers.{index}.{}", weight.name);
-        }
-        graph.mtp.extend(weights);
+        graph.mtp.extend(below(&format!("model.mtp_layers.{index}"), weights));
     }
     Ok(graph)
 }

@@ -4,7 +4,7 @@
 
 use super::vision::qwen as tower;
 use super::wrapper::{INSIDE_MODEL, inside, vision, wrap};
-use crate::graph::assembly::weight;
+use crate::graph::assembly::{below, weight};
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
@@ -152,9 +152,7 @@ pub(super) fn predicting(hidden: Count, layer: &Layer, modules: u64) -> Vec<Weig
     weights.push(weight("mtp.fc.weight", vec![hidden, 2 * hidden], TensorRole::Mlp));
     let block = layer.block("mtp_layer", vec![]);
     for module in 0..modules {
-        let named =
-            |weight: Weight| Weight { name: format!("mtp.layers.{module}.{}", weight.name), ..weight };
-        weights.extend(block.weights().into_iter().map(named));
+        weights.extend(below(&format!("mtp.layers.{module}"), block.weights()));
     }
     weights
 }

@@ -43,8 +43,7 @@ fn two_once(
     prefix: &str,
     positions: impl Into<Positions>,
 ) -> TowerPart {
-    let mut block = Assembly::default();
-    let stream = block.input(up.input);
+    let (mut block, stream) = Assembly::from_input(up.input);
     two_layers(&mut block, stream, up, down);
     once(block, name, prefix, positions)
 }
@@ -56,8 +55,7 @@ fn matrix_once(
     prefix: &str,
     positions: impl Into<Positions>,
 ) -> TowerPart {
-    let mut block = Assembly::default();
-    let stream = block.input(matrix.input);
+    let (mut block, stream) = Assembly::from_input(matrix.input);
     linear(&mut block, stream, matrix, Split::Replicate);
     once(block, name, prefix, positions)
 }

@@ -54,7 +54,6 @@ pub struct Attention {
     pub hidden: Count,
     /// Query heads.
     pub heads: Count,
-    /// Key and value heads.
     pub kv_heads: Count,
     /// Elements of a head.
     pub head_dim: Count,

@@ -21,7 +21,6 @@ use crate::spec::model::keys::Keys;
 pub struct DecoderSpec {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Number of layers.
     pub layers: Count,
     /// Rows of the embedding.
     pub vocab: Count,
@@ -47,7 +46,6 @@ pub struct DecoderSpec {
     pub altup: Option<Altup>,
     /// Maximum context in tokens, for families with a key of their own.
     pub max_context: Option<u64>,
-    /// Tensor names of the checkpoint.
     pub names: TensorNames,
 }
 

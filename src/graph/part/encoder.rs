@@ -43,7 +43,6 @@ pub struct Encoder {
     pub out_bias: bool,
     /// Biases of the feed-forward network.
     pub network_bias: bool,
-    /// Tensor names of the checkpoint.
     pub names: &'static EncoderNames,
 }
 
@@ -57,7 +56,6 @@ pub struct Projection {
     pub input: Count,
     /// Outer dimension.
     pub output: Count,
-    /// Whether it adds a bias.
     pub bias: bool,
 }
 
@@ -94,8 +92,7 @@ impl Encoder {
             return Err(misfit(heads, format!("a divisor of the encoder's width {}", hidden.value)));
         }
         let head_dim = Count::derived("head_dim", hidden.value / heads.value, "width / heads of the encoder");
-        let mut block = Assembly::default();
-        let stream = block.input(hidden);
+        let (mut block, stream) = Assembly::from_input(hidden);
         let attended = self.attention(&mut block, stream, head_dim, reach);
         let sum = Operator::Add { width: hidden };
         let stream = block.node("attention_add", sum.clone(), extra.to_vec(), &[attended, stream]);
@@ -177,7 +174,6 @@ pub struct Patches {
     pub tensor: &'static str,
     /// Its shape: `[hidden, channels, …, patch, patch]`, or flat.
     pub shape: Vec<u64>,
-    /// Whether it adds a bias.
     pub bias: bool,
     /// Position and class embeddings, by name and shape.
     pub embeddings: Vec<(&'static str, Vec<u64>)>,
@@ -215,8 +211,7 @@ pub fn norm_once(
     prefix: &str,
     positions: impl Into<Positions>,
 ) -> TowerPart {
-    let mut block = Assembly::default();
-    let stream = block.input(width);
+    let (mut block, stream) = Assembly::from_input(width);
     norm(&mut block, stream, name, tensor, width, shift);
     once(block, name, prefix, positions)
 }

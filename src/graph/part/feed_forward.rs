@@ -56,6 +56,12 @@ impl FeedForward {
         Ok(FeedForward::gated(hidden, keys.count("intermediate_size")?))
     }
 
+    /// The same with biases by `mlp_bias`.
+    pub fn read_biased(keys: &Keys<'_>, hidden: Count) -> Result<FeedForward, Error> {
+        let bias = keys.flag("mlp_bias", false)?;
+        Ok(FeedForward { bias, ..FeedForward::read(keys, hidden)? })
+    }
+
     /// Up and down projections, with biases on both or on neither.
     pub fn plain(hidden: Count, intermediate: Count, bias: bool) -> FeedForward {
         FeedForward { hidden, intermediate, gated: false, bias, learned: &[], constants: &[] }

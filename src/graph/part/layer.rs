@@ -138,9 +138,7 @@ pub struct Layer {
     pub norm: Affine,
     /// Placement of its norms and residual sums.
     pub arrangement: Arrangement,
-    /// The token mixer.
     pub mixer: Mixer,
-    /// The per-token network.
     pub network: Network,
     /// Its additional parts.
     pub extras: Extras,

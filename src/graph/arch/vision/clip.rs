@@ -61,8 +61,7 @@ fn idle_head(keys: &Keys<'_>, hidden: Count, prefix: &str) -> Result<TowerPart, 
         stored("mlp.fc2.weight", vec![width, inner]),
         stored("mlp.fc2.bias", vec![width]),
     ];
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
+    let (mut block, stream) = Assembly::from_input(hidden);
     block.node("idle_head", Operator::Add { width: hidden }, weights, &[stream]);
     Ok(once(block, "idle_head", prefix, Count::derived("positions", 1, "one pooled state")))
 }
@@ -144,8 +143,7 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
             let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
             parts.push(two_once("projector", up, down, prefix, tokens));
             if newline {
-                let mut block = Assembly::default();
-                let stream = block.input(text);
+                let (mut block, stream) = Assembly::from_input(text);
                 let token = weight("image_newline", vec![text.value], TensorRole::Tower);
                 block.node("image_newline", Operator::Add { width: text }, vec![token], &[stream]);
                 parts.push(once(block, "image_newline", "model", Positions::Open));
@@ -165,8 +163,7 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
 pub fn gemma3(keys: &Keys<'_>, text: Count, tokens: Count) -> Result<Tower, Error> {
     keys.only("model_type", &json!("siglip_vision_model"))?;
     let Vit { hidden, mut parts, .. } = vit(keys, false)?;
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
+    let (mut block, stream) = Assembly::from_input(hidden);
     let normed = norm(&mut block, stream, "projector_norm", "mm_soft_emb_norm", hidden, false);
     let matrix = weight("mm_input_projection_weight", vec![hidden.value, text.value], TensorRole::Tower);
     let projection = Operator::Linear { input: hidden, output: text, split: Split::Replicate };

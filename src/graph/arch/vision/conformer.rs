@@ -39,8 +39,8 @@ pub struct Conformer {
 impl Conformer {
     /// The convolutions before it, under `prefix`, stored as `names`.
     pub fn stem(&self, prefix: &str, names: [&str; 2]) -> TowerPart {
-        let mut block = Assembly::default();
-        let mut stream = block.input(Count::derived("bands", BANDS, "mel bands of a frame"));
+        let (mut block, mut stream) =
+            Assembly::from_input(Count::derived("bands", BANDS, "mel bands of a frame"));
         let mut input = 1;
         for (name, channels) in names.into_iter().zip(self.channels) {
             let taps = Count::derived("taps", 9 * input, "3 × 3 × channels");
@@ -66,8 +66,7 @@ impl Conformer {
         if !hidden.value.is_multiple_of(heads.value) {
             return Err(misfit(heads, format!("a divisor of the encoder's width {}", hidden.value)));
         }
-        let mut block = Assembly::default();
-        let stream = block.input(hidden);
+        let (mut block, stream) = Assembly::from_input(hidden);
         let stream = self.network(&mut block, stream, "feed_forward1");
         let stream = self.attention(&mut block, stream);
         let stream = self.convolution(&mut block, stream);

@@ -79,8 +79,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     };
     let mut parts = vec![stem, layers];
     if keys.flag("standardize", false)? {
-        let mut block = Assembly::default();
-        let stream = block.input(hidden);
+        let (mut block, stream) = Assembly::from_input(hidden);
         let buffer =
             |name: &str| Weight { buffer: true, ..weight(name, vec![hidden.value], TensorRole::Norm) };
         let sum = crate::graph::operator::Operator::Add { width: hidden };

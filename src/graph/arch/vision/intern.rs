@@ -111,8 +111,7 @@ pub fn tower(
     let layers = encoder.layers(dialect.layers, keys.count("num_hidden_layers")?, positions, &extra)?;
     let wide = merged_width(hidden, Count::derived("merge", 2, "1 / downsample_ratio"));
     let [place, scale, up, down] = dialect.projector;
-    let mut block = Assembly::default();
-    let stream = block.input(wide);
+    let (mut block, stream) = Assembly::from_input(wide);
     let stream = norm(&mut block, stream, "projector_norm", scale, wide, true);
     let up = Projection { name: "linear_1", tensor: up, input: wide, output: text, bias: true };
     let down = Projection { name: "linear_2", tensor: down, input: text, output: text, bias: true };

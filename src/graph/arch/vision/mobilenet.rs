@@ -52,8 +52,7 @@ const BLOCKS: &[(u32, [u32; 3], MobileNetBlock)] = &[
 
 /// Its parts in execution order.
 pub fn parts() -> Vec<TowerPart> {
-    let mut block = Assembly::default();
-    let pixels = block.input(width(3));
+    let (mut block, pixels) = Assembly::from_input(width(3));
     let stem = convolve(&mut block, pixels, "conv_stem.conv", [3, 64], 3, true);
     norm(&mut block, stem, "conv_stem.bn.weight", 64);
     let mut parts = vec![once(block, "stem", PREFIX, Positions::Open)];

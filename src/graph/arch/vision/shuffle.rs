@@ -41,8 +41,7 @@ pub fn cohere(
         return Err(Error::new(inner.symbol, inner.value.to_string(), "an even number", fix));
     }
     let half = Count::derived("gated_width", inner.value / 2, "half of the first matrix");
-    let mut block = Assembly::default();
-    let mut stream = block.input(wide);
+    let (mut block, mut stream) = Assembly::from_input(wide);
     if normed {
         stream = norm(&mut block, stream, "projector_norm", "layernorm", wide, true);
     }

@@ -30,8 +30,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let hidden = keys.count_or("d_model", 1280)?;
     let positions = keys.count_or("max_source_positions", 1500)?;
     let prefix = "model.audio_tower";
-    let mut block = Assembly::default();
-    let mut stream = block.input(bands);
+    let (mut block, mut stream) = Assembly::from_input(bands);
     for (name, input) in [("conv1", bands), ("conv2", hidden)] {
         let taps = Count::derived("taps", TAPS * input.value, "3 × channels");
         let weights = vec![
