@@ -54,7 +54,7 @@ pub fn layer_switches(keys: &Keys<'_>, key: &'static str, layers: Count) -> Resu
     Err(Error::new(key, format!("a list of {}", numbers.len()), expected, COPY))
 }
 
-/// What mends a list that does not fit the model.
+/// The advice for a list that does not fit the model.
 pub const COPY: &str = "copy the list from the model's config.json";
 
 #[cfg(test)]
