@@ -8,7 +8,6 @@ use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
 impl<N: Num> SoftmaxAttention<Qty<N>> {
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let per_pair = 2.0 * FLOP * self.heads * (self.head_dim + self.v_head_dim);
@@ -25,7 +24,6 @@ impl<N: Num> SoftmaxAttention<Qty<N>> {
         (queries + kv_bytes * cached * self.kv_heads * width).is(&BYTES)
     }
 
-    /// Cost of the kernel.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         let bytes = self.bytes(batch, chip.activation_bytes, chip.kv_bytes);

@@ -98,12 +98,12 @@ mod tests {
             let traced = known.apply(&&ledger, ledger.input(&base));
             prop_assert_eq!(traced.value().to_bits(), plain.to_bits());
             prop_assert_eq!(ledger.unit_errors(), Vec::<String>::new());
-            let told = ledger.explain(traced, 1);
-            prop_assert_eq!(told.symbol, CONSTANTS[place].key);
+            let explanation = ledger.explain(traced, 1);
+            prop_assert_eq!(explanation.symbol, CONSTANTS[place].key);
             let mut distinct = factors;
             distinct.sort_by(f64::total_cmp);
             distinct.dedup();
-            prop_assert_eq!(told.parts.len(), distinct.len() + 1);
+            prop_assert_eq!(explanation.parts.len(), distinct.len() + 1);
         }
     }
 }

@@ -21,7 +21,6 @@ impl<N: Num> CompressedAttention<Qty<N>> {
         }
     }
 
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let per_pair = 2.0 * FLOP * self.heads * (2.0 * self.head_dim);
@@ -37,7 +36,6 @@ impl<N: Num> CompressedAttention<Qty<N>> {
         (queries + kv_bytes * entries * self.head_dim).is(&BYTES)
     }
 
-    /// Cost of the kernel.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         let bytes = self.bytes(batch, chip.activation_bytes, chip.kv_bytes);

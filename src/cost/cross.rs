@@ -61,7 +61,6 @@ impl<N: Num> CrossAttentionShard<Qty<N>> {
         (chip.activation_bytes * (queries + keys)).is(&BYTES)
     }
 
-    /// Cost of both kernels.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
         let attention = roofline(self.flops(batch), self.bytes(batch, chip), &chip.attention());

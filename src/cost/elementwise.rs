@@ -19,7 +19,6 @@ pub struct Elementwise<T> {
 }
 
 impl<N: Num> Elementwise<Qty<N>> {
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self) -> Qty<N> {
         (self.flops_per_element * FLOP * self.elements).is(&FLOPS)
@@ -30,14 +29,11 @@ impl<N: Num> Elementwise<Qty<N>> {
         (chip.activation_bytes * self.moved + chip.native_bytes * self.weights).is(&BYTES)
     }
 
-    /// Cost of the kernel.
     #[inline(always)]
     pub fn cost(&self, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         roofline(self.flops(), self.bytes(chip), &chip.gemm(false))
     }
-}
 
-impl<N: Num> Elementwise<Qty<N>> {
     /// No work: the input of a block.
     #[inline(always)]
     pub fn nothing() -> Self {

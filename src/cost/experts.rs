@@ -41,7 +41,6 @@ impl<N: Num> Experts<Qty<N>> {
         (1.0 - missed).is(&TOUCHED)
     }
 
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self, pooled: Qty<N>) -> Qty<N> {
         (2.0 * FLOP * self.routed(pooled) * self.matrices * self.hidden * self.intermediate).is(&FLOPS)
@@ -62,9 +61,7 @@ impl<N: Num> Experts<Qty<N>> {
         let bytes = self.bytes(pooled, chip.weight_bytes(quantised), chip.activation_bytes);
         roofline(self.flops(pooled), bytes, &chip.moe(quantised))
     }
-}
 
-impl<N: Num> Experts<Qty<N>> {
     /// The experts of a device's share `dims`, with `matrix()` elements.
     #[inline(always)]
     pub fn of<R: Reading<N = N>>(read: &R, dims: &RoutedExperts, matrix: impl Fn() -> Qty<N>) -> Self {

@@ -107,7 +107,6 @@ impl<N: Num> LatentAttentionShard<Qty<N>> {
         read.is(&BYTES)
     }
 
-    /// Cost of both kernels.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
         let bytes = self.projection_bytes(batch, chip.weight_bytes(quantised), chip.activation_bytes);

@@ -18,7 +18,6 @@ pub struct Linear<T> {
 }
 
 impl<N: Num> Linear<Qty<N>> {
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self) -> Qty<N> {
         (2.0 * FLOP * self.tokens * self.input * self.output).is(&FLOPS)

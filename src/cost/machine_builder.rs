@@ -1,5 +1,8 @@
 //! Builds a [`Machine`]: selects the constants of device, runtime and formats.
 
+use serde::Deserialize;
+use serde::de::value::StrDeserializer;
+
 use super::calibration::ConstantMultipliers;
 use super::machine::{Chip, Machine, PricedLink};
 use crate::graph::tensor::TensorRole;
@@ -14,40 +17,21 @@ use crate::spec::constant::{
 };
 use crate::spec::device::{Arithmetic, Device};
 use crate::spec::error::Error;
+use crate::spec::figure::{Dimension, Figure};
 use crate::spec::format::NumberFormat;
 use crate::spec::runtime::{Constants, Reserve, Runtime};
-
-/// Roles in the order of [`TensorRole`], by their names in format files.
-const ROLE_NAMES: [(TensorRole, &str); ROLES] = [
-    (TensorRole::Embedding, "embedding"),
-    (TensorRole::LmHead, "lm_head"),
-    (TensorRole::Norm, "norm"),
-    (TensorRole::Router, "router"),
-    (TensorRole::Attention, "attention"),
-    (TensorRole::Mlp, "mlp"),
-    (TensorRole::Expert, "expert"),
-    (TensorRole::SharedExpert, "shared_expert"),
-    (TensorRole::Bias, "bias"),
-    (TensorRole::Sink, "sink"),
-    (TensorRole::Recurrence, "recurrence"),
-    (TensorRole::Indexer, "indexer"),
-    (TensorRole::Tower, "tower"),
-];
 
 /// The roles that `format` quantises. Norms, biases, sinks, small recurrence tensors and encoders never are.
 pub fn quantised(format: &NumberFormat, dense: bool) -> [bool; ROLES] {
     let leaves = format.dense_leaves.as_ref().filter(|_| dense).unwrap_or(&format.leaves);
     let mut roles = [true; ROLES];
-    for (role, name) in ROLE_NAMES {
-        let small = matches!(
-            role,
-            TensorRole::Norm
-                | TensorRole::Bias
-                | TensorRole::Sink
-                | TensorRole::Recurrence
-                | TensorRole::Tower
-        );
-        roles[role as usize] = !small && !leaves.iter().any(|left| left == name);
+    let small =
+        [TensorRole::Norm, TensorRole::Bias, TensorRole::Sink, TensorRole::Recurrence, TensorRole::Tower];
+    let named = leaves.iter().filter_map(|name| {
+        TensorRole::deserialize(StrDeserializer::<serde::de::value::Error>::new(name)).ok()
+    });
+    for role in small.into_iter().chain(named) {
+        roles[role as usize] = false;
     }
     roles
 }
@@ -124,6 +108,16 @@ fn default(symbol: &'static str, value: f64, unit: Unit, text: &'static str) -> 
     Datum::stated(symbol, value, unit, text)
 }
 
+/// The figure of a file, or a number with its reason where the file has none.
+fn or_default<D: Dimension>(
+    figure: &Option<Figure<D>>,
+    symbol: &'static str,
+    (value, unit): (f64, Unit),
+    text: &'static str,
+) -> Datum {
+    figure.as_ref().map_or_else(|| default(symbol, value, unit, text), |figure| figure.datum(symbol))
+}
+
 fn kv_bytes(kv: &NumberFormat) -> Datum {
     kv.bits_per_element.datum("bytes_per_kv_element")
 }
@@ -173,20 +167,17 @@ calibrated_constants!(chip_of_table);
 
 impl Reserve {
     fn sampler_bytes(&self) -> Datum {
-        let logits = || default("sampler_bytes", 4.0, BYTE, "logits in fp32");
-        self.sampler.as_ref().map_or_else(logits, |f| f.datum("sampler_bytes"))
+        or_default(&self.sampler, "sampler_bytes", (4.0, BYTE), "logits in fp32")
     }
 
     fn fragmentation(&self) -> Datum {
         let text = "pages waste at most the last page of a sequence";
-        let none = || default("fragmentation", 0.0, COUNT, text);
-        self.fragmentation.as_ref().map_or_else(none, |f| f.datum("fragmentation"))
+        or_default(&self.fragmentation, "fragmentation", (0.0, COUNT), text)
     }
 
     fn answer_reserved(&self) -> Datum {
         let text = "the admission rule is not known: the full output is reserved";
-        let whole = || default("answer_reserved", 1.0, COUNT, text);
-        self.answer_reserved.as_ref().map_or_else(whole, |f| f.datum("answer_reserved"))
+        or_default(&self.answer_reserved, "answer_reserved", (1.0, COUNT), text)
     }
 }
 

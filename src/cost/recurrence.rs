@@ -36,7 +36,6 @@ impl<N: Num> RecurrenceShard<Qty<N>> {
         self.dims.heads * self.dims.key_dim * self.dims.value_dim
     }
 
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let one = Qty::literal(1.0 * FLOP);
@@ -82,7 +81,6 @@ impl<N: Num> RecurrenceShard<Qty<N>> {
         }
     }
 
-    /// Cost of the kernel.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         roofline(self.flops(batch), self.bytes(batch, chip), &chip.attention())
@@ -102,7 +100,6 @@ pub struct ShortConv<T> {
 }
 
 impl<N: Num> ShortConv<Qty<N>> {
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let around = self.form.flops() as f64;
@@ -117,7 +114,6 @@ impl<N: Num> ShortConv<Qty<N>> {
         (chip.activation_bytes * (tokens + state) + chip.native_bytes * self.weights).is(&CONV_BYTES)
     }
 
-    /// Cost of the kernel.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         roofline(self.flops(batch), self.bytes(batch, chip), &chip.attention())

@@ -34,9 +34,7 @@ impl<N: Num> Cost<Qty<N>> {
             roofline_time: first.roofline_time + self.roofline_time,
         }
     }
-}
 
-impl<N: Num> Cost<Qty<N>> {
     /// The kernel with `vector` time of work of the vector units inside it: its third ceiling.
     #[inline(always)]
     pub fn with_vector_work(&self, vector: Qty<N>) -> Cost<Qty<N>> {

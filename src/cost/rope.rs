@@ -18,7 +18,6 @@ pub struct Rotation<T> {
 pub const ROPE_FLOPS: f64 = 3.0;
 
 impl<N: Num> Rotation<Qty<N>> {
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self) -> Qty<N> {
         (ROPE_FLOPS * FLOP * self.heads * self.rotary * self.tokens).is(&FLOPS)

@@ -22,7 +22,6 @@ impl<N: Num> Scores<Qty<N>> {
         }
     }
 
-    /// Operations.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         (SOFTMAX_FLOPS * FLOP * self.heads * self.pairs(batch)).is(&FLOPS)

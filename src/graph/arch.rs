@@ -4,7 +4,7 @@
 
 pub mod afmoe;
 pub mod bloom;
-pub mod class_defaults;
+pub mod class_keys;
 pub mod cohere;
 pub mod deepseek;
 pub mod deepseek_sparse;
@@ -234,7 +234,7 @@ impl ModelGraph {
     /// Builds the graph of a configuration, or reports the part of the configuration that is not supported.
     pub fn build(config: &ModelConfig) -> Result<ModelGraph, Error> {
         let architecture = find(config)?;
-        let keys = config.keys().with_defaults(class_defaults::of_file(architecture.model_type));
+        let keys = config.keys().with_defaults(class_keys::of_file(architecture.model_type));
         switches::set_aside(&keys, architecture.model_type);
         let mut graph = (architecture.build)(&keys)?;
         let ignored_keys = keys.all_read()?;

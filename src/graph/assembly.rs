@@ -31,7 +31,6 @@ pub struct Matrix {
     /// How a plan may shard it.
     pub split: Split,
     pub role: TensorRole,
-    /// Whether it adds a bias.
     pub bias: bool,
 }
 
@@ -83,6 +82,13 @@ pub struct NormSpec {
 }
 
 impl Assembly {
+    /// A block that begins with an input of this width, and that input.
+    pub fn from_input(width: Count) -> (Assembly, NodeIndex) {
+        let mut block = Assembly::default();
+        let input = block.input(width);
+        (block, input)
+    }
+
     /// Adds an operator that reads the results of `inputs`.
     pub fn node(
         &mut self,
@@ -176,6 +182,11 @@ impl Assembly {
 /// A parameter of the checkpoint.
 pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: TensorRole) -> Weight {
     Weight { name: name.into(), shape, joined: 0, role, buffer: false }
+}
+
+/// The same weights with names below `prefix`.
+pub fn below(prefix: &str, weights: impl IntoIterator<Item = Weight>) -> impl Iterator<Item = Weight> {
+    weights.into_iter().map(move |weight| Weight { name: format!("{prefix}.{}", weight.name), ..weight })
 }
 
 /// The single row of a norm over the whole width.

@@ -63,12 +63,11 @@ impl Checkpoint {
         let mut roles: Vec<(TensorRole, [u64; 3])> = vec![];
         let mut formats: Vec<(&'static str, u64)> = vec![];
         for tensor in graph.tensors() {
-            // Weights that no format quantises.
-            let small = matches!(
-                tensor.role,
-                TensorRole::Norm | TensorRole::Bias | TensorRole::Sink | TensorRole::Recurrence
-            );
-            if small || tensor.buffer || tensor.shape.len() < 2 || tensor.role == TensorRole::Tower {
+            if tensor.role.is_small()
+                || tensor.buffer
+                || tensor.shape.len() < 2
+                || tensor.role == TensorRole::Tower
+            {
                 continue;
             }
             let mut sum = Checkpoint::default();
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn experts_are_counted_apart_whichever_way_they_are_stacked() {
+    fn experts_are_counted_one_by_one_whichever_way_they_are_stacked() {
         let tensor =
             |name: &str, shape| Weight { ..crate::graph::assembly::weight(name, shape, TensorRole::Expert) };
         assert_eq!(matrices(&tensor("mlp.experts.gate_up_proj", vec![8, 20, 6]), 6), [(10, 6, 16)]);

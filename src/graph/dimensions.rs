@@ -14,7 +14,6 @@ pub type NamedCounts = Vec<(&'static str, Count)>;
 pub struct SoftmaxAttention<T = Count> {
     /// Query heads.
     pub heads: T,
-    /// Key and value heads.
     pub kv_heads: T,
     /// Elements of a query or key head.
     pub head_dim: T,
@@ -53,7 +52,6 @@ pub struct LatentAttention<T = Count> {
 pub struct CrossAttention<T = Count> {
     /// Query heads.
     pub heads: T,
-    /// Key and value heads.
     pub kv_heads: T,
     /// Elements of a head.
     pub head_dim: T,
@@ -131,6 +129,14 @@ pub struct Recurrence<T = Count> {
     pub chunk: Option<T>,
     /// Number format of a state element.
     pub state: StateWidth,
+}
+
+impl SoftmaxAttention {
+    /// Attention of an encoder: as many key/value heads as query heads, all of one width.
+    pub fn of_encoder(heads: Count, head_dim: Count, mask: AttentionMask) -> SoftmaxAttention {
+        let (kv_heads, v_head_dim) = (heads, head_dim);
+        SoftmaxAttention { heads, kv_heads, head_dim, v_head_dim, mask, shared: false }
+    }
 }
 
 impl<T: Copy> SoftmaxAttention<T> {
@@ -223,7 +229,6 @@ impl<T: Copy> Recurrence<T> {
 }
 
 impl SoftmaxAttention {
-    /// The dimensions with their names.
     pub fn dims(&self) -> NamedCounts {
         let mut dims = vec![("heads", self.heads), ("kv_heads", self.kv_heads), ("head_dim", self.head_dim)];
         dims.push(("v_head_dim", self.v_head_dim));
@@ -233,7 +238,6 @@ impl SoftmaxAttention {
 }
 
 impl LatentAttention {
-    /// The dimensions with their names.
     pub fn dims(&self) -> NamedCounts {
         let mut dims = vec![("heads", self.heads), ("kv_lora_rank", self.kv_lora_rank)];
         dims.push(("qk_rope_head_dim", self.qk_rope_head_dim));
@@ -245,7 +249,6 @@ impl LatentAttention {
 }
 
 impl CrossAttention {
-    /// The dimensions with their names.
     pub fn dims(&self) -> NamedCounts {
         let mut dims = vec![("heads", self.heads), ("kv_heads", self.kv_heads), ("head_dim", self.head_dim)];
         dims.extend([("source", self.source), ("positions", self.positions)]);
@@ -254,7 +257,6 @@ impl CrossAttention {
 }
 
 impl CompressedAttention {
-    /// The dimensions with their names.
     pub fn dims(&self) -> NamedCounts {
         let mut dims = vec![("heads", self.heads), ("head_dim", self.head_dim), ("window", self.window)];
         dims.extend(self.beyond.map(|(every, _)| ("every", every)));
@@ -264,7 +266,6 @@ impl CompressedAttention {
 }
 
 impl Scores {
-    /// The dimensions with their names.
     pub fn dims(&self) -> NamedCounts {
         let mut dims = vec![("heads", self.heads)];
         match self.keys {
@@ -281,7 +282,6 @@ impl Scores {
 }
 
 impl Recurrence {
-    /// The dimensions with their names.
     pub fn dims(&self) -> NamedCounts {
         let mut dims = vec![("heads", self.heads), ("key_heads", self.key_heads), ("key_dim", self.key_dim)];
         dims.extend([("value_dim", self.value_dim), ("gates", self.gates)]);
@@ -291,7 +291,6 @@ impl Recurrence {
 }
 
 impl RoutedExperts {
-    /// The dimensions with their names.
     pub fn dims(&self) -> NamedCounts {
         let mut dims = vec![("hidden", self.hidden), ("experts", self.experts), ("top_k", self.top_k)];
         dims.push(("intermediate", self.intermediate));

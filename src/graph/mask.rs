@@ -35,11 +35,6 @@ impl<T: Copy> AttentionMask<T> {
         }
     }
 
-    /// A window if there is a number, otherwise causal.
-    pub fn window(window: Option<T>) -> AttentionMask<T> {
-        window.map_or(AttentionMask::All, AttentionMask::Window)
-    }
-
     /// Maximum number of cached tokens where later tokens see no more. A selection may still pick any token.
     pub fn limit(self) -> Option<T> {
         match self {

@@ -50,7 +50,6 @@ pub struct ModelGraph {
     pub model_type: String,
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Number of layers.
     pub layers: Count,
     /// Rows of the embedding.
     pub vocab: Count,
@@ -83,10 +82,14 @@ pub struct ModelGraph {
 }
 
 impl ModelGraph {
+    /// The operators of one layer of each block.
+    pub fn layer_nodes(&self) -> impl Iterator<Item = &OperatorNode> {
+        self.blocks.iter().flat_map(|block| block.graph.node_weights())
+    }
+
     /// The kind of its attention; none where no layer attends.
     pub fn attention_kind(&self) -> Option<AttentionKind> {
-        let operators =
-            || self.blocks.iter().flat_map(|block| block.graph.node_weights()).map(|node| &node.operator);
+        let operators = || self.layer_nodes().map(|node| &node.operator);
         let latent = operators().any(|operator| matches!(operator, Operator::LatentAttention(_)));
         let attends = operators()
             .any(|operator| matches!(operator, Operator::Attention(_) | Operator::CompressedAttention(_)));

@@ -26,3 +26,21 @@ pub mod short_conv;
 pub mod ssd;
 pub mod streams;
 pub mod window;
+
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// A number of which 0 means none; `default` of the class if absent.
+pub fn unless_zero_or(keys: &Keys<'_>, key: &'static str, default: u64) -> Result<Option<Count>, Error> {
+    match keys.has(key) {
+        true => keys.count_unless_zero(key),
+        false => Ok(Some(Count::class_default(key, default))),
+    }
+}
+
+/// The error for a number that does not fit another one of the file.
+pub fn misfit(number: Count, expected: String) -> Error {
+    let fix = "copy both values from the model's config.json";
+    Error::new(number.symbol, number.value.to_string(), expected, fix)
+}

@@ -46,6 +46,13 @@ pub enum TensorRole {
     Tower,
 }
 
+impl TensorRole {
+    /// Whether its tensors are vectors and small, which no format quantises.
+    pub fn is_small(self) -> bool {
+        matches!(self, TensorRole::Norm | TensorRole::Bias | TensorRole::Sink | TensorRole::Recurrence)
+    }
+}
+
 /// An unsharded tensor of the checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weight {

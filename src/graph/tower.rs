@@ -2,6 +2,7 @@
 //!
 //! They run once per image or clip, before prefill. The number of images is set elsewhere.
 
+use super::assembly::below;
 use super::dimensions::SoftmaxAttention;
 use super::image_processor::{ImagePatches, ImageProcessor};
 use super::mask::AttentionMask;
@@ -64,19 +65,10 @@ pub struct TowerPart {
 }
 
 impl TowerPart {
-    /// Number of occurrences of the block.
-    pub fn repeats(&self) -> u64 {
-        self.block.layers.len().max(1) as u64
-    }
-
     /// Tensors by full name.
     fn tensors(&self) -> Vec<Weight> {
         let weights = self.block.weights();
-        let under = |prefix: &str| {
-            let named =
-                |weight: &Weight| Weight { name: format!("{prefix}.{}", weight.name), ..weight.clone() };
-            weights.iter().map(named).collect::<Vec<_>>()
-        };
+        let under = |prefix: &str| below(prefix, weights.clone()).collect::<Vec<_>>();
         match self.block.layers.as_slice() {
             [] => under(&self.prefix),
             layers => layers.iter().flat_map(|layer| under(&format!("{}.{layer}", self.prefix))).collect(),
@@ -87,7 +79,7 @@ impl TowerPart {
     fn flops(&self, view: &ImagePatches) -> Option<u128> {
         let positions = self.positions.of(view)?.value;
         let product = |factors: &[u64]| {
-            factors.iter().fold(2 * u128::from(self.repeats()), |so_far, factor| {
+            factors.iter().fold(2 * u128::from(self.block.repeats()), |so_far, factor| {
                 so_far.saturating_mul(u128::from(*factor))
             })
         };
@@ -109,7 +101,7 @@ impl TowerPart {
 impl Tower {
     pub fn parameters(&self) -> u64 {
         let of = |part: &TowerPart| {
-            part.repeats() * part.block.graph.node_weights().map(OperatorNode::parameters).sum::<u64>()
+            part.block.repeats() * part.block.graph.node_weights().map(OperatorNode::parameters).sum::<u64>()
         };
         self.parts.iter().map(of).sum()
     }

@@ -39,7 +39,7 @@ pub fn enumerate_until(graph: &ModelGraph, limits: &LegalLimits, stop: &dyn Fn()
     let experts = has_experts(graph);
     let mut tps = Vec::new();
     for tp in 1..=limits.devices {
-        let heads = graph.blocks.iter().flat_map(|b| b.graph.node_weights());
+        let heads = graph.layer_nodes();
         let most = heads.filter_map(|node| head_count(&node.operator)).max().unwrap_or(1);
         if tp > most {
             break;
@@ -129,24 +129,7 @@ fn head_count(operator: &Operator) -> Option<u64> {
         Operator::Attention(dims) => Some(dims.heads.value),
         Operator::LatentAttention(dims) => Some(dims.heads.value),
         Operator::Recurrence(dims) => Some(dims.heads.value),
-        Operator::Input { .. }
-        | Operator::Embedding { .. }
-        | Operator::Norm { .. }
-        | Operator::Linear { .. }
-        | Operator::Rope { .. }
-        | Operator::KvCache { .. }
-        | Operator::Softmax(_)
-        | Operator::CrossAttention(_)
-        | Operator::CompressedAttention(_)
-        | Operator::HyperConnection { .. }
-        | Operator::Indexer { .. }
-        | Operator::GroupedLinear { .. }
-        | Operator::ShortConv { .. }
-        | Operator::Activation { .. }
-        | Operator::Router { .. }
-        | Operator::Experts(_)
-        | Operator::Add { .. }
-        | Operator::Sampling { .. } => None,
+        _ => None,
     }
 }
 

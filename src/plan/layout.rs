@@ -198,14 +198,10 @@ impl<'a> BlockSharder<'a> {
                 degrees,
             );
             self.weights[weight.role as usize] += here;
-            match weight.role {
-                TensorRole::Bias | TensorRole::Norm | TensorRole::Sink | TensorRole::Recurrence => {
-                    vectors += here
-                }
-                matrix_role => {
-                    matrix += here;
-                    role = matrix_role;
-                }
+            if weight.role.is_small() {
+                vectors += here;
+            } else {
+                (matrix, role) = (matrix + here, weight.role);
             }
         }
         // A tied head stores nothing but still reads the whole vocabulary.

@@ -65,7 +65,7 @@ pub fn tensor_parallel(
     plan: &ParallelPlan,
     limits: &LegalLimits,
 ) -> Result<(), Infeasible> {
-    for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
+    for node in graph.layer_nodes() {
         operator_divides(node, plan, limits)?;
     }
     graph.draft.as_ref().map_or(Ok(()), |draft| tensor_parallel(&draft.graph, plan, limits))
@@ -138,7 +138,7 @@ pub fn expert_parallel(
     moe_tp: u64,
     limits: &LegalLimits,
 ) -> Result<(), Infeasible> {
-    for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
+    for node in graph.layer_nodes() {
         if let Operator::Experts(RoutedExperts { experts, intermediate, .. }) = node.operator {
             divides("experts", experts.value, "ep", ep)?;
             divides("moe_intermediate_size", intermediate.value, "moe_tp", moe_tp)?;
@@ -202,7 +202,7 @@ pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeas
 
 /// Whether the model has routed experts.
 pub fn has_experts(graph: &ModelGraph) -> bool {
-    let mut nodes = graph.blocks.iter().flat_map(|block| block.graph.node_weights());
+    let mut nodes = graph.layer_nodes();
     nodes.any(|node| matches!(node.operator, Operator::Experts(_)))
 }
 
@@ -216,7 +216,7 @@ pub fn caches(graph: &ModelGraph, plan: &ParallelPlan) -> Result<(), Infeasible>
     if states && plan.cp > 1 {
         return Err(Infeasible::StateNotDivided { cp: plan.cp });
     }
-    let mut nodes = graph.blocks.iter().flat_map(|block| block.graph.node_weights());
+    let mut nodes = graph.layer_nodes();
     let shares = nodes.any(|node| matches!(node.operator, Operator::Attention(dims) if dims.shared));
     if shares && plan.pp > 1 {
         return Err(Infeasible::SharedCacheCut { pp: plan.pp });
@@ -236,29 +236,17 @@ pub fn caches(graph: &ModelGraph, plan: &ParallelPlan) -> Result<(), Infeasible>
 ///
 /// 1 where a layer's attention has no exchange for a cache in parts, or a layer has a state.
 pub fn ranks_per_cache(graph: &ModelGraph, tp: u64) -> u64 {
-    let nodes = graph.blocks.iter().flat_map(|block| block.graph.node_weights());
+    let nodes = graph.layer_nodes();
     let own = nodes.filter_map(|node| match &node.operator {
         Operator::Attention(dims) => Some(tp / tp.min(dims.kv_heads.value)),
         Operator::LatentAttention(_) => Some(tp),
+        // Their kernels have no exchange for a cache in parts, or a state.
         Operator::CrossAttention(_)
         | Operator::CompressedAttention(_)
         | Operator::Indexer { .. }
         | Operator::Recurrence(_)
         | Operator::ShortConv { .. } => Some(1),
-        Operator::Input { .. }
-        | Operator::Embedding { .. }
-        | Operator::Norm { .. }
-        | Operator::Linear { .. }
-        | Operator::Rope { .. }
-        | Operator::KvCache { .. }
-        | Operator::Softmax(_)
-        | Operator::HyperConnection { .. }
-        | Operator::GroupedLinear { .. }
-        | Operator::Activation { .. }
-        | Operator::Router { .. }
-        | Operator::Experts(_)
-        | Operator::Add { .. }
-        | Operator::Sampling { .. } => None,
+        _ => None,
     });
     let draft = graph.draft.as_ref().map(|draft| ranks_per_cache(&draft.graph, tp));
     own.chain(draft).reduce(gcd).unwrap_or(1)

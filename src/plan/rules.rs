@@ -237,9 +237,7 @@ fn concerns(when: &RuleCondition, classes: &[ModelClass], model_type: &str, fami
 }
 
 pub fn classes(graph: &ModelGraph) -> Vec<ModelClass> {
-    let any = |is: fn(&Operator) -> bool| {
-        graph.blocks.iter().flat_map(|block| block.graph.node_weights()).any(|node| is(&node.operator))
-    };
+    let any = |is: fn(&Operator) -> bool| graph.layer_nodes().any(|node| is(&node.operator));
     let compressed = any(|operator| matches!(operator, Operator::CompressedAttention { .. }));
     let latent = any(|operator| matches!(operator, Operator::LatentAttention { .. }));
     let indexed = any(|operator| matches!(operator, Operator::Indexer { .. }));
@@ -265,7 +263,7 @@ pub fn classes(graph: &ModelGraph) -> Vec<ModelClass> {
 /// Attention heads and KV heads of every attention, each pair once.
 fn heads(graph: &ModelGraph) -> Vec<(u64, u64)> {
     let mut heads = Vec::new();
-    for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
+    for node in graph.layer_nodes() {
         if let Operator::Attention(attention) = &node.operator {
             let pair = (attention.heads.value, attention.kv_heads.value);
             if !heads.contains(&pair) {

@@ -175,7 +175,7 @@ fn towers<'g>(graph: &'g ModelGraph, lay: impl Fn(&'g Block) -> ShardedBlock) ->
     let mut sums = [0; ROLES];
     for part in graph.towers.iter().flat_map(|tower| &tower.parts) {
         let weights = lay(&part.block).weights;
-        sums.iter_mut().zip(weights).for_each(|(sum, one)| *sum += part.repeats() * one);
+        sums.iter_mut().zip(weights).for_each(|(sum, one)| *sum += part.block.repeats() * one);
     }
     sums
 }

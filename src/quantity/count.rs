@@ -89,11 +89,9 @@ impl Origin {
 /// An integer of the model structure, with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Count {
-    /// The number.
     pub value: u64,
     /// Its name in formulas, e.g. `hidden_size`.
     pub symbol: &'static str,
-    /// Its source.
     pub origin: Origin,
 }
 

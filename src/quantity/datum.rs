@@ -41,14 +41,7 @@ pub enum Grade {
 
 impl fmt::Display for Grade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Grade::Stated => "stated",
-            Grade::Read => "read",
-            Grade::Datasheet => "datasheet",
-            Grade::Measured => "measured",
-            Grade::Fitted => "fitted",
-            Grade::Assumed => "assumed",
-        })
+        self.serialize(f)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Derivatives and changed inputs as readings of the formulas.
 
-use std::fmt::Arguments;
-
 use super::count::Count;
 use super::datum::Datum;
 use super::formula::Formula;
@@ -12,7 +10,6 @@ use super::unit::Unit;
 /// A number with its derivative with respect to the logarithm of one input.
 #[derive(Clone, Copy, Debug)]
 pub struct Dual {
-    /// The number.
     pub value: f64,
     /// The change of the number per relative change of the input.
     pub slope: f64,
@@ -103,9 +100,6 @@ impl Reading for Slope<'_> {
     fn count(&self, count: Count) -> Qty<Dual> {
         Qty(Dual::constant(count.value as f64))
     }
-    fn within<T>(&self, _: Arguments<'_>, make: impl FnOnce() -> T) -> T {
-        make()
-    }
 }
 
 /// The plain reading with one input times a factor.
@@ -122,9 +116,6 @@ impl Reading for Scaled<'_> {
     }
     fn count(&self, count: Count) -> Qty<f64> {
         Qty(count.value as f64)
-    }
-    fn within<T>(&self, _: Arguments<'_>, make: impl FnOnce() -> T) -> T {
-        make()
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt::Arguments;
 use std::rc::Rc;
 
 pub use explain::{Explanation, Leaf};
-use spell::{Style, name};
+use spell::name;
 
 use super::count::{Count, Origin};
 use super::datum::{Datum, Grade, Source};
@@ -225,7 +225,7 @@ impl Ledger {
             _ => left.unit == right.unit,
         };
         if !alike {
-            let text = |id| self.render(id, &|_, entry| name(entry).map(str::to_string), Style::Text, true);
+            let text = |id| self.render(id, &|_, entry| name(entry).map(str::to_string), true);
             self.complain(format!("{} [{}] meets {} [{}]", text(a), left.unit, text(b), right.unit));
         }
         self.push(op, value(left.value, right.value), unit)

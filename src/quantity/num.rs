@@ -118,43 +118,44 @@ impl<N: Num> From<f64> for Qty<N> {
     }
 }
 
+impl<N: Num> From<Literal> for Qty<N> {
+    #[inline(always)]
+    fn from(literal: Literal) -> Self {
+        Qty(N::literal(literal.0, literal.1))
+    }
+}
+
 impl<N: Num> Qty<N> {
     /// A constant of a formula, with its unit: `Qty::literal(0.0 * SECOND)`.
     #[inline(always)]
     pub fn literal(literal: Literal) -> Self {
-        Qty(N::literal(literal.0, literal.1))
+        Qty::from(literal)
     }
     /// The number, in base units.
     #[inline(always)]
     pub fn value(self) -> f64 {
         self.0.value()
     }
-    /// The larger of the two.
     #[inline(always)]
     pub fn max(self, other: Self) -> Self {
         Qty(self.0.max(other.0))
     }
-    /// The smaller of the two.
     #[inline(always)]
     pub fn min(self, other: Self) -> Self {
         Qty(self.0.min(other.0))
     }
-    /// The smooth maximum `(a⁴ + b⁴)^¼`.
     #[inline(always)]
     pub fn smax(self, other: Self) -> Self {
         Qty(self.0.smax(other.0))
     }
-    /// `self^exponent`, both dimensionless.
     #[inline(always)]
     pub fn pow(self, exponent: Self) -> Self {
         Qty(self.0.pow(exponent.0))
     }
-    /// The number rounded up.
     #[inline(always)]
     pub fn ceil(self) -> Self {
         Qty(self.0.ceil())
     }
-    /// The natural logarithm.
     #[inline(always)]
     pub fn ln(self) -> Self {
         Qty(self.0.ln())
@@ -164,7 +165,6 @@ impl<N: Num> Qty<N> {
     pub fn exceeds(self, other: Self) -> bool {
         self.0.exceeds(other.0)
     }
-    /// Names the number.
     #[inline(always)]
     pub fn is(self, formula: &'static Formula) -> Self {
         Qty(self.0.is(formula))
@@ -179,42 +179,17 @@ impl<N: Num> Qty<N> {
 /// `a op b` for every mix of quantity, plain number and literal with a unit.
 macro_rules! operator {
     ($Trait:ident, $method:ident) => {
-        impl<N: Num> $Trait for Qty<N> {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: Qty<N>) -> Qty<N> {
-                Qty(self.0.$method(other.0))
-            }
-        }
-        impl<N: Num> $Trait<f64> for Qty<N> {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: f64) -> Qty<N> {
-                Qty(self.0.$method(N::literal(other, COUNT)))
-            }
-        }
-        impl<N: Num> $Trait<Literal> for Qty<N> {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: Literal) -> Qty<N> {
-                Qty(self.0.$method(N::literal(other.0, other.1)))
-            }
-        }
-        impl<N: Num> $Trait<Qty<N>> for f64 {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: Qty<N>) -> Qty<N> {
-                Qty(N::literal(self, COUNT).$method(other.0))
-            }
-        }
-        impl<N: Num> $Trait<Qty<N>> for Literal {
-            type Output = Qty<N>;
-            #[inline(always)]
-            fn $method(self, other: Qty<N>) -> Qty<N> {
-                Qty(N::literal(self.0, self.1).$method(other.0))
-            }
-        }
+        operator!($Trait, $method: Qty<N> => Qty<N>, Qty<N> => f64, Qty<N> => Literal, f64 => Qty<N>, Literal => Qty<N>);
     };
+    ($Trait:ident, $method:ident: $($Left:ty => $Right:ty),*) => {$(
+        impl<N: Num> $Trait<$Right> for $Left {
+            type Output = Qty<N>;
+            #[inline(always)]
+            fn $method(self, other: $Right) -> Qty<N> {
+                Qty(Qty::<N>::from(self).0.$method(Qty::<N>::from(other).0))
+            }
+        }
+    )*};
 }
 
 operator!(Add, add);

@@ -16,8 +16,18 @@ pub trait Reading {
     /// Converts an integer of the model structure.
     fn count(&self, count: Count) -> Qty<Self::N>;
     /// The result of `make`, in a scope inside the current one: numbers that it makes are filed under
-    /// `outer/scope`, e.g. `decode/moe_layer/attention`. An empty scope is the current one.
-    fn within<T>(&self, scope: Arguments<'_>, make: impl FnOnce() -> T) -> T;
+    /// `outer/scope`, e.g. `decode/moe_layer/attention`. An empty scope is the current one. A reading without a trace has
+    /// no scopes.
+    #[inline(always)]
+    fn within<T>(&self, _scope: Arguments<'_>, make: impl FnOnce() -> T) -> T {
+        make()
+    }
+
+    /// The number that `make` computes in a scope, as the result of the scope.
+    #[inline(always)]
+    fn result_of(&self, scope: &str, make: impl FnOnce() -> Qty<Self::N>) -> Qty<Self::N> {
+        self.within(format_args!("{scope}"), || make().result())
+    }
 }
 
 /// The plain reading: numbers without a trace. The search uses it.
@@ -34,10 +44,6 @@ impl Reading for Plain {
     fn count(&self, count: Count) -> Qty<f64> {
         // One instruction, where u64 needs several. Counts stay far below 2^63.
         Qty(count.value as i64 as f64)
-    }
-    #[inline(always)]
-    fn within<T>(&self, _: Arguments<'_>, make: impl FnOnce() -> T) -> T {
-        make()
     }
 }
 

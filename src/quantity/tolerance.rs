@@ -10,13 +10,13 @@ pub const SUMMED: f64 = 1e-9;
 /// A concurrency that is whole except for rounding: a quotient of three numbers, each within [`SUMMED`].
 pub const WHOLE: f64 = 3e-9;
 
-/// Integers as a linear programme returns them: its own feasibility tolerance.
+/// Integers as a linear program returns them: its own feasibility tolerance.
 pub const INTEGRAL: f64 = 1e-7;
 
 /// Sums of times of which each is a whole number of picoseconds, and differences of two large numbers.
 pub const QUANTIZED: f64 = 1e-6;
 
-/// Optima of an integer programme and of a search: branch and bound ends within a millionth of each.
+/// Optima of an integer program and of a search: branch and bound ends within a millionth of each.
 pub const OPTIMA: f64 = 2e-6;
 
 /// Loads that are written rounded up to one part in a hundred thousand.

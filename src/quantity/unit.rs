@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_with_prefixes() {
+    fn numbers_have_prefixes() {
         assert_eq!(humanize(1.0737e9, FLOP), "1.0737 GFLOP");
         assert_eq!(humanize(2e-6, SECOND), "2 µs");
         assert_eq!(humanize(700.0, WATT), "700 W");

@@ -11,7 +11,7 @@ use super::evaluate::{
 use super::instance::Instance;
 use super::iteration::{DecodeLoad, DecodeStep, decode};
 use super::metrics::{context_of_pools, devices_of_pools, e2e, open_flow, watts_of_pools};
-use super::pool_capacity::{answers, prompts};
+use super::pool_capacity::{decode_capacity, prefill_capacity};
 use super::step::{CostObserver, StepTime};
 use super::streamed::transfer;
 use super::terms::{Demand, InstanceLoad, WorkloadTerms};
@@ -31,7 +31,7 @@ pub struct DecodePerformance<T> {
     /// Maximum request rate of one decode worker, in requests per second.
     pub rate: T,
     /// Mean time per output token, independent of the requested percentile.
-    pub(super) pace: T,
+    pub(super) mean_tpot: T,
     step: DecodeStep<T>,
 }
 
@@ -48,19 +48,19 @@ pub fn decode_performance<R: Reading>(
     let at = |concurrency| DecodeLoad { concurrency, offload: load.offload };
     let round = decode(read, instance, machine, terms, &at(each), None, watch);
     let alone = |round: &DecodeStep<Qty<R::N>>| round.per_token(round.cycle).is(&TPOT_ALONE);
-    let (pace, tpot) = read.within(format_args!("tpot"), || {
-        let pace = alone(&round);
+    let (mean_tpot, tpot) = read.within(format_args!("tpot"), || {
+        let mean_tpot = alone(&round);
         let tpot = match &terms.tail {
             Some(tail) if tail.percentile != Percentile::P50 => {
                 let crowd = at(tail.crowd(each));
                 alone(&decode(read, instance, machine, terms, &crowd, None, &mut ()))
             }
-            _ => pace,
+            _ => mean_tpot,
         };
-        (pace, tpot.result())
+        (mean_tpot, tpot.result())
     });
-    let rate = read.within(format_args!("output_tok_s"), || decode_rate(each, terms.osl, pace));
-    DecodePerformance { tpot, rate, pace, step: round }
+    let rate = read.within(format_args!("output_tok_s"), || decode_rate(each, terms.osl, mean_tpot));
+    DecodePerformance { tpot, rate, mean_tpot, step: round }
 }
 
 impl<N: Num> DecodePerformance<Qty<N>> {
@@ -74,7 +74,7 @@ impl<N: Num> DecodePerformance<Qty<N>> {
     ) -> Qty<N> {
         let stages = read.count(Count::plan("pp", instance.plan.pp));
         let work =
-            |time: Qty<N>| busy(self.step.per_token(self.step.micro_batches * time), stages, self.pace);
+            |time: Qty<N>| busy(self.step.per_token(self.step.micro_batches * time), stages, self.mean_tpot);
         watts(devices, work(self.step.step.compute_time), work(self.step.step.memory_time), draw)
     }
 }
@@ -152,13 +152,13 @@ pub fn link_rate<R: Reading>(
 /// decode pool, over the links of tier `kv_tier`. Memory and step times are those of the first pool of each kind.
 pub fn split<R: Reading>(
     read: &R,
-    (fronts, backs, both): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
+    (prefill_pools, decode_pools, both): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
     (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let (pools, joined) = ((fronts, backs), (machine, kv_tier));
+    let (pools, joined) = ((prefill_pools, decode_pools), (machine, kv_tier));
     if both.is_empty() {
         return disaggregated(read, pools, joined, terms, demand, watch).1;
     }
@@ -188,17 +188,17 @@ pub fn split<R: Reading>(
 
 fn disaggregated<R: Reading>(
     read: &R,
-    (fronts, backs): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
+    (prefill_pools, decode_pools): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
     (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> (PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>) {
-    let (front, back) = (&fronts[0], &backs[0]);
+    let (front, back) = (&prefill_pools[0], &decode_pools[0]);
     let memory = decode_memory(read, back, machine, terms);
     let held = ((back.instance, Phase::Decode), (terms, back.load.concurrency));
     let context = longest_context(read, back.memory, held.0, machine, held.1, None);
-    let context = fronts.iter().enumerate().fold(context, |longest, (at, front)| {
+    let context = prefill_pools.iter().enumerate().fold(context, |longest, (at, front)| {
         let prompts = read.within(format_args!("prefill/prompts"), || {
             let scope = PoolScope::after_first(at);
             read.within(format_args!("{scope}"), || {
@@ -208,9 +208,10 @@ fn disaggregated<R: Reading>(
         });
         read.within(format_args!("max_context"), || context_of_pools(longest, prompts))
     });
-    let decoding = answers(read, backs, (machine, kv_tier), terms, context, watch);
+    let decoding = decode_capacity(read, decode_pools, (machine, kv_tier), terms, context, watch);
     let (made, tpot) = (decoding.rate, decoding.tpot);
-    let prefilling = prompts(read, fronts, decoding.received, (machine, kv_tier), terms, demand);
+    let prefilling =
+        prefill_capacity(read, prefill_pools, decoding.received, (machine, kv_tier), terms, demand);
     let (able, prompt) = (prefilling.rate, prefilling.ttft);
     let rate = read.within(format_args!("output_tok_s"), || match demand {
         Demand::Rate(rate) => *rate,
@@ -228,7 +229,7 @@ fn disaggregated<R: Reading>(
         ttft.result()
     });
     let slowest_ttft = prefilling.slowest + (ttft - prompt);
-    let output = read.within(format_args!("output_tok_s"), || open_flow(rate, terms.osl).result());
+    let output = read.result_of("output_tok_s", || open_flow(rate, terms.osl));
     let (whole, longest) = read.within(format_args!("e2e"), || {
         (e2e(ttft, tpot, terms.osl).result(), e2e(slowest_ttft, decoding.slowest, terms.osl))
     });
@@ -240,12 +241,10 @@ fn disaggregated<R: Reading>(
     };
     let slowest = Slowest { ttft: slowest_ttft, tpot: decoding.slowest, e2e: longest };
     let utilised = read.within(format_args!("watts"), || (rate / able).is(&UTILISED));
-    let parts = PoolParts { fronts, backs, away: &prefilling.away, answers: &decoding.answers };
-    let devices = read.within(format_args!("devices"), || parts.devices(read).result());
+    let parts = PoolParts { prefill_pools, decode_pools, away: &prefilling.away, workers: &decoding.workers };
+    let devices = read.result_of("devices", || parts.devices(read));
     let power = terms.power_draw.as_ref();
-    let power = power.map(|draw| {
-        read.within(format_args!("watts"), || parts.power(read, machine, utilised, draw).result())
-    });
+    let power = power.map(|draw| read.result_of("watts", || parts.power(read, machine, utilised, draw)));
     let share = PoolMetrics {
         ttft,
         tpot,
@@ -254,20 +253,20 @@ fn disaggregated<R: Reading>(
         output,
         devices,
         power,
-        context: read.within(format_args!("max_context"), || decoding.context.result()),
+        context: read.result_of("max_context", || decoding.context),
         slowest,
     };
     let metrics = judge(read, terms, &share);
-    let decode = decoding.answers[0].step.step;
+    let decode = decoding.workers[0].step.step;
     (share, Evaluation { metrics, memory, decode, prefill: front.prompt, spilled: None, slowest })
 }
 
 /// Prefill and decode pools, with the shares of their work.
 struct PoolParts<'a, T> {
-    fronts: &'a [Pool<'a, T>],
-    backs: &'a [Pool<'a, T>],
+    prefill_pools: &'a [Pool<'a, T>],
+    decode_pools: &'a [Pool<'a, T>],
     away: &'a [T],
-    answers: &'a [DecodePerformance<T>],
+    workers: &'a [DecodePerformance<T>],
 }
 
 impl<N: Num> PoolParts<'_, Qty<N>> {
@@ -277,9 +276,9 @@ impl<N: Num> PoolParts<'_, Qty<N>> {
     }
 
     fn devices<R: Reading<N = N>>(&self, read: &R) -> Qty<N> {
-        let fronts = self.fronts.iter().map(|pool| Self::size(read, pool, "prefill_replicas"));
-        let backs = self.backs.iter().map(|pool| Self::size(read, pool, "decode_replicas"));
-        fronts.chain(backs).reduce(devices_of_pools).expect("two pools have devices")
+        let prefill = self.prefill_pools.iter().map(|pool| Self::size(read, pool, "prefill_replicas"));
+        let decode = self.decode_pools.iter().map(|pool| Self::size(read, pool, "decode_replicas"));
+        prefill.chain(decode).reduce(devices_of_pools).expect("two pools have devices")
     }
 
     fn power<R: Reading<N = N>>(
@@ -289,14 +288,14 @@ impl<N: Num> PoolParts<'_, Qty<N>> {
         utilised: Qty<N>,
         draw: &PowerDraw<Qty<N>>,
     ) -> Qty<N> {
-        let fronts = self.fronts.iter().zip(self.away).map(|(pool, away)| {
+        let prefill = self.prefill_pools.iter().zip(self.away).map(|(pool, away)| {
             let taken = Self::size(read, pool, "prefill_replicas");
             prefill_power(read, (pool.instance, machine, &pool.prompt), utilised * *away, taken, draw)
         });
-        let backs = self.backs.iter().zip(self.answers).map(|(pool, one)| {
+        let decode = self.decode_pools.iter().zip(self.workers).map(|(pool, one)| {
             one.power(read, pool.instance, Self::size(read, pool, "decode_replicas"), draw)
         });
-        fronts.chain(backs).reduce(watts_of_pools).expect("two pools draw power")
+        prefill.chain(decode).reduce(watts_of_pools).expect("two pools draw power")
     }
 }
 

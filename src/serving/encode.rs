@@ -36,7 +36,7 @@ pub(super) fn encode<R: Reading>(
         sum.compute_time = sum.compute_time + layers * each.compute_time;
         sum.memory_time = sum.memory_time + layers * each.memory_time;
     }
-    let time = read.within(format_args!("images"), || sum.time.is(&ENCODE).result());
+    let time = read.result_of("images", || sum.time.is(&ENCODE));
     LayerTime { time, ..sum }
 }
 

@@ -101,7 +101,6 @@ impl fmt::Display for PoolScope {
 pub struct Pool<'a, T> {
     /// Their configuration.
     pub instance: &'a Instance,
-    /// Number of replicas.
     pub replicas: u64,
     /// Prefill time of one prompt on one replica, from [`super::iteration::prefill`].
     pub prompt: StepTime<T>,
@@ -126,7 +125,6 @@ pub struct PoolMetrics<T> {
     pub life: T,
     /// Output tokens per second.
     pub output: T,
-    /// Number of devices.
     pub devices: T,
     /// Power, where known.
     pub power: Option<T>,
@@ -143,21 +141,18 @@ impl<N: Num> PoolMetrics<Qty<N>> {
         read: &R,
         one: &PoolMetrics<Qty<N>>,
     ) -> PoolMetrics<Qty<N>> {
-        let at = |metric: &str, make: &dyn Fn() -> Qty<N>| {
-            read.within(format_args!("{metric}"), || make().result())
-        };
-        let output = at("output_tok_s", &|| (self.output + one.output).is(&MIXED));
+        let output = read.result_of("output_tok_s", || (self.output + one.output).is(&MIXED));
         let mean = |a: Qty<N>, b: Qty<N>| (a * self.output + b * one.output) / output;
         PoolMetrics {
-            ttft: at("ttft", &|| mean(self.ttft, one.ttft).is(&MEAN_TTFT)),
-            tpot: at("tpot", &|| mean(self.tpot, one.tpot).is(&MEAN_TPOT)),
-            e2e: at("e2e", &|| mean(self.e2e, one.e2e).is(&MEAN_E2E)),
-            life: at("concurrency", &|| mean(self.life, one.life).is(&MEAN_E2E)),
+            ttft: read.result_of("ttft", || mean(self.ttft, one.ttft).is(&MEAN_TTFT)),
+            tpot: read.result_of("tpot", || mean(self.tpot, one.tpot).is(&MEAN_TPOT)),
+            e2e: read.result_of("e2e", || mean(self.e2e, one.e2e).is(&MEAN_E2E)),
+            life: read.result_of("concurrency", || mean(self.life, one.life).is(&MEAN_E2E)),
             slowest: self.slowest.max(&one.slowest),
             output,
-            devices: at("devices", &|| devices_of_pools(self.devices, one.devices)),
-            power: self.power.zip(one.power).map(|(a, b)| at("watts", &|| watts_of_pools(a, b))),
-            context: at("max_context", &|| context_of_pools(self.context, one.context)),
+            devices: read.result_of("devices", || devices_of_pools(self.devices, one.devices)),
+            power: self.power.zip(one.power).map(|(a, b)| read.result_of("watts", || watts_of_pools(a, b))),
+            context: read.result_of("max_context", || context_of_pools(self.context, one.context)),
         }
     }
 }
@@ -203,10 +198,10 @@ pub fn pool_metrics<R: Reading>(
     let own = DecodeLoad { concurrency: flying, offload: load.offload };
     let round = decode(read, instance, machine, terms, &own, spilled, watch);
     let state = PoolState { pool, machine, terms, prompt, round, spilled, flying, replicas };
-    let tpot = read.within(format_args!("tpot"), || state.tpot(read, demand).result());
-    let ttft = read.within(format_args!("ttft"), || state.ttft(read, demand).result());
-    let whole = read.within(format_args!("e2e"), || e2e(ttft, tpot, terms.osl).result());
-    let output = read.within(format_args!("output_tok_s"), || state.output(demand, whole).result());
+    let tpot = read.result_of("tpot", || state.tpot(read, demand));
+    let ttft = read.result_of("ttft", || state.ttft(read, demand));
+    let whole = read.result_of("e2e", || e2e(ttft, tpot, terms.osl));
+    let output = read.result_of("output_tok_s", || state.output(demand, whole));
     let devices = read.within(format_args!("devices"), || {
         let each = read.count(Count::plan("devices_per_replica", instance.plan.devices()));
         devices_of(replicas, each).result()
@@ -309,48 +304,39 @@ pub fn judge<R: Reading>(
     share: &PoolMetrics<Qty<R::N>>,
 ) -> Metrics<Qty<R::N>> {
     let PoolMetrics { ttft, tpot, e2e, life, output, devices, power: drawn, context, .. } = *share;
-    let bill = terms.bill.as_ref().map(|bill| {
-        read.within(format_args!("usd_per_hour"), || usd_per_second(devices, drawn, bill).result())
-    });
-    let usd =
-        bill.map(|bill| read.within(format_args!("usd_per_mtok"), || usd_per_token(bill, output).result()));
-    let all_tokens = |usd| {
-        read.within(format_args!("usd_per_mtok_total"), || {
-            usd_per_token_total(usd, terms.isl, terms.osl).result()
-        })
-    };
+    let bill = terms
+        .bill
+        .as_ref()
+        .map(|bill| read.result_of("usd_per_hour", || usd_per_second(devices, drawn, bill)));
+    let usd = bill.map(|bill| read.result_of("usd_per_mtok", || usd_per_token(bill, output)));
+    let all_tokens =
+        |usd| read.result_of("usd_per_mtok_total", || usd_per_token_total(usd, terms.isl, terms.osl));
     let a_day = bill
         .zip(terms.serving_time)
-        .map(|(usd, time)| read.within(format_args!("usd_per_day"), || usd_per_day(usd, time).result()));
-    let of_facility = drawn.zip(terms.facility).map(|(watts, of)| {
-        read.within(format_args!("facility_watts"), || facility_watts(devices, Some(watts), of).result())
-    });
+        .map(|(usd, time)| read.result_of("usd_per_day", || usd_per_day(usd, time)));
+    let of_facility = drawn
+        .zip(terms.facility)
+        .map(|(watts, of)| read.result_of("facility_watts", || facility_watts(devices, Some(watts), of)));
     Metrics {
         ttft,
         tpot,
         e2e,
         output_tok_s: output,
-        output_tok_s_per_device: read
-            .within(format_args!("output_tok_s_per_device"), || per_device(output, devices).result()),
-        output_tok_s_per_user: read.within(format_args!("output_tok_s_per_user"), || per_user(tpot).result()),
-        requests_per_s: read
-            .within(format_args!("requests_per_s"), || request_rate(output, terms.osl).result()),
+        output_tok_s_per_device: read.result_of("output_tok_s_per_device", || per_device(output, devices)),
+        output_tok_s_per_user: read.result_of("output_tok_s_per_user", || per_user(tpot)),
+        requests_per_s: read.result_of("requests_per_s", || request_rate(output, terms.osl)),
         usd_per_second: bill,
         usd_per_token: usd,
         usd_per_token_total: usd.map(all_tokens),
         usd_per_day: a_day,
-        usd_per_month: a_day
-            .map(|usd| read.within(format_args!("usd_per_month"), || usd_per_month(usd).result())),
-        tok_per_usd: bill
-            .map(|usd| read.within(format_args!("tok_per_usd"), || tok_per_usd(output, usd).result())),
+        usd_per_month: a_day.map(|usd| read.result_of("usd_per_month", || usd_per_month(usd))),
+        tok_per_usd: bill.map(|usd| read.result_of("tok_per_usd", || tok_per_usd(output, usd))),
         watts: drawn,
         facility_watts: of_facility,
-        tok_per_joule: drawn.map(|watts| {
-            read.within(format_args!("tok_per_joule"), || tok_per_joule(output, watts).result())
-        }),
+        tok_per_joule: drawn.map(|watts| read.result_of("tok_per_joule", || tok_per_joule(output, watts))),
         max_context: context,
         devices,
-        in_flight: read.within(format_args!("concurrency"), || in_flight(output, life, terms.osl).result()),
+        in_flight: read.result_of("concurrency", || in_flight(output, life, terms.osl)),
     }
 }
 

@@ -27,6 +27,16 @@ fn is_experts(step: &TaskStep) -> bool {
     matches!(&step.task, Task::Compute { operator: Operator::Experts(_), .. })
 }
 
+/// The routed experts of a block, if any, without the elements of their matrices.
+pub(super) fn routed_experts<R: Reading>(read: &R, block: &ShardedBlock) -> Option<Experts<Qty<R::N>>> {
+    block.steps.iter().find_map(|step| match &step.task {
+        Task::Compute { operator: Operator::Experts(dims), .. } => {
+            Some(Experts::of(read, dims, || Qty::from(0.0)))
+        }
+        Task::Compute { .. } | Task::Communicate(_) => None,
+    })
+}
+
 /// Layers of block `at` with a part in host memory, over all stages.
 pub(super) fn away(kinds: &[StageKind], at: usize) -> u64 {
     kinds.iter().map(|kind| kind.times * kind.hosted.get(at).copied().unwrap_or(0)).sum()
@@ -133,12 +143,7 @@ impl<N: Num> HostedLayer<'_, Qty<N>> {
     fn copies<R: Reading<N = N>>(&self, read: &R) -> Qty<N> {
         let passes = self.host.passes(self.batch.tokens);
         let each = self.batch.tokens / passes;
-        let experts = self.block.steps.iter().find_map(|step| match &step.task {
-            Task::Compute { operator: Operator::Experts(dims), .. } => {
-                Some(Experts::of(read, dims, || Qty::from(0.0)))
-            }
-            Task::Compute { .. } | Task::Communicate(_) => None,
-        });
+        let experts = routed_experts(read, self.block);
         let mut bytes = Qty::literal(0.0 * BYTE);
         for (role, &elements) in self.block.weights.iter().enumerate().filter(|(_, count)| **count > 0) {
             let routed = role == TensorRole::Expert as usize;

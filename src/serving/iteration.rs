@@ -1,17 +1,15 @@
 //! Prefill of one prompt, and a decode cycle: one token for every concurrent request.
 
+use super::hosted::routed_experts;
 use super::instance::Instance;
-use super::speculative::{accepted, checked, guessing, reading};
+use super::speculative::{accepted, checked, with_draft_passes, with_draft_prompt};
 use super::step::{CostObserver, StepTime, batch, step};
 use super::step_part::{Wait, WaitKind};
 use super::terms::WorkloadTerms;
 use crate::cost::batch::Batch;
-use crate::cost::experts::Experts;
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
-use crate::graph::operator::Operator;
 use crate::plan::parallel::Phase;
-use crate::plan::shard::Task;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
@@ -52,7 +50,7 @@ pub fn prefill_among<R: Reading>(
             ..one
         };
         let prompt = match &instance.draft {
-            Some(ahead) => reading(read, prompt, (ahead, requests), machine, terms, watch),
+            Some(draft) => with_draft_prompt(read, prompt, (draft, requests), machine, terms, watch),
             None => prompt,
         };
         StepTime { total: prompt.total.result(), ..prompt }
@@ -144,9 +142,9 @@ pub(super) fn decode<R: Reading>(
         let one = offloaded(read, instance, one, terms, streamed);
         observe_host_reads((Phase::Decode, instance), terms, streamed, watch);
         let (one, yields) = match (&instance.draft, terms.acceptance) {
-            (Some(ahead), Some(acceptance)) => {
-                let one = guessing(read, one, ahead, machine, terms, &batch, watch);
-                (one, Some(accepted(acceptance, ahead.tokens)))
+            (Some(draft), Some(acceptance)) => {
+                let one = with_draft_passes(read, one, draft, machine, terms, &batch, watch);
+                (one, Some(accepted(acceptance, draft.tokens)))
             }
             _ => (one, None),
         };
@@ -169,14 +167,8 @@ pub fn decode_batch<R: Reading>(
 
 /// Fraction of the routed experts that a decode step activates.
 pub fn touched<R: Reading>(read: &R, instance: &Instance, batch: &Batch<Qty<R::N>>) -> Qty<R::N> {
-    let steps = instance.decode.blocks.iter().flat_map(|block| &block.steps);
-    let experts = steps.filter_map(|step| match &step.task {
-        Task::Compute { operator: Operator::Experts(dims), .. } => {
-            Some(Experts::of(read, dims, || Qty::from(0.0)))
-        }
-        Task::Compute { .. } | Task::Communicate(_) => None,
-    });
-    experts.map(|experts| experts.touched(batch.ep_tokens)).next().unwrap_or(Qty::from(1.0))
+    let experts = instance.decode.blocks.iter().find_map(|block| routed_experts(read, block));
+    experts.map_or(Qty::from(1.0), |experts| experts.touched(batch.ep_tokens))
 }
 
 /// A step that reads `spilled` bytes per device over the host link.

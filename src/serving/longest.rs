@@ -34,19 +34,11 @@ struct WindowGrowth<T> {
     full: T,
 }
 
-/// The tokens that a cache keeps; `None` for all of them.
-fn window(cache: &Cache) -> Option<u64> {
-    match cache {
-        Cache::Heads { reach, .. } | Cache::Entries { reach, .. } => reach.limit().map(|limit| limit.value),
-        Cache::Latent { .. } | Cache::IndexKeys { .. } | Cache::State { .. } => None,
-    }
-}
-
 /// The different windows of the growing caches of a stage and its draft.
 fn windows(instance: &Instance, phase: Phase, stage: &StageKind) -> Vec<Option<u64>> {
     let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers);
     let caches = blocks.filter(|(_, layers)| **layers > 0).flat_map(|(block, _)| &block.caches);
-    let mut found: Vec<_> = caches.filter(|cache| grows(cache)).map(window).collect();
+    let mut found: Vec<_> = caches.filter(|cache| grows(cache)).map(Cache::limit).collect();
     if let Some((draft, alone)) = draft(instance, stage) {
         found.extend(windows(draft, phase, alone));
     }
@@ -77,7 +69,7 @@ impl<N: Num> CacheGrowth<Qty<N>> {
     ) -> CacheGrowth<Qty<N>> {
         let page = read.count(instance.plan.cache_ranks()) * machine.chip.block_tokens;
         let cached = |tokens, of: Option<u64>| {
-            let picked = |cache: &Cache| grows(cache) && window(cache) == of;
+            let picked = |cache: &Cache| grows(cache) && cache.limit() == of;
             stage_caches(read, instance, phase, stage, tokens, machine, &picked)
         };
         let found = windows(instance, phase, stage);
@@ -90,9 +82,9 @@ impl<N: Num> CacheGrowth<Qty<N>> {
         CacheGrowth { page, unlimited, windows }
     }
 
-    /// The most tokens that a sequence holds at its end where its cache has `room` bytes on average: without its output
-    /// of `answer` tokens at its beginning, and the fraction `part` of the way to its end.
-    pub(super) fn longest(&self, room: Qty<N>, answer: Qty<N>, part: Qty<N>) -> Qty<N> {
+    /// The most tokens that a sequence holds at its end where its cache has `free_bytes` on average: without its output
+    /// of `osl` tokens at its beginning, and the fraction `part` of the way to its end.
+    pub(super) fn longest(&self, free_bytes: Qty<N>, osl: Qty<N>, part: Qty<N>) -> Qty<N> {
         let moves = Qty::from(1.0).exceeds(part);
         let steps = (0..=2 * self.windows.len()).filter(|step| moves || step % 2 == 0);
         let lengths = steps.map(|step| {
@@ -100,9 +92,9 @@ impl<N: Num> CacheGrowth<Qty<N>> {
             let (stopping, open) = open.split_at(step % 2);
             let full = stopped.iter().map(|one| one.full);
             let full = sum(full.chain(stopping.iter().map(|one| part * one.full)));
-            let left = full.map_or(room, |full| room - full);
+            let left = full.map_or(free_bytes, |full| free_bytes - full);
             let both = sum(self.unlimited.into_iter().chain(open.iter().map(|one| one.page)));
-            self.piece(left, (both, stopping.first().map(|one| one.page)), answer, part)
+            self.piece(left, (both, stopping.first().map(|one| one.page)), osl, part)
         });
         let longest = lengths.reduce(|a, b| a.max(b)).expect("a first step");
         longest.max(Qty::from(0.0)).is(&FITTING)
@@ -113,11 +105,11 @@ impl<N: Num> CacheGrowth<Qty<N>> {
         &self,
         left: Qty<N>,
         (both, stopping): (Option<Qty<N>>, Option<Qty<N>>),
-        answer: Qty<N>,
+        osl: Qty<N>,
         part: Qty<N>,
     ) -> Qty<N> {
-        let whole = floor(answer / self.page);
-        let rest = answer - whole * self.page;
+        let whole = floor(osl / self.page);
+        let rest = osl - whole * self.page;
         let before = sum(both.into_iter().chain(stopping)).map(|bytes| (1.0 - part) * bytes);
         let Some(before) = before else {
             let none = Qty::literal(0.0 * BYTE).exceeds(left);

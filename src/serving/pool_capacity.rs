@@ -30,19 +30,19 @@ pub(super) struct PrefillCapacity<T> {
     pub(super) slowest: T,
 }
 
-pub(super) fn prompts<R: Reading>(
+pub(super) fn prefill_capacity<R: Reading>(
     read: &R,
-    fronts: &[Pool<Qty<R::N>>],
+    prefill_pools: &[Pool<Qty<R::N>>],
     received: Qty<R::N>,
     (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
 ) -> PrefillCapacity<Qty<R::N>> {
-    let mut away = Vec::with_capacity(fronts.len());
+    let mut away = Vec::with_capacity(prefill_pools.len());
     let mut known: Option<(Qty<R::N>, [Qty<R::N>; 2], Qty<R::N>)> = None;
-    for (at, front) in fronts.iter().enumerate() {
+    for (at, pool) in prefill_pools.iter().enumerate() {
         let (able, part, [ttft, mean]) = read.within(format_args!("{}", PoolScope::after_first(at)), || {
-            prefill_performance(read, front, received, (machine, kv_tier), terms, demand)
+            prefill_performance(read, pool, received, (machine, kv_tier), terms, demand)
         });
         away.push(part);
         known = Some(match known {
@@ -64,27 +64,27 @@ pub(super) fn prompts<R: Reading>(
 /// workload, and on average.
 fn prefill_performance<R: Reading>(
     read: &R,
-    front: &Pool<Qty<R::N>>,
+    pool: &Pool<Qty<R::N>>,
     received: Qty<R::N>,
     (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
 ) -> (Qty<R::N>, Qty<R::N>, [Qty<R::N>; 2]) {
-    let prompt = front.prompt;
-    let replicas = read.count(Count::plan("prefill_replicas", front.replicas));
+    let prompt = pool.prompt;
+    let replicas = read.count(Count::plan("prefill_replicas", pool.replicas));
     let (sent, way) = read.within(format_args!("kv_transfer"), || {
-        let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
+        let sent = cache_per_sequence(read, pool.instance, Phase::Prefill, terms.isl, machine);
         (sent, transfer(sent.max(received), &pair_link(read, machine, kv_tier), &machine.chip).result())
     });
     let (planned, each) = read.within(format_args!("output_tok_s"), || {
-        let planned = prefill_rate(read, front.instance, machine, &prompt);
-        (planned, planned.min(link_rate(read, front.instance, (machine, kv_tier), sent)))
+        let planned = prefill_rate(read, pool.instance, machine, &prompt);
+        (planned, planned.min(link_rate(read, pool.instance, (machine, kv_tier), sent)))
     });
     let load = machine.chip.prefill_utilization;
     let after = |queue: Qty<R::N>| {
         let queue = match demand {
             Demand::InFlight(requests) => {
-                let ranks = replicas * read.count(Count::plan("dp", front.instance.plan.dp));
+                let ranks = replicas * read.count(Count::plan("dp", pool.instance.plan.dp));
                 queue.min(((*requests - 1.0) * prompt.slowest / ranks).is(&OTHERS))
             }
             Demand::Free | Demand::Rate(_) => queue,
@@ -101,7 +101,8 @@ fn prefill_performance<R: Reading>(
 
 /// All decode pools.
 pub(super) struct DecodeCapacity<T> {
-    pub(super) answers: Vec<DecodePerformance<T>>,
+    /// Performance of a worker of each pool.
+    pub(super) workers: Vec<DecodePerformance<T>>,
     /// Requests per second, within the links' transfer rate.
     pub(super) rate: T,
     /// TPOT over all requests, at the percentile of the workload.
@@ -116,20 +117,20 @@ pub(super) struct DecodeCapacity<T> {
     pub(super) received: T,
 }
 
-pub(super) fn answers<R: Reading>(
+pub(super) fn decode_capacity<R: Reading>(
     read: &R,
-    backs: &[Pool<Qty<R::N>>],
+    decode_pools: &[Pool<Qty<R::N>>],
     (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     terms: &WorkloadTerms<Qty<R::N>>,
     context: Qty<R::N>,
     watch: &mut impl CostObserver<R::N>,
 ) -> DecodeCapacity<Qty<R::N>> {
-    let mut answers: Vec<DecodePerformance<Qty<R::N>>> = Vec::with_capacity(backs.len());
+    let mut workers: Vec<DecodePerformance<Qty<R::N>>> = Vec::with_capacity(decode_pools.len());
     let mut longest = context;
-    for (at, back) in backs.iter().enumerate() {
+    for (at, pool) in decode_pools.iter().enumerate() {
         let other = read.within(format_args!("{}", PoolScope::after_first(at)), || {
-            answers.push(decode_performance(read, back.instance, machine, terms, &back.load, watch));
-            (at > 0).then(|| super::disaggregated::context(read, back.instance, machine, terms, &back.load))
+            workers.push(decode_performance(read, pool.instance, machine, terms, &pool.load, watch));
+            (at > 0).then(|| super::disaggregated::context(read, pool.instance, machine, terms, &pool.load))
         });
         if let Some(other) = other {
             longest = read.within(format_args!("max_context"), || context_of_pools(longest, other));
@@ -138,15 +139,15 @@ pub(super) fn answers<R: Reading>(
     let mut widest: Option<Qty<R::N>> = None;
     // Request rate, TPOT at the percentile and on average, and slowest TPOT of the decode pools so far.
     let mut decoding: Option<(Qty<R::N>, [Qty<R::N>; 2], Qty<R::N>)> = None;
-    for (at, (back, one)) in backs.iter().zip(&answers).enumerate() {
+    for (at, (pool, one)) in decode_pools.iter().zip(&workers).enumerate() {
         let (received, makes) = read.within(format_args!("{}", PoolScope::after_first(at)), || {
             let received = read.within(format_args!("kv_transfer"), || {
-                cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine)
+                cache_per_sequence(read, pool.instance, Phase::Decode, terms.isl, machine)
             });
             let links = read.within(format_args!("output_tok_s"), || {
-                link_rate(read, back.instance, (machine, kv_tier), received)
+                link_rate(read, pool.instance, (machine, kv_tier), received)
             });
-            let count = read.count(Count::plan("decode_replicas", back.replicas));
+            let count = read.count(Count::plan("decode_replicas", pool.replicas));
             (received, count * one.rate.min(links))
         });
         widest = Some(widest.map_or(received, |widest| widest.max(received)));
@@ -154,18 +155,16 @@ pub(super) fn answers<R: Reading>(
             Some((sum, before, slowest)) => {
                 let both = sum + makes;
                 let all = |before: Qty<R::N>, one: Qty<R::N>| {
-                    read.within(format_args!("tpot"), || {
-                        ((before * sum + one * makes) / both).is(&TPOT_POOLS).result()
-                    })
+                    read.result_of("tpot", || ((before * sum + one * makes) / both).is(&TPOT_POOLS))
                 };
-                (both, [all(before[0], one.tpot), all(before[1], one.pace)], slowest.max(one.tpot))
+                (both, [all(before[0], one.tpot), all(before[1], one.mean_tpot)], slowest.max(one.tpot))
             }
-            None => (makes, [one.tpot, one.pace], one.tpot),
+            None => (makes, [one.tpot, one.mean_tpot], one.tpot),
         });
     }
-    let pool = "at least one decode pool";
-    let (received, (rate, [tpot, mean], slowest)) = (widest.expect(pool), decoding.expect(pool));
-    DecodeCapacity { answers, rate, tpot, mean, slowest, context: longest, received }
+    let expected = "at least one decode pool";
+    let (received, (rate, [tpot, mean], slowest)) = (widest.expect(expected), decoding.expect(expected));
+    DecodeCapacity { workers, rate, tpot, mean, slowest, context: longest, received }
 }
 
 crate::formulas! {

@@ -37,7 +37,7 @@ impl<N: Num> PoolState<'_, Qty<N>> {
     }
 
     /// TPOT of `round`: the own step, or that of a crowd.
-    fn pace(&self, round: &DecodeStep<Qty<N>>) -> Qty<N> {
+    fn mean_tpot(&self, round: &DecodeStep<Qty<N>>) -> Qty<N> {
         let time = round.per_token(round.cycle) + self.turns(round.sequences - 1.0) * self.prompt.slowest;
         time.is(&TPOT)
     }
@@ -45,18 +45,20 @@ impl<N: Num> PoolState<'_, Qty<N>> {
     /// Mean time of a request under random arrivals, whatever the percentile of its latencies.
     pub(super) fn mean_life<R: Reading<N = N>>(&self, read: &R, rate: Qty<N>) -> Qty<N> {
         let wait = mean_wait(self.prompt.slowest, self.prompt_load(read, rate));
-        e2e(self.first_token(wait), self.pace(&self.round), self.terms.osl)
+        e2e(self.first_token(wait), self.mean_tpot(&self.round), self.terms.osl)
     }
 
     /// TPOT, at the percentile of the workload under random arrivals.
     pub(super) fn tpot<R: Reading<N = N>>(&self, read: &R, demand: &Demand<Qty<N>>) -> Qty<N> {
-        let (Demand::Rate(_), Some(tail)) = (demand, &self.terms.tail) else { return self.pace(&self.round) };
+        let (Demand::Rate(_), Some(tail)) = (demand, &self.terms.tail) else {
+            return self.mean_tpot(&self.round);
+        };
         if tail.percentile == Percentile::P50 {
-            return self.pace(&self.round);
+            return self.mean_tpot(&self.round);
         }
         let Pool { instance, load, .. } = *self.pool;
         let crowd = DecodeLoad { concurrency: tail.crowd(self.flying), offload: load.offload };
-        self.pace(&decode(read, instance, self.machine, self.terms, &crowd, self.spilled, &mut ()))
+        self.mean_tpot(&decode(read, instance, self.machine, self.terms, &crowd, self.spilled, &mut ()))
     }
 
     /// Other requests that a new one sees on its rank. At concurrency 1 it finds no running step and no prompt ahead.
@@ -79,8 +81,8 @@ impl<N: Num> PoolState<'_, Qty<N>> {
             }
             _ => {
                 let others = self.others();
-                let ahead = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
-                ahead.is(&AHEAD).max(self.turns(others)).is(&AHEAD_AT_LEAST) * prompt.slowest
+                let queued = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
+                queued.is(&QUEUED).max(self.turns(others)).is(&QUEUED_AT_LEAST) * prompt.slowest
             }
         };
         self.first_token(queued)
@@ -152,13 +154,13 @@ crate::formulas! {
         why: "at a request rate, a device does the work of a request once for each that arrives: requests in flight over their rate, whatever the percentile of the latencies",
         cite: "Little 1961; utilisation law",
     }
-    AHEAD {
+    QUEUED {
         symbol: "prompts_ahead",
         unit: COUNT,
         why: "queued prompts grow with the square root of the other concurrent requests (scattered arrivals), and linearly with them (requests that finish in the same step)",
         cite: "fitted on published serving measurements, per runtime",
     }
-    AHEAD_AT_LEAST {
+    QUEUED_AT_LEAST {
         symbol: "prompts_ahead_at_least",
         unit: COUNT,
         why: "the first step of a request has its share of the other prefills too: few output tokens cannot pass prompts faster than they are computed",

@@ -73,8 +73,8 @@ pub fn cache_per_sequence<R: Reading>(
 
 /// The sharded draft, where it is on `stage`.
 pub(super) fn draft<'i>(instance: &'i Instance, stage: &StageKind) -> Option<(&'i Instance, &'i StageKind)> {
-    let ahead = instance.draft.as_deref().filter(|_| stage.last)?;
-    Some((&ahead.instance, ahead.instance.kinds.first()?))
+    let draft = instance.draft.as_deref().filter(|_| stage.last)?;
+    Some((&draft.instance, draft.instance.kinds.first()?))
 }
 
 fn stage_cache<R: Reading>(
@@ -145,11 +145,7 @@ pub(super) fn grows(cache: &Cache) -> bool {
 
 /// Whether it keeps every token: a window moves on beyond a prefix.
 pub(super) fn keeps_all(cache: &Cache) -> bool {
-    match cache {
-        Cache::Heads { reach, .. } | Cache::Entries { reach, .. } => reach.limit().is_none(),
-        Cache::Latent { .. } | Cache::IndexKeys { .. } => true,
-        Cache::State { .. } => false,
-    }
+    grows(cache) && cache.limit().is_none()
 }
 
 /// Memory of one stage with `sequences` of `tokens` tokens per attention rank.
@@ -345,7 +341,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn requests_hold_half_their_answers_at_least_and_the_whole_at_most(
+        fn requests_hold_half_their_output_at_least_and_the_whole_at_most(
             n in 1u64..5000, isl in 1.0..1e5, osl in 1.0..1e4, reserved in 0.0..=1.0,
         ) {
             let all = held(n, isl, osl, reserved);

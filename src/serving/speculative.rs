@@ -18,7 +18,7 @@ use crate::quantity::unit::{COUNT, SECOND};
 /// Tokens of a sequence in one decode step: the last token, and the draft tokens after it.
 pub(super) fn checked<R: Reading>(read: &R, instance: &Instance) -> Qty<R::N> {
     match &instance.draft {
-        Some(ahead) => read.count(Count::plan("checked_tokens", ahead.tokens + 1)),
+        Some(draft) => read.count(Count::plan("checked_tokens", draft.tokens + 1)),
         None => Qty::from(1.0),
     }
 }
@@ -32,53 +32,56 @@ pub fn accepted<N: Num>(acceptance: Qty<N>, tokens: u64) -> Qty<N> {
 }
 
 /// A step preceded by one draft pass per draft token.
-pub(super) fn guessing<R: Reading>(
+pub(super) fn with_draft_passes<R: Reading>(
     read: &R,
     step: StepTime<Qty<R::N>>,
-    ahead: &DraftInstance,
+    draft: &DraftInstance,
     machine: &Machine<Qty<R::N>>,
     terms: &WorkloadTerms<Qty<R::N>>,
     batch: &Batch<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let ranks = read.count(Count::plan("dp", ahead.instance.plan.dp));
-    let load = decode_batch(read, &ahead.instance, terms, batch.sequences).among(batch.all_sequences, ranks);
-    let one = read.within(format_args!("draft"), || {
-        pass(read, &ahead.instance, Phase::Decode, &load, machine, &mut ())
-    });
-    watch.on_part(Phase::Decode, StepPart::Draft);
-    watch.on_idle(Phase::Decode, "draft", ahead.tokens, one.total);
-    let times = read.count(Count::plan("guessed_tokens", ahead.tokens));
-    let with = |step: Qty<R::N>, draft: Qty<R::N>| (step + times * draft).is(&GUESSED);
-    StepTime {
-        total: with(step.total, one.total),
-        slowest: with(step.slowest, one.total),
-        compute_time: with(step.compute_time, one.compute_time),
-        memory_time: with(step.memory_time, one.memory_time),
-    }
+    let ranks = read.count(Count::plan("dp", draft.instance.plan.dp));
+    let load = decode_batch(read, &draft.instance, terms, batch.sequences).among(batch.all_sequences, ranks);
+    drafted(read, step, (draft, Phase::Decode, draft.tokens), &load, machine, watch, |step, one| {
+        let times = read.count(Count::plan("guessed_tokens", draft.tokens));
+        (step + times * one).is(&GUESSED)
+    })
 }
 
 /// Prefill of a prompt by model and draft.
-pub(super) fn reading<R: Reading>(
+pub(super) fn with_draft_prompt<R: Reading>(
     read: &R,
     prompt: StepTime<Qty<R::N>>,
-    (ahead, requests): (&DraftInstance, u64),
+    (draft, requests): (&DraftInstance, u64),
     machine: &Machine<Qty<R::N>>,
     terms: &WorkloadTerms<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let load = prompt_batch(read, (&ahead.instance, requests), terms);
-    let one = read.within(format_args!("draft"), || {
-        pass(read, &ahead.instance, Phase::Prefill, &load, machine, &mut ())
-    });
-    watch.on_part(Phase::Prefill, StepPart::Draft);
-    watch.on_idle(Phase::Prefill, "draft", 1, one.total);
-    let with = |prompt: Qty<R::N>, draft: Qty<R::N>| (prompt + draft).is(&READ_TWICE);
+    let load = prompt_batch(read, (&draft.instance, requests), terms);
+    let both = |prompt: Qty<R::N>, one: Qty<R::N>| (prompt + one).is(&READ_TWICE);
+    drafted(read, prompt, (draft, Phase::Prefill, 1), &load, machine, watch, both)
+}
+
+/// A step with `times` passes of the draft, whose times `join` puts together with those of the step.
+fn drafted<R: Reading>(
+    read: &R,
+    step: StepTime<Qty<R::N>>,
+    (draft, phase, times): (&DraftInstance, Phase, u64),
+    load: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    watch: &mut impl CostObserver<R::N>,
+    join: impl Fn(Qty<R::N>, Qty<R::N>) -> Qty<R::N>,
+) -> StepTime<Qty<R::N>> {
+    let one =
+        read.within(format_args!("draft"), || pass(read, &draft.instance, phase, load, machine, &mut ()));
+    watch.on_part(phase, StepPart::Draft);
+    watch.on_idle(phase, "draft", times, one.total);
     StepTime {
-        total: with(prompt.total, one.total),
-        slowest: with(prompt.slowest, one.total),
-        compute_time: with(prompt.compute_time, one.compute_time),
-        memory_time: with(prompt.memory_time, one.memory_time),
+        total: join(step.total, one.total),
+        slowest: join(step.slowest, one.total),
+        compute_time: join(step.compute_time, one.compute_time),
+        memory_time: join(step.memory_time, one.memory_time),
     }
 }
 

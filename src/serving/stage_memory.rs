@@ -122,14 +122,14 @@ impl<N: Num> StageMemory<Qty<N>> {
         let free = spilled.map_or(free, |spilled| free + spilled);
         let free = now.state.map_or(free, |state| free - state);
         let pages = free / (1.0 + machine.chip.fragmentation);
-        let room = match self.shared {
+        let free_bytes = match self.shared {
             Some((prefix, groups)) => {
                 let shared = prefix_pages(held.sequences, groups, prefix.bytes);
                 (pages - shared) / held.sequences + prefix.bytes
             }
             None => pages / held.sequences,
         };
-        growth.longest(room, held.most - held.least, held.part)
+        growth.longest(free_bytes, held.most - held.least, held.part)
     }
 }
 

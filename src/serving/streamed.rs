@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn all_but_the_last_transfer_hides_where_links_keep_pace() {
+    fn all_but_the_last_transfer_hides_where_links_are_fast_enough() {
         assert_eq!(arrives(32, 4.0, 1.0), 32.0 * 4.0 + 1.0);
     }
 

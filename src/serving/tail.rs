@@ -101,15 +101,15 @@ mod tests {
         for load in [0.5, 0.8, 0.9] {
             let waits = simulated(load);
             let mean = waits.iter().sum::<f64>() / waits.len() as f64;
-            let told = queue(Qty::<f64>::from(2.0), Qty::from(load)).value();
-            assert!((mean / told - 1.0).abs() < 0.06, "mean at {load}: {mean} for {told}");
+            let estimate = queue(Qty::<f64>::from(2.0), Qty::from(load)).value();
+            assert!((mean / estimate - 1.0).abs() < 0.06, "mean at {load}: {mean} for {estimate}");
             for part in [0.9, 0.95, 0.99] {
                 let found = waits[(waits.len() as f64 * part) as usize];
-                let told = of(load, part);
+                let estimate = of(load, part);
                 // Waits with constant service times fall off faster than exponentially, so the prediction is
                 // conservative.
-                let safe = 0.95 * found - 0.1 <= told && told <= 1.2 * found + 0.3;
-                assert!(safe, "{part} at {load}: {found} for {told}");
+                let safe = 0.95 * found - 0.1 <= estimate && estimate <= 1.2 * found + 0.3;
+                assert!(safe, "{part} at {load}: {found} for {estimate}");
             }
         }
     }

@@ -57,7 +57,7 @@ pub struct SharedPrefixes<T> {
 }
 
 /// The lengths of a request, as integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
     /// Prompt tokens.
     pub isl: u64,
@@ -68,7 +68,7 @@ pub struct Lengths {
 }
 
 /// Terms that do not depend on a reading: lengths and data.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WorkloadInputs {
     pub lengths: Lengths,
     /// Different prefixes, where the runtime stores each once for all its requests.
@@ -96,19 +96,7 @@ pub struct WorkloadInputs {
 impl WorkloadInputs {
     /// Requests of these lengths, without further terms.
     pub fn of(lengths: Lengths) -> WorkloadInputs {
-        WorkloadInputs {
-            lengths,
-            shared_prefixes: None,
-            longest: None,
-            power_draw: None,
-            bill: None,
-            facility: None,
-            serving_time: None,
-            host_link: None,
-            images: None,
-            acceptance: None,
-            tail: None,
-        }
+        WorkloadInputs { lengths, ..WorkloadInputs::default() }
     }
 
     /// Prompt tokens: text tokens and image tokens.
@@ -117,9 +105,7 @@ impl WorkloadInputs {
         let Some((images, each)) = self.images else { return text(self.lengths.isl) };
         let seen = images.value.saturating_mul(each.value);
         let written = text(self.lengths.isl.saturating_sub(seen));
-        read.within(format_args!("workload"), || {
-            (written + read.count(images) * read.count(each)).is(&PROMPT).result()
-        })
+        read.result_of("workload", || (written + read.count(images) * read.count(each)).is(&PROMPT))
     }
 
     pub fn read<R: Reading>(&self, read: &R) -> WorkloadTerms<Qty<R::N>> {

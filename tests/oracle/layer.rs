@@ -129,7 +129,7 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
         kv_heads: Count::config("kv_heads", (kv_heads / tp) as u64),
         head_dim: Count::config("head_dim", head as u64),
         v_head_dim: Count::config("head_dim", head as u64),
-        reach: AttentionMask::window(window.map(|window| Count::config("window", window as u64))),
+        reach: window.map(|window| Count::config("window", window as u64)).into(),
     };
     // `S` is the context before the new token, which is cached too; `S_past` is told without it.
     let cached = if decode && given.get("S").is_some() { length + 1.0 } else { length };

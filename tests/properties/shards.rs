@@ -136,7 +136,7 @@ fn weighty(case: &Case) -> Result<(), TestCaseError> {
     let model = |graph: &ModelGraph| {
         let layers = graph.blocks.iter().map(|block| bytes(&whole(block)) * block.layers.len() as f64);
         let parts = graph.towers.iter().flat_map(|tower| &tower.parts);
-        let towers: f64 = parts.map(|part| bytes(&whole(&part.block)) * part.repeats() as f64).sum();
+        let towers: f64 = parts.map(|part| bytes(&whole(&part.block)) * part.block.repeats() as f64).sum();
         layers.sum::<f64>() + towers + bytes(&whole(&graph.embedding)) + bytes(&whole(&graph.head))
     };
     let draft = problem.graph.draft.as_ref().map_or(0.0, |draft| model(&draft.graph));

@@ -3,6 +3,7 @@
 //! Defaults for missing keys: `AfmoeConfig` of transformers.
 
 use super::deepseek::shared_of;
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
@@ -14,27 +15,15 @@ use crate::graph::part::window::{interleaved_windows, uniform_window};
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("pre_feedforward_layernorm", "pre_mlp_layernorm"),
-        ("post_feedforward_layernorm", "post_mlp_layernorm"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("pre_feedforward_layernorm", "pre_mlp_layernorm"),
+    ("post_feedforward_layernorm", "post_mlp_layernorm"),
+]);
 
 /// `afmoe`: norms before and after; the attention output gate is a separate matrix.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Score scaling and balancing, which matter in training only.
-    keys.set_aside(&[
-        "load_balance_coeff",
-        "mup_enabled",
-        "num_expert_groups",
-        "num_limited_groups",
-        "route_norm",
-        "route_scale",
-        "score_func",
-        "use_grouped_mm",
-    ]);
+    keys.set_aside(ignored("afmoe"));
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let (hidden, layers) = (whole.hidden, whole.layers);
     let attention = Attention {
@@ -46,14 +35,9 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         router: "mlp.router.gate",
         learned_bias: Some("mlp.expert_bias"),
         shared: shared_of(keys, hidden, "num_shared_experts")?,
-        ..Moe::routed(
-            hidden,
-            keys.count("num_experts")?,
-            keys.count("num_experts_per_tok")?,
-            keys.count("moe_intermediate_size")?,
-        )?
+        ..Moe::read(keys, hidden, ["num_experts", "num_experts_per_tok", "moe_intermediate_size"])?
     };
-    let dense = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let dense = FeedForward::read(keys, hidden)?;
     let first = keys.stated("num_dense_layers")?.count_unless_zero("num_dense_layers")?;
     let first = first.map_or(0, |dense| dense.value);
     let every = keys.count_or("global_attn_every_n_layers", 4)?.value;
@@ -61,11 +45,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let windows = interleaved_windows(keys, layers, window, |layer| !(layer + 1).is_multiple_of(every))?;
     let mut index = 0..;
     let layer = |window| {
-        let network = if index.next().is_some_and(|index| index < first) {
-            dense.clone()
-        } else {
-            Network::Moe(Box::new(moe.clone()))
-        };
+        let network = Network::either(index.next().is_none_or(|index| index >= first), &moe, &dense);
         let layer = Layer::new(attention.clone(), network).sliding(window);
         Layer { arrangement: Arrangement::Sandwich, ..layer }
     };

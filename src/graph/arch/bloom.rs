@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, mha};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
@@ -17,16 +18,7 @@ use crate::spec::model::keys::Keys;
 /// `bloom`: a norm after the embedding, biases throughout.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Keys for kernels and numerics. ALiBi is not optional here.
-    keys.set_aside(&[
-        "apply_residual_connection_post_layernorm",
-        "attention_softmax_in_fp32",
-        "bias_dropout_fusion",
-        "masked_softmax_fusion",
-        "offset_alibi",
-        "skip_bias_add",
-        "skip_bias_add_qkv",
-        "slow_but_exact",
-    ]);
+    keys.set_aside(ignored("bloom"));
     let norm = Affine::ScaleAndShift;
     let hidden = keys.count(keys.spelling(&["hidden_size", "n_embed"])?)?;
     let layers = keys.count(keys.spelling(&["n_layer", "num_hidden_layers"])?)?;
@@ -41,7 +33,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let attention = Attention::of(hidden, heads, mha(heads), None)?.biased(true);
     let network = FeedForward::plain(hidden, fourfold(hidden), true);
-    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, network) }))
 }
 
 /// `falcon`: one key/value head (7B), several (the new decoder architecture) or all (RW).
@@ -74,7 +66,7 @@ pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         }
     };
     let two = arrangement == Arrangement::ParallelTwoNorms;
-    let names = if two { FALCON_TWO_NORMS } else { FALCON_NAMES };
+    let names = if two { FALCON_TWO_NORMS } else { BLOOM_NAMES };
     let whole = DecoderSpec {
         norm,
         names,
@@ -87,34 +79,19 @@ pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         false => attention.rotated(keys, RopeClass::WHOLE)?,
     };
     let width = keys.count_or_none("ffn_hidden_size")?.unwrap_or_else(|| fourfold(hidden));
-    let network = Network::Dense(FeedForward::plain(hidden, width, bias));
+    let network = FeedForward::plain(hidden, width, bias);
     Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, network) }))
 }
 
 /// `mpt`: no biases, not even in LayerNorm; the class supports ALiBi only.
 pub fn build_mpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&[
-        "embedding_fraction",
-        "fc_type",
-        "init_config",
-        "init_device",
-        "learned_pos_emb",
-        "norm_type",
-        "tokenizer_name",
-        "verbose",
-    ]);
+    keys.set_aside(ignored("mpt"));
     for (key, only) in [("no_bias", json!(true)), ("expansion_ratio", json!(4))] {
         alike(keys, key, &only)?;
     }
     keys.only("ffn_config", &json!({"ffn_type": "mptmlp"}))?;
     if let Some(attention) = keys.section_or_none("attn_config")? {
-        attention.set_aside(&[
-            "alibi_bias_max",
-            "attn_impl",
-            "attn_uses_sequence_id",
-            "prefix_lm",
-            "softmax_scale",
-        ]);
+        attention.set_aside(ignored("mpt attn_config"));
         attention.only("attn_type", &json!("multihead_attention"))?;
         alike(&attention, "alibi", &json!(true))?;
         alike(&attention, "qk_ln", &json!(false))?;
@@ -130,8 +107,7 @@ pub fn build_mpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let heads = keys.count(keys.spelling(&["n_heads", "num_attention_heads"])?)?;
     let attention = Attention::of(hidden, heads, mha(heads), None)?;
-    Ok(whole
-        .uniform(Layer::new(attention, Network::Dense(FeedForward::plain(hidden, fourfold(hidden), false)))))
+    Ok(whole.uniform(Layer::new(attention, FeedForward::plain(hidden, fourfold(hidden), false))))
 }
 
 /// Returns an error for an option of MPT that transformers ignores while vLLM and the checkpoints' own code read it.
@@ -145,53 +121,36 @@ fn fourfold(hidden: Count) -> Count {
     Count::derived("intermediate_size", 4 * hidden.value, "4 × hidden_size")
 }
 
-const BLOOM_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "self_attention.dense"),
-        ("self_attn.q_proj", "self_attention.query_key_value"),
-        ("self_attn.k_proj", "self_attention.query_key_value"),
-        ("self_attn.v_proj", "self_attention.query_key_value"),
-        ("mlp.up_proj", "mlp.dense_h_to_4h"),
-        ("mlp.down_proj", "mlp.dense_4h_to_h"),
-        ("model.layers", "transformer.h"),
-        ("model.norm", "transformer.ln_f"),
-        ("model.embed_tokens", "transformer.word_embeddings"),
-        ("model.embed_norm", "transformer.word_embeddings_layernorm"),
-    ],
-    transposed: false,
-};
+const BLOOM_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "self_attention.dense"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "self_attention.query_key_value"),
+    ("mlp.up_proj", "mlp.dense_h_to_4h"),
+    ("mlp.down_proj", "mlp.dense_4h_to_h"),
+    ("model.layers", "transformer.h"),
+    ("model.norm", "transformer.ln_f"),
+    ("model.embed_tokens", "transformer.word_embeddings"),
+    ("model.embed_norm", "transformer.word_embeddings_layernorm"),
+]);
 
-const FALCON_NAMES: TensorNames = BLOOM_NAMES;
+const FALCON_TWO_NORMS: TensorNames = TensorNames::of_table(&[
+    ("input_layernorm", "ln_attn"),
+    ("post_attention_layernorm", "ln_mlp"),
+    ("self_attn.o_proj", "self_attention.dense"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "self_attention.query_key_value"),
+    ("mlp.up_proj", "mlp.dense_h_to_4h"),
+    ("mlp.down_proj", "mlp.dense_4h_to_h"),
+    ("model.layers", "transformer.h"),
+    ("model.norm", "transformer.ln_f"),
+    ("model.embed_tokens", "transformer.word_embeddings"),
+]);
 
-const FALCON_TWO_NORMS: TensorNames = TensorNames {
-    table: &[
-        ("input_layernorm", "ln_attn"),
-        ("post_attention_layernorm", "ln_mlp"),
-        ("self_attn.o_proj", "self_attention.dense"),
-        ("self_attn.q_proj", "self_attention.query_key_value"),
-        ("self_attn.k_proj", "self_attention.query_key_value"),
-        ("self_attn.v_proj", "self_attention.query_key_value"),
-        ("mlp.up_proj", "mlp.dense_h_to_4h"),
-        ("mlp.down_proj", "mlp.dense_4h_to_h"),
-        ("model.layers", "transformer.h"),
-        ("model.norm", "transformer.ln_f"),
-        ("model.embed_tokens", "transformer.word_embeddings"),
-    ],
-    transposed: false,
-};
-
-const MPT_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "attn.out_proj"),
-        ("self_attn.q_proj", "attn.Wqkv"),
-        ("self_attn.k_proj", "attn.Wqkv"),
-        ("self_attn.v_proj", "attn.Wqkv"),
-        ("mlp", "ffn"),
-        ("input_layernorm", "norm_1"),
-        ("post_attention_layernorm", "norm_2"),
-        ("model.layers", "transformer.blocks"),
-        ("model.norm", "transformer.norm_f"),
-        ("model.embed_tokens", "transformer.wte"),
-    ],
-    transposed: false,
-};
+const MPT_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "attn.out_proj"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "attn.Wqkv"),
+    ("mlp", "ffn"),
+    ("input_layernorm", "norm_1"),
+    ("post_attention_layernorm", "norm_2"),
+    ("model.layers", "transformer.blocks"),
+    ("model.norm", "transformer.norm_f"),
+    ("model.embed_tokens", "transformer.wte"),
+]);

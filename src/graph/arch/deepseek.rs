@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use crate::graph::assembly::weight;
+use crate::graph::assembly::{below, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::{complete, kinds_of};
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts};
@@ -100,7 +101,7 @@ pub fn build_solar(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention { rope, ..attention };
     let (hidden, correction_bias) = (whole.hidden, V3.correction_bias);
     let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
-    let layer = Layer::of(hidden, Mixer::Attention(attention), Network::Moe(Box::new(moe)));
+    let layer = Layer::of(hidden, Mixer::Attention(attention), moe);
     Ok(whole.uniform(layer))
 }
 
@@ -142,16 +143,13 @@ pub fn layers(
     let mut layers = Vec::with_capacity(mixers.len());
     keys.set_aside(&["intermediate_size"]);
     for (sparse, mixer) in sparse.into_iter().zip(&mixers) {
-        let network = if sparse {
-            Network::Moe(Box::new(moe.clone()))
-        } else {
-            Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?))
-        };
+        let network: Network =
+            if sparse { moe.clone().into() } else { FeedForward::read(keys, hidden)?.into() };
         layers.push(Layer::of(hidden, mixer.clone(), network));
     }
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
     let mixer = predicting.or(mixers.last().cloned());
-    let layer = mixer.map(|mixer| Layer::of(hidden, mixer, Network::Moe(Box::new(moe))));
+    let layer = mixer.map(|mixer| Layer::of(hidden, mixer, moe));
     let mut mtp = vec![];
     for index in whole.layers.value..whole.layers.value + modules {
         mtp.extend(layer.iter().flat_map(|layer| mtp_module(&whole, layer, index, family.mtp)));
@@ -166,25 +164,14 @@ pub(super) fn sparse_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>,
         return Ok((0..layers.value).map(|layer| layer >= dense.map_or(0, |dense| dense.value)).collect());
     };
     keys.set_aside(&["first_k_dense_replace"]);
-    let refuse = |key: &str, found: &str, expected: &str| {
-        Error::new(key, found, expected, "copy mlp_layer_types from the model's config.json")
-    };
-    if types.len() as u64 != layers.value {
-        let expected = format!("one entry for each of the {} layers", layers.value);
-        return Err(refuse("mlp_layer_types", &format!("a list of {}", types.len()), &expected));
-    }
-    let one = |(at, kind): (usize, &String)| match kind.as_str() {
-        "dense" => Ok(false),
-        "sparse" => Ok(true),
-        other => Err(refuse(&format!("mlp_layer_types[{at}]"), other, "dense or sparse")),
-    };
-    types.iter().enumerate().map(one).collect()
+    let (key, fix) = ("mlp_layer_types", "copy mlp_layer_types from the model's config.json");
+    complete(key, types.len(), layers, fix)?;
+    kinds_of(key, &types, &[("dense", false), ("sparse", true)], fix)
 }
 
 /// The routed experts.
 pub fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
-    let (experts, top_k) = (keys.count("n_routed_experts")?, keys.count("num_experts_per_tok")?);
-    Moe::routed(hidden, experts, top_k, keys.count("moe_intermediate_size")?)
+    Moe::read(keys, hidden, ["n_routed_experts", "num_experts_per_tok", "moe_intermediate_size"])
 }
 
 /// The shared experts, which the checkpoint stores as one network of their total width.
@@ -220,8 +207,5 @@ fn mtp_module(whole: &DecoderSpec, layer: &Layer, index: u64, mtp: Mtp) -> Vec<W
     weights.extend(block.graph.node_weights().flat_map(|node| node.weights.clone()));
     weights.push(weight("shared_head.norm.weight", vec![hidden], TensorRole::Norm));
     weights.extend(copy("shared_head.head.weight", TensorRole::LmHead));
-    for weight in &mut weights {
-        weight.name = format!("model.layers.{index}.{}", weight.name);
-    }
-    weights
+    below(&format!("model.layers.{index}"), weights).collect()
 }

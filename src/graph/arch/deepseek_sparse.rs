@@ -3,10 +3,12 @@
 use serde_json::json;
 
 use super::deepseek::{self, DeepseekVariant, Mtp, V3};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::indexer::Indexer;
+use crate::graph::part::kinds::complete;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::Mixer;
 use crate::quantity::count::Count;
@@ -27,12 +29,7 @@ pub fn build_v32(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `glm_moe_dsa`: some layers reuse the selection of an earlier one; embedding and head are stored once.
 pub fn build_glm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&[
-        "indexer_rope_interleave",
-        "rope_interleave",
-        "moe_router_dtype",
-        "index_share_for_mtp_iteration",
-    ]);
+    keys.set_aside(ignored("glm_moe_dsa"));
     let whole = DecoderSpec::read(keys, false)?;
     let own = indexer_types(keys, whole.layers)?;
     // The class uses it as `n_routed_experts`, of which it is a copy.
@@ -51,7 +48,8 @@ fn build(
     keys.only("layer_types", &every("deepseek_sparse_attention"))
         .or_else(|_| keys.only("layer_types", &every("indexed_attention")))?;
     let indexer = Indexer::read(keys, whole.hidden)?;
-    let latent = Latent { mask: AttentionMask::Selected(indexer.top_k), ..Latent::read(keys, whole.hidden)? };
+    let mut latent = Latent::read(keys, whole.hidden)?;
+    latent.dims.mask = AttentionMask::Selected(indexer.top_k);
     let mixer = |own| Mixer::Latent(Latent { indexer: Some(indexer).filter(|_| own), ..latent.clone() });
     let mixers = own.into_iter().map(mixer).collect();
     deepseek::layers(keys, whole, mixers, Some(mixer(true)), family)
@@ -73,18 +71,13 @@ fn indexer_types(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
             .map(|layer| (layer + 1).saturating_sub(offset).is_multiple_of(frequency))
             .collect());
     };
-    let refuse = |key: &str, found: &str, expected: String| {
-        Error::new(key, found, expected, "copy indexer_types from the model's config.json")
-    };
-    if types.len() as u64 != layers.value {
-        let expected = format!("one entry for each of the {} layers", layers.value);
-        return Err(refuse("indexer_types", &format!("a list of {}", types.len()), expected));
-    }
+    let fix = "copy indexer_types from the model's config.json";
+    complete("indexer_types", types.len(), layers, fix)?;
     let one = |(at, kind): (usize, &String)| match (at, kind.as_str()) {
         (_, "full") => Ok(true),
         (1.., "shared") => Ok(false),
         (_, other) => {
-            Err(refuse(&format!("indexer_types[{at}]"), other, "full, or shared after the first".to_owned()))
+            Err(Error::new(format!("indexer_types[{at}]"), other, "full, or shared after the first", fix))
         }
     };
     types.iter().enumerate().map(one).collect()

@@ -5,11 +5,12 @@
 use serde_json::json;
 
 use super::deepseek::{routed, shared};
-use crate::graph::assembly::weight;
+use crate::graph::assembly::{below, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::compressed::{Compressed, Compressor, Picker};
 use crate::graph::part::decoder::DecoderSpec;
-use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
+use crate::graph::part::layer::{Arrangement, Layer, Mixer};
+use crate::graph::part::misfit;
 use crate::graph::part::moe::Moe;
 use crate::graph::part::rope::{Rope, RopeClass};
 use crate::graph::tensor::{TensorRole, Weight};
@@ -51,11 +52,9 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         compressor: None,
     };
     if !plain.heads.value.is_multiple_of(plain.o_groups.value) {
-        return Err(Error::new(
-            "o_groups",
-            plain.o_groups.value.to_string(),
+        return Err(misfit(
+            plain.o_groups,
             format!("a divisor of num_attention_heads {}", plain.heads.value),
-            "copy both values from the model's config.json",
         ));
     }
     let moe = Moe {
@@ -73,7 +72,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
                 rope: if compressor.is_some() { beyond } else { plain.rope },
                 ..plain
             }),
-            Network::Moe(Box::new(moe.clone())),
+            moe.clone(),
         )
     };
     let compressors = compressors(keys, whole.layers)?;
@@ -170,8 +169,5 @@ fn mtp_module(whole: &DecoderSpec, streams: Count, layer: &Layer, module: u64) -
     ];
     let block = layer.block("mtp_layer", vec![]);
     weights.extend(block.graph.node_weights().flat_map(|node| node.weights.clone()));
-    for weight in &mut weights {
-        weight.name = format!("mtp.{module}.{}", weight.name);
-    }
-    weights
+    below(&format!("mtp.{module}"), weights).collect()
 }

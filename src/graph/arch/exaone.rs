@@ -26,7 +26,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         names: NAMES,
         ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
     };
-    let network = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let network = FeedForward::read(keys, hidden)?;
     Ok(whole.uniform(Layer::new(Attention::read_stated(keys, hidden)?, network)))
 }
 
@@ -34,7 +34,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_exaone4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, whole.hidden)? };
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let network = FeedForward::read(keys, whole.hidden)?;
     let layer = Layer { arrangement: Arrangement::PostNorm, ..Layer::new(attention, network) };
     let windows = windows(keys, whole.layers)?;
     Ok(whole.graph(positioned(windows, |window| layer.sliding(window)), vec![]))
@@ -52,18 +52,13 @@ pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let moe = Moe {
         correction_bias: Some("mlp.gate.e_score_correction_bias"),
         shared: deepseek::shared_of(keys, hidden, "num_shared_experts")?,
-        ..Moe::routed(
-            hidden,
-            keys.count("num_experts")?,
-            keys.count("num_experts_per_tok")?,
-            keys.count("moe_intermediate_size")?,
-        )?
+        ..Moe::read(keys, hidden, ["num_experts", "num_experts_per_tok", "moe_intermediate_size"])?
     };
-    let dense = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let dense = FeedForward::read(keys, hidden)?;
     let sparse = deepseek::sparse_layers(keys, layers)?;
     keys.only("is_moe_layer", &json!(sparse))?;
     let layer = |(window, sparse): (Option<Count>, bool)| {
-        let network = if sparse { Network::Moe(Box::new(moe.clone())) } else { dense.clone() };
+        let network = Network::either(sparse, &moe, &dense);
         Layer::new(attention.clone(), network).sliding(window)
     };
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
@@ -90,18 +85,15 @@ fn windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> 
     }
 }
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "attn.attention.out_proj"),
-        ("self_attn", "attn.attention"),
-        ("mlp.gate_proj", "mlp.c_fc_0"),
-        ("mlp.up_proj", "mlp.c_fc_1"),
-        ("mlp.down_proj", "mlp.c_proj"),
-        ("input_layernorm", "ln_1"),
-        ("post_attention_layernorm", "ln_2"),
-        ("model.layers", "transformer.h"),
-        ("model.norm", "transformer.ln_f"),
-        ("model.embed_tokens", "transformer.wte"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "attn.attention.out_proj"),
+    ("self_attn", "attn.attention"),
+    ("mlp.gate_proj", "mlp.c_fc_0"),
+    ("mlp.up_proj", "mlp.c_fc_1"),
+    ("mlp.down_proj", "mlp.c_proj"),
+    ("input_layernorm", "ln_1"),
+    ("post_attention_layernorm", "ln_2"),
+    ("model.layers", "transformer.h"),
+    ("model.norm", "transformer.ln_f"),
+    ("model.embed_tokens", "transformer.wte"),
+]);

@@ -5,7 +5,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::graph::part::window::patterned_windows;
@@ -31,8 +31,7 @@ pub(super) fn causal(keys: &Keys<'_>) -> Result<(), Error> {
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     causal(keys)?;
     let whole = DecoderSpec::read(keys, true)?;
-    let layer = layer(keys, &whole)?;
-    Ok(whole.uniform(layer))
+    Ok(whole.uniform(layer(keys, &whole)?))
 }
 
 /// `gemma2`: norms before and after attention and network; even layers slide.
@@ -43,17 +42,16 @@ pub fn build_gemma2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, true)?;
     let layer = Layer { arrangement: Arrangement::Sandwich, ..layer(keys, &whole)? };
     let windows = patterned_windows(keys, whole.layers, 4096, 2)?;
-    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+    Ok(whole.windowed(&layer, windows))
 }
 
 /// `vaultgemma`: Gemma-2 without the norms after attention and network.
 pub fn build_vault(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let table = &[("post_attention_layernorm", "pre_feedforward_layernorm")];
-    let whole =
-        DecoderSpec { names: TensorNames { table, transposed: false }, ..DecoderSpec::read(keys, true)? };
+    let whole = DecoderSpec { names: TensorNames::of_table(table), ..DecoderSpec::read(keys, true)? };
     let layer = layer(keys, &whole)?;
     let windows = patterned_windows(keys, whole.layers, 4096, 2)?;
-    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+    Ok(whole.windowed(&layer, windows))
 }
 
 /// `gemma3_text`: additionally a norm on each head of Q and K, and one full layer in six.
@@ -70,7 +68,7 @@ pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qk_norm: QkNorm::PerHead,
         ..Attention::of(hidden, heads, kv_heads, Some(head_dim))?.biased(keys.flag("attention_bias", false)?)
     };
-    let network = Network::Dense(FeedForward::gated(hidden, keys.count_or("intermediate_size", 9216)?));
+    let network = FeedForward::gated(hidden, keys.count_or("intermediate_size", 9216)?);
     let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
     let [near, far] = local_and_global(keys, [head_dim; 2])?.map(|rope| layer.clone().rotated(Some(rope)));
     let windows = patterned_windows(keys, layers, 4096, 6)?;
@@ -84,6 +82,6 @@ fn layer(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
     let head_dim = keys.count_or("head_dim", 256)?;
     let attention = Attention::of(whole.hidden, heads, kv_heads, Some(head_dim))?;
     let attention = attention.rotated(keys, RopeClass::WHOLE)?;
-    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
-    Ok(Layer::new(attention.biased(keys.flag("attention_bias", false)?), Network::Dense(network)))
+    let network = FeedForward::read(keys, whole.hidden)?;
+    Ok(Layer::new(attention.biased(keys.flag("attention_bias", false)?), network))
 }

@@ -4,14 +4,15 @@
 
 use super::gemma4::shared_layers;
 use super::vision::gemma3n as tower;
-use super::wrapper::{self, INSIDE_MODEL, text, tied, wrap};
+use super::wrapper::{self, INSIDE_MODEL, inside, wrap};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, KvSource, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
-use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
+use crate::graph::part::layer::{Arrangement, Layer, Mixer};
 use crate::graph::part::rope::{Rope, RopeClass};
 use crate::graph::part::streams::{Altup, Extras, PerLayer};
 use crate::quantity::count::Count;
@@ -20,16 +21,8 @@ use crate::spec::model::keys::Keys;
 
 /// `gemma3n`: the language model with its encoders, which are present even if the file omits them.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    keys.set_aside(&[
-        "audio_soft_tokens_per_image",
-        "audio_token_id",
-        "boa_token_id",
-        "eoa_token_id",
-        "vision_soft_tokens_per_image",
-    ]);
-    let inside = text(keys, "gemma3n_text")?;
-    let graph = tied(build_text(&inside)?, keys, &inside)?;
+    keys.set_aside(ignored("gemma3n"));
+    let graph = inside(keys, "gemma3n_text", build_text)?;
     let optional = |key| match keys.section_or_none(key)? {
         Some(_) => wrapper::encoder(keys, key, "").map(Some),
         None => Ok(None),
@@ -42,16 +35,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `gemma3n_text`.
 pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&[
-        "activation_sparsity_pattern",
-        "altup_active_idx",
-        "altup_coef_clip",
-        "altup_correct_scale",
-        "altup_lr_multiplier",
-        "final_logit_softcapping",
-        "hidden_activation",
-        "rope_local_base_freq",
-    ]);
+    keys.set_aside(ignored("gemma3n_text"));
     let (hidden, layers) = (keys.count_or("hidden_size", 2048)?, keys.count_or("num_hidden_layers", 35)?);
     let whole = DecoderSpec::of(keys, hidden, layers, keys.count_or("vocab_size", 262_400)?, true)?;
     let per_layer = Some(PerLayer {
@@ -64,10 +48,8 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     });
     let whole = DecoderSpec { per_layer, altup, ..whole };
     let kinds = [("full_attention", true), ("sliding_attention", false)];
-    let full = match layer_kinds(keys, "layer_types", layers, &kinds)? {
-        Some(full) => full,
-        None => (1..=layers.value).map(|layer| layer % 5 == 0).collect(),
-    };
+    let full = layer_kinds(keys, "layer_types", layers, &kinds)?;
+    let full = full.unwrap_or_else(|| (1..=layers.value).map(|layer| layer % 5 == 0).collect());
     let first_shared = layers.value - shared_layers(keys, layers, 15)?;
     let heads = keys.count_or("num_attention_heads", 8)?;
     let kv_heads = keys.count_or("num_key_value_heads", 2)?;
@@ -90,7 +72,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             rope: Some(ropes[usize::from(full)]),
             ..attention.clone()
         });
-        let network = Network::Dense(FeedForward::gated(hidden, width));
+        let network = FeedForward::gated(hidden, width);
         Layer { arrangement: Arrangement::Sandwich, extras, ..Layer::of(hidden, mixer, network) }
     };
     let layers = (0..).zip(full).zip(widths).map(layer).collect();

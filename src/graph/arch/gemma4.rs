@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::gemma3n::local_and_global;
 use super::vision::gemma4 as tower;
-use super::wrapper::{self, INSIDE_MODEL, text, tied, wrap};
+use super::wrapper::{self, INSIDE_MODEL, inside, wrap};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, KvSource, QkNorm};
@@ -21,26 +22,18 @@ use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::Rope;
 use crate::graph::part::streams::{Extras, PerLayer};
+use crate::graph::part::unless_zero_or;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 use crate::spec::model::value::elided;
 
-const NAMES: TensorNames =
-    TensorNames { table: &[("mlp.experts", "experts"), ("mlp.router", "router")], transposed: false };
+const NAMES: TensorNames = TensorNames::of_table(&[("mlp.experts", "experts"), ("mlp.router", "router")]);
 
 /// `gemma4`: the language model with image and audio encoders, if the file has them.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    keys.set_aside(&[
-        "audio_token_id",
-        "boa_token_id",
-        "eoa_token_id",
-        "eoa_token_index",
-        "vision_soft_tokens_per_image",
-    ]);
-    let inside = text(keys, "gemma4_text")?;
-    let graph = tied(build_text(&inside)?, keys, &inside)?;
+    keys.set_aside(ignored("gemma4"));
+    let graph = inside(keys, "gemma4_text", build_text)?;
     let mut towers = vec![];
     if keys.section_or_none("vision_config")?.is_some() {
         towers.push(tower::vision(&wrapper::vision(keys, "gemma4_vision")?, graph.hidden)?);
@@ -92,20 +85,15 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// The per-layer input; a width of 0 means none.
 fn per_layer(keys: &Keys<'_>) -> Result<Option<PerLayer>, Error> {
     let vocab = keys.count_or("vocab_size_per_layer_input", 262_144)?;
-    let width = match keys.has("hidden_size_per_layer_input") {
-        true => keys.count_unless_zero("hidden_size_per_layer_input")?,
-        false => Some(Count::class_default("hidden_size_per_layer_input", 256)),
-    };
+    let width = unless_zero_or(keys, "hidden_size_per_layer_input", 256)?;
     Ok(width.map(|width| PerLayer { vocab, width }))
 }
 
 /// The full-attention layers: `layer_types`, else every sixth; always the last one.
 fn full_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     let kinds = [("full_attention", true), ("sliding_attention", false)];
-    let mut full = match layer_kinds(keys, "layer_types", layers, &kinds)? {
-        Some(full) => full,
-        None => (1..=layers.value).map(|layer| layer % 6 == 0).collect(),
-    };
+    let full = layer_kinds(keys, "layer_types", layers, &kinds)?;
+    let mut full = full.unwrap_or_else(|| (1..=layers.value).map(|layer| layer % 6 == 0).collect());
     if let Some(last) = full.last_mut() {
         *last = true;
     }
@@ -114,10 +102,7 @@ fn full_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
 
 /// Number of last layers that read the KV cache of an earlier layer.
 pub(super) fn shared_layers(keys: &Keys<'_>, layers: Count, default: u64) -> Result<u64, Error> {
-    let shared = match keys.has("num_kv_shared_layers") {
-        true => keys.count_unless_zero("num_kv_shared_layers")?.map_or(0, |shared| shared.value),
-        false => default,
-    };
+    let shared = unless_zero_or(keys, "num_kv_shared_layers", default)?.map_or(0, |shared| shared.value);
     if shared < layers.value {
         return Ok(shared);
     }
@@ -206,7 +191,6 @@ fn moe(keys: &Keys<'_>, hidden: Count) -> Result<Option<Moe>, Error> {
     if !keys.flag("enable_moe_block", false)? {
         return Ok(None);
     }
-    let (experts, top_k) = (keys.count("num_experts")?, keys.count("top_k_experts")?);
-    let moe = Moe::routed(hidden, experts, top_k, keys.count("moe_intermediate_size")?)?;
+    let moe = Moe::read(keys, hidden, ["num_experts", "top_k_experts", "moe_intermediate_size"])?;
     Ok(Some(Moe { router: "mlp.router.proj", router_scales: Some("mlp.router"), ..moe }))
 }

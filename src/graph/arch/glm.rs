@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::spec::error::Error;
@@ -15,8 +16,7 @@ use crate::spec::model::keys::Keys;
 /// `glm`: biases on Q, K and V; gate and up stored joined.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
-    let layer = layer(keys, &whole)?;
-    Ok(whole.uniform(layer))
+    Ok(whole.uniform(layer(keys, &whole)?))
 }
 
 /// `glm4`: norms after attention and network as well.
@@ -32,9 +32,8 @@ pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: GLM4_NAMES, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_stated(keys, whole.hidden)?.rotated(keys, RopeClass::HALF)?;
     let attention = Attention { qkv_bias: true, ..attention };
-    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
-    let layer =
-        Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, Network::Dense(network)) };
+    let network = FeedForward::read(keys, whole.hidden)?;
+    let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
     Ok(whole.uniform(layer))
 }
 
@@ -45,24 +44,14 @@ fn layer(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
         ..Attention::of(whole.hidden, heads, kv_heads, Some(keys.count_or("head_dim", 128)?))?
     };
     let attention = attention.rotated(keys, RopeClass::HALF)?;
-    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
-    Ok(Layer::new(attention, Network::Dense(network)))
+    let network = FeedForward::read(keys, whole.hidden)?;
+    Ok(Layer::new(attention, network))
 }
 
 /// `chatglm`: the keys and tensor names of the checkpoints' own code.
 pub fn build_chatglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Keys for kernels and numerics; `vocab_size` counts the tokenizer's entries without padding.
-    keys.set_aside(&[
-        "apply_query_key_layer_scaling",
-        "attention_softmax_in_fp32",
-        "attn_implementation",
-        "bias_dropout_fusion",
-        "classifier_dropout",
-        "original_rope",
-        "pre_seq_len",
-        "quantization_bit",
-        "vocab_size",
-    ]);
+    keys.set_aside(ignored("chatglm"));
     for (key, only) in [
         ("add_bias_linear", false),
         ("apply_residual_connection_post_layernorm", false),
@@ -90,38 +79,25 @@ pub fn build_chatglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let theta = RopeClass::HALF.theta * keys.count_or("rope_ratio", 1)?.value;
     let attention = attention.rotated(keys, RopeClass { theta, ..RopeClass::HALF })?;
     let network = FeedForward::gated(hidden, keys.count("ffn_hidden_size")?);
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    Ok(whole.uniform(Layer::new(attention, network)))
 }
 
-const NAMES: TensorNames = TensorNames {
-    table: &[("mlp.gate_proj", "mlp.gate_up_proj"), ("mlp.up_proj", "mlp.gate_up_proj")],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[("mlp.gate_proj mlp.up_proj", "mlp.gate_up_proj")]);
 
-const GLM4_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("mlp.gate_proj", "mlp.gate_up_proj"),
-        ("mlp.up_proj", "mlp.gate_up_proj"),
-        ("post_attention_layernorm", "post_self_attn_layernorm"),
-        ("pre_feedforward_layernorm", "post_attention_layernorm"),
-        ("post_feedforward_layernorm", "post_mlp_layernorm"),
-    ],
-    transposed: false,
-};
+const GLM4_NAMES: TensorNames = TensorNames::of_table(&[
+    ("mlp.gate_proj mlp.up_proj", "mlp.gate_up_proj"),
+    ("post_attention_layernorm", "post_self_attn_layernorm"),
+    ("pre_feedforward_layernorm", "post_attention_layernorm"),
+    ("post_feedforward_layernorm", "post_mlp_layernorm"),
+]);
 
-const CHATGLM_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "self_attention.dense"),
-        ("self_attn.q_proj", "self_attention.query_key_value"),
-        ("self_attn.k_proj", "self_attention.query_key_value"),
-        ("self_attn.v_proj", "self_attention.query_key_value"),
-        ("mlp.gate_proj", "mlp.dense_h_to_4h"),
-        ("mlp.up_proj", "mlp.dense_h_to_4h"),
-        ("mlp.down_proj", "mlp.dense_4h_to_h"),
-        ("model.layers", "transformer.encoder.layers"),
-        ("model.norm", "transformer.encoder.final_layernorm"),
-        ("model.embed_tokens", "transformer.embedding.word_embeddings"),
-        ("lm_head", "transformer.output_layer"),
-    ],
-    transposed: false,
-};
+const CHATGLM_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "self_attention.dense"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "self_attention.query_key_value"),
+    ("mlp.gate_proj mlp.up_proj", "mlp.dense_h_to_4h"),
+    ("mlp.down_proj", "mlp.dense_4h_to_h"),
+    ("model.layers", "transformer.encoder.layers"),
+    ("model.norm", "transformer.encoder.final_layernorm"),
+    ("model.embed_tokens", "transformer.embedding.word_embeddings"),
+    ("lm_head", "transformer.output_layer"),
+]);

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, mha};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
@@ -22,15 +23,7 @@ pub fn build_gpt2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `gpt_bigcode`: one key/value head, unless `multi_query` is off.
 pub fn build_bigcode(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Keys for kernels and a serving runtime.
-    keys.set_aside(&[
-        "attention_softmax_in_fp32",
-        "scale_attention_softmax_in_fp32",
-        "inference_runner",
-        "max_batch_size",
-        "pad_key_length",
-        "pre_allocate_kv_cache",
-        "validate_runner_input",
-    ]);
+    keys.set_aside(ignored("gpt_bigcode"));
     let multi_query = keys.flag("multi_query", true)?;
     // Derived from `multi_query`, whatever the file contains.
     keys.set_aside(&["num_key_value_heads"]);
@@ -56,7 +49,7 @@ fn gpt2(keys: &Keys<'_>, names: TensorNames, multi_query: bool) -> Result<ModelG
     };
     let attention = Attention::of(hidden, heads, kv_heads, None)?.biased(true);
     let network = FeedForward::plain(hidden, inner(keys, hidden, "n_inner")?, true);
-    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, network) }))
 }
 
 /// `gptj`: attention without biases, in parallel with the network; a bias on the head.
@@ -88,7 +81,7 @@ fn rotary(keys: &Keys<'_>, names: TensorNames) -> Result<ModelGraph, Error> {
     let part = [64.min(attention.head_dim.value), attention.head_dim.value];
     let attention = attention.rotated(keys, RopeClass { share: part, ..RopeClass::WHOLE })?;
     let network = FeedForward::plain(hidden, inner(keys, hidden, "n_inner")?, true);
-    let layer = Layer::new(attention, Network::Dense(network));
+    let layer = Layer::new(attention, network);
     Ok(whole.uniform(Layer { norm, arrangement: Arrangement::Parallel, ..layer }))
 }
 
@@ -108,7 +101,7 @@ pub fn build_neo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let attention = Attention { o_bias: true, ..Attention::of(hidden, heads, mha(heads), None)? };
     let network = FeedForward::plain(hidden, inner(keys, hidden, "intermediate_size")?, true);
-    let layer = Layer { norm, ..Layer::new(attention, Network::Dense(network)) };
+    let layer = Layer { norm, ..Layer::new(attention, network) };
     let window = keys.count_or("window_size", 256)?;
     let local = local_layers(keys, layers)?;
     let layers = local.into_iter().map(|local| layer.sliding(local.then_some(window)));
@@ -152,7 +145,7 @@ pub fn build_neox(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention::of(whole.hidden, heads, mha(heads), None)?;
     let attention = attention.rotated(keys, RopeClass::QUARTER)?.biased(keys.flag("attention_bias", true)?);
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
-    Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, Network::Dense(network)) }))
+    Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, network) }))
 }
 
 /// Hidden size, layers and heads under GPT-2's key names.
@@ -174,99 +167,65 @@ fn inner(keys: &Keys<'_>, hidden: Count, key: &'static str) -> Result<Count, Err
 
 /// Classification heads, which language models do not have, and keys for numerics.
 fn summary(keys: &Keys<'_>) {
-    keys.set_aside(&[
-        "gradient_checkpointing",
-        "n_ctx",
-        "n_special",
-        "output_past",
-        "predict_special_tokens",
-        "reorder_and_upcast_attn",
-        "scale_attn_by_inverse_layer_idx",
-        "summary_activation",
-        "summary_first_dropout",
-        "summary_proj_to_labels",
-        "summary_type",
-        "summary_use_proj",
-    ]);
+    keys.set_aside(ignored("gpt"));
 }
 
-const GPT2_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "attn.c_proj"),
-        ("self_attn.q_proj", "attn.c_attn"),
-        ("self_attn.k_proj", "attn.c_attn"),
-        ("self_attn.v_proj", "attn.c_attn"),
-        ("mlp.up_proj", "mlp.c_fc"),
-        ("mlp.down_proj", "mlp.c_proj"),
-        ("input_layernorm", "ln_1"),
-        ("post_attention_layernorm", "ln_2"),
-        ("model.layers", "transformer.h"),
-        ("model.norm", "transformer.ln_f"),
-        ("model.embed_tokens", "transformer.wte"),
-        ("model.embed_positions", "transformer.wpe"),
-    ],
-    transposed: true,
-};
+const BIGCODE_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "attn.c_proj"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "attn.c_attn"),
+    ("mlp.up_proj", "mlp.c_fc"),
+    ("mlp.down_proj", "mlp.c_proj"),
+    ("input_layernorm", "ln_1"),
+    ("post_attention_layernorm", "ln_2"),
+    ("model.layers", "transformer.h"),
+    ("model.norm", "transformer.ln_f"),
+    ("model.embed_tokens", "transformer.wte"),
+    ("model.embed_positions", "transformer.wpe"),
+]);
 
-const BIGCODE_NAMES: TensorNames = TensorNames { transposed: false, ..GPT2_NAMES };
+const GPT2_NAMES: TensorNames = TensorNames { transposed: true, ..BIGCODE_NAMES };
 
-const GPTJ_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "attn.out_proj"),
-        ("self_attn", "attn"),
-        ("mlp.up_proj", "mlp.fc_in"),
-        ("mlp.down_proj", "mlp.fc_out"),
-        ("input_layernorm", "ln_1"),
-        ("model.layers", "transformer.h"),
-        ("model.norm", "transformer.ln_f"),
-        ("model.embed_tokens", "transformer.wte"),
-    ],
-    transposed: false,
-};
+const GPTJ_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "attn.out_proj"),
+    ("self_attn", "attn"),
+    ("mlp.up_proj", "mlp.fc_in"),
+    ("mlp.down_proj", "mlp.fc_out"),
+    ("input_layernorm", "ln_1"),
+    ("model.layers", "transformer.h"),
+    ("model.norm", "transformer.ln_f"),
+    ("model.embed_tokens", "transformer.wte"),
+]);
 
-const CODEGEN_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "attn.out_proj"),
-        ("self_attn.q_proj", "attn.qkv_proj"),
-        ("self_attn.k_proj", "attn.qkv_proj"),
-        ("self_attn.v_proj", "attn.qkv_proj"),
-        ("mlp.up_proj", "mlp.fc_in"),
-        ("mlp.down_proj", "mlp.fc_out"),
-        ("input_layernorm", "ln_1"),
-        ("model.layers", "transformer.h"),
-        ("model.norm", "transformer.ln_f"),
-        ("model.embed_tokens", "transformer.wte"),
-    ],
-    transposed: false,
-};
+const CODEGEN_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "attn.out_proj"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "attn.qkv_proj"),
+    ("mlp.up_proj", "mlp.fc_in"),
+    ("mlp.down_proj", "mlp.fc_out"),
+    ("input_layernorm", "ln_1"),
+    ("model.layers", "transformer.h"),
+    ("model.norm", "transformer.ln_f"),
+    ("model.embed_tokens", "transformer.wte"),
+]);
 
-const NEO_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "attn.attention.out_proj"),
-        ("self_attn", "attn.attention"),
-        ("mlp.up_proj", "mlp.c_fc"),
-        ("mlp.down_proj", "mlp.c_proj"),
-        ("input_layernorm", "ln_1"),
-        ("post_attention_layernorm", "ln_2"),
-        ("model.layers", "transformer.h"),
-        ("model.norm", "transformer.ln_f"),
-        ("model.embed_tokens", "transformer.wte"),
-        ("model.embed_positions", "transformer.wpe"),
-    ],
-    transposed: false,
-};
+const NEO_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "attn.attention.out_proj"),
+    ("self_attn", "attn.attention"),
+    ("mlp.up_proj", "mlp.c_fc"),
+    ("mlp.down_proj", "mlp.c_proj"),
+    ("input_layernorm", "ln_1"),
+    ("post_attention_layernorm", "ln_2"),
+    ("model.layers", "transformer.h"),
+    ("model.norm", "transformer.ln_f"),
+    ("model.embed_tokens", "transformer.wte"),
+    ("model.embed_positions", "transformer.wpe"),
+]);
 
-const NEOX_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "attention.dense"),
-        ("self_attn.q_proj", "attention.query_key_value"),
-        ("self_attn.k_proj", "attention.query_key_value"),
-        ("self_attn.v_proj", "attention.query_key_value"),
-        ("mlp.up_proj", "mlp.dense_h_to_4h"),
-        ("mlp.down_proj", "mlp.dense_4h_to_h"),
-        ("model.norm", "gpt_neox.final_layer_norm"),
-        ("model.embed_tokens", "gpt_neox.embed_in"),
-        ("model", "gpt_neox"),
-    ],
-    transposed: false,
-};
+const NEOX_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "attention.dense"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "attention.query_key_value"),
+    ("mlp.up_proj", "mlp.dense_h_to_4h"),
+    ("mlp.down_proj", "mlp.dense_4h_to_h"),
+    ("model.norm", "gpt_neox.final_layer_norm"),
+    ("model.embed_tokens", "gpt_neox.embed_in"),
+    ("model", "gpt_neox"),
+]);

@@ -3,10 +3,9 @@
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
-use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::layer::Layer;
 use crate::graph::part::moe::{Moe, Stacking};
 use crate::graph::part::window::interleaved_windows;
-use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -17,30 +16,14 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     keys.count("head_dim")?;
     let bias = keys.flag("attention_bias", true)?;
-    let attention = Attention {
-        qkv_bias: bias,
-        o_bias: bias,
-        sinks: true,
-        ..Attention::read_stated(keys, whole.hidden)?
-    };
+    let attention = Attention { sinks: true, ..Attention::read_stated(keys, whole.hidden)?.biased(bias) };
     let window = keys.count("sliding_window")?;
     let windows = interleaved_windows(keys, whole.layers, Some(window), |layer| layer % 2 == 0)?;
     let moe = Moe {
         router: "mlp.router",
         router_bias: true,
         stacking: Stacking::InOutWithBias,
-        ..Moe::routed(
-            whole.hidden,
-            keys.count("num_local_experts")?,
-            keys.count("num_experts_per_tok")?,
-            keys.count("intermediate_size")?,
-        )?
+        ..Moe::read(keys, whole.hidden, ["num_local_experts", "num_experts_per_tok", "intermediate_size"])?
     };
-    let layer = |window: Option<Count>| {
-        Layer::new(
-            Attention { mask: window.into(), ..attention.clone() },
-            Network::Moe(Box::new(moe.clone())),
-        )
-    };
-    Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
+    Ok(whole.windowed(&Layer::new(attention, moe), windows))
 }

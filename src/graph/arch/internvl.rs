@@ -5,7 +5,8 @@
 use serde_json::json;
 
 use super::vision::intern::{CHAT, HUGGING_FACE, tower};
-use super::wrapper::{self, INSIDE_MODEL, WrapperPaths, language, text, tied, vision, wrap};
+use super::wrapper::{self, INSIDE_MODEL, WrapperPaths, inside, language, vision, wrap};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::model::ModelGraph;
 use crate::quantity::count::Count;
@@ -21,10 +22,8 @@ const PLACE: WrapperPaths =
 
 /// `internvl`, in the format of transformers.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
     half(keys)?;
-    let inside = text(keys, "qwen2")?;
-    let graph = tied(language(&inside, LANGUAGES)?, keys, &inside)?;
+    let graph = inside(keys, "qwen2", |text| language(text, LANGUAGES))?;
     let tower = tower(&vision(keys, "internvl_vision")?, graph.hidden, &HUGGING_FACE, Some(PROCESSOR_TILES))?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
@@ -33,16 +32,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_chat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     // Image tiling, prompt templates, and copies of language-model keys.
-    keys.set_aside(&[
-        "force_image_size",
-        "hidden_size",
-        "min_dynamic_patch",
-        "pad2square",
-        "ps_version",
-        "system_message",
-        "template",
-        "tie_word_embeddings",
-    ]);
+    keys.set_aside(ignored("internvl_chat"));
     half(keys)?;
     keys.only("select_layer", &json!(-1))?;
     let inside = keys.section("llm_config")?;

@@ -5,6 +5,7 @@
 
 use serde_json::json;
 
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
@@ -19,27 +20,16 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("mlp.experts", "block_sparse_moe.experts"),
-        ("mlp.gate.weight", "block_sparse_moe.gate.weight"),
-        ("mlp.gate.e_score_correction_bias", "block_sparse_moe.gate.e_score_correction_bias"),
-        ("mlp.shared_experts", "block_sparse_moe.shared_experts"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("mlp.experts", "block_sparse_moe.experts"),
+    ("mlp.gate.weight", "block_sparse_moe.gate.weight"),
+    ("mlp.gate.e_score_correction_bias", "block_sparse_moe.gate.e_score_correction_bias"),
+    ("mlp.shared_experts", "block_sparse_moe.shared_experts"),
+]);
 
 /// `kimi_linear`: `linear_attn_config` lists the layers of each attention kind, counted from 1.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&[
-        "moe_renormalize",
-        "moe_router_activation_func",
-        "num_expert_group",
-        "use_grouped_topk",
-        "n_group",
-        "norm_topk_prob",
-        "topk_group",
-    ]);
+    keys.set_aside(ignored("kimi_linear"));
     keys.only("moe_layer_freq", &json!(1))?;
     // The class of transformers ties nothing, whatever the key contains; the checkpoints' own code does.
     keys.only("tie_word_embeddings", &json!(false))?;
@@ -64,17 +54,14 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             (0..whole.layers.value).map(|layer| layer >= dense).collect()
         }
     };
-    let (moe, network) = (moe(keys, hidden)?, FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let (moe, network) = (moe(keys, hidden)?, FeedForward::read(keys, hidden)?);
     let mut layers = vec![];
     for (recurrent, sparse) in recurrent.into_iter().zip(sparse) {
         let mixer = match recurrent {
             true => Mixer::Recurrent(Box::new(Recurrent::KimiDelta(delta.clone()))),
             false => Mixer::Latent(latent.clone()),
         };
-        let network = match sparse {
-            true => Network::Moe(Box::new(moe.clone())),
-            false => Network::Dense(network.clone()),
-        };
+        let network = Network::either(sparse, &moe, &network);
         layers.push(Layer::of(hidden, mixer, network));
     }
     Ok(whole.graph(layers, vec![]))

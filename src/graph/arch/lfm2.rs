@@ -4,6 +4,7 @@
 
 use serde_json::json;
 
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
@@ -14,44 +15,24 @@ use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::short_conv::GatedConv;
+use crate::graph::part::unless_zero_or;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 use crate::spec::model::value::WIDTH_LIMIT;
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("model.norm", "model.embedding_norm"),
-        ("input_layernorm", "operator_norm"),
-        ("post_attention_layernorm", "ffn_norm"),
-        ("self_attn.o_proj", "self_attn.out_proj"),
-        ("self_attn.q_norm", "self_attn.q_layernorm"),
-        ("self_attn.k_norm", "self_attn.k_layernorm"),
-        ("mlp.gate_proj", "feed_forward.w1"),
-        ("mlp.up_proj", "feed_forward.w3"),
-        ("mlp.down_proj", "feed_forward.w2"),
-        ("mlp", "feed_forward"),
-    ],
-    transposed: false,
-};
-
-/// Keys of the first checkpoints that repeat others or concern initialisation.
-const ASIDE: &[&str] = &[
-    "block_dim",
-    "block_mlp_init_scale",
-    "block_norm_eps",
-    "block_out_init_scale",
-    "block_use_swiglu",
-    "block_use_xavier_init",
-    "conv_dim",
-    "conv_dim_out",
-    "conv_use_xavier_init",
-    "eos_token_id",
-    "norm_eps",
-    "num_heads",
-    "theta",
-    "use_pos_enc",
-];
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("model.norm", "model.embedding_norm"),
+    ("input_layernorm", "operator_norm"),
+    ("post_attention_layernorm", "ffn_norm"),
+    ("self_attn.o_proj", "self_attn.out_proj"),
+    ("self_attn.q_norm", "self_attn.q_layernorm"),
+    ("self_attn.k_norm", "self_attn.k_layernorm"),
+    ("mlp.gate_proj", "feed_forward.w1"),
+    ("mlp.up_proj", "feed_forward.w3"),
+    ("mlp.down_proj", "feed_forward.w2"),
+    ("mlp", "feed_forward"),
+]);
 
 /// `lfm2`: a dense network of two thirds of the configured width, rounded up, unless the file disables this.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -65,8 +46,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         keys.set_aside(&["block_ffn_dim_multiplier"]);
         stated
     };
-    let network = Network::Dense(FeedForward::gated(whole.hidden, width));
-    let networks = vec![network; whole.layers.value as usize];
+    let network = FeedForward::gated(whole.hidden, width);
+    let networks = vec![network.into(); whole.layers.value as usize];
     layers(keys, whole, networks)
 }
 
@@ -95,10 +76,7 @@ fn adjusted(keys: &Keys<'_>, stated: Count, multiple: u64) -> Result<Count, Erro
 /// `lfm2_moe`: dense layers first, then experts with a balancing buffer.
 pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = whole(keys)?;
-    let dense = match keys.has("num_dense_layers") {
-        true => keys.count_unless_zero("num_dense_layers")?.map_or(0, |dense| dense.value),
-        false => 2,
-    };
+    let dense = unless_zero_or(keys, "num_dense_layers", 2)?.map_or(0, |dense| dense.value);
     let moe = Moe {
         correction_bias: keys.flag("use_expert_bias", true)?.then_some("mlp.expert_bias"),
         ..Moe::routed(
@@ -108,14 +86,15 @@ pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             keys.count_or("moe_intermediate_size", 1792)?,
         )?
     };
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
-    let of = |layer| if layer < dense { network.clone() } else { Network::Moe(Box::new(moe.clone())) };
-    let networks = (0..whole.layers.value).map(of).collect();
+    let network = FeedForward::read(keys, whole.hidden)?;
+    let networks =
+        (0..whole.layers.value).map(|layer| Network::either(layer >= dense, &moe, &network)).collect();
     layers(keys, whole, networks)
 }
 
 fn whole(keys: &Keys<'_>) -> Result<DecoderSpec, Error> {
-    keys.set_aside(ASIDE);
+    // Keys of the first checkpoints that repeat others or concern initialisation.
+    keys.set_aside(ignored("lfm2"));
     let tied = keys.flag("tie_embedding", true)?;
     if keys.has("tie_embedding") {
         keys.only("tie_word_embeddings", &json!(tied))?;
@@ -138,12 +117,11 @@ fn layers(keys: &Keys<'_>, whole: DecoderSpec, networks: Vec<Network>) -> Result
     };
     let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, hidden)? };
     let bias = keys.flag("conv_bias", false)?;
-    let conv = GatedConv { hidden, kernel: keys.count_or("conv_L_cache", 3)?, bias };
-    let mixer = |attends| match attends {
-        true => Mixer::Attention(attention.clone()),
-        false => Mixer::Recurrent(Box::new(Recurrent::Conv(conv.clone()))),
+    let kernel = keys.count_or("conv_L_cache", 3)?;
+    let conv = Recurrent::Conv(GatedConv { hidden, kernel, bias });
+    let layer = |(attends, network): (bool, Network)| {
+        Layer::of(hidden, Mixer::either(attends, &attention, &conv), network)
     };
-    let layer = |(attends, network)| Layer::of(hidden, mixer(attends), network);
     let layers = attends.into_iter().zip(networks).map(layer).collect();
     Ok(whole.graph(layers, vec![]))
 }

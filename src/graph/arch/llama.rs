@@ -4,9 +4,8 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::layer::Layer;
 use crate::graph::part::window::{interleaved_windows, uniform_window};
-use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -16,11 +15,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let bias = keys.flag("attention_bias", false)?;
     let attention =
         Attention { qkv_bias: bias, o_bias: bias, ..Attention::read_grouped(keys, whole.hidden)? };
-    let network = FeedForward {
-        bias: keys.flag("mlp_bias", false)?,
-        ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)
-    };
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    let network = FeedForward::read_biased(keys, whole.hidden)?;
+    Ok(whole.uniform(Layer::new(attention, network)))
 }
 
 /// `mistral`: one window for all layers; the class default is 4096 if the key is missing.
@@ -30,8 +26,7 @@ pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let window = uniform_window(keys, Some(4096))?;
     let attention = Attention { mask: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
-    Ok(whole.uniform(Layer::new(attention, network)))
+    Ok(whole.uniform(Layer::new(attention, FeedForward::read(keys, whole.hidden)?)))
 }
 
 /// `ministral3`: as Mistral, with windows by `layer_types` if present.
@@ -60,9 +55,6 @@ fn windowed(
     let windows = interleaved_windows(keys, whole.layers, uniform_window(keys, default)?, sliding)?;
     let attention = Attention::read_stated(keys, whole.hidden)?;
     let width = keys.count("intermediate_size")?;
-    let network = Network::Dense(FeedForward { bias, ..FeedForward::gated(whole.hidden, width) });
-    let layer = |window: Option<Count>| {
-        Layer::new(Attention { mask: window.into(), ..attention.clone() }, network.clone())
-    };
-    Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
+    let network = FeedForward { bias, ..FeedForward::gated(whole.hidden, width) };
+    Ok(whole.windowed(&Layer::new(attention, network), windows))
 }

@@ -11,6 +11,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::complete;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
 use crate::graph::part::names::TensorNames;
@@ -18,7 +19,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: TensorNames = TensorNames { table: &[("mlp", "feed_forward")], transposed: false };
+const NAMES: TensorNames = TensorNames::of_table(&[("mlp", "feed_forward")]);
 
 const PLACE: wrapper::WrapperPaths =
     wrapper::WrapperPaths { model: "language_model.model", head: "language_model.lm_head", others: "" };
@@ -44,7 +45,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let bias = keys.flag("attention_bias", false)?;
     keys.count("head_dim")?;
-    let attention = Attention { qkv_bias: bias, o_bias: bias, ..Attention::read_stated(keys, whole.hidden)? };
+    let attention = Attention::read_stated(keys, whole.hidden)?.biased(bias);
     let reaches = reaches(keys, whole.layers)?;
     let inner = keys.count("intermediate_size")?;
     let dense = FeedForward::gated(whole.hidden, keys.count("intermediate_size_mlp")?);
@@ -67,8 +68,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         None => (layer + 1).is_multiple_of(step),
     };
     let layer = |(index, (reach, rotates)): (u64, (AttentionMask, bool))| {
-        let network =
-            if sparse(index) { Network::Moe(Box::new(moe.clone())) } else { Network::Dense(dense.clone()) };
+        let network = Network::either(sparse(index), &moe, &dense);
         let rope = attention.rope.filter(|_| rotates);
         Layer::new(Attention { mask: reach, rope, ..attention.clone() }, network)
     };
@@ -87,31 +87,20 @@ fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<(AttentionMask, bool)>,
         None if stated => AttentionMask::All,
         None => AttentionMask::Chunk(Count::class_default("attention_chunk_size", 8192)),
     };
-    let refuse = |key: &str, found: String, expected: String| {
-        Error::new(key, found, expected, "copy the value from the model's config.json")
-    };
-    let complete = |key, length: usize| match length as u64 == layers.value {
-        true => Ok(()),
-        false => {
-            let expected = format!("one entry for each of the {} layers", layers.value);
-            Err(refuse(key, format!("a list of {length}"), expected))
-        }
-    };
+    let fix = "copy the value from the model's config.json";
     if let Some(types) = keys.texts("layer_types")? {
         keys.set_aside(&["no_rope_layers"]);
-        complete("layer_types", types.len())?;
+        complete("layer_types", types.len(), layers, fix)?;
         let one = |kind: &String| match kind.as_str() {
             "chunked_attention" => Ok((chunk, true)),
             "full_attention" => Ok((AttentionMask::All, false)),
-            other => {
-                Err(refuse("layer_types", other.to_owned(), "chunked_attention or full_attention".to_owned()))
-            }
+            other => Err(Error::new("layer_types", other, "chunked_attention or full_attention", fix)),
         };
         return types.iter().map(one).collect();
     }
     let rope = match keys.numbers("no_rope_layers")?.filter(|list| !list.is_empty()) {
         Some(list) => {
-            complete("no_rope_layers", list.len())?;
+            complete("no_rope_layers", list.len(), layers, fix)?;
             list.iter().map(|rope| *rope != 0).collect()
         }
         None => (0..layers.value).map(|layer| !(layer + 1).is_multiple_of(interval)).collect::<Vec<_>>(),

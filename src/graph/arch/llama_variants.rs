@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::layer::Layer;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::{interleaved_windows, without_windows};
 use crate::quantity::count::Count;
@@ -60,11 +61,8 @@ pub fn build_helium(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         let fix = "copy all three from the model's config.json";
         return Err(Error::new("head_dim", head_dim.to_string(), expected, fix));
     }
-    let network = FeedForward {
-        bias: keys.flag("mlp_bias", false)?,
-        ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)
-    };
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    let network = FeedForward::read_biased(keys, whole.hidden)?;
+    Ok(whole.uniform(Layer::new(attention, network)))
 }
 
 /// `seed_oss`: biases on Q, K and V, and on the output by a separate key; heads of 128.
@@ -76,11 +74,8 @@ pub fn build_seed_oss(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         o_bias: keys.flag("attention_out_bias", false)?,
         ..Attention::read_stated(keys, whole.hidden)?
     };
-    let network = FeedForward {
-        bias: keys.flag("mlp_bias", false)?,
-        ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)
-    };
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    let network = FeedForward::read_biased(keys, whole.hidden)?;
+    Ok(whole.uniform(Layer::new(attention, network)))
 }
 
 /// `ernie4_5`: one key, `use_bias`, for all matrices; heads of 128.
@@ -97,30 +92,12 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // The class normalises Q and K whatever `use_qk_norm` contains.
     keys.only("use_qk_norm", &json!(true))?;
-    keys.set_aside(&[
-        "attention_head_dim",
-        "cla_share_factor",
-        "class_num",
-        "dense_list",
-        "moe_topk",
-        "norm_type",
-        "num_shared_expert",
-        "pool_type",
-        "text_end_id",
-        "text_start_id",
-        "use_rotary_pos_emb",
-        "org_vocab_size",
-        "pad_id",
-        "eod_token_id",
-        "im_start_id",
-        "im_end_id",
-    ]);
+    keys.set_aside(ignored("hunyuan_v1_dense"));
     keys.only("num_experts", &json!(1))?;
     let whole = DecoderSpec { names: HUNYUAN_NAMES, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
-    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    Ok(whole.uniform(Layer::new(attention, FeedForward::read(keys, whole.hidden)?)))
 }
 
 /// `internlm2`: Q, K and V stored joined; `bias` on attention.
@@ -129,8 +106,7 @@ pub fn build_internlm2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: INTERNLM2_NAMES, ..DecoderSpec::read(keys, false)? };
     let bias = keys.stated("bias")?.flag("bias", true)?;
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(bias);
-    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    Ok(whole.uniform(Layer::new(attention, FeedForward::read(keys, whole.hidden)?)))
 }
 
 /// `internlm`, first generation: `bias` on attention.
@@ -140,8 +116,7 @@ pub fn build_internlm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let heads = keys.count("num_attention_heads")?;
     keys.only("num_key_value_heads", &json!(heads.value))?;
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(bias);
-    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    Ok(whole.uniform(Layer::new(attention, FeedForward::read(keys, whole.hidden)?)))
 }
 
 /// `internlm3`: Llama without biases.
@@ -156,7 +131,7 @@ pub fn build_internlm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_orion(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
     let whole = DecoderSpec { norm, ..DecoderSpec::read(keys, false)? };
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let network = FeedForward::read(keys, whole.hidden)?;
     let layer = Layer::new(Attention::read_grouped(keys, whole.hidden)?, network);
     Ok(whole.uniform(Layer { norm, ..layer }))
 }
@@ -168,7 +143,7 @@ pub fn build_baichuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let context = keys.count_or_none("model_max_length")?.map(|length| length.value);
     let whole =
         DecoderSpec { names: BAICHUAN_NAMES, max_context: context, ..DecoderSpec::read(keys, false)? };
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let network = FeedForward::read(keys, whole.hidden)?;
     Ok(whole.uniform(Layer::new(Attention::read_grouped(keys, whole.hidden)?, network)))
 }
 
@@ -176,14 +151,13 @@ pub fn build_baichuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_xverse(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["max_tokenizer_truncation"]);
     let whole = DecoderSpec::read(keys, false)?;
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let network = FeedForward::read(keys, whole.hidden)?;
     Ok(whole.uniform(Layer::new(Attention::read_grouped(keys, whole.hidden)?, network)))
 }
 
 /// Llama's layers with `attention_bias` and `mlp_bias`, or one key for all.
 fn with_biases(keys: &Keys<'_>, whole: DecoderSpec, all: Option<bool>) -> Result<ModelGraph, Error> {
-    let layer = biased_layer(keys, &whole, all)?;
-    Ok(whole.uniform(layer))
+    Ok(whole.uniform(biased_layer(keys, &whole, all)?))
 }
 
 /// One of those layers.
@@ -193,40 +167,26 @@ fn biased_layer(keys: &Keys<'_>, whole: &DecoderSpec, all: Option<bool>) -> Resu
         None => (keys.flag("attention_bias", false)?, keys.flag("mlp_bias", false)?),
     };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(attention_bias);
-    let network = FeedForward { bias, ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?) };
-    Ok(Layer::new(attention, Network::Dense(network)))
+    let network = FeedForward { bias, ..FeedForward::read(keys, whole.hidden)? };
+    Ok(Layer::new(attention, network))
 }
 
-const HUNYUAN_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.q_norm", "self_attn.query_layernorm"),
-        ("self_attn.k_norm", "self_attn.key_layernorm"),
-    ],
-    transposed: false,
-};
+const HUNYUAN_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.q_norm", "self_attn.query_layernorm"),
+    ("self_attn.k_norm", "self_attn.key_layernorm"),
+]);
 
-const INTERNLM2_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.q_proj", "attention.wqkv"),
-        ("self_attn.k_proj", "attention.wqkv"),
-        ("self_attn.v_proj", "attention.wqkv"),
-        ("self_attn.o_proj", "attention.wo"),
-        ("mlp.gate_proj", "feed_forward.w1"),
-        ("mlp.up_proj", "feed_forward.w3"),
-        ("mlp.down_proj", "feed_forward.w2"),
-        ("input_layernorm", "attention_norm"),
-        ("post_attention_layernorm", "ffn_norm"),
-        ("model.embed_tokens", "model.tok_embeddings"),
-        ("lm_head", "output"),
-    ],
-    transposed: false,
-};
+const INTERNLM2_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "attention.wqkv"),
+    ("self_attn.o_proj", "attention.wo"),
+    ("mlp.gate_proj", "feed_forward.w1"),
+    ("mlp.up_proj", "feed_forward.w3"),
+    ("mlp.down_proj", "feed_forward.w2"),
+    ("input_layernorm", "attention_norm"),
+    ("post_attention_layernorm", "ffn_norm"),
+    ("model.embed_tokens", "model.tok_embeddings"),
+    ("lm_head", "output"),
+]);
 
-const BAICHUAN_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.q_proj", "self_attn.W_pack"),
-        ("self_attn.k_proj", "self_attn.W_pack"),
-        ("self_attn.v_proj", "self_attn.W_pack"),
-    ],
-    transposed: false,
-};
+const BAICHUAN_NAMES: TensorNames =
+    TensorNames::of_table(&[("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "self_attn.W_pack")]);

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::vision::clip::{self, ClipProjector};
 use super::vision::{pixtral, shuffle};
-use super::wrapper::{self, INSIDE_MODEL, language, text, tied, vision, wrap};
+use super::wrapper::{self, INSIDE_MODEL, inside, language, vision, wrap};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -37,15 +38,13 @@ fn with_two_matrices(
     encoder: &str,
     newline: bool,
 ) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
     // A copy of a language-model key, which the class does not read.
     keys.set_aside(&["vocab_size"]);
     if keys.value("vision_feature_layer").is_some_and(|layer| !layer.is_number()) {
         let fix = "report the model: states of several layers need a projector of their own";
         return Err(Error::new("vision_feature_layer", "several layers", "one layer", fix));
     }
-    let inside = text(keys, class)?;
-    let graph = tied(language(&inside, LANGUAGES)?, keys, &inside)?;
+    let graph = inside(keys, class, |text| language(text, LANGUAGES))?;
     let bias = keys.flag("multimodal_projector_bias", true)?;
     let seen = vision(keys, encoder)?;
     let tower = match seen.says("model_type", "pixtral") && seen.has("model_type") {
@@ -57,23 +56,16 @@ fn with_two_matrices(
 
 /// `idefics3` and `smolvlm`: SigLIP with pixel shuffle before Llama.
 pub fn build_idefics3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
     // Copies of language-model keys, and image tiling.
     keys.set_aside(&["vocab_size", "pad_token_id", "image_size"]);
-    let inside = text(keys, "llama")?;
-    // Keys of the family's first generation, whose resampler and norms these models do not have.
-    inside.set_aside(&[
-        "_flash_attn_2_enabled",
-        "is_llama_config",
-        "neftune_noise_alpha",
-        "perceiver_config",
-        "pixel_shuffle_factor",
-        "rope_interleaved",
-    ]);
-    for key in ["use_resampler", "qk_layer_norms"] {
-        inside.only(key, &json!(false))?;
-    }
-    let graph = tied(language(&inside, &["llama"])?, keys, &inside)?;
+    let graph = inside(keys, "llama", |text| {
+        // Keys of the family's first generation, whose resampler and norms these models do not have.
+        text.set_aside(ignored("idefics3 text_config"));
+        for key in ["use_resampler", "qk_layer_norms"] {
+            text.only(key, &json!(false))?;
+        }
+        language(text, &["llama"])
+    })?;
     let class = keys.text("model_type")?;
     let class = if class.as_deref() == Some("smolvlm") { "smolvlm_vision" } else { "idefics3_vision" };
     let tower = shuffle::idefics(&vision(keys, class)?, graph.hidden, keys.count_or("scale_factor", 2)?)?;
@@ -96,11 +88,9 @@ pub fn build_aya_vision(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 fn cohere(keys: &Keys<'_>, aya: bool) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
     // A copy of a language-model key, and image tiling.
     keys.set_aside(&["vocab_size", "max_splits_per_img"]);
-    let inside = text(keys, "cohere2")?;
-    let graph = tied(language(&inside, &["cohere", "cohere2"])?, keys, &inside)?;
+    let graph = inside(keys, "cohere2", |text| language(text, &["cohere", "cohere2"]))?;
     let scale = keys.count_or("downsample_factor", 2)?;
     let inner = match keys.count_or_none("alignment_intermediate_size")? {
         Some(stated) => stated,
@@ -115,13 +105,13 @@ fn cohere(keys: &Keys<'_>, aya: bool) -> Result<ModelGraph, Error> {
 
 /// `paligemma`: SigLIP and one matrix before Gemma or Gemma-2.
 pub fn build_paligemma(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
     // Copies of the language model's widths; the projector's width follows from them.
     keys.set_aside(&["hidden_size", "vocab_size", "num_image_tokens"]);
-    let inside = text(keys, "gemma")?;
-    // The class has bidirectional attention inside the prompt's image, whatever the key contains.
-    inside.set_aside(&["num_image_tokens", "use_bidirectional_attention"]);
-    let graph = tied(language(&inside, &["gemma", "gemma2"])?, keys, &inside)?;
+    let graph = inside(keys, "gemma", |text| {
+        // The class has bidirectional attention inside the prompt's image, whatever the key contains.
+        text.set_aside(&["num_image_tokens", "use_bidirectional_attention"]);
+        language(text, &["gemma", "gemma2"])
+    })?;
     let seen = vision(keys, "siglip_vision_model")?;
     // The class gives the projector this width. A width different from the stream's would not fit.
     let width =

@@ -2,6 +2,7 @@
 //!
 //! Defaults for missing keys: the configuration classes of transformers.
 
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::Affine;
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
@@ -15,39 +16,13 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Keys of the first checkpoints and of initialisation. The classes derive no shape from them.
-const ASIDE: &[&str] = &[
-    "d_model",
-    "d_inner",
-    "n_layer",
-    "fused_add_norm",
-    "mixer_rms_eps",
-    "pad_vocab_size_multiple",
-    "rescale_prenorm_residual",
-    "residual_in_fp32",
-    "rms_norm",
-    "ssm_cfg",
-    "time_step_floor",
-    "time_step_init_scheme",
-    "time_step_limit",
-    "time_step_max",
-    "time_step_min",
-    "time_step_scale",
-    "use_associative_scan",
-    "use_falcon_mambapy",
-    "use_mambapy",
-];
-
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("model.layers", "backbone.layers"),
-        ("model.embed_tokens", "backbone.embeddings"),
-        ("model.norm", "backbone.norm_f"),
-        ("input_layernorm", "norm"),
-        ("mamba", "mixer"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("model.layers", "backbone.layers"),
+    ("model.embed_tokens", "backbone.embeddings"),
+    ("model.norm", "backbone.norm_f"),
+    ("input_layernorm", "norm"),
+    ("mamba", "mixer"),
+]);
 
 /// `mamba`.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -60,7 +35,8 @@ pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 fn build_first(keys: &Keys<'_>, norms: Option<Affine>) -> Result<ModelGraph, Error> {
-    keys.set_aside(ASIDE);
+    // Keys of the first checkpoints and of initialisation. The classes derive no shape from them.
+    keys.set_aside(ignored("mamba"));
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, true)? };
     let mamba = Mamba {
         hidden: whole.hidden,
@@ -78,7 +54,7 @@ fn build_first(keys: &Keys<'_>, norms: Option<Affine>) -> Result<ModelGraph, Err
 
 /// `mamba2`.
 pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(ASIDE);
+    keys.set_aside(ignored("mamba"));
     // A remnant of the first Mamba: no matrix has this width here.
     keys.set_aside(&["time_step_rank"]);
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };

@@ -5,12 +5,13 @@
 
 use serde_json::json;
 
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::kinds::layer_kinds;
+use crate::graph::part::kinds::{layer_kinds, layer_switches};
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
 use crate::graph::part::rope::RopeClass;
@@ -20,21 +21,15 @@ use crate::spec::model::keys::Keys;
 
 /// `mimo_v2_flash`: `hybrid_layer_pattern` is 1 for sliding layers, `moe_layer_freq` is 1 for layers with experts.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&[
-        "attention_chunk_size",
-        "attention_value_scale",
-        "layernorm_epsilon",
-        "sliding_window_size",
-        "swa_rope_theta",
-    ]);
+    keys.set_aside(ignored("mimo_v2_flash"));
     keys.only("n_shared_experts", &json!(0)).or_else(|_| keys.only("n_shared_experts", &json!(null)))?;
     let whole = DecoderSpec::read(keys, false)?;
     let hidden = whole.hidden;
     if !keys.has("hybrid_layer_pattern") && !keys.has("moe_layer_freq") {
         return build_by_class(keys, whole);
     }
-    let slides = pattern(keys, "hybrid_layer_pattern", whole.layers)?;
-    let sparse = pattern(keys, "moe_layer_freq", whole.layers)?;
+    let slides = layer_switches(keys, "hybrid_layer_pattern", whole.layers)?;
+    let sparse = layer_switches(keys, "moe_layer_freq", whole.layers)?;
     // The checkpoint's own code reads these for sliding layers, transformers the keys of full layers.
     for (sliding, full) in [
         ("swa_num_attention_heads", "num_attention_heads"),
@@ -116,31 +111,16 @@ fn assemble(
     sparse: Vec<bool>,
 ) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
-    let (experts, top_k) = (keys.count("n_routed_experts")?, keys.count("num_experts_per_tok")?);
     let moe = Moe {
         correction_bias: Some("mlp.gate.e_score_correction_bias"),
-        ..Moe::routed(hidden, experts, top_k, keys.count("moe_intermediate_size")?)?
+        ..Moe::read(keys, hidden, ["n_routed_experts", "num_experts_per_tok", "moe_intermediate_size"])?
     };
-    let dense = FeedForward::gated(hidden, keys.count("intermediate_size")?);
+    let dense = FeedForward::read(keys, hidden)?;
     let layer = |(slides, sparse): (bool, bool)| {
         let mixer = Mixer::Attention(if slides { sliding.clone() } else { full.clone() });
-        let network = match sparse {
-            true => Network::Moe(Box::new(moe.clone())),
-            false => Network::Dense(dense.clone()),
-        };
+        let network = Network::either(sparse, &moe, &dense);
         Layer::of(hidden, mixer, network)
     };
     let layers = slides.into_iter().zip(sparse).map(layer).collect();
     Ok(whole.graph(layers, vec![]))
-}
-
-/// A list of 0 and 1, one for each layer.
-fn pattern(keys: &Keys<'_>, key: &'static str, layers: Count) -> Result<Vec<bool>, Error> {
-    let numbers = keys.stated(key)?.numbers(key)?.unwrap_or_default();
-    if numbers.len() as u64 == layers.value && numbers.iter().all(|number| *number <= 1) {
-        return Ok(numbers.into_iter().map(|number| number == 1).collect());
-    }
-    let expected = format!("0 or 1 for each of the {} layers", layers.value);
-    let found = format!("a list of {}", numbers.len());
-    Err(Error::new(key, found, expected, "copy the list from the model's config.json"))
 }

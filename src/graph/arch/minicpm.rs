@@ -2,13 +2,14 @@
 
 use serde_json::json;
 
+use crate::graph::dimensions::LatentAttention;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::latent::Latent;
-use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::layer::{Layer, Mixer};
 use crate::graph::part::rope::{Rope, RopeClass};
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -21,7 +22,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         keys.only("tie_word_embeddings", &json!(true))?;
     }
     let whole = DecoderSpec::read(keys, true)?;
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let network = FeedForward::read(keys, whole.hidden)?;
     let attention = Attention::read_stated(keys, whole.hidden)?;
     let biased = attention.biased(keys.flag("attention_bias", false)?);
     Ok(whole.uniform(Layer::new(biased, network)))
@@ -38,20 +39,19 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         None => Attention::of(hidden, heads, heads, None)?.head_dim,
     };
     let qk_rope_head_dim = keys.count("qk_rope_head_dim")?;
-    let latent = Latent {
-        hidden,
+    let q_lora_rank = keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?;
+    let dims = LatentAttention {
         heads,
-        q_lora_rank: keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?,
         kv_lora_rank: keys.count("kv_lora_rank")?,
         qk_rope_head_dim,
         qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
         v_head_dim,
-        bias: keys.flag("attention_bias", false)?,
         mask: AttentionMask::All,
-        indexer: None,
-        rope: Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?),
     };
-    let network = FeedForward::gated(hidden, keys.count("intermediate_size")?);
-    let network = Network::Dense(FeedForward { bias: keys.flag("mlp_bias", false)?, ..network });
+    let bias = keys.flag("attention_bias", false)?;
+    let rope = Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?);
+    let latent = Latent { hidden, dims, q_lora_rank, bias, indexer: None, rope };
+    let network = FeedForward::read(keys, hidden)?;
+    let network = FeedForward { bias: keys.flag("mlp_bias", false)?, ..network };
     Ok(whole.uniform(Layer::of(hidden, Mixer::Latent(latent), network)))
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
-use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::layer::Layer;
 use crate::graph::part::moe::Moe;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -26,12 +26,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         Attention { qk_norm: QkNorm::WholeProjection, ..Attention::read_stated(keys, whole.hidden)? };
     let moe = Moe {
         correction_bias: Some("mlp.e_score_correction_bias"),
-        ..Moe::routed(
-            whole.hidden,
-            keys.count("num_local_experts")?,
-            keys.count("num_experts_per_tok")?,
-            keys.count("intermediate_size")?,
-        )?
+        ..Moe::read(keys, whole.hidden, ["num_local_experts", "num_experts_per_tok", "intermediate_size"])?
     };
-    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+    Ok(whole.uniform(Layer::new(attention, moe)))
 }

@@ -5,13 +5,14 @@
 use serde_json::json;
 
 use super::{vision, wrapper};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::indexer::Indexer;
-use crate::graph::part::kinds::layer_kinds;
+use crate::graph::part::kinds::{layer_kinds, layer_switches};
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts};
 use crate::graph::part::names::TensorNames;
@@ -19,30 +20,17 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("mlp.gate_proj", "mlp.gate_up_proj"),
-        ("mlp.up_proj", "mlp.gate_up_proj"),
-        ("mlp.shared_experts.gate_proj", "mlp.shared_experts.gate_up_proj"),
-        ("mlp.shared_experts.up_proj", "mlp.shared_experts.gate_up_proj"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("mlp.gate_proj mlp.up_proj", "mlp.gate_up_proj"),
+    ("mlp.shared_experts.gate_proj mlp.shared_experts.up_proj", "mlp.shared_experts.gate_up_proj"),
+]);
 
 /// `minimax_m3_vl`: the language model and its vision encoder.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
     // The vision encoder has its own copy of the compression.
-    keys.set_aside(&[
-        "img_token_compression_config",
-        "image_grid_pinpoints",
-        "merged_hidden_size",
-        "process_image_mode",
-        "num_reward_heads",
-    ]);
+    keys.set_aside(ignored("minimax_m3_vl"));
     keys.only("multimodal_projector_bias", &json!(true))?;
-    let text = wrapper::text(keys, "minimax_m3_vl_text")?;
-    let graph = wrapper::tied(build_text(&text)?, keys, &text)?;
+    let graph = wrapper::inside(keys, "minimax_m3_vl_text", build_text)?;
     let projector = keys.count_or("projector_hidden_size", 6144)?;
     let tower =
         vision::minimax::tower(&wrapper::vision(keys, "minimax_m3_vl_vision")?, graph.hidden, projector)?;
@@ -62,7 +50,7 @@ fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, hidden)? };
     let (indexer, sparse) = sparse_attention(keys, hidden, whole.layers)?;
     let with_experts = match keys.has("moe_layer_freq") {
-        true => Some(switches(keys, "moe_layer_freq", whole.layers)?),
+        true => Some(layer_switches(keys, "moe_layer_freq", whole.layers)?),
         false => None,
     };
     let with_experts = named(keys, "mlp_layer_types", whole.layers, ["sparse", "dense"], with_experts)?
@@ -72,18 +60,12 @@ fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let moe = Moe {
         correction_bias: Some("mlp.gate.e_score_correction_bias"),
         shared: Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }),
-        ..Moe::routed(
-            hidden,
-            keys.count("num_local_experts")?,
-            keys.count("num_experts_per_tok")?,
-            keys.count("intermediate_size")?,
-        )?
+        ..Moe::read(keys, hidden, ["num_local_experts", "num_experts_per_tok", "intermediate_size"])?
     };
     let layer = |(sparse, experts): (bool, bool)| {
         let reach = if sparse { AttentionMask::Selected(indexer.top_k) } else { AttentionMask::All };
         let indexer = Some(indexer).filter(|_| sparse);
-        let network =
-            if experts { Network::Moe(Box::new(moe.clone())) } else { Network::Dense(dense.clone()) };
+        let network = Network::either(experts, &moe, &dense);
         Layer::new(Attention { mask: reach, indexer, ..attention.clone() }, network)
     };
     let layers = sparse.into_iter().zip(with_experts).map(layer).collect();
@@ -96,7 +78,7 @@ fn sparse_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(In
     let words = ["minimax_m3_sparse", "full_attention"];
     match keys.section_or_none("sparse_attention_config")? {
         Some(config) => {
-            let sparse = Some(switches(&config, "sparse_attention_freq", layers)?);
+            let sparse = Some(layer_switches(&config, "sparse_attention_freq", layers)?);
             let sparse = named(keys, "layer_types", layers, words, sparse)?.unwrap_or_default();
             Ok((indexer(&config, hidden)?, sparse))
         }
@@ -145,12 +127,7 @@ fn top_k(blocks: Count, size: Count, how: &'static str) -> Count {
 fn indexer(config: &Keys<'_>, hidden: Count) -> Result<Indexer, Error> {
     config.only("use_sparse_attention", &json!(true))?;
     // The number of first and local blocks, and the switch of a value path that no checkpoint uses.
-    config.set_aside(&[
-        "sparse_score_type",
-        "sparse_init_block",
-        "sparse_local_block",
-        "sparse_disable_index_value",
-    ]);
+    config.set_aside(ignored("minimax_m3_vl sparse_attention_config"));
     let (blocks, size) = (config.count("sparse_topk_blocks")?, config.count("sparse_block_size")?);
     let top_k = top_k(blocks, size, "sparse_topk_blocks × sparse_block_size");
     Ok(Indexer {
@@ -160,18 +137,4 @@ fn indexer(config: &Keys<'_>, hidden: Count) -> Result<Indexer, Error> {
         head_dim: config.count("sparse_index_dim")?,
         top_k,
     })
-}
-
-/// A list of 0 and 1, one for each layer.
-fn switches(keys: &Keys<'_>, key: &'static str, layers: Count) -> Result<Vec<bool>, Error> {
-    let list = keys.stated(key)?.numbers(key)?.unwrap_or_default();
-    if list.len() as u64 != layers.value || list.iter().any(|switch| *switch > 1) {
-        return Err(Error::new(
-            key,
-            format!("a list of {}", list.len()),
-            format!("0 or 1 for each of the {} layers", layers.value),
-            "copy the list from the model's config.json",
-        ));
-    }
-    Ok(list.into_iter().map(|switch| switch == 1).collect())
 }

@@ -3,7 +3,7 @@
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
-use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::layer::Layer;
 use crate::graph::part::moe::Moe;
 use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
@@ -14,11 +14,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let window = uniform_window(keys, None)?;
     let attention = Attention { mask: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
-    let moe = Moe::routed(
-        whole.hidden,
-        keys.count("num_local_experts")?,
-        keys.count("num_experts_per_tok")?,
-        keys.count("intermediate_size")?,
-    )?;
-    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+    Ok(whole.uniform(Layer::new(
+        attention,
+        Moe::read(keys, whole.hidden, ["num_local_experts", "num_experts_per_tok", "intermediate_size"])?,
+    )))
 }

@@ -8,7 +8,7 @@ use crate::graph::part::attention::Attention;
 use crate::graph::part::cross::Cross;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::layer::{Layer, Mixer};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -28,7 +28,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let (tower, positions) =
         vision::mllama::tower(&wrapper::vision(keys, "mllama_vision_model")?, whole.hidden)?;
     let attention = Attention::read_stated(&text, whole.hidden)?;
-    let network = Network::Dense(FeedForward::gated(whole.hidden, text.count("intermediate_size")?));
+    let network = FeedForward::read(&text, whole.hidden)?;
     let crossing = match text.has("cross_attention_layers") {
         true => text.numbers("cross_attention_layers")?.unwrap_or_default(),
         false => CROSSING.to_vec(),

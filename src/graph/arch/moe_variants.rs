@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::graph::assembly::{Affine, weight};
+use crate::graph::arch::class_keys::ignored;
+use crate::graph::assembly::{Affine, below, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
@@ -26,7 +27,7 @@ pub fn build_phimoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = Attention { mask: uniform_window(keys, None)?.into(), ..attention };
     let moe = Moe { router: "mlp.router", ..local_experts(keys, whole.hidden)? };
-    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Moe(Box::new(moe))) }))
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, moe) }))
 }
 
 /// `granitemoe`: Granite's layers with experts.
@@ -34,7 +35,7 @@ pub fn build_granitemoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: GRANITE_NAMES, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let moe = local_experts(keys, whole.hidden)?;
-    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+    Ok(whole.uniform(Layer::new(attention, moe)))
 }
 
 /// `granitemoeshared`: a shared network in parallel with the experts, if it has a width.
@@ -48,12 +49,11 @@ pub fn build_granitemoe_shared(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         gate: None,
     });
     let moe = Moe { shared, ..local_experts(keys, whole.hidden)? };
-    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+    Ok(whole.uniform(Layer::new(attention, moe)))
 }
 
 fn local_experts(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
-    let (experts, top_k) = (keys.count("num_local_experts")?, keys.count("num_experts_per_tok")?);
-    Moe::routed(hidden, experts, top_k, keys.count("intermediate_size")?)
+    Moe::read(keys, hidden, ["num_local_experts", "num_experts_per_tok", "intermediate_size"])
 }
 
 /// `dbrx`: experts stored as rows of three matrices.
@@ -71,53 +71,20 @@ pub fn build_dbrx(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let heads = keys.count(keys.spelling(&["n_heads", "num_attention_heads"])?)?;
     let (attention, ffn) = (keys.section("attn_config")?, keys.section("ffn_config")?);
-    ffn.set_aside(&[
-        "ffn_act_fn",
-        "hidden_size",
-        "moe_jitter_eps",
-        "moe_loss_weight",
-        "moe_normalize_expert_weights",
-        "uniform_expert_assignment",
-    ]);
+    ffn.set_aside(ignored("dbrx ffn_config"));
     let moe = Moe {
         stacking: Stacking::Rows,
-        ..Moe::routed(
-            hidden,
-            ffn.count("moe_num_experts")?,
-            ffn.count("moe_top_k")?,
-            ffn.count("ffn_hidden_size")?,
-        )?
+        ..Moe::read(&ffn, hidden, ["moe_num_experts", "moe_top_k", "ffn_hidden_size"])?
     };
     let kv_heads = attention.count("kv_n_heads")?;
     keys.only("num_key_value_heads", &json!(kv_heads.value))?;
     let attention = Attention::of(hidden, heads, kv_heads, None)?.rotated(&attention, RopeClass::WHOLE)?;
-    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+    Ok(whole.uniform(Layer::new(attention, moe)))
 }
 
 /// `hunyuan_v1_moe`: a norm on each head of Q and K, one shared expert, every width `intermediate_size`.
 pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&[
-        "attention_head_dim",
-        "capacity_factor",
-        "cla_share_factor",
-        "eod_token_id",
-        "group_limited_greedy",
-        "im_end_id",
-        "im_newline_id",
-        "im_start_id",
-        "mask_init_id",
-        "moe_drop_tokens",
-        "moe_random_routing_dropped_token",
-        "n_group",
-        "norm_type",
-        "num_media_embeds",
-        "org_vocab_size",
-        "pad_id",
-        "position_embedding_xdrope",
-        "sep_id",
-        "text_end_id",
-        "text_start_id",
-    ]);
+    keys.set_aside(ignored("hunyuan_v1_moe"));
     for (key, only) in [("use_qk_norm", true), ("use_mixed_mlp_moe", true)] {
         keys.only(key, &json!(only))?;
     }
@@ -143,7 +110,7 @@ pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let network = FeedForward::gated(hidden, width);
     let shared = Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None });
     let moe = Moe { shared, ..Moe::routed(hidden, keys.count("num_experts")?, top_k, width)? };
-    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+    Ok(whole.uniform(Layer::new(attention, moe)))
 }
 
 /// Returns an error if a key, one number or one per layer, differs from `only`.
@@ -195,11 +162,10 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let (first, last) = (index("moe_layer_start_index", 1)?, index("moe_layer_end_index", layers - 1)?);
     let interval = keys.count_or("moe_layer_interval", 1)?.value;
-    let dense = FeedForward { bias, ..FeedForward::gated(hidden, keys.count("intermediate_size")?) };
-    let dense = Network::Dense(dense);
+    let dense = FeedForward { bias, ..FeedForward::read(keys, hidden)? };
     let layer = |layer: u64| {
         let routed = (layer + 1).is_multiple_of(interval) && (first..=last).contains(&layer);
-        let network = if routed { Network::Moe(Box::new(moe.clone())) } else { dense.clone() };
+        let network = Network::either(routed, &moe, &dense);
         Layer::new(attention.clone(), network)
     };
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
@@ -211,10 +177,8 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// A module of ERNIE's multi-token prediction: a dense layer, two norms and a two-to-one projection.
 fn ernie_module(layer: &Layer, index: u64) -> Vec<Weight> {
     let hidden = layer.hidden.value;
-    let mut weights = layer.block("mtp_layer", vec![]).weights();
-    for weight in &mut weights {
-        weight.name = format!("model.mtp_block.{index}.{}", weight.name);
-    }
+    let weights = layer.block("mtp_layer", vec![]).weights();
+    let mut weights: Vec<Weight> = below(&format!("model.mtp_block.{index}"), weights).collect();
     let outside = |name: &str, shape, role| weight(format!("model.{name}.{index}.weight"), shape, role);
     weights.push(outside("mtp_emb_norm", vec![hidden], TensorRole::Norm));
     weights.push(outside("mtp_hidden_norm", vec![hidden], TensorRole::Norm));
@@ -222,42 +186,30 @@ fn ernie_module(layer: &Layer, index: u64) -> Vec<Weight> {
     weights
 }
 
-const GRANITE_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("shared_mlp.gate_proj", "shared_mlp.input_linear"),
-        ("shared_mlp.up_proj", "shared_mlp.input_linear"),
-        ("shared_mlp.down_proj", "shared_mlp.output_linear"),
-        ("mlp.gate", "block_sparse_moe.router"),
-        ("mlp", "block_sparse_moe"),
-    ],
-    transposed: false,
-};
+const GRANITE_NAMES: TensorNames = TensorNames::of_table(&[
+    ("shared_mlp.gate_proj shared_mlp.up_proj", "shared_mlp.input_linear"),
+    ("shared_mlp.down_proj", "shared_mlp.output_linear"),
+    ("mlp.gate", "block_sparse_moe.router"),
+    ("mlp", "block_sparse_moe"),
+]);
 
-const HUNYUAN_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.q_norm", "self_attn.query_layernorm"),
-        ("self_attn.k_norm", "self_attn.key_layernorm"),
-        ("mlp.gate", "mlp.gate.wg"),
-        ("mlp.shared_experts", "mlp.shared_mlp"),
-    ],
-    transposed: false,
-};
+const HUNYUAN_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.q_norm", "self_attn.query_layernorm"),
+    ("self_attn.k_norm", "self_attn.key_layernorm"),
+    ("mlp.gate", "mlp.gate.wg"),
+    ("mlp.shared_experts", "mlp.shared_mlp"),
+]);
 
-const DBRX_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "norm_attn_norm.attn.out_proj"),
-        ("self_attn.q_proj", "norm_attn_norm.attn.Wqkv"),
-        ("self_attn.k_proj", "norm_attn_norm.attn.Wqkv"),
-        ("self_attn.v_proj", "norm_attn_norm.attn.Wqkv"),
-        ("mlp.gate", "ffn.router.layer"),
-        ("mlp.experts.gate_proj", "ffn.experts.mlp.w1"),
-        ("mlp.experts.up_proj", "ffn.experts.mlp.v1"),
-        ("mlp.experts.down_proj", "ffn.experts.mlp.w2"),
-        ("input_layernorm", "norm_attn_norm.norm_1"),
-        ("post_attention_layernorm", "norm_attn_norm.norm_2"),
-        ("model.layers", "transformer.blocks"),
-        ("model.norm", "transformer.norm_f"),
-        ("model.embed_tokens", "transformer.wte"),
-    ],
-    transposed: false,
-};
+const DBRX_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "norm_attn_norm.attn.out_proj"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "norm_attn_norm.attn.Wqkv"),
+    ("mlp.gate", "ffn.router.layer"),
+    ("mlp.experts.gate_proj", "ffn.experts.mlp.w1"),
+    ("mlp.experts.up_proj", "ffn.experts.mlp.v1"),
+    ("mlp.experts.down_proj", "ffn.experts.mlp.w2"),
+    ("input_layernorm", "norm_attn_norm.norm_1"),
+    ("post_attention_layernorm", "norm_attn_norm.norm_2"),
+    ("model.layers", "transformer.blocks"),
+    ("model.norm", "transformer.norm_f"),
+    ("model.embed_tokens", "transformer.wte"),
+]);

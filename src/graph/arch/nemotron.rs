@@ -7,7 +7,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm, mha};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::layer::Layer;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::spec::error::Error;
@@ -27,27 +27,25 @@ pub fn build_jais2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { norm, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", true)?);
     let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", true)?);
-    let network = Network::Dense(FeedForward::plain(whole.hidden, width, bias));
+    let network = FeedForward::plain(whole.hidden, width, bias);
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, network) }))
 }
 
 /// `nanochat`: norms have no learned parameters, including one after the embedding and those on the heads of Q and K.
 pub fn build_nanochat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::Absent;
-    let names =
-        TensorNames { table: &[("mlp.up_proj", "mlp.fc1"), ("mlp.down_proj", "mlp.fc2")], transposed: false };
+    let names = TensorNames::of_table(&[("mlp.up_proj", "mlp.fc1"), ("mlp.down_proj", "mlp.fc2")]);
     let whole = DecoderSpec { norm, embedding_norm: true, names, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = Attention { qk_norm: QkNorm::Plain, ..attention };
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, false);
-    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, network) }))
 }
 
 /// `arcee`: RMSNorm.
 pub fn build_arcee(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
-    let layer = plain(keys, &whole, RopeClass::WHOLE)?;
-    Ok(whole.uniform(layer))
+    Ok(whole.uniform(plain(keys, &whole, RopeClass::WHOLE)?))
 }
 
 /// `apertus`: a norm on each head of Q and K, and an activation (xIELU) with two learned scalars per layer.
@@ -67,7 +65,7 @@ pub fn build_apertus(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         },
         false => network,
     };
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    Ok(whole.uniform(Layer::new(attention, network)))
 }
 
 /// `persimmon`: LayerNorm with shift, also on the heads of Q and K; biases throughout.
@@ -81,35 +79,27 @@ pub fn build_persimmon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         Attention { qk_norm, ..Attention::of(whole.hidden, heads, mha(heads), None)?.biased(true) };
     let attention = attention.rotated(keys, RopeClass::HALF)?;
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
-    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, network) }))
 }
 
 fn plain(keys: &Keys<'_>, whole: &DecoderSpec, class: RopeClass) -> Result<Layer, Error> {
     let attention = Attention::read_grouped(keys, whole.hidden)?.rotated(keys, class)?;
     let attention = attention.biased(keys.flag("attention_bias", false)?);
     let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", false)?);
-    Ok(Layer::new(attention, Network::Dense(FeedForward::plain(whole.hidden, width, bias))))
+    Ok(Layer::new(attention, FeedForward::plain(whole.hidden, width, bias)))
 }
 
-const APERTUS_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("input_layernorm", "attention_layernorm"),
-        ("post_attention_layernorm", "feedforward_layernorm"),
-    ],
-    transposed: false,
-};
+const APERTUS_NAMES: TensorNames = TensorNames::of_table(&[
+    ("input_layernorm", "attention_layernorm"),
+    ("post_attention_layernorm", "feedforward_layernorm"),
+]);
 
-const PERSIMMON_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "self_attn.dense"),
-        ("self_attn.q_proj", "self_attn.query_key_value"),
-        ("self_attn.k_proj", "self_attn.query_key_value"),
-        ("self_attn.v_proj", "self_attn.query_key_value"),
-        ("self_attn.q_norm", "self_attn.q_layernorm"),
-        ("self_attn.k_norm", "self_attn.k_layernorm"),
-        ("mlp.up_proj", "mlp.dense_h_to_4h"),
-        ("mlp.down_proj", "mlp.dense_4h_to_h"),
-        ("model.norm", "model.final_layernorm"),
-    ],
-    transposed: false,
-};
+const PERSIMMON_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "self_attn.dense"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "self_attn.query_key_value"),
+    ("self_attn.q_norm", "self_attn.q_layernorm"),
+    ("self_attn.k_norm", "self_attn.k_layernorm"),
+    ("mlp.up_proj", "mlp.dense_h_to_4h"),
+    ("mlp.down_proj", "mlp.dense_4h_to_h"),
+    ("model.norm", "model.final_layernorm"),
+]);

@@ -4,13 +4,14 @@
 
 use serde_json::json;
 
-use crate::graph::assembly::weight;
+use crate::graph::arch::class_keys::ignored;
+use crate::graph::assembly::{below, weight};
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::kinds::kinds_of;
+use crate::graph::part::kinds::{COPY, kinds_of};
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
 use crate::graph::part::names::TensorNames;
@@ -21,18 +22,12 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("model.embed_tokens", "model.embeddings"),
-        ("model.norm", "model.norm_f"),
-        ("input_layernorm", "norm"),
-        ("post_attention_layernorm", "norm"),
-        ("self_attn", "mixer"),
-        ("mamba", "mixer"),
-        ("mlp", "mixer"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("model.embed_tokens", "model.embeddings"),
+    ("model.norm", "model.norm_f"),
+    ("input_layernorm post_attention_layernorm", "norm"),
+    ("self_attn mamba mlp", "mixer"),
+]);
 
 /// The one mixer of a layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,23 +61,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     } else {
         keys.set_aside(&["attention_bias", "mamba_proj_bias", "sliding_window"]);
     }
-    keys.set_aside(&[
-        "expand",
-        "mamba_hidden_act",
-        "mlp_hidden_act",
-        "moe_shared_expert_overlap",
-        "norm_eps",
-        "num_logits_to_keep",
-        "num_query_groups",
-        "rescale_prenorm_residual",
-        "residual_in_fp32",
-        "time_step_floor",
-        "time_step_limit",
-        "time_step_max",
-        "time_step_min",
-        "time_step_rank",
-        "use_mamba_kernels",
-    ]);
+    keys.set_aside(ignored("nemotron_h"));
     let kinds = kinds(keys, "hybrid_override_pattern", "layers_block_type")?;
     let Some(kinds) = kinds else {
         let expected = "one character or word for each layer";
@@ -114,11 +93,11 @@ fn kinds(
 ) -> Result<Option<Vec<NemotronMixer>>, Error> {
     if let Some(words) = keys.texts(list)? {
         keys.set_aside(&[pattern]);
-        return kinds_of(list, &words, WORDS).map(Some);
+        return kinds_of(list, &words, WORDS, COPY).map(Some);
     }
     let Some(pattern_text) = keys.text(pattern)? else { return Ok(None) };
     let characters: Vec<String> = pattern_text.chars().map(String::from).collect();
-    kinds_of(pattern, &characters, WORDS).map(Some)
+    kinds_of(pattern, &characters, WORDS, COPY).map(Some)
 }
 
 struct NemotronReader<'k, 'c> {
@@ -129,29 +108,7 @@ struct NemotronReader<'k, 'c> {
 impl NemotronReader<'_, '_> {
     /// Keys of layer kinds that a pattern may not contain.
     fn set_idle_aside(&self) {
-        self.keys.set_aside(&[
-            "attention_head_dim",
-            "chunk_size",
-            "conv_kernel",
-            "head_dim",
-            "intermediate_size",
-            "mamba_head_dim",
-            "mamba_num_heads",
-            "mamba_ssm_cache_dtype",
-            "moe_intermediate_size",
-            "moe_latent_size",
-            "moe_shared_expert_intermediate_size",
-            "mtp_hybrid_override_pattern",
-            "mtp_layers_block_type",
-            "n_groups",
-            "n_routed_experts",
-            "n_shared_experts",
-            "num_attention_heads",
-            "num_experts_per_tok",
-            "num_key_value_heads",
-            "ssm_state_size",
-            "use_conv_bias",
-        ]);
+        self.keys.set_aside(ignored("nemotron_h absent kinds"));
     }
 
     fn layer(&self, kind: NemotronMixer) -> Result<Layer, Error> {
@@ -160,11 +117,11 @@ impl NemotronReader<'_, '_> {
                 (Mixer::Recurrent(Box::new(Recurrent::Ssd(self.mamba()?))), Network::Absent)
             }
             NemotronMixer::Attention => (Mixer::Attention(self.attention()?), Network::Absent),
-            NemotronMixer::Moe => (Mixer::Absent, Network::Moe(Box::new(self.moe()?))),
+            NemotronMixer::Moe => (Mixer::Absent, self.moe()?.into()),
             NemotronMixer::Mlp => {
                 let bias = self.keys.flag("mlp_bias", false)?;
                 let width = self.keys.count("intermediate_size")?;
-                (Mixer::Absent, Network::Dense(FeedForward::plain(self.hidden, width, bias)))
+                (Mixer::Absent, FeedForward::plain(self.hidden, width, bias).into())
             }
         };
         Ok(Layer::of(self.hidden, mixer, network))
@@ -209,7 +166,6 @@ impl NemotronReader<'_, '_> {
         // One network of width `moe_shared_expert_intermediate_size`, whatever number of experts it represents.
         keys.set_aside(&["n_shared_experts"]);
         let bias = keys.flag("mlp_bias", false)?;
-        let (experts, top_k) = (keys.count("n_routed_experts")?, keys.count("num_experts_per_tok")?);
         let width = keys.count("moe_shared_expert_intermediate_size")?;
         let network = FeedForward::plain(self.hidden, width, bias);
         Ok(Moe {
@@ -218,7 +174,11 @@ impl NemotronReader<'_, '_> {
             latent: keys.count_or_none("moe_latent_size")?,
             latent_bias: bias,
             shared: Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }),
-            ..Moe::routed(self.hidden, experts, top_k, keys.count("moe_intermediate_size")?)?
+            ..Moe::read(
+                keys,
+                self.hidden,
+                ["n_routed_experts", "num_experts_per_tok", "moe_intermediate_size"],
+            )?
         })
     }
 
@@ -239,9 +199,7 @@ impl NemotronReader<'_, '_> {
             for (at, kind) in kinds.iter().enumerate() {
                 let mut block = self.layer(*kind)?.block("mtp_layer", vec![]);
                 NAMES.apply(&mut block);
-                for weight in block.weights() {
-                    weights.push(Weight { name: format!("{prefix}.{at}.{}", weight.name), ..weight });
-                }
+                weights.extend(below(&format!("{prefix}.{at}"), block.weights()));
             }
         }
         Ok(weights)

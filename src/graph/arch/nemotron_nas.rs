@@ -8,7 +8,9 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::complete;
 use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::misfit;
 use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -26,11 +28,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention_bias = keys.flag("attention_bias", false)?;
     let mlp_bias = keys.flag("mlp_bias", false)?;
     let blocks = keys.section_list("block_configs")?;
-    if blocks.len() as u64 != whole.layers.value {
-        let expected = format!("one entry for each of the {} layers", whole.layers.value);
-        let fix = "copy block_configs from the model's config.json";
-        return Err(Error::new("block_configs", format!("a list of {}", blocks.len()), expected, fix));
-    }
+    let fix = "copy block_configs from the model's config.json";
+    complete("block_configs", blocks.len(), whole.layers, fix)?;
     let head_dim = keys.count_or_none("head_dim")?;
     let layer = |block: &Keys<'_>| {
         let mixer = match replaced(&block.section("attention")?)? {
@@ -49,7 +48,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             Some(Replaced::Linear) => Network::Linear,
             None => {
                 let width = intermediate(&block.section("ffn")?, whole.hidden)?;
-                Network::Dense(FeedForward { bias: mlp_bias, ..FeedForward::gated(whole.hidden, width) })
+                FeedForward { bias: mlp_bias, ..FeedForward::gated(whole.hidden, width) }.into()
             }
         };
         Ok(Layer::of(whole.hidden, mixer, network))
@@ -83,12 +82,7 @@ fn replaced(part: &Keys<'_>) -> Result<Option<Replaced>, Error> {
 fn kv_heads(attention: &Keys<'_>, heads: Count) -> Result<Count, Error> {
     let group = attention.count("n_heads_in_group")?;
     if !heads.value.is_multiple_of(group.value) {
-        return Err(Error::new(
-            "n_heads_in_group",
-            group.value.to_string(),
-            format!("a divisor of num_attention_heads {}", heads.value),
-            "copy both values from the model's config.json",
-        ));
+        return Err(misfit(group, format!("a divisor of num_attention_heads {}", heads.value)));
     }
     Ok(Count::derived("kv_heads", heads.value / group.value, "num_attention_heads / n_heads_in_group"))
 }

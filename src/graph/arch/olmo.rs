@@ -5,7 +5,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::moe::Moe;
 use crate::graph::part::window::patterned_windows;
 use crate::spec::error::Error;
@@ -32,7 +32,7 @@ pub fn build_olmo3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let layer = layer(keys, &whole, QkNorm::WholeProjection)?;
     let layer = Layer { arrangement: Arrangement::PostNorm, ..layer };
     let windows = patterned_windows(keys, whole.layers, 4096, 4)?;
-    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+    Ok(whole.windowed(&layer, windows))
 }
 
 /// `olmoe`: norms on Q and K as in OLMo-2, pre-norm layers, experts in every layer.
@@ -56,7 +56,7 @@ fn with_experts(keys: &Keys<'_>, default: [u64; 2], arrangement: Arrangement) ->
         keys.count("intermediate_size")?,
     )?;
     let attention = attention(keys, &whole, QkNorm::WholeProjection)?;
-    let layer = Layer::new(attention, Network::Moe(Box::new(moe)));
+    let layer = Layer::new(attention, moe);
     Ok(whole.uniform(Layer { arrangement, ..layer }))
 }
 
@@ -66,6 +66,6 @@ fn attention(keys: &Keys<'_>, whole: &DecoderSpec, qk_norm: QkNorm) -> Result<At
 }
 
 fn layer(keys: &Keys<'_>, whole: &DecoderSpec, qk_norm: QkNorm) -> Result<Layer, Error> {
-    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
-    Ok(Layer::new(attention(keys, whole, qk_norm)?, Network::Dense(network)))
+    let network = FeedForward::read(keys, whole.hidden)?;
+    Ok(Layer::new(attention(keys, whole, qk_norm)?, network))
 }

@@ -4,11 +4,12 @@
 
 use serde_json::json;
 
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::layer::Layer;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::quantity::count::Count;
@@ -16,34 +17,21 @@ use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 use crate::spec::model::value::WIDTH_LIMIT;
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("model.embed_tokens", "transformer.token_embeddings"),
-        ("model", "transformer"),
-        ("input_layernorm", "attn_norm"),
-        ("post_attention_layernorm", "ffn_norm"),
-        ("self_attn.q_proj", "attn.qkv_proj"),
-        ("self_attn.k_proj", "attn.qkv_proj"),
-        ("self_attn.v_proj", "attn.qkv_proj"),
-        ("self_attn.o_proj", "attn.out_proj"),
-        ("self_attn", "attn"),
-        ("mlp.gate_proj", "ffn.proj_1"),
-        ("mlp.up_proj", "ffn.proj_1"),
-        ("mlp.down_proj", "ffn.proj_2"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("model.embed_tokens", "transformer.token_embeddings"),
+    ("model", "transformer"),
+    ("input_layernorm", "attn_norm"),
+    ("post_attention_layernorm", "ffn_norm"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "attn.qkv_proj"),
+    ("self_attn.o_proj", "attn.out_proj"),
+    ("self_attn", "attn"),
+    ("mlp.gate_proj mlp.up_proj", "ffn.proj_1"),
+    ("mlp.down_proj", "ffn.proj_2"),
+]);
 
 /// `openelm`: a number of heads and a network-width multiplier per layer, all in the file.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&[
-        "activation_fn_name",
-        "normalization_layer_name",
-        "num_gqa_groups",
-        "qkv_multipliers",
-        "rope_freq_constant",
-        "rope_max_length",
-    ]);
+    keys.set_aside(ignored("openelm"));
     keys.only("ffn_with_glu", &json!(true))?;
     let max_context = keys.count_or_none("max_context_length")?.map(|tokens| tokens.value);
     let (hidden, layers) = (keys.count("model_dim")?, keys.count("num_transformer_layers")?);
@@ -63,7 +51,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     for ((heads, kv_heads), width) in heads.into_iter().zip(kv_heads).zip(widths) {
         let attention = Attention::of(hidden, heads, kv_heads, Some(head_dim))?;
         let attention = Attention { qk_norm, ..attention.rotated(keys, RopeClass::WHOLE)? };
-        kinds.push(Layer::new(attention, Network::Dense(FeedForward::gated(hidden, width))));
+        kinds.push(Layer::new(attention, FeedForward::gated(hidden, width)));
     }
     Ok(whole.graph(kinds, vec![]))
 }

@@ -5,7 +5,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, mha};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -32,32 +32,26 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let heads = keys.count("num_attention_heads")?;
     let attention = Attention::of(whole.hidden, heads, mha(heads), None)?.biased(bias);
-    let network = Network::Dense(FeedForward::plain(whole.hidden, keys.count("ffn_dim")?, bias));
+    let network = FeedForward::plain(whole.hidden, keys.count("ffn_dim")?, bias);
     let arrangement = if before { Arrangement::PreNorm } else { Arrangement::NormedSum };
     Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, network) }))
 }
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("input_layernorm", "self_attn_layer_norm"),
-        ("post_attention_layernorm", "final_layer_norm"),
-        ("self_attn.o_proj", "self_attn.out_proj"),
-        ("mlp.up_proj", "fc1"),
-        ("mlp.down_proj", "fc2"),
-        ("model.norm", "model.decoder.final_layer_norm"),
-        ("model", "model.decoder"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("input_layernorm", "self_attn_layer_norm"),
+    ("post_attention_layernorm", "final_layer_norm"),
+    ("self_attn.o_proj", "self_attn.out_proj"),
+    ("mlp.up_proj", "fc1"),
+    ("mlp.down_proj", "fc2"),
+    ("model.norm", "model.decoder.final_layer_norm"),
+    ("model", "model.decoder"),
+]);
 
-const NAMES_AFTER: TensorNames = TensorNames {
-    table: &[
-        ("post_attention_layernorm", "self_attn_layer_norm"),
-        ("post_feedforward_layernorm", "final_layer_norm"),
-        ("self_attn.o_proj", "self_attn.out_proj"),
-        ("mlp.up_proj", "fc1"),
-        ("mlp.down_proj", "fc2"),
-        ("model", "model.decoder"),
-    ],
-    transposed: false,
-};
+const NAMES_AFTER: TensorNames = TensorNames::of_table(&[
+    ("post_attention_layernorm", "self_attn_layer_norm"),
+    ("post_feedforward_layernorm", "final_layer_norm"),
+    ("self_attn.o_proj", "self_attn.out_proj"),
+    ("mlp.up_proj", "fc1"),
+    ("mlp.down_proj", "fc2"),
+    ("model", "model.decoder"),
+]);

@@ -5,7 +5,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::spec::error::Error;
@@ -19,7 +19,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention { qk_norm, ..Attention::read_grouped(keys, whole.hidden)?.biased(true) };
     let attention = attention.rotated(keys, RopeClass::HALF)?;
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
-    let layer = Layer::new(attention, Network::Dense(network));
+    let layer = Layer::new(attention, network);
     Ok(whole.uniform(Layer { norm, arrangement: Arrangement::Parallel, ..layer }))
 }
 
@@ -36,24 +36,21 @@ pub fn build_stablelm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = attention.rotated(keys, RopeClass::QUARTER)?;
     let parallel = keys.flag("use_parallel_residual", false)?;
     let arrangement = if parallel { Arrangement::Parallel } else { Arrangement::PreNorm };
-    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
-    let layer = Layer::new(attention, Network::Dense(network));
+    let network = FeedForward::read(keys, whole.hidden)?;
+    let layer = Layer::new(attention, network);
     Ok(whole.uniform(Layer { norm, arrangement, ..layer }))
 }
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "self_attn.dense"),
-        ("self_attn.q_norm", "self_attn.q_layernorm"),
-        ("self_attn.k_norm", "self_attn.k_layernorm"),
-        ("mlp.up_proj", "mlp.fc1"),
-        ("mlp.down_proj", "mlp.fc2"),
-        ("model.norm", "model.final_layernorm"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "self_attn.dense"),
+    ("self_attn.q_norm", "self_attn.q_layernorm"),
+    ("self_attn.k_norm", "self_attn.k_layernorm"),
+    ("mlp.up_proj", "mlp.fc1"),
+    ("mlp.down_proj", "mlp.fc2"),
+    ("model.norm", "model.final_layernorm"),
+]);
 
-const STABLELM_NAMES: TensorNames = TensorNames {
-    table: &[("self_attn.q_norm", "self_attn.q_layernorm"), ("self_attn.k_norm", "self_attn.k_layernorm")],
-    transposed: false,
-};
+const STABLELM_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.q_norm", "self_attn.q_layernorm"),
+    ("self_attn.k_norm", "self_attn.k_layernorm"),
+]);

@@ -4,7 +4,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::layer::Layer;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
@@ -15,17 +15,10 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let window = uniform_window(keys, None)?;
     let attention = Attention { mask: window.into(), ..Attention::read_grouped(keys, whole.hidden)? };
-    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    Ok(whole.uniform(Layer::new(attention, FeedForward::read(keys, whole.hidden)?)))
 }
 
-const NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.q_proj", "self_attn.qkv_proj"),
-        ("self_attn.k_proj", "self_attn.qkv_proj"),
-        ("self_attn.v_proj", "self_attn.qkv_proj"),
-        ("mlp.gate_proj", "mlp.gate_up_proj"),
-        ("mlp.up_proj", "mlp.gate_up_proj"),
-    ],
-    transposed: false,
-};
+const NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "self_attn.qkv_proj"),
+    ("mlp.gate_proj mlp.up_proj", "mlp.gate_up_proj"),
+]);

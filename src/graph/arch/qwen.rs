@@ -3,12 +3,13 @@
 
 use serde_json::json;
 
-use crate::graph::assembly::weight;
+use crate::graph::arch::class_keys::ignored;
+use crate::graph::assembly::{below, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm, mha};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::layer::Layer;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
 use crate::graph::part::window::qwen_windows;
@@ -30,19 +31,7 @@ pub fn build_qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// and up.
 pub fn build_qwen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Keys for kernels and position encoding.
-    keys.set_aside(&[
-        "attn_implementation",
-        "bf16",
-        "fp16",
-        "fp32",
-        "onnx_safe",
-        "softmax_in_fp32",
-        "use_cache_kernel",
-        "use_cache_quantization",
-        "use_dynamic_ntk",
-        "use_flash_attn",
-        "use_logn_attn",
-    ]);
+    keys.set_aside(ignored("qwen"));
     let hidden = keys.count("hidden_size")?;
     let layers = keys.count("num_hidden_layers")?;
     let whole = DecoderSpec {
@@ -61,26 +50,21 @@ pub fn build_qwen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let both = keys.count("intermediate_size")?.value;
     let width = Count::derived("intermediate_size", both / 2, "intermediate_size / 2");
     let network = FeedForward::gated(hidden, width);
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    Ok(whole.uniform(Layer::new(attention, network)))
 }
 
-const QWEN_NAMES: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.o_proj", "attn.c_proj"),
-        ("self_attn.q_proj", "attn.c_attn"),
-        ("self_attn.k_proj", "attn.c_attn"),
-        ("self_attn.v_proj", "attn.c_attn"),
-        ("mlp.gate_proj", "mlp.w2"),
-        ("mlp.up_proj", "mlp.w1"),
-        ("mlp.down_proj", "mlp.c_proj"),
-        ("input_layernorm", "ln_1"),
-        ("post_attention_layernorm", "ln_2"),
-        ("model.layers", "transformer.h"),
-        ("model.norm", "transformer.ln_f"),
-        ("model.embed_tokens", "transformer.wte"),
-    ],
-    transposed: false,
-};
+const QWEN_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj", "attn.c_proj"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "attn.c_attn"),
+    ("mlp.gate_proj", "mlp.w2"),
+    ("mlp.up_proj", "mlp.w1"),
+    ("mlp.down_proj", "mlp.c_proj"),
+    ("input_layernorm", "ln_1"),
+    ("post_attention_layernorm", "ln_2"),
+    ("model.layers", "transformer.h"),
+    ("model.norm", "transformer.ln_f"),
+    ("model.embed_tokens", "transformer.wte"),
+]);
 
 /// `mimo`: Qwen2's layers, and multi-token-prediction modules with three norms and a two-to-one projection.
 pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -90,7 +74,7 @@ pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let qkv_bias = keys.flag("attention_bias", true)?;
     let attention = Attention { qkv_bias, ..Attention::read_stated(keys, whole.hidden)? };
     let width = keys.count("intermediate_size")?;
-    let module = Layer::new(attention.clone(), Network::Dense(FeedForward::gated(whole.hidden, width)));
+    let module = Layer::new(attention.clone(), FeedForward::gated(whole.hidden, width));
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
     let mut graph = dense(keys, whole, attention)?;
     for index in 0..modules {
@@ -98,10 +82,7 @@ pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         weights.push(weight("input_proj.weight", vec![hidden, 2 * hidden], TensorRole::Mlp));
         let norms = ["token_layernorm.weight", "hidden_layernorm.weight", "final_layernorm.weight"];
         weights.extend(norms.map(|norm| weight(norm, vec![hidden], TensorRole::Norm)));
-        for weight in &mut weights {
-            weight.name = format!("model.mtp_layers.{index}.{}", weight.name);
-        }
-        graph.mtp.extend(weights);
+        graph.mtp.extend(below(&format!("model.mtp_layers.{index}"), weights));
     }
     Ok(graph)
 }
@@ -124,15 +105,11 @@ fn normed_attention(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Attention, E
 /// default.
 pub(super) fn headed_attention(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Attention, Error> {
     let bias = keys.flag("attention_bias", false)?;
-    let qk_norm = QkNorm::PerHead;
-    Ok(Attention { qkv_bias: bias, o_bias: bias, qk_norm, ..Attention::read_stated(keys, whole.hidden)? })
+    Ok(Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, whole.hidden)?.biased(bias) })
 }
 
 fn dense(keys: &Keys<'_>, whole: DecoderSpec, attention: Attention) -> Result<ModelGraph, Error> {
     let windows = qwen_windows(keys, whole.layers)?;
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
-    let layer = |window: Option<Count>| {
-        Layer::new(Attention { mask: window.into(), ..attention.clone() }, network.clone())
-    };
-    Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
+    let network = FeedForward::read(keys, whole.hidden)?;
+    Ok(whole.windowed(&Layer::new(attention, network), windows))
 }

@@ -37,11 +37,8 @@ pub fn build_qwen3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 fn routed(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Moe, Error> {
-    let (experts, top_k) = (
-        keys.count(keys.spelling(&["num_experts", "num_local_experts"])?)?,
-        keys.count("num_experts_per_tok")?,
-    );
-    Moe::routed(whole.hidden, experts, top_k, keys.count("moe_intermediate_size")?)
+    let experts = keys.spelling(&["num_experts", "num_local_experts"])?;
+    Moe::read(keys, whole.hidden, [experts, "num_experts_per_tok", "moe_intermediate_size"])
 }
 
 /// Every `decoder_sparse_step`-th layer has experts, except `mlp_only_layers`; `intermediate_size` is for the others.
@@ -52,10 +49,10 @@ fn layers(keys: &Keys<'_>, whole: DecoderSpec, attention: Attention, moe: Moe) -
     keys.set_aside(&["intermediate_size"]);
     let mut layers = Vec::with_capacity(windows.len());
     for (layer, window) in (0..).zip(windows) {
-        let network = if (layer + 1) % step.value == 0 && !dense_layers.contains(&layer) {
-            Network::Moe(Box::new(moe.clone()))
+        let network: Network = if (layer + 1) % step.value == 0 && !dense_layers.contains(&layer) {
+            moe.clone().into()
         } else {
-            Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?))
+            FeedForward::read(keys, whole.hidden)?.into()
         };
         layers.push(Layer::new(Attention { mask: window.into(), ..attention.clone() }, network));
     }

@@ -3,8 +3,8 @@
 //! Defaults for missing keys: the configuration classes of transformers.
 
 use super::vision::qwen as tower;
-use super::wrapper::{self, INSIDE_MODEL, text, tied, vision, wrap};
-use crate::graph::assembly::weight;
+use super::wrapper::{INSIDE_MODEL, inside, vision, wrap};
+use crate::graph::assembly::{below, weight};
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
@@ -23,25 +23,14 @@ use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// Qwen3-Next joins all projections of a layer into two matrices.
-const NEXT: TensorNames = TensorNames {
-    table: &[
-        ("linear_attn.in_proj_qk", "linear_attn.in_proj_qkvz"),
-        ("linear_attn.in_proj_v", "linear_attn.in_proj_qkvz"),
-        ("linear_attn.in_proj_z", "linear_attn.in_proj_qkvz"),
-        ("linear_attn.in_proj_b", "linear_attn.in_proj_ba"),
-        ("linear_attn.in_proj_a", "linear_attn.in_proj_ba"),
-    ],
-    transposed: false,
-};
+const NEXT: TensorNames = TensorNames::of_table(&[
+    ("linear_attn.in_proj_qk linear_attn.in_proj_v linear_attn.in_proj_z", "linear_attn.in_proj_qkvz"),
+    ("linear_attn.in_proj_b linear_attn.in_proj_a", "linear_attn.in_proj_ba"),
+]);
 
 /// Qwen3.5 joins queries, keys and values.
-const FIVE: TensorNames = TensorNames {
-    table: &[
-        ("linear_attn.in_proj_qk", "linear_attn.in_proj_qkv"),
-        ("linear_attn.in_proj_v", "linear_attn.in_proj_qkv"),
-    ],
-    transposed: false,
-};
+const FIVE: TensorNames =
+    TensorNames::of_table(&[("linear_attn.in_proj_qk linear_attn.in_proj_v", "linear_attn.in_proj_qkv")]);
 
 /// `qwen3_next`: experts in every layer unless the keys of Qwen3-MoE differ.
 pub fn build_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -52,11 +41,11 @@ pub fn build_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["intermediate_size"]);
     let network = |layer| {
         if (layer + 1) % step.value == 0 && !dense.contains(&layer) {
-            return Ok(Network::Moe(Box::new(moe.clone())));
+            return Ok(moe.clone().into());
         }
-        Ok(Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)))
+        Ok(FeedForward::read(keys, whole.hidden)?.into())
     };
-    let networks = (0..whole.layers.value).map(network).collect::<Result<Vec<_>, Error>>()?;
+    let networks = (0..whole.layers.value).map(network).collect::<Result<Vec<Network>, Error>>()?;
     layers(keys, whole, networks, StateWidth::Single)
 }
 
@@ -75,9 +64,8 @@ pub fn build_5_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Copied from the MoE class; not read.
     keys.set_aside(&["mlp_only_layers"]);
     let whole = DecoderSpec { names: FIVE, ..DecoderSpec::read(keys, false)? };
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
-    let networks = vec![network; whole.layers.value as usize];
-    five(keys, whole, networks)
+    let network = FeedForward::read(keys, whole.hidden)?;
+    five(keys, whole, network.into())
 }
 
 /// `qwen3_5_moe_text`: experts in every layer.
@@ -85,9 +73,8 @@ pub fn build_5_moe_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // The class has no dense layers, whatever the inherited keys contain.
     keys.set_aside(&["decoder_sparse_step", "intermediate_size", "mlp_only_layers"]);
     let whole = DecoderSpec { names: FIVE, ..DecoderSpec::read(keys, false)? };
-    let network = Network::Moe(Box::new(moe(keys, whole.hidden, 256, 8)?));
-    let networks = vec![network; whole.layers.value as usize];
-    five(keys, whole, networks)
+    let moe = moe(keys, whole.hidden, 256, 8)?;
+    five(keys, whole, moe.into())
 }
 
 fn wrapped(
@@ -95,16 +82,15 @@ fn wrapped(
     class: &str,
     build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
 ) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    let inside = text(keys, class)?;
-    let graph = tied(build(&inside)?, keys, &inside)?;
+    let graph = inside(keys, class, build)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower::qwen3_5(&vision(keys, "qwen3_5_vision")?)?]))
 }
 
-fn five(keys: &Keys<'_>, whole: DecoderSpec, networks: Vec<Network>) -> Result<ModelGraph, Error> {
+fn five(keys: &Keys<'_>, whole: DecoderSpec, network: Network) -> Result<ModelGraph, Error> {
     keys.only("attn_output_gate", &serde_json::json!(true))?;
     keys.only("mtp_use_dedicated_embeddings", &serde_json::json!(false))?;
     let single = keys.says("mamba_ssm_dtype", "float32");
+    let networks = vec![network; whole.layers.value as usize];
     layers(keys, whole, networks, if single { StateWidth::Single } else { StateWidth::Native })
 }
 
@@ -145,23 +131,12 @@ fn layers(
     let kv_heads = keys.count("num_key_value_heads")?;
     let head_dim = keys.count_or("head_dim", 256)?;
     let bias = keys.flag("attention_bias", false)?;
-    let attention = Attention {
-        qkv_bias: bias,
-        o_bias: bias,
-        qk_norm: QkNorm::PerHead,
-        output_gate: Some("q_proj"),
-        ..Attention::of(hidden, heads, kv_heads, Some(head_dim))?
-    };
+    let attention = Attention::of(hidden, heads, kv_heads, Some(head_dim))?.biased(bias);
+    let attention = Attention { qk_norm: QkNorm::PerHead, output_gate: Some("q_proj"), ..attention };
     let attention = attention.rotated(keys, RopeClass::QUARTER)?;
-    let delta = Delta::read(keys, hidden, width)?;
-    let layer = |attends, network| {
-        let mixer = if attends {
-            Mixer::Attention(attention.clone())
-        } else {
-            Mixer::Recurrent(Box::new(Recurrent::Delta(delta.clone())))
-        };
-        Layer::of(hidden, mixer, network)
-    };
+    let delta = Recurrent::Delta(Delta::read(keys, hidden, width)?);
+    let layer =
+        |attends, network: Network| Layer::of(hidden, Mixer::either(attends, &attention, &delta), network);
     let modules = keys.count_unless_zero("mtp_num_hidden_layers")?.map_or(0, |modules| modules.value);
     let last = networks.last().cloned().unwrap_or(Network::Absent);
     let mtp = if modules > 0 { predicting(hidden, &layer(true, last), modules) } else { vec![] };
@@ -177,9 +152,7 @@ pub(super) fn predicting(hidden: Count, layer: &Layer, modules: u64) -> Vec<Weig
     weights.push(weight("mtp.fc.weight", vec![hidden, 2 * hidden], TensorRole::Mlp));
     let block = layer.block("mtp_layer", vec![]);
     for module in 0..modules {
-        let named =
-            |weight: Weight| Weight { name: format!("mtp.layers.{module}.{}", weight.name), ..weight };
-        weights.extend(block.weights().into_iter().map(named));
+        weights.extend(below(&format!("mtp.layers.{module}"), block.weights()));
     }
     weights
 }

@@ -20,6 +20,7 @@ use super::super::part::encoder::{Projection, linear, once};
 use crate::graph::assembly::Assembly;
 use crate::graph::image_processor::{ImageProcessor, PatchGrid, SizeRounding};
 use crate::graph::operator::{Operator, Split};
+use crate::graph::part::misfit;
 use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -42,8 +43,7 @@ fn two_once(
     prefix: &str,
     positions: impl Into<Positions>,
 ) -> TowerPart {
-    let mut block = Assembly::default();
-    let stream = block.input(up.input);
+    let (mut block, stream) = Assembly::from_input(up.input);
     two_layers(&mut block, stream, up, down);
     once(block, name, prefix, positions)
 }
@@ -55,8 +55,7 @@ fn matrix_once(
     prefix: &str,
     positions: impl Into<Positions>,
 ) -> TowerPart {
-    let mut block = Assembly::default();
-    let stream = block.input(matrix.input);
+    let (mut block, stream) = Assembly::from_input(matrix.input);
     linear(&mut block, stream, matrix, Split::Replicate);
     once(block, name, prefix, positions)
 }
@@ -64,12 +63,7 @@ fn matrix_once(
 /// Patches along one side of an image.
 fn side(image_size: Count, patch_size: Count) -> Result<u64, Error> {
     if image_size.value < patch_size.value {
-        return Err(Error::new(
-            image_size.symbol,
-            image_size.value.to_string(),
-            format!("at least the patch_size {}", patch_size.value),
-            "copy both values from the model's config.json",
-        ));
+        return Err(misfit(image_size, format!("at least the patch_size {}", patch_size.value)));
     }
     Ok(image_size.value / patch_size.value)
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::vision::{clip, glm as glm_tower, moonvit, pixtral, qwen as qwen_tower, whisper};
-use super::wrapper::{self, INSIDE_MODEL, language, text, tied, vision, wrap};
+use super::wrapper::{self, INSIDE_MODEL, inside, inside_or_flat, language, vision, wrap};
 use super::{deepseek, glm, qwen, qwen_moe};
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
@@ -11,9 +11,7 @@ use crate::spec::model::keys::Keys;
 
 /// `mistral3`: Pixtral's encoder before Mistral or Ministral.
 pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    let inside = text(keys, "mistral")?;
-    let graph = tied(language(&inside, &["mistral", "ministral3", "mistral4"])?, keys, &inside)?;
+    let graph = inside(keys, "mistral", |keys| language(keys, &["mistral", "ministral3", "mistral4"]))?;
     let projector = pixtral::PixtralProjector {
         text: graph.hidden,
         merge: Some(keys.count_or("spatial_merge_size", 2)?),
@@ -25,9 +23,7 @@ pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `gemma3`: SigLIP before Gemma-3.
 pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    let inside = text(keys, "gemma3_text")?;
-    let graph = tied(language(&inside, &["gemma3_text"])?, keys, &inside)?;
+    let graph = inside(keys, "gemma3_text", |keys| language(keys, &["gemma3_text"]))?;
     let tokens = keys.count_or("mm_tokens_per_image", 256)?;
     let tower = clip::gemma3(&vision(keys, "siglip_vision_model")?, graph.hidden, tokens)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
@@ -35,42 +31,15 @@ pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `qwen2_vl`: the language model's keys are next to `vision_config`, in newer files in `text_config`.
 pub fn build_qwen2_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let graph = qwen2(keys, "qwen2_vl_text")?;
+    let graph = inside_or_flat(keys, "qwen2_vl_text", qwen::build_qwen2)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen2(&vision(keys, "qwen2_vl_vision")?)?]))
 }
 
 /// `qwen2_5_vl`: the same.
 pub fn build_qwen2_5_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let graph = qwen2(keys, "qwen2_5_vl_text")?;
+    let graph = inside_or_flat(keys, "qwen2_5_vl_text", qwen::build_qwen2)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen2_5(&vision(keys, "qwen2_5_vl_vision")?)?]))
 }
-
-fn qwen2(keys: &Keys<'_>, class: &str) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    match keys.section_or_none("text_config")? {
-        Some(_) => {
-            let inside = text(keys, class)?;
-            // Newer versions of transformers leave copies of these in the outer section.
-            keys.set_aside(COPIES);
-            tied(qwen::build_qwen2(&inside)?, keys, &inside)
-        }
-        None => qwen::build_qwen2(keys),
-    }
-}
-
-/// Language-model keys that files repeat outside `text_config`, where they are not read.
-const COPIES: &[&str] = &[
-    "hidden_size",
-    "intermediate_size",
-    "num_attention_heads",
-    "num_hidden_layers",
-    "num_key_value_heads",
-    "vocab_size",
-    "sliding_window",
-    "max_window_layers",
-    "layer_types",
-    "attention_bias",
-];
 
 /// `qwen3_vl`.
 pub fn build_qwen3_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -87,23 +56,20 @@ fn qwen3(
     class: &str,
     build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
 ) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    let inside = text(keys, class)?;
-    let graph = tied(build(&inside)?, keys, &inside)?;
+    let graph = inside(keys, class, build)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen3(&vision(keys, "qwen3_vl_vision")?)?]))
 }
 
 /// `kimi_k25`: MoonViT before Kimi-K2.
 pub fn build_kimi_k25(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
     // Published keys of the checkpoint: token ids and texts of the prompt.
     keys.set_aside(&["media_placeholder_token_id", "video_placeholder", "use_unified_vision_chunk"]);
-    let inside = text(keys, "")?;
-    inside.set_aside(&["cross_attention_hidden_size"]);
-    inside
-        .only("model_type", &json!("deepseek_v3"))
-        .or_else(|_| inside.only("model_type", &json!("kimi_k2")))?;
-    let graph = tied(deepseek::build_v3(&inside)?, keys, &inside)?;
+    let graph = inside(keys, "", |text| {
+        text.set_aside(&["cross_attention_hidden_size"]);
+        text.only("model_type", &json!("deepseek_v3"))
+            .or_else(|_| text.only("model_type", &json!("kimi_k2")))?;
+        deepseek::build_v3(text)
+    })?;
     let seen = vision(keys, "kimi_k25_vision")?;
     let tower = moonvit::tower(&seen, graph.hidden)?;
     // Width of the projector's norm, which equals that of the encoder.
@@ -114,35 +80,23 @@ pub fn build_kimi_k25(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `glm4v`: GLM-4-0414's layers; the keys are next to `vision_config`, in newer files in `text_config`.
 pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    let graph = match keys.section_or_none("text_config")? {
-        Some(_) => {
-            let inside = text(keys, "glm4v_text")?;
-            keys.set_aside(COPIES);
-            tied(glm::build_glm4v(&inside)?, keys, &inside)?
-        }
-        None => glm::build_glm4v(keys)?,
-    };
+    let graph = inside_or_flat(keys, "glm4v_text", glm::build_glm4v)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_vision")?)?]))
 }
 
 /// `glm46v`: GLM-4.6V: the parts of GLM-4.5V or GLM-4.1V, by the language model's class.
 pub fn build_glm46v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    let inside = text(keys, "glm4v_text")?;
-    let sparse = inside.text("model_type")?.is_some_and(|class| class == "glm4v_moe_text");
-    let graph = if sparse { deepseek::glm4(&inside, true)? } else { glm::build_glm4v(&inside)? };
-    let graph = tied(graph, keys, &inside)?;
+    let graph = inside(keys, "glm4v_text", |text| {
+        let sparse = text.text("model_type")?.is_some_and(|class| class == "glm4v_moe_text");
+        if sparse { deepseek::glm4(text, true) } else { glm::build_glm4v(text) }
+    })?;
     Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_vision")?)?]))
 }
 
 /// `qwen2_audio`: Whisper's encoder before Qwen2; the outer copies of language-model keys are not read.
 pub fn build_qwen2_audio(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
     keys.set_aside(&["audio_token_index", "audio_token_id", "vocab_size"]);
-    let inside = text(keys, "qwen2")?;
-    inside.set_aside(&["use_mrope"]);
-    let graph = tied(qwen::build_qwen2(&inside)?, keys, &inside)?;
+    let graph = inside(keys, "qwen2", qwen::build_qwen2)?;
     let audio = wrapper::encoder(keys, "audio_config", "qwen2_audio_encoder")?;
     let tower = whisper::tower(&audio, graph.hidden)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
@@ -150,8 +104,6 @@ pub fn build_qwen2_audio(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `glm4v_moe`: GLM-4.5's layers; always `text_config`.
 pub fn build_glm4v_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    let inside = text(keys, "glm4v_moe_text")?;
-    let graph = tied(deepseek::glm4(&inside, true)?, keys, &inside)?;
+    let graph = inside(keys, "glm4v_moe_text", |text| deepseek::glm4(text, true))?;
     Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_moe_vision")?)?]))
 }

@@ -4,7 +4,8 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::{ARCHITECTURES, class_defaults, switches};
+use super::{ARCHITECTURES, class_keys, switches};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::weight;
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
@@ -13,36 +14,9 @@ use crate::graph::tower::Tower;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Wrapper keys for the position of images in the prompt.
-const PROMPT: &[&str] = &[
-    "image_grid_pinpoints",
-    "use_image_newline_parameter",
-    "vision_aspect_ratio",
-    "image_token_id",
-    "image_token_index",
-    "image_start_token_id",
-    "image_end_token_id",
-    "image_seq_length",
-    "boi_token_index",
-    "boi_token_id",
-    "eoi_token_index",
-    "eoi_token_id",
-    "video_token_id",
-    "video_token_index",
-    "video_start_token_id",
-    "video_end_token_id",
-    "vision_start_token_id",
-    "vision_end_token_id",
-    "vision_token_id",
-    "ignore_index",
-    "projector_hidden_act",
-    "vision_feature_layer",
-    "vision_feature_select_strategy",
-];
-
 /// Marks wrapper keys for the position of images in the prompt as read.
 pub fn set_prompt_aside(keys: &Keys<'_>) {
-    keys.set_aside(PROMPT);
+    keys.set_aside(ignored("prompt"));
 }
 
 /// The keys of the language model; its class is `class` unless its `model_type` names another one.
@@ -57,8 +31,8 @@ pub fn vision<'c>(keys: &Keys<'c>, class: &str) -> Result<Keys<'c>, Error> {
 
 fn part<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Keys<'c>, Error> {
     let part = keys.section(key)?;
-    let stated = part.text("model_type")?.map_or(&[][..], |stated| class_defaults::of_part(&stated));
-    let defaults = if stated.is_empty() { class_defaults::of_part(class) } else { stated };
+    let stated = part.text("model_type")?.map_or(&[][..], |stated| class_keys::of_part(&stated));
+    let defaults = if stated.is_empty() { class_keys::of_part(class) } else { stated };
     Ok(part.with_defaults(defaults))
 }
 
@@ -86,6 +60,33 @@ pub fn language(keys: &Keys<'_>, allowed: &[&str]) -> Result<ModelGraph, Error> 
             "report the model: this combination needs its own builder",
         )),
     }
+}
+
+/// The language model under `text_config`, built as `class` unless its `model_type` names another one, and tied by the
+/// rule of the wrapper's class.
+pub fn inside(
+    keys: &Keys<'_>,
+    class: &str,
+    build: impl Fn(&Keys<'_>) -> Result<ModelGraph, Error>,
+) -> Result<ModelGraph, Error> {
+    set_prompt_aside(keys);
+    let inside = text(keys, class)?;
+    tied(build(&inside)?, keys, &inside)
+}
+
+/// The same for files whose older form has the keys of the language model next to those of the encoder.
+pub fn inside_or_flat(
+    keys: &Keys<'_>,
+    class: &str,
+    build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
+) -> Result<ModelGraph, Error> {
+    if keys.section_or_none("text_config")?.is_some() {
+        // Newer versions of transformers leave copies of these in the outer section.
+        keys.set_aside(ignored("text_config copies"));
+        return inside(keys, class, build);
+    }
+    set_prompt_aside(keys);
+    build(keys)
 }
 
 /// Location of the language model in a wrapper.

@@ -11,6 +11,7 @@ use crate::graph::cache::Cache;
 use crate::graph::dimensions::{ScoredKeys, Scores, SoftmaxAttention};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
+use crate::graph::part::misfit;
 use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -53,7 +54,6 @@ pub struct Attention {
     pub hidden: Count,
     /// Query heads.
     pub heads: Count,
-    /// Key and value heads.
     pub kv_heads: Count,
     /// Elements of a head.
     pub head_dim: Count,
@@ -95,12 +95,7 @@ impl Attention {
             None => quotient(hidden, heads)?,
         };
         if !heads.value.is_multiple_of(kv_heads.value) {
-            return Err(Error::new(
-                kv_heads.symbol,
-                kv_heads.value.to_string(),
-                format!("a divisor of {} {}", heads.symbol, heads.value),
-                "copy both values from the model's config.json",
-            ));
+            return Err(misfit(kv_heads, format!("a divisor of {} {}", heads.symbol, heads.value)));
         }
         Ok(Attention {
             hidden,

@@ -21,7 +21,6 @@ use crate::spec::model::keys::Keys;
 pub struct DecoderSpec {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Number of layers.
     pub layers: Count,
     /// Rows of the embedding.
     pub vocab: Count,
@@ -47,7 +46,6 @@ pub struct DecoderSpec {
     pub altup: Option<Altup>,
     /// Maximum context in tokens, for families with a key of their own.
     pub max_context: Option<u64>,
-    /// Tensor names of the checkpoint.
     pub names: TensorNames,
 }
 
@@ -89,6 +87,11 @@ impl DecoderSpec {
     pub fn uniform(self, layer: Layer) -> ModelGraph {
         let layers = vec![layer; self.layers.value as usize];
         self.graph(layers, vec![])
+    }
+
+    /// A graph of one layer with each of these windows.
+    pub fn windowed(self, layer: &Layer, windows: Vec<Option<Count>>) -> ModelGraph {
+        self.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![])
     }
 
     /// A graph of these layers. Equal layers share a block.

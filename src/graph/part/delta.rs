@@ -9,6 +9,7 @@ use crate::graph::assembly::Assembly;
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
+use crate::graph::part::misfit;
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -51,11 +52,9 @@ impl Delta {
         if delta.value_heads.value.is_multiple_of(delta.key_heads.value) {
             return Ok(delta);
         }
-        Err(Error::new(
-            "linear_num_value_heads",
-            delta.value_heads.value.to_string(),
+        Err(misfit(
+            delta.value_heads,
             format!("a multiple of linear_num_key_heads {}", delta.key_heads.value),
-            "copy both values from the model's config.json",
         ))
     }
 

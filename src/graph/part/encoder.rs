@@ -8,6 +8,7 @@ use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::dimensions::{ScoredKeys, Scores, SoftmaxAttention};
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
+use crate::graph::part::misfit;
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
@@ -42,7 +43,6 @@ pub struct Encoder {
     pub out_bias: bool,
     /// Biases of the feed-forward network.
     pub network_bias: bool,
-    /// Tensor names of the checkpoint.
     pub names: &'static EncoderNames,
 }
 
@@ -56,11 +56,16 @@ pub struct Projection {
     pub input: Count,
     /// Outer dimension.
     pub output: Count,
-    /// Whether it adds a bias.
     pub bias: bool,
 }
 
 impl Encoder {
+    /// Layers with LayerNorm's shift, and biases on all matrices.
+    pub fn biased(hidden: Count, heads: Count, intermediate: Count, names: &'static EncoderNames) -> Encoder {
+        let (shift, qkv_bias, out_bias, network_bias) = (true, [true; 3], true, true);
+        Encoder { hidden, heads, intermediate, shift, qkv_bias, out_bias, network_bias, names }
+    }
+
     /// `layers` such layers under `prefix`, with `positions` positions per image.
     pub fn layers(
         &self,
@@ -84,16 +89,10 @@ impl Encoder {
     ) -> Result<TowerPart, Error> {
         let Encoder { hidden, heads, .. } = *self;
         if !hidden.value.is_multiple_of(heads.value) {
-            return Err(Error::new(
-                heads.symbol,
-                heads.value.to_string(),
-                format!("a divisor of the encoder's width {}", hidden.value),
-                "copy both values from the model's config.json",
-            ));
+            return Err(misfit(heads, format!("a divisor of the encoder's width {}", hidden.value)));
         }
         let head_dim = Count::derived("head_dim", hidden.value / heads.value, "width / heads of the encoder");
-        let mut block = Assembly::default();
-        let stream = block.input(hidden);
+        let (mut block, stream) = Assembly::from_input(hidden);
         let attended = self.attention(&mut block, stream, head_dim, reach);
         let sum = Operator::Add { width: hidden };
         let stream = block.node("attention_add", sum.clone(), extra.to_vec(), &[attended, stream]);
@@ -120,14 +119,7 @@ impl Encoder {
                 linear(block, normed, projection, Split::Heads)
             })
             .collect();
-        let attention = Operator::Attention(SoftmaxAttention {
-            heads,
-            kv_heads: heads,
-            head_dim,
-            v_head_dim: head_dim,
-            mask: reach,
-            shared: false,
-        });
+        let attention = Operator::Attention(SoftmaxAttention::of_encoder(heads, head_dim, reach));
         qkv.push(block.softmax(Scores { heads, keys: ScoredKeys::Masked(reach) }, &qkv[..2]));
         let attention = block.node("attention", attention, vec![], &qkv);
         let (name, tensor, bias) = ("o_proj", names.out, self.out_bias);
@@ -182,7 +174,6 @@ pub struct Patches {
     pub tensor: &'static str,
     /// Its shape: `[hidden, channels, …, patch, patch]`, or flat.
     pub shape: Vec<u64>,
-    /// Whether it adds a bias.
     pub bias: bool,
     /// Position and class embeddings, by name and shape.
     pub embeddings: Vec<(&'static str, Vec<u64>)>,
@@ -220,8 +211,7 @@ pub fn norm_once(
     prefix: &str,
     positions: impl Into<Positions>,
 ) -> TowerPart {
-    let mut block = Assembly::default();
-    let stream = block.input(width);
+    let (mut block, stream) = Assembly::from_input(width);
     norm(&mut block, stream, name, tensor, width, shift);
     once(block, name, prefix, positions)
 }

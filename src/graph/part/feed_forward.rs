@@ -8,6 +8,8 @@ use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
 
 /// Dense feed-forward network of one layer.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +49,17 @@ impl FeedForward {
     /// Gate, up and down projections without biases, stored separately: the form of most models.
     pub fn gated(hidden: Count, intermediate: Count) -> FeedForward {
         FeedForward { hidden, intermediate, gated: true, bias: false, learned: &[], constants: &[] }
+    }
+
+    /// The same with the key of most files, `intermediate_size`.
+    pub fn read(keys: &Keys<'_>, hidden: Count) -> Result<FeedForward, Error> {
+        Ok(FeedForward::gated(hidden, keys.count("intermediate_size")?))
+    }
+
+    /// The same with biases by `mlp_bias`.
+    pub fn read_biased(keys: &Keys<'_>, hidden: Count) -> Result<FeedForward, Error> {
+        let bias = keys.flag("mlp_bias", false)?;
+        Ok(FeedForward { bias, ..FeedForward::read(keys, hidden)? })
     }
 
     /// Up and down projections, with biases on both or on neither.

@@ -14,26 +14,48 @@ pub fn layer_kinds<T: Copy>(
     names: &[(&str, T)],
 ) -> Result<Option<Vec<T>>, Error> {
     let Some(kinds) = keys.texts(key)? else { return Ok(None) };
-    if kinds.len() as u64 != layers.value {
-        let expected = format!("one entry for each of the {} layers", layers.value);
-        return Err(Error::new(key, format!("a list of {}", kinds.len()), expected, COPY));
-    }
-    kinds_of(key, &kinds, names).map(Some)
+    complete(key, kinds.len(), layers, COPY)?;
+    kinds_of(key, &kinds, names, COPY).map(Some)
 }
 
-/// Looks a word up in `kinds`.
-pub fn kinds_of<T: Copy>(key: &str, kinds: &[String], names: &[(&str, T)]) -> Result<Vec<T>, Error> {
+/// Returns an error unless a list under `key` has an entry for each layer; `fix` is its advice.
+pub fn complete(key: &str, length: usize, layers: Count, fix: &str) -> Result<(), Error> {
+    if length as u64 == layers.value {
+        return Ok(());
+    }
+    let expected = format!("one entry for each of the {} layers", layers.value);
+    Err(Error::new(key, format!("a list of {length}"), expected, fix))
+}
+
+/// Looks each of the words `kinds` under `key` up in `names`; `fix` is the advice for a strange one.
+pub fn kinds_of<T: Copy>(
+    key: &str,
+    kinds: &[String],
+    names: &[(&str, T)],
+    fix: &str,
+) -> Result<Vec<T>, Error> {
     let one = |(at, word): (usize, &String)| match names.iter().find(|(name, _)| name == word) {
         Some((_, kind)) => Ok(*kind),
         None => {
             let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-            Err(Error::new(format!("{key}[{at}]"), word.as_str(), known.join(" or "), COPY))
+            Err(Error::new(format!("{key}[{at}]"), word.as_str(), known.join(" or "), fix))
         }
     };
     kinds.iter().enumerate().map(one).collect()
 }
 
-const COPY: &str = "copy the list from the model's config.json";
+/// A required list of 0 and 1 under `key`, one for each layer.
+pub fn layer_switches(keys: &Keys<'_>, key: &'static str, layers: Count) -> Result<Vec<bool>, Error> {
+    let numbers = keys.stated(key)?.numbers(key)?.unwrap_or_default();
+    if numbers.len() as u64 == layers.value && numbers.iter().all(|number| *number <= 1) {
+        return Ok(numbers.into_iter().map(|number| number == 1).collect());
+    }
+    let expected = format!("0 or 1 for each of the {} layers", layers.value);
+    Err(Error::new(key, format!("a list of {}", numbers.len()), expected, COPY))
+}
+
+/// The advice for a list that does not fit the model.
+pub const COPY: &str = "copy the list from the model's config.json";
 
 #[cfg(test)]
 mod tests {

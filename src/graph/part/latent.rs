@@ -22,22 +22,12 @@ use crate::spec::model::keys::Keys;
 pub struct Latent {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Query heads.
-    pub heads: Count,
+    /// Dimensions of the attention.
+    pub dims: LatentAttention,
     /// Rank of the compressed query; `None`: queries are projected directly.
     pub q_lora_rank: Option<Count>,
-    /// Rank of the compressed key/value latent, which is cached.
-    pub kv_lora_rank: Count,
-    /// Elements of the rotary key that all heads share.
-    pub qk_rope_head_dim: Count,
-    /// Elements of a key head without the rotary part.
-    pub qk_nope_head_dim: Count,
-    /// Elements of a head's value.
-    pub v_head_dim: Count,
     /// Biases on the down-projections and the output.
     pub bias: bool,
-    /// The mask: which keys a query sees.
-    pub mask: AttentionMask,
     /// The indexer that selects keys. `None` with a selection mask: reuses the selection of an earlier layer.
     pub indexer: Option<Indexer>,
     /// The rotation of `qk_rope_head_dim`; `None`: no rotary positions.
@@ -49,16 +39,21 @@ impl Latent {
     pub fn read(keys: &Keys<'_>, hidden: Count) -> Result<Latent, Error> {
         keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
         let qk_rope_head_dim = keys.count("qk_rope_head_dim")?;
-        Ok(Latent {
-            hidden,
-            heads: keys.count("num_attention_heads")?,
-            q_lora_rank: keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?,
+        let heads = keys.count("num_attention_heads")?;
+        let q_lora_rank = keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?;
+        let dims = LatentAttention {
+            heads,
             kv_lora_rank: keys.count("kv_lora_rank")?,
             qk_rope_head_dim,
             qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
             v_head_dim: keys.count("v_head_dim")?,
-            bias: keys.flag("attention_bias", false)?,
             mask: AttentionMask::All,
+        };
+        Ok(Latent {
+            hidden,
+            dims,
+            q_lora_rank,
+            bias: keys.flag("attention_bias", false)?,
             indexer: None,
             rope: Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?),
         })
@@ -66,7 +61,7 @@ impl Latent {
 
     /// KV cache of one layer.
     pub fn caches(&self) -> Vec<Cache> {
-        let Latent { kv_lora_rank, qk_rope_head_dim, .. } = *self;
+        let LatentAttention { kv_lora_rank, qk_rope_head_dim, .. } = self.dims;
         let mut caches = vec![Cache::Latent { kv_lora_rank, qk_rope_head_dim }];
         caches.extend(
             self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim, every: own_key() }),
@@ -76,8 +71,9 @@ impl Latent {
 
     /// Adds the operators, from the normed stream to the output projection.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
-        let Latent { hidden, heads, kv_lora_rank, .. } = *self;
-        let Latent { qk_rope_head_dim, qk_nope_head_dim, v_head_dim, bias, .. } = *self;
+        let Latent { hidden, dims, bias, .. } = *self;
+        let LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim, mask } =
+            dims;
         let (q, compressed) = self.queries(block, from);
         let latent = sum("kv_latent", kv_lora_rank, qk_rope_head_dim, "kv_lora_rank + qk_rope_head_dim");
         let kv = matrix("kv_a_proj", "kv_a_proj_with_mqa", hidden, latent, Split::Replicate, bias);
@@ -92,21 +88,9 @@ impl Latent {
         );
         let indexer = self.indexer.map(|indexer| indexer.assemble(block, compressed, from));
         let (q, cache) = self.cached(block, q, (normed, rope_and_latent), latent);
-        let softmax = block.softmax(Scores { heads, keys: ScoredKeys::Masked(self.mask) }, &[q, cache]);
+        let softmax = block.softmax(Scores { heads, keys: ScoredKeys::Masked(mask) }, &[q, cache]);
         let inputs: Vec<NodeIndex> = [q, cache, softmax].into_iter().chain(indexer).collect();
-        let attention = block.node(
-            "attention",
-            Operator::LatentAttention(LatentAttention {
-                heads,
-                kv_lora_rank,
-                qk_rope_head_dim,
-                qk_nope_head_dim,
-                v_head_dim,
-                mask: self.mask,
-            }),
-            vec![kv_b],
-            &inputs,
-        );
+        let attention = block.node("attention", Operator::LatentAttention(dims), vec![kv_b], &inputs);
         let v_width = width("v_width", heads, v_head_dim, "num_attention_heads × v_head_dim");
         block.linear(attention, matrix("o_proj", "o_proj", v_width, hidden, Split::Row, bias))
     }
@@ -119,7 +103,7 @@ impl Latent {
         (normed, with_rope): (NodeIndex, NodeIndex),
         latent: Count,
     ) -> (NodeIndex, NodeIndex) {
-        let Latent { heads, qk_rope_head_dim, .. } = *self;
+        let LatentAttention { heads, qk_rope_head_dim, .. } = self.dims;
         let shared = Count::derived("rope_keys", 1, "one rotary key for all heads");
         let (q, key) = match &self.rope {
             Some(rope) => {
@@ -135,14 +119,18 @@ impl Latent {
     /// Elements of a query head.
     fn qk_head_dim(&self) -> Count {
         let how = "qk_nope_head_dim + qk_rope_head_dim";
-        sum("qk_head_dim", self.qk_nope_head_dim, self.qk_rope_head_dim, how)
+        sum("qk_head_dim", self.dims.qk_nope_head_dim, self.dims.qk_rope_head_dim, how)
     }
 
     /// The queries, and the stream that they are computed from: compressed where the queries have a rank.
     fn queries(&self, block: &mut Assembly, from: NodeIndex) -> (NodeIndex, NodeIndex) {
-        let Latent { hidden, heads, bias, .. } = *self;
-        let q_width =
-            width("q_width", heads, self.qk_head_dim(), "num_attention_heads × (qk_nope + qk_rope)");
+        let Latent { hidden, bias, .. } = *self;
+        let q_width = width(
+            "q_width",
+            self.dims.heads,
+            self.qk_head_dim(),
+            "num_attention_heads × (qk_nope + qk_rope)",
+        );
         let Some(rank) = self.q_lora_rank else {
             let q = matrix("q_proj", "q_proj", hidden, q_width, Split::Heads, false);
             return (block.linear(from, q), from);

@@ -57,6 +57,35 @@ pub enum Network {
     Absent,
 }
 
+impl From<FeedForward> for Network {
+    fn from(dense: FeedForward) -> Network {
+        Network::Dense(dense)
+    }
+}
+
+impl From<Moe> for Network {
+    fn from(moe: Moe) -> Network {
+        Network::Moe(Box::new(moe))
+    }
+}
+
+impl Network {
+    /// Experts in a sparse layer, otherwise a dense network.
+    pub fn either(sparse: bool, moe: &Moe, dense: &FeedForward) -> Network {
+        if sparse { moe.clone().into() } else { dense.clone().into() }
+    }
+}
+
+impl Mixer {
+    /// Attention where the layer attends, otherwise a recurrent mixer.
+    pub fn either(attends: bool, attention: &Attention, recurrent: &Recurrent) -> Mixer {
+        match attends {
+            true => Mixer::Attention(attention.clone()),
+            false => Mixer::Recurrent(Box::new(recurrent.clone())),
+        }
+    }
+}
+
 /// Kind of token mixer in block names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MixerKind {
@@ -109,9 +138,7 @@ pub struct Layer {
     pub norm: Affine,
     /// Placement of its norms and residual sums.
     pub arrangement: Arrangement,
-    /// The token mixer.
     pub mixer: Mixer,
-    /// The per-token network.
     pub network: Network,
     /// Its additional parts.
     pub extras: Extras,
@@ -119,13 +146,13 @@ pub struct Layer {
 
 impl Layer {
     /// A pre-norm layer with multi-head attention and RMSNorm.
-    pub fn new(attention: Attention, network: Network) -> Layer {
+    pub fn new(attention: Attention, network: impl Into<Network>) -> Layer {
         Layer::of(attention.hidden, Mixer::Attention(attention), network)
     }
 
     /// A pre-norm layer with RMSNorm.
-    pub fn of(hidden: Count, mixer: Mixer, network: Network) -> Layer {
-        let (norm, arrangement) = (Affine::Scale, Arrangement::PreNorm);
+    pub fn of(hidden: Count, mixer: Mixer, network: impl Into<Network>) -> Layer {
+        let (norm, arrangement, network) = (Affine::Scale, Arrangement::PreNorm, network.into());
         Layer { hidden, norm, arrangement, mixer, network, extras: Extras::default() }
     }
 

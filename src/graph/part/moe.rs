@@ -8,9 +8,11 @@ use super::feed_forward::FeedForward;
 use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::dimensions::RoutedExperts;
 use crate::graph::operator::{Operator, Split};
+use crate::graph::part::misfit;
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
 
 /// Storage layout of the experts' matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,11 +84,9 @@ impl Moe {
     /// Routed experts only, behind `mlp.gate`, in the most common layout.
     pub fn routed(hidden: Count, experts: Count, top_k: Count, intermediate: Count) -> Result<Moe, Error> {
         if top_k.value > experts.value {
-            return Err(Error::new(
-                top_k.symbol,
-                top_k.value.to_string(),
+            return Err(misfit(
+                top_k,
                 format!("at most the {} experts of {}", experts.value, experts.symbol),
-                "copy both values from the model's config.json",
             ));
         }
         Ok(Moe {
@@ -106,6 +106,12 @@ impl Moe {
             latent_bias: false,
             shared: None,
         })
+    }
+
+    /// The same by the keys of the number of experts, of those selected, and of the width of one.
+    pub fn read(keys: &Keys<'_>, hidden: Count, names: [&'static str; 3]) -> Result<Moe, Error> {
+        let [experts, top_k, width] = names;
+        Moe::routed(hidden, keys.count(experts)?, keys.count(top_k)?, keys.count(width)?)
     }
 
     /// Adds the operators, starting from the normed stream. The caller sums the returned results.

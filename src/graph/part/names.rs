@@ -12,24 +12,27 @@ use crate::graph::operator::Operator;
 pub struct TensorNames {
     /// Pairs of Llama's name of a tensor or module and the family's name. The first matching entry replaces the prefix.
     ///
-    /// Several names mapped to the same one are stored joined. Names are relative to the layer, or full names outside
-    /// layers.
+    /// Several of Llama's names, separated by spaces, are stored joined under one. Names are relative to the layer, or
+    /// full names outside layers.
     pub table: &'static [(&'static str, &'static str)],
     /// Layer matrices are stored as `[in, out]` (GPT-2's `Conv1D`).
     pub transposed: bool,
 }
 
 impl TensorNames {
+    /// Names by `table`, with matrices stored as `[out, in]`.
+    pub const fn of_table(table: &'static [(&'static str, &'static str)]) -> TensorNames {
+        TensorNames { table, transposed: false }
+    }
+
     /// The family's name for `name`.
     pub fn of(&self, name: &str) -> String {
-        let fits = |from: &str| match name.strip_prefix(from) {
-            Some(rest) => rest.is_empty() || rest.starts_with('.'),
-            None => false,
+        let rest = |from: &'static str| {
+            name.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        match self.table.iter().find(|(from, _)| fits(from)) {
-            Some((from, to)) => format!("{to}{}", &name[from.len()..]),
-            None => name.to_owned(),
-        }
+        let entries = self.table.iter().flat_map(|(names, to)| names.split(' ').map(move |from| (from, to)));
+        let renamed = entries.into_iter().find_map(|(from, to)| Some(format!("{to}{}", rest(from)?)));
+        renamed.unwrap_or_else(|| name.to_owned())
     }
 
     /// Renames the weights of `block` to the family's names.
@@ -56,10 +59,11 @@ mod tests {
 
     #[test]
     fn the_first_module_that_fits_gives_the_name() {
-        let names = TensorNames {
-            table: &[("self_attn.o_proj", "attn.c_proj"), ("self_attn", "attn"), ("model", "transformer")],
-            transposed: false,
-        };
+        let names = TensorNames::of_table(&[
+            ("self_attn.o_proj", "attn.c_proj"),
+            ("self_attn", "attn"),
+            ("model", "transformer"),
+        ]);
         for (name, stored) in [
             ("self_attn.o_proj.bias", "attn.c_proj.bias"),
             ("self_attn.q_proj.weight", "attn.q_proj.weight"),

@@ -9,6 +9,7 @@ use crate::graph::assembly::{Assembly, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
+use crate::graph::part::misfit;
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
@@ -46,11 +47,9 @@ impl Ssd {
         if self.heads.value.is_multiple_of(self.groups.value) {
             return Ok(self);
         }
-        Err(Error::new(
-            self.groups.symbol,
-            self.groups.value.to_string(),
+        Err(misfit(
+            self.groups,
             format!("a divisor of the {} heads of {}", self.heads.value, self.heads.symbol),
-            "copy both values from the model's config.json",
         ))
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Parses the configuration keys. The cost of a window is computed elsewhere.
 
+use super::kinds::complete;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -18,6 +19,8 @@ pub fn uniform_window(keys: &Keys<'_>, default: Option<u64>) -> Result<Option<Co
     }
 }
 
+const FIX: &str = "copy layer_types and its neighbours from the model's config.json";
+
 /// The window of each of `layers` by `layer_types`. Without the key, `sliding` selects the layers.
 pub fn interleaved_windows(
     keys: &Keys<'_>,
@@ -28,13 +31,8 @@ pub fn interleaved_windows(
     let Some(types) = keys.texts("layer_types")? else {
         return Ok((0..layers.value).map(|layer| window.filter(|_| sliding(layer))).collect());
     };
-    let refuse = |key: &str, found: &str, expected: &str| {
-        Error::new(key, found, expected, "copy layer_types and its neighbours from the model's config.json")
-    };
-    if types.len() as u64 != layers.value {
-        let expected = format!("one entry for each of the {} layers", layers.value);
-        return Err(refuse("layer_types", &format!("a list of {}", types.len()), &expected));
-    }
+    let refuse = |key: &str, found: &str, expected: &str| Error::new(key, found, expected, FIX);
+    complete("layer_types", types.len(), layers, FIX)?;
     let one = |(at, kind): (usize, &String)| match (kind.as_str(), window) {
         ("full_attention", _) => Ok(None),
         ("sliding_attention", Some(window)) => Ok(Some(window)),

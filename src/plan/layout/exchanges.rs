@@ -23,8 +23,8 @@ impl BlockSharder<'_> {
         let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
         for source in sources {
             let width = self.block.graph[source].operator.output();
-            let apart = self.plan.tp * self.plan.attention_copies();
-            let group = RankGroup::place(ranks, apart, self.tiers);
+            let stride = self.plan.tp * self.plan.attention_copies();
+            let group = RankGroup::place(ranks, stride, self.tiers);
             self.exchange("pool_tokens", CollectiveOp::AllGather, group, width, tokens);
             self.layouts[source.index()].tokens = tokens;
         }

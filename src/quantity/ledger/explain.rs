@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::spell::{Style, name, name_from};
+use super::spell::{name, name_from};
 use super::{Id, Ledger, Op, Traced};
 use crate::quantity::datum::Grade;
 use crate::quantity::num::Qty;
@@ -54,7 +54,7 @@ impl Ledger {
     /// The number as a tree, at most `depth` levels deep. Each part is shown once.
     pub fn explain(&self, number: Qty<Traced>, depth: usize) -> Explanation {
         match number.0.id() {
-            Some(id) => self.tell(id, depth, &mut vec![]),
+            Some(id) => self.explain_once(id, depth, &mut vec![]),
             None => self.literal(number.value(), COUNT),
         }
     }
@@ -62,7 +62,7 @@ impl Ledger {
     /// The formula of an entry in symbols, as seen from its scope.
     pub fn formula_text(&self, id: Id) -> String {
         let path = self.entry(id).path;
-        self.render(id, &|_, entry| name_from(&path, entry), Style::Text, false)
+        self.render(id, &|_, entry| name_from(&path, entry), false)
     }
 
     /// All inputs of the number, in order of first use.
@@ -127,10 +127,10 @@ impl Ledger {
         }
     }
 
-    fn tell(&self, id: Id, depth: usize, told: &mut Vec<Id>) -> Explanation {
+    fn explain_once(&self, id: Id, depth: usize, shown: &mut Vec<Id>) -> Explanation {
         let entry = self.entry(id);
-        let first = !told.contains(&id);
-        told.push(id);
+        let first = !shown.contains(&id);
+        shown.push(id);
         let base = Explanation {
             symbol: name(&entry).unwrap_or_default().into(),
             ..self.literal(entry.value, entry.unit)
@@ -140,18 +140,18 @@ impl Ledger {
                 Explanation { source: datum.source.text.to_string(), grade: datum.source.grade, ..base }
             }
             (_, formula) => {
-                let symbols = self.render(id, &|_, e| name_from(&entry.path, e), Style::Text, false);
+                let symbols = self.render(id, &|_, e| name_from(&entry.path, e), false);
                 let number = |_, e: &super::LedgerEntry| name(e).map(|_| humanize(e.value, e.unit));
                 let parts = if depth > 0 && first { self.parts(id) } else { vec![] };
                 Explanation {
                     path: entry.path.to_string(),
                     formula: Some(symbols),
-                    substituted: Some(self.render(id, &number, Style::Text, false)),
+                    substituted: Some(self.render(id, &number, false)),
                     bound: self.bounds(id),
                     why: formula.map_or_else(String::new, |f| f.why.into()),
                     source: formula.map_or_else(String::new, |f| f.cite.into()),
                     grade: self.weakest(id),
-                    parts: parts.into_iter().map(|part| self.tell(part, depth - 1, told)).collect(),
+                    parts: parts.into_iter().map(|part| self.explain_once(part, depth - 1, shown)).collect(),
                     ..base
                 }
             }
@@ -202,7 +202,7 @@ impl Ledger {
                 _ => return,
             };
             let winner = if first_wins { a } else { b };
-            let text = self.render(winner, &|_, e| name_from(&path, e), Style::Text, true);
+            let text = self.render(winner, &|_, e| name_from(&path, e), true);
             bounds.push(format!("{word} is decided by {text}"));
         });
         bounds

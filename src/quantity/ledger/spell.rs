@@ -2,13 +2,6 @@
 
 use super::{Id, Ledger, LedgerEntry, Op};
 
-/// How an expression is formatted.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Style {
-    /// Readable form: `a × b × c`, in any order of products.
-    Text,
-}
-
 /// Name of an entry inside another entry's formula; `None` writes its expression out.
 pub(super) type Spell<'a> = &'a dyn Fn(Id, &LedgerEntry) -> Option<String>;
 
@@ -33,18 +26,17 @@ pub(super) fn name_from(path: &str, entry: &LedgerEntry) -> Option<String> {
 
 impl Ledger {
     /// The expression of `id`. `inside` allows `id` itself to be written as its name.
-    pub(super) fn render(&self, id: Id, spell: Spell, style: Style, inside: bool) -> String {
-        self.render_at(id, spell, style, inside, 0)
+    pub(super) fn render(&self, id: Id, spell: Spell, inside: bool) -> String {
+        self.render_at(id, spell, inside, 0)
     }
 
     /// `floor` is the required precedence: 1 inside a sum, 2 inside a product.
-    fn render_at(&self, id: Id, spell: Spell, style: Style, inside: bool, floor: u8) -> String {
+    fn render_at(&self, id: Id, spell: Spell, inside: bool, floor: u8) -> String {
         let entry = self.entry(id);
         if inside && let Some(name) = spell(id, &entry) {
             return name;
         }
-        let Style::Text = style;
-        let go = |id, floor| self.render_at(id, spell, style, true, floor);
+        let go = |id, floor| self.render_at(id, spell, true, floor);
         let call = |function: &str, a, b| (3, format!("{function}({}, {})", go(a, 0), go(b, 0)));
         let (precedence, text) = match &entry.op {
             Op::Input(datum) => (3, datum.value.to_string()),
@@ -59,7 +51,7 @@ impl Ledger {
             Op::Pow(a, b) => (3, format!("{}^{}", go(*a, 3), go(*b, 3))),
             Op::Ceil(a) => (3, format!("⌈{}⌉", go(*a, 0))),
             Op::Ln(a) => (3, format!("ln({})", go(*a, 0))),
-            Op::Same(a) => return self.render_at(*a, spell, style, true, floor),
+            Op::Same(a) => return self.render_at(*a, spell, true, floor),
         };
         if precedence < floor { format!("({text})") } else { text }
     }

@@ -4,13 +4,11 @@
 
 use serde_json::json;
 
-use super::{side, two_layers};
+use super::{matrix_once, side, two_once};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::part::encoder::{
-    Encoder, EncoderNames, Patches, Projection, linear, norm, norm_once, once,
-};
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, norm_once, once};
 use crate::graph::tensor::TensorRole;
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
@@ -63,8 +61,7 @@ fn idle_head(keys: &Keys<'_>, hidden: Count, prefix: &str) -> Result<TowerPart, 
         stored("mlp.fc2.weight", vec![width, inner]),
         stored("mlp.fc2.bias", vec![width]),
     ];
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
+    let (mut block, stream) = Assembly::from_input(hidden);
     block.node("idle_head", Operator::Add { width: hidden }, weights, &[stream]);
     Ok(once(block, "idle_head", prefix, Count::derived("positions", 1, "one pooled state")))
 }
@@ -95,16 +92,7 @@ pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> 
         norm(&mut block, stream, "pre_norm", "pre_layrnorm", hidden, true);
     }
     let stem = once(block, "patches", prefix, positions);
-    let encoder = Encoder {
-        hidden,
-        heads,
-        intermediate: keys.count("intermediate_size")?,
-        shift: true,
-        qkv_bias: [true; 3],
-        out_bias: true,
-        network_bias: true,
-        names: &NAMES,
-    };
+    let encoder = Encoder::biased(hidden, heads, keys.count("intermediate_size")?, &NAMES);
     let layers = encoder.layers(
         &format!("{prefix}.encoder.layers"),
         keys.count("num_hidden_layers")?,
@@ -147,19 +135,15 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
     let Vit { hidden, positions, mut parts } = vit(keys, clip)?;
     let tokens = positions.value - u64::from(clip);
     let tokens = Count::derived("image_tokens", tokens, "(image_size / patch_size)²");
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
     let prefix = "model.multi_modal_projector";
     let mut sight = ImageProcessor::FixedSize;
     match *projector {
         ClipProjector::TwoLayer { text, bias, newline } => {
             let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
             let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
-            two_layers(&mut block, stream, up, down);
-            parts.push(once(block, "projector", prefix, tokens));
+            parts.push(two_once("projector", up, down, prefix, tokens));
             if newline {
-                let mut block = Assembly::default();
-                let stream = block.input(text);
+                let (mut block, stream) = Assembly::from_input(text);
                 let token = weight("image_newline", vec![text.value], TensorRole::Tower);
                 block.node("image_newline", Operator::Add { width: text }, vec![token], &[stream]);
                 parts.push(once(block, "image_newline", "model", Positions::Open));
@@ -169,8 +153,7 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
         ClipProjector::OneLayer { text } => {
             let matrix =
                 Projection { name: "linear", tensor: "linear", input: hidden, output: text, bias: true };
-            linear(&mut block, stream, matrix, Split::Replicate);
-            parts.push(once(block, "projector", prefix, tokens));
+            parts.push(matrix_once("projector", matrix, prefix, tokens));
         }
     }
     Ok(Tower { name: "vision", parts, image_processor: sight })
@@ -180,8 +163,7 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
 pub fn gemma3(keys: &Keys<'_>, text: Count, tokens: Count) -> Result<Tower, Error> {
     keys.only("model_type", &json!("siglip_vision_model"))?;
     let Vit { hidden, mut parts, .. } = vit(keys, false)?;
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
+    let (mut block, stream) = Assembly::from_input(hidden);
     let normed = norm(&mut block, stream, "projector_norm", "mm_soft_emb_norm", hidden, false);
     let matrix = weight("mm_input_projection_weight", vec![hidden.value, text.value], TensorRole::Tower);
     let projection = Operator::Linear { input: hidden, output: text, split: Split::Replicate };

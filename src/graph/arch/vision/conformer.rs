@@ -10,6 +10,7 @@ use crate::graph::mask::AttentionMask;
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Projection, linear, norm, once};
+use crate::graph::part::misfit;
 use crate::graph::part::names::TensorNames;
 use crate::graph::rule::ConvForm;
 use crate::graph::tensor::{TensorRole, Weight};
@@ -38,8 +39,8 @@ pub struct Conformer {
 impl Conformer {
     /// The convolutions before it, under `prefix`, stored as `names`.
     pub fn stem(&self, prefix: &str, names: [&str; 2]) -> TowerPart {
-        let mut block = Assembly::default();
-        let mut stream = block.input(Count::derived("bands", BANDS, "mel bands of a frame"));
+        let (mut block, mut stream) =
+            Assembly::from_input(Count::derived("bands", BANDS, "mel bands of a frame"));
         let mut input = 1;
         for (name, channels) in names.into_iter().zip(self.channels) {
             let taps = Count::derived("taps", 9 * input, "3 × 3 × channels");
@@ -63,15 +64,9 @@ impl Conformer {
     pub fn layers(&self, prefix: &str, layers: Count) -> Result<TowerPart, Error> {
         let Conformer { hidden, heads, .. } = *self;
         if !hidden.value.is_multiple_of(heads.value) {
-            return Err(Error::new(
-                heads.symbol,
-                heads.value.to_string(),
-                format!("a divisor of the encoder's width {}", hidden.value),
-                "copy both values from the model's config.json",
-            ));
+            return Err(misfit(heads, format!("a divisor of the encoder's width {}", hidden.value)));
         }
-        let mut block = Assembly::default();
-        let stream = block.input(hidden);
+        let (mut block, stream) = Assembly::from_input(hidden);
         let stream = self.network(&mut block, stream, "feed_forward1");
         let stream = self.attention(&mut block, stream);
         let stream = self.convolution(&mut block, stream);
@@ -121,15 +116,8 @@ impl Conformer {
             inputs.push(self.matrix(block, normed, tensor, square));
         }
         let scale = weight("self_attn.per_dim_scale", vec![head_dim.value], TensorRole::Norm);
-        let (kv_heads, v_head_dim, reach) = (heads, head_dim, AttentionMask::Both);
-        let attention = Operator::Attention(SoftmaxAttention {
-            heads,
-            kv_heads,
-            head_dim,
-            v_head_dim,
-            mask: reach,
-            shared: false,
-        });
+        let reach = AttentionMask::Both;
+        let attention = Operator::Attention(SoftmaxAttention::of_encoder(heads, head_dim, reach));
         let scores = Scores { heads, keys: ScoredKeys::Masked(reach) };
         inputs.push(block.softmax(scores, &inputs[..2]));
         let mixed = block.node("attention", attention, vec![scale], &inputs);

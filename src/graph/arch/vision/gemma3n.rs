@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::conformer::Conformer;
 use super::mobilenet;
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
@@ -17,19 +18,16 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const CONFORMER: TensorNames = TensorNames {
-    table: &[
-        ("feed_forward1", "ffw_layer_start"),
-        ("feed_forward2", "ffw_layer_end"),
-        ("norm_pre_attn", "attention.pre_attn_norm"),
-        ("norm_post_attn", "attention.post_norm"),
-        ("norm_out", "norm"),
-        ("self_attn.post", "attention.post"),
-        ("self_attn.relative_k_proj", "attention.attn.relative_position_embedding.pos_proj"),
-        ("self_attn", "attention.attn"),
-    ],
-    transposed: false,
-};
+const CONFORMER: TensorNames = TensorNames::of_table(&[
+    ("feed_forward1", "ffw_layer_start"),
+    ("feed_forward2", "ffw_layer_end"),
+    ("norm_pre_attn", "attention.pre_attn_norm"),
+    ("norm_post_attn", "attention.post_norm"),
+    ("norm_out", "norm"),
+    ("self_attn.post", "attention.post"),
+    ("self_attn.relative_k_proj", "attention.attn.relative_position_embedding.pos_proj"),
+    ("self_attn", "attention.attn"),
+]);
 
 /// The image encoder, and the projection to the width `text`.
 pub fn vision(keys: Option<&Keys<'_>>, text: Count) -> Result<Tower, Error> {
@@ -56,19 +54,7 @@ pub fn audio(keys: Option<&Keys<'_>>, text: Count) -> Result<Tower, Error> {
     };
     let mut channels = [128, 32];
     if let Some(keys) = keys {
-        keys.set_aside(&[
-            "conf_attention_chunk_size",
-            "conf_attention_context_left",
-            "conf_attention_context_right",
-            "conf_attention_logit_cap",
-            "conf_reduction_factor",
-            "conf_residual_weight",
-            "gradient_clipping",
-            "model_type",
-            "sscp_conv_eps",
-            "sscp_conv_group_norm_eps",
-            "vocab_offset",
-        ]);
+        keys.set_aside(ignored("gemma3n audio_config"));
         keys.only("input_feat_size", &json!(128))?;
         keys.only("sscp_conv_kernel_size", &json!([[3, 3], [3, 3]]))?;
         keys.only("sscp_conv_stride_size", &json!([[2, 2], [2, 2]]))?;

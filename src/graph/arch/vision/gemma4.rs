@@ -5,14 +5,15 @@
 use serde_json::json;
 
 use super::conformer::{Conformer, bound};
+use super::matrix_once;
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::mask::AttentionMask;
-use crate::graph::operator::Split;
 use crate::graph::part::attention::{Attention, QkNorm};
-use crate::graph::part::encoder::{Patches, Projection, linear, once};
+use crate::graph::part::encoder::{Patches, Projection, once};
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::graph::tower::{Positions, Tower, TowerPart};
@@ -21,35 +22,26 @@ use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// Matrices are inside modules that may clip their input and output.
-const CLIPPED: TensorNames = TensorNames {
-    table: &[
-        ("self_attn.q_proj", "self_attn.q_proj.linear"),
-        ("self_attn.k_proj", "self_attn.k_proj.linear"),
-        ("self_attn.v_proj", "self_attn.v_proj.linear"),
-        ("self_attn.o_proj", "self_attn.o_proj.linear"),
-        ("self_attn.post", "self_attn.post.linear"),
-        ("mlp.gate_proj", "mlp.gate_proj.linear"),
-        ("mlp.up_proj", "mlp.up_proj.linear"),
-        ("mlp.down_proj", "mlp.down_proj.linear"),
-        ("feed_forward1.ffw_layer_1", "feed_forward1.ffw_layer_1.linear"),
-        ("feed_forward1.ffw_layer_2", "feed_forward1.ffw_layer_2.linear"),
-        ("feed_forward2.ffw_layer_1", "feed_forward2.ffw_layer_1.linear"),
-        ("feed_forward2.ffw_layer_2", "feed_forward2.ffw_layer_2.linear"),
-        ("lconv1d.linear_start", "lconv1d.linear_start.linear"),
-        ("lconv1d.linear_end", "lconv1d.linear_end.linear"),
-    ],
-    transposed: false,
-};
+const CLIPPED: TensorNames = TensorNames::of_table(&[
+    ("self_attn.q_proj", "self_attn.q_proj.linear"),
+    ("self_attn.k_proj", "self_attn.k_proj.linear"),
+    ("self_attn.v_proj", "self_attn.v_proj.linear"),
+    ("self_attn.o_proj", "self_attn.o_proj.linear"),
+    ("self_attn.post", "self_attn.post.linear"),
+    ("mlp.gate_proj", "mlp.gate_proj.linear"),
+    ("mlp.up_proj", "mlp.up_proj.linear"),
+    ("mlp.down_proj", "mlp.down_proj.linear"),
+    ("feed_forward1.ffw_layer_1", "feed_forward1.ffw_layer_1.linear"),
+    ("feed_forward1.ffw_layer_2", "feed_forward1.ffw_layer_2.linear"),
+    ("feed_forward2.ffw_layer_1", "feed_forward2.ffw_layer_1.linear"),
+    ("feed_forward2.ffw_layer_2", "feed_forward2.ffw_layer_2.linear"),
+    ("lconv1d.linear_start", "lconv1d.linear_start.linear"),
+    ("lconv1d.linear_end", "lconv1d.linear_end.linear"),
+]);
 
 /// The image encoder, and the projection to the width `text`.
 pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
-    keys.set_aside(&[
-        "default_output_length",
-        "global_head_dim",
-        "hidden_activation",
-        "model_type",
-        "pooling_kernel_size",
-    ]);
+    keys.set_aside(ignored("gemma4 vision_config"));
     let hidden = keys.count_or("hidden_size", 768)?;
     let patch = keys.count_or("patch_size", 16)?.value;
     let positions = keys.count_or("position_embedding_size", 10_240)?;
@@ -66,7 +58,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let attention = Attention::of(hidden, heads, kv_heads, Some(keys.count_or("head_dim", 64)?))?;
     let attention =
         Attention { qk_norm: QkNorm::PerHead, v_norm: true, mask: AttentionMask::Both, ..attention };
-    let network = Network::Dense(FeedForward::gated(hidden, keys.count_or("intermediate_size", 3072)?));
+    let network = FeedForward::gated(hidden, keys.count_or("intermediate_size", 3072)?);
     let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
     let count = keys.count_or("num_hidden_layers", 16)?.value as u32;
     let mut block = layer.block("encoder_layer", (0..count).collect());
@@ -87,8 +79,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     };
     let mut parts = vec![stem, layers];
     if keys.flag("standardize", false)? {
-        let mut block = Assembly::default();
-        let stream = block.input(hidden);
+        let (mut block, stream) = Assembly::from_input(hidden);
         let buffer =
             |name: &str| Weight { buffer: true, ..weight(name, vec![hidden.value], TensorRole::Norm) };
         let sum = crate::graph::operator::Operator::Add { width: hidden };
@@ -101,15 +92,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
 
 /// The audio encoder, and the projection to the width `text`.
 pub fn audio(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
-    keys.set_aside(&[
-        "attention_chunk_size",
-        "attention_context_left",
-        "attention_context_right",
-        "attention_invalid_logits_value",
-        "attention_logit_cap",
-        "gradient_clipping",
-        "residual_weight",
-    ]);
+    keys.set_aside(ignored("gemma4 audio_config"));
     let hidden = keys.count_or("hidden_size", 1024)?;
     let channels = match keys.numbers("subsampling_conv_channels")?.as_deref() {
         None => [128, 32],
@@ -131,20 +114,15 @@ pub fn audio(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let stem = conformer.stem(prefix, ["layer0", "layer1"]);
     let layers = conformer.layers("model.audio_tower.layers", keys.count_or("num_hidden_layers", 12)?)?;
     let out = keys.count_or("output_proj_dims", 1536)?;
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
     let (name, tensor) = ("output_proj", "output_proj");
     let projected = Projection { name, tensor, input: hidden, output: out, bias: true };
-    linear(&mut block, stream, projected, Split::Replicate);
-    let end = once(block, "output", "model.audio_tower", Positions::Open);
+    let end = matrix_once("output", projected, "model.audio_tower", Positions::Open);
     let parts = vec![stem, layers, end, projection("model.embed_audio", out, text)];
     Ok(Tower { name: "audio", parts, image_processor: ImageProcessor::Unknown })
 }
 
 fn projection(prefix: &str, input: Count, output: Count) -> TowerPart {
-    let mut block = Assembly::default();
-    let stream = block.input(input);
     let (name, tensor) = ("embedding_projection", "embedding_projection");
-    linear(&mut block, stream, Projection { name, tensor, input, output, bias: false }, Split::Replicate);
-    once(block, "projection", prefix, Positions::Open)
+    let matrix = Projection { name, tensor, input, output, bias: false };
+    matrix_once("projection", matrix, prefix, Positions::Open)
 }

@@ -103,24 +103,15 @@ pub fn tower(
     Patches { tensor: patches, shape, bias: true, embeddings }.assemble(&mut block, hidden);
     let stem = once(block, "patches", dialect.prefix, positions);
     let (bias, default) = dialect.qkv_bias;
-    let encoder = Encoder {
-        hidden,
-        heads,
-        intermediate: keys.count("intermediate_size")?,
-        shift,
-        qkv_bias: [keys.flag(bias, default)?; 3],
-        out_bias: true,
-        network_bias: true,
-        names: &dialect.encoder,
-    };
+    let encoder = Encoder::biased(hidden, heads, keys.count("intermediate_size")?, &dialect.encoder);
+    let encoder = Encoder { shift, qkv_bias: [keys.flag(bias, default)?; 3], ..encoder };
     let normed = keys.flag(dialect.qk_norm, false)?;
     let extra = dialect.extra.iter().take(if normed { 4 } else { 2 });
     let extra: Vec<_> = extra.map(|name| weight(*name, vec![hidden.value], TensorRole::Norm)).collect();
     let layers = encoder.layers(dialect.layers, keys.count("num_hidden_layers")?, positions, &extra)?;
     let wide = merged_width(hidden, Count::derived("merge", 2, "1 / downsample_ratio"));
     let [place, scale, up, down] = dialect.projector;
-    let mut block = Assembly::default();
-    let stream = block.input(wide);
+    let (mut block, stream) = Assembly::from_input(wide);
     let stream = norm(&mut block, stream, "projector_norm", scale, wide, true);
     let up = Projection { name: "linear_1", tensor: up, input: wide, output: text, bias: true };
     let down = Projection { name: "linear_2", tensor: down, input: text, output: text, bias: true };

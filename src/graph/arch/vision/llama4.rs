@@ -44,16 +44,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     norm(&mut block, stream, "pre_norm", "layernorm_pre", hidden, true);
     let stem = once(block, "patches", prefix, positions);
     let intermediate = keys.count("intermediate_size")?;
-    let encoder = Encoder {
-        hidden,
-        heads,
-        intermediate,
-        shift: true,
-        qkv_bias: [true; 3],
-        out_bias: true,
-        network_bias: true,
-        names: &NAMES,
-    };
+    let encoder = Encoder::biased(hidden, heads, intermediate, &NAMES);
     let layers =
         encoder.layers("vision_model.model.layers", keys.count("num_hidden_layers")?, positions, &[])?;
     let last = norm_once("post_norm", "layernorm_post", hidden, true, prefix, positions);

@@ -5,7 +5,8 @@
 use serde_json::json;
 
 use super::clip::NAMES;
-use super::{merged_width, side, stretched, two_layers};
+use super::{merged_width, side, stretched, two_once};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::Assembly;
 use crate::graph::part::encoder::{Encoder, Patches, Projection, norm, once};
 use crate::graph::tower::{Positions, Tower};
@@ -31,13 +32,7 @@ fn merged(keys: &Keys<'_>) -> Result<(Count, u64), Error> {
 
 /// The encoder; `text` is the language model's width, `projector` the width between the first two matrices.
 pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Error> {
-    keys.set_aside(&[
-        "model_type",
-        "vocab_size",
-        "projection_dim",
-        "initializer_factor",
-        "vision_segment_max_frames",
-    ]);
+    keys.set_aside(ignored("minimax_m3_vl vision_config"));
     let channels = keys.count_or("num_channels", 3)?.value;
     keys.only("position_embedding_type", &json!("rope"))?;
     keys.only("rope_mode", &json!("3d"))?;
@@ -55,34 +50,15 @@ pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Er
     let stream = patches.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "pre_layrnorm", hidden, true);
     let stem = once(block, "patches", prefix, positions);
-    let encoder = Encoder {
-        hidden,
-        heads,
-        intermediate: keys.count_or("intermediate_size", 5120)?,
-        shift: true,
-        qkv_bias: [true; 3],
-        out_bias: true,
-        network_bias: true,
-        names: &NAMES,
-    };
+    let encoder = Encoder::biased(hidden, heads, keys.count_or("intermediate_size", 5120)?, &NAMES);
     let layers = keys.count_or("num_hidden_layers", 32)?;
     let layers = encoder.layers(&format!("{prefix}.layers"), layers, positions, &[])?;
     let prefix = "model.multi_modal_projector";
     let matrix = |name, input, output| Projection { name, tensor: name, input, output, bias: true };
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
-    two_layers(
-        &mut block,
-        stream,
-        matrix("linear_1", hidden, projector),
-        matrix("linear_2", projector, text),
-    );
-    let each = once(block, "projector", prefix, positions);
+    let (up, down) = (matrix("linear_1", hidden, projector), matrix("linear_2", projector, text));
+    let each = two_once("projector", up, down, prefix, positions);
     let wide = merged_width(text, merge);
-    let mut block = Assembly::default();
-    let stream = block.input(wide);
     let (up, down) = (matrix("merge_linear_1", wide, projector), matrix("merge_linear_2", projector, text));
-    two_layers(&mut block, stream, up, down);
-    let joined = once(block, "merger", prefix, Positions::PerCell(1));
+    let joined = two_once("merger", up, down, prefix, Positions::PerCell(1));
     Ok(Tower { name: "vision", parts: vec![stem, layers, each, joined], image_processor: sight })
 }

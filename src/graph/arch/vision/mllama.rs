@@ -55,16 +55,8 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
         Patches { tensor: "patch_embedding", shape, bias: false, embeddings }.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "layernorm_pre", hidden, true);
     let stem = once(block, "patches", prefix, positions);
-    let encoder = Encoder {
-        hidden,
-        heads,
-        intermediate: keys.count("intermediate_size")?,
-        shift: true,
-        qkv_bias: [false; 3],
-        out_bias: false,
-        network_bias: true,
-        names: &NAMES,
-    };
+    let encoder = Encoder::biased(hidden, heads, keys.count("intermediate_size")?, &NAMES);
+    let encoder = Encoder { qkv_bias: [false; 3], out_bias: false, ..encoder };
     let local = keys.count("num_hidden_layers")?;
     let local = encoder.layers(&format!("{prefix}.transformer.layers"), local, positions, &[])?;
     let gates = ["gate_attn", "gate_ffn"].map(|name| weight(name, vec![1], TensorRole::Norm));

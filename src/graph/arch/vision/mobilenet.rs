@@ -52,8 +52,7 @@ const BLOCKS: &[(u32, [u32; 3], MobileNetBlock)] = &[
 
 /// Its parts in execution order.
 pub fn parts() -> Vec<TowerPart> {
-    let mut block = Assembly::default();
-    let pixels = block.input(width(3));
+    let (mut block, pixels) = Assembly::from_input(width(3));
     let stem = convolve(&mut block, pixels, "conv_stem.conv", [3, 64], 3, true);
     norm(&mut block, stem, "conv_stem.bn.weight", 64);
     let mut parts = vec![once(block, "stem", PREFIX, Positions::Open)];
@@ -116,16 +115,9 @@ fn assemble(block: &mut Assembly, kind: MobileNetBlock) {
                 inputs.push(convolve(block, from, &format!("attn.{name}.proj"), [channels, key], 1, false));
             }
             let heads = Count::derived("heads", queries / key, "query width / key width");
-            let (kv_heads, reach) = (width(1), AttentionMask::Both);
-            let (head_dim, v_head_dim) = (width(key), width(key));
-            let attention = Operator::Attention(SoftmaxAttention {
-                heads,
-                kv_heads,
-                head_dim,
-                v_head_dim,
-                mask: reach,
-                shared: false,
-            });
+            let reach = AttentionMask::Both;
+            let dims = SoftmaxAttention::of_encoder(heads, width(key), reach);
+            let attention = Operator::Attention(SoftmaxAttention { kv_heads: width(1), ..dims });
             let scores = Scores { heads, keys: ScoredKeys::Masked(reach) };
             inputs.push(block.softmax(scores, &inputs[..2]));
             let mixed = block.node("attention", attention, vec![], &inputs);

@@ -5,6 +5,7 @@
 use serde_json::json;
 
 use super::{merged_width, two_once};
+use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::Assembly;
 use crate::graph::image_processor::{ImageProcessor, PatchGrid, SizeRounding};
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm_once, once};
@@ -23,13 +24,7 @@ const NAMES: EncoderNames = EncoderNames {
 /// The encoder; `text` is the language model's width.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     // The time grid and similar keys define how positions are combined, not learned weights.
-    keys.set_aside(&[
-        "model_type",
-        "init_pos_emb_time",
-        "pos_emb_time",
-        "projector_hidden_act",
-        "projector_ln_eps",
-    ]);
+    keys.set_aside(ignored("kimi_k25 vision_config"));
     keys.only("merge_kernel_size", &json!([2, 2]))?;
     keys.only("merge_type", &json!("sd2_tpool"))?;
     keys.only("mm_projector_type", &json!("patchmerger"))?;
@@ -58,16 +53,8 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let shape = vec![hidden.value, 3, patch, patch];
     Patches { tensor: "patch_embed.proj", shape, bias: true, embeddings }.assemble(&mut block, hidden);
     let stem = once(block, "patches", prefix, positions);
-    let encoder = Encoder {
-        hidden,
-        heads,
-        intermediate: named(["intermediate_size", "vt_intermediate_size"])?,
-        shift: true,
-        qkv_bias: [true; 3],
-        out_bias: true,
-        network_bias: true,
-        names: &NAMES,
-    };
+    let encoder =
+        Encoder::biased(hidden, heads, named(["intermediate_size", "vt_intermediate_size"])?, &NAMES);
     let depth = named(["num_hidden_layers", "vt_num_hidden_layers"])?;
     let layers = encoder.layers(&format!("{prefix}.layers"), depth, positions, &[])?;
     let last = norm_once("post_norm", "final_layernorm", hidden, true, prefix, positions);

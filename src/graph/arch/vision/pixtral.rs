@@ -5,11 +5,13 @@
 
 use serde_json::json;
 
-use super::{merged_width, side, two_layers};
+use super::{merged_width, side, two_layers, two_once};
 use crate::graph::assembly::Assembly;
 use crate::graph::image_processor::{ImageProcessor, PatchGrid, SizeRounding};
 use crate::graph::operator::Split;
-use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::part::encoder::{
+    Encoder, EncoderNames, Patches, Projection, linear, norm, norm_once, once,
+};
 use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -77,16 +79,11 @@ pub fn tower(keys: &Keys<'_>, projector: &PixtralProjector) -> Result<Tower, Err
     let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
     let prefix = "model.multi_modal_projector";
     let mut parts = vec![stem, layers];
-    let mut block = Assembly::default();
     let Some(merge) = merge else {
-        let stream = block.input(hidden);
-        two_layers(&mut block, stream, up, down);
-        parts.push(once(block, "projector", prefix, positions));
+        parts.push(two_once("projector", up, down, prefix, positions));
         return Ok(Tower { name: "vision", parts, image_processor: sight });
     };
-    let stream = block.input(hidden);
-    norm(&mut block, stream, "projector_norm", "norm", hidden, false);
-    parts.push(once(block, "projector_norm", prefix, positions));
+    parts.push(norm_once("projector_norm", "norm", hidden, false, prefix, positions));
     let mut block = Assembly::default();
     let wide = merged_width(hidden, merge);
     let stream = block.input(wide);

@@ -4,11 +4,12 @@
 
 use serde_json::json;
 
-use super::{merged_width, stretched, two_layers};
+use super::{merged_width, stretched, two_once};
 use crate::graph::assembly::Assembly;
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::mask::AttentionMask;
-use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm_once, once};
+use crate::graph::part::misfit;
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -58,21 +59,13 @@ struct Merger {
 impl Merger {
     fn parts(&self, hidden: Count, merge: Count, out: Count) -> Vec<TowerPart> {
         let wide = merged_width(hidden, merge);
-        let mut parts = vec![];
-        let normed = if self.narrow { hidden } else { wide };
-        let mut block = Assembly::default();
-        let stream = block.input(normed);
-        norm(&mut block, stream, "merger_norm", self.norm, normed, self.shift);
-        let each = if self.narrow { merge.value * merge.value } else { 1 };
-        parts.push(once(block, "merger_norm", &self.prefix, Positions::PerCell(each)));
-        let mut block = Assembly::default();
-        let stream = block.input(wide);
+        let (normed, each) = if self.narrow { (hidden, merge.value * merge.value) } else { (wide, 1) };
+        let (prefix, each) = (&self.prefix, Positions::PerCell(each));
+        let normed = norm_once("merger_norm", self.norm, normed, self.shift, prefix, each);
         let [up, down] = self.matrices;
         let up = Projection { name: "merger_1", tensor: up, input: wide, output: wide, bias: true };
         let down = Projection { name: "merger_2", tensor: down, input: wide, output: out, bias: true };
-        two_layers(&mut block, stream, up, down);
-        parts.push(once(block, "merger", &self.prefix, Positions::PerCell(1)));
-        parts
+        vec![normed, two_once("merger", up, down, prefix, Positions::PerCell(1))]
     }
 }
 
@@ -121,8 +114,7 @@ fn window(keys: &Keys<'_>, merge: Count) -> Result<Count, Error> {
     let side = window.value / patch.value / merge.value * merge.value;
     if side == 0 {
         let expected = format!("at least {} patches of {}", merge.value, patch.value);
-        let fix = "copy both values from the model's config.json";
-        return Err(Error::new("window_size", window.value.to_string(), expected, fix));
+        return Err(misfit(window, expected));
     }
     Ok(Count::derived("window_positions", side * side, "(window_size / patch_size)²"))
 }
@@ -168,14 +160,5 @@ fn encoder(
     names: &'static EncoderNames,
 ) -> Result<Encoder, Error> {
     keys.only("attention_bias", &json!(true))?;
-    Ok(Encoder {
-        hidden,
-        heads: keys.count_or("num_heads", 16)?,
-        intermediate,
-        shift,
-        qkv_bias: [true; 3],
-        out_bias: true,
-        network_bias: true,
-        names,
-    })
+    Ok(Encoder { shift, ..Encoder::biased(hidden, keys.count_or("num_heads", 16)?, intermediate, names) })
 }

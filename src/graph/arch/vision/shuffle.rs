@@ -4,7 +4,7 @@
 //! defined by processors only.
 
 use super::clip::{Vit, encoder, siglip};
-use super::merged_width;
+use super::{matrix_once, merged_width};
 use crate::graph::assembly::Assembly;
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
@@ -20,12 +20,9 @@ pub fn idefics(keys: &Keys<'_>, text: Count, scale: Count) -> Result<Tower, Erro
     keys.set_aside(&["max_image_size", "size", "use_base_siglip", "model_type"]);
     let Vit { hidden, mut parts, .. } = encoder(keys, false, "model.vision_model")?;
     let wide = merged_width(hidden, scale);
-    let mut block = Assembly::default();
-    let stream = block.input(wide);
     let tensor = "modality_projection.proj";
     let matrix = Projection { name: "projection", tensor, input: wide, output: text, bias: false };
-    linear(&mut block, stream, matrix, Split::Replicate);
-    parts.push(once(block, "connector", "model.connector", Positions::Open));
+    parts.push(matrix_once("connector", matrix, "model.connector", Positions::Open));
     Ok(Tower { name: "vision", parts, image_processor: ImageProcessor::Unknown })
 }
 
@@ -44,8 +41,7 @@ pub fn cohere(
         return Err(Error::new(inner.symbol, inner.value.to_string(), "an even number", fix));
     }
     let half = Count::derived("gated_width", inner.value / 2, "half of the first matrix");
-    let mut block = Assembly::default();
-    let mut stream = block.input(wide);
+    let (mut block, mut stream) = Assembly::from_input(wide);
     if normed {
         stream = norm(&mut block, stream, "projector_norm", "layernorm", wide, true);
     }

@@ -30,8 +30,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let hidden = keys.count_or("d_model", 1280)?;
     let positions = keys.count_or("max_source_positions", 1500)?;
     let prefix = "model.audio_tower";
-    let mut block = Assembly::default();
-    let mut stream = block.input(bands);
+    let (mut block, mut stream) = Assembly::from_input(bands);
     for (name, input) in [("conv1", bands), ("conv2", hidden)] {
         let taps = Count::derived("taps", TAPS * input.value, "3 × channels");
         let weights = vec![
@@ -44,16 +43,9 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let table = weight("embed_positions.weight", vec![positions.value, hidden.value], TensorRole::Tower);
     block.node("embed_positions", Operator::Add { width: hidden }, vec![table], &[stream]);
     let stem = once(block, "stem", prefix, Positions::Open);
-    let encoder = Encoder {
-        hidden,
-        heads: keys.count_or("encoder_attention_heads", 20)?,
-        intermediate: keys.count_or("encoder_ffn_dim", 5120)?,
-        shift: true,
-        qkv_bias: [true, false, true],
-        out_bias: true,
-        network_bias: true,
-        names: &NAMES,
-    };
+    let heads = keys.count_or("encoder_attention_heads", 20)?;
+    let encoder = Encoder::biased(hidden, heads, keys.count_or("encoder_ffn_dim", 5120)?, &NAMES);
+    let encoder = Encoder { qkv_bias: [true, false, true], ..encoder };
     let layers = keys.count_or("encoder_layers", 32)?;
     let layers = encoder.layers(&format!("{prefix}.layers"), layers, Positions::Open, &[])?;
     let last = norm_once("post_norm", "layer_norm", hidden, true, prefix, Positions::Open);
