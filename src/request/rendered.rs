@@ -124,9 +124,7 @@ impl Answer for ValidateReport {
     fn text(&self, _view: &TextView) -> String {
         match self {
             ValidateReport::Validation(found) => errors(found),
-            ValidateReport::LeftOut(found) => {
-                table(&LEFT_OUT, &found.iter().map(left_out_cells).collect::<Vec<_>>())
-            }
+            ValidateReport::LeftOut(found) => table(&LEFT_OUT, found.iter().map(left_out_cells)),
         }
     }
     fn csv(&self) -> String {
@@ -173,7 +171,7 @@ impl LatencyFit {
             self.rows,
             self.runtimes.join(", "),
             self.unknowns,
-            table(&LEFT_OUT, &self.errors.iter().map(left_out_cells).collect::<Vec<_>>()),
+            table(&LEFT_OUT, self.errors.iter().map(left_out_cells)),
         )
     }
 }
