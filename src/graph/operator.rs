@@ -231,7 +231,25 @@ impl Operator {
         match self {
             Operator::Attention(dims) => Some(dims.kv_heads),
             Operator::CrossAttention(dims) => Some(dims.kv_heads),
-            _ => None,
+            Operator::Input { .. }
+            | Operator::Embedding { .. }
+            | Operator::Norm { .. }
+            | Operator::Linear { .. }
+            | Operator::Rope { .. }
+            | Operator::KvCache { .. }
+            | Operator::Softmax(_)
+            | Operator::LatentAttention(_)
+            | Operator::CompressedAttention(_)
+            | Operator::HyperConnection { .. }
+            | Operator::Indexer { .. }
+            | Operator::GroupedLinear { .. }
+            | Operator::ShortConv { .. }
+            | Operator::Recurrence(_)
+            | Operator::Activation { .. }
+            | Operator::Router { .. }
+            | Operator::Experts(_)
+            | Operator::Add { .. }
+            | Operator::Sampling { .. } => None,
         }
     }
 

@@ -129,7 +129,24 @@ fn head_count(operator: &Operator) -> Option<u64> {
         Operator::Attention(dims) => Some(dims.heads.value),
         Operator::LatentAttention(dims) => Some(dims.heads.value),
         Operator::Recurrence(dims) => Some(dims.heads.value),
-        _ => None,
+        Operator::Input { .. }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Linear { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Experts(_)
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => None,
     }
 }
 

@@ -246,7 +246,20 @@ pub fn ranks_per_cache(graph: &ModelGraph, tp: u64) -> u64 {
         | Operator::Indexer { .. }
         | Operator::Recurrence(_)
         | Operator::ShortConv { .. } => Some(1),
-        _ => None,
+        Operator::Input { .. }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Linear { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
+        | Operator::HyperConnection { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Experts(_)
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => None,
     });
     let draft = graph.draft.as_ref().map(|draft| ranks_per_cache(&draft.graph, tp));
     own.chain(draft).reduce(gcd).unwrap_or(1)

@@ -1,6 +1,5 @@
 //! How each operator is sharded, in the terms of GSPMD and DTensor: its dimensions and weights on one device, the
-//! sharding of its result, and the collective that its input needs. A match on what every operator has lists all of them;
-//! others list those that have it.
+//! sharding of its result, and the collective that its input needs. Every match lists every operator.
 
 use super::collective::CollectiveOp;
 use super::parallel::LayerType;
@@ -194,7 +193,23 @@ pub fn layer_type(operator: &Operator, role: Option<TensorRole>) -> Option<Layer
             _ => LayerType::Attention,
         }),
         Operator::Norm { .. } | Operator::Activation { .. } => None,
-        _ => Some(LayerType::Attention),
+        Operator::Input { .. }
+        | Operator::Attention(_)
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
+        | Operator::LatentAttention(_)
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Recurrence(_)
+        | Operator::Router { .. }
+        | Operator::Experts(_)
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => Some(LayerType::Attention),
     }
 }
 
@@ -300,6 +315,24 @@ pub fn context_exchange(operator: &Operator, degrees: ShardDegrees) -> Option<Co
             let queries = queries(*heads, kv, "heads of the ranks × (kv_lora_rank + qk_rope_head_dim)");
             Some(ContextExchange { queries, keys, merged: merged(*heads, *kv_lora_rank) })
         }
-        _ => None,
+        Operator::Input { .. }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Linear { .. }
+        | Operator::Rope { .. }
+        | Operator::KvCache { .. }
+        | Operator::Softmax(_)
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Recurrence(_)
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Experts(_)
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => None,
     }
 }

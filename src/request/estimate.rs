@@ -40,6 +40,7 @@ pub struct EstimateRequest {
 }
 
 impl EstimateRequest {
+    /// An estimate of what the scenario deploys.
     pub fn of(scenario: Scenario) -> EstimateRequest {
         EstimateRequest { scenario, ..EstimateRequest::default() }
     }

@@ -161,7 +161,20 @@ fn launch_kind(operator: &Operator) -> LaunchKind {
         }
         Operator::Linear { .. } | Operator::LatentAttention(_) => LaunchKind::Product,
         Operator::Experts(_) => LaunchKind::Experts,
-        _ => LaunchKind::Kernel,
+        Operator::Input { .. }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Attention(_)
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Recurrence(_)
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Sampling { .. } => LaunchKind::Kernel,
     }
 }
 

@@ -117,6 +117,75 @@ fn documents_speak_the_fields_language() {
     none(&found.collect::<Vec<_>>());
 }
 
+/// The same words, and those of a search that speaks of itself, inside the names of the code.
+const NAMES: [(&str, &str); 27] = [
+    ("told", "shown, given"),
+    ("tells", "shows"),
+    ("asked", "requested"),
+    ("asks", "requests"),
+    ("beside", "next to"),
+    ("besides", "also"),
+    ("apart", "disaggregated, separate"),
+    ("sought", "required"),
+    ("laid", "layouts, placed"),
+    ("duty", "role"),
+    ("room", "free bytes, headroom"),
+    ("rooms", "free bytes, headroom"),
+    ("pace", "TPOT limit, tokens per second"),
+    ("paces", "TPOT limits"),
+    ("fronts", "prefill options"),
+    ("hair", "tolerance, margin"),
+    ("looks", "required metrics"),
+    ("bench", "cache"),
+    ("receipt", "certificate"),
+    ("outruns", "exceeds"),
+    ("richest", "largest"),
+    ("lighter", "smaller load"),
+    ("sender", "prefill worker"),
+    ("receiver", "decode worker"),
+    ("worth", "value"),
+    ("whoever", "caller"),
+    ("aims", "objective terms"),
+];
+
+/// The words of the names in a line of code: `told_by`, `ToldBy` and `TOLD_BY` have two each.
+fn words(code: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut last = ' ';
+    for c in code.chars() {
+        if !c.is_ascii_alphabetic() || c.is_uppercase() && last.is_lowercase() {
+            words.push(String::new());
+        }
+        if c.is_ascii_alphabetic() {
+            words.last_mut().unwrap().push(c.to_ascii_lowercase());
+        }
+        last = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn names_speak_the_fields_language() {
+    let sources = files("src", "rs").into_iter().chain(files("tests", "rs"));
+    let found = sources.flat_map(|source| {
+        let of_line = |(at, code): (usize, String)| {
+            let idioms = words(&code).into_iter().filter_map(|word| {
+                let (word, field) = NAMES.iter().find(|(known, _)| *known == word)?;
+                Some(format!("{}:{at}: `{word}` ({field}): {}", source.name, code.trim()))
+            });
+            idioms.collect::<Vec<_>>()
+        };
+        source.code().into_iter().flat_map(of_line).collect::<Vec<_>>()
+    });
+    none(&found.collect::<Vec<_>>());
+}
+
+#[test]
+fn an_idiom_is_found_in_a_name() {
+    assert_eq!(words("fn told_by(x: ToldBy) -> HAIR2"), ["fn", "told", "by", "x", "told", "by", "hair"]);
+}
+
 #[test]
 fn an_idiom_is_found() {
     let of = |text: &str| faults("x", 1, text).count();
