@@ -18,13 +18,13 @@ use mantile::store::rig::ResolvedRig;
 /// `kinds` kinds of `each` members that together hold `slack` times the `layers`.
 fn chain(layers: usize, kinds: u64, each: u64, slack: f64) -> Chain {
     let members = kinds * each;
-    let room = slack * layers as f64 / members as f64;
+    let headroom = slack * layers as f64 / members as f64;
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = |below: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % below
     };
-    let kind = |ticks: u64, room: u64| Member {
+    let kind = |ticks: u64, headroom: u64| Member {
         layers: vec![SegmentCost { ticks, pages: 10 }; layers],
         experts: vec![0; layers],
         first: SegmentCost { ticks: 3_000, pages: 5 },
@@ -32,12 +32,12 @@ fn chain(layers: usize, kinds: u64, each: u64, slack: f64) -> Chain {
         copy: 0,
         host: 1_000,
         base: 3,
-        usable: 13 + 10 * room,
+        usable: 13 + 10 * headroom,
         spill: None,
         disk: None,
     };
     let of_kind: Vec<Member> = (0..kinds)
-        .map(|_| kind(5_000 + next(20_000), (room * (0.5 + next(100) as f64 / 100.0)) as u64))
+        .map(|_| kind(5_000 + next(20_000), (headroom * (0.5 + next(100) as f64 / 100.0)) as u64))
         .collect();
     let costs: Vec<u64> = (0..kinds * kinds).map(|_| 500 + next(2_000)).collect();
     let at = |member: u64| member / each;

@@ -86,12 +86,12 @@ fn predictions_held_against_themselves_are_right() {
 #[test]
 fn a_version_that_was_measured_differs_and_any_other_is_their_mean() {
     let tpot = |version: &[&str]| {
-        let asked =
+        let requested =
             ["estimate", "--model", "Qwen3-32B", "--hardware", "4xh100", "--tp", "4", "--runtime", "vllm"];
         let rest = ["--concurrency", "64", "--format", "json"];
-        let found = json(&run(&[&asked[..], &rest, version].concat()));
-        let told = found["question"]["runtime_version"].clone();
-        assert_eq!(told, version.last().map_or(Value::Null, |version| Value::from(*version)));
+        let found = json(&run(&[&requested[..], &rest, version].concat()));
+        let shown = found["question"]["runtime_version"].clone();
+        assert_eq!(shown, version.last().map_or(Value::Null, |version| Value::from(*version)));
         found["metrics"]["tpot_ms"].as_f64().unwrap()
     };
     let mean = tpot(&[]);
@@ -126,13 +126,13 @@ fn what_differs_evenly_is_found_and_carries_over() {
     // Rows tell the same errors, fitted and left out.
     let mut reader = csv::Reader::from_path(rows).unwrap();
     let header = reader.headers().unwrap().clone();
-    let told: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
-    assert_eq!(told.len(), own.len());
+    let shown: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(shown.len(), own.len());
     for (at, column) in [(1, "tpot_s_fitted"), (2, "tpot_s_without_fifth"), (3, "tpot_s_without_model")] {
         let place = |name: &str| header.iter().position(|known| known == name).unwrap();
         let number = |row: &csv::StringRecord, name| row[place(name)].parse::<f64>().unwrap();
         let mut off: Vec<f64> =
-            told.iter().map(|row| (number(row, column) / number(row, "tpot_s") - 1.0).abs()).collect();
+            shown.iter().map(|row| (number(row, column) / number(row, "tpot_s") - 1.0).abs()).collect();
         off.sort_by(f64::total_cmp);
         let middle = (off[off.len() / 2 - 1] + off[off.len() / 2]) / 2.0;
         assert!((middle - mdape(at)).abs() < 2e-3, "{column}: {middle} {}", mdape(at));
@@ -154,17 +154,17 @@ fn too_little_is_refused() {
     let row = "r,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,1,50,8";
     fs::write(&path, format!("{HEADER}\n{row}\n")).unwrap();
     let output = run(&["calibrate", path.to_str().unwrap(), "--runtime", "vllm"]);
-    let told = String::from_utf8_lossy(&output.stderr);
+    let shown = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(told.contains("found:    1 rows") && told.contains("fix:"), "{told}");
+    assert!(shown.contains("found:    1 rows") && shown.contains("fix:"), "{shown}");
     fs::write(&path, format!("{HEADER}\n{}\n", row.replace(",50,8", ",soon,8"))).unwrap();
     let output = run(&["validate", path.to_str().unwrap()]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("row 2: ttft_ms") && told.contains("soon"), "{told}");
+    let shown = String::from_utf8_lossy(&output.stderr);
+    assert!(shown.contains("row 2: ttft_ms") && shown.contains("soon"), "{shown}");
 }
 
 #[test]
-fn prompts_and_answers_timed_apart_do_not_disturb_each_other() {
+fn prompts_and_answers_timed_separately_do_not_disturb_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("streams.csv");
     let mut text =
@@ -218,7 +218,7 @@ fn what_a_table_does_not_say_is_not_guessed() {
         "e,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,offline,1024,1024,,1,50,8,none,,x",
         "f,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,1,50,8,mtp,,x",
     ];
-    let (found, told) = held(folder.path(), &header, &rows);
+    let (found, shown) = held(folder.path(), &header, &rows);
     assert_eq!(
         (found["overall"]["n"].as_u64(), found["overall"]["unsupported"].as_u64()),
         (Some(1), Some(5))
@@ -233,7 +233,7 @@ fn what_a_table_does_not_say_is_not_guessed() {
         (Some("output_tok_s"), Some(4))
     );
     assert_eq!(unscored.as_array().unwrap().len(), 1, "{unscored}");
-    assert_eq!(told.lines().count(), 7);
+    assert_eq!(shown.lines().count(), 7);
 }
 
 #[test]
@@ -248,8 +248,8 @@ fn no_number_that_leaves_is_endless() {
         row("0", "0", "0,0"),
         row("1024", "8", "1e-6,1e12"),
     ];
-    let (found, told) = held(folder.path(), HEADER, &rows.each_ref().map(String::as_str));
-    for text in [found.to_string(), told, fs::read_to_string(folder.path().join("picture.svg")).unwrap()] {
+    let (found, shown) = held(folder.path(), HEADER, &rows.each_ref().map(String::as_str));
+    for text in [found.to_string(), shown, fs::read_to_string(folder.path().join("picture.svg")).unwrap()] {
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
     }
     let path = folder.path().join("wrong.csv");
@@ -270,8 +270,8 @@ fn an_estimate_of_one_request_is_what_validate_says_of_a_single_stream() {
             )
         };
         let rows = [row("prefill_tok_s"), row("decode_tok_s_per_user")];
-        let (_, told) = held(folder.path(), header, &rows.each_ref().map(String::as_str));
-        let mut reader = csv::Reader::from_reader(told.as_bytes());
+        let (_, shown) = held(folder.path(), header, &rows.each_ref().map(String::as_str));
+        let mut reader = csv::Reader::from_reader(shown.as_bytes());
         let header = reader.headers().unwrap().clone();
         let first = reader.records().next().unwrap().unwrap();
         let cell = |name: &str| {
@@ -279,10 +279,11 @@ fn an_estimate_of_one_request_is_what_validate_says_of_a_single_stream() {
             first[at].parse::<f64>().unwrap()
         };
         let hardware = format!("1x{hardware}");
-        let asked = ["estimate", "--model", "Llama-3.1-8B", "--hardware", &hardware, "--runtime", runtime];
+        let requested =
+            ["estimate", "--model", "Llama-3.1-8B", "--hardware", &hardware, "--runtime", runtime];
         let load =
             ["--weight-format", format, "--isl", "2048", "--osl", "64", "--concurrency", "1", "--tp", "1"];
-        let found = json(&run(&[&asked[..], &load, &["--format", "json"]].concat()));
+        let found = json(&run(&[&requested[..], &load, &["--format", "json"]].concat()));
         for (ours, theirs) in [("ttft_ms", "ttft_ms_predicted"), ("tpot_ms", "tpot_ms_predicted")] {
             let (ours, theirs) = (found["metrics"][ours].as_f64().unwrap(), cell(theirs));
             assert!((ours / theirs - 1.0).abs() < 1e-4, "{runtime}: {ours} {theirs}");
@@ -294,8 +295,8 @@ fn an_estimate_of_one_request_is_what_validate_says_of_a_single_stream() {
 fn shipped_memory_intervals_are_what_published_peaks_tell() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    let told = run(&["calibrate", "tests/published/memory.csv", "--out", out]);
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let shown = run(&["calibrate", "tests/published/memory.csv", "--out", out]);
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
     for name in ["hf-transformers", "llama.cpp", "mlx"] {
         let read = |folder: &Path| -> Value {
             serde_json::from_str(&fs::read_to_string(folder.join(format!("{name}.json"))).unwrap()).unwrap()

@@ -124,15 +124,15 @@ fn a_full_disk_is_a_fault() {
 }
 
 #[test]
-fn nothing_asked_gives_an_answer_and_a_hint_beside_it() {
+fn nothing_requested_gives_an_answer_and_a_hint_next_to_it() {
     let bare = run(&[]);
     assert_eq!(bare.status.code(), Some(0));
     assert!(text(&bare.stdout).contains("Llama-3.3-70B"), "{}", text(&bare.stdout));
     assert!(text(&bare.stderr).contains("mantile-opt --help"));
-    let asked = run(&["--objective", "throughput"]);
+    let requested = run(&["--objective", "throughput"]);
     let answer = |output: &[u8]| text(output).split("\ndefaults").next().unwrap().to_owned();
-    assert_eq!(answer(&asked.stdout), answer(&bare.stdout));
-    assert!(!text(&asked.stderr).contains("For your own model"));
+    assert_eq!(answer(&requested.stdout), answer(&bare.stdout));
+    assert!(!text(&requested.stderr).contains("For your own model"));
     assert_eq!(run(&["optimize"]).stdout, bare.stdout);
 }
 
@@ -162,8 +162,8 @@ fn a_saved_answer_is_estimated_again_row_by_row() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("answer.json");
     let path = path.to_str().unwrap();
-    let asked = ["--model", "Llama-3.1-8B", "--hardware", "2xh100-sxm", "--isl", "700", "--tpot", "30ms"];
-    assert!(run(&[&asked[..], &["--format", "json", "--out", path]].concat()).status.success());
+    let requested = ["--model", "Llama-3.1-8B", "--hardware", "2xh100-sxm", "--isl", "700", "--tpot", "30ms"];
+    assert!(run(&[&requested[..], &["--format", "json", "--out", path]].concat()).status.success());
     let answer: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let metrics = |args: &[&str]| -> Value {
         let output = run(&[&["estimate", "--format", "json"], args].concat());
@@ -176,11 +176,12 @@ fn a_saved_answer_is_estimated_again_row_by_row() {
     assert_eq!(metrics(&["--plan-from", path, "--pick", &row]), answer["front"][last]["metrics"]);
     // By hand, and from a file of the plan alone.
     let plan = answer["best"]["notation"].as_str().unwrap();
-    let typed: Vec<&str> = asked.iter().copied().chain(["--plan", plan]).collect();
+    let typed: Vec<&str> = requested.iter().copied().chain(["--plan", plan]).collect();
     assert_eq!(metrics(&typed), answer["best"]["metrics"]);
     let alone = folder.path().join("plan.json");
     fs::write(&alone, serde_json::json!({ "plan": plan }).to_string()).unwrap();
-    let typed: Vec<&str> = asked.iter().copied().chain(["--plan-from", alone.to_str().unwrap()]).collect();
+    let typed: Vec<&str> =
+        requested.iter().copied().chain(["--plan-from", alone.to_str().unwrap()]).collect();
     assert_eq!(metrics(&typed), answer["best"]["metrics"]);
     let missing = run(&["estimate", "--plan-from", path, "--pick", "front/999999"]);
     assert_eq!(missing.status.code(), Some(2), "{}", text(&missing.stdout));
@@ -197,16 +198,16 @@ fn colours_are_for_terminals_that_want_them() {
 }
 
 #[test]
-fn a_saved_scenario_asks_the_same_and_flags_come_before_it() {
+fn a_saved_scenario_requests_the_same_and_flags_come_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.json");
     let path = path.to_str().unwrap();
-    let asked =
+    let requested =
         ["--model", "Qwen3-32B", "--hardware", "4xl40s", "--isl", "1000", "--ttft", "900ms", "--rate", "0.5"];
-    let saved = run(&[&asked[..], &["--save-scenario", path]].concat());
+    let saved = run(&[&requested[..], &["--save-scenario", path]].concat());
     assert!(saved.status.success(), "{}", text(&saved.stderr));
     assert_eq!(run(&["--scenario", path]).stdout, saved.stdout);
-    assert_eq!(run(&asked).stdout, saved.stdout);
+    assert_eq!(run(&requested).stdout, saved.stdout);
     let other = run(&["--scenario", path, "--isl", "2000"]);
     assert!(other.status.success());
     assert_ne!(other.stdout, saved.stdout);
@@ -239,10 +240,10 @@ fn every_estimate_says_how_sure_it_is() {
         assert_eq!(found["intervals"]["near"], near, "{deployment:?}: {}", text(&output.stderr));
         for (metric, of) in [("ttft_ms", "metrics"), ("tpot_ms", "metrics"), ("output_tok_s", "metrics")] {
             let [low, high] = ["p10", "p90"].map(|p| found["intervals"][metric][p].as_f64().unwrap());
-            let told = found[of][metric].as_f64().unwrap();
+            let shown = found[of][metric].as_f64().unwrap();
             assert!(
-                0.0 < low && low < high && high > 0.2 * told,
-                "{deployment:?} {metric}: {low} {told} {high}"
+                0.0 < low && low < high && high > 0.2 * shown,
+                "{deployment:?} {metric}: {low} {shown} {high}"
             );
         }
         let held = &found["memory"];

@@ -136,10 +136,10 @@ fn every_answer_typed_again_comes_to_the_same_metrics() {
         }
         // As it is told, not only as it was found.
         if let Some(best) = &outcome.best {
-            let told = report_deployment(&problem, &best.candidate);
-            let typed = candidate(&problem, &told.notation.parse().unwrap()).unwrap();
+            let shown = report_deployment(&problem, &best.candidate);
+            let typed = candidate(&problem, &shown.notation.parse().unwrap()).unwrap();
             let again = serde_json::to_value(report_deployment(&problem, &typed)).unwrap();
-            prop_assert_eq!(again, serde_json::to_value(&told).unwrap(), "{:?}", scenario);
+            prop_assert_eq!(again, serde_json::to_value(&shown).unwrap(), "{:?}", scenario);
         }
         Ok(())
     });

@@ -96,12 +96,12 @@ fn each<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value) -> Res
 }
 
 #[test]
-fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
-    let told = std::cell::Cell::new(0);
-    each(CASES, (questions(), prop::option::of(0_u32..4)), |(mut asked, tp)| {
+fn an_estimate_at_the_edges_of_every_limit_shows_finite_numbers() {
+    let shown = std::cell::Cell::new(0);
+    each(CASES, (questions(), prop::option::of(0_u32..4)), |(mut requested, tp)| {
         let both = Degrees { tp: tp.map(|power| 1 << power), ..Degrees::default() };
-        asked.deployment = tp.map(|_| Deployment { both, ..Deployment::default() });
-        let Ok(resolved) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
+        requested.deployment = tp.map(|_| Deployment { both, ..Deployment::default() });
+        let Ok(resolved) = ResolvedScenario::resolve(&Catalog::default(), &requested) else { return Ok(()) };
         let deployment = resolved.deployment.clone().unwrap_or_default();
         let (Ok(problem), Ok(plan)) = (resolved.problem(), deployment.text()) else { return Ok(()) };
         let Ok(candidate) = build_candidate::candidate(&problem, &plan) else { return Ok(()) };
@@ -109,18 +109,19 @@ fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
         finite(&text::estimate(&estimated));
         finite(&rows::csv(std::slice::from_ref(&estimated.candidate), &estimated.question));
         let wrong = faults("estimate", &serde_json::to_value(&estimated).unwrap());
-        prop_assert!(wrong.is_empty(), "{wrong:?}\n{asked:?}");
-        told.set(told.get() + 1);
+        prop_assert!(wrong.is_empty(), "{wrong:?}\n{requested:?}");
+        shown.set(shown.get() + 1);
         Ok(())
     });
-    assert!(told.get() > CASES / 4, "{} questions were answered", told.get());
+    assert!(shown.get() > CASES / 4, "{} questions were answered", shown.get());
 }
 
 #[test]
-fn an_answer_at_the_edges_of_every_limit_tells_finite_numbers() {
-    each(CASES / 4, questions(), |asked| {
-        let asked = Scenario { model: Some(MODEL.into()), hardware: Some("1xrtx-4090".into()), ..asked };
-        let Ok(resolved) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
+fn an_answer_at_the_edges_of_every_limit_shows_finite_numbers() {
+    each(CASES / 4, questions(), |requested| {
+        let requested =
+            Scenario { model: Some(MODEL.into()), hardware: Some("1xrtx-4090".into()), ..requested };
+        let Ok(resolved) = ResolvedScenario::resolve(&Catalog::default(), &requested) else { return Ok(()) };
         let Ok(problem) = resolved.problem() else { return Ok(()) };
         let outcome = run(&problem, &UNWATCHED);
         let answer = optimize_result(
@@ -133,7 +134,7 @@ fn an_answer_at_the_edges_of_every_limit_tells_finite_numbers() {
         finite(&text::table(&answer));
         finite(&rows::csv(&answer.front, &answer.question));
         let wrong = faults("result", &serde_json::to_value(&answer).unwrap());
-        prop_assert!(wrong.is_empty(), "{wrong:?}\n{asked:?}");
+        prop_assert!(wrong.is_empty(), "{wrong:?}\n{requested:?}");
         Ok(())
     });
 }

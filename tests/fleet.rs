@@ -46,23 +46,23 @@ pub fn fleets() -> impl Strategy<Value = Fleet> {
 fn second(fleet: &Fleet, first: u64, slack: f64) -> Option<u64> {
     let load =
         |kind: usize, bucket: usize| Some(fleet.buckets[bucket].rate / fleet.kinds[kind].rates[bucket]?);
-    let (mut room, mut left) = (first as f64 + slack, 0.0);
+    let (mut headroom, mut left) = (first as f64 + slack, 0.0);
     let mut either: Vec<(f64, f64)> = Vec::new();
     for bucket in 0..fleet.buckets.len() {
         match (load(0, bucket), load(1, bucket)) {
             (Some(a), Some(b)) => either.push((a, b)),
-            (Some(a), None) => room -= a,
+            (Some(a), None) => headroom -= a,
             (None, Some(b)) => left += b,
             (None, None) => return None,
         }
     }
-    if room < 0.0 {
+    if headroom < 0.0 {
         return None;
     }
     either.sort_by(|x, y| (y.1 / y.0).total_cmp(&(x.1 / x.0)));
     for (a, b) in either {
-        let taken = (room / a).min(1.0);
-        room -= taken * a;
+        let taken = (headroom / a).min(1.0);
+        headroom -= taken * a;
         left += (1.0 - taken) * b;
     }
     Some((left - slack).ceil().max(0.0) as u64)
@@ -158,7 +158,7 @@ fn one_kind(available: u64) -> Fleet {
 }
 
 #[test]
-fn what_is_missing_is_named_and_the_least_change_is_told() {
+fn what_is_missing_is_named_and_the_least_change_is_shown() {
     let bounds = FleetBounds { usd_per_hour: Some(5.0), devices: Some(64), spare: false };
     let why = best(&one_kind(9), &bounds).reasons.unwrap();
     assert_eq!(why.conflict, ["traffic", "budget"]);

@@ -22,7 +22,7 @@ mod exchange;
 use cases::{Case, each_case};
 
 /// Rounding of sums.
-const HAIR: f64 = 1e-12;
+const MARGIN: f64 = 1e-12;
 
 /// What a step was seen to be made of.
 struct Light<'a> {
@@ -44,7 +44,7 @@ impl CostObserver<f64> for Light<'_> {
         let [flops, bytes, time, floor] =
             [cost.flops, cost.bytes, cost.time, cost.roofline_time].map(Qty::value);
         let least = (flops / peak).max(bytes / chip.bandwidth.value);
-        if time < floor || floor < least * (1.0 - HAIR) {
+        if time < floor || floor < least * (1.0 - MARGIN) {
             let name = format!("{}/{}/{}", phase.name(), block.name, step.name);
             self.faults.push(format!("{name}: {time} s, floor {floor} s, light {least} s"));
         }
@@ -74,11 +74,17 @@ fn of_steps(case: &Case) -> Result<(), TestCaseError> {
             let time = step(&Plain, &instance, phase, &load, machine, &mut light);
             prop_assert!(light.faults.is_empty(), "{:#?}", light.faults);
             let total = time.total.value();
-            prop_assert!(total >= light.least * (1.0 - HAIR), "{:?}: {} under {}", phase, total, light.least);
-            prop_assert!(time.slowest.value() <= total * (1.0 + HAIR));
+            prop_assert!(
+                total >= light.least * (1.0 - MARGIN),
+                "{:?}: {} under {}",
+                phase,
+                total,
+                light.least
+            );
+            prop_assert!(time.slowest.value() <= total * (1.0 + MARGIN));
             let stages = pool.plan.pp as f64;
             prop_assert!(
-                time.slowest.value() * stages >= total * (1.0 - HAIR),
+                time.slowest.value() * stages >= total * (1.0 - MARGIN),
                 "the slowest stage is slowest"
             );
         }

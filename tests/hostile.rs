@@ -23,7 +23,7 @@ const BOUND: Duration = Duration::from_secs(1);
 const MEMORY: u64 = 500 << 20;
 
 /// Inputs that somebody asked for.
-fn asked() -> Option<usize> {
+fn requested() -> Option<usize> {
     std::env::var("MANTILE_FUZZ").ok()?.parse().ok()
 }
 
@@ -39,7 +39,7 @@ fn peak() -> Option<u64> {
 /// What the processor did for this process so far, where that is looked at. A busy machine is no fault of an input.
 fn spent() -> Duration {
     let read = || {
-        let stat = asked().and_then(|_| std::fs::read_to_string("/proc/self/stat").ok())?;
+        let stat = requested().and_then(|_| std::fs::read_to_string("/proc/self/stat").ok())?;
         let after = stat.rsplit_once(") ")?.1;
         let ticks: u64 =
             after.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
@@ -53,14 +53,14 @@ fn spent() -> Duration {
 fn through(name: &str, seeds: &[String], share: usize) {
     let (_, door) = hostile::DOORS.into_iter().find(|(known, _)| *known == name).unwrap();
     seeds.iter().for_each(|seed| door(seed));
-    let cases = asked().map_or(CASES, |cases| cases.div_ceil(share));
+    let cases = requested().map_or(CASES, |cases| cases.div_ceil(share));
     let mut rng =
         Rng::with_seed(std::env::var("MANTILE_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(7));
     let (mut slowest, mut faults) = (Duration::ZERO, Vec::new());
     for _ in 0..cases {
         let [seed, other] = [0; 2].map(|_| &seeds[rng.usize(..seeds.len())]);
         let text = spoil::spoilt(&mut rng, seed, other);
-        let (begun, before) = (spent(), asked().and_then(|_| peak()).unwrap_or(0));
+        let (begun, before) = (spent(), requested().and_then(|_| peak()).unwrap_or(0));
         if catch_unwind(AssertUnwindSafe(|| door(&text))).is_err() {
             faults.push(format!("a panic on:\n{text}"));
         }
@@ -69,7 +69,7 @@ fn through(name: &str, seeds: &[String], share: usize) {
         if took > BOUND {
             faults.push(format!("{took:?} on:\n{text}"));
         }
-        if asked().and_then(|_| peak()).unwrap_or(0).saturating_sub(before) > MEMORY {
+        if requested().and_then(|_| peak()).unwrap_or(0).saturating_sub(before) > MEMORY {
             faults.push(format!("more than {MEMORY} bytes on:\n{text}"));
         }
         assert!(faults.len() < 20, "{name}: {} faults so far:\n{}", faults.len(), faults.join("\n\n"));

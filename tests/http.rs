@@ -180,7 +180,7 @@ fn faults_are_problems_that_name_the_field() {
 }
 
 #[test]
-fn a_token_is_asked_of_everything_but_health() {
+fn a_token_is_requested_of_everything_but_health() {
     let server = Running::with(Some("secret"), limits());
     for path in ["/v2", "/openapi.json", "/metrics", "/v2/glossary"] {
         assert_eq!(server.send("GET", path, &[], "").0, 401, "{path}");

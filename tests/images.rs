@@ -43,7 +43,7 @@ impl CostObserver<f64> for Seen {
     fn on_idle(&mut self, _: Phase, _: &'static str, _: u64, _: Qty<f64>) {}
 }
 
-fn asked(model: &str, images: u64, size: Option<(u64, u64)>) -> Scenario {
+fn requested(model: &str, images: u64, size: Option<(u64, u64)>) -> Scenario {
     Scenario {
         images: Some(images),
         image_size: size.map(|(width, height)| ImageSize { width, height }),
@@ -53,10 +53,10 @@ fn asked(model: &str, images: u64, size: Option<(u64, u64)>) -> Scenario {
 }
 
 fn put(model: &str, images: u64, size: Option<(u64, u64)>) -> Problem {
-    ask::ask(&asked(model, images, size)).unwrap_or_else(|error| panic!("{model}: {error}"))
+    ask::ask(&requested(model, images, size)).unwrap_or_else(|error| panic!("{model}: {error}"))
 }
 
-fn laid(problem: &Problem, tp: u64) -> Instance {
+fn placed(problem: &Problem, tp: u64) -> Instance {
     let layers = vec![problem.graph.layer_block.len() as u32];
     Instance::new(&problem.graph, ParallelPlan { tp, ..ParallelPlan::SINGLE }, layers, problem.tiers())
 }
@@ -64,7 +64,7 @@ fn laid(problem: &Problem, tp: u64) -> Instance {
 fn priced(problem: &Problem, tp: u64) -> (Seen, f64) {
     let mut seen = Seen::default();
     let machine = problem.formats[0].plain();
-    let time = prefill(&Plain, &laid(problem, tp), machine, problem.terms(), &mut seen);
+    let time = prefill(&Plain, &placed(problem, tp), machine, problem.terms(), &mut seen);
     (seen, time.total.value())
 }
 
@@ -108,7 +108,7 @@ fn what_inspect_states_is_what_a_prompt_is_charged() {
 #[test]
 fn the_language_model_works_as_if_the_tokens_were_words() {
     let with = put("gemma-3-27b-it", 2, None);
-    let text = ask::ask(&Scenario { isl: Some(500 + 512), ..asked("gemma-3-27b-it", 0, None) }).unwrap();
+    let text = ask::ask(&Scenario { isl: Some(500 + 512), ..requested("gemma-3-27b-it", 0, None) }).unwrap();
     let ((seen, slow), (none, fast)) = (priced(&with, 1), priced(&text, 1));
     assert_eq!((seen.outside, none.encoder), (none.outside, 0.0));
     assert!(slow > fast, "encoding takes time: {slow} {fast}");
@@ -116,7 +116,7 @@ fn the_language_model_works_as_if_the_tokens_were_words() {
     assert!(seen.bytes > weights, "its weights are read once");
     let held = |problem: &Problem| {
         let machine = problem.formats[0].plain();
-        residency(&Plain, &laid(problem, 1), Phase::Decode, machine, problem.terms(), 4)
+        residency(&Plain, &placed(problem, 1), Phase::Decode, machine, problem.terms(), 4)
     };
     let (seen, none) = (held(&with), held(&text));
     assert_eq!(seen.weights.value(), none.weights.value(), "an encoder is held with images or without");
@@ -129,7 +129,7 @@ fn states_that_layers_attend_to_grow_with_the_images() {
     let kept = |images| {
         let problem = put("Llama-3.2-11B-Vision-Instruct", images, None);
         let machine = problem.formats[0].plain();
-        let held = residency(&Plain, &laid(&problem, 1), Phase::Decode, machine, problem.terms(), 1);
+        let held = residency(&Plain, &placed(&problem, 1), Phase::Decode, machine, problem.terms(), 1);
         held.state.unwrap().value()
     };
     // 8 layers, keys and values of 8 heads of 128 in 2 bytes, 4 tiles of 1601 positions.
@@ -143,7 +143,7 @@ fn the_drill_down_names_images_and_their_tokens() {
     let ledger = Ledger::new();
     let machine = problem.formats[0].machine.read(&&ledger);
     let terms = problem.workload.read(&&ledger);
-    let time = prefill(&&ledger, &laid(&problem, 1), &machine, &terms, &mut ());
+    let time = prefill(&&ledger, &placed(&problem, 1), &machine, &terms, &mut ());
     assert_eq!(time.total.value().to_bits(), priced(&problem, 1).1.to_bits());
     let leaves: Vec<_> = ledger.leaves(time.total).into_iter().map(|leaf| leaf.symbol).collect();
     for symbol in ["images", "image_tokens", "crops", "positions", "window_positions", "isl"] {
@@ -155,9 +155,9 @@ fn the_drill_down_names_images_and_their_tokens() {
 #[test]
 fn who_cannot_see_says_so() {
     let refused = |model: &str, images, size| {
-        ask::ask(&asked(model, images, size)).map(|_| ()).expect_err("refused").to_string()
+        ask::ask(&requested(model, images, size)).map(|_| ()).expect_err("refused").to_string()
     };
-    for (model, images, size, key, told) in [
+    for (model, images, size, key, shown) in [
         ("Llama-3.1-8B", 1, None, "images", "no image encoder"),
         ("Qwen2.5-VL-7B-Instruct", 1, None, "image-size", "accepts any size"),
         ("gemma-3n-E4B-it", 1, None, "images", "preprocessing is supported"),
@@ -166,6 +166,6 @@ fn who_cannot_see_says_so() {
         ("Kimi-K2.5", 100_000, Some((65_535, 65_535)), "images", "at most"),
     ] {
         let error = refused(model, images, size);
-        assert!(error.contains(&format!("`{key}`")) && error.contains(told), "{error}");
+        assert!(error.contains(&format!("`{key}`")) && error.contains(shown), "{error}");
     }
 }

@@ -29,7 +29,7 @@ fn is_number(arg: &Arg) -> bool {
 }
 
 #[test]
-fn every_number_of_every_command_has_a_limit_that_its_help_tells() {
+fn every_number_of_every_command_has_a_limit_that_its_help_shows() {
     let command = mantile::cli::command();
     let mut numbers = 0;
     for (way, arg) in flags(&command, &[]).into_iter().filter(|(_, arg)| is_number(arg)) {

@@ -68,12 +68,12 @@ fn rigs_and_placements_are_refused_with_their_reason() {
         assert_eq!(fault.key, "hardware");
         assert!(fault.found.contains("rig") && fault.fix.contains("place --hardware"), "{rig}: {fault}");
     }
-    let asked = PlacementScenario {
+    let requested = PlacementScenario {
         model: Some("Llama-3.1-8B".into()),
         device: vec!["rtx-4090".into(), "rtx-3090".into()],
         ..PlacementScenario::default()
     };
-    let placed = place(&catalog, &PlaceRequest { scenario: asked }, &UNCONTROLLED).unwrap();
+    let placed = place(&catalog, &PlaceRequest { scenario: requested }, &UNCONTROLLED).unwrap();
     let text = serde_json::to_string(&placed).unwrap();
     let fault = of_saved(&text, None, &Scenario::default(), &Deployment::default()).unwrap_err();
     assert!(fault.found.contains("unlike devices") && fault.fix.contains("explain --from"), "{fault}");

@@ -18,7 +18,7 @@ const CASES: u64 = 60;
 const MODELS: [&str; 4] = ["TinyLlama-1.1B-Chat-v1.0", "gpt-oss-20b", "Qwen3-30B-A3B", "Llama-3.1-8B"];
 const HARDWARE: [&str; 6] = ["1xh100", "2xl40s", "3xrtx-4090", "4xh100", "2x2xh100", "8xh100"];
 
-const AIMS: [(Metric, Direction); 7] = [
+const OBJECTIVES: [(Metric, Direction); 7] = [
     (Metric::OutputTokS, Direction::Maximize),
     (Metric::OutputTokSPerDevice, Direction::Maximize),
     (Metric::TokPerJoule, Direction::Maximize),
@@ -45,7 +45,7 @@ fn drawn(random: &mut fastrand::Rng) -> Scenario {
 
 /// The optimum of each objective.
 fn optima(problem: &Problem) -> Vec<(Problem, Option<EvaluatedCandidate>)> {
-    let each = AIMS.into_iter().map(|(metric, direction)| {
+    let each = OBJECTIVES.into_iter().map(|(metric, direction)| {
         let mut aimed = problem.clone();
         aimed.objective = vec![ObjectiveTerm { metric, direction }];
         let best = run(&aimed, &UNWATCHED).best;

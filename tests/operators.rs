@@ -19,10 +19,10 @@ use crate::ask::{ask, on};
 use crate::cases::{Case, each_case};
 
 /// Rounding of sums.
-const HAIR: f64 = 1e-9;
+const MARGIN: f64 = 1e-9;
 
 fn near(found: f64, expected: f64) -> bool {
-    (found - expected).abs() <= HAIR * expected.abs().max(f64::MIN_POSITIVE)
+    (found - expected).abs() <= MARGIN * expected.abs().max(f64::MIN_POSITIVE)
 }
 
 /// Operators add up to their phase; utilisations are shares.
@@ -33,13 +33,13 @@ fn adds_up(case: &Case) -> Result<(), TestCaseError> {
         let sum: f64 = phase.operators.iter().map(|line| line.time_ms).sum();
         prop_assert!(near(sum, phase.operators_ms), "{}: {} of {} ms", name, sum, phase.operators_ms);
         for (share, of) in [(phase.mfu, "MFU"), (phase.mbu, "MBU"), (phase.bubble_share, "bubble")] {
-            prop_assert!((-HAIR..=1.0 + HAIR).contains(&share), "{}: {} of {}", name, of, share);
+            prop_assert!((-MARGIN..=1.0 + MARGIN).contains(&share), "{}: {} of {}", name, of, share);
         }
         let sent: f64 = phase.operators.iter().map(|line| line.wire_bytes).sum();
         prop_assert!(phase.wire_bytes >= sent, "{}: {} of {} B sent", name, sent, phase.wire_bytes);
         for line in &phase.operators {
             prop_assert!(
-                (0.0..=1.0 + HAIR).contains(&line.efficiency),
+                (0.0..=1.0 + MARGIN).contains(&line.efficiency),
                 "{} {}",
                 line.module,
                 line.efficiency
@@ -94,7 +94,7 @@ fn nothing_is_lost(case: &Case) -> Result<(), TestCaseError> {
     let each: f64 = breakdown.lines(Phase::Prefill).map(|line| line.flops).sum();
     let all = each * pool.plan.stage_devices() as f64;
     let whole = prefill_flops(&case.problem).flops * pool.plan.dp as f64;
-    prop_assert!(all >= whole * (1.0 - HAIR), "{} of {} FLOP", all, whole);
+    prop_assert!(all >= whole * (1.0 - MARGIN), "{} of {} FLOP", all, whole);
     if pool.plan.devices() == 1 {
         prop_assert!(near(all, whole), "{} of {} FLOP", all, whole);
     }
@@ -120,8 +120,8 @@ fn covered(step: &StepTimeline, stage: usize) -> f64 {
 /// Every stage of a timeline is busy or waits for exactly the reported time, and does what is reported.
 fn lasts(case: &Case) -> Result<(), TestCaseError> {
     let found = timeline(&case.problem, &case.candidate);
-    let told = detail(&Reporter::new(&case.problem), &case.candidate, &[]);
-    for (step, phase) in found.steps.iter().zip(&told.phases) {
+    let reported = detail(&Reporter::new(&case.problem), &case.candidate, &[]);
+    for (step, phase) in found.steps.iter().zip(&reported.phases) {
         prop_assert!(near(step.time_us, phase.time_ms * 1e3));
         for stage in 0..step.stages.len() {
             let covered = covered(step, stage);
@@ -263,7 +263,7 @@ fn an_all_reduce_sends_once_or_twice_its_buffer() {
 }
 
 /// Caches are on all devices of an attention rank; every layer is in one stage and one block.
-fn is_laid_out(case: &Case) -> Result<(), TestCaseError> {
+fn is_placed_out(case: &Case) -> Result<(), TestCaseError> {
     let graph = parallel_graph(&case.problem, &case.candidate, String::new());
     let all = case.problem.graph.layer_block.len() as u64;
     for pool in &graph.pools {
@@ -285,7 +285,7 @@ fn is_laid_out(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn a_parallelised_graph_covers_all_devices() {
-    each_case(60, is_laid_out);
+    each_case(60, is_placed_out);
 }
 
 /// Key/value heads are replicated beyond their number.
@@ -316,7 +316,7 @@ fn a_trace_has_every_event_of_the_timeline() {
         let mut devices: Vec<u64> = Vec::new();
         for event in &complete {
             let (start, time) = (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap());
-            assert!(start >= 0.0 && time > 0.0 && start + time <= end * (1.0 + HAIR), "{event}");
+            assert!(start >= 0.0 && time > 0.0 && start + time <= end * (1.0 + MARGIN), "{event}");
             assert!(event["tid"].as_u64().unwrap() < Lane::ALL.len() as u64);
             devices.push(event["pid"].as_u64().unwrap());
         }

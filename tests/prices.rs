@@ -241,19 +241,19 @@ fn a_fleet_has_one_basis() {
         price_basis,
         ..FleetRequest::default()
     };
-    let asked =
+    let requested =
         |basis, offers: &[PricedOffer]| fleet(&Catalog::default(), &request(basis, offers), &UNCONTROLLED);
     let plain = [offer("l40s-x1", None), offer("rtx-4090-x1", None)];
     for (basis, expected) in [(None, PriceBasis::Rented), (Some(PriceBasis::Owned), PriceBasis::Owned)] {
-        let found = asked(basis, &plain).unwrap();
+        let found = requested(basis, &plain).unwrap();
         assert_eq!(found.question.price_basis, Some(expected));
         let terms = if expected == PriceBasis::Owned { "owned" } else { "on-demand" };
         assert!(!found.systems.is_empty() && found.systems.iter().all(|system| system.offer == terms));
         assert!(found.usd_per_hour_most >= found.usd_per_hour);
     }
     let both = [offer("l40s-x1", Some(PricingTerms::Spot)), offer("rtx-4090-x1", Some(PricingTerms::Owned))];
-    assert_eq!(asked(None, &both).unwrap_err().key, "price_basis");
-    let found = asked(Some(PriceBasis::Owned), &both).unwrap();
+    assert_eq!(requested(None, &both).unwrap_err().key, "price_basis");
+    let found = requested(Some(PriceBasis::Owned), &both).unwrap();
     assert!(found.systems.iter().all(|system| system.hardware.contains("4090")));
     assert!(found.unserved.iter().any(|line| line.starts_with("l40s-x1: left out")), "{:?}", found.unserved);
 }

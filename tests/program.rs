@@ -131,7 +131,7 @@ fn a_solver_that_lies_is_caught_and_our_own_search_answers() {
         let solved = solve_with(&fleet(), &SolveBudget::default(), lie);
         assert_eq!((solved.status, solved.objective), (Status::Optimal, Some(7.0)), "{doubt}");
         assert_eq!(solved.prover, Prover::OwnSearch);
-        assert!(solved.doubts.iter().any(|told| told.contains(doubt)), "{:?}", solved.doubts);
+        assert!(solved.doubts.iter().any(|shown| shown.contains(doubt)), "{:?}", solved.doubts);
     }
 }
 
@@ -181,8 +181,8 @@ fn the_least_change_of_a_budget_is_found_and_tried() {
     program.row(("room", "room"), vec![(0, 1), (1, 1)], Sense::AtMost, 9);
     let why = reasons(&program, &SolveBudget::default());
     assert_eq!(why.conflict, ["traffic", "budget"], "the room is not at fault");
-    let told: Vec<(&str, i64)> = why.relaxations.iter().map(|r| (r.row.as_str(), r.needed)).collect();
-    assert_eq!(told, [("demand", 5), ("budget", 7)]);
+    let shown: Vec<(&str, i64)> = why.relaxations.iter().map(|r| (r.row.as_str(), r.needed)).collect();
+    assert_eq!(shown, [("demand", 5), ("budget", 7)]);
     assert!(matches!(claim(&program, 100), Ok(SolverClaim::Infeasible)));
 }
 

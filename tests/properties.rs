@@ -8,14 +8,14 @@ mod brute;
 #[path = "properties/cache_ranks.rs"]
 mod cache_ranks;
 use crate::cases;
+#[path = "properties/room.rs"]
+mod headroom;
 #[path = "properties/laws.rs"]
 mod laws;
 #[path = "properties/load.rs"]
 mod load;
 #[path = "properties/machine.rs"]
 mod machine;
-#[path = "properties/room.rs"]
-mod room;
 #[path = "properties/same.rs"]
 mod same;
 #[path = "properties/search.rs"]

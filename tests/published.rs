@@ -59,15 +59,15 @@ fn median_errors_are_below_the_documented_limits() {
 /// What a profile says of the rows that it was fitted on is what they are predicted as.
 fn as_the_profile_says(found: &Validation, runtime: &str) {
     let profile = Catalog::default().load::<Runtime>(runtime).unwrap();
-    let told = profile.serving_fit.unwrap().left_out.remove(0);
+    let shown = profile.serving_fit.unwrap().left_out.remove(0);
     let (tpot, ttft) = errors(found);
     // Factors are written to four digits.
     let near = |said: Option<[f64; 2]>, made: f64| (said.unwrap()[0] - made).abs() <= 1.5e-3;
-    assert_eq!(told.rows, found.overall.n);
-    assert!(near(told.tpot, tpot) && near(told.ttft, ttft), "{told:?}: {tpot} {ttft}");
+    assert_eq!(shown.rows, found.overall.n);
+    assert!(near(shown.tpot, tpot) && near(shown.ttft, ttft), "{shown:?}: {tpot} {ttft}");
     let chosen = found.overall.decision.map(|chosen| chosen.slo_met);
-    let same = told.limit_met.zip(chosen).is_none_or(|(said, made)| (said - made).abs() <= 0.01);
-    assert!(same, "{told:?}: {chosen:?}");
+    let same = shown.limit_met.zip(chosen).is_none_or(|(said, made)| (said - made).abs() <= 0.01);
+    assert!(same, "{shown:?}: {chosen:?}");
 }
 
 #[test]
@@ -98,17 +98,18 @@ fn what_ran_is_seldom_said_not_to_fit() {
 #[test]
 fn the_document_of_placement_says_what_a_spark_gains_a_mac() {
     let document = include_str!("../docs/placement.md");
-    let asked = "place --model Llama-3.1-8B --hardware exo-spark-mac --objective request --isl 8192 --osl 32";
-    assert!(document.contains(asked));
-    let arguments = asked.split(' ').chain(["--format", "json"]);
+    let requested =
+        "place --model Llama-3.1-8B --hardware exo-spark-mac --objective request --isl 8192 --osl 32";
+    assert!(document.contains(requested));
+    let arguments = requested.split(' ').chain(["--format", "json"]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
     let output = command.args(arguments).env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR")).output().unwrap();
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let number = |value: &serde_json::Value| value.as_f64().unwrap();
     let alone = found["alone"].as_array().unwrap();
     let mac = number(&alone.iter().find(|one| one[0] == "mac").unwrap()[1]);
-    let apart = &found["disaggregated"];
-    let [request, prompt, token] = ["request_ms", "prefill_ms", "token_ms"].map(|key| number(&apart[key]));
+    let separate = &found["disaggregated"];
+    let [request, prompt, token] = ["request_ms", "prefill_ms", "token_ms"].map(|key| number(&separate[key]));
     // The first token comes with the prompt.
     let prefill = (mac - 31.0 * token) / prompt;
     let generation = number(&found["placement"]["token_ms"]) / token;

@@ -57,7 +57,7 @@ fn with_a_rate_no_plan_within_the_slos_is_cheaper_than_the_default() {
     let answered: usize = QUESTIONS
         .par_iter()
         .map(|&(model, device, devices, rate, isl, osl, ttft, tpot)| {
-            let asked = |count: u64| Scenario {
+            let requested = |count: u64| Scenario {
                 rate: Some(rate),
                 isl: Some(isl),
                 osl: Some(osl),
@@ -65,14 +65,14 @@ fn with_a_rate_no_plan_within_the_slos_is_cheaper_than_the_default() {
                 tpot: tpot.map(Into::into),
                 ..on(model, &format!("{count}x{device}"))
             };
-            let default = asked(devices);
+            let default = requested(devices);
             let name = format!("{model} on {devices}x{device} at {rate}/s");
             let (ours, used) = cost(&default, None).unwrap_or_else(|| panic!("{name}: infeasible"));
             assert!(ours.is_finite(), "{name} has no price");
             let mut count = 1;
             while count <= devices {
                 for objective in OTHERS {
-                    let other = Scenario { objective: Some(objective.into()), ..asked(count) };
+                    let other = Scenario { objective: Some(objective.into()), ..requested(count) };
                     if let Some((theirs, fewer)) = cost(&other, Some(&default)) {
                         let bound = theirs * (1.0 + 1e-9);
                         assert!(

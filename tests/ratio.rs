@@ -139,20 +139,20 @@ proptest! {
         let domains = 4;
         for chain in chains(&sizes, domain, domains) {
             // The larger first, each where there is room.
-            let mut room = vec![domain; domains as usize];
-            let mut left: u64 = room.iter().sum();
+            let mut headroom = vec![domain; domains as usize];
+            let mut left: u64 = headroom.iter().sum();
             let wanted = chain.iter().zip(&counts).rev();
             for (size, count) in wanted {
                 for _ in 0..(*count).min(left / size) {
                     left -= size;
                     if *size > domain {
-                        let empty: Vec<usize> = (0..room.len()).filter(|at| room[*at] == domain).collect();
+                        let empty: Vec<usize> = (0..headroom.len()).filter(|at| headroom[*at] == domain).collect();
                         prop_assert!(empty.len() as u64 >= size / domain, "{size} of {chain:?}");
-                        empty.iter().take((size / domain) as usize).for_each(|at| room[*at] = 0);
+                        empty.iter().take((size / domain) as usize).for_each(|at| headroom[*at] = 0);
                     } else {
-                        let place = room.iter().position(|room| room >= size);
-                        prop_assert!(place.is_some(), "{size} of {chain:?} has no place in {room:?}");
-                        room[place.unwrap()] -= size;
+                        let place = headroom.iter().position(|headroom| headroom >= size);
+                        prop_assert!(place.is_some(), "{size} of {chain:?} has no place in {headroom:?}");
+                        headroom[place.unwrap()] -= size;
                     }
                 }
             }
@@ -210,16 +210,16 @@ fn what_is_left_does_both_and_the_answer_verifies() {
     assert!(output(best) > 1.05 * output(split), "{} against {}", output(best), output(split));
     assert!((ratio.one_shape_each.unwrap() - output(split)).abs() < 1e-6 * output(split));
     assert!(ratio.rows_checked > 0 && best.candidate.devices() == 3);
-    let asked = || mantile::request::inputs::report_inputs(&resolved, &problem);
-    let told = optimize_result(&problem, asked(), &outcome, None, usize::MAX.into());
-    assert_eq!(told.split_ratio.as_ref().unwrap().verdict, SplitAdvice::SplitWithBoth);
-    let text = table(&told);
+    let requested = || mantile::request::inputs::report_inputs(&resolved, &problem);
+    let shown = optimize_result(&problem, requested(), &outcome, None, usize::MAX.into());
+    assert_eq!(shown.split_ratio.as_ref().unwrap().verdict, SplitAdvice::SplitWithBoth);
+    let text = table(&shown);
     assert!(
         text.contains("+ 1 aggregated (") && text.contains("leftover devices serve aggregated"),
         "{text}"
     );
-    let mut saved = serde_json::to_value(&told).unwrap();
-    let again = OptimizeRerun { problem, fresh: told };
+    let mut saved = serde_json::to_value(&shown).unwrap();
+    let again = OptimizeRerun { problem, fresh: shown };
     let checked = |saved: &_, count| again.check(saved, RandomSample { count, seed: 1 }).unwrap();
     let verified = checked(&saved, 200);
     assert!(verified.holds, "{:#?}", verified.checks);

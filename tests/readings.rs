@@ -92,27 +92,27 @@ fn evaluate<R: Reading>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(S
 }
 
 /// A cache streamed to another device, as if the prompt were two layers.
-fn arrives<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> Option<Qty<R::N>> {
+fn arrives<R: Reading>(case: &Case, read: &R, shown: &Evaluation<Qty<R::N>>) -> Option<Qty<R::N>> {
     let machine = case.problem.formats[case.candidate.formats].machine.read(read);
-    let layer = (told.prefill.total, transfer(told.memory.kv, machine.links.first()?, &machine.chip));
+    let layer = (shown.prefill.total, transfer(shown.memory.kv, machine.links.first()?, &machine.chip));
     Some(arrival(Qty::literal(0.0 * SECOND), [layer, layer]))
 }
 
 /// How much of its devices a prefill uses, as if it did `told.memory` of work.
-fn uses<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> [Qty<R::N>; 7] {
+fn uses<R: Reading>(case: &Case, read: &R, shown: &Evaluation<Qty<R::N>>) -> [Qty<R::N>; 7] {
     let machine = case.problem.formats[case.candidate.formats].machine.read(read);
     let terms = case.problem.workload.read(read);
-    let (step, one) = (&told.prefill, Qty::from(1.0));
+    let (step, one) = (&shown.prefill, Qty::from(1.0));
     let flops = step.compute_time * machine.chip.weight_peak;
-    let load = prompt_load(told.metrics.requests_per_s, step.slowest, one);
+    let load = prompt_load(shown.metrics.requests_per_s, step.slowest, one);
     let usd = Qty::literal(1.0 * USD) / Qty::literal(1.0 * SECOND);
     let lengths = (terms.isl, terms.osl);
-    let (prompts, outputs) = usd_per_phase_token(usd, load, told.metrics.requests_per_s, lengths);
+    let (prompts, outputs) = usd_per_phase_token(usd, load, shown.metrics.requests_per_s, lengths);
     [
         mfu(flops, &machine.chip, step.total),
-        mbu(told.memory.total, &machine.chip, step.total),
+        mbu(shown.memory.total, &machine.chip, step.total),
         bubble(step, Qty::from(2.0), one, cycle(step, one)),
-        prefill_tok_s(told.metrics.requests_per_s, terms.isl - terms.prefix, one),
+        prefill_tok_s(shown.metrics.requests_per_s, terms.isl - terms.prefix, one),
         load,
         prompts,
         outputs,

@@ -107,17 +107,17 @@ fn every_remedy_works_as_typed_and_one_unit_tighter_it_does_not() {
             eprintln!("{tried}");
         }
         assert!(found.complete);
-        let told = serde_json::to_string(&scenario).unwrap();
+        let shown = serde_json::to_string(&scenario).unwrap();
         if found.remedies.is_empty() {
             *kinds.entry("none".into()).or_default() += 1;
         }
         for remedy in &found.remedies {
-            assert_eq!(typed(&scenario, &remedy.flags), Some(true), "{told}: {remedy:?}");
+            assert_eq!(typed(&scenario, &remedy.flags), Some(true), "{shown}: {remedy:?}");
             for flag in &remedy.tighter {
                 assert_ne!(
                     typed(&scenario, &tighter(remedy, flag)),
                     Some(true),
-                    "{told}: {flag} of {remedy:?}"
+                    "{shown}: {flag} of {remedy:?}"
                 );
             }
             assert!(remedy.claim != RemedyClaim::Least || !remedy.tighter.is_empty(), "{remedy:?}");
@@ -126,7 +126,7 @@ fn every_remedy_works_as_typed_and_one_unit_tighter_it_does_not() {
         }
         // Conditions that conflict have a remedy: what they say can be loosened.
         let of_conditions = found.conflicts.iter().all(|clash| clash.why.is_none());
-        assert!(!of_conditions || !found.remedies.is_empty(), "{told}");
+        assert!(!of_conditions || !found.remedies.is_empty(), "{shown}");
     }
     eprintln!("{kinds:#?}");
     assert!(kinds.len() > 3, "{kinds:?}");

@@ -142,7 +142,7 @@ fn a_report_reads_back_into_its_type_byte_for_byte() {
 }
 
 #[test]
-fn every_question_is_asked_both_ways_or_elsewhere() {
+fn every_question_is_requested_both_ways_or_elsewhere() {
     // These need files or a machine, or print one of many schemas.
     const ELSEWHERE: [&str; 6] = ["verify", "diff", "calibrate", "detect", "permalink", "schema"];
     for entry in REQUESTS {

@@ -106,9 +106,11 @@ impl Winner<'_> {
                 _ => self.other(plan),
             });
         }
-        let fronts = self.pools.iter().filter(|(role, _)| *role == Role::Prefill);
+        let prefill_options = self.pools.iter().filter(|(role, _)| *role == Role::Prefill);
         let backs = || self.pools.iter().filter(|(role, _)| *role == Role::Decode);
-        for ((_, front), (_, back)) in fronts.flat_map(|front| backs().map(move |back| (front, back))) {
+        for ((_, front), (_, back)) in
+            prefill_options.flat_map(|front| backs().map(move |back| (front, back)))
+        {
             if front.tp % back.tp != 0 && back.tp % front.tp != 0 {
                 broken.push("tp of one side is no multiple of the other's");
             }
@@ -347,17 +349,17 @@ fn every_plan_on_every_runtime_is_answered() {
 #[test]
 fn lifted_rules_never_give_less_and_the_answer_says_so_first() {
     for objective in ["throughput", "latency"] {
-        let asked = Scenario { objective: Some(objective.into()), ..on("Llama-3.1-8B", "2xh100-sxm") };
+        let requested = Scenario { objective: Some(objective.into()), ..on("Llama-3.1-8B", "2xh100-sxm") };
         let best = |scenario: &Scenario| {
             let mut problem = ask(scenario).unwrap();
             problem.axes.clear();
             let best = run(&problem, &UNWATCHED).best.unwrap();
             (best.point, problem)
         };
-        let (ruled, problem) = best(&asked);
-        let (lifted, _) = best(&Scenario { theoretical: Some(true), ..asked.clone() });
+        let (ruled, problem) = best(&requested);
+        let (lifted, _) = best(&Scenario { theoretical: Some(true), ..requested.clone() });
         assert!(!problem.is_better(&ruled, &lifted), "{objective}");
-        let routed = Scenario { allow: Some(vec![Allowance::CustomRouter]), ..asked };
+        let routed = Scenario { allow: Some(vec![Allowance::CustomRouter]), ..requested };
         let (routed, _) = best(&routed);
         assert!(!problem.is_better(&ruled, &routed), "{objective}: more choice is never worse");
     }

@@ -28,11 +28,11 @@ fn question(model: &str, hardware: &str, tpot: &str) -> Problem {
 
 /// The search's best with so many requests in flight.
 fn searched(problem: &Problem, users: u64) -> Option<f64> {
-    let mut asked = problem.clone();
-    asked.traffic = Traffic::InFlight(users.into());
+    let mut requested = problem.clone();
+    requested.traffic = Traffic::InFlight(users.into());
     // Of like instances that prefill and decode.
-    asked.split = false;
-    let outcome = run(&asked, &UNWATCHED);
+    requested.split = false;
+    let outcome = run(&requested, &UNWATCHED);
     let alike = outcome.best.into_iter().chain(outcome.alternatives).chain(outcome.front);
     let alike = alike.filter(|found| found.candidate.pools.len() == 1);
     alike.map(|found| found.point[place(Metric::E2e)]).reduce(f64::min)

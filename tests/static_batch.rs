@@ -163,8 +163,8 @@ fn phases_have_batches_degrees_and_formats_of_their_own() {
 #[test]
 fn a_layer_type_may_stay_in_the_models_own_dtype() {
     let tp = Degrees { tp: Some(4), ..Degrees::default() };
-    let asked = request("Qwen3-32B", "4xh100", tp, 8);
-    let scenario = Scenario { weight_format: Some("fp8".into()), ..asked.scenario };
+    let requested = request("Qwen3-32B", "4xh100", tp, 8);
+    let scenario = Scenario { weight_format: Some("fp8".into()), ..requested.scenario };
     let plain = StaticRequest { scenario, batch: Some(8), ..StaticRequest::default() };
     let native = StaticRequest { native_layers: vec![NativeLayers::FeedForward], ..plain.clone() };
     let weights = |request, layer_type| part(of(&batch(request).unwrap(), Phase::Decode), layer_type)[3];

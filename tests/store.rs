@@ -360,7 +360,7 @@ fn a_model_is_found_by_any_of_its_names() {
 }
 
 #[test]
-fn a_model_is_read_from_a_file_or_a_folder_with_its_quantisation_beside_it() {
+fn a_model_is_read_from_a_file_or_a_folder_with_its_quantisation_next_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let mine = folder.path().join("my-model");
     fs::create_dir(&mine).unwrap();

@@ -86,7 +86,7 @@ fn every_model_is_answered_on_a_system_that_holds_it() {
     let models = catalog.entries(CatalogKind::Models);
     for model in models.keys() {
         // Short enough for the oldest models.
-        let asked = Scenario {
+        let requested = Scenario {
             model: Some(model.clone()),
             isl: Some(256),
             osl: Some(64),
@@ -96,7 +96,7 @@ fn every_model_is_answered_on_a_system_that_holds_it() {
         let answered = LARGER.iter().any(|system| {
             let on = |weight_format: Option<String>| {
                 let hardware = Some((*system).to_owned());
-                let scenario = Scenario { hardware, weight_format, ..asked.clone() };
+                let scenario = Scenario { hardware, weight_format, ..requested.clone() };
                 ResolvedScenario::resolve(&catalog, &scenario).and_then(|resolved| resolved.problem())
             };
             // Checkpoints of several formats have to be asked for in one.
@@ -140,8 +140,8 @@ fn every_pair_is_answered_or_refused_with_a_reason() {
         match problem {
             Err(fault) => {
                 tally.refused += 1;
-                let told = [&fault.key, &fault.found, &fault.expected, &fault.fix];
-                assert!(told.iter().all(|text| !text.is_empty()), "{pair}: {fault}");
+                let shown = [&fault.key, &fault.found, &fault.expected, &fault.fix];
+                assert!(shown.iter().all(|text| !text.is_empty()), "{pair}: {fault}");
             }
             Ok(mut problem) => {
                 // The optimum alone is asked for: it takes the same formulas as a front, and less time.

@@ -27,8 +27,8 @@ fn saved(args: &[&str]) -> Value {
     let answered = mantile(&[args, &["--format", "json"]].concat());
     std::fs::write(&file, &answered.stdout).unwrap();
     let checked = mantile(&["verify", file.to_str().unwrap(), "--sample", "300"]);
-    let (told, fault) = (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
-    assert!(checked.status.success(), "{args:?}: {told}{fault}");
+    let (shown, fault) = (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    assert!(checked.status.success(), "{args:?}: {shown}{fault}");
     serde_json::from_slice(&answered.stdout).unwrap()
 }
 
@@ -43,8 +43,8 @@ fn caught(value: &Value, spoilings: &[Spoiling], check: impl Fn(&Value) -> Verif
         assert_ne!(&spoilt, value, "{what}: nothing is spoilt");
         let found = check(&spoilt);
         let failed: Vec<_> = found.checks.iter().filter(|check| !check.faults.is_empty()).collect();
-        let told: Vec<_> = failed.iter().map(|check| (&check.what, &check.faults)).collect();
-        assert!(!found.holds && failed.iter().any(|check| check.what.starts_with(by)), "{what}: {told:#?}");
+        let shown: Vec<_> = failed.iter().map(|check| (&check.what, &check.faults)).collect();
+        assert!(!found.holds && failed.iter().any(|check| check.what.starts_with(by)), "{what}: {shown:#?}");
     }
 }
 

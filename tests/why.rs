@@ -66,7 +66,7 @@ fn the_best_of_all_families_is_the_best() {
 }
 
 #[test]
-fn families_change_places_where_it_is_told() {
+fn families_change_places_where_it_is_shown() {
     let (_, problem) = posed(&scenario("Llama-3.1-8B", "4xh100", "throughput"));
     let families = [StrategyFamily::Tensor, StrategyFamily::Single];
     let bests = families.map(|family| run(&restricted_to(&problem, family), &UNWATCHED).best.unwrap());
@@ -78,11 +78,12 @@ fn families_change_places_where_it_is_told() {
         for (requests, leads, trails) in
             [(change.below, change.from, change.to), (change.at, change.to, change.from)]
         {
-            let mut asked = problem.clone();
-            asked.traffic = Traffic::InFlight(requests.into());
-            let best = |family| run(&restricted_to(&asked, family), &UNWATCHED).best;
+            let mut requested = problem.clone();
+            requested.traffic = Traffic::InFlight(requests.into());
+            let best = |family| run(&restricted_to(&requested, family), &UNWATCHED).best;
             let (first, second) = (best(leads).unwrap(), best(trails));
-            let ahead = second.is_none_or(|second| !before(&second.point, &first.point, &asked.objective));
+            let ahead =
+                second.is_none_or(|second| !before(&second.point, &first.point, &requested.objective));
             assert!(ahead, "{leads:?} at {requests}");
         }
     }
@@ -140,15 +141,15 @@ fn saved(scenario: &Scenario) -> (Problem, OptimizeResult, Value) {
     let (resolved, problem) = posed(scenario);
     let outcome = run(&problem, &UNWATCHED);
     let lower = inputs::lower_format(&resolved, (&problem, &outcome), &UNWATCHED).unwrap();
-    let told = optimize_result(
+    let shown = optimize_result(
         &problem,
         inputs::report_inputs(&resolved, &problem),
         &outcome,
         lower,
         usize::MAX.into(),
     );
-    let value = serde_json::to_value(&told).unwrap();
-    (problem, told, value)
+    let value = serde_json::to_value(&shown).unwrap();
+    (problem, shown, value)
 }
 
 #[test]

@@ -67,9 +67,11 @@ pub struct LatencyFit {
     /// Number of fitted unknowns.
     pub unknowns: usize,
     /// Number of constants that the rows determine.
-    pub constants_told: usize,
+    #[serde(alias = "constants_told")]
+    pub constants_determined: usize,
     /// Constants that the rows do not determine; they stay unchanged.
-    pub constants_not_told: Vec<String>,
+    #[serde(alias = "constants_not_told")]
+    pub constants_undetermined: Vec<String>,
     /// Errors before and after the fit, and of held-out rows.
     pub errors: Vec<LeftOut>,
     /// New profile of each runtime, as a file.
@@ -144,8 +146,8 @@ impl CalibrateRequest {
         Ok(LatencyFit {
             rows: samples.len(),
             unknowns: fit.unknowns.len(),
-            constants_told: order.len(),
-            constants_not_told: undetermined,
+            constants_determined: order.len(),
+            constants_undetermined: undetermined,
             errors: all,
             profiles,
             rows_csv: rows(samples, &fit.predict(samples), holdouts),

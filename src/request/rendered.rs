@@ -160,7 +160,7 @@ impl Answer for CalibrateReport {
 
 impl LatencyFit {
     fn text(&self) -> String {
-        let kept = match &self.constants_not_told[..] {
+        let kept = match &self.constants_undetermined[..] {
             [] => String::new(),
             names => format!("Not determined by these rows, unchanged: {}\n", names.join(", ")),
         };

@@ -144,7 +144,7 @@ mod tests {
 
     /// Every offer off the front is dominated by an offer on it.
     #[test]
-    fn whoever_dominates_stands_on_the_front_or_is_dominated_by_one_that_does() {
+    fn a_dominating_point_is_on_the_front_or_dominated_by_one_that_is() {
         let number = |seed: u64, most: u64| (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % most + 1;
         let offers: Vec<OfferMetrics> = (0..200u64)
             .map(|k| offer(number(k, 20) as f64, number(k + 1000, 9), number(k + 2000, 7) as f64, k % 2 == 0))

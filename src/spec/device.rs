@@ -324,20 +324,20 @@ impl Device {
 
     /// Memory visible to software.
     pub fn capacity(&self) -> Result<&Figure<Bytes>, Error> {
-        self.memory.capacity.as_ref().ok_or_else(|| self.asks_for("memory.capacity"))
+        self.memory.capacity.as_ref().ok_or_else(|| self.unstated("memory.capacity"))
     }
 
     /// Peak memory bandwidth.
     pub fn bandwidth(&self) -> Result<&Figure<ByteRate>, Error> {
-        self.memory.bandwidth.as_ref().ok_or_else(|| self.asks_for("memory.bandwidth"))
+        self.memory.bandwidth.as_ref().ok_or_else(|| self.unstated("memory.bandwidth"))
     }
 
     /// Checks that the file has every figure that a deployment needs.
     pub fn complete(&self) -> Result<(), Error> {
-        self.missing().first().map_or(Ok(()), |key| Err(self.asks_for(key)))
+        self.missing().first().map_or(Ok(()), |key| Err(self.unstated(key)))
     }
 
-    fn asks_for(&self, key: &str) -> Error {
+    fn unstated(&self, key: &str) -> Error {
         let (expected, example) = match key {
             "memory.capacity" => {
                 ("the memory visible to software", r#""capacity": {"value": "384 GiB", "source": "…"}"#)

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_a_needed_figure_asks_for_it_by_name() {
+    fn a_device_without_a_needed_figure_names_it() {
         for (text, key) in
             [("1xthreadripper-7000", "memory.capacity"), ("sn40l", "memory.bandwidth"), ("p100a", "peak")]
         {

@@ -139,9 +139,9 @@ fn report(what: &str, mut values: Vec<f64>) {
 #[test]
 fn what_lies_outside_is_measured() {
     let all = std::env::var("MANTILE_OUTSIDE").is_ok_and(|which| which == "all");
-    let asked = HARDWARE.iter().flat_map(|hardware| MODELS.iter().map(move |model| (*model, *hardware)));
+    let requested = HARDWARE.iter().flat_map(|hardware| MODELS.iter().map(move |model| (*model, *hardware)));
     let (mut cut, mut late, mut lost, mut formats) = (vec![], vec![], vec![], vec![]);
-    for (model, hardware) in asked.take(if all { 20 } else { 2 }) {
+    for (model, hardware) in requested.take(if all { 20 } else { 2 }) {
         let scenario = on(model, hardware);
         let problem = ask(&scenario).unwrap();
         let outcome = run(&problem, &UNWATCHED);

@@ -84,7 +84,7 @@ impl Small {
     /// How many systems the fleet takes; none where it is infeasible.
     fn fleet(&self) -> Option<u64> {
         let (isl, osl) = self.lengths;
-        let asked = FleetInputs {
+        let requested = FleetInputs {
             models: vec![],
             buckets: vec![TrafficBucket { isl, osl, rate: self.rate, prefix: 0, model: None }],
             offers: vec![PricedOffer {
@@ -104,7 +104,7 @@ impl Small {
             assumed: vec![],
         };
         let posed =
-            build_problem(&Catalog::default(), asked, self.scenario(self.offer), &UNCONTROLLED).unwrap();
+            build_problem(&Catalog::default(), requested, self.scenario(self.offer), &UNCONTROLLED).unwrap();
         let answer = solved(&posed);
         match answer.certificate.status {
             Status::Optimal => Some(answer.systems.iter().map(|system| system.count).sum()),

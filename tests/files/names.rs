@@ -5,7 +5,7 @@ use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
 use mantile::report::catalog::{entry, list};
 use mantile::report::graph::{GraphDrawing, notation, svg};
-use mantile::report::inspect::{Inspected, text as laid_open};
+use mantile::report::inspect::{Inspected, text as opened};
 use mantile::report::residuals::{Strip, residuals};
 use mantile::report::sheet;
 use mantile::spec::error::Error;
@@ -224,7 +224,7 @@ fn hostile_names_pass_through_the_commands_and_do_nothing() {
         let out = home.path().join("out");
         let out = out.to_str().unwrap();
 
-        let asked =
+        let requested =
             ["--model", &folder, "--hardware", "1xh100", "--isl", "99", "--osl", "9", "--objective", &id];
         let mut commands: Vec<Vec<&str>> = vec![
             vec!["catalog", "devices", &id],
@@ -248,7 +248,7 @@ fn hostile_names_pass_through_the_commands_and_do_nothing() {
                 &["inspect", "--diff", &folder, "Qwen3-14B"],
                 &["place", "--model", "Qwen3-8B", "--hardware", &id],
                 &["validate", table],
-                &asked,
+                &requested,
             ] {
                 commands.push([args, &["--format", format]].concat());
             }
@@ -256,8 +256,8 @@ fn hostile_names_pass_through_the_commands_and_do_nothing() {
         for args in &commands {
             let output =
                 mantile(args).env("MANTILE_HOME", home.path()).current_dir(home.path()).output().unwrap();
-            let (told, fault) = (text(&output.stdout), text(&output.stderr));
-            assert!(harmless(&told), "{args:?}: {told:?}");
+            let (reported, fault) = (text(&output.stdout), text(&output.stderr));
+            assert!(harmless(&reported), "{args:?}: {reported:?}");
             assert!(harmless(&fault) && !fault.contains("panicked"), "{args:?}: {fault:?}");
             let coloured = mantile(args)
                 .env("MANTILE_HOME", home.path())
@@ -270,11 +270,11 @@ fn hostile_names_pass_through_the_commands_and_do_nothing() {
             let left = own.iter().fold(codes, |left, code| left.replace(code, ""));
             assert!(harmless(&left), "{args:?}: {left:?}");
             if args.contains(&"csv") && output.status.success() {
-                cells(&told);
+                cells(&reported);
             }
             if args.contains(&"json") && output.status.success() {
                 let value: Value =
-                    serde_json::from_str(&told).unwrap_or_else(|fault| panic!("{args:?}: {fault}"));
+                    serde_json::from_str(&reported).unwrap_or_else(|fault| panic!("{args:?}: {fault}"));
                 if args[..2] == ["catalog", "devices"] {
                     assert!(value.as_array().unwrap().iter().any(|line| line["name"] == name), "{args:?}");
                 }
@@ -282,7 +282,7 @@ fn hostile_names_pass_through_the_commands_and_do_nothing() {
             let shown = !name.chars().any(acts);
             assert!(shown || !args.contains(&folder.as_str()) || !output.status.success(), "{args:?}");
             if args.contains(&"svg") && shown {
-                roxmltree::Document::parse(&told).unwrap();
+                roxmltree::Document::parse(&reported).unwrap();
             }
         }
         cells(&fs::read_to_string(out).unwrap());
@@ -301,10 +301,10 @@ fn cells(table: &str) {
 }
 
 #[test]
-fn no_colour_reaches_whoever_wants_none() {
+fn no_colour_reaches_any_wants_none() {
     let plain = run(&["catalog", "links"]).stdout;
     let forced = mantile(&["--isl", "0"]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").output().unwrap();
     assert!(!text(&forced.stderr).contains('\u{1b}'));
     assert_eq!(mantile(&["catalog", "links"]).env("NO_COLOR", "1").output().unwrap().stdout, plain);
-    assert!(laid_open(&model("x")).starts_with('x'));
+    assert!(opened(&model("x")).starts_with('x'));
 }

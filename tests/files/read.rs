@@ -93,7 +93,7 @@ fn a_pipe_in_a_catalogue_is_not_waited_for() {
 }
 
 #[test]
-fn rings_of_links_and_folders_are_told_in_words() {
+fn rings_of_links_and_folders_are_shown_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("one.json"), folder.path().join("two.json"));
     symlink(&one, &two).unwrap();

@@ -93,7 +93,8 @@ fn table(folder: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-const ASKED: [&str; 8] = ["--model", "Llama-3.1-8B", "--hardware", "1xh100", "--isl", "100", "--osl", "10"];
+const REQUESTED: [&str; 8] =
+    ["--model", "Llama-3.1-8B", "--hardware", "1xh100", "--isl", "100", "--osl", "10"];
 
 #[test]
 fn a_dash_is_standard_output_everywhere() {
@@ -106,8 +107,8 @@ fn a_dash_is_standard_output_everywhere() {
     };
     assert!(here(&["validate", &table, "--rows", "-"]).contains("Llama-3.1-8B,"));
     assert!(here(&["validate", &table, "--plot", "-"]).contains("<svg"));
-    assert!(here(&[&ASKED[..], &["--pareto-out", "-"]].concat()).contains("\"ttft_ms\""));
-    assert!(here(&[&ASKED[..], &["--save-scenario", "-"]].concat()).contains("\"hardware\": \"1xh100\""));
+    assert!(here(&[&REQUESTED[..], &["--pareto-out", "-"]].concat()).contains("\"ttft_ms\""));
+    assert!(here(&[&REQUESTED[..], &["--save-scenario", "-"]].concat()).contains("\"hardware\": \"1xh100\""));
     assert_eq!(here(&["glossary", "--out", "-"]), here(&["glossary"]));
     assert_eq!(here(&["schema", "scenario", "--out", "-"]), here(&["schema", "scenario"]));
     assert_eq!(names_in(folder.path()), ["t.csv"]);
@@ -149,7 +150,7 @@ fn a_full_disk_fails_every_output_in_words() {
 }
 
 #[test]
-fn a_reader_that_leaves_before_an_answer_is_told_by_the_exit_code() {
+fn a_reader_that_leaves_before_an_answer_is_shown_by_the_exit_code() {
     for args in
         ["--help", "man", "completions zsh", "inspect DeepSeek-V3 --format json", "schema scenario --out -"]
     {

@@ -89,21 +89,21 @@ proptest! {
         let aim = [FleetObjective::Cost, FleetObjective::Devices, FleetObjective::Throughput][aim];
         let budget = (aim == FleetObjective::Throughput).then_some(20.0);
         let found = mix(&fleet, aim, &FleetBounds { spare, usd_per_hour: budget, ..FleetBounds::default() }, &SolveBudget::default());
-        let mut told = serde_json::to_value(report_program(&found.program, found.solved.values.as_ref())).unwrap();
+        let mut shown = serde_json::to_value(report_program(&found.program, found.solved.values.as_ref())).unwrap();
         let Some(objective) = found.solved.objective else {
-            prop_assert_eq!(solved(&told), None);
+            prop_assert_eq!(solved(&shown), None);
             return Ok(());
         };
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-5 * b.abs().max(1.0);
-        let cost = checked(&told);
+        let cost = checked(&shown);
         prop_assert!(cost.as_ref().is_ok_and(|cost| close(*cost, objective)), "{:?} {}", cost, objective);
         if found.solved.status == Status::Optimal {
-            let again = solved(&told);
+            let again = solved(&shown);
             prop_assert!(again.is_some_and(|again| close(again, objective)), "{:?} {}", again, objective);
         }
         // Another value is seen: it breaks a row, or costs something else, or was never needed.
         let column = at.index(found.program.columns.len());
-        told["columns"][column]["value"] = Value::from(1e7);
-        prop_assert!(checked(&told).is_err());
+        shown["columns"][column]["value"] = Value::from(1e7);
+        prop_assert!(checked(&shown).is_err());
     }
 }

@@ -99,8 +99,8 @@ fn headroom_stays_free() {
 fn hours_a_day_are_paid() {
     let at = |basis, hours_per_day| {
         let price_basis = Some(basis);
-        let asked = FleetRequest { hours_per_day, price_basis, ..request(&[(2048, 512, 10.0)]) };
-        answer(&asked).costs.unwrap()
+        let requested = FleetRequest { hours_per_day, price_basis, ..request(&[(2048, 512, 10.0)]) };
+        answer(&requested).costs.unwrap()
     };
     let rented = [None, Some(8.0)].map(|hours| at(PriceBasis::Rented, hours));
     assert_eq!(rented[0].usd_per_hour, rented[1].usd_per_hour);

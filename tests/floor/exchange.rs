@@ -13,7 +13,7 @@ use mantile::spec::cluster::Topology;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::CatalogKind as Shelf;
 
-use super::HAIR;
+use super::MARGIN;
 use super::ask::{ask, on};
 
 const KINDS: [CollectiveOp; 5] = [
@@ -48,7 +48,7 @@ fn no_algorithm_sends_less_than_it_must() {
                     let wire = way.wire.0 as f64 / way.wire.1 as f64;
                     let least = must(kind, n, in_switch_reduction);
                     assert!(
-                        wire >= least * (1.0 - HAIR),
+                        wire >= least * (1.0 - MARGIN),
                         "{kind:?} over {n}, {topology:?}: {wire} of {least} {way:?}"
                     );
                     assert!(way.hops >= 1, "{way:?}");
@@ -105,12 +105,12 @@ fn no_exchange_is_faster_than_its_links() {
                 };
                 let [time, floor, sent] = [priced.time, priced.roofline_time, priced.wire].map(Qty::value);
                 let what = format!("{kind:?} of {bytes} B over {size} by {stride} on {system}");
-                assert!(floor >= least * (1.0 - HAIR), "{what}: floor {floor} under {least}");
+                assert!(floor >= least * (1.0 - MARGIN), "{what}: floor {floor} under {least}");
                 assert!(time >= floor, "{what}: {time} under {floor}");
                 // On one tier, a device sends at least that.
                 if group.outer() == 1 && kind != CollectiveOp::SendRecv {
                     let least = must(kind, size, switched) * bytes;
-                    assert!(sent >= least * (1.0 - HAIR), "{what}: {sent} B sent, at least {least} B");
+                    assert!(sent >= least * (1.0 - MARGIN), "{what}: {sent} B sent, at least {least} B");
                 }
             }
         }

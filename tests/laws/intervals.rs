@@ -17,9 +17,9 @@ use crate::draw::cases;
 fn question(random: &mut fastrand::Rng) -> Scenario {
     let device = DEVICES[random.usize(0..DEVICES.len())];
     let hardware = format!("{}x{device}", random.u64(1..=8));
-    let asked = drawn(random, &hardware);
-    let percentile = asked.rate.and_then(|_| random.choice(Percentile::ALL));
-    Scenario { percentile, ..asked }
+    let requested = drawn(random, &hardware);
+    let percentile = requested.rate.and_then(|_| random.choice(Percentile::ALL));
+    Scenario { percentile, ..requested }
 }
 
 /// The questions of reports, then random ones.
@@ -54,9 +54,9 @@ fn a_plan_has_one_value_and_one_interval() {
     let catalog = Catalog::default();
     let mut random = fastrand::Rng::with_seed(36);
     let (cases, mut tried, mut missed) = (cases(5), 0, 0);
-    let mut asked = questions();
+    let mut requested = questions();
     while tried < cases {
-        let scenario = asked.pop().unwrap_or_else(|| question(&mut random));
+        let scenario = requested.pop().unwrap_or_else(|| question(&mut random));
         let [free, sure] = [Confidence::P50, Confidence::P90].map(|risk| {
             let scenario = with(&scenario, risk);
             optimize(&catalog, &OptimizeRequest { scenario, ..OptimizeRequest::default() }, &UNCONTROLLED)
@@ -95,8 +95,8 @@ fn a_plan_has_one_value_and_one_interval() {
         let better = |a: &ReportedDeployment, b: &ReportedDeployment| {
             let (a, b) = (a.figure(aim.metric), b.figure(aim.metric));
             let (a, b) = (a.unwrap_or(f64::NAN), b.unwrap_or(f64::NAN));
-            let apart = (a - b).abs() > 1e-9 * a.abs().max(b.abs());
-            apart && (a < b) == (aim.direction == mantile::spec::objective::Direction::Minimize)
+            let separate = (a - b).abs() > 1e-9 * a.abs().max(b.abs());
+            separate && (a < b) == (aim.direction == mantile::spec::objective::Direction::Minimize)
         };
         let listed = free.front.iter().chain(&free.best);
         for row in listed.filter(|row| met(row, &free.question.limits, |q| q.p90) == Some(true)) {

@@ -96,17 +96,17 @@ fn worse(problem: &Problem, small: &Option<EvaluatedCandidate>, large: &Option<E
 fn larger(
     random: &mut fastrand::Rng,
     (device, count): (&str, u64),
-    asked: &Scenario,
+    requested: &Scenario,
 ) -> (Scenario, Scenario) {
-    let on = |hardware: String| Scenario { hardware: Some(hardware), ..asked.clone() };
-    let (small, any) = (asked.clone(), Some("any".to_string()));
+    let on = |hardware: String| Scenario { hardware: Some(hardware), ..requested.clone() };
+    let (small, any) = (requested.clone(), Some("any".to_string()));
     match random.u8(0..7) {
         0 | 1 => (small, on(format!("{}x{device}", random.u64(count..=8)))),
         2 => (on(format!("8x{device}")), on(format!("{}x8x{device}", random.u64(2..=3)))),
-        3 => (small, Scenario { weight_format: any, ..asked.clone() }),
-        4 => (small, Scenario { kv_format: any, ..asked.clone() }),
-        5 => (Scenario { offload: Some(OffloadPolicy::Never), ..small }, asked.clone()),
-        _ => (small, Scenario { runtime: any, ..asked.clone() }),
+        3 => (small, Scenario { weight_format: any, ..requested.clone() }),
+        4 => (small, Scenario { kv_format: any, ..requested.clone() }),
+        5 => (Scenario { offload: Some(OffloadPolicy::Never), ..small }, requested.clone()),
+        _ => (small, Scenario { runtime: any, ..requested.clone() }),
     }
 }
 
@@ -121,8 +121,8 @@ fn more_is_never_worse() {
     while tried < cases {
         let device = DEVICES[random.usize(0..DEVICES.len())];
         let count = random.u64(1..=8);
-        let asked = drawn(&mut random, &format!("{count}x{device}"));
-        let (small, large) = larger(&mut random, (device, count), &asked);
+        let requested = drawn(&mut random, &format!("{count}x{device}"));
+        let (small, large) = larger(&mut random, (device, count), &requested);
         let (Some((problem, few)), Some((_, many))) = (best(&small), best(&large)) else { continue };
         tried += 1;
         assert!(
@@ -174,7 +174,7 @@ fn offloading_counts_wherever_it_can_win() {
 fn the_optimum_is_on_the_front_and_no_row_beats_it() {
     let mut random = fastrand::Rng::with_seed(3);
     let (cases, mut tried) = (cases(30), 0);
-    let mut asked = vec![Scenario {
+    let mut requested = vec![Scenario {
         model: Some("c4ai-command-r-v01".into()),
         hardware: Some("3x8xb200-sxm".into()),
         objective: Some("latency".into()),
@@ -185,7 +185,7 @@ fn the_optimum_is_on_the_front_and_no_row_beats_it() {
         ..Scenario::default()
     }];
     while tried < cases {
-        let scenario = asked.pop().unwrap_or_else(|| {
+        let scenario = requested.pop().unwrap_or_else(|| {
             let device = DEVICES[random.usize(0..DEVICES.len())];
             let nodes = [1, 1, 1, 2, 3][random.usize(0..5)];
             let each = if nodes == 1 { random.u64(1..=8) } else { 8 };
@@ -221,8 +221,8 @@ fn every_axis_has_its_optimum_on_the_front() {
     while tried < cases {
         let device = DEVICES[random.usize(0..DEVICES.len())];
         let hardware = format!("{}x{device}", random.u64(1..=8));
-        let asked = drawn(&mut random, &hardware);
-        let Ok(problem) = ask(&asked) else { continue };
+        let requested = drawn(&mut random, &hardware);
+        let Ok(problem) = ask(&requested) else { continue };
         let found = run(&problem, &UNWATCHED);
         if found.front.is_empty() {
             continue;
@@ -237,7 +237,7 @@ fn every_axis_has_its_optimum_on_the_front() {
             let best = cost(&best.point, axis, direction);
             let rows = found.front.iter().map(|row| cost(&row.point, axis, direction));
             let row = rows.fold(f64::INFINITY, f64::min);
-            let said = || format!("{axis:?} {best} {row}: {}", spelled(&asked));
+            let said = || format!("{axis:?} {best} {row}: {}", spelled(&requested));
             assert!(row >= best - 1e-9 * best.abs(), "{}", said());
             assert!(row <= best + LISTED * best.abs(), "{}", said());
         }
@@ -333,16 +333,16 @@ fn any_runtime_estimates_a_plan_by_the_best_one() {
     let (cases, mut tried) = (cases(8), 0);
     while tried < cases {
         let hardware = name(&mut random, &["1xl40s", "2xl40s", "2xh100", "4xh100"]).unwrap();
-        let asked = Scenario {
+        let requested = Scenario {
             ttft: Some("none".into()),
             tpot: Some("none".into()),
             ..drawn(&mut random, &hardware)
         };
-        let request = OptimizeRequest { scenario: asked.clone(), ..OptimizeRequest::default() };
+        let request = OptimizeRequest { scenario: requested.clone(), ..OptimizeRequest::default() };
         let Ok(found) = optimize(&catalog, &request, &UNCONTROLLED) else { continue };
         let Some(given) = found.best.as_ref() else { continue };
         tried += 1;
-        let planned = Scenario { runtime: Some("any".into()), ..at(&asked, given) };
+        let planned = Scenario { runtime: Some("any".into()), ..at(&requested, given) };
         let any = estimate(&catalog, &EstimateRequest::of(planned.clone()), &UNCONTROLLED).unwrap();
         let aim = any.question.optimize[0];
         let value = |candidate: &mantile::report::result::ReportedDeployment| {
@@ -366,14 +366,14 @@ fn a_time_limit_holds() {
     let devices = ["256x8xh100-sxm", "64x8xb200-sxm", "128x8xh200-sxm", "4x8xh200-sxm"];
     for case in 0..cases(2) {
         let hardware = if case == 0 { devices[0] } else { devices[random.usize(0..devices.len())] };
-        let asked = Scenario {
+        let requested = Scenario {
             model: name(&mut random, &["DeepSeek-V3", "Llama-3.3-70B", "Qwen3-235B-A22B"]),
             weight_format: Some("any".into()),
             kv_format: Some("any".into()),
             ..drawn(&mut random, hardware)
         };
         let limit = if case == 0 { 0.0 } else { between(&mut random, 0.05, 1.0) };
-        let problem = ask(&asked).unwrap();
+        let problem = ask(&requested).unwrap();
         // Other work of this machine delays it too.
         let over = (0..3).map(|_| {
             let began = std::time::Instant::now();
@@ -382,6 +382,6 @@ fn a_time_limit_holds() {
             began.elapsed().as_secs_f64() - limit
         });
         let least = over.fold(f64::INFINITY, f64::min);
-        assert!(least <= 0.5 * SLOWER, "{least} s over {limit} s: {}", spelled(&asked));
+        assert!(least <= 0.5 * SLOWER, "{least} s over {limit} s: {}", spelled(&requested));
     }
 }

@@ -43,7 +43,7 @@ use crate::cases::each;
 mod phase_formats;
 mod vector;
 
-const HAIR: f64 = 1e-9;
+const MARGIN: f64 = 1e-9;
 const TINY: &str = "TinyLlama-1.1B-Chat-v1.0";
 
 fn near(found: f64, expected: f64, tolerance: f64) -> bool {
@@ -94,7 +94,13 @@ fn a_group_in_a_mesh_takes_as_long_in_a_small_system_as_in_a_full_one() {
         let [small, large, whole] =
             [size, devices, full].map(|count| collective(&on(count), OPS[op], size, tokens));
         for other in [large, whole] {
-            prop_assert!(near(small, other, HAIR), "{:?} of {} {}: {small}, {other}", OPS[op], size, device);
+            prop_assert!(
+                near(small, other, MARGIN),
+                "{:?} of {} {}: {small}, {other}",
+                OPS[op],
+                size,
+                device
+            );
         }
         Ok(())
     });
@@ -146,8 +152,8 @@ fn staging_through_the_host_is_never_faster_than_peer_to_peer() {
         };
         let time = |p2p| collective(&of(Some(p2p)), OPS[op], size, tokens);
         let [yes, no, switch] = [PeerToPeer::Yes, PeerToPeer::No, PeerToPeer::Switch].map(time);
-        prop_assert!(yes <= no * (1.0 + HAIR), "{size} {}: {yes} with, {no} without", devices[at]);
-        prop_assert!(switch <= no * (1.0 + HAIR));
+        prop_assert!(yes <= no * (1.0 + MARGIN), "{size} {}: {yes} with, {no} without", devices[at]);
+        prop_assert!(switch <= no * (1.0 + MARGIN));
         let system = of(None);
         prop_assert!(system.cluster.tiers.iter().any(|tier| tier.peer_to_peer.is_some()));
         let fabric = |text: &str| text.contains("link: fabric");
@@ -220,10 +226,10 @@ fn all_devices_do_the_work_of_the_tokens_that_are_there() {
         let new = if phase == Phase::Prefill { 512.0 } else { 1.0 };
         let idle = dp.saturating_sub(requests) as f64 / new;
         let expected = one.experts * (requests as f64 + idle);
-        prop_assert!(near(found.experts * 8.0, expected, HAIR), "{} {plan:?} x{requests}", models[at]);
+        prop_assert!(near(found.experts * 8.0, expected, MARGIN), "{} {plan:?} x{requests}", models[at]);
         if dp == 8 && requests.is_multiple_of(dp) {
             let expected = one.all * requests as f64;
-            prop_assert!(near(found.all * 8.0, expected, HAIR), "{} {plan:?} x{requests}", models[at]);
+            prop_assert!(near(found.all * 8.0, expected, MARGIN), "{} {plan:?} x{requests}", models[at]);
         }
         Ok(())
     });
@@ -273,8 +279,8 @@ fn a_shared_prefix_is_stored_once() {
         let own = more - many;
         let expected = groups as f64 * (one - own) + requests as f64 * own;
         prop_assert!(near(many, expected, 1e-6), "{many}: {one} for one, {own} for one more");
-        prop_assert!(near(one, kv(&alone, 1), HAIR), "one request holds all of its tokens");
-        prop_assert!(many <= kv(&alone, requests) * (1.0 + HAIR));
+        prop_assert!(near(one, kv(&alone, 1), MARGIN), "one request holds all of its tokens");
+        prop_assert!(many <= kv(&alone, requests) * (1.0 + MARGIN));
         let instance = Arc::new(instance);
         let fits = |problem: &Problem| {
             shape(problem, 0, &instance, (Offload::Nothing, 1)).map_or(0, |shape| shape.fits)
@@ -405,7 +411,7 @@ fn layer_types_may_be_wider_than_attention() {
         let repeats = [copies, (copies * tp as f64 / ffn.max(tp) as f64).max(1.0)];
         for ((found, one), repeats) in found.iter().zip(one).zip(repeats) {
             let expected = one * requests as f64 * repeats;
-            prop_assert!(near(found * devices as f64, expected, HAIR), "{plan:?}: {found} of {expected}");
+            prop_assert!(near(found * devices as f64, expected, MARGIN), "{plan:?}: {found} of {expected}");
         }
         Ok(())
     });

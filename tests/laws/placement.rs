@@ -121,9 +121,9 @@ fn words_after<'t>(command: &'t str, flag: &str) -> Option<&'t str> {
 
 /// Seconds of the objective of the stages of an answer, on the devices of its question.
 fn priced_again(catalog: &Catalog, scenario: &PlacementScenario, answer: &PlacementResult) -> f64 {
-    let asked = PlacementScenario { isl: Some(answer.question.isl), ..scenario.clone() };
+    let requested = PlacementScenario { isl: Some(answer.question.isl), ..scenario.clone() };
     let placed = answer.placement.as_ref().unwrap();
-    let rigs = rig_problems(catalog, &asked).unwrap();
+    let rigs = rig_problems(catalog, &requested).unwrap();
     let same = rigs.iter().filter(|rig| rig.runtimes.iter().map(|own| &own.id).eq(&answer.question.runtimes));
     let stage = |problem: &mantile::search::placement::price::PlacementProblem, stage: &StageReport| {
         let member = problem
@@ -325,7 +325,7 @@ fn the_order_of_the_devices_changes_nothing() {
         let scenario = drawn(&mut random);
         let reversed =
             PlacementScenario { device: scenario.device.iter().rev().cloned().collect(), ..scenario.clone() };
-        let [one, other] = [&scenario, &reversed].map(|asked| answer(&catalog, asked));
+        let [one, other] = [&scenario, &reversed].map(|requested| answer(&catalog, requested));
         assert_eq!(one.is_some(), other.is_some(), "{scenario:?}");
         let (Some(one), Some(other)) = (one, other) else { continue };
         assert_eq!(one.question.weight_format, other.question.weight_format, "{scenario:?}");
@@ -399,16 +399,17 @@ fn program(arguments: &str) -> serde_json::Value {
 /// Two machines without a stated link use the one that both have; a rig of the catalogue answers as its devices do.
 #[test]
 fn machines_that_were_not_connected_are() {
-    let asked = "place --model Llama-3.3-70B --objective request --device m3-ultra --device dgx-spark --json";
-    let assumed = program(asked);
-    let stated = program(&format!("{asked} --link ethernet-10g"));
+    let requested =
+        "place --model Llama-3.3-70B --objective request --device m3-ultra --device dgx-spark --json";
+    let assumed = program(requested);
+    let stated = program(&format!("{requested} --link ethernet-10g"));
     assert_eq!(assumed["placement"], stated["placement"]);
     let defaults = assumed["question"]["defaults"].to_string();
     assert!(defaults.contains("link ethernet-10g"), "{defaults}");
 
-    let asked = "place --model Llama-3.1-8B --objective request --isl 8192 --osl 32 --json";
-    let rig = program(&format!("{asked} --hardware spark-mac-studio"));
-    let flags = program(&format!("{asked} --device dgx-spark --device m3-ultra --link ethernet-10g"));
+    let requested = "place --model Llama-3.1-8B --objective request --isl 8192 --osl 32 --json";
+    let rig = program(&format!("{requested} --hardware spark-mac-studio"));
+    let flags = program(&format!("{requested} --device dgx-spark --device m3-ultra --link ethernet-10g"));
     assert_eq!(rig["question"]["weight_format"], flags["question"]["weight_format"]);
     assert_eq!(rig["certificate"], flags["certificate"]);
     assert!(rig["launch"]["unsupported"].as_array().unwrap().is_empty(), "{}", rig["launch"]);

@@ -167,9 +167,9 @@ fn near_enough(a: f64, b: f64) -> bool {
 fn models_for_a_machine_and_machines_for_a_model_agree() {
     let mut random = Rng::with_seed(33);
     for _ in 0..cases(1).div_ceil(60) {
-        let asked = question(&mut random);
-        let machine = Scenario { model: None, ..asked.scenario.clone() };
-        let machine = RecommendRequest { scenario: machine, ..asked.clone() };
+        let requested = question(&mut random);
+        let machine = Scenario { model: None, ..requested.scenario.clone() };
+        let machine = RecommendRequest { scenario: machine, ..requested.clone() };
         let RecommendReport::Models(all) = recommend(&Catalog::default(), &machine, &UNCONTROLLED).unwrap()
         else {
             panic!("hardware, for a question without a model")
@@ -178,8 +178,8 @@ fn models_for_a_machine_and_machines_for_a_model_agree() {
         let missed = all.missed.iter().map(|one| (one.name.clone(), None));
         let rows: Vec<(String, Option<&Build>)> = rows.chain(missed).collect();
         for (model, build) in (0..8).filter_map(|_| random.choice(&rows)) {
-            let scenario = Scenario { model: Some(model.clone()), ..asked.scenario.clone() };
-            let Ok(found) = hardware(&RecommendRequest { scenario, ..asked.clone() }) else { continue };
+            let scenario = Scenario { model: Some(model.clone()), ..requested.scenario.clone() };
+            let Ok(found) = hardware(&RecommendRequest { scenario, ..requested.clone() }) else { continue };
             let shown = format!("{model}: {machine:?}");
             match build {
                 Some(build) => {

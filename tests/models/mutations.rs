@@ -200,19 +200,19 @@ fn a_spoilt_configuration_is_refused_or_counted_exactly() {
     each((any::<prop::sample::Index>(), spoilers), |(at, spoilers)| {
         let (name, map, places, exact) = at.get(&real);
         let mut map = map.clone();
-        let told = format!(
+        let shown = format!(
             "{name}: {:?}",
             spoilers.iter().map(|(at, how)| (at.get(places), how)).collect::<Vec<_>>()
         );
         // Evaluated for all: each spoiler must do its work.
         let wrong =
             spoilers.into_iter().fold(true, |wrong, (at, how)| spoil(&mut map, at.get(places), how) && wrong);
-        let outcome = outcome(&map).map_err(|why| TestCaseError::fail(format!("{told}: {why}")))?;
+        let outcome = outcome(&map).map_err(|why| TestCaseError::fail(format!("{shown}: {why}")))?;
         let tally = if outcome.is_some() { &counted } else { &refused };
         tally.set(tally.get() + 1);
         if let (true, Some(exact), Some(inspection)) = (wrong, exact, outcome) {
             // What is no number changed nothing that counts, or it would have been refused.
-            prop_assert_eq!(inspection.parameters, *exact, "{}", told);
+            prop_assert_eq!(inspection.parameters, *exact, "{}", shown);
         }
         Ok(())
     });
@@ -229,9 +229,9 @@ fn a_spoilt_quantization_never_panics() {
         let mut map = map.clone();
         let keys: Vec<String> = map["quantization_config"].as_object().unwrap().keys().cloned().collect();
         let place = vec!["quantization_config".to_owned(), key.get(&keys).clone()];
-        let told = format!("{name}: {place:?} {how:?}");
+        let shown = format!("{name}: {place:?} {how:?}");
         spoil(&mut map, &place, how);
-        outcome(&map).map(drop).map_err(|why| TestCaseError::fail(format!("{told}: {why}")))
+        outcome(&map).map(drop).map_err(|why| TestCaseError::fail(format!("{shown}: {why}")))
     });
 }
 

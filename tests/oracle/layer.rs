@@ -188,10 +188,10 @@ pub fn experts(given: &Given) -> Layer {
         matrices: Qty(matrices),
         matrix: Qty(matrix),
     };
-    let beside = linear(tokens / ep, d, shared * matrices * width / tp);
-    let elements = router.1 + matrix + beside.1;
+    let next_to = linear(tokens / ep, d, shared * matrices * width / tp);
+    let elements = router.1 + matrix + next_to.1;
     Layer {
-        flops: router.0 + routed.flops(Qty(tokens)).value() + beside.0,
+        flops: router.0 + routed.flops(Qty(tokens)).value() + next_to.0,
         weights: weights(Qty(0.0), Qty(elements), &chip(bytes)).value(),
         kv: 0.0,
         payload: payload(

@@ -136,9 +136,9 @@ pub fn whole(row: &Row) -> Option<f64> {
         "USD per Mtok from $/GPU-h and tok/s/GPU" | "USD per Mtok 1k/1k" => {
             let first = |text: &str| text.split(' ').next().and_then(|number| number.parse::<f64>().ok());
             let price = given.get("price").or_else(|| first(row.input.strip_prefix("price=")?))?;
-            let pace = row.input.split(';').nth(1).and_then(|text| first(&text.replace("tok", " tok")))?;
+            let limit = row.input.split(';').nth(1).and_then(|text| first(&text.replace("tok", " tok")))?;
             let bill = usd_per_second(Qty(1.0), None, &Bill::Rented(Qty(price / 3600.0)));
-            Some(usd_per_token(bill, Qty(pace)).value() * MILLION)
+            Some(usd_per_token(bill, Qty(limit)).value() * MILLION)
         }
         _ if row.id.starts_with("CFG.") => Some(graph(&row.input).parameters().unique as f64),
         _ if row.id.starts_with("L70.") => llama(row),

@@ -42,14 +42,14 @@ fn every(chains: &[(u64, Chain)], kinds: [usize; 2], flying: u64) -> Option<u64>
         left: [usize; 2],
         first: [usize; 2],
         from: usize,
-        room: u64,
+        headroom: u64,
         flying: u64,
     ) -> Option<u64> {
         let layers = chains[0].1.layers;
         let mut best: Option<u64> = None;
         for kind in 0..2 {
             for (members, chain) in chains {
-                if *members > left[kind] as u64 || *members > room {
+                if *members > left[kind] as u64 || *members > headroom {
                     continue;
                 }
                 let mut rest = left;
@@ -62,7 +62,7 @@ fn every(chains: &[(u64, Chain)], kinds: [usize; 2], flying: u64) -> Option<u64>
                         turns * ticks
                     } else {
                         let onward = chain.links[0][1].unwrap();
-                        let Some(behind) = on(chains, rest, first, to, room - members, flying) else {
+                        let Some(behind) = on(chains, rest, first, to, headroom - members, flying) else {
                             continue;
                         };
                         behind.max(turns * (ticks + onward))

@@ -12,14 +12,14 @@ use mantile::store::rig::ResolvedRig;
 
 fn offloaded(rig: &str, model: &str, format: &str, concurrency: u64) -> Vec<PlacementProblem> {
     let catalog = Catalog::default();
-    let asked = Scenario {
+    let requested = Scenario {
         model: Some(model.into()),
         weight_format: Some(format.into()),
         offload: Some(OffloadPolicy::Always),
         ..Scenario::default()
     };
     let rig = catalog.rig(rig).unwrap_or_else(|fault| panic!("{fault}"));
-    ResolvedRig::resolve(&catalog, &asked, rig, concurrency)
+    ResolvedRig::resolve(&catalog, &requested, rig, concurrency)
         .unwrap_or_else(|fault| panic!("{fault}"))
         .offloaded
 }
@@ -30,9 +30,9 @@ fn chain(problem: &PlacementProblem, solved: &SolvedPlacement) -> Chain {
 
 /// Pages of each stage that lie in host memory, and those that lie below it.
 fn outside(chain: &Chain, stage: &Stage) -> (u64, u64) {
-    let room = chain.members[stage.member].spill.map_or(0, |spill| spill.pages);
+    let headroom = chain.members[stage.member].spill.map_or(0, |spill| spill.pages);
     let over = chain.over(stage);
-    (over.min(room), over.saturating_sub(room))
+    (over.min(headroom), over.saturating_sub(headroom))
 }
 
 #[test]

@@ -77,8 +77,8 @@ fn stages_are_worth_what_the_formulas_say_of_them() {
         .into_keys()
         .flat_map(|rig| models.map(|model| (rig.clone(), model)))
     {
-        let asked = Scenario { weight_format: format.map(str::to_owned), ..scenario(model) };
-        let found = catalog.rig(&rig).and_then(|rig| ResolvedRig::resolve(&catalog, &asked, rig, 3));
+        let requested = Scenario { weight_format: format.map(str::to_owned), ..scenario(model) };
+        let found = catalog.rig(&rig).and_then(|rig| ResolvedRig::resolve(&catalog, &requested, rig, 3));
         let Ok(found) = found else { continue };
         let Ok(solved) = solve(&found.problems, PlacementTime::Step, &UNWATCHED) else { continue };
         let problem = &found.problems[solved.way];
@@ -106,12 +106,12 @@ fn stages_are_worth_what_the_formulas_say_of_them() {
 #[test]
 fn like_devices_are_a_pipeline() {
     let catalog = Catalog::default();
-    let asked = Scenario {
+    let requested = Scenario {
         hardware: Some("2xrtx-4090".into()),
         runtime: Some("vllm".into()),
         ..scenario("Llama-3.1-8B")
     };
-    let resolved = ResolvedScenario::resolve(&catalog, &asked).unwrap();
+    let resolved = ResolvedScenario::resolve(&catalog, &requested).unwrap();
     let tier = &resolved.cluster.tiers[0];
     let rig = Rig {
         members: vec![RigMember {
@@ -131,7 +131,7 @@ fn like_devices_are_a_pipeline() {
         }],
         ..Rig::default()
     };
-    let rigged = ResolvedRig::resolve(&catalog, &Scenario { hardware: None, ..asked }, rig, 4).unwrap();
+    let rigged = ResolvedRig::resolve(&catalog, &Scenario { hardware: None, ..requested }, rig, 4).unwrap();
     let problem = &rigged.problems[0];
     let posed = resolved.problem().unwrap();
     let machine = posed.formats[0].plain();
@@ -153,8 +153,9 @@ fn like_devices_are_a_pipeline() {
 #[test]
 fn a_spark_that_prefills_for_a_mac_gains_what_was_published() {
     let bf16 = Some("bf16".to_owned());
-    let asked = Scenario { isl: Some(8192), osl: Some(32), weight_format: bf16, ..scenario("Llama-3.1-8B") };
-    let rigged = rigged("exo-spark-mac", &asked, 1);
+    let requested =
+        Scenario { isl: Some(8192), osl: Some(32), weight_format: bf16, ..scenario("Llama-3.1-8B") };
+    let rigged = rigged("exo-spark-mac", &requested, 1);
     let problem = &rigged.problems[0];
     let (spark, mac) = (0, 1);
     assert_eq!(problem.members[spark].name, "spark");
@@ -180,8 +181,8 @@ fn a_spark_that_prefills_for_a_mac_gains_what_was_published() {
 /// Every pair of disjoint sets, tried one by one, has no better split than the one found.
 #[test]
 fn no_split_by_hand_is_better() {
-    let asked = Scenario { isl: Some(4096), osl: Some(64), ..scenario("gpt-oss-20b") };
-    let rigged = rigged("mac-five", &asked, 1);
+    let requested = Scenario { isl: Some(4096), osl: Some(64), ..scenario("gpt-oss-20b") };
+    let rigged = rigged("mac-five", &requested, 1);
     let problem = &rigged.problems[0];
     let prices = MemberPrices::new(problem);
     let split = best_disaggregated(&prices).unwrap();
@@ -208,9 +209,9 @@ fn no_split_by_hand_is_better() {
 /// What lies in host memory is read at every step: more of it takes longer, and experts less than the rest.
 #[test]
 fn host_memory_is_used_where_nothing_fits_without() {
-    let asked =
+    let requested =
         Scenario { weight_format: Some("q4_k_m".into()), isl: Some(8192), ..scenario("Llama-3.3-70B") };
-    let found = rigged("rtx-4090-3090", &asked, 4);
+    let found = rigged("rtx-4090-3090", &requested, 4);
     assert!(
         solve(&found.problems, PlacementTime::Step, &UNWATCHED).is_err(),
         "four requests of that length do not fit"
@@ -223,6 +224,6 @@ fn host_memory_is_used_where_nothing_fits_without() {
         member.pages(chain.layers, stage.from, stage.to).0.saturating_sub(member.usable)
     };
     assert!(solved.stages.iter().map(over).sum::<u64>() > 0);
-    let never = Scenario { offload: Some(OffloadPolicy::Never), ..asked };
+    let never = Scenario { offload: Some(OffloadPolicy::Never), ..requested };
     assert!(rigged("rtx-4090-3090", &never, 4).offloaded.is_empty());
 }

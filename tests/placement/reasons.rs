@@ -102,7 +102,7 @@ proptest! {
     }
 }
 
-fn asked(rig: &str, scenario: &Scenario, concurrency: u64) -> Vec<PlacementProblem> {
+fn requested(rig: &str, scenario: &Scenario, concurrency: u64) -> Vec<PlacementProblem> {
     let catalog = Catalog::default();
     let rig = catalog.rig(rig).unwrap_or_else(|fault| panic!("{fault}"));
     let rigged = ResolvedRig::resolve(&catalog, scenario, rig, concurrency);
@@ -126,7 +126,7 @@ fn each_change_is_the_least_that_helps() {
     ];
     let mut helped = 0;
     for (rig, scenario, concurrency) in cases {
-        let questions = asked(rig, &scenario, concurrency);
+        let questions = requested(rig, &scenario, concurrency);
         let solved = |change: &dyn Fn(&PlacementProblem) -> PlacementProblem| {
             let changed: Vec<PlacementProblem> = questions.iter().map(change).collect();
             solve(&changed, PlacementTime::Step, &UNWATCHED).is_ok()

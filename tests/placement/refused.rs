@@ -38,7 +38,7 @@ fn a_layer_that_is_too_large_is_named_with_what_is_missing() {
 }
 
 #[test]
-fn too_little_memory_is_told_by_how_much() {
+fn too_little_memory_is_shown_by_how_much() {
     let refusal = least_sum(&chain(6, &[12, 12], Some(0))).unwrap_err();
     assert_eq!(refusal, PlacementInfeasible::Memory { needed: 26, available: 22 });
 }
@@ -51,7 +51,7 @@ fn what_no_link_joins_is_disconnected() {
 }
 
 #[test]
-fn memory_that_suffices_but_not_in_whole_layers_is_told_apart() {
+fn memory_that_suffices_but_not_in_whole_layers_is_shown_separate() {
     let refusal = least_sum(&chain(4, &[8, 8, 8], Some(0))).unwrap_err();
     assert_eq!(refusal, PlacementInfeasible::WholeLayers { held: Some(3) });
 }

@@ -7,7 +7,7 @@ use mantile::search::placement::{device_classes, least_sum};
 /// `each` members of every kind, which together hold half as much again as there is.
 fn chain(kinds: u64, each: u64) -> Chain {
     let (layers, members) = (80, kinds * each);
-    let room = 120 / members;
+    let headroom = 120 / members;
     let member = |kind: u64| Member {
         layers: vec![SegmentCost { ticks: 5_000 + 1_237 * (kind * 7 % 16), pages: 10 }; layers],
         experts: vec![0; layers],
@@ -16,7 +16,7 @@ fn chain(kinds: u64, each: u64) -> Chain {
         copy: 0,
         host: 1_000,
         base: 3,
-        usable: 13 + 10 * (room + kind % 3),
+        usable: 13 + 10 * (headroom + kind % 3),
         spill: None,
         disk: None,
     };

@@ -16,8 +16,8 @@ use mantile::store::catalog::Catalog;
 
 /// Says stop from the `most`-th time on that it is asked.
 fn after(most: usize) -> impl Fn() -> bool + Sync {
-    let asked = AtomicUsize::new(0);
-    move || asked.fetch_add(1, Relaxed) >= most
+    let requested = AtomicUsize::new(0);
+    move || requested.fetch_add(1, Relaxed) >= most
 }
 
 proptest! {
@@ -28,10 +28,10 @@ proptest! {
     fn the_best_so_far_holds_and_its_bound_is_one(chain in any(13, 14), most in 0usize..12) {
         let proved = least_sum(&chain);
         let stop = after(most);
-        let told = AtomicUsize::new(0);
+        let shown = AtomicUsize::new(0);
         let progress = |done: usize, total: usize| {
             assert!(done <= total);
-            told.fetch_add(1, Relaxed);
+            shown.fetch_add(1, Relaxed);
         };
         match (least_sum_controlled(&chain, &Control { progress: &progress, stop: &stop }), proved) {
             (Ok(found), Ok(proved)) => {
@@ -42,7 +42,7 @@ proptest! {
             (found, proved) => prop_assert!(found.is_err() && proved.is_err(), "{:?} {:?}", found, proved),
         }
         if chain.members.len() > 10 && device_classes(&chain).states > 1024 {
-            prop_assert!(told.load(Relaxed) > 0, "nobody was told how far it is");
+            prop_assert!(shown.load(Relaxed) > 0, "nobody was told how far it is");
         }
     }
 

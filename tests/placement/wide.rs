@@ -66,7 +66,7 @@ proptest! {
 }
 
 /// `kinds` kinds of `each` members, links by `link`, each with room for `room` layers of 20.
-fn rig(kinds: usize, each: usize, room: u64, link: impl Fn(usize, usize) -> u64) -> Chain {
+fn rig(kinds: usize, each: usize, headroom: u64, link: impl Fn(usize, usize) -> u64) -> Chain {
     let (layers, members) = (20, kinds * each);
     let member = |kind: usize| Member {
         layers: vec![SegmentCost { ticks: 5_000 + 1_237 * (kind as u64 * 7 % 16), pages: 10 }; layers],
@@ -76,7 +76,7 @@ fn rig(kinds: usize, each: usize, room: u64, link: impl Fn(usize, usize) -> u64)
         copy: 0,
         host: 1_000,
         base: 3,
-        usable: 8 + 10 * room + kind as u64 % 3,
+        usable: 8 + 10 * headroom + kind as u64 % 3,
         spill: None,
         disk: None,
     };
@@ -115,8 +115,8 @@ fn proved(chain: &Chain) -> (u64, u64) {
 #[test]
 fn rigs_of_many_kinds_that_hold_the_model_have_a_proved_placement() {
     for (kinds, each) in [(8, 8), (16, 2), (16, 4), (1, 64), (64, 1)] {
-        for room in [1, 2, 7, 21] {
-            let even = rig(kinds, each, room, |_, _| 700);
+        for headroom in [1, 2, 7, 21] {
+            let even = rig(kinds, each, headroom, |_, _| 700);
             assert!(!device_classes(&even).listed() || kinds == 1);
             let (sum, slowest) = proved(&even);
             assert!(slowest <= sum);
@@ -127,8 +127,8 @@ fn rigs_of_many_kinds_that_hold_the_model_have_a_proved_placement() {
 #[test]
 fn like_hosts_are_counted_as_like_members_are() {
     for (hosts, each) in [(8, 8), (16, 2), (16, 4)] {
-        for room in [1, 2, 7] {
-            let mut chain = rig(hosts, each, room, |a, b| if a == b { 100 } else { 2_500 });
+        for headroom in [1, 2, 7] {
+            let mut chain = rig(hosts, each, headroom, |a, b| if a == b { 100 } else { 2_500 });
             let one = chain.members[0].clone();
             chain.members.iter_mut().for_each(|member| *member = one.clone());
             let (sum, slowest) = proved(&chain);
@@ -141,9 +141,9 @@ fn like_hosts_are_counted_as_like_members_are() {
 #[test]
 fn links_of_every_speed_leave_a_placement_and_a_bound() {
     for (kinds, each, rooms) in [(8, 8, [1, 2, 7]), (16, 2, [2, 3, 7]), (16, 4, [1, 2, 7])] {
-        for room in rooms {
+        for headroom in rooms {
             let chain =
-                rig(kinds, each, room, |a, b| 500 + 131 * ((a + b) as u64 % 11) + a.abs_diff(b) as u64);
+                rig(kinds, each, headroom, |a, b| 500 + 131 * ((a + b) as u64 % 11) + a.abs_diff(b) as u64);
             let Placement { ticks, bound, stages, .. } = least_sum(&chain).unwrap();
             assert_eq!(chain.sum(&stages), Ok(ticks));
             assert!(bound <= ticks && ticks - bound <= ticks / 20, "{bound} {ticks}");
@@ -169,9 +169,9 @@ proptest! {
     /// More members than states can be listed for: one more is never worse, and their order changes nothing.
     #[test]
     fn a_member_more_is_never_worse_and_order_changes_nothing(
-        (kinds, each, room) in (9usize..13, 3usize..5, 1u64..9), turn in 1usize..30, near in 50u64..600
+        (kinds, each, headroom) in (9usize..13, 3usize..5, 1u64..9), turn in 1usize..30, near in 50u64..600
     ) {
-        let chain = rig(kinds, each, room, |a, b| if a % 3 == b % 3 { near } else { 600 });
+        let chain = rig(kinds, each, headroom, |a, b| if a % 3 == b % 3 { near } else { 600 });
         let kept: Vec<usize> = (1..chain.members.len()).collect();
         let all: Vec<usize> = (0..chain.members.len()).map(|at| (at + turn) % chain.members.len()).collect();
         let of = |order: &[usize]| Chain {

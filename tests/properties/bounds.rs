@@ -39,9 +39,9 @@ fn bounds(what: &str, bound: &Point, point: &Point) -> Result<(), TestCaseError>
 fn of_ranges(case: &Case) -> Result<(), TestCaseError> {
     for pool in &case.candidate.pools {
         let shape = shape(&case.problem, &case.candidate, pool);
-        let laid = PreparedShape::of(&case.problem, Arc::new(shape));
+        let placed = PreparedShape::of(&case.problem, Arc::new(shape));
         let idle = case.problem.idle(pool.plan.devices()).watts;
-        let at = |load: u64| laid.free(1, load * pool.plan.dp);
+        let at = |load: u64| placed.free(1, load * pool.plan.dp);
         for (low, high) in [(1, 2), (1, 9), (3, 7), (10, 160), (64, 72), (200, 3_000)] {
             let longest = at(high + 1)[place(Metric::E2e)];
             for load in [low, low + 1, low + (high - low) / 3, high] {
@@ -66,10 +66,10 @@ fn of_replicas(case: &Case) -> Result<(), TestCaseError> {
     let Some(requests) = case.problem.traffic.requests() else { return Ok(()) };
     for pool in &case.candidate.pools {
         let shape = shape(&case.problem, &case.candidate, pool);
-        let laid = PreparedShape::of(&case.problem, Arc::new(shape));
+        let placed = PreparedShape::of(&case.problem, Arc::new(shape));
         let mut before = [0.0; 3];
         for replicas in (1..=requests.min(64)).rev() {
-            let now = laid.at(replicas, requests.div_ceil(replicas));
+            let now = placed.at(replicas, requests.div_ceil(replicas));
             for (metric, before) in metrics.iter().zip(&mut before) {
                 let value = now[place(*metric)];
                 let name = metric.entry().name;

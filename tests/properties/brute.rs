@@ -20,7 +20,7 @@ use mantile::serving::instance::Instance;
 use mantile::serving::residency::cache_per_sequence;
 use mantile::spec::objective::Metric;
 
-use super::room::{room, sizes};
+use super::headroom::{headroom, sizes};
 
 /// A deployment that meets the limits.
 pub struct Known {
@@ -67,20 +67,20 @@ fn for_each_split(all: u64, mut visit: impl FnMut([u64; 4])) {
 }
 
 /// Whether `load` requests of full length fit.
-fn holds(problem: &Problem, laid: &PreparedShape, phase: Phase, load: u64) -> bool {
-    let machine = problem.formats[laid.shape.formats].plain();
-    let held = residency(&Plain, &laid.instance, phase, machine, problem.terms(), load);
+fn holds(problem: &Problem, placed: &PreparedShape, phase: Phase, load: u64) -> bool {
+    let machine = problem.formats[placed.shape.formats].plain();
+    let held = residency(&Plain, &placed.instance, phase, machine, problem.terms(), load);
     held.total.value() <= held.usable.value()
 }
 
 /// Whether it may serve as a prefill worker.
-fn prefills(problem: &Problem, laid: &PreparedShape) -> bool {
-    laid.shape.roles.prefill && holds(problem, laid, Phase::Prefill, laid.shape.plan.dp)
+fn prefills(problem: &Problem, placed: &PreparedShape) -> bool {
+    placed.shape.roles.prefill && holds(problem, placed, Phase::Prefill, placed.shape.plan.dp)
 }
 
 /// The most requests of an instance that fit, found by trying one after another.
-pub fn fits(problem: &Problem, laid: &PreparedShape) -> u64 {
-    let most = (1..).find(|&load| !holds(problem, laid, Phase::Decode, load));
+pub fn fits(problem: &Problem, placed: &PreparedShape) -> u64 {
+    let most = (1..).find(|&load| !holds(problem, placed, Phase::Decode, load));
     most.expect("memory ends") - 1
 }
 
@@ -102,8 +102,8 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
                     per_node: None,
                     roles: problem.runtime.roles(&problem.formats[formats].kv, &plan),
                 };
-                let laid = PreparedShape::of(problem, Arc::new(shape.clone()));
-                shape.fits = fits(problem, &laid);
+                let placed = PreparedShape::of(problem, Arc::new(shape.clone()));
+                shape.fits = fits(problem, &placed);
                 shapes.push(shape);
             }
         }
@@ -111,43 +111,43 @@ pub fn shapes(problem: &Problem) -> Vec<InstanceConfig> {
     shapes
 }
 
-fn pool(laid: &PreparedShape, role: Role, replicas: u64, concurrency: u64) -> PoolPlan {
-    let InstanceConfig { plan, stages, .. } = &*laid.shape;
+fn pool(placed: &PreparedShape, role: Role, replicas: u64, concurrency: u64) -> PoolPlan {
+    let InstanceConfig { plan, stages, .. } = &*placed.shape;
     PoolPlan { role, plan: *plan, stages: stages.clone(), replicas, concurrency }
 }
 
-fn candidate(laid: &PreparedShape, pools: Vec<PoolPlan>) -> Candidate {
-    Candidate { formats: laid.shape.formats, pools, offload: Offload::Nothing }
+fn candidate(placed: &PreparedShape, pools: Vec<PoolPlan>) -> Candidate {
+    Candidate { formats: placed.shape.formats, pools, offload: Offload::Nothing }
 }
 
 /// Every deployment of one shape that prefills and decodes, within the limits.
-pub fn together(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
+pub fn together(problem: &Problem, placed: &[PreparedShape]) -> Vec<Known> {
     let mut known = Vec::new();
-    for laid in laid.iter().filter(|laid| laid.shape.roles.aggregated) {
-        let devices = laid.shape.plan.devices();
+    for placed in placed.iter().filter(|placed| placed.shape.roles.aggregated) {
+        let devices = placed.shape.plan.devices();
         let most = problem.cluster.devices() / devices;
-        for replicas in (1..=most).filter(|count| room(problem, &sizes(&[(devices, *count)]))) {
+        for replicas in (1..=most).filter(|count| headroom(problem, &sizes(&[(devices, *count)]))) {
             // Under a rate no more requests are in flight than it takes to carry it.
             let mut carried = false;
-            for load in 1..=laid.shape.fits {
-                let point = laid.at(replicas, load);
-                let asked = match problem.traffic {
-                    Traffic::Free => load.is_multiple_of(laid.shape.plan.dp),
+            for load in 1..=placed.shape.fits {
+                let point = placed.at(replicas, load);
+                let requested = match problem.traffic {
+                    Traffic::Free => load.is_multiple_of(placed.shape.plan.dp),
                     Traffic::InFlight(Share { requests, .. }) => {
                         load == requests.div_ceil(replicas) && replicas <= requests
                     }
                     // As many on every attention rank.
-                    Traffic::Rate(_) if !load.is_multiple_of(laid.shape.plan.dp) => false,
+                    Traffic::Rate(_) if !load.is_multiple_of(placed.shape.plan.dp) => false,
                     Traffic::Rate(rate) => {
                         let before = carried;
                         carried |= replicas as f64 * load as f64 / point[place(Metric::E2e)] >= rate;
                         carried && !before
                     }
                 };
-                if asked && laid.missed(&point, load).is_none() {
-                    let pools = vec![pool(laid, Role::Aggregated, replicas, load)];
+                if requested && placed.missed(&point, load).is_none() {
+                    let pools = vec![pool(placed, Role::Aggregated, replicas, load)];
                     known.push(Known {
-                        candidate: candidate(laid, pools),
+                        candidate: candidate(placed, pools),
                         point,
                         shown: true,
                         unlike: false,
@@ -159,8 +159,8 @@ pub fn together(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
     known
 }
 
-fn size(laid: &PreparedShape) -> u64 {
-    laid.shape.plan.devices()
+fn size(placed: &PreparedShape) -> u64 {
+    placed.shape.plan.devices()
 }
 
 /// Whether a size of instance may be in a mix over several units: it fills them without gaps.
@@ -170,16 +170,17 @@ fn even(problem: &Problem, devices: u64) -> bool {
 }
 
 /// Every deployment of a prompt pool and an answer pool, within the limits.
-pub fn apart(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
+pub fn separate(problem: &Problem, placed: &[PreparedShape]) -> Vec<Known> {
     let mut known = Vec::new();
     if !problem.split {
         return known;
     }
     let all = problem.cluster.devices();
-    for front in laid.iter().filter(|laid| prefills(problem, laid)) {
-        let decodes =
-            |laid: &&PreparedShape| laid.shape.roles.decode && !laid.shape.plan.sp && laid.shape.fits > 0;
-        for back in laid.iter().filter(decodes) {
+    for front in placed.iter().filter(|placed| prefills(problem, placed)) {
+        let decodes = |placed: &&PreparedShape| {
+            placed.shape.roles.decode && !placed.shape.plan.sp && placed.shape.fits > 0
+        };
+        for back in placed.iter().filter(decodes) {
             let (one, other) = (front.shape.plan.devices(), back.shape.plan.devices());
             let pairs = problem.runtime.pairs(&front.shape.plan, &back.shape.plan);
             if front.shape.formats != back.shape.formats || !pairs {
@@ -187,10 +188,12 @@ pub fn apart(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
             }
             for backs in 1..=all.saturating_sub(one) / other {
                 let most = (all - backs * other) / one;
-                let fits = |fronts: &u64| room(problem, &sizes(&[(one, *fronts), (other, backs)]));
+                let fits = |prefill_options: &u64| {
+                    headroom(problem, &sizes(&[(one, *prefill_options), (other, backs)]))
+                };
                 for load in 1..=back.shape.fits {
-                    for fronts in (1..=most).filter(fits) {
-                        let pair = Pair { problem, front, fronts, back, backs, load };
+                    for prefill_options in (1..=most).filter(fits) {
+                        let pair = Pair { problem, front, prefill_options, back, backs, load };
                         known.extend(pair.known());
                     }
                 }
@@ -204,7 +207,7 @@ pub fn apart(problem: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
 struct Pair<'a, 'q> {
     problem: &'q Problem,
     front: &'a PreparedShape<'q>,
-    fronts: u64,
+    prefill_options: u64,
     back: &'a PreparedShape<'q>,
     backs: u64,
     load: u64,
@@ -213,8 +216,8 @@ struct Pair<'a, 'q> {
 impl Pair<'_, '_> {
     /// The tier that carries the KV cache.
     fn tier(&self) -> usize {
-        let size = |laid: &PreparedShape, count| (laid.shape.plan.devices(), count);
-        kv_tier(self.problem.tiers(), &[size(self.front, self.fronts), size(self.back, self.backs)])
+        let size = |placed: &PreparedShape, count| (placed.shape.plan.devices(), count);
+        kv_tier(self.problem.tiers(), &[size(self.front, self.prefill_options), size(self.back, self.backs)])
     }
 
     /// Requests per second of one prompt instance, and of all answers.
@@ -224,25 +227,25 @@ impl Pair<'_, '_> {
         let terms = self.problem.terms();
         let each = decode_performance(&Plain, &self.back.instance, machine, terms, &load, &mut ()).rate;
         let prompts = prefill_rate(&Plain, &self.front.instance, machine, &self.front.prompt);
-        let links = |laid: &PreparedShape, phase| {
-            let bytes = cache_per_sequence(&Plain, &laid.instance, phase, terms.isl, machine);
-            link_rate(&Plain, &laid.instance, (machine, self.tier()), bytes)
+        let links = |placed: &PreparedShape, phase| {
+            let bytes = cache_per_sequence(&Plain, &placed.instance, phase, terms.isl, machine);
+            link_rate(&Plain, &placed.instance, (machine, self.tier()), bytes)
         };
         let (sent, received) = (links(self.front, Phase::Prefill), links(self.back, Phase::Decode));
         (prompts.min(sent).value(), each.min(received).value() * self.backs as f64)
     }
 
     fn known(&self) -> Option<Known> {
-        let Pair { problem, front, fronts, back, backs, load } = *self;
+        let Pair { problem, front, prefill_options, back, backs, load } = *self;
         let machine = problem.formats[front.shape.formats].plain();
         let demand = problem.traffic.demand(&Plain);
         let dp = front.shape.plan.dp;
-        let (first, second) = (front.pool(fronts, dp), back.pool(backs, load));
+        let (first, second) = (front.pool(prefill_options, dp), back.pool(backs, load));
         let pools_of = (&[first][..], &[second][..], &[][..]);
         let joined = (machine, self.tier());
         let evaluation = split(&Plain, pools_of, joined, problem.terms(), &demand, &mut ());
         let point = point(&evaluation.metrics);
-        let asked = match problem.traffic {
+        let requested = match problem.traffic {
             // Loads that lie evenly on the attention ranks; others only leave one waiting.
             Traffic::Free => load.is_multiple_of(back.shape.plan.dp),
             Traffic::InFlight(Share { requests, .. }) => {
@@ -252,12 +255,13 @@ impl Pair<'_, '_> {
             }
             Traffic::Rate(rate) => {
                 let (prompts, answers) = self.rates();
-                answers >= rate && prompts * fronts as f64 >= rate
+                answers >= rate && prompts * prefill_options as f64 >= rate
             }
         };
-        let pools = || vec![pool(front, Role::Prefill, fronts, dp), pool(back, Role::Decode, backs, load)];
+        let pools =
+            || vec![pool(front, Role::Prefill, prefill_options, dp), pool(back, Role::Decode, backs, load)];
         let margin = problem.margin(front.shape.formats, true, 0);
-        let met = asked && problem.missed(&point, margin).is_none();
+        let met = requested && problem.missed(&point, margin).is_none();
         // Of so many in flight those count that wait for no more than the queue that is planned for.
         let free = Traffic::Free.demand(&Plain);
         let planned = split(&Plain, pools_of, joined, problem.terms(), &free, &mut ()).metrics.ttft.value();
@@ -269,26 +273,28 @@ impl Pair<'_, '_> {
 
 /// Every mix of shapes that prefill, of shapes that decode at the load that makes way for most, and of instances that do
 /// both, each at its best. Of two with the same workers a lighter load never lets more through.
-pub fn unlike(problem: &Problem, laid: &[PreparedShape], singles: &[Known]) -> Vec<Known> {
+pub fn unlike(problem: &Problem, placed: &[PreparedShape], singles: &[Known]) -> Vec<Known> {
     let mut known = Vec::new();
     let Some(goal) = goal(problem).filter(|_| problem.custom_router) else { return known };
     for formats in 0..problem.formats.len() {
-        let of: Vec<&PreparedShape> =
-            laid.iter().filter(|laid| laid.shape.formats == formats && even(problem, size(laid))).collect();
-        let fronts = of.iter().filter(|laid| prefills(problem, laid));
+        let of: Vec<&PreparedShape> = placed
+            .iter()
+            .filter(|placed| placed.shape.formats == formats && even(problem, size(placed)))
+            .collect();
+        let prefill_options = of.iter().filter(|placed| prefills(problem, placed));
         let mut kinds: Vec<PoolPlan> =
-            fronts.map(|laid| pool(laid, Role::Prefill, 0, laid.shape.plan.dp)).collect();
+            prefill_options.map(|placed| pool(placed, Role::Prefill, 0, placed.shape.plan.dp)).collect();
         let machine = problem.formats[formats].plain();
-        for laid in of.iter().filter(|laid| laid.shape.roles.decode && !laid.shape.plan.sp) {
-            let loads = (1..=laid.shape.fits).filter(|load| load.is_multiple_of(laid.shape.plan.dp));
+        for placed in of.iter().filter(|placed| placed.shape.roles.decode && !placed.shape.plan.sp) {
+            let loads = (1..=placed.shape.fits).filter(|load| load.is_multiple_of(placed.shape.plan.dp));
             let paced = loads.map(|load| {
-                let at = laid.pool(1, load).load;
-                (load, decode_performance(&Plain, &laid.instance, machine, problem.terms(), &at, &mut ()))
+                let at = placed.pool(1, load).load;
+                (load, decode_performance(&Plain, &placed.instance, machine, problem.terms(), &at, &mut ()))
             });
             let limit = problem.limits.tpot.unwrap_or(f64::INFINITY);
             let within = paced.filter(|(_, one)| one.tpot.value() <= limit);
             let most = within.max_by(|a, b| a.1.rate.value().total_cmp(&b.1.rate.value()));
-            kinds.extend(most.map(|(load, _)| pool(laid, Role::Decode, 0, load)));
+            kinds.extend(most.map(|(load, _)| pool(placed, Role::Decode, 0, load)));
         }
         if goal == Goal::Total {
             for devices in 1..=problem.cluster.domain() {
@@ -313,7 +319,7 @@ fn deploy(
     problem: &Problem,
     (bare, kinds): (&Candidate, &[PoolPlan]),
     from: usize,
-    room: u64,
+    headroom: u64,
     pools: &mut Vec<PoolPlan>,
     known: &mut Vec<Known>,
 ) {
@@ -332,10 +338,10 @@ fn deploy(
         return;
     };
     let devices = kind.plan.devices();
-    deploy(problem, (bare, kinds), from + 1, room, pools, known);
-    for count in 1..=room / devices {
+    deploy(problem, (bare, kinds), from + 1, headroom, pools, known);
+    for count in 1..=headroom / devices {
         pools.push(PoolPlan { replicas: count, ..kind.clone() });
-        deploy(problem, (bare, kinds), from + 1, room - count * devices, pools, known);
+        deploy(problem, (bare, kinds), from + 1, headroom - count * devices, pools, known);
         pools.pop();
     }
 }
@@ -363,7 +369,7 @@ fn fill(
     problem: &Problem,
     best: &[&Known],
     from: usize,
-    room: u64,
+    headroom: u64,
     counts: &mut Vec<u64>,
     known: &mut Vec<Known>,
 ) {
@@ -383,9 +389,9 @@ fn fill(
         return;
     }
     let devices = best[from].candidate.devices();
-    for count in 0..=room / devices {
+    for count in 0..=headroom / devices {
         counts[from] = count;
-        fill(problem, best, from + 1, room - count * devices, counts, known);
+        fill(problem, best, from + 1, headroom - count * devices, counts, known);
     }
     counts[from] = 0;
 }

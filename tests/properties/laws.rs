@@ -15,7 +15,7 @@ use super::ask::{ask, on};
 use super::cases::each;
 
 /// Sums of the same terms in another order differ by less.
-const HAIR: f64 = 1e-9;
+const MARGIN: f64 = 1e-9;
 
 /// A limit so many times what the answer needs does not bind.
 const LOOSE: f64 = 1e3;
@@ -124,7 +124,7 @@ fn no_worse(
     };
     let (old_value, new_value) = (aimed(problem, &old.point), aimed(problem, &new.point));
     prop_assert!(
-        new_value <= old_value + HAIR * old_value.abs(),
+        new_value <= old_value + MARGIN * old_value.abs(),
         "{what}: {new_value} with {:?}, before {old_value} with {:?}",
         new.candidate,
         old.candidate
@@ -137,7 +137,7 @@ fn little(problem: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseE
     let osl = problem.workload.lengths.osl as f64;
     let at = |metric| found.point[place(metric)];
     let held = at(Metric::OutputTokS) * at(Metric::E2e) / osl;
-    let close = |a: f64, b: f64| (a - b).abs() <= HAIR * b.abs();
+    let close = |a: f64, b: f64| (a - b).abs() <= MARGIN * b.abs();
     let pools = &found.candidate.pools;
     let slots: u64 =
         pools.iter().filter(|p| p.role != Role::Prefill).map(|p| p.replicas * p.concurrency).sum();
@@ -154,7 +154,7 @@ fn little(problem: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseE
             // What decodes has a slot, and what does not prefills or is on its way.
             let rate = at(Metric::OutputTokS) / osl;
             let decoding = rate * (osl - 1.0) * at(Metric::Tpot);
-            prop_assert!(decoding <= slots as f64 * (1.0 + HAIR), "{decoding} in {slots} slots: {found:?}");
+            prop_assert!(decoding <= slots as f64 * (1.0 + MARGIN), "{decoding} in {slots} slots: {found:?}");
             prop_assert!(close(held, decoding + rate * at(Metric::Ttft)), "{found:?}");
         }
     }
@@ -223,7 +223,7 @@ fn holds_over_nodes(random: &Random) -> Result<(), TestCaseError> {
         Traffic::Free => return Ok(()),
         Traffic::InFlight(share) => Traffic::InFlight(Share { requests: 2 * share.requests, ..share }),
         // The rates differ by rounding.
-        Traffic::Rate(rate) => Traffic::Rate(2.0 * rate * (1.0 - HAIR)),
+        Traffic::Rate(rate) => Traffic::Rate(2.0 * rate * (1.0 - MARGIN)),
     };
     let mut twice = two;
     twice.traffic = traffic;

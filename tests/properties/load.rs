@@ -54,10 +54,10 @@ fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
     let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     for pool in &case.candidate.pools {
         let shape = shape(&case.problem, &case.candidate, pool);
-        let laid = PreparedShape::of(&case.problem, Arc::new(shape));
+        let placed = PreparedShape::of(&case.problem, Arc::new(shape));
         let mut known = [0.0; 3];
         for load in loads() {
-            let point = laid.at(1, load);
+            let point = placed.at(1, load);
             for (metric, known) in metrics.iter().zip(&mut known) {
                 never_falls(metric.entry().name, load, known, point[place(*metric)])?;
             }
@@ -179,19 +179,22 @@ fn of_a_pair(case: &Case) -> Result<(), TestCaseError> {
     }
     let first = case.candidate.evaluate(&Plain, &alone, &mut ()).metrics;
     let problem = &case.problem;
-    let evaluate = |fronts, backs, load| {
+    let evaluate = |prefill_options, backs, load| {
         let mut candidate = case.candidate.clone();
-        (candidate.pools[0].replicas, candidate.pools[1].replicas) = (fronts, backs);
+        (candidate.pools[0].replicas, candidate.pools[1].replicas) = (prefill_options, backs);
         candidate.pools[1].concurrency = load;
         candidate.evaluate(&Plain, problem, &mut ()).metrics
     };
     let one = evaluate(1, 1, 1);
-    for (fronts, backs, load) in [(2, 1, 1), (1, 3, 1), (3, 2, 64), (1, 1, 1000)] {
-        let other = evaluate(fronts, backs, load);
+    for (prefill_options, backs, load) in [(2, 1, 1), (1, 3, 1), (3, 2, 64), (1, 1, 1000)] {
+        let other = evaluate(prefill_options, backs, load);
         if crowded {
             // Means over other numbers of workers round differently.
             let (more, one) = (other.ttft.value(), first.ttft.value());
-            prop_assert!(more >= one * (1.0 - 1e-9), "{more} with {fronts} and {backs} workers, {one} alone");
+            prop_assert!(
+                more >= one * (1.0 - 1e-9),
+                "{more} with {prefill_options} and {backs} workers, {one} alone"
+            );
         } else {
             prop_assert_eq!(one.ttft.value().to_bits(), other.ttft.value().to_bits());
         }

@@ -4,7 +4,7 @@ use mantile::search::problem::Problem;
 
 /// Whether instances of these sizes have room: each inside a unit of the innermost tier, in whole units of a node, or
 /// in whole nodes, by trying every place for the largest first.
-pub fn room(problem: &Problem, sizes: &[u64]) -> bool {
+pub fn headroom(problem: &Problem, sizes: &[u64]) -> bool {
     let (unit, all) = (problem.cluster.domain(), problem.cluster.devices());
     let block = unit.max(problem.cluster.devices_per_node);
     let mut units = vec![unit; (block / unit) as usize];

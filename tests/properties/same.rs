@@ -28,7 +28,7 @@ fn with_threads(problem: &Problem, threads: usize) -> Outcome {
 }
 
 /// Everything that is told: bits of the figures, candidates, census.
-fn told(outcome: &Outcome) -> String {
+fn shown(outcome: &Outcome) -> String {
     let bits = |point: &Point| point.map(f64::to_bits);
     let found = outcome.best.iter().chain(&outcome.alternatives).chain(&outcome.front);
     let found: Vec<_> = found.map(|found| (bits(&found.point), &found.candidate)).collect();
@@ -38,11 +38,11 @@ fn told(outcome: &Outcome) -> String {
 }
 
 #[test]
-fn any_number_of_threads_tells_the_same() {
+fn any_number_of_threads_shows_the_same() {
     for problem in questions() {
-        let one = told(&with_threads(&problem, 1));
+        let one = shown(&with_threads(&problem, 1));
         for threads in [2, 5] {
-            assert_eq!(one, told(&with_threads(&problem, threads)), "{threads} threads");
+            assert_eq!(one, shown(&with_threads(&problem, threads)), "{threads} threads");
         }
     }
 }
@@ -53,12 +53,12 @@ fn the_order_of_formats_changes_no_value() {
         let mut turned = problem.clone();
         turned.formats.reverse();
         let (one, other) = (run(&problem, &UNWATCHED), run(&turned, &UNWATCHED));
-        let aims = |outcome: &Outcome| {
+        let objectives = |outcome: &Outcome| {
             let point = outcome.best.as_ref()?.point;
             Some(problem.objective.iter().map(|aim| point[aim.metric as usize].to_bits()).collect::<Vec<_>>())
         };
         assert!(one.best.is_some());
-        assert_eq!(aims(&one), aims(&other));
+        assert_eq!(objectives(&one), objectives(&other));
         let front = |outcome: &Outcome| {
             outcome.front.iter().map(|found| ranks(&problem, &found.point)).collect::<Vec<_>>()
         };

@@ -26,7 +26,7 @@ use super::brute::{self, Known, ranks};
 use super::cases::each;
 
 /// Rounding, and nothing more: sums of the same terms in another order.
-const HAIR: f64 = 1e-11;
+const MARGIN: f64 = 1e-11;
 
 /// A small question.
 #[derive(Clone, Debug)]
@@ -135,14 +135,14 @@ impl Small {
             offload: Some(OffloadPolicy::Never),
             ..on(self.model, self.hardware)
         };
-        let mut asked = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
+        let mut requested = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
         if let Some(axes) = &self.axes {
-            asked.axes.clone_from(axes);
+            requested.axes.clone_from(axes);
         }
         let none = LatencyLimits::default();
         let mut lengths = Lengths { isl: 1 << 12, osl: self.osl, prefix: 0 };
         let free = loop {
-            let mut problem = with(&asked, lengths, Traffic::Free, none, self.runtime);
+            let mut problem = with(&requested, lengths, Traffic::Free, none, self.runtime);
             problem.custom_router = self.router;
             if most_requests(&problem) <= self.most {
                 break problem;
@@ -157,10 +157,10 @@ impl Small {
             None => Traffic::Free,
             Some(part) if self.rate => Traffic::Rate(best.point[3] / self.osl as f64 * part),
             Some(part) => Traffic::InFlight(
-                ((self.most as f64 * asked.cluster.devices() as f64 * part).ceil() as u64).into(),
+                ((self.most as f64 * requested.cluster.devices() as f64 * part).ceil() as u64).into(),
             ),
         };
-        let mut problem = with(&asked, lengths, traffic, limits, self.runtime);
+        let mut problem = with(&requested, lengths, traffic, limits, self.runtime);
         problem.offload = OffloadPolicy::Never;
         problem.custom_router = self.router;
         problem
@@ -179,12 +179,12 @@ fn label(candidate: &Candidate) -> String {
 
 /// Whether `a` is at least as good as `b` on every axis, but for rounding.
 fn covers(a: &[f64], b: &[f64]) -> bool {
-    a.iter().zip(b).all(|(a, b)| a <= b || (a - b).abs() <= HAIR * b.abs())
+    a.iter().zip(b).all(|(a, b)| a <= b || (a - b).abs() <= MARGIN * b.abs())
 }
 
 /// Whether `a` is at least as good as `b` on every axis and better on one by more than rounding.
 fn beats(a: &[f64], b: &[f64]) -> bool {
-    a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| b - a > HAIR * b.abs())
+    a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| b - a > MARGIN * b.abs())
 }
 
 /// Of unlike instances that prefill, decode or do both.
@@ -215,7 +215,7 @@ fn same_optimum(problem: &Problem, outcome: &Outcome, known: &[Known]) -> Result
         let found = value(&best.point);
         let first = equals.iter().find(|known| value(&known.point) == least);
         prop_assert!(
-            found <= least || (found - least).abs() <= HAIR * least.abs(),
+            found <= least || (found - least).abs() <= MARGIN * least.abs(),
             "aim {} {}: found {} with {:?}, but {} is {:?}",
             rank,
             aim.metric.entry().name,
@@ -319,15 +319,15 @@ fn adds_up(Outcome { census, .. }: &Outcome) -> Result<(), TestCaseError> {
 
 fn everything(problem: &Problem) -> Vec<Known> {
     let shapes = brute::shapes(problem);
-    let laid: Vec<_> =
+    let placed: Vec<_> =
         shapes.iter().map(|shape| PreparedShape::of(problem, Arc::new(shape.clone()))).collect();
-    let mut known = brute::together(problem, &laid);
-    let unlike = brute::unlike(problem, &laid, &known);
+    let mut known = brute::together(problem, &placed);
+    let unlike = brute::unlike(problem, &placed, &known);
     if mixes(problem) {
         let mixed = brute::mixes(problem, &known);
         known.extend(mixed);
     }
-    known.extend(brute::apart(problem, &laid));
+    known.extend(brute::separate(problem, &placed));
     known.extend(unlike);
     known
 }

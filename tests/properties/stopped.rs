@@ -27,7 +27,7 @@ fn question(model: &str, hardware: &str, objective: &str, concurrency: Option<u6
 /// Stopped at once, after some shapes, and after all of them when pairs are looked at: against the whole search.
 #[test]
 fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
-    let (mut feasible, mut told) = (0, 0);
+    let (mut feasible, mut shown) = (0, 0);
     for (model, hardware, objective, concurrency) in [
         ("Llama-3.1-8B", "2xl40s", "throughput", None),
         ("Llama-3.3-70B", "dgx-h100", "throughput", None),
@@ -57,10 +57,10 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
             let stopped = run(&problem, &Control { progress: &counted, stop: &stop });
             let bound = stopped.bound.unwrap_or_else(|| panic!("{name} after {most}: no bound"));
             // Bounds allow for rounding themselves; eleven digits are told apart.
-            let hair = 1e-9 * bound.abs();
+            let tolerance = 1e-9 * bound.abs();
             let holds = match aim.direction {
-                Direction::Minimize => bound <= figure(&best.point) + hair,
-                Direction::Maximize => bound >= figure(&best.point) - hair,
+                Direction::Minimize => bound <= figure(&best.point) + tolerance,
+                Direction::Maximize => bound >= figure(&best.point) - tolerance,
             };
             assert!(holds, "{name} after {most} of {all}: {bound}, but {}", figure(&best.point));
             let proof = proof(&problem, &stopped);
@@ -71,7 +71,7 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
                     assert!(problem.missed(&found.point, found.candidate.margin(&problem)).is_none());
                     let gap = (figure(&found.point) - bound).abs() / figure(&found.point).abs();
                     assert!((proof.gap.unwrap() - gap).abs() < 1e-12, "{name}");
-                    told += usize::from(gap < 1.0);
+                    shown += usize::from(gap < 1.0);
                 }
                 (None, Status::Unknown) => assert!(proof.gap.is_none()),
                 (_, status) => panic!("{name} after {most} of {all}: {status:?}"),
@@ -79,8 +79,8 @@ fn nothing_is_beyond_the_bound_of_a_search_that_is_stopped() {
         }
     }
     assert!(
-        feasible > 25 && told > 10,
-        "{feasible} with a best, {told} of them with a gap that says something"
+        feasible > 25 && shown > 10,
+        "{feasible} with a best, {shown} of them with a gap that says something"
     );
 }
 
@@ -128,7 +128,7 @@ fn nothing_is_beyond_the_bound_where_the_host_computes() {
 }
 
 #[test]
-fn of_requests_at_a_rate_nobody_tells_what_was_not_looked_at() {
+fn of_requests_at_a_rate_nobody_shows_what_was_not_looked_at() {
     let mut problem = question("Llama-3.1-8B", "2xl40s", "throughput", None);
     problem.traffic = mantile::search::problem::Traffic::Rate(0.5);
     let stopped = run(&problem, &Control { stop: &|| true, ..UNWATCHED });

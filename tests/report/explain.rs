@@ -16,7 +16,7 @@ fn alone(number: Explanation, of: String, violations: Vec<String>) -> ExplainedN
 }
 
 /// TPOT of a deployment, `depth` levels deep: as data and as text.
-fn told(problem: &Problem, candidate: &Candidate, depth: usize) -> (Explanation, String) {
+fn shown(problem: &Problem, candidate: &Candidate, depth: usize) -> (Explanation, String) {
     let ledger = Ledger::new();
     let number = candidate.evaluate(&&ledger, problem, &mut ()).metrics.tpot;
     let explanation = ledger.explain(number, depth);
@@ -26,10 +26,10 @@ fn told(problem: &Problem, candidate: &Candidate, depth: usize) -> (Explanation,
 }
 
 /// TPOT of the best deployment.
-fn tpot(asked: &Scenario, depth: usize) -> (Explanation, String) {
-    let (_, problem) = pose(asked);
+fn tpot(requested: &Scenario, depth: usize) -> (Explanation, String) {
+    let (_, problem) = pose(requested);
     let best = run(&problem, &UNWATCHED).best.unwrap();
-    told(&problem, &best.candidate, depth)
+    shown(&problem, &best.candidate, depth)
 }
 
 fn visit<'a>(explanation: &'a Explanation, see: &mut impl FnMut(&'a Explanation)) {
@@ -38,7 +38,7 @@ fn visit<'a>(explanation: &'a Explanation, see: &mut impl FnMut(&'a Explanation)
 }
 
 #[test]
-fn everything_is_told_and_long_sources_once() {
+fn everything_is_shown_and_long_sources_once() {
     let (explanation, text) = tpot(&scenario("gpt-oss-20b", "2xh100"), 12);
     reads_well(&text, 110);
     let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -76,7 +76,7 @@ fn a_number_that_is_another_takes_one_line() {
     // In pools apart no prompt delays an answer: TPOT is the decode cycle.
     let (_, problem) = pose(&scenario("Llama-3.1-8B", "2xh100"));
     let candidate = candidate(&problem, &"prefill tp1, decode tp1".parse().unwrap()).unwrap();
-    let (explanation, text) = told(&problem, &candidate, 1);
+    let (explanation, text) = shown(&problem, &candidate, 1);
     assert_eq!(explanation.substituted.as_deref(), Some(explanation.text.as_str()));
     let line = format!("{} = {}", explanation.formula.unwrap(), explanation.text);
     assert!(text.contains(&line), "{line}:\n{text}");
@@ -84,7 +84,7 @@ fn a_number_that_is_another_takes_one_line() {
 }
 
 #[test]
-fn what_is_broken_is_told_before_the_number() {
+fn what_is_broken_is_shown_before_the_number() {
     let (_, problem) = pose(&scenario("Llama-3.1-8B", "1xh100"));
     let candidate = candidate(&problem, &"tp1".parse().unwrap()).unwrap();
     let ledger = Ledger::new();

@@ -63,19 +63,22 @@ fn memory(weights: f64) -> MemoryReport {
 }
 
 /// Two prefill instances of pp2 and a decode instance of tp2, one of seven devices idle; or three of tp2.
-fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
+fn candidate(separate: bool, speed: f64) -> ReportedDeployment {
     let (front, back) = (pool(Role::Prefill, (1, 2), 2, "pp2"), pool(Role::Decode, (2, 1), 1, "tp2"));
     let both = pool(Role::Aggregated, (2, 1), 3, "tp2");
-    let (mode, label) =
-        if apart { ("disaggregated", "prefill 2 x pp2, decode 1 x tp2") } else { ("aggregated", "3 x tp2") };
-    let (prefill, decode) = if apart { (front, back) } else { (both.clone(), both) };
+    let (mode, label) = if separate {
+        ("disaggregated", "prefill 2 x pp2, decode 1 x tp2")
+    } else {
+        ("aggregated", "3 x tp2")
+    };
+    let (prefill, decode) = if separate { (front, back) } else { (both.clone(), both) };
     ReportedDeployment {
         plan: Plan { mode: mode.into(), label: label.into(), prefill, decode, others: vec![] },
         notation: format!("{label}, weights fp8, kv bf16"),
         weight_format: "fp8".into(),
         prefill_weight_format: None,
         kv_format: "bf16".into(),
-        concurrency: if apart { 40.0 } else { 120.0 },
+        concurrency: if separate { 40.0 } else { 120.0 },
         devices: 6,
         idle_devices: 1,
         feasibility: Feasibility::InVram,
@@ -83,7 +86,7 @@ fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
         memory: Some(memory(30.0)),
         bottleneck: Some("memory".into()),
         metrics: Some(MetricsReport {
-            ttft_ms: if apart { 400.0 } else { 250.0 },
+            ttft_ms: if separate { 400.0 } else { 250.0 },
             tpot_ms: 20.0 / speed,
             e2e_ms: 10_220.0 / speed,
             output_tok_s: 6000.0 * speed,
@@ -164,7 +167,7 @@ fn phase(phase: Phase, scale: f64) -> PhaseTime {
 }
 
 fn answer() -> OptimizeResult {
-    let asked = ReportInputs {
+    let requested = ReportInputs {
         theoretical: false,
         version_counts_as_mean: false,
         model: "maker/model".into(),
@@ -236,7 +239,7 @@ fn answer() -> OptimizeResult {
                 outside: vec!["uneven load over ranks".into(), "unlike formats per pool".into()],
             },
         },
-        question: asked,
+        question: requested,
         detail: Some(DeploymentDetail {
             percentiles: vec![],
             prefill_tok_s: Some(12_000.0),
@@ -308,7 +311,7 @@ fn answer() -> OptimizeResult {
 }
 
 #[test]
-fn an_answer_is_laid_out_as_it_was() {
+fn an_answer_is_placed_out_as_it_was() {
     let text = plain(&text::table(&answer()));
     reads_well(&text, 100);
     insta::assert_snapshot!(text);
@@ -331,7 +334,7 @@ fn colour_marks_the_answer_and_nothing_else_changes() {
 }
 
 #[test]
-fn what_is_unknown_or_one_of_a_kind_is_told_as_such() {
+fn what_is_unknown_or_one_of_a_kind_is_shown_as_such() {
     let mut answer = answer();
     let best = answer.best.as_mut().unwrap();
     let figures = best.metrics.as_mut().unwrap();

@@ -28,7 +28,7 @@ pub fn feasible() -> Vec<Scenario> {
     ]
 }
 
-fn told(figures: &MetricsReport) -> Vec<String> {
+fn shown(figures: &MetricsReport) -> Vec<String> {
     let optional = [figures.usd_per_mtok, figures.usd_per_mtok_total, figures.watts, figures.tok_per_joule];
     let always = [figures.output_tok_s, figures.output_tok_s_per_device, figures.output_tok_s_per_user];
     let times = [figures.ttft_ms, figures.tpot_ms, figures.e2e_ms].map(time);
@@ -37,13 +37,13 @@ fn told(figures: &MetricsReport) -> Vec<String> {
 }
 
 #[test]
-fn the_text_tells_every_metric_and_fits_the_terminal() {
-    for asked in feasible() {
-        let answer = optimize(&asked);
+fn the_text_shows_every_metric_and_fits_the_terminal() {
+    for requested in feasible() {
+        let answer = optimize(&requested);
         let text = plain(&text::table(&answer));
         reads_well(&text, 100);
         let best = answer.best.as_ref().unwrap();
-        for figure in told(best.metrics.as_ref().unwrap()) {
+        for figure in shown(best.metrics.as_ref().unwrap()) {
             assert!(text.contains(&figure), "{figure} is missing:\n{text}");
         }
         for title in ["Metrics", "Devices", "Memory per device", "Latency breakdown", "Bottlenecks", "Search"]
@@ -52,19 +52,19 @@ fn the_text_tells_every_metric_and_fits_the_terminal() {
         }
         let first = text.lines().next().unwrap();
         assert!(first.contains(&best.weight_format) && first.contains(&best.plan.decode.label), "{first}");
-        assert_eq!(text, plain(&text::table(&optimize(&asked))), "the same each time");
+        assert_eq!(text, plain(&text::table(&optimize(&requested))), "the same each time");
     }
 }
 
 #[test]
 fn devices_add_up_and_none_idles_silently() {
-    for asked in feasible() {
-        let answer = optimize(&asked);
+    for requested in feasible() {
+        let answer = optimize(&requested);
         let best = answer.best.as_ref().unwrap();
         let prefill = &best.plan.prefill;
-        let apart = if best.plan.mode == "disaggregated" { prefill.devices } else { 0 };
+        let separate = if best.plan.mode == "disaggregated" { prefill.devices } else { 0 };
         let others: u64 = best.plan.others.iter().map(|pool| pool.devices).sum();
-        let sum = apart + best.plan.decode.devices + others + best.idle_devices;
+        let sum = separate + best.plan.decode.devices + others + best.idle_devices;
         assert_eq!(sum, answer.question.devices);
         let text = plain(&text::table(&answer));
         assert!(text.contains(&format!("{} = ", answer.question.devices)), "{text}");
@@ -74,9 +74,9 @@ fn devices_add_up_and_none_idles_silently() {
 }
 
 #[test]
-fn memory_parts_add_up_and_are_told() {
-    for asked in feasible() {
-        let answer = optimize(&asked);
+fn memory_parts_add_up_and_are_shown() {
+    for requested in feasible() {
+        let answer = optimize(&requested);
         let text = plain(&text::table(&answer));
         let detail = answer.detail.as_ref().unwrap();
         let fullest = answer.best.as_ref().unwrap().memory.as_ref().unwrap();
@@ -97,9 +97,9 @@ fn memory_parts_add_up_and_are_told() {
 }
 
 #[test]
-fn shares_of_time_add_up_and_nothing_outruns_light() {
-    for asked in feasible() {
-        let answer = optimize(&asked);
+fn shares_of_time_add_up_and_nothing_exceeds_light() {
+    for requested in feasible() {
+        let answer = optimize(&requested);
         let detail = answer.detail.as_ref().unwrap();
         for times in &detail.phases {
             let operators: f64 = times.operators.iter().map(|line| line.time_ms).sum();
@@ -129,8 +129,8 @@ fn shares_of_time_add_up_and_nothing_outruns_light() {
 
 #[test]
 fn something_binds_every_optimum() {
-    for asked in feasible() {
-        let answer = optimize(&asked);
+    for requested in feasible() {
+        let answer = optimize(&requested);
         assert_eq!(answer.status, Status::Optimal);
         let constraints = &answer.detail.as_ref().unwrap().constraints;
         assert!(constraints.iter().any(|constraint| constraint.binds), "{constraints:?}");
@@ -141,28 +141,30 @@ fn something_binds_every_optimum() {
 
 #[test]
 fn the_front_is_drawn_with_every_kind_of_mark() {
-    for asked in feasible() {
-        let answer = optimize(&asked);
+    for requested in feasible() {
+        let answer = optimize(&requested);
         let text = plain(&text::table(&answer));
         let from = text.find("Pareto front").unwrap();
         let drawn: Vec<&str> = text[from..].lines().filter(|line| line.contains(['│', '┤'])).collect();
         let field: String = drawn.iter().filter_map(|line| line.split(['│', '┤']).nth(1)).collect();
-        let apart = answer.front.iter().filter(|point| point.plan.mode == "disaggregated").count();
-        assert!(text.contains(&format!("x disaggregated ({})", grouped(apart as u64))), "{text}");
+        let separate = answer.front.iter().filter(|point| point.plan.mode == "disaggregated").count();
+        assert!(text.contains(&format!("x disaggregated ({})", grouped(separate as u64))), "{text}");
         assert!(field.contains('#'), "{text}");
         // A few may all lie under the answer's own mark; the rarer kind is on top otherwise.
-        let (rarer, sign) =
-            (apart.min(answer.front.len() - apart), if apart * 2 > answer.front.len() { 'o' } else { 'x' });
+        let (rarer, sign) = (
+            separate.min(answer.front.len() - separate),
+            if separate * 2 > answer.front.len() { 'o' } else { 'x' },
+        );
         assert!(field.contains(sign) || rarer < 10, "{text}");
-        assert!(!field.contains('x') || apart > 0, "{text}");
-        assert!(!field.contains('o') || apart < answer.front.len(), "{text}");
+        assert!(!field.contains('x') || separate > 0, "{text}");
+        assert!(!field.contains('o') || separate < answer.front.len(), "{text}");
         let noun = if answer.front.len() == 1 { "configuration" } else { "configurations" };
         assert!(text.contains(&format!("{} {noun} over", grouped(answer.front.len() as u64))), "{text}");
     }
 }
 
-fn infeasible(asked: &Scenario) -> (OptimizeResult, String) {
-    let answer = optimize(asked);
+fn infeasible(requested: &Scenario) -> (OptimizeResult, String) {
+    let answer = optimize(requested);
     let text = plain(&text::table(&answer));
     reads_well(&text, 100);
     assert_eq!(answer.status, Status::Infeasible);
@@ -214,36 +216,36 @@ fn a_stated_deployment_that_cannot_run_has_no_metrics() {
 }
 
 #[test]
-fn a_prefill_pool_that_is_too_small_is_told_apart() {
+fn a_prefill_pool_that_is_too_small_is_shown_separate() {
     let pools = Deployment {
         prefill: Degrees { tp: Some(1), ..Degrees::default() },
         decode: Degrees { tp: Some(4), ..Degrees::default() },
         ..Deployment::default()
     };
-    let asked = Scenario { deployment: Some(pools), ..scenario("Llama-3.3-70B", "8xh100") };
-    let estimated = estimate(&asked);
+    let requested = Scenario { deployment: Some(pools), ..scenario("Llama-3.3-70B", "8xh100") };
+    let estimated = estimate(&requested);
     assert_eq!(estimated.candidate.feasibility, Feasibility::InsufficientMemory);
     assert!(estimated.candidate.violations[0].starts_with("prefill pool: "), "{:?}", estimated.candidate);
 }
 
 #[test]
 fn a_stated_deployment_that_breaks_a_limit_says_so_first() {
-    let asked =
+    let requested =
         Scenario { ttft: Some("1ms".into()), tpot: Some("1ms".into()), ..scenario("Llama-3.1-8B", "1xh100") };
-    let asked = Scenario {
+    let requested = Scenario {
         deployment: Some(Deployment {
             both: Degrees { tp: Some(1), ..Degrees::default() },
             ..Deployment::default()
         }),
         concurrency: Some(4),
-        ..asked
+        ..requested
     };
-    let estimated = estimate(&asked);
+    let estimated = estimate(&requested);
     let text = plain(&text::estimate(&estimated));
     reads_well(&text, 100);
     assert!(text.starts_with("SLO VIOLATED"), "{text}");
     assert_eq!(estimated.candidate.violations.len(), 2, "both limits are told");
-    for figure in told(estimated.candidate.metrics.as_ref().unwrap()) {
+    for figure in shown(estimated.candidate.metrics.as_ref().unwrap()) {
         assert!(text.contains(&figure), "{figure} is missing:\n{text}");
     }
     assert_eq!(text.matches("MISSED").count(), 2, "{text}");
@@ -251,7 +253,7 @@ fn a_stated_deployment_that_breaks_a_limit_says_so_first() {
 
 #[test]
 fn a_rate_beyond_what_is_carried_has_no_metrics() {
-    let asked = |rate| Scenario {
+    let requested = |rate| Scenario {
         deployment: Some(Deployment {
             both: Degrees { tp: Some(1), ..Degrees::default() },
             ..Deployment::default()
@@ -259,12 +261,12 @@ fn a_rate_beyond_what_is_carried_has_no_metrics() {
         rate: Some(rate),
         ..scenario("Llama-3.1-8B", "1xh100")
     };
-    let carried = estimate(&asked(1.0));
+    let carried = estimate(&requested(1.0));
     assert!(carried.candidate.violations.is_empty(), "{:?}", carried.candidate.violations);
     let metrics = carried.candidate.metrics.as_ref().unwrap();
     let in_flight = metrics.e2e_ms / 1e3;
     assert!((in_flight - carried.candidate.concurrency).abs() <= 1.0, "the least load that carries it");
-    let swamped = estimate(&asked(1000.0));
+    let swamped = estimate(&requested(1000.0));
     let text = plain(&text::estimate(&swamped));
     assert!(swamped.candidate.metrics.is_none() && text.starts_with("CANNOT RUN"), "{text}");
     assert!(text.contains("1000.00 required") && !text.contains("tok/s"), "{text}");

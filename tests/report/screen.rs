@@ -102,8 +102,8 @@ fn a_fleet_fits_one_screen() {
 
 #[test]
 fn an_answer_fits_one_screen_and_its_commands_can_be_typed() {
-    for asked in real::feasible() {
-        let answer = optimize(&asked);
+    for requested in real::feasible() {
+        let answer = optimize(&requested);
         for width in WIDTHS {
             fits(&plain(&screen::optimize(&answer, width)), width);
         }

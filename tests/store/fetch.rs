@@ -12,30 +12,30 @@ use super::*;
 
 /// What a request looked like.
 #[derive(Debug, PartialEq)]
-pub struct Asked {
+pub struct Requested {
     /// After the host.
     pub path: String,
     /// The header, where it came.
     pub authorization: Option<String>,
 }
 
-type Answer = fn(&Asked) -> (u16, &'static str, String);
+type Answer = fn(&Requested) -> (u16, &'static str, String);
 
 /// Answers every request as `answer` says until the test ends; hands back its address and what was asked.
-fn serve(answer: Answer) -> (String, Receiver<Asked>) {
-    serve_bytes(move |asked| {
-        let (status, header, body) = answer(asked);
+fn serve(answer: Answer) -> (String, Receiver<Requested>) {
+    serve_bytes(move |requested| {
+        let (status, header, body) = answer(requested);
         (status, header.to_owned(), body.into_bytes())
     })
 }
 
 /// The same with any bytes in the body.
 pub fn serve_bytes(
-    answer: impl Fn(&Asked) -> (u16, String, Vec<u8>) + Send + 'static,
-) -> (String, Receiver<Asked>) {
+    answer: impl Fn(&Requested) -> (u16, String, Vec<u8>) + Send + 'static,
+) -> (String, Receiver<Requested>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, asked) = channel();
+    let (tell, requested) = channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -50,7 +50,7 @@ pub fn serve_bytes(
                     authorization = Some(value.to_owned());
                 }
             }
-            let request = Asked { path, authorization };
+            let request = Requested { path, authorization };
             let (status, header, body) = answer(&request);
             let length = body.len();
             let head = format!(
@@ -61,7 +61,7 @@ pub fn serve_bytes(
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
         }
     });
-    (endpoint, asked)
+    (endpoint, requested)
 }
 
 pub const CONFIG: &str = r#"{"model_type": "llama"}"#;
@@ -87,8 +87,8 @@ pub fn get(fetch: &Fetch) -> Result<ModelFiles, Error> {
     fetch.model(&Repository::parse("hf:org/name@v1", &fetch.endpoint).unwrap().unwrap())
 }
 
-fn files(asked: &Asked) -> (u16, &'static str, String) {
-    match asked.path.as_str() {
+fn files(requested: &Requested) -> (u16, &'static str, String) {
+    match requested.path.as_str() {
         "/org/name/resolve/v1/config.json" => (200, "", CONFIG.into()),
         "/org/name/resolve/v1/hf_quant_config.json" => {
             (200, "", r#"{"quantization": {"quant_algo": "FP8"}}"#.into())
@@ -99,17 +99,17 @@ fn files(asked: &Asked) -> (u16, &'static str, String) {
 
 #[test]
 fn a_configuration_is_fetched_once_and_kept() {
-    let (endpoint, asked) = serve(files);
+    let (endpoint, requested) = serve(files);
     let client = client(&endpoint);
     let first = get(&client.fetch).unwrap();
     assert_eq!(first.config, CONFIG);
     assert!(first.hf_quant_config.as_deref().unwrap().contains("FP8"));
-    let paths: Vec<String> = asked.iter().take(2).map(|asked| asked.path).collect();
+    let paths: Vec<String> = requested.iter().take(2).map(|requested| requested.path).collect();
     assert_eq!(paths, ["/org/name/resolve/v1/config.json", "/org/name/resolve/v1/hf_quant_config.json"]);
     let second = get(&client.fetch).unwrap();
     assert_eq!((second.config, second.hf_quant_config), (first.config, first.hf_quant_config));
     assert!(second.source.ends_with("org/name@v1/config.json"), "{}", second.source);
-    assert!(asked.try_recv().is_err(), "the second came from the cache");
+    assert!(requested.try_recv().is_err(), "the second came from the cache");
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn the_hubs_own_cache_spares_the_network() {
 
 #[test]
 fn a_gated_repository_opens_with_the_token_and_says_so_without() {
-    let (endpoint, asked) = serve(|asked| match asked.authorization.as_deref() {
-        Some("Bearer right") => files(asked),
+    let (endpoint, requested) = serve(|requested| match requested.authorization.as_deref() {
+        Some("Bearer right") => files(requested),
         _ => (401, "", "Access to model is restricted".into()),
     });
     let mut client = client(&endpoint);
@@ -136,16 +136,20 @@ fn a_gated_repository_opens_with_the_token_and_says_so_without() {
     assert!(get(&client.fetch).unwrap_err().fix.contains("has no access"));
     client.fetch.token = Some("right".into());
     assert!(get(&client.fetch).is_ok());
-    assert_eq!(asked.try_iter().filter(|asked| asked.authorization.is_none()).count(), 1);
+    assert_eq!(requested.try_iter().filter(|requested| requested.authorization.is_none()).count(), 1);
 }
 
 #[test]
 fn what_is_not_there_is_said_and_an_absent_quantisation_is_none() {
-    let (endpoint, _asked) = serve(|_| (404, "", "Entry not found".into()));
+    let (endpoint, _requested) = serve(|_| (404, "", "Entry not found".into()));
     let fault = get(&client(&endpoint).fetch).unwrap_err();
     assert!(fault.found.contains("404") && fault.fix.contains("v1"), "{fault}");
-    let (endpoint, _asked) =
-        serve(|asked| if asked.path.contains("quant") { (404, "", String::new()) } else { files(asked) });
+    let (endpoint, _requested) =
+        serve(
+            |requested| {
+                if requested.path.contains("quant") { (404, "", String::new()) } else { files(requested) }
+            },
+        );
     assert_eq!(get(&client(&endpoint).fetch).unwrap().hf_quant_config, None);
 }
 
@@ -159,7 +163,7 @@ fn a_page_in_place_of_a_file_is_refused_and_not_kept() {
             "{\"model_type\": " => |_| (200, "", "{\"model_type\": ".into()),
             _ => |_| (200, "", "\"text\"".into()),
         };
-        let (endpoint, _asked) = serve(answer);
+        let (endpoint, _requested) = serve(answer);
         let client = client(&endpoint);
         let fault = get(&client.fetch).unwrap_err();
         assert!(
@@ -173,13 +177,14 @@ fn a_page_in_place_of_a_file_is_refused_and_not_kept() {
 
 #[test]
 fn redirections_are_followed_on_one_host_and_given_up_in_a_ring() {
-    let (endpoint, _asked) = serve(|asked| match asked.path.strip_prefix("/org/name/resolve/v1") {
-        Some("/config.json") => (307, "location: /moved/config.json\r\n", String::new()),
-        _ if asked.path == "/moved/config.json" => (200, "", CONFIG.into()),
-        _ => (404, "", String::new()),
-    });
+    let (endpoint, _requested) =
+        serve(|requested| match requested.path.strip_prefix("/org/name/resolve/v1") {
+            Some("/config.json") => (307, "location: /moved/config.json\r\n", String::new()),
+            _ if requested.path == "/moved/config.json" => (200, "", CONFIG.into()),
+            _ => (404, "", String::new()),
+        });
     assert_eq!(get(&client(&endpoint).fetch).unwrap().config, CONFIG);
-    let (endpoint, _asked) = serve(|_| (302, "location: /again\r\n", String::new()));
+    let (endpoint, _requested) = serve(|_| (302, "location: /again\r\n", String::new()));
     let fault = get(&client(&endpoint).fetch).unwrap_err();
     assert!(fault.found.contains("redirect") && fault.fix.contains("by hand"), "{fault}");
 }
@@ -199,7 +204,7 @@ fn no_answer_and_a_broken_one_say_what_to_do() {
             500 => |_| (500, "", String::new()),
             _ => |_| (503, "", String::new()),
         };
-        let (endpoint, _asked) = serve(answer);
+        let (endpoint, _requested) = serve(answer);
         let fault = get(&client(&endpoint).fetch).unwrap_err();
         assert!(fault.found.contains(&status.to_string()), "{fault}");
     }
@@ -207,7 +212,7 @@ fn no_answer_and_a_broken_one_say_what_to_do() {
 
 #[test]
 fn a_cache_that_cannot_be_written_is_no_fault() {
-    let (endpoint, _asked) = serve(files);
+    let (endpoint, _requested) = serve(files);
     let mut client = client(&endpoint);
     let file = client._folder.path().join("a file");
     fs::write(&file, "").unwrap();

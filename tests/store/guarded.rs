@@ -10,7 +10,7 @@ use mantile::store::fetch::Fetch;
 use mantile::store::hub::Repository;
 use proptest::prelude::*;
 
-use super::fetch::{Asked, CONFIG, client, get, serve_bytes};
+use super::fetch::{CONFIG, Requested, client, get, serve_bytes};
 use super::*;
 
 /// A configuration that names itself.
@@ -19,8 +19,8 @@ fn named(name: &str) -> Vec<u8> {
 }
 
 /// `body` for config.json, nothing else.
-fn only_config(asked: &Asked, body: Vec<u8>) -> (u16, String, Vec<u8>) {
-    if asked.path.ends_with("/config.json") {
+fn only_config(requested: &Requested, body: Vec<u8>) -> (u16, String, Vec<u8>) {
+    if requested.path.ends_with("/config.json") {
         (200, String::new(), body)
     } else {
         (404, String::new(), vec![])
@@ -42,8 +42,8 @@ fn limits_count_what_is_unpacked() {
         let packed = zipped(body.as_bytes());
         assert!(packed.len() < size / 100);
         for (header, bytes) in [("content-encoding: gzip\r\n", packed), ("", body.into_bytes())] {
-            let (endpoint, _asked) = serve_bytes(move |asked| {
-                let (status, _, body) = only_config(asked, bytes.clone());
+            let (endpoint, _requested) = serve_bytes(move |requested| {
+                let (status, _, body) = only_config(requested, bytes.clone());
                 (status, if status == 200 { header.to_owned() } else { String::new() }, body)
             });
             let client = client(&endpoint);
@@ -59,22 +59,22 @@ fn limits_count_what_is_unpacked() {
 }
 
 /// What reached a server.
-fn tokens(asked: &Receiver<Asked>) -> Vec<Option<String>> {
-    asked.try_iter().map(|asked| asked.authorization).collect()
+fn tokens(requested: &Receiver<Requested>) -> Vec<Option<String>> {
+    requested.try_iter().map(|requested| requested.authorization).collect()
 }
 
 #[test]
 fn a_redirect_to_another_host_or_port_is_refused_and_the_token_stays() {
-    let (other, elsewhere) = serve_bytes(|asked| only_config(asked, named("elsewhere")));
+    let (other, elsewhere) = serve_bytes(|requested| only_config(requested, named("elsewhere")));
     let port = other.rsplit_once(':').unwrap().1.to_owned();
     for place in [other.clone(), format!("http://localhost:{port}"), other.replace("http://", "//")] {
         let to = place.clone();
-        let (endpoint, home) = serve_bytes(move |asked| {
-            let away = format!("location: {to}{}\r\n", asked.path.replace("/org/", "/moved/"));
+        let (endpoint, home) = serve_bytes(move |requested| {
+            let away = format!("location: {to}{}\r\n", requested.path.replace("/org/", "/moved/"));
             // First on the same server, which is to know the token, then away from it.
-            match asked.path.strip_prefix("/org/") {
+            match requested.path.strip_prefix("/org/") {
                 Some(rest) => (307, format!("location: /here/{rest}\r\n"), vec![]),
-                None if asked.path.ends_with("config.json") => (302, away, vec![]),
+                None if requested.path.ends_with("config.json") => (302, away, vec![]),
                 None => (404, String::new(), vec![]),
             }
         });
@@ -94,22 +94,24 @@ fn a_redirect_to_another_host_or_port_is_refused_and_the_token_stays() {
 fn secrets_are_sent_and_shown_nowhere() {
     for status in [200, 302, 401, 403, 404, 429, 500] {
         for body in [CONFIG, "<html>", ""] {
-            let (endpoint, asked) = serve_bytes(move |asked| match status {
-                200 => only_config(asked, body.as_bytes().to_vec()),
+            let (endpoint, requested) = serve_bytes(move |requested| match status {
+                200 => only_config(requested, body.as_bytes().to_vec()),
                 302 => (302, "location: /again\r\n".into(), vec![]),
                 _ => (status, String::new(), body.as_bytes().to_vec()),
             });
             let endpoint = endpoint.replace("http://", "http://somebody:s3cr3t@");
             let client = client(&endpoint);
-            let told = match get(&client.fetch) {
+            let shown = match get(&client.fetch) {
                 Ok(files) => files.source,
                 Err(fault) => format!("{fault} {}{}{}{}", fault.file, fault.found, fault.expected, fault.fix),
             };
             for secret in ["somebody", "s3cr3t"] {
-                assert!(!told.contains(secret), "{status}: {told}");
+                assert!(!shown.contains(secret), "{status}: {shown}");
             }
-            assert!(told.contains("127.0.0.1"), "{status}: {told}");
-            assert!(tokens(&asked).iter().all(|sent| sent.as_ref().is_some_and(|s| s.starts_with("Basic "))));
+            assert!(shown.contains("127.0.0.1"), "{status}: {shown}");
+            assert!(
+                tokens(&requested).iter().all(|sent| sent.as_ref().is_some_and(|s| s.starts_with("Basic ")))
+            );
             let kept = walk(client.fetch.cache.as_ref().unwrap());
             assert!(
                 kept.iter().all(|path| !path.contains("s3cr3t") && !path.contains("somebody")),
@@ -141,9 +143,9 @@ fn what_is_kept_belongs_to_its_endpoint_and_revision() {
     let servers: Vec<_> = ["one", "two", "three"]
         .into_iter()
         .map(|name| {
-            serve_bytes(move |asked| {
-                let revision = asked.path.split('/').nth(4).unwrap_or_default().to_owned();
-                only_config(asked, named(&format!("{name} {revision}")))
+            serve_bytes(move |requested| {
+                let revision = requested.path.split('/').nth(4).unwrap_or_default().to_owned();
+                only_config(requested, named(&format!("{name} {revision}")))
             })
         })
         .collect();
@@ -163,20 +165,20 @@ fn what_is_kept_belongs_to_its_endpoint_and_revision() {
             }
         }
     }
-    for (_, asked) in &servers {
-        assert_eq!(tokens(asked).len(), 6, "two files of each revision, once");
+    for (_, requested) in &servers {
+        assert_eq!(tokens(requested).len(), 6, "two files of each revision, once");
     }
 }
 
 #[test]
-fn what_is_kept_is_fetched_again_when_asked() {
+fn what_is_kept_is_fetched_again_when_requested() {
     let count = std::sync::atomic::AtomicUsize::new(0);
-    let (endpoint, _asked) = serve_bytes(move |asked| {
+    let (endpoint, _requested) = serve_bytes(move |requested| {
         let nth = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) / 2;
-        match asked.path.contains("quant") {
+        match requested.path.contains("quant") {
             // The second state of the repository has no such file any more.
             true if nth == 0 => (200, String::new(), b"{\"quantization\": {}}".to_vec()),
-            _ => only_config(asked, named(&nth.to_string())),
+            _ => only_config(requested, named(&nth.to_string())),
         }
     });
     let mut client = client(&endpoint);
@@ -208,9 +210,9 @@ proptest! {
         of_quant in any::<bool>(),
         in_hub in any::<bool>(),
     ) {
-        let (endpoint, asked) = serve_bytes(|asked| {
+        let (endpoint, requested) = serve_bytes(|requested| {
             let quant = b"{\"quantization\": {\"quant_algo\": \"FP8\"}}".to_vec();
-            if asked.path.contains("quant") { (200, String::new(), quant) } else { only_config(asked, CONFIG.into()) }
+            if requested.path.contains("quant") { (200, String::new(), quant) } else { only_config(requested, CONFIG.into()) }
         });
         let client = client(&endpoint);
         let good = if in_hub {
@@ -223,14 +225,14 @@ proptest! {
         };
         let kept = if of_quant { good.with_file_name("hf_quant_config.json") } else { good };
         fs::write(&kept, &bytes).unwrap();
-        let before = tokens(&asked).len();
+        let before = tokens(&requested).len();
         let files = get(&client.fetch).unwrap();
         prop_assert_eq!(files.config.as_str(), CONFIG);
         prop_assert!(files.hf_quant_config.unwrap().contains("FP8"));
-        prop_assert_eq!((before, tokens(&asked).len()), (if in_hub { 0 } else { 2 }, 2));
+        prop_assert_eq!((before, tokens(&requested).len()), (if in_hub { 0 } else { 2 }, 2));
         // Now it is sound, and nobody is asked.
         prop_assert_eq!(get(&client.fetch).unwrap().config, CONFIG);
-        prop_assert_eq!(tokens(&asked).len(), 0);
+        prop_assert_eq!(tokens(&requested).len(), 0);
     }
 
     #[test]

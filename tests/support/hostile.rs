@@ -109,7 +109,8 @@ fn entry<T: Entry>(text: &str) -> Option<T> {
 /// A file of the hardware, of an objective or of a workload. What is accepted is deployed on.
 pub fn hardware(text: &str) {
     let _ = (entry::<NumberFormat>(text), entry::<Objective>(text), entry::<Workload>(text));
-    let _ = (entry::<Link>(text), from_json::<Scenario>(text, "a scenario").map(|asked| asked.check()));
+    let _ =
+        (entry::<Link>(text), from_json::<Scenario>(text, "a scenario").map(|requested| requested.check()));
     let _ = from_json::<Defaults>(text, "defaults").map(|defaults| ranges::defaults(&defaults));
     if let Some(runtime) = entry::<Runtime>(text)
         && let Ok(resolved) = problem(catalog().hardware("1xh100").unwrap(), &Scenario::default())
@@ -136,8 +137,8 @@ fn alone(device: &Device) -> System {
     System { device: device.id.clone(), ..from_json(text, "a system").unwrap() }
 }
 
-fn problem(cluster: Cluster, asked: &Scenario) -> Result<ResolvedScenario, Error> {
-    ResolvedScenario::placed(catalog(), asked, small(), cluster)
+fn problem(cluster: Cluster, requested: &Scenario) -> Result<ResolvedScenario, Error> {
+    ResolvedScenario::placed(catalog(), requested, small(), cluster)
 }
 
 /// One deployment, told in every way.
@@ -153,8 +154,8 @@ fn deployed(resolved: &ResolvedScenario) {
 /// A rig, resolved with the small model.
 pub fn rig(text: &str) {
     let Some(rig) = entry::<Rig>(text) else { return };
-    let asked = Scenario { model: Some(MODEL.into()), ..Scenario::default() };
-    let _ = ResolvedRig::resolve(catalog(), &asked, rig, 1);
+    let requested = Scenario { model: Some(MODEL.into()), ..Scenario::default() };
+    let _ = ResolvedRig::resolve(catalog(), &requested, rig, 1);
 }
 
 /// A fleet's file, or its trace.
@@ -198,12 +199,18 @@ pub fn answer(text: &str) {
     let known =
         answers().iter().any(|answer| input_keys(answer).iter().all(|key| answer[*key] == saved[*key]));
     if !known {
-        let Ok(asked) = serde_json::from_value::<Scenario>(saved["scenario"].clone()) else { return };
-        let names =
-            [&asked.model, &asked.hardware, &asked.objective, &asked.workload, &asked.runtime, &asked.draft];
+        let Ok(requested) = serde_json::from_value::<Scenario>(saved["scenario"].clone()) else { return };
+        let names = [
+            &requested.model,
+            &requested.hardware,
+            &requested.objective,
+            &requested.workload,
+            &requested.runtime,
+            &requested.draft,
+        ];
         let from_afar = |name: &&Option<String>| name.as_ref().is_some_and(|n| is_path(n) || n.contains(':'));
         if !names.iter().any(from_afar) {
-            let _ = ResolvedScenario::resolve(catalog(), &asked).and_then(|resolved| resolved.problem());
+            let _ = ResolvedScenario::resolve(catalog(), &requested).and_then(|resolved| resolved.problem());
         }
         return;
     }
@@ -231,14 +238,14 @@ pub fn answers() -> &'static [Value] {
     static ANSWERS: OnceLock<Vec<Value>> = OnceLock::new();
     ANSWERS.get_or_init(|| {
         let path = scratch().join("answer.json");
-        let asked: [&[&str]; 2] = [
+        let requested: [&[&str]; 2] = [
             &["--model", MODEL, "--hardware", "1xrtx-4090", "--pareto", "tpot"],
             &[
                 "place", "--model", MODEL, "--device", "rtx-4090", "--device", "rtx-3090", "--link",
                 "pcie4x16",
             ],
         ];
-        asked
+        requested
             .into_iter()
             .map(|flags| {
                 let out = ["--format", "json", "--out", path.to_str().unwrap()];

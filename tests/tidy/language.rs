@@ -118,7 +118,7 @@ fn documents_speak_the_fields_language() {
 }
 
 /// The same words, and those of a search that speaks of itself, inside the names of the code.
-const NAMES: [(&str, &str); 27] = [
+const NAMES: [(&str, &str); 22] = [
     ("told", "shown, given"),
     ("tells", "shows"),
     ("asked", "requested"),
@@ -126,14 +126,12 @@ const NAMES: [(&str, &str); 27] = [
     ("beside", "next to"),
     ("besides", "also"),
     ("apart", "disaggregated, separate"),
-    ("sought", "required"),
     ("laid", "layouts, placed"),
     ("duty", "role"),
     ("room", "free bytes, headroom"),
     ("rooms", "free bytes, headroom"),
     ("pace", "TPOT limit, tokens per second"),
     ("paces", "TPOT limits"),
-    ("fronts", "prefill options"),
     ("hair", "tolerance, margin"),
     ("looks", "required metrics"),
     ("bench", "cache"),
@@ -141,9 +139,6 @@ const NAMES: [(&str, &str); 27] = [
     ("outruns", "exceeds"),
     ("richest", "largest"),
     ("lighter", "smaller load"),
-    ("sender", "prefill worker"),
-    ("receiver", "decode worker"),
-    ("worth", "value"),
     ("whoever", "caller"),
     ("aims", "objective terms"),
 ];

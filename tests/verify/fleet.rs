@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use super::{Spoiling, caught, more, saved, times};
 
-fn asked(value: &Value) -> FleetRerun {
+fn requested(value: &Value) -> FleetRerun {
     let saved: FleetResult = serde_json::from_value(value.clone()).unwrap();
     FleetRerun::solve(&Catalog::default(), saved).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-fn check(asked: &FleetRerun, value: &Value) -> Verified {
-    asked.check(value, RandomSample { count: 60, seed: 5 }).unwrap_or_else(|fault| panic!("{fault}"))
+fn check(requested: &FleetRerun, value: &Value) -> Verified {
+    requested.check(value, RandomSample { count: 60, seed: 5 }).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
 const SMALL: [&str; 5] = ["fleet", "--model", "Llama-3.1-8B", "--offers", "1xl40s,h100-sxm-x1,2xrtx-4090"];
@@ -37,10 +37,10 @@ fn fleets_of_every_aim_hold() {
 }
 
 #[test]
-fn a_spoilt_fleet_is_told_by_what_is_wrong_with_it() {
+fn a_spoilt_fleet_is_shown_by_what_is_wrong_with_it() {
     let value = saved(&SMALL);
-    let asked = asked(&value);
-    assert!(check(&asked, &value).holds);
+    let requested = requested(&value);
+    assert!(check(&requested, &value).holds);
     let spoilings: &[Spoiling] = &[
         ("one system more", "load", &|v| more(v, "/systems/0/count", 1)),
         ("no system", "systems", &|v| v["systems"][0]["count"] = 0.into()),
@@ -58,14 +58,14 @@ fn a_spoilt_fleet_is_told_by_what_is_wrong_with_it() {
         ("what is proved", "search", &|v| v["certificate"]["status"] = "feasible".into()),
         ("what is left out", "search", &|v| v["unserved"] = Value::Array(vec!["all".into()])),
     ];
-    caught(&value, spoilings, |value| check(&asked, value));
+    caught(&value, spoilings, |value| check(&requested, value));
 }
 
 /// A fleet that is sound in every number and called the cheapest, though it has a system too many.
 #[test]
 fn a_sound_fleet_that_is_too_dear_is_beaten_by_a_sample() {
-    let asked = asked(&saved(&SMALL));
-    let FleetProblem { fleet, bounds, .. } = &asked.problem;
+    let requested = requested(&saved(&SMALL));
+    let FleetProblem { fleet, bounds, .. } = &requested.problem;
     let best = mantile::search::fleet::mix(fleet, FleetObjective::Cost, bounds, &SolveBudget::default());
     for kind in 0..fleet.kinds.len().min(6) {
         let mut counts = best.counts.clone();
@@ -77,11 +77,11 @@ fn a_sound_fleet_that_is_too_dear_is_beaten_by_a_sample() {
         used.iter().zip(&mix.counts).for_each(|(kind, count)| all[*kind] = *count);
         mix.counts = all;
         mix.parts.iter_mut().for_each(|part| part.kind = used[part.kind]);
-        let found = check(&asked, &serde_json::to_value(fleet_answer(&asked.problem, &mix)).unwrap());
-        let told = |by: &str| {
+        let found = check(&requested, &serde_json::to_value(fleet_answer(&requested.problem, &mix)).unwrap());
+        let shown = |by: &str| {
             found.checks.iter().any(|check| check.what.starts_with(by) && !check.faults.is_empty())
         };
-        assert!(told("sample") && told("search"), "{:?}", found.checks);
-        assert!(!told("traffic") && !told("load") && !told("sums"), "{:?}", found.checks);
+        assert!(shown("sample") && shown("search"), "{:?}", found.checks);
+        assert!(!shown("traffic") && !shown("load") && !shown("sums"), "{:?}", found.checks);
     }
 }

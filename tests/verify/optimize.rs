@@ -30,7 +30,7 @@ fn answers_without_time_hold() {
 }
 
 #[test]
-fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
+fn a_stopped_answer_is_shown_by_what_is_wrong_with_it() {
     let scenario = Scenario {
         model: Some("Llama-3.1-8B".into()),
         hardware: Some("2xl40s".into()),

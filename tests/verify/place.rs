@@ -17,13 +17,13 @@ use super::{Spoiling, caught, more, saved, times};
 const FOUR_CARDS: [&str; 7] =
     ["place", "--model", "Llama-3.3-70B", "--weight-format", "q4_k_m", "--hardware", "pcie-four-cards"];
 
-fn asked(value: &Value) -> PlaceRerun {
+fn requested(value: &Value) -> PlaceRerun {
     let saved: PlacementResult = serde_json::from_value(value.clone()).unwrap();
     PlaceRerun::solve(&Catalog::default(), &saved).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-fn check(asked: &PlaceRerun, value: &Value) -> Verified {
-    asked.check(value, RandomSample { count: 300, seed: 5 }).unwrap_or_else(|fault| panic!("{fault}"))
+fn check(requested: &PlaceRerun, value: &Value) -> Verified {
+    requested.check(value, RandomSample { count: 300, seed: 5 }).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
 #[test]
@@ -46,12 +46,12 @@ fn placements_of_every_objective_hold() {
 }
 
 #[test]
-fn a_spoilt_placement_is_told_by_what_is_wrong_with_it() {
+fn a_spoilt_placement_is_shown_by_what_is_wrong_with_it() {
     let value = saved(&FOUR_CARDS);
     let stages = value["placement"]["stages"].as_array().unwrap().len();
     assert!(stages > 1, "there is a cut to be moved");
-    let asked = asked(&value);
-    assert!(check(&asked, &value).holds);
+    let requested = requested(&value);
+    assert!(check(&requested, &value).holds);
     let spoilings: &[Spoiling] = &[
         ("a layer lost", "stages", &|v| more(v, "/placement/stages/0/last_layer", -1)),
         ("a number of layers", "stages", &|v| more(v, "/placement/stages/0/layers", 1)),
@@ -81,14 +81,17 @@ fn a_spoilt_placement_is_told_by_what_is_wrong_with_it() {
         ("another's split", "search", &|v| times(v, "/compared/0/objective_ms", 0.5)),
         ("the question", "question", &|v| more(v, "/question/isl", 1)),
     ];
-    caught(&value, spoilings, |value| check(&asked, value));
-    let found = check(&asked, &{
+    caught(&value, spoilings, |value| check(&requested, value));
+    let found = check(&requested, &{
         let mut spoilt = value.clone();
         times(&mut spoilt, "/placement/token_ms", 2.0);
         spoilt
     });
-    let told: Vec<&String> = found.checks.iter().flat_map(|check| &check.faults).collect();
-    assert!(told.iter().any(|fault| fault.contains(": saved ") && fault.contains("recomputed ")), "{told:?}");
+    let shown: Vec<&String> = found.checks.iter().flat_map(|check| &check.faults).collect();
+    assert!(
+        shown.iter().any(|fault| fault.contains(": saved ") && fault.contains("recomputed ")),
+        "{shown:?}"
+    );
 }
 
 #[test]
@@ -115,8 +118,8 @@ fn stages_that_like_members_share_are_checked_too() {
     let stages = value["theoretical"]["placement"]["stages"].as_array().unwrap();
     let shared = stages.iter().position(|stage| !stage["copies"].as_array().unwrap().is_empty());
     let shared = shared.expect("a stage that several hold");
-    let asked = asked(&value);
-    assert!(check(&asked, &value).holds);
+    let requested = requested(&value);
+    assert!(check(&requested, &value).holds);
     let at = format!("/theoretical/placement/stages/{shared}");
     let spoilings: &[Spoiling] = &[
         ("a copy that is no member", "search", &|v| {
@@ -134,16 +137,16 @@ fn stages_that_like_members_share_are_checked_too() {
         ("a time", "search", &|v| times(v, &format!("{at}/decode_ms"), 0.999)),
         ("the objective", "search", &|v| times(v, "/theoretical/certificate/objective_ms", 0.99)),
     ];
-    caught(&value, spoilings, |value| check(&asked, value));
+    caught(&value, spoilings, |value| check(&requested, value));
 }
 
 /// A placement that is sound in every number and called the best, though one beside it is better.
 #[test]
 fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
     let value = saved(&FOUR_CARDS);
-    let asked = asked(&value);
-    let questions = &asked.rigged.problems;
-    let scales = PlacementEvaluator::new(&questions[0], asked.aim);
+    let requested = requested(&value);
+    let questions = &requested.rigged.problems;
+    let scales = PlacementEvaluator::new(&questions[0], requested.aim);
     let stage = |stage: &Value| Stage {
         member: questions[0].members.iter().position(|offer| stage["member"] == *offer.name).unwrap(),
         from: stage["first_layer"].as_u64().unwrap() as usize,
@@ -151,8 +154,8 @@ fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
     };
     let best: Vec<Stage> = value["placement"]["stages"].as_array().unwrap().iter().map(stage).collect();
     let least = scales.seconds(&best, None).unwrap();
-    let beside = neighbours(&best, questions[0].members.len());
-    let worse = beside.iter().filter_map(|stages| scales.to_solved(stages, None, None).ok());
+    let next_to = neighbours(&best, questions[0].members.len());
+    let worse = next_to.iter().filter_map(|stages| scales.to_solved(stages, None, None).ok());
     let mut tried = 0;
     for worse in worse.filter(|other| other.seconds > least * 1.000001).step_by(7) {
         let mut other = value.clone();
@@ -160,13 +163,13 @@ fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
         for key in ["objective_ms", "lower_bound_ms"] {
             other["certificate"][key] = json!(1e3 * worse.seconds);
         }
-        let found = check(&asked, &other);
-        let told = |by: &str| {
+        let found = check(&requested, &other);
+        let shown = |by: &str| {
             found.checks.iter().any(|check| check.what.starts_with(by) && !check.faults.is_empty())
         };
-        assert!(told("sample") && told("search"), "{:?}", worse.stages);
+        assert!(shown("sample") && shown("search"), "{:?}", worse.stages);
         assert!(
-            !told("stages") && !told("memory") && !told("times") && !told("objective"),
+            !shown("stages") && !shown("memory") && !shown("times") && !shown("objective"),
             "{:?}",
             found.checks
         );

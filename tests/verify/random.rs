@@ -67,45 +67,45 @@ fn deployment(random: &mut Rng) -> Vec<String> {
             "max-context",
         ],
     );
-    let mut asked = words(&format!("--model {model} --hardware {hardware} --objective {objective}"));
-    asked.extend(words(&format!(
+    let mut requested = words(&format!("--model {model} --hardware {hardware} --objective {objective}"));
+    requested.extend(words(&format!(
         "--isl {} --osl {}",
         whole(random, 16.0, 16_000.0),
         whole(random, 1.0, 2000.0)
     )));
     match random.u8(0..4) {
-        0 => asked.extend(words(&format!("--concurrency {}", whole(random, 1.0, 300.0)))),
+        0 => requested.extend(words(&format!("--concurrency {}", whole(random, 1.0, 300.0)))),
         1 => {
-            asked.extend(words(&format!("--rate {}", between(random, 0.01, 20.0))));
+            requested.extend(words(&format!("--rate {}", between(random, 0.01, 20.0))));
             if random.bool() {
-                asked.extend(words(&format!("--percentile {}", of(random, &["p50", "p90", "p99"]))));
+                requested.extend(words(&format!("--percentile {}", of(random, &["p50", "p90", "p99"]))));
             }
         }
         _ => {}
     }
     let free = random.u8(0..10) == 0;
     if free {
-        asked.extend(words("--ttft none --tpot none --e2e none"));
+        requested.extend(words("--ttft none --tpot none --e2e none"));
     }
     for (flag, low, high) in [("ttft", 20.0, 20_000.0), ("tpot", 3.0, 300.0), ("e2e", 500.0, 500_000.0)] {
         if !free && random.u8(0..4) == 0 {
-            asked.extend(words(&format!("--{flag} {}ms", between(random, low, high))));
+            requested.extend(words(&format!("--{flag} {}ms", between(random, low, high))));
         }
     }
     match random.u8(0..8) {
-        0 => asked.extend(words("--runtime any")),
-        1 => asked.extend(words("--risk p90")),
-        2 => asked.extend(words("--offload always")),
-        3 => asked.extend(words("--host-memory 256GB")),
+        0 => requested.extend(words("--runtime any")),
+        1 => requested.extend(words("--risk p90")),
+        2 => requested.extend(words("--offload always")),
+        3 => requested.extend(words("--host-memory 256GB")),
         _ => {}
     }
     // Few axes, few rows: all of them are evaluated again each time.
     let axes = ["ttft,output_tok_s", "tpot", "output_tok_s_per_device,devices", "tpot,usd_per_mtok", "ttft"];
-    asked.extend(words(&format!("--pareto {}", of(random, &axes))));
+    requested.extend(words(&format!("--pareto {}", of(random, &axes))));
     if random.u8(0..12) == 0 {
-        asked.extend(words("--why"));
+        requested.extend(words("--why"));
     }
-    asked
+    requested
 }
 
 fn placement(random: &mut Rng) -> Vec<String> {
@@ -128,39 +128,41 @@ fn placement(random: &mut Rng) -> Vec<String> {
 
 fn fleet(random: &mut Rng) -> Vec<String> {
     let offers = of(random, &["1xl40s", "1xl40s,h100-sxm-x1", "h100-sxm-x1", "1xl40s,1xrtx-4090"]);
-    let mut asked = words(&format!("fleet --model Llama-3.1-8B --offers {offers}"));
+    let mut requested = words(&format!("fleet --model Llama-3.1-8B --offers {offers}"));
     match random.u8(0..4) {
-        0 => asked.push("--spare".into()),
-        1 => asked.extend(words("--aim devices")),
-        2 => asked.extend(words(&format!("--aim throughput --budget-hour {}usd", whole(random, 1.0, 20.0)))),
+        0 => requested.push("--spare".into()),
+        1 => requested.extend(words("--aim devices")),
+        2 => requested
+            .extend(words(&format!("--aim throughput --budget-hour {}usd", whole(random, 1.0, 20.0)))),
         _ => {}
     }
-    asked
+    requested
 }
 
 fn recommendation(random: &mut Rng) -> Vec<String> {
     let model = of(random, &["Qwen3-32B", "gpt-oss-20b", "Llama-3.1-8B"]);
     let only = of(random, &["nvidia-rtx-4090", "nvidia-l40s", "apple-m4-max"]);
     let users = whole(random, 1.0, 50.0);
-    let pace = whole(random, 5.0, 60.0);
-    words(&format!("recommend --model {model} --only {only} --users {users} --target-tok-s {pace}"))
+    let limit = whole(random, 5.0, 60.0);
+    words(&format!("recommend --model {model} --only {only} --users {users} --target-tok-s {limit}"))
 }
 
 /// What the command line answers, as JSON; none where it refuses the question.
-fn answer(asked: &[String]) -> Option<Value> {
+fn answer(requested: &[String]) -> Option<Value> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("answer.json");
     let output = ["--format", "json", "--out", file.to_str().unwrap()].map(String::from);
-    let cli = Cli::try_parse_from(["mantile-opt".to_string()].iter().chain(asked).chain(&output)).unwrap();
+    let cli =
+        Cli::try_parse_from(["mantile-opt".to_string()].iter().chain(requested).chain(&output)).unwrap();
     let catalog = Catalog::default();
-    let told = match &cli.command {
+    let shown = match &cli.command {
         None => cli.optimize.run(&catalog),
         Some(Command::Place(command)) => command.run(&catalog),
         Some(Command::Fleet(command)) => command.run(&catalog),
         Some(Command::Recommend(command)) => command.run(&catalog),
-        Some(_) => panic!("{asked:?}"),
+        Some(_) => panic!("{requested:?}"),
     };
-    told.ok()?;
+    shown.ok()?;
     Some(serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap())
 }
 
@@ -176,21 +178,21 @@ fn answers_to_random_questions_hold() {
     let count = cases(SOUND);
     let catalog = Catalog::default();
     while checked < count {
-        let asked = question(&mut random);
-        let Some(value) = answer(&asked) else {
+        let requested = question(&mut random);
+        let Some(value) = answer(&requested) else {
             refused += 1;
-            assert!(refused < 10 + count, "{asked:?}");
+            assert!(refused < 10 + count, "{requested:?}");
             continue;
         };
         checked += 1;
         if count > SOUND {
-            eprintln!("{checked}: {}", asked.join(" "));
+            eprintln!("{checked}: {}", requested.join(" "));
         }
-        let again = rerun(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
-        let verified = again.check(&value, DRAWN).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
+        let again = rerun(&catalog, &value).unwrap_or_else(|fault| panic!("{requested:?}: {fault}"));
+        let verified = again.check(&value, DRAWN).unwrap_or_else(|fault| panic!("{requested:?}: {fault}"));
         if !verified.holds {
-            eprintln!("{}\n  {}", asked.join(" "), faults(&verified).join("\n  "));
-            alarms.push(asked.join(" "));
+            eprintln!("{}\n  {}", requested.join(" "), faults(&verified).join("\n  "));
+            alarms.push(requested.join(" "));
         }
     }
     assert!(alarms.is_empty(), "{} of {count}:\n{}", alarms.len(), alarms.join("\n"));
@@ -227,7 +229,7 @@ fn spoil(random: &mut Rng, value: &mut Value) -> String {
     let place = value.pointer_mut(&at).unwrap();
     *place = match &*place {
         Value::Null => json!(1.5),
-        Value::Bool(told) => json!(!told),
+        Value::Bool(shown) => json!(!shown),
         Value::Number(number) if number.is_u64() => {
             let number = number.as_u64().unwrap();
             match random.u8(0..3) {
@@ -277,11 +279,11 @@ fn random_spoilings_are_found() {
     let catalog = Catalog::default();
     let (mut spoilt, mut passed) = (0, BTreeMap::<String, u64>::new());
     while spoilt < count {
-        let asked = question(&mut random);
-        let Some(value) = answer(&asked) else { continue };
-        let again = rerun(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
+        let requested = question(&mut random);
+        let Some(value) = answer(&requested) else { continue };
+        let again = rerun(&catalog, &value).unwrap_or_else(|fault| panic!("{requested:?}: {fault}"));
         if count > SPOILT {
-            eprintln!("{spoilt}, {} not found: {}", passed.values().sum::<u64>(), asked.join(" "));
+            eprintln!("{spoilt}, {} not found: {}", passed.values().sum::<u64>(), requested.join(" "));
         }
         for _ in 0..EACH.min(count - spoilt) {
             let mut other = value.clone();
@@ -304,7 +306,7 @@ fn random_spoilings_are_found() {
             if !found {
                 eprintln!(
                     "{}: {at} spoilt: {:?} for {:?}",
-                    asked.join(" "),
+                    requested.join(" "),
                     other.pointer(&at),
                     value.pointer(&at)
                 );

@@ -38,7 +38,7 @@ fn recommendations_for_models_and_machines_hold() {
 }
 
 #[test]
-fn a_spoilt_recommendation_is_told_by_what_is_wrong_with_it() {
+fn a_spoilt_recommendation_is_shown_by_what_is_wrong_with_it() {
     let value = saved(&SMALL);
     let builds = value["builds"].as_array().unwrap();
     assert!(builds.len() > 2 && !value["missed"].as_array().unwrap().is_empty());

@@ -56,10 +56,10 @@ fn optimize_writes_the_workbook_of_its_best_deployment() {
 
 #[test]
 fn what_is_no_workbook_is_refused() {
-    let told = refused(&estimate(&["--json", "--out", "answer.xlsx"]));
-    assert!(told.contains("answer.xlsx") && !Path::new("answer.xlsx").exists(), "{told}");
-    let told = refused(&run(&["inspect", "Llama-3.1-8B", "--format", "xlsx"]));
-    assert!(told.contains("table, json, yaml, csv"), "{told}");
-    let told = refused(&run(&["inspect", "Llama-3.1-8B", "--out", "model.xlsx"]));
-    assert!(told.contains("a format of `inspect`") && !Path::new("model.xlsx").exists(), "{told}");
+    let fault = refused(&estimate(&["--json", "--out", "answer.xlsx"]));
+    assert!(fault.contains("answer.xlsx") && !Path::new("answer.xlsx").exists(), "{fault}");
+    let fault = refused(&run(&["inspect", "Llama-3.1-8B", "--format", "xlsx"]));
+    assert!(fault.contains("table, json, yaml, csv"), "{fault}");
+    let fault = refused(&run(&["inspect", "Llama-3.1-8B", "--out", "model.xlsx"]));
+    assert!(fault.contains("a format of `inspect`") && !Path::new("model.xlsx").exists(), "{fault}");
 }

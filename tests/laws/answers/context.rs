@@ -8,14 +8,14 @@ use super::{answer, one, plan, problem, whole, with_plan};
 use crate::draw::cases;
 
 /// The estimate of a plan at its own load and formats, with another prompt.
-fn at(asked: &Value, notation: &str, isl: u64) -> Value {
-    let mut asked = with_plan(asked, notation);
-    asked["isl"] = json!(isl);
+fn at(requested: &Value, notation: &str, isl: u64) -> Value {
+    let mut requested = with_plan(requested, notation);
+    requested["isl"] = json!(isl);
     // The plan has the load.
     for traffic in ["concurrency", "rate"] {
-        asked.as_object_mut().unwrap().remove(traffic);
+        requested.as_object_mut().unwrap().remove(traffic);
     }
-    answer("estimate", &json!({ "scenario": asked })).unwrap_or_else(|| panic!("{asked}"))
+    answer("estimate", &json!({ "scenario": requested })).unwrap_or_else(|| panic!("{requested}"))
 }
 
 fn runs(found: &Value) -> bool {
@@ -42,31 +42,31 @@ fn launched(found: &Value) -> Option<u64> {
 
 /// A plan that runs, with its answer; none in most draws.
 fn running(random: &mut Rng) -> Option<(Value, Value)> {
-    let asked = problem(random);
-    let posed = json!({ "scenario": with_plan(&asked, &plan(random)) });
+    let requested = problem(random);
+    let posed = json!({ "scenario": with_plan(&requested, &plan(random)) });
     let found = answer("estimate", &posed)?;
-    runs(&found).then_some((asked, found))
+    runs(&found).then_some((requested, found))
 }
 
 #[test]
 fn the_longest_context_is_accepted_and_one_token_more_is_refused() {
     let (mut memory, mut model) = (0, 0);
     for seed in 0..cases(60) {
-        let Some((asked, found)) = running(&mut Rng::with_seed(seed)) else { continue };
+        let Some((requested, found)) = running(&mut Rng::with_seed(seed)) else { continue };
         let (tokens, by_memory) = context(&found);
-        let (notation, osl) = (found["notation"].as_str().unwrap(), asked["osl"].as_u64().unwrap());
+        let (notation, osl) = (found["notation"].as_str().unwrap(), requested["osl"].as_u64().unwrap());
         let isl = tokens - osl;
-        let accepted = at(&asked, notation, isl);
-        assert!(runs(&accepted), "{tokens} tokens: {asked} {notation} {}", accepted["violations"]);
-        assert_eq!(context(&accepted), (tokens, by_memory), "{asked} {notation}");
+        let accepted = at(&requested, notation, isl);
+        assert!(runs(&accepted), "{tokens} tokens: {requested} {notation} {}", accepted["violations"]);
+        assert_eq!(context(&accepted), (tokens, by_memory), "{requested} {notation}");
         // A part in host memory grows with the request.
         if notation.contains("offload") || isl >= 99_000_000 {
             continue;
         }
-        let refused = at(&asked, notation, isl + 1);
-        assert!(!runs(&refused), "{tokens} tokens and one: {asked} {notation}");
+        let refused = at(&requested, notation, isl + 1);
+        assert!(!runs(&refused), "{tokens} tokens and one: {requested} {notation}");
         let kind = if by_memory { "insufficient_memory" } else { "illegal" };
-        assert_eq!(refused["feasibility"], kind, "{asked} {notation}");
+        assert_eq!(refused["feasibility"], kind, "{requested} {notation}");
         (memory, model) = (memory + u64::from(by_memory), model + u64::from(!by_memory));
     }
     assert!(memory > 3 && model > 1, "{memory} by memory, {model} by the model");
@@ -77,13 +77,13 @@ fn the_longest_context_does_not_depend_on_the_prompt() {
     let mut compared = 0;
     for seed in 0..cases(120) {
         let mut random = Rng::with_seed(1_000_000 + seed);
-        let Some((asked, found)) = running(&mut random) else { continue };
+        let Some((requested, found)) = running(&mut random) else { continue };
         let notation = found["notation"].as_str().unwrap();
-        let other = at(&asked, notation, whole(&mut random, 1.0, 60_000.0));
+        let other = at(&requested, notation, whole(&mut random, 1.0, 60_000.0));
         if notation.contains("offload") || !runs(&other) {
             continue;
         }
-        assert_eq!(context(&other), context(&found), "{asked} {notation}");
+        assert_eq!(context(&other), context(&found), "{requested} {notation}");
         compared += 1;
     }
     assert!(compared > 5, "{compared}");
@@ -93,11 +93,11 @@ fn the_longest_context_does_not_depend_on_the_prompt() {
 #[test]
 fn windows_do_not_make_the_longest_context_depend_on_the_prompt() {
     let of = |isl: u64| {
-        let asked = json!({
+        let requested = json!({
             "model": "google/gemma-3-27b-it", "hardware": "1xrtx-3090", "weight_format": "gguf-q4_k_m",
             "concurrency": 1, "isl": isl, "osl": 100
         });
-        context(&answer("estimate", &json!({ "scenario": asked })).unwrap())
+        context(&answer("estimate", &json!({ "scenario": requested })).unwrap())
     };
     let all = [200, 2_048, 28_000, 60_000].map(of);
     assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
@@ -109,16 +109,16 @@ fn more_memory_never_shortens_the_context() {
     let mut compared = 0;
     for seed in 0..cases(40) {
         let mut random = Rng::with_seed(2_000_000 + seed);
-        let Some((mut asked, found)) = running(&mut random) else { continue };
+        let Some((mut requested, found)) = running(&mut random) else { continue };
         let notation = found["notation"].as_str().unwrap();
-        let isl = asked["isl"].as_u64().unwrap();
+        let isl = requested["isl"].as_u64().unwrap();
         let of = |share: f64| {
-            asked["gpu_memory_utilization"] = json!(share);
-            let found = at(&asked, notation, isl);
+            requested["gpu_memory_utilization"] = json!(share);
+            let found = at(&requested, notation, isl);
             runs(&found).then(|| context(&found).0)
         };
         let [less, more] = [0.7, 0.95].map(of);
-        assert!(less <= more, "{less:?} {more:?}: {asked} {notation}");
+        assert!(less <= more, "{less:?} {more:?}: {requested} {notation}");
         compared += u64::from(more.is_some());
     }
     assert!(compared > 5, "{compared}");
@@ -128,16 +128,16 @@ fn more_memory_never_shortens_the_context() {
 fn launches_take_the_requests_of_the_workload_and_no_more_than_runs() {
     let mut read = 0;
     for seed in 0..cases(60) {
-        let Some((asked, found)) = running(&mut Rng::with_seed(3_000_000 + seed)) else {
+        let Some((requested, found)) = running(&mut Rng::with_seed(3_000_000 + seed)) else {
             continue;
         };
         let Some(stated) = launched(&found) else { continue };
-        let [isl, osl] = ["isl", "osl"].map(|key| asked[key].as_u64().unwrap());
-        assert!(stated >= isl + osl, "{stated}: {asked} {}", found["notation"]);
+        let [isl, osl] = ["isl", "osl"].map(|key| requested[key].as_u64().unwrap());
+        assert!(stated >= isl + osl, "{stated}: {requested} {}", found["notation"]);
         let (tokens, _) = context(&found);
         // Beyond what the load holds only for a chat template.
-        assert!(stated <= tokens.max(isl + osl + 2 * 256), "{stated} of {tokens}: {asked}");
-        assert!(stated + 256 > tokens, "{stated} of {tokens}: {asked}");
+        assert!(stated <= tokens.max(isl + osl + 2 * 256), "{stated} of {tokens}: {requested}");
+        assert!(stated + 256 > tokens, "{stated} of {tokens}: {requested}");
         read += 1;
     }
     assert!(read > 5, "{read}");
@@ -146,8 +146,9 @@ fn launches_take_the_requests_of_the_workload_and_no_more_than_runs() {
 #[test]
 fn the_context_of_a_recommended_model_is_that_of_its_build() {
     let hardware = one(&mut Rng::with_seed(353), &["1xl40s", "1xrtx-4090", "1xh100"]);
-    let asked = json!({ "hardware": hardware, "isl": 1_000, "osl": 200 });
-    let found = answer("recommend", &json!({ "scenario": asked, "users": 2, "target_tok_s": 5.0 })).unwrap();
+    let requested = json!({ "hardware": hardware, "isl": 1_000, "osl": 200 });
+    let found =
+        answer("recommend", &json!({ "scenario": requested, "users": 2, "target_tok_s": 5.0 })).unwrap();
     let models = found["models"].as_array().unwrap();
     let tokens = |served: &Value| served["build"]["max_context_tokens"].as_f64().unwrap();
     for served in models.iter().take(cases(3) as usize) {

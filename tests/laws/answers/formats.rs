@@ -38,9 +38,10 @@ fn loaded(catalog: &Catalog, command: &str, hardware: &str) -> String {
 }
 
 /// The command of a plan over all devices, and the file's text where the user has the model.
-fn launched(catalog: &Catalog, asked: &Value) -> Option<Value> {
+fn launched(catalog: &Catalog, requested: &Value) -> Option<Value> {
     let found =
-        (entry("estimate").unwrap().answer)(catalog, &json!({ "scenario": asked }), &UNCONTROLLED).ok()?;
+        (entry("estimate").unwrap().answer)(catalog, &json!({ "scenario": requested }), &UNCONTROLLED)
+            .ok()?;
     found["launch"].is_object().then_some(found)
 }
 
@@ -57,21 +58,21 @@ fn a_launch_loads_the_format_that_was_priced() {
         let hardware = one(&mut random, &HARDWARE);
         let (model, format) =
             (&models[random.usize(0..models.len())], &formats[random.usize(0..formats.len())]);
-        let asked = json!({
+        let requested = json!({
             "model": model, "hardware": hardware, "runtime": one(&mut random, &["vllm", "sglang", "trtllm"]),
             "weight_format": format, "concurrency": 1, "deployment": { "both": { "tp": 8 } },
         });
-        let Some(found) = launched(&catalog, &asked) else { continue };
+        let Some(found) = launched(&catalog, &requested) else { continue };
         let unsupported = found["launch"]["unsupported"].as_array().unwrap();
         if !unsupported.is_empty() {
-            assert_eq!(found["launch"]["files"], json!([]), "{asked}");
+            assert_eq!(found["launch"]["files"], json!([]), "{requested}");
             refused += usize::from(unsupported.iter().any(|why| why.to_string().contains(" weights of ")));
             continue;
         }
         let command = found["launch"]["workers"][0]["command"].as_str().unwrap();
         let priced =
             found["candidate"]["weight_format"].as_str().or(found["weight_format"].as_str()).unwrap();
-        assert_eq!(loaded(&catalog, command, hardware), priced, "{asked}\n{command}");
+        assert_eq!(loaded(&catalog, command, hardware), priced, "{requested}\n{command}");
         launches += 1;
     }
     assert!(refused > 0, "some formats have no checkpoint");
@@ -80,11 +81,11 @@ fn a_launch_loads_the_format_that_was_priced() {
 /// DeepSeek-R1 is stored in blocks of fp8, and nobody publishes it in int8.
 #[test]
 fn a_format_without_a_checkpoint_has_no_launch() {
-    let asked = json!({
+    let requested = json!({
         "model": "deepseek-ai/DeepSeek-R1", "hardware": "8xh200", "weight_format": "int8", "concurrency": 1,
         "deployment": { "both": { "tp": 8 } },
     });
-    let found = launched(&Catalog::default(), &asked).unwrap();
+    let found = launched(&Catalog::default(), &requested).unwrap();
     let unsupported = found["launch"]["unsupported"].to_string();
     assert!(unsupported.contains("int8 weights of deepseek-ai/DeepSeek-R1"), "{unsupported}");
     assert_eq!((&found["launch"]["files"], &found["launch"]["workers"]), (&json!([]), &json!([])));

@@ -8,20 +8,20 @@ use super::{answer, one, plan, problem, whole, with_plan};
 use crate::draw::cases;
 
 /// The question with a longest request of `tokens`.
-fn taking(asked: &Value, tokens: u64) -> Value {
-    let mut asked = asked.clone();
-    asked["max_model_len"] = json!(tokens);
-    asked
+fn taking(requested: &Value, tokens: u64) -> Value {
+    let mut requested = requested.clone();
+    requested["max_model_len"] = json!(tokens);
+    requested
 }
 
 /// The estimate of a plan.
-fn estimate(asked: &Value, plan: &str) -> Option<Value> {
-    answer("estimate", &json!({ "scenario": with_plan(asked, plan) }))
+fn estimate(requested: &Value, plan: &str) -> Option<Value> {
+    answer("estimate", &json!({ "scenario": with_plan(requested, plan) }))
 }
 
 /// Tokens of a request of the question.
-fn least(asked: &Value) -> u64 {
-    asked["isl"].as_u64().unwrap() + asked["osl"].as_u64().unwrap()
+fn least(requested: &Value) -> u64 {
+    requested["isl"].as_u64().unwrap() + requested["osl"].as_u64().unwrap()
 }
 
 /// The longest request that a refusal says is held.
@@ -52,15 +52,15 @@ fn a_plan_starts_with_the_longest_request_that_its_reason_names_and_no_longer() 
     while started.min(refused) < cases(4) {
         tried += 1;
         assert!(tried < 300 * cases(4), "{started} start, {refused} do not");
-        let asked = problem(&mut random);
+        let requested = problem(&mut random);
         let plan = plan(&mut random);
-        let Some(bare) = estimate(&asked, &plan).filter(|found| !found["metrics"].is_null()) else {
+        let Some(bare) = estimate(&requested, &plan).filter(|found| !found["metrics"].is_null()) else {
             continue;
         };
-        let tokens = whole(&mut random, least(&asked) as f64, 1e6).max(least(&asked));
+        let tokens = whole(&mut random, least(&requested) as f64, 1e6).max(least(&requested));
         let plan = bare["notation"].as_str().unwrap();
-        let found = estimate(&taking(&asked, tokens), plan).unwrap();
-        let said = format!("{tokens}: {asked} {plan} {}", found["violations"]);
+        let found = estimate(&taking(&requested, tokens), plan).unwrap();
+        let said = format!("{tokens}: {requested} {plan} {}", found["violations"]);
         if !found["metrics"].is_null() {
             assert!(found["metrics"]["max_context_tokens"].as_f64().unwrap() <= tokens as f64, "{said}");
             assert!(launched(&found).iter().all(|one| *one == tokens), "{said} {:?}", launched(&found));
@@ -76,10 +76,10 @@ fn a_plan_starts_with_the_longest_request_that_its_reason_names_and_no_longer() 
         };
         assert!(most < tokens, "{said}");
         // A shorter limit is refused for its own reason.
-        if most > least(&asked) {
-            let longest = estimate(&taking(&asked, most), plan).unwrap();
+        if most > least(&requested) {
+            let longest = estimate(&taking(&requested, most), plan).unwrap();
             assert!(!longest["metrics"].is_null(), "{most} of {said} {}", longest["violations"]);
-            let longer = estimate(&taking(&asked, most + 1), plan).unwrap();
+            let longer = estimate(&taking(&requested, most + 1), plan).unwrap();
             assert!(longer["metrics"].is_null(), "{most} and one of {said}");
             refused += 1;
         }
@@ -90,12 +90,12 @@ fn a_plan_starts_with_the_longest_request_that_its_reason_names_and_no_longer() 
 fn a_longest_request_below_those_of_the_workload_is_refused_with_both_numbers() {
     let mut random = Rng::with_seed(346);
     for _ in 0..cases(20) {
-        let asked = problem(&mut random);
-        let needed = least(&asked);
+        let requested = problem(&mut random);
+        let needed = least(&requested);
         let tokens = whole(&mut random, 2.0, (needed - 1) as f64);
-        let request = json!({ "scenario": taking(&asked, tokens), "max_front_points": 0 });
+        let request = json!({ "scenario": taking(&requested, tokens), "max_front_points": 0 });
         let Some(found) = answer("optimize", &request) else { continue };
-        assert_eq!(found["status"], "infeasible", "{tokens}: {asked}");
+        assert_eq!(found["status"], "infeasible", "{tokens}: {requested}");
         let why = found["conflict"]["conflicts"][0]["why"].as_str().unwrap_or_default();
         assert!(why.contains(&needed.to_string()) && why.contains(&tokens.to_string()), "{why}");
     }
@@ -152,10 +152,10 @@ fn a_command_is_checked_with_its_own_length_or_that_of_the_model() {
         let tp: u64 = if hardware.starts_with('2') { 2 } else { 1 };
         let tokens = random.bool().then(|| whole(&mut random, 600.0, f64::from(most)));
         let option = tokens.map_or(String::new(), |tokens| format!(" --max-model-len {tokens}"));
-        let asked = json!({ "hardware": hardware, "isl": 500, "osl": 100, "concurrency": 1 });
+        let requested = json!({ "hardware": hardware, "isl": 500, "osl": 100, "concurrency": 1 });
         let command = format!("vllm serve {model} -tp {tp}{option}");
-        let read = answer("estimate", &json!({ "scenario": asked, "command": command })).unwrap();
-        let mut of_flags = taking(&asked, tokens.unwrap_or(u64::from(most as u32)));
+        let read = answer("estimate", &json!({ "scenario": requested, "command": command })).unwrap();
+        let mut of_flags = taking(&requested, tokens.unwrap_or(u64::from(most as u32)));
         of_flags["model"] = json!(model);
         of_flags["runtime"] = json!("vllm");
         // A server keeps nothing in host memory that its command does not put there.
@@ -169,7 +169,7 @@ fn a_command_is_checked_with_its_own_length_or_that_of_the_model() {
         }
         // Left to the server, the length is what fits.
         let open = format!("vllm serve {model} -tp {tp} --max-model-len auto");
-        let open = answer("estimate", &json!({ "scenario": asked, "command": open })).unwrap();
+        let open = answer("estimate", &json!({ "scenario": requested, "command": open })).unwrap();
         assert!(read["metrics"].is_null() || !open["metrics"].is_null(), "{command} on {hardware}");
     }
     assert!(started > 1 && refused > 1, "{started} start, {refused} do not");

@@ -21,9 +21,9 @@ fn an_open_load_is_that_of_the_optimum() {
     while checked < cases(12) {
         tried += 1;
         assert!(tried < 100 * cases(12), "too few are feasible");
-        let mut asked = problem(&mut random);
-        asked.as_object_mut().unwrap().retain(|key, _| !["rate", "concurrency"].contains(&key.as_str()));
-        let request = json!({ "scenario": asked, "max_front_points": 0 });
+        let mut requested = problem(&mut random);
+        requested.as_object_mut().unwrap().retain(|key, _| !["rate", "concurrency"].contains(&key.as_str()));
+        let request = json!({ "scenario": requested, "max_front_points": 0 });
         let Some(found) = answer("optimize", &request) else { continue };
         let Some(best) = found["best"]["notation"].as_str() else { continue };
         let plan: PlanText = best.parse().unwrap();
@@ -31,9 +31,10 @@ fn an_open_load_is_that_of_the_optimum() {
             continue;
         }
         checked += 1;
-        let again = answer("estimate", &json!({ "scenario": with_plan(&asked, &unloaded(best)) })).unwrap();
-        assert_eq!(again["notation"].as_str(), Some(best), "{asked}");
-        assert!(again["chosen_load"].is_string(), "{asked}");
+        let again =
+            answer("estimate", &json!({ "scenario": with_plan(&requested, &unloaded(best)) })).unwrap();
+        assert_eq!(again["notation"].as_str(), Some(best), "{requested}");
+        assert!(again["chosen_load"].is_string(), "{requested}");
     }
 }
 
@@ -44,10 +45,10 @@ fn an_open_load_misses_an_slo_only_where_every_load_does() {
     while checked < cases(40) {
         tried += 1;
         assert!(tried < 100 * cases(40), "too few run");
-        let mut asked = problem(&mut random);
-        asked.as_object_mut().unwrap().retain(|key, _| !["rate", "concurrency"].contains(&key.as_str()));
+        let mut requested = problem(&mut random);
+        requested.as_object_mut().unwrap().retain(|key, _| !["rate", "concurrency"].contains(&key.as_str()));
         let plan = unloaded(&plan(&mut random));
-        let Some(found) = answer("estimate", &json!({ "scenario": with_plan(&asked, &plan) })) else {
+        let Some(found) = answer("estimate", &json!({ "scenario": with_plan(&requested, &plan) })) else {
             continue;
         };
         if found["metrics"].is_null() || found["question"]["concurrency"].is_number() {
@@ -63,8 +64,8 @@ fn an_open_load_misses_an_slo_only_where_every_load_does() {
             pool.concurrency = Some(pool.degrees.dp.unwrap_or(1));
         }
         let least =
-            answer("estimate", &json!({ "scenario": with_plan(&asked, &least.to_string()) })).unwrap();
-        assert_ne!(least["violations"], json!([]), "{asked} {plan}");
+            answer("estimate", &json!({ "scenario": with_plan(&requested, &least.to_string()) })).unwrap();
+        assert_ne!(least["violations"], json!([]), "{requested} {plan}");
     }
     assert!(missed > 0, "some plans miss an SLO at every load");
 }

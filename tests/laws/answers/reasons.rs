@@ -65,8 +65,8 @@ fn implied(why: &str) {
 }
 
 /// What every door says of a deployment that cannot run.
-fn nothing_runs(asked: &Value, found: &Value) {
-    let said = |what: &str| format!("{what}: {asked} {found}");
+fn nothing_runs(requested: &Value, found: &Value) {
+    let said = |what: &str| format!("{what}: {requested} {found}");
     let violations = found["violations"].as_array().unwrap();
     assert!(!violations.is_empty(), "{}", said("no reason"));
     for key in ["launch", "bottleneck", "intervals", "price_bounds", "audit", "chosen_load"] {
@@ -84,7 +84,7 @@ fn nothing_runs(asked: &Value, found: &Value) {
         entry("estimate").unwrap().formatted(&Catalog::default(), found, Format::Section).unwrap().unwrap();
     let html = String::from_utf8(html).unwrap();
     assert!(html.contains("CANNOT RUN") && !html.contains("Copy launch command"), "{}", said("page"));
-    let request = json!({ "scenario": asked });
+    let request = json!({ "scenario": requested });
     let deployed = answer("deploy", &request).unwrap();
     assert!(deployed["workers"] == json!([]) && deployed["files"] == json!([]), "{}", said("deploy"));
     assert_eq!(deployed["infeasible"], found["violations"], "{}", said("deploy"));
@@ -99,13 +99,13 @@ fn what_cannot_run_has_no_launch_and_no_time() {
     while checked < cases(40) {
         tried += 1;
         assert!(tried < 100 * cases(40), "most questions are refused");
-        let asked = with_plan(&problem(&mut random), &plan(&mut random));
-        let Some(found) = answer("estimate", &json!({ "scenario": asked })) else { continue };
+        let requested = with_plan(&problem(&mut random), &plan(&mut random));
+        let Some(found) = answer("estimate", &json!({ "scenario": requested })) else { continue };
         if found["metrics"].is_null() {
-            nothing_runs(&asked, &found);
+            nothing_runs(&requested, &found);
             checked += 1;
         } else {
-            assert!(found["launch"].is_object(), "{asked}");
+            assert!(found["launch"].is_object(), "{requested}");
             let report: EstimateResult = serde_json::from_value(found).unwrap();
             let shown = screen::estimate(&report, 100);
             assert!(!shown.contains(" short of "), "{shown}");
@@ -150,9 +150,9 @@ fn the_numbers_of_a_reason_imply_it() {
     while checked < cases(16) {
         tried += 1;
         assert!(tried < 100 * cases(16), "too few are infeasible");
-        let mut asked = problem(&mut random);
-        asked.as_object_mut().unwrap().remove("rate");
-        let request = json!({ "scenario": asked, "max_front_points": 0 });
+        let mut requested = problem(&mut random);
+        requested.as_object_mut().unwrap().remove("rate");
+        let request = json!({ "scenario": requested, "max_front_points": 0 });
         let Some(found) = answer("optimize", &request) else { continue };
         if found["status"] != "infeasible" {
             continue;
@@ -164,7 +164,7 @@ fn the_numbers_of_a_reason_imply_it() {
             assert!(!why.contains("holds the model"), "{why}");
         }
         // Where a deployment was evaluated, memory is not what is short.
-        assert!(found["nearest"].is_null() || found["weights_need"] == json!([]), "{asked}");
+        assert!(found["nearest"].is_null() || found["weights_need"] == json!([]), "{requested}");
     }
 }
 
@@ -210,13 +210,13 @@ fn every_reason_needs_more_than_there_is() {
     while read < cases(12) {
         tried += 1;
         assert!(tried < 100 * cases(12), "too few reasons have two numbers");
-        let mut asked = problem(&mut random);
+        let mut requested = problem(&mut random);
         if random.u8(0..3) == 0 {
-            asked["max_model_len"] = json!(random.u64(2_000..200_000));
+            requested["max_model_len"] = json!(random.u64(2_000..200_000));
         }
         let found = match random.bool() {
-            true => answer("optimize", &json!({ "scenario": asked, "max_front_points": 0 })),
-            false => answer("estimate", &json!({ "scenario": with_plan(&asked, &plan(&mut random)) })),
+            true => answer("optimize", &json!({ "scenario": requested, "max_front_points": 0 })),
+            false => answer("estimate", &json!({ "scenario": with_plan(&requested, &plan(&mut random)) })),
         };
         let Some(found) = found else { continue };
         let feasible = found["best"].is_object() || found["metrics"].is_object();
@@ -224,14 +224,14 @@ fn every_reason_needs_more_than_there_is() {
             implied(&why);
             for [needed, there] in COMPARED {
                 if let (Some(needed), Some(there)) = (number_after(&why, needed), number_after(&why, there)) {
-                    assert!(needed > there, "{why}: {asked}");
+                    assert!(needed > there, "{why}: {requested}");
                     read += 1;
                 }
             }
-            assert!(!feasible || !why.contains("holds the model"), "{why}: {asked}");
+            assert!(!feasible || !why.contains("holds the model"), "{why}: {requested}");
         }
         let short = found["violations"].to_string().contains(" short ");
-        assert!(!short || found["metrics"].is_null(), "{asked} {}", found["violations"]);
+        assert!(!short || found["metrics"].is_null(), "{requested} {}", found["violations"]);
     }
 }
 

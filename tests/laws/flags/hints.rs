@@ -26,7 +26,7 @@ fn a_suggested_figure_is_the_users_number_and_is_read() {
     for _ in 0..draw::cases(400) {
         let number = random.u32(1..999);
         let text = format!("{number}{}{}", ["", " "][random.usize(..2)], random.choice(&units).unwrap());
-        let told = [
+        let shown = [
             read::<Seconds>(&text).err().map(|_| corrected::<Seconds>(&text)),
             read::<Bytes>(&text).err().map(|_| corrected::<Bytes>(&text)),
             read::<ByteRate>(&text).err().map(|_| corrected::<ByteRate>(&text)),
@@ -34,14 +34,14 @@ fn a_suggested_figure_is_the_users_number_and_is_read() {
             read::<Dollars>(&text).err().map(|_| corrected::<Dollars>(&text)),
             read::<DollarRate>(&text).err().map(|_| corrected::<DollarRate>(&text)),
         ];
-        for told in told.iter().flatten() {
-            let own = told.starts_with(&number.to_string());
-            assert!(own, "{text}: {told}");
-            assert!(parse(told).is_ok_and(|(_, unit)| unit != COUNT), "{text}: {told}");
+        for shown in shown.iter().flatten() {
+            let own = shown.starts_with(&number.to_string());
+            assert!(own, "{text}: {shown}");
+            assert!(parse(shown).is_ok_and(|(_, unit)| unit != COUNT), "{text}: {shown}");
         }
     }
-    let told = |text: &str| Scenario { ttft: Some(text.into()), ..Scenario::default() };
-    let fix = told("2sec").limits(Default::default()).unwrap_err().fix;
+    let shown = |text: &str| Scenario { ttft: Some(text.into()), ..Scenario::default() };
+    let fix = shown("2sec").limits(Default::default()).unwrap_err().fix;
     assert!(fix.contains("`2 s`"), "{fix}");
     assert_eq!(quoted(&read::<Bytes>("64").unwrap_err()), "64 GiB");
 }

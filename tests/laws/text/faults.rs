@@ -167,11 +167,10 @@ fn objectives_with_any_metrics_are_answered_or_refused() {
         let longest = *random.choice(&[3, 6, 40]).unwrap();
         let mut drawn =
             || (0..random.usize(1..longest)).map(|_| *random.choice(&metrics).unwrap()).collect::<Vec<_>>();
-        let (aims, pareto) = (drawn(), drawn());
-        let aims: Vec<Value> =
-            aims.iter().map(|metric| json!({"metric": metric, "direction": "minimize"})).collect();
-        let objective =
-            json!({"id": "mine", "description": "d", "workload": "chat", "optimize": aims, "pareto": pareto});
+        let (objectives, pareto) = (drawn(), drawn());
+        let objectives: Vec<Value> =
+            objectives.iter().map(|metric| json!({"metric": metric, "direction": "minimize"})).collect();
+        let objective = json!({"id": "mine", "description": "d", "workload": "chat", "optimize": objectives, "pareto": pareto});
         let body = json!({
             "scenario": {"model": "Qwen3-0.6B", "hardware": "1xl40s", "objective": "mine"},
             "files": {"objectives/mine": objective},

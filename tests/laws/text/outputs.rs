@@ -123,8 +123,8 @@ fn each_output_has_a_place_of_its_own() {
     }
     let inside = run(here, &estimate(&["--emit", "round/new", "--out", "new/answer"]));
     assert_eq!(inside.status.code(), Some(2), "{}", String::from_utf8_lossy(&inside.stderr));
-    let apart = run(here, &estimate(&["--out", "a.json", "--bundle", "b.json", "--json"]));
-    assert!(apart.status.success(), "{}", String::from_utf8_lossy(&apart.stderr));
+    let separate = run(here, &estimate(&["--out", "a.json", "--bundle", "b.json", "--json"]));
+    assert!(separate.status.success(), "{}", String::from_utf8_lossy(&separate.stderr));
 }
 
 /// Law 9: shards that others edited are merged without formulas and without characters that act; honest ones as they are.
