@@ -225,7 +225,7 @@ pub struct FleetProblem {
 
 impl FleetResult {
     /// One row for each share of a bucket.
-    pub fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         let columns: [CsvColumn<(&Routed, &Systems)>; 10] = [
             ("isl", |(route, _)| route.isl.to_string()),
             ("osl", |(route, _)| route.osl.to_string()),

@@ -165,7 +165,7 @@ pub fn csv_header(vary: &[VariedKey]) -> String {
 
 impl SweepReport {
     /// Every point as a row, under a header.
-    pub fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         csv_header(&self.vary) + &sheet::lines(self.rows.iter().map(cells))
     }
 }

@@ -43,7 +43,7 @@ pub struct OptimizeRequest {
 
 impl OptimizeRequest {
     /// The request for the best deployment alone: no front is listed.
-    pub fn best_of(scenario: Scenario) -> OptimizeRequest {
+    pub(crate) fn best_of(scenario: Scenario) -> OptimizeRequest {
         OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() }
     }
 }
