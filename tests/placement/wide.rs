@@ -140,8 +140,8 @@ fn like_hosts_are_counted_as_like_members_are() {
 /// Links that differ from kind to kind: proved, or at least a placement with a bound below it.
 #[test]
 fn links_of_every_speed_leave_a_placement_and_a_bound() {
-    for (kinds, each, rooms) in [(8, 8, [1, 2, 7]), (16, 2, [2, 3, 7]), (16, 4, [1, 2, 7])] {
-        for headroom in rooms {
+    for (kinds, each, free) in [(8, 8, [1, 2, 7]), (16, 2, [2, 3, 7]), (16, 4, [1, 2, 7])] {
+        for headroom in free {
             let chain =
                 rig(kinds, each, headroom, |a, b| 500 + 131 * ((a + b) as u64 % 11) + a.abs_diff(b) as u64);
             let Placement { ticks, bound, stages, .. } = least_sum(&chain).unwrap();
