@@ -46,7 +46,12 @@ impl Class {
     }
 
     pub fn name(self) -> &'static str {
-        ["compute", "memory", "communication", "overhead"][self as usize]
+        match self {
+            Class::Compute => "compute",
+            Class::Memory => "memory",
+            Class::Communication => "communication",
+            Class::Overhead => "overhead",
+        }
     }
 }
 
@@ -83,6 +88,15 @@ pub const MODULES: [(Module, &str); 8] = [
     (Module::Communication, "communication"),
     (Module::Overhead, "overhead"),
 ];
+
+// A row is found by its variant.
+const _: () = {
+    let mut at = 0;
+    while at < MODULES.len() {
+        assert!(MODULES[at].0 as usize == at);
+        at += 1;
+    }
+};
 
 impl Module {
     pub fn name(self) -> &'static str {

@@ -43,7 +43,10 @@ pub enum MachineFileKind {
 impl MachineFileKind {
     /// Its name in `mantile-opt schema`.
     pub fn name(self) -> &'static str {
-        ["system", "rig"][self as usize]
+        match self {
+            MachineFileKind::System => "system",
+            MachineFileKind::Rig => "rig",
+        }
     }
 }
 

@@ -185,7 +185,11 @@ impl ContextBound {
     }
 
     pub fn words(self) -> &'static str {
-        ["memory", "model", "server"][self as usize]
+        match self {
+            ContextBound::Memory => "memory",
+            ContextBound::Model => "model",
+            ContextBound::Server => "server",
+        }
     }
 }
 

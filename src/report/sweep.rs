@@ -35,7 +35,13 @@ pub enum PointStatus {
 
 impl PointStatus {
     pub fn name(self) -> &'static str {
-        ["optimal", "feasible", "slo_missed", "infeasible", "invalid"][self as usize]
+        match self {
+            PointStatus::Optimal => "optimal",
+            PointStatus::Feasible => "feasible",
+            PointStatus::SloMissed => "slo_missed",
+            PointStatus::Infeasible => "infeasible",
+            PointStatus::Invalid => "invalid",
+        }
     }
 }
 

@@ -35,7 +35,13 @@ impl Lane {
     pub const ALL: [Lane; 5] = [Lane::Compute, Lane::Vector, Lane::Memory, Lane::Communication, Lane::Bubble];
 
     pub fn name(self) -> &'static str {
-        ["compute", "vector units", "memory", "communication", "bubble"][self as usize]
+        match self {
+            Lane::Compute => "compute",
+            Lane::Vector => "vector units",
+            Lane::Memory => "memory",
+            Lane::Communication => "communication",
+            Lane::Bubble => "bubble",
+        }
     }
 
     fn of(class: Class) -> Lane {

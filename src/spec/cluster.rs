@@ -39,7 +39,11 @@ pub enum PeerToPeer {
 
 impl PeerToPeer {
     pub fn name(self) -> &'static str {
-        ["yes", "no", "switch"][self as usize]
+        match self {
+            PeerToPeer::Yes => "yes",
+            PeerToPeer::No => "no",
+            PeerToPeer::Switch => "switch",
+        }
     }
 }
 

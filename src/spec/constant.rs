@@ -182,7 +182,10 @@ pub enum LinkKind {
 
 impl LinkKind {
     pub fn name(self) -> &'static str {
-        ["bus", "fabric"][self as usize]
+        match self {
+            LinkKind::Bus => "bus",
+            LinkKind::Fabric => "fabric",
+        }
     }
 }
 
@@ -200,7 +203,11 @@ pub enum AttentionKind {
 
 impl AttentionKind {
     pub fn name(self) -> &'static str {
-        ["full", "sliding", "latent"][self as usize]
+        match self {
+            AttentionKind::Full => "full",
+            AttentionKind::Sliding => "sliding",
+            AttentionKind::Latent => "latent",
+        }
     }
 }
 

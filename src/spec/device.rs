@@ -33,7 +33,15 @@ pub enum Arithmetic {
 impl Arithmetic {
     /// Its name in files and formulas.
     pub fn name(self) -> &'static str {
-        ["fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"][self as usize]
+        match self {
+            Arithmetic::Fp32 => "fp32",
+            Arithmetic::Bf16 => "bf16",
+            Arithmetic::Fp16 => "fp16",
+            Arithmetic::Fp8 => "fp8",
+            Arithmetic::Int8 => "int8",
+            Arithmetic::Fp4 => "fp4",
+            Arithmetic::Int4 => "int4",
+        }
     }
 }
 

@@ -57,7 +57,12 @@ pub enum PricingTerms {
 
 impl PricingTerms {
     pub fn name(self) -> &'static str {
-        ["on-demand", "reserved", "spot", "owned"][self as usize]
+        match self {
+            PricingTerms::OnDemand => "on-demand",
+            PricingTerms::Reserved => "reserved",
+            PricingTerms::Spot => "spot",
+            PricingTerms::Owned => "owned",
+        }
     }
 
     pub fn basis(self) -> PriceBasis {

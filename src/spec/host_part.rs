@@ -22,7 +22,10 @@ impl HostedTensors {
     pub const EACH: [HostedTensors; 2] = [HostedTensors::Experts, HostedTensors::Layers];
 
     pub fn name(self) -> &'static str {
-        ["experts", "layers"][self as usize]
+        match self {
+            HostedTensors::Experts => "experts",
+            HostedTensors::Layers => "layers",
+        }
     }
 }
 

@@ -22,7 +22,11 @@ pub enum OffloadPolicy {
 impl OffloadPolicy {
     /// Its name, as typed.
     pub fn name(self) -> &'static str {
-        ["auto", "never", "always"][self as usize]
+        match self {
+            OffloadPolicy::Auto => "auto",
+            OffloadPolicy::Never => "never",
+            OffloadPolicy::Always => "always",
+        }
     }
 }
 

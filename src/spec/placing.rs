@@ -33,7 +33,13 @@ pub enum PlacementObjective {
 impl PlacementObjective {
     /// Its name as a flag value.
     pub fn name(self) -> &'static str {
-        ["latency", "request", "throughput", "max-context", "largest-model"][self as usize]
+        match self {
+            PlacementObjective::Latency => "latency",
+            PlacementObjective::Request => "request",
+            PlacementObjective::Throughput => "throughput",
+            PlacementObjective::MaxContext => "max-context",
+            PlacementObjective::LargestModel => "largest-model",
+        }
     }
 }
 

@@ -25,7 +25,10 @@ pub enum PriceBasis {
 impl PriceBasis {
     /// Its name in files and flags.
     pub fn name(self) -> &'static str {
-        ["owned", "rented"][self as usize]
+        match self {
+            PriceBasis::Owned => "owned",
+            PriceBasis::Rented => "rented",
+        }
     }
 
     /// The other one.

@@ -24,11 +24,19 @@ impl Role {
 
     /// Its name in files and paths.
     pub fn name(self) -> &'static str {
-        ["aggregated", "prefill", "decode"][self as usize]
+        match self {
+            Role::Aggregated => "aggregated",
+            Role::Prefill => "prefill",
+            Role::Decode => "decode",
+        }
     }
 
     /// The beginning of its flags.
     pub fn flag_prefix(self) -> &'static str {
-        ["", "prefill-", "decode-"][self as usize]
+        match self {
+            Role::Aggregated => "",
+            Role::Prefill => "prefill-",
+            Role::Decode => "decode-",
+        }
     }
 }

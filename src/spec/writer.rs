@@ -68,6 +68,15 @@ const WRITERS: [(Writer, &str, &[Language]); 10] = {
     ]
 };
 
+// A row is found by its variant.
+const _: () = {
+    let mut at = 0;
+    while at < WRITERS.len() {
+        assert!(WRITERS[at].0 as usize == at);
+        at += 1;
+    }
+};
+
 impl Writer {
     pub const ALL: [Writer; WRITERS.len()] = {
         let (mut all, mut at) = ([Writer::Plain; WRITERS.len()], 0);

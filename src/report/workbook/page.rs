@@ -38,6 +38,15 @@ pub(super) const SHEETS: [(WorkbookSheet, &str); 10] = [
     (WorkbookSheet::Assumptions, "assumptions"),
 ];
 
+// A row is found by its variant.
+const _: () = {
+    let mut at = 0;
+    while at < SHEETS.len() {
+        assert!(SHEETS[at].0 as usize == at);
+        at += 1;
+    }
+};
+
 impl WorkbookSheet {
     pub(super) fn name(self) -> &'static str {
         SHEETS[self as usize].1
