@@ -6,7 +6,6 @@ use super::deployment::{MeasuredDeployment, PredictedTimes};
 use crate::cost::calibration::calibrated;
 use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
-use crate::quantity::tolerance::BISECTED;
 use crate::spec::constant::{CONSTANTS, CalibrationKey};
 
 /// A measured deployment, on the machine of the current runtime file.
@@ -32,6 +31,9 @@ pub struct CalibrationSample {
 
 /// Logarithm of the multiplier on the time of each constant, in the order of the table.
 pub type LogMultipliers = [f64; CONSTANTS.len()];
+
+/// Step of the finite difference.
+const STEP: f64 = 1e-4;
 
 fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
     let mut machine = machine.clone();
@@ -65,9 +67,9 @@ impl CalibrationSample {
                 return (0.0, 0.0);
             }
             let mut changes = *changes;
-            changes[place] += BISECTED;
+            changes[place] += STEP;
             let there = self.times(&changes);
-            (libm::log(there.ttft / here.ttft) / BISECTED, libm::log(there.tpot / here.tpot) / BISECTED)
+            (libm::log(there.ttft / here.ttft) / STEP, libm::log(there.tpot / here.tpot) / STEP)
         })
     }
 }

@@ -87,6 +87,22 @@ impl Datum {
     }
 }
 
+/// Checks while compiling that the rows of a table, whose first cells are variants, are in the order of these: a row is
+/// found by its variant.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! rows_by_variant {
+    ($table:ident) => {
+        const _: () = {
+            let mut at = 0;
+            while at < $table.len() {
+                assert!($table[at].0 as usize == at);
+                at += 1;
+            }
+        };
+    };
+}
+
 /// Declares a struct of inputs, generic over their representation, with a `map` between representations.
 #[macro_export]
 macro_rules! figures {

@@ -10,7 +10,7 @@ pub const SUMMED: f64 = 1e-9;
 /// A concurrency that is whole except for rounding: a quotient of three numbers, each within [`SUMMED`].
 pub const WHOLE: f64 = 3e-9;
 
-/// Integers as a linear program returns them: its own feasibility tolerance.
+/// Integers as a linear program returns them: above its own rounding, which is 1e-10 a pivot (microlp, `EPS`).
 pub const INTEGRAL: f64 = 1e-7;
 
 /// Sums of times of which each is a whole number of picoseconds, and differences of two large numbers.
@@ -22,5 +22,5 @@ pub const OPTIMA: f64 = 2e-6;
 /// Loads that are written rounded up to one part in a hundred thousand.
 pub const ROUNDED_LOAD: f64 = 1e-5;
 
-/// A maximum that bisection approaches from below, and the step of a derivative by differences.
+/// A maximum that bisection approaches from below.
 pub const BISECTED: f64 = 1e-4;

@@ -89,14 +89,7 @@ pub const MODULES: [(Module, &str); 8] = [
     (Module::Overhead, "overhead"),
 ];
 
-// A row is found by its variant.
-const _: () = {
-    let mut at = 0;
-    while at < MODULES.len() {
-        assert!(MODULES[at].0 as usize == at);
-        at += 1;
-    }
-};
+crate::rows_by_variant!(MODULES);
 
 impl Module {
     pub fn name(self) -> &'static str {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::outcome::EvaluatedCandidate;
 use super::point::{Point, WIDTH, place, rank};
-use crate::quantity::tolerance::BISECTED;
 use crate::spec::objective::Metric;
 
 /// The listed part of a front.
@@ -18,6 +17,8 @@ pub struct ThinnedFront {
 
 /// Bisection steps of the width of a cell.
 const STEPS: usize = 10;
+/// The narrowest cell, as the logarithm of a factor.
+const NARROWEST: f64 = 1e-4;
 
 /// At most `most` points of a front: the `best`, the best on each axis, and the first of each cell of a grid whose
 /// cells have the same factor on all `axes`. The factor is the smallest for which the points are few enough, to one
@@ -46,7 +47,8 @@ pub fn thinned(
         }
     }
     // In one cell all points are together.
-    let (mut narrow, mut wide) = (BISECTED, 2.0 * places.iter().flatten().copied().fold(BISECTED, f64::max));
+    let (mut narrow, mut wide) =
+        (NARROWEST, 2.0 * places.iter().flatten().copied().fold(NARROWEST, f64::max));
     let mut kept = cells(&places, &first, wide);
     for _ in 0..STEPS {
         let middle = (narrow * wide).sqrt();

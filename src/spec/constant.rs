@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    /// Names are lists in the order of the variants: each is that of its variant in files.
+    /// The name of a variant in messages is that in files.
     #[test]
     fn names_are_those_in_files() {
         macro_rules! check {

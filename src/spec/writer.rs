@@ -68,14 +68,7 @@ const WRITERS: [(Writer, &str, &[Language]); 10] = {
     ]
 };
 
-// A row is found by its variant.
-const _: () = {
-    let mut at = 0;
-    while at < WRITERS.len() {
-        assert!(WRITERS[at].0 as usize == at);
-        at += 1;
-    }
-};
+crate::rows_by_variant!(WRITERS);
 
 impl Writer {
     pub const ALL: [Writer; WRITERS.len()] = {

@@ -98,14 +98,7 @@ const TABLE: [(CatalogKind, &str, &str, &str, &str); 11] = [
     ),
 ];
 
-// A row is found by its variant.
-const _: () = {
-    let mut at = 0;
-    while at < TABLE.len() {
-        assert!(TABLE[at].0 as usize == at);
-        at += 1;
-    }
-};
+crate::rows_by_variant!(TABLE);
 
 pub const KINDS: [CatalogKind; TABLE.len()] = {
     let (mut kinds, mut at) = ([CatalogKind::Models; TABLE.len()], 0);

@@ -42,7 +42,7 @@ proptest! {
             (found, proved) => prop_assert!(found.is_err() && proved.is_err(), "{:?} {:?}", found, proved),
         }
         if chain.members.len() > 10 && device_classes(&chain).states > 1024 {
-            prop_assert!(shown.load(Relaxed) > 0, "nobody was told how far it is");
+            prop_assert!(shown.load(Relaxed) > 0, "no progress was reported");
         }
     }
 

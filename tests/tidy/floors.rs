@@ -5,7 +5,7 @@ use super::source::{Source, files};
 
 /// The floors, lowest first.
 const FLOORS: [&[&str]; 13] = [
-    &["quantity", "figures", "formulas"],
+    &["quantity", "figures", "formulas", "rows_by_variant"],
     &["spec"],
     &["graph"],
     &["plan"],

@@ -38,14 +38,7 @@ pub(super) const SHEETS: [(WorkbookSheet, &str); 10] = [
     (WorkbookSheet::Assumptions, "assumptions"),
 ];
 
-// A row is found by its variant.
-const _: () = {
-    let mut at = 0;
-    while at < SHEETS.len() {
-        assert!(SHEETS[at].0 as usize == at);
-        at += 1;
-    }
-};
+crate::rows_by_variant!(SHEETS);
 
 impl WorkbookSheet {
     pub(super) fn name(self) -> &'static str {
