@@ -16,6 +16,7 @@ use super::gguf::ENDING;
 use super::hub::{named_folder, user_folder};
 use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
 use super::parsed::Parsed;
+use super::shipped::ShippedFile;
 use super::unknown_keys::UnknownKeys;
 use super::used_files::{DEFAULTS, FileKey, UsedFiles};
 use crate::spec::defaults::Defaults;
@@ -72,7 +73,7 @@ pub struct CatalogEntry {
 
 #[derive(Clone, Debug)]
 enum Text {
-    Shipped(&'static str),
+    Shipped(&'static ShippedFile),
     Given(Arc<str>),
     At(PathBuf),
 }
@@ -97,7 +98,7 @@ impl CatalogEntry {
     /// Its text.
     pub fn text(&self) -> Result<String, Error> {
         match &self.text {
-            Text::Shipped(text) => Ok((*text).to_owned()),
+            Text::Shipped(file) => Ok(file.text().to_owned()),
             Text::Given(text) => Ok((**text).to_owned()),
             Text::At(path) => file::read_plain(path),
         }
@@ -117,7 +118,7 @@ impl CatalogEntry {
         let own = |text: &str| shown_name("id", &self.id).and_then(|()| entry_from_json(text, what));
         let read = match &self.text {
             // No built-in file has a key twice.
-            Text::Shipped(text) => json_fault::read(text, what),
+            Text::Shipped(file) => json_fault::read(file.text(), what),
             Text::Given(text) => own(text),
             Text::At(path) => own(&file::read_plain(path)?),
         };
@@ -228,9 +229,9 @@ impl Catalog {
             return None;
         }
         let files = kind.shipped();
-        let (_, text) = files[files.binary_search_by_key(&id, |(id, _)| id).ok()?];
-        let file = format!("{}/{id}.json", kind.folder());
-        Some(self.entry(kind, id, file, Text::Shipped(text)))
+        let (_, file) = files[files.binary_search_by_key(&id, |(id, _)| id).ok()?];
+        let name = format!("{}/{id}.json", kind.folder());
+        Some(self.entry(kind, id, name, Text::Shipped(file)))
     }
 
     /// Whether no other file than the built-in ones can be of this kind.
@@ -243,7 +244,7 @@ impl Catalog {
         let entry = |id: &str, file: String, text: Text| self.entry(kind, id, file, text);
         let named = |id: &str| format!("{}/{id}.json", kind.folder());
         let shipped = kind.shipped().iter().filter(|_| !self.sealed);
-        let shipped = shipped.map(|(id, text)| entry(id, named(id), Text::Shipped(text)));
+        let shipped = shipped.map(|(id, file)| entry(id, named(id), Text::Shipped(file)));
         let own = self.own_folder(kind).and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
         let own = own.filter_map(|found| {
             let path = found.ok()?.path();

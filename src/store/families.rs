@@ -16,8 +16,10 @@ impl Catalog {
     fn families(&self) -> Result<BTreeSet<String>, Error> {
         let own = self.entries(CatalogKind::Devices).into_values().filter(|entry| entry.user);
         let own = own.map(|entry| read_entry::<Device>(&entry)).filter_map(Result::ok);
-        let shipped =
-            CatalogKind::Devices.shipped().iter().map(|(_, text)| from_json::<Device>(text, "a device"));
+        let shipped = CatalogKind::Devices
+            .shipped()
+            .iter()
+            .map(|(_, file)| from_json::<Device>(file.text(), "a device"));
         let shipped = shipped.collect::<Result<Vec<_>, _>>()?;
         let declared = own.filter(|device| device.new_family).chain(shipped);
         Ok(declared.map(|device| device.family).collect())

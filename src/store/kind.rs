@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::shipped::shipped_files;
+use super::shipped::{ShippedFile, shipped_files};
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
@@ -20,8 +20,8 @@ use crate::spec::ranges;
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 
-/// Ids and texts of the built-in files of each kind, read on first use.
-static SHIPPED: [OnceLock<Vec<(&'static str, &'static str)>>; KINDS.len()] =
+/// Ids of the built-in files of each kind, and the files; listed on first use.
+static SHIPPED: [OnceLock<Vec<(&'static str, &'static ShippedFile)>>; KINDS.len()] =
     [const { OnceLock::new() }; KINDS.len()];
 
 /// A kind of catalogue file.
@@ -135,13 +135,13 @@ impl CatalogKind {
         TABLE[self as usize].4
     }
 
-    /// Ids and texts of the built-in files, sorted by id.
-    pub fn shipped(self) -> &'static [(&'static str, &'static str)] {
+    /// Ids of the built-in files and the files, sorted by id.
+    pub fn shipped(self) -> &'static [(&'static str, &'static ShippedFile)] {
         SHIPPED[self as usize].get_or_init(|| {
             let files = shipped_files(self.folder()).iter();
             let mut files: Vec<_> =
-                files.filter_map(|(name, text)| Some((name.strip_suffix(".json")?, *text))).collect();
-            files.sort_unstable();
+                files.filter_map(|file| Some((file.name.strip_suffix(".json")?, file))).collect();
+            files.sort_unstable_by_key(|(id, _)| *id);
             files
         })
     }
@@ -150,13 +150,13 @@ impl CatalogKind {
 /// The built-in tables of published measurements, in CSV.
 pub fn measured_tables() -> impl Iterator<Item = &'static str> {
     let files = shipped_files("hardware/measured").iter();
-    files.filter(|(name, _)| name.ends_with(".csv")).map(|(_, text)| *text)
+    files.filter(|file| file.name.ends_with(".csv")).map(ShippedFile::text)
 }
 
 /// Text of the built-in `hardware/defaults.json`.
 pub fn shipped_defaults() -> &'static str {
     let files = shipped_files("hardware").iter();
-    files.filter(|(name, _)| *name == "defaults.json").map(|(_, text)| *text).next().unwrap_or_default()
+    files.filter(|file| file.name == "defaults.json").map(ShippedFile::text).next().unwrap_or_default()
 }
 
 pub trait Entry: DeserializeOwned + Clone + Send + Sync + 'static {
