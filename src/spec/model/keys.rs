@@ -16,6 +16,9 @@ use super::value::{COPY, base_of_angles, fraction, says_nothing, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
+/// Inserted, left out, changed or swapped letters of a misspelt key: one slip of the finger, or two.
+const TYPING_ERROR: usize = 2;
+
 /// An object of the file, and the keys read from it.
 #[derive(Debug)]
 struct Section<'c> {
@@ -56,7 +59,7 @@ impl<'c> Keys<'c> {
     pub fn decimal(&self, key: &'static str) -> Result<[u64; 2], Error> {
         match self.get(key) {
             Some(value) => self.fraction(key, value),
-            None => Err(self.error(key, "missing key", "a decimal number")),
+            None => Err(self.missing(key, "a decimal number")),
         }
     }
 
@@ -107,14 +110,14 @@ impl<'c> Keys<'c> {
         if self.has(key) || self.default_of(key).is_some() {
             return Ok(self);
         }
-        Err(self.error(key, "missing key", "a whole number, or null for none"))
+        Err(self.missing(key, "a whole number, or null for none"))
     }
 
     /// A required number of at least 1.
     pub fn count(&self, key: &'static str) -> Result<Count, Error> {
         match self.get(key) {
             Some(value) => Ok(Count::config(key, self.whole(key, value, 1)?)),
-            None => self.default_of(key).ok_or_else(|| self.error(key, "missing key", "a whole number")),
+            None => self.default_of(key).ok_or_else(|| self.missing(key, "a whole number")),
         }
     }
 
@@ -254,6 +257,20 @@ impl<'c> Keys<'c> {
         Error::new(self.place(key), found, expected, COPY)
     }
 
+    /// A required key is absent; a key of the file that differs from it by a typing error is named.
+    fn missing(&self, key: &str, expected: &str) -> Error {
+        let typed = self.map.keys().find(|name| strsim::osa_distance(name, key) <= TYPING_ERROR);
+        match typed {
+            Some(typed) => Error::new(
+                self.place(typed),
+                "not a key",
+                format!("{key}: {expected}"),
+                format!("rename it to {key}"),
+            ),
+            None => self.error(key, "missing key", expected),
+        }
+    }
+
     fn whole(&self, key: &str, value: &Value, least: u64) -> Result<u64, Error> {
         whole(key, value, least).map_err(|error| Error { key: self.place(key).into_owned(), ..error })
     }
@@ -294,6 +311,20 @@ mod tests {
             assert!(!error.found.is_empty() && error.expected.contains("1000000"), "{error}");
         }
         assert_eq!(Keys::new(&map(r#"{"hidden_size": 4096}"#)).count("hidden_size").unwrap().value, 4096);
+    }
+
+    #[test]
+    fn a_missing_key_names_its_misspelling() {
+        let fault =
+            |key: &str| Keys::new(&map(&format!(r#"{{"{key}": 8}}"#))).count("hidden_size").unwrap_err();
+        assert_eq!(
+            (fault("hiden_sizee").key.as_str(), fault("hiden_sizee").fix.as_str()),
+            ("hiden_sizee", "rename it to hidden_size")
+        );
+        assert_eq!(
+            (fault("head_dim").key.as_str(), fault("head_dim").found.as_str()),
+            ("hidden_size", "missing key")
+        );
     }
 
     #[test]
