@@ -187,7 +187,7 @@ pub use request::place::PlaceRequest;
 pub use request::recommend::RecommendRequest;
 pub use request::reference::{FormulasRequest, GlossaryRequest, SchemaRequest};
 pub use request::static_batch::StaticRequest;
-pub use request::sweep::SweepRequest;
+pub use request::sweep::{SweepRequest, sweep_fingerprint};
 pub use request::validate::{ValidateReport, ValidateRequest};
 pub use request::verify::VerifyRequest;
 pub use request::{ProgressSteps, Question, REQUESTS, RequestControl, RequestEntry, UNCONTROLLED, entry};

@@ -16,10 +16,12 @@ use mantile::spec::objective::METRICS;
 use mantile::spec::scenario::Scenario;
 use mantile::spec::vary::keys;
 use mantile::store::catalog::Catalog;
+use mantile::store::kind::{CatalogKind, shipped_defaults};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
+use serde_json::Value;
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::default);
 
@@ -255,6 +257,78 @@ fn an_interrupted_file_is_continued_and_another_sweeps_is_not() {
     let merged = command(&["merge", &json[1], &json[0]]);
     assert_eq!(merged.stdout, std::fs::read(Path::new(&path("whole.json"))).unwrap());
     assert_eq!(command(&["merge", &json[0]]).status.code(), Some(2));
+}
+
+/// The same names, another problem: a file that a sweep read was edited between two runs.
+#[test]
+fn a_sweep_is_continued_only_where_every_file_is_what_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let path = |name: &str| home.join(name).to_str().unwrap().to_owned();
+    let shipped =
+        |kind: CatalogKind, id: &str| kind.shipped().iter().find(|one| one.0 == id).unwrap().1.text();
+    let own = |kind: CatalogKind, id: &str, text: &str| {
+        std::fs::create_dir_all(home.join(kind.folder())).unwrap();
+        std::fs::write(home.join(kind.folder()).join(format!("{id}.json")), text).unwrap();
+    };
+    let config: Value =
+        serde_json::from_str(shipped(CatalogKind::Models, "meta-llama--Llama-3.1-8B")).unwrap();
+    let config = config["config"].to_string();
+    std::fs::write(path("config.json"), &config).unwrap();
+    let files = [
+        (CatalogKind::Systems, "dgx-h100", "450 GB/s", "400 GB/s"),
+        (CatalogKind::Devices, "nvidia-h100-sxm", "3.35 TB/s", "3.3 TB/s"),
+        (CatalogKind::Runtimes, "vllm", "11.23 ms", "11.24 ms"),
+        (CatalogKind::Objectives, "throughput", "\"limits\": {}", "\"limits\": {\"ttft\": \"3 s\"}"),
+        (CatalogKind::Workloads, "chat", "2048", "2047"),
+        (CatalogKind::Formats, "fp8", "8 bit", "9 bit"),
+    ];
+    for (kind, id, ..) in files {
+        own(kind, id, shipped(kind, id));
+    }
+    let run = |out: &str, resume: bool| {
+        let model = path("config.json");
+        let mut line = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+        line.env("MANTILE_HOME", home).args(["sweep", "--model", &model, "--hardware", "dgx-h100"]);
+        line.args(["--vary", "weight_format=bf16,fp8", "--vary", "tp=1,2", "--out", out]);
+        let output = line.args(resume.then_some("--resume")).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let out = path("sweep.csv");
+    std::fs::write(path("hardware/defaults.json"), shipped_defaults()).unwrap();
+    assert_eq!(run(&out, false), (Some(0), String::new()));
+    let whole = std::fs::read_to_string(&out).unwrap();
+    let cut = &whole[..whole.lines().take(3).map(|line| line.len() + 1).sum()];
+    let wider = config.replace("14336", "14080");
+    let mut edits = vec![(path("config.json"), config, wider)];
+    let defaults = shipped_defaults();
+    edits.push((
+        path("hardware/defaults.json"),
+        defaults.to_owned(),
+        defaults.replacen("0.09 USD", "0.1 USD", 1),
+    ));
+    for (kind, id, now, then) in files {
+        let text = shipped(kind, id);
+        edits.push((
+            path(&format!("{}/{id}.json", kind.folder())),
+            text.to_owned(),
+            text.replacen(now, then, 1),
+        ));
+    }
+    for (file, before, after) in edits {
+        assert_ne!(before, after, "{file}");
+        std::fs::write(&out, cut).unwrap();
+        // What changes no value changes no row.
+        std::fs::write(&file, format!("{before}\n\n")).unwrap();
+        assert_eq!(run(&out, true), (Some(0), String::new()), "{file}");
+        assert_eq!(std::fs::read_to_string(&out).unwrap(), whole, "{file}");
+        std::fs::write(&out, cut).unwrap();
+        std::fs::write(&file, &after).unwrap();
+        let (code, fault) = run(&out, true);
+        assert!(code == Some(2) && fault.contains("another sweep"), "{file}: {code:?} {fault}");
+        assert_eq!(std::fs::read_to_string(&out).unwrap(), cut, "a refused file stays");
+        std::fs::write(&file, &before).unwrap();
+    }
 }
 
 #[test]

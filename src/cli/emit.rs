@@ -25,7 +25,7 @@ struct Manifest {
     files: Vec<String>,
 }
 
-const MANIFEST: &str = "files.json";
+pub(super) const MANIFEST: &str = "files.json";
 
 impl EmitArgs {
     /// Writes the files of launches, each in its folder below, all or none; files of an earlier run that are not written

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::emit::EmitArgs;
+use super::emit::{EmitArgs, MANIFEST};
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
@@ -127,8 +127,7 @@ pub(super) fn with_command(scenario: Scenario, command: Option<&str>) -> Result<
     Ok(EstimateRequest { scenario, command: Some(text), command_files })
 }
 
-/// A command with the folder of its files: the text itself, that of a file, or the scripts of a folder that `--emit`
-/// wrote.
+/// A command with the folder of its files: the text itself, that of a file, or what a folder that `--emit` wrote starts.
 fn command_text(command: &str) -> Result<(String, PathBuf), Error> {
     let here = PathBuf::from(".");
     if command == "-" {
@@ -136,36 +135,69 @@ fn command_text(command: &str) -> Result<(String, PathBuf), Error> {
         return Ok((stdin::text("command", "a launch command on standard input", fix)?, here));
     }
     let path = Path::new(command);
-    if command.contains(char::is_whitespace) || !path.exists() {
+    if !path.exists() {
         return Ok((command.to_owned(), here));
     }
-    if !path.is_dir() {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        return Ok((file::read(path)?, folder.map_or(here, Path::to_path_buf)));
+    if path.is_dir() {
+        return Ok((folder_text(path)?, path.to_path_buf()));
     }
-    let scripts = file::names(path)?
-        .into_iter()
-        .filter(|name| name.ends_with(".sh") && WORKERS.iter().any(|worker| name.starts_with(worker)));
-    let texts = scripts.map(|name| file::read(&path.join(name))).collect::<Result<Vec<_>, _>>()?;
-    Ok((texts.concat(), path.to_path_buf()))
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or(here, Path::to_path_buf);
+    // A script that `--emit` wrote starts one process of several, so that it stands for its folder.
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let text = if is_worker(name) && folder.join(MANIFEST).is_file() {
+        folder_text(&folder)?
+    } else {
+        file::read(path)?
+    };
+    Ok((text, folder))
 }
 
-/// The YAML files in a folder that the text of a command names.
+/// The text of what starts every process of a folder: its start script, else its manifest, else its scripts of workers.
+fn folder_text(folder: &Path) -> Result<String, Error> {
+    let names = file::names(folder)?;
+    if let Some(whole) = WHOLE.iter().find(|whole| names.iter().any(|name| name == *whole)) {
+        return file::read(&folder.join(whole));
+    }
+    let scripts = names.into_iter().filter(|name| is_worker(name));
+    Ok(scripts.map(|name| file::read(&folder.join(name))).collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// The files in a folder that the text of a command names: of settings, and scripts that it runs; and those that they
+/// name.
 fn settings_files(text: &str, folder: &Path) -> Result<NamedFiles, Error> {
-    let yaml = |name: &String| [".yaml", ".yml"].iter().any(|ending| name.ends_with(ending));
     let mut files = NamedFiles::new();
-    if text.contains(".yaml") || text.contains(".yml") {
-        for name in file::names(folder)?.into_iter().filter(yaml).filter(|name| text.contains(name.as_str()))
-        {
-            let contents = file::read(&folder.join(&name))?;
-            files.insert(name, contents);
+    let mut texts = vec![text.to_owned()];
+    let may_be_read = |name: &String| READ.iter().any(|ending| name.ends_with(ending));
+    if !READ.iter().any(|ending| text.contains(ending)) {
+        return Ok(files);
+    }
+    let names: Vec<String> = file::names(folder)?.into_iter().filter(may_be_read).collect();
+    while let Some(text) = texts.pop() {
+        for name in names.iter().filter(|name| text.contains(name.as_str())) {
+            if !files.contains_key(name) {
+                let contents = file::read(&folder.join(name))?;
+                texts.push(contents.clone());
+                files.insert(name.clone(), contents);
+            }
         }
     }
     Ok(files)
 }
 
+/// Whether it is the name of a script that starts a worker.
+fn is_worker(name: &str) -> bool {
+    name.ends_with(".sh") && WORKERS.iter().any(|worker| name.starts_with(worker))
+}
+
+/// Files that start every process of a deployment, the first that exists counts.
+const WHOLE: [&str; 3] = ["start.sh", "slurm.sh", "kubernetes.yaml"];
+
 /// Beginnings of the names of scripts that start workers.
 const WORKERS: [&str; 3] = ["server", "prefill", "decode"];
+
+/// Endings of files that a command reads or runs.
+const READ: [&str; 3] = [".yaml", ".yml", ".sh"];
 
 impl SavedPlan {
     pub fn text(&self) -> Result<Option<String>, Error> {

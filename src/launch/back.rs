@@ -113,7 +113,10 @@ pub fn read_launch<'a>(
         found.push((one, ReadProcess { process: process.clone(), read }));
     }
     let serves = |(_, one): &(&KnownLaunch, ReadProcess)| {
-        one.read.settings.get(Setting::Model).is_some() && !one.read.settings.is_on(Setting::Follower)
+        let settings = &one.read.settings;
+        let follows = settings.is_on(Setting::Follower)
+            || settings.count(Setting::HostRank).is_some_and(|rank| rank > 0);
+        settings.get(Setting::Model).is_some() && !follows
     };
     let programs = || {
         let names: Vec<String> =

@@ -12,9 +12,12 @@ use crate::spec::text::yaml_place;
 /// Keys under which an object has containers.
 const CONTAINERS: [&str; 2] = ["containers", "mainContainer"];
 
+/// Keys without indentation that only manifests have: of Kubernetes, of docker compose, and of values of llm-d's chart.
+const FIRST_KEYS: [&str; 4] = ["apiVersion:", "kind:", "services:", "modelArtifacts:"];
+
 /// Whether the text is a manifest and not a command.
 pub fn is_manifest(text: &str) -> bool {
-    let starts = |line: &str| ["apiVersion:", "kind:", "services:"].iter().any(|key| line.starts_with(key));
+    let starts = |line: &str| FIRST_KEYS.iter().any(|key| line.starts_with(key));
     text.lines().any(starts) || text.trim_start().starts_with('{')
 }
 
@@ -104,7 +107,7 @@ fn container(value: &Value, scope: &Scope) -> Vec<Process> {
     let shells = ["sh", "bash", "/bin/sh", "/bin/bash"].contains(&words[0].as_str());
     let script = shell.filter(|_| shells).and_then(|at| words.get(at + 1));
     let mut found = match script {
-        Some(script) => commands(script),
+        Some(script) => commands(script, &NamedFiles::new()),
         None => vec![Process { words, ..Process::default() }],
     };
     for process in &mut found {

@@ -58,7 +58,7 @@ pub struct ShardNumber {
 /// A point of a sweep with its metrics.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SweepRow {
-    /// Fingerprint of the sweep: its scenario, its varied keys and the version of the program.
+    /// Fingerprint of the sweep: the problem with every file read, the varied keys and the version of the program.
     pub sweep: String,
     /// Number of the point, from 0.
     pub point: u64,

@@ -22,9 +22,13 @@ use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
 
-/// The processes in a text and their files: a command, a script or a manifest.
-fn read_text(text: &str) -> Result<(Vec<Process>, NamedFiles), Error> {
-    if is_manifest(text) { processes(text) } else { Ok((commands(text), NamedFiles::new())) }
+/// The processes in a text and their files: a command, a script or a manifest. `files` are those that it names.
+fn read_text(text: &str, files: &NamedFiles) -> Result<(Vec<Process>, NamedFiles), Error> {
+    let (processes, own) = match is_manifest(text) {
+        true => processes(text)?,
+        false => (commands(text, files), NamedFiles::new()),
+    };
+    Ok((processes, own.into_iter().chain(files.clone()).collect()))
 }
 
 /// The estimate of the deployment that a command or manifest starts; fields of `given` take precedence. `files` are
@@ -44,8 +48,7 @@ pub fn of_command(
         return Err(Error::new("hardware", "a command without hardware", expected, fix));
     }
     let known = catalog.launches()?;
-    let (processes, mut named) = read_text(text)?;
-    named.extend(files.clone());
+    let (processes, named) = read_text(text, files)?;
     let launch = read_launch(&known, &processes, &named)?;
     let model = given.model.clone().or_else(|| named_model(&launch));
     let built = model.as_deref().and_then(|model| catalog.built(model).ok());

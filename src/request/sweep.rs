@@ -44,6 +44,7 @@ pub struct PreparedSweep<'a> {
     grid: SweepGrid,
     shard: Option<ShardNumber>,
     evaluator: PointEvaluator<'a>,
+    fingerprint: String,
 }
 
 impl<'a> PreparedSweep<'a> {
@@ -62,12 +63,18 @@ impl<'a> PreparedSweep<'a> {
         }
         let evaluator = PointEvaluator::new(catalog);
         grid.named().try_for_each(|scenario| evaluator.check_names(&scenario?))?;
-        Ok(PreparedSweep { grid, shard: request.shard, evaluator })
+        let fingerprint = grid.fingerprint(|scenario, out| evaluator.write_resolved(scenario, out))?;
+        Ok(PreparedSweep { grid, shard: request.shard, evaluator, fingerprint })
+    }
+
+    /// Fingerprint of the resolved problem, the varied keys and the version: rows of one fingerprint belong together.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 
     pub fn head(&self) -> SweepReport {
         SweepReport {
-            sweep: self.grid.fingerprint(),
+            sweep: self.fingerprint.clone(),
             scenario: self.grid.scenario().clone(),
             vary: self.grid.axes().to_vec(),
             points: self.grid.points(),
@@ -97,14 +104,13 @@ impl<'a> PreparedSweep<'a> {
     ) -> Result<bool, E> {
         let (all, done) = (self.count(), AtomicUsize::new(first as usize));
         let part = PARTS[usize::from(!self.grid.is_pinned())];
-        let fingerprint = self.grid.fingerprint();
         let row = |at: u64| {
             let point = self.point(at);
             let outcome = self.outcome(point, control);
             // A point that a stop cut short is no point.
             let finished = !(control.search.stop)();
             (control.search.progress)(done.fetch_add(1, Relaxed) + 1, all as usize);
-            finished.then(|| self.row(&fingerprint, point, outcome))
+            finished.then(|| self.row(point, outcome))
         };
         let mut at = first;
         while at < all {
@@ -129,11 +135,11 @@ impl<'a> PreparedSweep<'a> {
         }
     }
 
-    fn row(&self, fingerprint: &str, point: u64, outcome: PointOutcome) -> SweepRow {
+    fn row(&self, point: u64, outcome: PointOutcome) -> SweepRow {
         let PointOutcome { status, reason, deployment } = outcome;
         let runs = deployment.as_ref().is_some_and(|found| found.metrics.is_some());
         SweepRow {
-            sweep: fingerprint.to_owned(),
+            sweep: self.fingerprint.clone(),
             point,
             points: self.grid.points(),
             vary: self.grid.values(point),
@@ -147,6 +153,15 @@ impl<'a> PreparedSweep<'a> {
             intervals: deployment.and_then(|found| found.intervals),
         }
     }
+}
+
+/// The fingerprint of a sweep and of each of its shards, which name their rows and files: of the version, the varied keys
+/// and the resolved problem, in hexadecimal digits.
+///
+/// # Errors
+/// A key, a value or a name is faulty.
+pub fn sweep_fingerprint(catalog: &Catalog, request: &SweepRequest) -> Result<String, Error> {
+    Ok(PreparedSweep::new(catalog, request)?.fingerprint)
 }
 
 /// Evaluates every point.

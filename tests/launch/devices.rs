@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mantile::launch::settings_file::NamedFiles;
 use mantile::launch::shell::commands;
 use mantile::report::launch::LaunchReport;
 use mantile::request::UNCONTROLLED;
@@ -169,7 +170,7 @@ fn of_slurm(launch: &LaunchReport, text: &str) -> Vec<Counted> {
     }
     let one = |(script, (gpus, replicas)): (String, (u64, Vec<String>))| {
         let text = &launch.file(&script).unwrap().text;
-        let command = commands(text).last().unwrap().words.clone();
+        let command = commands(text, &NamedFiles::new()).last().unwrap().words.clone();
         (gpus, replicas.len() as u64 * ranks(&command))
     };
     tasks.into_iter().map(one).collect()

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use mantile::launch::settings_file::NamedFiles;
 use mantile::launch::shell::commands;
 use serde_json::{Map, Value, json};
 
@@ -81,7 +82,7 @@ fn scripts_are_whole() {
         for worker in &winner.launch().workers {
             let script = &winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text;
             let program = worker.command.split(' ').find(|word| !word.contains('=')).unwrap();
-            let found = commands(script);
+            let found = commands(script, &NamedFiles::new());
             let last = found.last().unwrap();
             assert_eq!(last.words[0], program, "{script}");
             let plain = shlex::split(&worker.command).unwrap();

@@ -42,7 +42,7 @@ fn known(runtime: &str) -> KnownLaunch {
 /// The last command of a script, as its runtime reads it.
 fn read_script(launch: &LaunchReport, worker: &str, runtime: &str) -> ReadCommand {
     let text = &launch.file(&format!("{worker}.sh")).unwrap().text;
-    let found = commands(text);
+    let found = commands(text, &NamedFiles::new());
     let last = found.last().unwrap();
     let (launch, table) = known(runtime);
     assert_eq!(last.words[..table.program.len()], table.program, "{text}");

@@ -1,16 +1,23 @@
 //! Laws of launch commands: advice is never worse than the command, and a context beyond the trained one is launched with
 //! what makes it.
 
+use mantile::launch::back::read_launch;
+use mantile::launch::manifest::{is_manifest, processes};
+use mantile::launch::settings_file::NamedFiles;
+use mantile::launch::shell::commands;
+use mantile::report::launch::LaunchReport;
 use mantile::request::UNCONTROLLED;
 use mantile::request::command::of_command;
 use mantile::request::estimate::{EstimateRequest, estimate};
+use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::spec::deployment::Deployment;
+use mantile::spec::notation::PlanText;
 use mantile::spec::objective::Direction;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use serde_json::{Value, json};
 
-use super::super::draw::{cases, name};
+use super::super::draw::{between, cases, name};
 
 /// Of a command that runs within the limits, the best plan is never worse in the objective, whatever the command sets.
 #[test]
@@ -103,4 +110,96 @@ fn a_longer_context_is_launched_with_what_makes_it() {
         assert!(plain.workers.iter().all(|worker| !worker.command.contains(flag)), "{plain:?}");
     }
     assert!(stated > 1 && refused > 0, "{stated} {refused}");
+}
+
+/// What a launch writes is read as the deployment that it launches, degrees and numbers of replicas, whichever of its
+/// files is read.
+#[test]
+fn every_file_of_a_launch_is_read_as_what_it_launches() {
+    let catalog = Catalog::default();
+    let mut random = fastrand::Rng::with_seed(42);
+    let (mut read, mut disaggregated, mut replicated) = (0, 0, 0);
+    for _ in 0..cases(12) {
+        let scenario = drawn(&mut random);
+        let request = OptimizeRequest {
+            scenario: scenario.clone(),
+            max_front_points: Some(0.into()),
+            ..OptimizeRequest::default()
+        };
+        let Ok(answer) = optimize(&catalog, &request, &UNCONTROLLED) else { continue };
+        let (Some(best), Some(launch)) = (answer.best, answer.launch) else { continue };
+        if !launch.runs() {
+            continue;
+        }
+        let plan: PlanText = best.notation.parse().unwrap();
+        disaggregated += usize::from(plan.pools.len() > 1);
+        replicated += usize::from(plan.pools.iter().any(|pool| pool.degrees.replicas > Some(1)));
+        for name in WHOLE {
+            let Some(file) = launch.file(name) else { continue };
+            let found = degrees_read(&catalog, &launch, &file.text, &scenario);
+            assert_eq!(
+                found,
+                degrees_of(&plan),
+                "{} {name}: {}\n{}",
+                scenario.flags(),
+                best.notation,
+                file.text
+            );
+            read += 1;
+        }
+    }
+    assert!(read > 10 && disaggregated > 0 && replicated > 0, "{read} {disaggregated} {replicated}");
+}
+
+/// Files that start every process of a deployment.
+const WHOLE: [&str; 6] =
+    ["start.sh", "slurm.sh", "compose.yaml", "kubernetes.yaml", "dynamo.yaml", "llm-d-values.yaml"];
+
+/// A question whose answers are replicated, disaggregated and over hosts.
+fn drawn(random: &mut fastrand::Rng) -> Scenario {
+    let models =
+        ["Llama-3.1-8B", "Llama-3.3-70B", "Qwen3-30B-A3B", "gpt-oss-120b", "DeepSeek-V3", "Qwen3-32B"];
+    let hardware = [
+        "8xh100",
+        "2x8xh100",
+        "4x8xh200",
+        "4xl40s",
+        "8xmi300x",
+        "2xrtx-4090",
+        "8x8xh100",
+        "1xm3-ultra",
+        "16xh100",
+    ];
+    let objective = name(random, &["throughput", "latency", "interactive", "perf-per-dollar", "least-cost"]);
+    Scenario {
+        runtime: name(random, &["vllm", "sglang", "trtllm", "llama.cpp", "any"]),
+        isl: Some(between(random, 100.0, 30_000.0) as u64),
+        osl: Some(between(random, 20.0, 3_000.0) as u64),
+        concurrency: random.bool().then(|| between(random, 1.0, 2_000.0) as u64),
+        objective,
+        ..Scenario::of(random.choice(models).unwrap(), random.choice(hardware).unwrap())
+    }
+}
+
+/// What a file starts, one text for each pool.
+fn degrees_read(catalog: &Catalog, launch: &LaunchReport, text: &str, scenario: &Scenario) -> Vec<String> {
+    let files: NamedFiles = launch.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect();
+    let (found, named) = match is_manifest(text) {
+        true => processes(text).unwrap(),
+        false => (commands(text, &files), NamedFiles::new()),
+    };
+    let known = catalog.launches().unwrap();
+    let files = named.into_iter().chain(files).collect();
+    let layers = catalog.built(scenario.model.as_deref().unwrap()).unwrap().1.layer_block.len();
+    let given = Scenario { hardware: scenario.hardware.clone(), ..Scenario::default() };
+    let back = read_launch(&known, &found, &files).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
+    let read = back.scenario(given, Some(layers as u64)).unwrap();
+    // The model of a GGUF file is a path, which names no model of the catalogue.
+    let read = Scenario { model: scenario.model.clone(), weight_format: None, kv_format: None, ..read };
+    let answer = estimate(catalog, &EstimateRequest::of(read), &UNCONTROLLED).unwrap();
+    degrees_of(&answer.candidate.notation.parse().unwrap())
+}
+
+fn degrees_of(plan: &PlanText) -> Vec<String> {
+    plan.pools.iter().map(|pool| format!("{:?} {:?}", pool.role, pool.degrees)).collect()
 }

@@ -79,7 +79,7 @@ impl RowWriter {
         let mut reader = BufReader::new(file);
         let (mut length, mut rows, mut headed) = (0, 0, header.is_empty());
         let mut line = String::new();
-        let own = sweep.head().sweep;
+        let own = sweep.fingerprint();
         loop {
             line.clear();
             let bytes = reader.read_line(&mut line).map_err(wrong)?;

@@ -1,5 +1,7 @@
 //! The points of a sweep: the Cartesian product of its varied keys over a scenario.
 
+use std::fmt;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -14,8 +16,22 @@ use crate::spec::vary::{VariedKey, path, put};
 /// Keys that exclude each other: a varied one replaces the other.
 const EXCLUSIVE: [[&str; 2]; 2] = [["rate", "concurrency"], ["concurrency", "rate"]];
 
-/// Keys whose values are names that the catalogue resolves.
-const NAMES: [&str; 5] = ["model", "hardware", "objective", "workload", "runtime"];
+/// Keys whose values lead to files of the catalogue or of the user, or replace constants in them.
+const NAMES: [&str; 13] = [
+    "model",
+    "hardware",
+    "host",
+    "network",
+    "objective",
+    "workload",
+    "draft",
+    "runtime",
+    "weight_format",
+    "prefill_weight_format",
+    "decode_weight_format",
+    "kv_format",
+    "set",
+];
 
 /// Scenarios by number.
 pub struct SweepGrid {
@@ -115,11 +131,20 @@ impl SweepGrid {
         }))
     }
 
-    /// Fingerprint of scenario, varied keys and version of the program, in hexadecimal digits.
-    pub fn fingerprint(&self) -> String {
+    /// Fingerprint of the sweep in hexadecimal digits: of the version of the program, the scenario, the varied keys, and
+    /// of what `resolved` writes of every scenario of [`named`](SweepGrid::named), which no name stands for: a model
+    /// whose file was edited is another one.
+    pub(super) fn fingerprint(
+        &self,
+        mut resolved: impl FnMut(&Scenario, &mut dyn fmt::Write) -> fmt::Result,
+    ) -> Result<String, Error> {
         let parts = (env!("CARGO_PKG_VERSION"), &self.template, &self.axes);
-        let text = serde_json::to_string(&parts).expect("a scenario has only text keys");
-        format!("{:016x}", fnv(text.as_bytes()))
+        let mut hash = Fnv::new();
+        hash.add(serde_json::to_string(&parts).expect("a scenario has only text keys").as_bytes());
+        for scenario in self.named() {
+            resolved(&scenario?, &mut hash).expect("a hash takes any text");
+        }
+        Ok(format!("{:016x}", hash.0))
     }
 }
 
@@ -131,11 +156,25 @@ fn read(scenario: Value) -> Result<Scenario, Error> {
     })
 }
 
-/// FNV-1a in 64 bits (Fowler, Noll, Vo 1991): stable over versions and machines.
-fn fnv(bytes: &[u8]) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
+/// FNV-1a in 64 bits (Fowler, Noll, Vo 1991) of what is written: stable over versions and machines.
+struct Fnv(u64);
+
+impl Fnv {
+    const fn new() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        const PRIME: u64 = 0x0000_0100_0000_01b3;
+        self.0 = bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    }
+}
+
+impl fmt::Write for Fnv {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text.as_bytes());
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -144,8 +183,12 @@ mod tests {
 
     #[test]
     fn the_hash_has_the_published_values() {
-        assert_eq!(fnv(b""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv(b"a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv(b"foobar"), 0x8594_4171_f739_67e8);
+        let published =
+            [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)];
+        for (text, value) in published {
+            let mut hash = Fnv::new();
+            text.chars().for_each(|letter| hash.add(letter.to_string().as_bytes()));
+            assert_eq!(hash.0, value, "{text}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! One point of a sweep: an estimate where the deployment is given, else the best deployment.
 
+use std::fmt::{self, Write};
+
 use super::shared::SharedProblems;
 use crate::report::answer::{estimate_deployment, report_deployment};
 use crate::report::comparison::ComparedProblem;
@@ -9,6 +11,7 @@ use crate::request::RequestControl;
 use crate::request::build_candidate::candidate;
 use crate::request::given_plan::with_plan_of;
 use crate::request::optimize::{OptimizeRequest, optimize};
+use crate::request::remedy::of_each_runtime;
 use crate::search::outcome::{Outcome, Status};
 use crate::search::run::{Control, run};
 use crate::spec::deployment::Deployment;
@@ -35,6 +38,16 @@ impl<'a> PointEvaluator<'a> {
     /// Checks that the names of a scenario resolve: a misspelt one is a fault of the sweep, not of a point.
     pub(in crate::request) fn check_names(&self, scenario: &Scenario) -> Result<(), Error> {
         self.problems.check_names(scenario)
+    }
+
+    /// Writes all that the answer of a scenario rests on, every name resolved; the fault of one that has none. For
+    /// fingerprints, not for people.
+    pub(in crate::request) fn write_resolved(&self, scenario: &Scenario, out: &mut dyn Write) -> fmt::Result {
+        let of_runtimes = of_each_runtime(self.catalog, scenario).unwrap_or_else(|_| vec![scenario.clone()]);
+        of_runtimes.iter().try_for_each(|scenario| match self.problems.of(scenario) {
+            Ok(point) => writeln!(out, "{:?}", point.as_ref()),
+            Err(fault) => writeln!(out, "{fault:?}"),
+        })
     }
 
     /// The names and lengths of a scenario's problem.
