@@ -76,7 +76,7 @@ impl Door {
     }
 
     /// The key of a request that a flag without its dashes sets.
-    pub fn key_of_flag(self, flag: &str) -> Option<String> {
+    fn key_of_flag(self, flag: &str) -> Option<String> {
         let key = flag.replace('-', "_");
         if KEYS.contains(&key) {
             return Some(key);
@@ -86,7 +86,7 @@ impl Door {
     }
 
     /// A text with keys in place of flags, and requests in place of commands.
-    pub fn text(self, text: &str) -> Cow<'_, str> {
+    fn text(self, text: &str) -> Cow<'_, str> {
         if !text.contains("--") && !text.contains(COMMAND) {
             return Cow::Borrowed(text);
         }

@@ -63,7 +63,8 @@ try:
     print('an answer')
 except KeyboardInterrupt:
     print('interrupted')
-print(mantile.estimate('Qwen3-0.6B', '1xl40s').best is not None)
+print(mantile.estimate('Qwen3-0.6B', '1xl40s').feasibility)
+print('after')
 """
     with Script(text) as script:
         assert script.line() == "begun"
@@ -72,13 +73,12 @@ print(mantile.estimate('Qwen3-0.6B', '1xl40s').best is not None)
         script.process.send_signal(signal.SIGINT)
         assert script.line() == "interrupted"
         assert time.monotonic() - signalled < 1
-        assert script.line() == "True"
+        assert [script.line(), script.line()] == ["in_vram", "after"]
         assert script.process.wait() == 0
 
 
 def test_ctrl_c_ends_a_script_that_does_not_catch_it():
     with Script(f"import mantile\nprint('begun')\n{LONG}") as script:
-        script.process.stderr = None
         script.line()
         time.sleep(0.5)
         signalled = time.monotonic()
@@ -110,21 +110,23 @@ def test_progress_is_called_by_the_thread_that_asks():
     seen = []
     mantile.sweep(
         **SMALL,
-        vary=["concurrency=1..64+1"],
+        vary=["concurrency=1..12+1"],
         progress=lambda done, all: seen.append((done, all, threading.get_ident(), mantile.estimate(**SMALL).text)),
     )
-    assert seen[-1][:2] == (64, 64)
+    assert seen[-1][:2] == (12, 12)
     assert {thread for _, _, thread, _ in seen} == {threading.get_ident()}
 
 
 def test_an_exception_of_progress_ends_the_search_at_once():
+    called = []
+
     def enough(done, all):
+        called.append(time.monotonic())
         raise LookupError("enough")
 
-    begun = time.monotonic()
     with pytest.raises(LookupError, match="enough"):
         mantile.sweep(**SMALL, vary=["concurrency=1..40000+1"], progress=enough)
-    assert time.monotonic() - begun < 5
+    assert len(called) == 1 and time.monotonic() - called[0] < 1
 
 
 def test_threads_search_at_the_same_time():
