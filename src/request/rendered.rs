@@ -41,8 +41,8 @@ pub(super) fn formatted<T: Answer>(
     value: &Value,
     format: Format,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let answer: T =
-        from_json(&value.to_string(), "an answer").map_err(|fault| of_schema(fault, T::QUESTION, "answer"))?;
+    let answer: T = from_json(&value.to_string(), "an answer")
+        .map_err(|fault| of_schema(fault, T::QUESTION, "answer"))?;
     match format {
         Format::Xlsx => workbook_of(catalog, &answer),
         Format::Png => drawn(&answer).map(|picture| pixels(&picture)).transpose(),

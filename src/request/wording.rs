@@ -121,7 +121,8 @@ impl Door {
         let mut rest = text;
         while let Some(at) = rest.find("--") {
             let (before, after) = rest.split_at(at);
-            let length = after[2..].find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
+            let length =
+                after[2..].find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
             let flag = &after[2..2 + length.unwrap_or(after.len() - 2)];
             let begins = before.chars().next_back().or_else(|| shown.chars().next_back());
             let begins = begins.is_none_or(|c| !c.is_alphanumeric() && c != '-');
@@ -142,7 +143,9 @@ impl Door {
 /// The fault of JSON that is no request, or no answer, of a question: the schema that lists the valid values is that
 /// question's.
 pub fn of_schema(fault: Error, question: &str, noun: &str) -> Error {
-    let fix = fault.fix.replace(&format!("{COMMAND} schema {noun}"), &format!("{COMMAND} schema {question}-{noun}"));
+    let fix = fault
+        .fix
+        .replace(&format!("{COMMAND} schema {noun}"), &format!("{COMMAND} schema {question}-{noun}"));
     Error { fix, ..fault }
 }
 

@@ -67,7 +67,7 @@ def test_the_shards_are_the_sweep_byte_for_byte(executor, tmp_path, whole):
         made = executor(2, mp_context=multiprocessing.get_context("spawn"))
     assert mantile.sharded_sweep(made, shards=3, directory=tmp_path / "a" / "b", **SWEEP).text == whole
     assert len(list((tmp_path / "a" / "b").iterdir())) == 3
-    # All are there: nothing is asked of the executor.
+    # All are there: the executor has nothing to do.
     assert mantile.sharded_sweep(ByHand(), shards=3, directory=tmp_path / "a" / "b", **SWEEP).text == whole
     if executor is not Made:
         made.shutdown()
