@@ -142,6 +142,8 @@ pub mod validate;
 mod validate;
 
 #[cfg(feature = "cli")]
+pub use cli::threads::worker_pool;
+#[cfg(feature = "cli")]
 pub use cli::{main, main_of};
 pub use report::answer_diff::AnswerDiff;
 pub use report::audit::AuditReport;
@@ -190,6 +192,7 @@ pub use request::static_batch::StaticRequest;
 pub use request::sweep::{SweepRequest, sweep_fingerprint};
 pub use request::validate::{ValidateReport, ValidateRequest};
 pub use request::verify::VerifyRequest;
+pub use request::wording::Door;
 pub use request::{ProgressSteps, Question, REQUESTS, RequestControl, RequestEntry, UNCONTROLLED, entry};
 pub use search::outcome::Status;
 pub use search::run::Control;

@@ -59,6 +59,7 @@ use crate::search::run::{Control, UNWATCHED};
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
+use wording::Door;
 
 /// Progress and cancellation of a request.
 pub struct RequestControl<'a> {
@@ -126,6 +127,11 @@ pub struct RequestEntry {
     /// # Errors
     /// The request is faulty; the error names the key.
     pub answer: fn(&Catalog, &Value, &RequestControl) -> Result<Value, Error>,
+    /// The same, with the error in words of a door.
+    ///
+    /// # Errors
+    /// The request is faulty; the error names the key.
+    pub answer_at: fn(Door, &Catalog, &Value, &RequestControl) -> Result<Value, Error>,
     more: &'static [Format],
     format: fn(&Catalog, &Value, Format) -> Result<Option<Vec<u8>>, Error>,
 }
@@ -137,7 +143,8 @@ impl RequestEntry {
             about: Q::ABOUT,
             request: || given_files::with_files(schema_for!(Q)),
             report: || wording::named_schema::<Q::Answer>(),
-            answer: in_json::<Q>,
+            answer: |catalog, request, control| at::<Q>(Door::Json, catalog, request, control),
+            answer_at: at::<Q>,
             more: Q::Answer::MORE,
             format: rendered::formatted::<Q::Answer>,
         }
@@ -158,7 +165,21 @@ impl RequestEntry {
         answer: &Value,
         format: Format,
     ) -> Result<Option<Vec<u8>>, Error> {
-        (self.format)(catalog, answer, format)
+        self.formatted_at(Door::Json, catalog, answer, format)
+    }
+
+    /// The same, with the error in words of a door.
+    ///
+    /// # Errors
+    /// The answer is not one of this question, or its plan cannot run.
+    pub fn formatted_at(
+        &self,
+        door: Door,
+        catalog: &Catalog,
+        answer: &Value,
+        format: Format,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        (self.format)(catalog, answer, format).map_err(|fault| door.fault(fault))
     }
 }
 
@@ -242,8 +263,9 @@ pub fn entry(name: &str) -> Result<&'static RequestEntry, Error> {
     })
 }
 
-/// Reads a request, answers it, and writes the answer.
-fn in_json<Q: Question>(
+/// Reads a request, answers it, and writes the answer; a fault is in words of `door`.
+fn at<Q: Question>(
+    door: Door,
     catalog: &Catalog,
     request: &Value,
     control: &RequestControl,
@@ -251,10 +273,11 @@ fn in_json<Q: Question>(
     let answered = || {
         let given = given_files::taken(catalog, request)?;
         let (catalog, request) = given.as_ref().map_or((catalog, request), |(catalog, rest)| (catalog, rest));
-        let request: Q = from_json(&request.to_string(), "a request")?;
+        let request: Q = from_json(&request.to_string(), "a request")
+            .map_err(|fault| wording::of_schema(fault, Q::Answer::QUESTION, "request"))?;
         request.answer(catalog, control)
     };
-    Ok(wording::worded(&answered().map_err(wording::fault_in_keys)?))
+    Ok(wording::worded(&answered().map_err(|fault| door.fault(fault))?))
 }
 
 /// A report as a JSON value.

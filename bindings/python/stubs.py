@@ -22,7 +22,15 @@ from mantile._answer import Record as Record
 
 __version__: str
 
-class MantileError(Exception): ...
+class MantileError(Exception):
+    file: str
+    key: str
+    found: str
+    expected: str
+    fix: str
+    def __init__(
+        self, text: str = "", *, file: str = "", key: str = "", found: str = "", expected: str = "", fix: str = ""
+    ) -> None: ...
 
 def request(name: str, body: dict[str, Any], progress: Callable[[int, int], None] | None = None) -> Answer: ...
 def sharded_sweep(executor: Any, *, shards: int, directory: str | PathLike[str], **arguments: Any) -> Answer: ...

@@ -14,7 +14,7 @@ use crate::store::file;
 
 const AFTER: &str = "\
 Every request of the command line is a route, with the same request and answer: POST /v2/optimize with the JSON that \
-`mantile-opt schema request` describes. `Accept: text/event-stream` gives progress, then the answer; `text/plain`, `text/markdown`, `text/csv`, \
+`mantile-opt schema NAME-request` describes. `Accept: text/event-stream` gives progress, then the answer; `text/plain`, `text/markdown`, `text/csv`, \
 `image/svg+xml` and `text/html` give other formats. GET /openapi.json describes all routes, GET /healthz and GET \
 /metrics serve operations.
 

@@ -17,17 +17,22 @@ const FEWER: [usize; 5] = [16, 8, 4, 2, 1];
 /// Runs `work` on a pool of workers. If the system starts no further thread (limits on processes or memory), the
 /// current thread runs it, with a note on standard error.
 pub fn on_workers<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match worker_pool().or_else(alone) {
+        Some(pool) => pool.install(work),
+        None => work(),
+    }
+}
+
+/// A pool of one worker per core, or of fewer with a note on standard error; none where the system starts no thread.
+pub fn worker_pool() -> Option<ThreadPool> {
     if let Some(pool) = workers(own_number()) {
-        return pool.install(work);
+        return Some(pool);
     }
     let fewer = FEWER.into_iter().find_map(workers);
     let count = fewer.as_ref().map_or(1, ThreadPool::current_num_threads);
     // A closed standard error needs no note.
     let _ = writeln!(anstream::stderr(), "note: no further thread can be started; {count} at work");
-    match fewer.or_else(alone) {
-        Some(pool) => pool.install(work),
-        None => work(),
-    }
+    fewer
 }
 
 /// A pool with this number of workers.

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::problem::{ProblemDocument, Refusal};
 use super::state::ServerState;
+use crate::spec::error::Error;
 use crate::spec::text::from_json;
 
 pub(super) fn routes() -> Router<ServerState> {
@@ -40,5 +41,9 @@ async fn removed() -> ProblemDocument {
 
 /// A body as its type; the fault names the field.
 pub(super) fn typed<T: DeserializeOwned>(body: &Value) -> Result<T, Refusal> {
-    Ok(from_json(&body.to_string(), "a request")?)
+    let lists = |fault: Error| {
+        let fix = fault.fix.replace("`mantile-opt schema request`", "GET /openapi.json");
+        Error { fix, ..fault }
+    };
+    Ok(from_json(&body.to_string(), "a request").map_err(lists)?)
 }

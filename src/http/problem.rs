@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::RefusedRequest;
-use crate::request::wording::fault_in_keys;
+use crate::request::wording::Door;
 use crate::spec::error::Error;
 
 /// A problem document.
@@ -67,7 +67,7 @@ impl ProblemDocument {
 
 impl From<Error> for ProblemDocument {
     fn from(fault: Error) -> ProblemDocument {
-        let fault = fault_in_keys(fault);
+        let fault = Door::Json.fault(fault);
         let filled = |text: String| (!text.is_empty()).then_some(text);
         let field = filled(fault.key.clone());
         let place = field.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();

@@ -169,7 +169,7 @@ impl CalibrateRequest {
         let Some(name) = runtimes.first() else { return Ok(()) };
         if catalog.load::<Runtime>(name)?.serving_fit.is_none() {
             let found = format!("no fit in the profile of {name}");
-            let fix = "add --whole, and set a folder with --out";
+            let fix = "fit all with --whole";
             return Err(Error::new("serving_fit", found, "a fitted profile", fix));
         }
         Ok(())

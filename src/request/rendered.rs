@@ -8,6 +8,7 @@ use super::explain::ExplainReport;
 use super::inspect::InspectReport;
 use super::permalink::Permalink;
 use super::validate::ValidateReport;
+use super::wording::of_schema;
 #[cfg(feature = "xlsx")]
 use super::workbook::workbook;
 use crate::report::catalog::{CatalogLine, entry, key_rows, list};
@@ -40,7 +41,8 @@ pub(super) fn formatted<T: Answer>(
     value: &Value,
     format: Format,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let answer: T = from_json(&value.to_string(), "an answer")?;
+    let answer: T = from_json(&value.to_string(), "an answer")
+        .map_err(|fault| of_schema(fault, T::QUESTION, "answer"))?;
     match format {
         Format::Xlsx => workbook_of(catalog, &answer),
         Format::Png => drawn(&answer).map(|picture| pixels(&picture)).transpose(),

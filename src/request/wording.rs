@@ -33,23 +33,120 @@ fn collect(schema: &Value, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// The key of a request that a flag without its dashes sets.
-pub fn key_of_flag(flag: &str) -> Option<String> {
-    let key = flag.replace('-', "_");
-    if KEYS.contains(&key) {
-        return Some(key);
-    }
-    // The degrees of one pool are an object of their own.
-    let (pool, degree) = key.split_once('_')?;
-    (["prefill", "decode"].contains(&pool) && KEYS.contains(degree)).then(|| format!("{pool}.{degree}"))
+/// A door other than the command line, whose words a fault is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// Requests in JSON: HTTP, MCP and WebAssembly.
+    Json,
+    /// Functions of Python, whose arguments are the keys of a request.
+    Python,
 }
 
-/// The fault in words of a request in JSON.
-pub fn fault_in_keys(fault: Error) -> Error {
-    let Error { file, key, found, expected, fix } = fault;
-    let [file, key, expected, fix] = [file, key, expected, fix].map(|text| in_keys(&text).into_owned());
-    // The found value is a quotation.
-    Error { file, key, found, expected, fix }
+/// Objects of a request whose keys are arguments in Python.
+const FLAT: [&str; 4] = ["scenario.", "fleet.", "deployment.", "both."];
+
+/// Pools of a deployment with degrees of their own.
+const POOLS: [&str; 2] = ["prefill", "decode"];
+
+impl Door {
+    /// The fault in words of this door.
+    pub fn fault(self, fault: Error) -> Error {
+        let Error { file, key, found, expected, fix } = fault;
+        let [file, key, expected, fix] = [file, key, expected, fix].map(|text| self.text(&text).into_owned());
+        // The found value is a quotation.
+        Error { file, key: self.key(key), found, expected, fix }
+    }
+
+    /// The path of a key as it is set here.
+    fn key(self, path: String) -> String {
+        if self == Door::Json {
+            return path;
+        }
+        let flat = FLAT.iter().fold(path.as_str(), |rest, object| rest.strip_prefix(object).unwrap_or(rest));
+        match flat.split_once('.') {
+            Some((pool, degree)) if POOLS.contains(&pool) => self.degree(pool, degree),
+            _ => flat.to_owned(),
+        }
+    }
+
+    /// A degree of one pool, which is an object of its own in a request.
+    fn degree(self, pool: &str, degree: &str) -> String {
+        let between = if self == Door::Json { '.' } else { '_' };
+        format!("{pool}{between}{degree}")
+    }
+
+    /// The key of a request that a flag without its dashes sets.
+    fn key_of_flag(self, flag: &str) -> Option<String> {
+        let key = flag.replace('-', "_");
+        if KEYS.contains(&key) {
+            return Some(key);
+        }
+        let (pool, degree) = key.split_once('_')?;
+        (POOLS.contains(&pool) && KEYS.contains(degree)).then(|| self.degree(pool, degree))
+    }
+
+    /// A text with keys in place of flags, and requests in place of commands.
+    fn text(self, text: &str) -> Cow<'_, str> {
+        if !text.contains("--") && !text.contains(COMMAND) {
+            return Cow::Borrowed(text);
+        }
+        let mut shown = String::with_capacity(text.len());
+        for (at, part) in text.split('`').enumerate() {
+            let quoted = at % 2 == 1;
+            match quoted.then(|| part.strip_prefix(COMMAND)).flatten() {
+                Some(command) => shown.push_str(&self.request(command.trim())),
+                None if quoted => shown.extend(["`", &self.without_flags(part), "`"]),
+                None => shown.push_str(&self.without_flags(part)),
+            }
+        }
+        Cow::Owned(shown)
+    }
+
+    /// A command as a request: only a command line writes what follows its first flag.
+    fn request(self, command: &str) -> String {
+        let named = command.split("--").next().unwrap_or_default().trim_end_matches(['.', '…', ' ']);
+        let mut words = named.split(' ');
+        match (self, words.next().filter(|name| !name.is_empty())) {
+            (_, None) => "a request".to_owned(),
+            (Door::Json, _) => format!("request `{named}`"),
+            (Door::Python, Some(name)) => {
+                let given: Vec<String> = words.map(|word| format!("{word:?}")).collect();
+                format!("`mantile.{name}({})`", given.join(", "))
+            }
+        }
+    }
+
+    fn without_flags(self, text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("--") {
+            let (before, after) = rest.split_at(at);
+            let length =
+                after[2..].find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
+            let flag = &after[2..2 + length.unwrap_or(after.len() - 2)];
+            let begins = before.chars().next_back().or_else(|| shown.chars().next_back());
+            let begins = begins.is_none_or(|c| !c.is_alphanumeric() && c != '-');
+            let flag = flag.trim_end_matches('-');
+            shown.push_str(before);
+            // Flags of other programs remain.
+            match begins.then(|| self.key_of_flag(flag)).flatten() {
+                Some(key) => shown.push_str(&key),
+                None => shown.extend(["--", flag]),
+            }
+            rest = &after[2 + flag.len()..];
+        }
+        shown.push_str(rest);
+        shown
+    }
+}
+
+/// The fault of JSON that is no request, or no answer, of a question: the schema that lists the valid values is that
+/// question's.
+pub fn of_schema(fault: Error, question: &str, noun: &str) -> Error {
+    let fix = fault
+        .fix
+        .replace(&format!("{COMMAND} schema {noun}"), &format!("{COMMAND} schema {question}-{noun}"));
+    Error { fix, ..fault }
 }
 
 /// Parts of an answer that quote others: the request, commands and files of a launch, options of a runtime, sources.
@@ -77,7 +174,7 @@ const QUOTED: [&str; 18] = [
 /// An answer in words of a request in JSON: each of its texts, except those that quote others.
 pub fn answer_in_keys(answer: Value) -> Value {
     match answer {
-        Value::String(text) => match in_keys(&text) {
+        Value::String(text) => match Door::Json.text(&text) {
             Cow::Borrowed(_) => Value::String(text),
             Cow::Owned(shown) => Value::String(shown),
         },
@@ -128,52 +225,7 @@ pub fn named_schema<T: Answer + JsonSchema>() -> Schema {
     schema
 }
 
-/// A text with keys of a request in place of flags, and requests in place of commands.
-pub fn in_keys(text: &str) -> Cow<'_, str> {
-    if !text.contains("--") && !text.contains(COMMAND) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len());
-    for (at, part) in text.split('`').enumerate() {
-        let quoted = at % 2 == 1;
-        match quoted.then(|| part.strip_prefix(COMMAND)).flatten() {
-            Some(command) => shown.push_str(&request_of(command.trim())),
-            None if quoted => shown.extend(["`", &without_flags(part), "`"]),
-            None => shown.push_str(&without_flags(part)),
-        }
-    }
-    Cow::Owned(shown)
-}
-
 const COMMAND: &str = "mantile-opt";
-
-/// A command as a request: only a command line writes what follows its first flag.
-fn request_of(command: &str) -> String {
-    let named = command.split("--").next().unwrap_or_default().trim_end_matches(['.', '…', ' ']);
-    if named.is_empty() { "a request".to_owned() } else { format!("request `{named}`") }
-}
-
-fn without_flags(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("--") {
-        let (before, after) = rest.split_at(at);
-        let length = after[2..].find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
-        let flag = &after[2..2 + length.unwrap_or(after.len() - 2)];
-        let begins = before.chars().next_back().or_else(|| shown.chars().next_back());
-        let begins = begins.is_none_or(|c| !c.is_alphanumeric() && c != '-');
-        let flag = flag.trim_end_matches('-');
-        shown.push_str(before);
-        // Flags of other programs remain.
-        match begins.then(|| key_of_flag(flag)).flatten() {
-            Some(key) => shown.push_str(&key),
-            None => shown.extend(["--", flag]),
-        }
-        rest = &after[2 + flag.len()..];
-    }
-    shown.push_str(rest);
-    shown
-}
 
 #[cfg(test)]
 mod tests {
@@ -193,8 +245,31 @@ mod tests {
             ("a--b and -- and --tensor-split", "a--b and -- and --tensor-split"),
             ("`catalog devices`", "`catalog devices`"),
         ] {
-            assert_eq!(in_keys(text), shown);
+            assert_eq!(Door::Json.text(text), shown);
         }
-        assert_eq!(key_of_flag("no-such-flag"), None);
+        assert_eq!(Door::Json.key_of_flag("no-such-flag"), None);
+    }
+
+    #[test]
+    fn python_has_arguments_and_functions() {
+        let fault = Error::new(
+            "scenario.deployment.prefill.tp",
+            "--tp",
+            "--decode-tp or --tp",
+            "`mantile-opt catalog devices l40s --json` shows it, `mantile-opt verify` too, or save one with \
+             `mantile-opt ... --json`",
+        );
+        let fault = Door::Python.fault(fault);
+        assert_eq!([fault.key, fault.found, fault.expected], ["prefill_tp", "--tp", "decode_tp or tp"]);
+        let fix = "`mantile.catalog(\"devices\", \"l40s\")` shows it, `mantile.verify()` too, or save one with a request";
+        assert_eq!(fault.fix, fix);
+        for (path, argument) in [
+            ("scenario.set[0]", "set[0]"),
+            ("fleet.offers", "offers"),
+            ("scenario.deployment.both.tp", "tp"),
+            ("vary", "vary"),
+        ] {
+            assert_eq!(Door::Python.key(path.to_owned()), argument);
+        }
     }
 }

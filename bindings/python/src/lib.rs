@@ -1,91 +1,93 @@
 //! The compiled part of the Python package: one function for every request, and the command line.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+mod searching;
 
-use mantile::{
-    Catalog, Control, Error, Format, ProgressSteps, REQUESTS, RequestControl, StoppedBy, ThisMachine, entry,
-    from_json, pretty,
-};
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyValueError};
+use std::sync::Arc;
+
+use mantile::{Catalog, Door, Error, Format, REQUESTS, ThisMachine, entry, from_json, pretty};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use pyo3::types::PyDict;
+use serde_json::{Map, Value, json};
 
-create_exception!(_mantile, MantileError, PyException, "A faulty request: key, found, expected and fix.");
-
-/// How often a search looks for Ctrl-C.
-const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+use searching::searched;
 
 /// The catalogue of the user on this machine, as the command line has it.
 fn catalog() -> Result<Catalog, Error> {
     Ok(Catalog::from_env()?.with_machine(Arc::new(ThisMachine::default())))
 }
 
-/// The error of a faulty request, with its parts as JSON.
-fn raised(fault: &Error) -> PyErr {
-    MantileError::new_err((fault.to_string(), json!(fault).to_string()))
+/// The exception of a faulty request, a class of Python, with the parts of the fault.
+fn raised(py: Python<'_>, fault: Error) -> PyErr {
+    let fault = Door::Python.fault(fault);
+    let made = || {
+        let parts = PyDict::new(py);
+        for (name, part) in [
+            ("file", &fault.file),
+            ("key", &fault.key),
+            ("found", &fault.found),
+            ("expected", &fault.expected),
+            ("fix", &fault.fix),
+        ] {
+            parts.set_item(name, part)?;
+        }
+        py.import("mantile._errors")?.getattr("MantileError")?.call((fault.to_string(),), Some(&parts))
+    };
+    made().map_or_else(|broken| broken, PyErr::from_value)
 }
 
 /// The answer to the request `name`, as the text that the command line prints. `progress(done, all)` is called while it
 /// is searched; Ctrl-C ends the search.
 #[pyfunction]
 #[pyo3(signature = (name, body, progress=None))]
-fn answer(py: Python<'_>, name: &str, body: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let interrupted = AtomicBool::new(false);
-    let raised_inside: Mutex<Option<PyErr>> = Mutex::new(None);
-    let note = |fault: PyErr| {
-        interrupted.store(true, Relaxed);
-        raised_inside.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(fault);
-    };
-    let steps = ProgressSteps::default();
-    let shown = |done: usize, all: usize| {
-        if steps.reaches(done, all)
-            && let Some(progress) = &progress
-            && let Err(fault) = Python::attach(|py| progress.call1(py, (done, all)).map(drop))
-        {
-            note(fault);
-        }
-    };
-    let last = Mutex::new(Instant::now());
-    let stop = || {
-        let due = last.try_lock().is_ok_and(|mut last| {
-            let due = last.elapsed() >= SIGNALS_EVERY;
-            if due {
-                *last = Instant::now();
-            }
-            due
-        });
-        if due && let Err(fault) = Python::attach(|py| py.check_signals()) {
-            note(fault);
-        }
-        interrupted.load(Relaxed)
-    };
-    let control = RequestControl {
-        search: Control { progress: &shown, stop: &stop },
-        stopped_by: &|| interrupted.load(Relaxed).then_some(StoppedBy::Interrupt),
-    };
-    let found = py.detach(|| {
-        let request: Value = from_json(body, "a request in JSON")?;
-        let answer = (entry(name)?.answer)(&catalog()?, &request, &control)?;
+fn answer(py: Python<'_>, name: String, body: String, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    searched(py, progress, move |control| {
+        let request: Value = from_json(&body, "a request in JSON")?;
+        let answer = (entry(&name)?.answer_at)(Door::Python, &catalog()?, &request, control)?;
         Ok(pretty(&answer))
-    });
-    if let Some(fault) = raised_inside.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-        return Err(fault);
-    }
-    found.map_err(|fault: Error| raised(&fault))
+    })?
+    .map_err(|fault| raised(py, fault))
 }
 
 /// The answer to the request `name` in another format: table, json, yaml, csv, markdown or html; svg, png, xlsx or jsonl where the answer has one, else None.
 #[pyfunction]
-fn render(py: Python<'_>, name: &str, text: &str, format: &str) -> PyResult<Option<Vec<u8>>> {
+fn render(py: Python<'_>, name: String, text: String, format: &str) -> PyResult<Option<Vec<u8>>> {
     let format = Format::parse(format).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    searched(py, None, move |_| {
+        let answer: Value = from_json(&text, "an answer")?;
+        entry(&name)?.formatted_at(Door::Python, &catalog()?, &answer, format)
+    })?
+    .map_err(|fault| raised(py, fault))
+}
+
+/// The whole sweep of its shards, as the text of a sweep without shards.
+#[pyfunction]
+fn merged(py: Python<'_>, shards: Vec<String>) -> PyResult<String> {
     py.detach(|| {
-        let answer: Value = from_json(text, "an answer")?;
-        entry(name)?.formatted(&catalog()?, &answer, format)
+        let mut parts = shards.iter().map(|text| from_json::<Map<String, Value>>(text, "an answer"));
+        let mut whole = parts.next().transpose()?.unwrap_or_default();
+        let mut rows = rows_of(&mut whole);
+        for part in parts {
+            let mut part = part?;
+            if part.get("sweep") != whole.get("sweep") {
+                let fix = "remove its file from the folder, and repeat the call";
+                return Err(Error::new("shards", "a shard of another sweep", "the shards of one sweep", fix));
+            }
+            rows.extend(rows_of(&mut part));
+        }
+        rows.sort_by_key(|row| row["point"].as_u64());
+        whole.shift_remove("shard");
+        whole.insert("rows".to_owned(), rows.into());
+        Ok(pretty(&whole))
     })
-    .map_err(|fault: Error| raised(&fault))
+    .map_err(|fault| raised(py, fault))
+}
+
+fn rows_of(answer: &mut Map<String, Value>) -> Vec<Value> {
+    match answer.get_mut("rows").map(Value::take) {
+        Some(Value::Array(rows)) => rows,
+        _ => vec![],
+    }
 }
 
 /// Runs the command line; the exit code.
@@ -110,10 +112,10 @@ fn requests() -> String {
 
 #[pymodule]
 fn _mantile(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("MantileError", module.py().get_type::<MantileError>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(answer, module)?)?;
     module.add_function(wrap_pyfunction!(render, module)?)?;
+    module.add_function(wrap_pyfunction!(merged, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(requests, module)?)
 }

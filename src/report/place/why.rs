@@ -21,7 +21,7 @@ pub fn reason(problem: &PlacementProblem, refusal: &PlacementInfeasible) -> Infe
             vec!["a link between them: --link and --topology, or `links` of the rig"]
         }
         PlacementInfeasible::Stopped { .. } => {
-            vec!["a longer --time-limit", "fewer kinds of devices, or more memory"]
+            vec!["a longer time limit", "fewer kinds of devices, or more memory"]
         }
     };
     let (code, text, short_pages) = summary(problem, refusal);

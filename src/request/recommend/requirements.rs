@@ -112,11 +112,11 @@ impl RecommendRequest {
         }
         if self.context.is_some() && given.isl.is_some() {
             let fix = "set --context, or --isl with --prefix";
-            return Err(Error::new("context", "both --context and --isl", "one of them", fix));
+            return Err(Error::new("context", "both context and isl", "one of them", fix));
         }
         if given.hardware.is_some() && !self.only.is_empty() {
             let fix = "set --only to filter the catalogue, or --hardware for one machine";
-            return Err(Error::new("only", "both --only and --hardware", "one of them", fix));
+            return Err(Error::new("only", "both only and hardware", "one of them", fix));
         }
         USERS.check_whole("users", self.users)
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use mantile::request::wording::keys_of;
+use mantile::report::format::Format;
+use mantile::request::wording::{Door, keys_of};
 use mantile::request::{REQUESTS, RequestControl, UNCONTROLLED};
 use mantile::search::run::Control;
 use mantile::store::catalog::Catalog;
@@ -146,7 +147,8 @@ fn faults_of_spoilt_requests_are_in_plain_words() {
             assert!(!text.contains(word), "`{word}` in the answer to {name} {body}:\n{text}");
         }
         // Nor a flag of the command line: who asks in JSON sets keys.
-        for said in [&fault.key, &fault.expected, &fault.fix] {
+        // What was found is quoted, but no spoilt value holds a flag.
+        for said in [&fault.key, &fault.found, &fault.expected, &fault.fix] {
             let flag = said.split([' ', '`', '(']).any(|word| word.starts_with("--") && word.len() > 2);
             if flag || said.contains("mantile-opt") {
                 of_the_command_line.insert(text.clone());
@@ -155,6 +157,24 @@ fn faults_of_spoilt_requests_are_in_plain_words() {
     }
     assert!(faults > 0);
     assert!(of_the_command_line.is_empty(), "{of_the_command_line:#?}");
+}
+
+/// The fix for what is no request, and for what is no answer, names a schema that there is, at every door.
+#[test]
+fn faults_name_schemas_that_exist() {
+    let schema = REQUESTS.iter().find(|entry| entry.name == "schema").unwrap();
+    let catalog = Catalog::default().closed(false);
+    for (door, before) in [(Door::Json, "request `schema "), (Door::Python, "`mantile.schema(\"")] {
+        for entry in REQUESTS {
+            let request = (entry.answer_at)(door, &catalog, &json!(3), &stopped()).unwrap_err();
+            let answer = entry.formatted_at(door, &catalog, &json!(3), Format::Csv).err();
+            for fault in std::iter::once(request).chain(answer) {
+                let (_, named) = fault.fix.split_once(before).unwrap_or_else(|| panic!("{fault}"));
+                let name = named.split(['"', '`']).next().unwrap();
+                (schema.answer)(&catalog, &json!({"name": name}), &UNCONTROLLED).unwrap();
+            }
+        }
+    }
 }
 
 /// 15. An objective with any list of metrics is answered, or refused with the key: no list is too long for the search.

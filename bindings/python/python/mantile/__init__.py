@@ -13,7 +13,8 @@ import sys as _sys
 
 from . import _mantile
 from ._answer import Answer, Record
-from ._mantile import MantileError, __version__
+from ._errors import MantileError
+from ._mantile import __version__
 from ._requests import FUNCTIONS as _FUNCTIONS
 from ._requests import request
 from ._shards import sharded_sweep

@@ -5,50 +5,152 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import queue
+import threading
+import uuid
+from collections.abc import Callable
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
+from . import _mantile
 from ._answer import Answer
+from ._errors import MantileError
 from ._requests import TABLE, _body, places, request
 
+#: Calls of this process that ended early: a shard that one of its own threads computes ends too.
+_ENDED: set[str] = set()
+#: How often a call that waits looks for Ctrl-C where the system does not wake it, in seconds.
+_SIGNALS_EVERY = 0.2
 
-def _shard(body: dict[str, Any]) -> str:
+
+def _fingerprint(body: dict[str, Any]) -> str:
+    """What the files of the shards of one sweep are named by."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _shard(body: dict[str, Any], call: str) -> str:
     """The answer of one shard; runs on a worker."""
-    return request("sweep", body).text
+
+    def seen(done: int, all: int) -> None:
+        if call in _ENDED:
+            raise CancelledError(f"the sweep ended after {done} of {all} points of this shard")
+
+    return request("sweep", body, seen).text
+
+
+def _submitter(executor: Any) -> Callable[..., tuple[Any, Callable[[], Any]]]:
+    """A function that hands work to the executor: it returns a future, and what cancels it."""
+    if hasattr(executor, "submit"):
+
+        def submitted(*work: Any) -> tuple[Any, Callable[[], Any]]:
+            future = executor.submit(*work)
+            return future, getattr(future, "cancel", lambda: None)
+
+    elif hasattr(executor, "remote") and hasattr(executor, "cancel"):
+        tasks: dict[Any, Any] = {}
+
+        def submitted(function: Any, *arguments: Any) -> tuple[Any, Callable[[], Any]]:
+            task = tasks.setdefault(function, executor.remote(function))
+            reference = task.remote(*arguments)
+            return reference.future(), lambda: executor.cancel(reference)
+
+    else:
+        raise TypeError(f"executor: {type(executor).__name__} has no submit(function, *arguments), nor is it Ray")
+    return submitted
+
+
+def _when_done(future: Any, then: Callable[[], None]) -> None:
+    if hasattr(future, "add_done_callback"):
+        future.add_done_callback(lambda _: then())
+        return
+
+    def wait() -> None:
+        try:
+            future.result()
+        except BaseException:
+            pass  # raised again to the one who reads the result
+        then()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _kept(file: Path, shard: dict[str, int]) -> str | None:
+    """The shard in a file; none where it is not there or not whole."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        return text if json.loads(text)["shard"] == shard else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _computed(executor: Any, missing: dict[Path, dict[str, Any]]) -> dict[Path, str]:
+    """The shards that are missing, each kept in its file as soon as it is computed, in whatever order."""
+    call = uuid.uuid4().hex
+    submit = _submitter(executor)
+    found: dict[Path, str] = {}
+    done: queue.SimpleQueue[Path] = queue.SimpleQueue()
+    pending: dict[Path, tuple[Any, Callable[[], Any]]] = {}
+    failed: Exception | None = None
+
+    def keep(file: Path) -> None:
+        text = pending[file][0].result()
+        Answer("sweep", text).save(file)
+        found[file] = text
+
+    try:
+        for file, body in missing.items():
+            pending[file] = submit(_shard, body, call)
+            _when_done(pending[file][0], lambda file=file: done.put(file))
+        while pending:
+            try:
+                file = done.get(timeout=_SIGNALS_EVERY)
+            except queue.Empty:
+                continue
+            try:
+                keep(file)
+            except Exception as fault:  # the others are kept before it is raised
+                failed = failed or fault
+            del pending[file]
+    except BaseException:
+        _ENDED.add(call)
+        for _, cancel in pending.values():
+            cancel()
+        for file, (future, _) in pending.items():
+            try:
+                if file not in found and getattr(future, "done", bool)():
+                    keep(file)
+            except Exception:
+                pass  # cancelled, or failed: the interruption is what is raised
+        raise
+    if failed is not None:
+        # Ray wraps the exception of a task.
+        cause = getattr(failed, "cause", None)
+        raise cause if isinstance(cause, MantileError) else failed
+    return found
 
 
 def sharded_sweep(executor: Any, *, shards: int, directory: str | os.PathLike, **arguments: Any) -> Answer:
-    """The same answer as `sweep`, computed in shards by `executor`.
+    """The same answer as `sweep`, byte for byte, computed in shards by `executor`.
 
-    `executor` has `submit(function, argument)` that returns a future with `result()`: a `dask.distributed.Client`, or an
-    executor of `concurrent.futures`. Every finished shard is a file in `directory`: a call that is repeated after an
-    interruption computes only what is missing.
+    `executor` is one of `concurrent.futures`, a `dask.distributed.Client`, the module `ray`, or anything else with
+    `submit(function, *arguments)` that returns a future with `result()`. Every shard is a file in `directory` as soon
+    as it is finished: a call that is repeated after an interruption or a failure computes only what is missing.
     """
     if shards < 1:
         raise ValueError("shards: at least 1")
     schema = next(entry["request"] for entry in TABLE if entry["name"] == "sweep")
     body = _body("sweep", places(schema), arguments)
-    digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{digest}-{number}-of-{shards}.json" for number in range(1, shards + 1)]
-    pending = {}
-    for number, file in enumerate(files, 1):
-        if not file.exists():
-            shard = {**body, "shard": {"number": number, "of": shards}}
-            pending[file] = executor.submit(_shard, shard)
-    failed: BaseException | None = None
-    for file, future in pending.items():
-        try:
-            Answer("sweep", future.result()).save(file)
-        except Exception as fault:  # the others are kept before it is raised
-            failed = failed or fault
-    if failed is not None:
-        raise failed
-    parts = [json.loads(file.read_text()) for file in files]
-    rows = sorted((row for part in parts for row in part["rows"]), key=lambda row: row["point"])
-    whole = {key: value for key, value in parts[0].items() if key not in ("shard", "rows")}
-    text = json.dumps({**whole, "rows": rows}, indent=2, ensure_ascii=False) + "\n"
-    return Answer("sweep", text)
-
-
+    name = _fingerprint(body)
+    texts: dict[Path, str | None] = {}
+    missing: dict[Path, dict[str, Any]] = {}
+    for number in range(1, shards + 1):
+        shard = {"number": number, "of": shards}
+        file = folder / f"{name}-{number}-of-{shards}.json"
+        texts[file] = _kept(file, shard)
+        if texts[file] is None:
+            missing[file] = {**body, "shard": shard}
+    texts.update(_computed(executor, missing))
+    return Answer("sweep", _mantile.merged(list(texts.values())))
