@@ -184,6 +184,7 @@ pub use request::nearest::NearestRequest;
 pub use request::optimize::{OptimizeRequest, optimize};
 pub use request::permalink::{Permalink, PermalinkRequest};
 pub use request::place::PlaceRequest;
+pub use request::priced_plan::{PricedPlan, PricedStep};
 pub use request::recommend::RecommendRequest;
 pub use request::reference::{FormulasRequest, GlossaryRequest, SchemaRequest};
 pub use request::static_batch::StaticRequest;

@@ -29,6 +29,7 @@ pub mod optimize;
 pub mod overrides;
 pub mod permalink;
 pub mod place;
+pub mod priced_plan;
 pub mod recommend;
 pub mod reference;
 pub mod remedy;
@@ -44,6 +45,7 @@ pub mod wording;
 #[cfg(feature = "xlsx")]
 pub mod workbook;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
@@ -242,6 +244,17 @@ pub fn entry(name: &str) -> Result<&'static RequestEntry, Error> {
     })
 }
 
+/// A request in JSON, and its catalogue with the files that it carries.
+fn posed<'a, Q: Question>(catalog: &'a Catalog, request: &Value) -> Result<(Cow<'a, Catalog>, Q), Error> {
+    let given = given_files::taken(catalog, request)?;
+    let (catalog, request) = match given {
+        Some((catalog, rest)) => (Cow::Owned(catalog), Cow::Owned(rest)),
+        None => (Cow::Borrowed(catalog), Cow::Borrowed(request)),
+    };
+    let request = from_json(&request.to_string(), "a request")?;
+    Ok((catalog, request))
+}
+
 /// Reads a request, answers it, and writes the answer.
 fn in_json<Q: Question>(
     catalog: &Catalog,
@@ -249,10 +262,8 @@ fn in_json<Q: Question>(
     control: &RequestControl,
 ) -> Result<Value, Error> {
     let answered = || {
-        let given = given_files::taken(catalog, request)?;
-        let (catalog, request) = given.as_ref().map_or((catalog, request), |(catalog, rest)| (catalog, rest));
-        let request: Q = from_json(&request.to_string(), "a request")?;
-        request.answer(catalog, control)
+        let (catalog, request) = posed::<Q>(catalog, request)?;
+        request.answer(&catalog, control)
     };
     Ok(wording::worded(&answered().map_err(wording::fault_in_keys)?))
 }

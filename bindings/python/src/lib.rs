@@ -1,11 +1,13 @@
 //! The compiled part of the Python package: one function for every request, and the command line.
 
+mod prepared;
+
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mantile::{
-    Catalog, Control, Error, Format, ProgressSteps, REQUESTS, RequestControl, StoppedBy, ThisMachine, entry,
+    Catalog, Control, Error, FORMATS, Format, ProgressSteps, REQUESTS, RequestControl, StoppedBy, ThisMachine, entry,
     from_json, pretty,
 };
 use pyo3::create_exception;
@@ -108,6 +110,23 @@ fn requests() -> String {
     json!(rows).to_string()
 }
 
+/// The formats of answers with the endings of their files, as JSON.
+#[pyfunction]
+fn formats() -> String {
+    let rows: serde_json::Map<String, Value> =
+        FORMATS.iter().map(|entry| (entry.name.to_owned(), json!(entry.endings))).collect();
+    json!(rows).to_string()
+}
+
+/// The format of a file, by its ending.
+#[pyfunction]
+fn format_of(name: &str) -> PyResult<&'static str> {
+    Format::of_ending(name).map(|format| format.entry().name).ok_or_else(|| {
+        let endings: Vec<&str> = FORMATS.iter().flat_map(|entry| entry.endings).copied().collect();
+        PyValueError::new_err(format!("`{name}` has no ending of a format; one of .{}", endings.join(", .")))
+    })
+}
+
 #[pymodule]
 fn _mantile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MantileError", module.py().get_type::<MantileError>())?;
@@ -115,5 +134,9 @@ fn _mantile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(answer, module)?)?;
     module.add_function(wrap_pyfunction!(render, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(formats, module)?)?;
+    module.add_function(wrap_pyfunction!(format_of, module)?)?;
+    module.add_class::<prepared::PreparedPlan>()?;
+    module.add_class::<prepared::StepTime>()?;
     module.add_function(wrap_pyfunction!(requests, module)?)
 }
