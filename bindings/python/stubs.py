@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from mantile._requests import TABLE
-from mantile._schema import argument_type, kinds, places, resolved, signature, union, usable
+from mantile._schema import argument_type, kinds, places, resolved, sentence, signature, union, usable
 
 FOLDER = Path(__file__).parent / "python" / "mantile"
 TYPES = '''"""Types of the answers: one class for every object of a report. Made from the schemas of the requests by stubs.py."""
@@ -28,6 +28,7 @@ from typing import Any, Literal, Protocol, overload
 from mantile import types as types
 from mantile._answer import Answer as Answer
 from mantile._answer import Record as Record
+from mantile._mantile import MantileError as MantileError
 from mantile._mantile import PreparedPlan as PreparedPlan
 from mantile._mantile import StepTime as StepTime
 from mantile.types import (
@@ -36,8 +37,6 @@ from mantile.types import (
 
 __version__: str
 FORMATS: dict[str, list[str]]
-
-class MantileError(Exception): ...
 
 class HasDict(Protocol):
     """A configuration, such as those of transformers."""
@@ -117,7 +116,7 @@ def function(name: str, schema: dict, result: str, own: list[str], about: str) -
     named = [f"{one.name}: {one.annotation} = None" for one in found if own or one.kind is one.KEYWORD_ONLY]
     named = [one for one in named if not (own and one.startswith("progress"))]
     lines = [*before, *([] if own else ["*"]), *named]
-    return f"def {name}(\n    " + ",\n    ".join(lines) + f",\n) -> {result}:\n    \"\"\"{about}.\"\"\"\n"
+    return f"def {name}(\n    " + ",\n    ".join(lines) + f",\n) -> {result}:\n    \"\"\"{about}\"\"\"\n"
 
 
 def generated() -> dict[str, str]:
@@ -131,12 +130,11 @@ def generated() -> dict[str, str]:
     ]
     functions.append(f"@overload\ndef request(name: str, body: Mapping[str, Any], {progress}) -> Answer: ...\n")
     for entry in TABLE:
-        about = entry["about"][0].upper() + entry["about"][1:]
-        functions.append(function(entry["name"], entry["request"], answers[entry["name"]], [], about))
+        functions.append(function(entry["name"], entry["request"], answers[entry["name"]], [], sentence(entry["about"])))
     of = {entry["name"]: entry["request"] for entry in TABLE}
     sharded = ["executor: Submits", "*", "shards: int", "directory: str | PathLike[str]"]
-    functions.append(function("sharded_sweep", of["sweep"], "SweepAnswer", sharded, "The same answer as `sweep`, in shards"))
-    functions.append(function("prepare", of["estimate"], "PreparedPlan", [], "A plan whose steps are priced one by one"))
+    functions.append(function("sharded_sweep", of["sweep"], "SweepAnswer", sharded, "The same answer as `sweep`, in shards."))
+    functions.append(function("prepare", of["estimate"], "PreparedPlan", [], "A plan whose steps are priced one by one."))
     stubs = STUBS.replace("{answers}", ",\n    ".join(f"{one} as {one}" for one in sorted(answers.values()))) + "\n".join(functions)
     return {"types.py": TYPES + "\n".join(classes.lines), "__init__.pyi": stubs}
 

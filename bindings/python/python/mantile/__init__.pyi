@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol, overload
 from mantile import types as types
 from mantile._answer import Answer as Answer
 from mantile._answer import Record as Record
+from mantile._mantile import MantileError as MantileError
 from mantile._mantile import PreparedPlan as PreparedPlan
 from mantile._mantile import StepTime as StepTime
 from mantile.types import (
@@ -38,8 +39,6 @@ from mantile.types import (
 
 __version__: str
 FORMATS: dict[str, list[str]]
-
-class MantileError(Exception): ...
 
 class HasDict(Protocol):
     """A configuration, such as those of transformers."""
@@ -1279,7 +1278,7 @@ def detect(
     files: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> DetectAnswer:
-    """This machine as a file that --hardware reads."""
+    """This machine as a file that `hardware` reads."""
 
 def permalink(
     model: str | PathLike[str] | Mapping[str, Any] | HasDict | None = None,

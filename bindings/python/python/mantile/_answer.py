@@ -78,15 +78,17 @@ class Record:
     def __getitem__(self, key: str) -> Any:
         return _wrapped(self._values[key], _hints(type(self)).get(key))
 
-    def __getattr__(self, key: str) -> Any:
-        if key.startswith("_"):
-            raise AttributeError(key)
-        if key in self._values:
-            return self[key]
-        if key in _hints(type(self)):
-            return None
-        known = ", ".join(self._values)
-        raise AttributeError(f"no `{key}`; it has {known}", name=key, obj=self)
+    if not typing.TYPE_CHECKING:  # the declared keys are the attributes; a checker reports all others
+
+        def __getattr__(self, key: str) -> Any:
+            if key.startswith("_"):
+                raise AttributeError(key)
+            if key in self._values:
+                return self[key]
+            if key in _hints(type(self)):
+                return None
+            known = ", ".join(self._values)
+            raise AttributeError(f"no `{key}`; it has {known}", name=key, obj=self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

@@ -108,15 +108,14 @@ def argument_type(schema: dict[str, Any], key: str, path: tuple[str, ...]) -> st
     return union([*found, "None"])
 
 
-def described(about: str, keys: Iterable[str]) -> str:
-    """A description of a key, which may name flags of the command line, in keys."""
-    known = set(keys)
+def described(about: str) -> str:
+    """A description, which may name flags of the command line, in arguments."""
+    return re.sub(r"--([a-z0-9][a-z0-9-]*)", lambda found: f"`{found[1].replace('-', '_')}`", " ".join(about.split()))
 
-    def key(found: re.Match[str]) -> str:
-        name = found[1].replace("-", "_")
-        return f"`{name}`" if name in known else found[0]
 
-    return re.sub(r"--([a-z0-9][a-z0-9-]*)", key, " ".join(about.split()))
+def sentence(about: str) -> str:
+    """The purpose of a request."""
+    return described(f"{about[0].upper()}{about[1:]}.")
 
 
 def signature(schema: dict[str, Any], result: str) -> inspect.Signature:
@@ -140,11 +139,10 @@ def signature(schema: dict[str, Any], result: str) -> inspect.Signature:
 def documentation(entry: dict[str, Any], head: str = "") -> str:
     """The documentation of a function: every argument with its type and meaning."""
     schema, known = entry["request"], places(entry["request"])
-    about = entry["about"]
-    lines = [head or f"{about[0].upper()}{about[1:]}.", "", "Parameters", "----------"]
+    lines = [head or sentence(entry["about"]), "", "Parameters", "----------"]
     for key in filter(usable, known):
         lines.append(f"{key} : {argument_type(schema, key, known[key]).removesuffix(' | None')}, optional")
-        meaning = described(at(schema, known[key]).get("description", ""), known)
+        meaning = described(at(schema, known[key]).get("description", ""))
         pool = next((start for start in _POOLS if start and known[key][-2:-1] == (start.rstrip("_"),)), "")
         if pool:
             meaning += f" ({pool.rstrip('_')} pool)"
