@@ -95,8 +95,10 @@ impl PricedPlan {
     ) -> Result<PricedPlan, Error> {
         let found = estimate(catalog, request, control)?;
         let why = || found.candidate.violations.first().cloned().unwrap_or_default();
-        let cannot = || Error::new("plan", why(), "a plan that can run", "change the degrees, or the hardware");
-        let stated = found.scenario.as_ref().filter(|_| found.candidate.metrics.is_some()).ok_or_else(cannot)?;
+        let cannot =
+            || Error::new("plan", why(), "a plan that can run", "change the degrees, or the hardware");
+        let stated =
+            found.scenario.as_ref().filter(|_| found.candidate.metrics.is_some()).ok_or_else(cannot)?;
         let scenario = at(stated, &found.candidate);
         let (_, problem, candidate) = planned_problem(catalog, &scenario)?;
         let instances = candidate.instances(&problem);
@@ -140,8 +142,11 @@ impl PricedPlan {
         if prompts == 0 {
             return PricedStep::default();
         }
-        let terms =
-            WorkloadTerms { isl: Qty::from(cached + tokens), prefix: Qty::from(cached), ..self.terms.clone() };
+        let terms = WorkloadTerms {
+            isl: Qty::from(cached + tokens),
+            prefix: Qty::from(cached),
+            ..self.terms.clone()
+        };
         let one = prefill_among(&Plain, (&self.prefill, prompts), &self.machine, &terms, &mut ());
         let streamed = read_by_prompts(self.streamed, self.offload);
         let one = offloaded(&Plain, &self.prefill, one, &terms, streamed);
@@ -154,8 +159,7 @@ impl PricedPlan {
             return PricedStep::default();
         }
         // The context of a step is that of a request halfway through its output: here it has none yet.
-        let terms =
-            WorkloadTerms { isl: Qty::from(cached + 1.0), osl: Qty::from(0.0), ..self.terms.clone() };
+        let terms = WorkloadTerms { isl: Qty::from(cached + 1.0), osl: Qty::from(0.0), ..self.terms.clone() };
         let load = DecodeLoad { concurrency: Qty::from(requests as f64), offload: self.offload };
         let round = decode(&Plain, &self.decode, &self.machine, &terms, &load, self.streamed, &mut ());
         PricedStep::of(&round.step, round.cycle)

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mantile::{
-    Catalog, Control, Error, FORMATS, Format, ProgressSteps, REQUESTS, RequestControl, StoppedBy, ThisMachine, entry,
-    from_json, pretty,
+    Catalog, Control, Error, FORMATS, Format, ProgressSteps, REQUESTS, RequestControl, StoppedBy,
+    ThisMachine, entry, from_json, pretty,
 };
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};

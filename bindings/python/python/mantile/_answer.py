@@ -12,7 +12,6 @@ import os
 import secrets
 import stat
 import typing
-import warnings
 from collections.abc import Iterator, KeysView, Mapping
 from io import BytesIO, StringIO
 from typing import Any
@@ -168,12 +167,6 @@ class Answer(Record):
         with contextlib.suppress(Exception):
             return str(self).partition("\n")[0]
         return f"<mantile answer to {self._name}: {', '.join(self._values)}>"
-
-    @property
-    def text(self) -> str:
-        """Deprecated: `to_json()`."""
-        warnings.warn("`text` is `to_json()`", DeprecationWarning, stacklevel=2)
-        return self._text
 
     def to_json(self) -> str:
         """The JSON, byte for byte as the command line prints it."""

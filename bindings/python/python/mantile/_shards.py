@@ -14,7 +14,7 @@ from ._requests import TABLE, _body, places, request
 
 def _shard(body: dict[str, Any]) -> str:
     """The answer of one shard; runs on a worker."""
-    return request("sweep", body).text
+    return request("sweep", body).to_json()
 
 
 def sharded_sweep(executor: Any, *, shards: int, directory: str | os.PathLike, **arguments: Any) -> Answer:
