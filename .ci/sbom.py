@@ -1,4 +1,5 @@
-"""An SPDX 2.3 document of the packages that `cargo metadata` on standard input lists."""
+"""An SPDX 2.3 document of the packages that `cargo metadata` on standard input lists; with `licences`, the texts of their
+licences, which whoever passes on the program passes on too."""
 
 import hashlib
 import json
@@ -25,6 +26,25 @@ def reference(package: dict) -> str:
 
 
 packages = sorted((one for one in metadata["packages"] if one["id"] in needed), key=lambda one: (one["name"], one["version"]))
+
+
+def licences() -> None:
+    """Every text once, under the packages that have it."""
+    texts: dict[str, list[str]] = {}
+    for package in packages:
+        folder = Path(package["manifest_path"]).parent
+        named = ("licen", "copying", "notice", "unlicense", "copyright")
+        files = [file for file in sorted(folder.iterdir()) if file.is_file() and file.name.lower().startswith(named)]
+        own = f"{package['license']}. The package has no text of it. Authors: {', '.join(package['authors']) or 'not named'}\n"
+        for text in [file.read_text(errors="replace") for file in files] or [own]:
+            texts.setdefault(text.strip(), []).append(f"{package['name']} {package['version']}")
+    for text, names in texts.items():
+        print("=" * 80, ", ".join(names), "=" * 80, "", text, "", sep="\n")
+
+
+if sys.argv[1:] == ["licences"]:
+    licences()
+    sys.exit()
 rows = []
 for package in packages:
     row = {

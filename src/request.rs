@@ -29,6 +29,7 @@ pub mod optimize;
 pub mod overrides;
 pub mod permalink;
 pub mod place;
+pub mod priced_plan;
 pub mod recommend;
 pub mod reference;
 pub mod remedy;
@@ -44,6 +45,7 @@ pub mod wording;
 #[cfg(feature = "xlsx")]
 pub mod workbook;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
@@ -263,6 +265,18 @@ pub fn entry(name: &str) -> Result<&'static RequestEntry, Error> {
     })
 }
 
+/// A request in JSON, and its catalogue with the files that it carries.
+fn posed<'a, Q: Question>(catalog: &'a Catalog, request: &Value) -> Result<(Cow<'a, Catalog>, Q), Error> {
+    let given = given_files::taken(catalog, request)?;
+    let (catalog, request) = match given {
+        Some((catalog, rest)) => (Cow::Owned(catalog), Cow::Owned(rest)),
+        None => (Cow::Borrowed(catalog), Cow::Borrowed(request)),
+    };
+    let request = from_json(&request.to_string(), "a request")
+        .map_err(|fault| wording::of_schema(fault, Q::Answer::QUESTION, "request"))?;
+    Ok((catalog, request))
+}
+
 /// Reads a request, answers it, and writes the answer; a fault is in words of `door`.
 fn at<Q: Question>(
     door: Door,
@@ -271,11 +285,8 @@ fn at<Q: Question>(
     control: &RequestControl,
 ) -> Result<Value, Error> {
     let answered = || {
-        let given = given_files::taken(catalog, request)?;
-        let (catalog, request) = given.as_ref().map_or((catalog, request), |(catalog, rest)| (catalog, rest));
-        let request: Q = from_json(&request.to_string(), "a request")
-            .map_err(|fault| wording::of_schema(fault, Q::Answer::QUESTION, "request"))?;
-        request.answer(catalog, control)
+        let (catalog, request) = posed::<Q>(catalog, request)?;
+        request.answer(&catalog, control)
     };
     Ok(wording::worded(&answered().map_err(|fault| door.fault(fault))?))
 }

@@ -200,7 +200,7 @@ fn estimates_are_compared() {
     let (a, b) = (answer(ANSWERS[1].0), answer(&other));
     let found = (entry("diff").unwrap().answer)(&Catalog::default(), &json!({"a": a, "b": b}), &UNCONTROLLED);
     let found = found.unwrap();
-    assert_eq!(found["inputs"][0]["keys"], json!(["hardware"]));
+    assert_eq!(found["inputs"][0]["names"], json!(["hardware"]));
     assert_eq!(found["inputs"].as_array().unwrap().len(), 1);
 }
 

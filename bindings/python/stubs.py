@@ -1,76 +1,54 @@
-"""Writes `mantile/__init__.pyi` from the schemas of the requests: `python stubs.py [--check]`."""
+"""Writes `mantile/types.py` and `mantile/__init__.pyi` from the schemas of the requests: `python stubs.py [--check]`."""
 
 from __future__ import annotations
 
-import keyword
 import re
 import sys
 from pathlib import Path
 
-from mantile._requests import _FIRST, TABLE, _properties, places
+from mantile._requests import TABLE
+from mantile._schema import argument_type, kinds, places, resolved, sentence, signature, union, usable
 
-TARGET = Path(__file__).parent / "python" / "mantile" / "__init__.pyi"
-SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-HEAD = '''"""Types of the package, made from the schemas of the requests by stubs.py."""
+FOLDER = Path(__file__).parent / "python" / "mantile"
+TYPES = '''"""Types of the answers: one class for every object of a report. Made from the schemas of the requests by stubs.py."""
 
-from collections.abc import Callable
-from os import PathLike
+from __future__ import annotations
+
 from typing import Any, Literal
 
+from ._answer import Answer, Record
+
+'''
+STUBS = '''"""Types of the package, made from the schemas of the requests by stubs.py."""
+
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import Any, Literal, Protocol, overload
+
+from mantile import types as types
 from mantile._answer import Answer as Answer
 from mantile._answer import Record as Record
+from mantile._errors import MantileError as MantileError
+from mantile._mantile import PreparedPlan as PreparedPlan
+from mantile._mantile import StepTime as StepTime
+from mantile.types import (
+    {answers},
+)
 
 __version__: str
+FORMATS: dict[str, list[str]]
 
-class MantileError(Exception):
-    file: str
-    key: str
-    found: str
-    expected: str
-    fix: str
-    def __init__(
-        self, text: str = "", *, file: str = "", key: str = "", found: str = "", expected: str = "", fix: str = ""
-    ) -> None: ...
+class HasDict(Protocol):
+    """A configuration, such as those of transformers."""
 
-def request(name: str, body: dict[str, Any], progress: Callable[[int, int], None] | None = None) -> Answer: ...
-def sharded_sweep(executor: Any, *, shards: int, directory: str | PathLike[str], **arguments: Any) -> Answer: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+class Submits(Protocol):
+    """An executor: a Dask client, or one of `concurrent.futures`."""
+
+    def submit(self, fn: Any, /, *args: Any) -> Any: ...
+
 '''
-
-
-def python_type(schema: dict, part: object) -> str:
-    """The type of a value in an argument or an answer."""
-    if not isinstance(part, dict):
-        return "Any"
-    if "$ref" in part:
-        return python_type(schema, schema["$defs"][part["$ref"].rsplit("/", 1)[1]])
-    if "enum" in part and all(isinstance(item, str) for item in part["enum"]):
-        return f"Literal[{', '.join(repr(item) for item in part['enum'])}]"
-    if "const" in part and isinstance(part["const"], str):
-        return f"Literal[{part['const']!r}]"
-    options = part.get("anyOf") or part.get("oneOf")
-    if options:
-        kinds = dict.fromkeys(python_type(schema, option) for option in options)
-        return "Any" if "Any" in kinds else " | ".join(kinds)
-    kind = part.get("type")
-    if isinstance(kind, list):
-        return " | ".join(dict.fromkeys(python_type(schema, {**part, "type": one}) for one in kind))
-    if kind == "array":
-        return f"list[{python_type(schema, part.get('items', {}))}]"
-    if kind == "object":
-        return "dict[str, Any]"
-    return SIMPLE.get(kind or "", "Any")
-
-
-def at(schema: dict, path: tuple[str, ...]) -> dict:
-    """The schema of the value at a path of the body."""
-    part = schema
-    for key in path:
-        part = _properties(schema, part)[key]
-    return part
-
-
-def camel(name: str) -> str:
-    return "".join(word.capitalize() for word in re.split(r"[^A-Za-z0-9]", name))
 
 
 class Classes:
@@ -80,63 +58,90 @@ class Classes:
         self.lines: list[str] = []
         self.known: dict[str, tuple] = {}
 
-    def of(self, schema: dict, part: object, name: str) -> str:
-        if not isinstance(part, dict):
-            return "Any"
-        if "$ref" in part:
-            name = part["$ref"].rsplit("/", 1)[1]
-            return self.of(schema, schema["$defs"][name], name)
-        options = part.get("anyOf") or part.get("oneOf")
-        if options and "properties" not in part:
-            kinds = dict.fromkeys(self.of(schema, option, name) for option in options)
-            return "Any" if "Any" in kinds else " | ".join(kinds)
-        kind = part.get("type")
-        if isinstance(kind, list):
-            return " | ".join(dict.fromkeys(self.of(schema, {**part, "type": one}, name) for one in kind))
-        if kind == "array":
-            return f"list[{self.of(schema, part.get('items', {}), name)}]"
-        if kind == "object" and part.get("properties"):
-            return self.declared(schema, part, camel(name), "Record")
-        if kind == "object":
-            return "Record"
-        return python_type(schema, part)
+    def answer(self, name: str, report: dict | bool) -> str:
+        """The class of the answer to a request."""
+        shown = f"{camel(name)}Answer"
+        schema = report if isinstance(report, dict) else {}
+        options = [schema, *(resolved(schema, one) for one in schema.get("anyOf", []))]
+        fields: dict[str, list[str]] = {}
+        for option in options:
+            if option.get("type") == "array":
+                fields["items"] = self.kinds(schema, option, "items")
+            for key, kind in self.fields(schema, option).items():
+                fields[key] = [*fields.get(key, []), kind, *(["None"] if len(options) > 1 and key != "answer" else [])]
+        self.declare(shown, f'Answer, question="{name}"', {key: union(split(one)) for key, one in fields.items()})
+        return shown
 
-    def declared(self, schema: dict, part: dict, name: str, base: str) -> str:
-        properties = part["properties"]
-        shape = (base, *properties)
+    def fields(self, schema: dict, part: dict) -> dict[str, str]:
+        required = part.get("required", [])
+        found = {}
+        for key, value in part.get("properties", {}).items():
+            absent = key not in required and not (isinstance(value, dict) and {"default", "const"} & value.keys())
+            found[key] = union([*self.kinds(schema, value, key), *(["None"] if absent else [])])
+        return found
+
+    def kinds(self, schema: dict, part: object, name: str) -> list[str]:
+        return kinds(schema, part, name, "list", lambda part, name: self.record(schema, part, camel(name)))
+
+    def record(self, schema: dict, part: dict, name: str) -> str:
+        if not part.get("properties"):
+            return "Record"
+        shape = tuple(part["properties"])
         while name in self.known and self.known[name] != shape:
             name += "_"
-        if name in self.known:
-            return name
-        self.known[name] = shape
-        fields = [(key, self.of(schema, value, camel(key))) for key, value in properties.items()]
-        usable = [(key, kind) for key, kind in fields if key.isidentifier() and not keyword.iskeyword(key)]
-        self.lines.append(f"class {name}({base}):")
-        self.lines += [f"    {key}: {kind}" for key, kind in usable] or ["    ..."]
-        self.lines.append("")
+        if name not in self.known:
+            self.known[name] = shape
+            self.declare(name, "Record", self.fields(schema, part))
         return name
 
+    def declare(self, name: str, base: str, fields: dict[str, str]) -> None:
+        self.lines.append(f"\nclass {name}({base}):")
+        self.lines += [f"    {key}: {kind}" for key, kind in fields.items() if usable(key)] or ["    pass"]
+        self.lines.append("")
 
-def stubs() -> str:
-    classes, functions = Classes(), []
+
+def split(kinds: list[str]) -> list[str]:
+    """Unions as their parts."""
+    return [part for kind in kinds for part in re.split(r" \| (?![^\[]*\])", kind)]
+
+
+def camel(name: str) -> str:
+    return "".join(word[:1].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]", name))
+
+
+def function(name: str, schema: dict, result: str, own: list[str], about: str) -> str:
+    """A function with the arguments of a request, after those of its own."""
+    found = signature(schema, result).parameters.values()
+    before = [*own] or [f"{one.name}: {one.annotation} = None" for one in found if one.kind is not one.KEYWORD_ONLY]
+    named = [f"{one.name}: {one.annotation} = None" for one in found if own or one.kind is one.KEYWORD_ONLY]
+    named = [one for one in named if not (own and one.startswith("progress"))]
+    lines = [*before, *([] if own else ["*"]), *named]
+    return f"def {name}(\n    " + ",\n    ".join(lines) + f",\n) -> {result}:\n    \"\"\"{about}\"\"\"\n"
+
+
+def generated() -> dict[str, str]:
+    """The files by name."""
+    classes = Classes()
+    answers = {entry["name"]: classes.answer(entry["name"], entry["report"]) for entry in TABLE}
+    progress = "progress: Callable[[int, int], None] | None = None"
+    functions = [
+        f"@overload\ndef request(name: Literal['{name}'], body: Mapping[str, Any], {progress}) -> {answer}: ..."
+        for name, answer in answers.items()
+    ]
+    functions.append(f"@overload\ndef request(name: str, body: Mapping[str, Any], {progress}) -> Answer: ...\n")
     for entry in TABLE:
-        name, report, schema = entry["name"], entry["report"], entry["request"]
-        answer = "Answer"
-        if isinstance(report, dict) and report.get("properties"):
-            answer = classes.declared(report, report, f"{camel(name)}Answer", "Answer")
-        known = places(schema)
-        first = [key for key in known if key in _FIRST]
-        arguments = [f"{key}: {python_type(schema, at(schema, known[key]))} | None = None" for key in first]
-        named = [key for key in known if key not in first and key.isidentifier() and not keyword.iskeyword(key)]
-        arguments += ["*"]
-        arguments += [f"{key}: {python_type(schema, at(schema, known[key]))} | None = None" for key in named]
-        arguments.append("progress: Callable[[int, int], None] | None = None")
-        functions.append(f"def {name}(\n    " + ",\n    ".join(arguments) + f",\n) -> {answer}:\n    \"\"\"{entry['about'].capitalize()}.\"\"\"\n")
-    return HEAD + "\n" + "\n".join(classes.lines) + "\n" + "\n".join(functions)
+        functions.append(function(entry["name"], entry["request"], answers[entry["name"]], [], sentence(entry["about"])))
+    of = {entry["name"]: entry["request"] for entry in TABLE}
+    sharded = ["executor: Submits", "*", "shards: int", "directory: str | PathLike[str]"]
+    functions.append(function("sharded_sweep", of["sweep"], "SweepAnswer", sharded, "The same answer as `sweep`, in shards."))
+    functions.append(function("prepare", of["estimate"], "PreparedPlan", [], "A plan whose steps are priced one by one."))
+    stubs = STUBS.replace("{answers}", ",\n    ".join(f"{one} as {one}" for one in sorted(answers.values()))) + "\n".join(functions)
+    return {"types.py": TYPES + "\n".join(classes.lines), "__init__.pyi": stubs}
 
 
 if __name__ == "__main__":
-    text = re.sub(r"(None \| )+None", "None", stubs()).replace("| None | None", "| None")
-    if "--check" in sys.argv:
-        sys.exit(0 if TARGET.read_text() == text else f"{TARGET.name} is out of date: run stubs.py")
-    TARGET.write_text(text)
+    for name, text in generated().items():
+        if "--check" not in sys.argv:
+            (FOLDER / name).write_text(text)
+        elif (FOLDER / name).read_text() != text:
+            sys.exit(f"{name} is out of date: run stubs.py")

@@ -21,7 +21,8 @@ pub struct DifferenceEffect {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InputDifference {
     /// Keys of the scenario that act only as one, e.g. `hardware`, `plan`.
-    pub keys: Vec<String>,
+    #[serde(alias = "keys")]
+    pub names: Vec<String>,
     /// Their values in A; empty where absent.
     pub a: Vec<String>,
     /// Their values in B.
@@ -60,7 +61,7 @@ impl AnswerDiff {
     /// Every effect as a row of CSV.
     pub fn csv(&self) -> String {
         let columns: [CsvColumn<(&InputDifference, &DifferenceEffect)>; 6] = [
-            ("input", |(input, _)| input.keys.join(" + ")),
+            ("input", |(input, _)| input.names.join(" + ")),
             ("a", |(input, _)| input.a.join(" + ")),
             ("b", |(input, _)| input.b.join(" + ")),
             ("metric", |(_, effect)| effect.column.clone()),

@@ -243,7 +243,7 @@ impl ScenarioMixer<'_> {
             Some(DifferenceEffect { column: entry.column.to_owned(), alone, part })
         });
         InputDifference {
-            keys: keys.to_vec(),
+            names: keys.to_vec(),
             a: keys.iter().map(|key| text(self.a, key)).collect(),
             b: keys.iter().map(|key| text(self.b, key)).collect(),
             effects: effects.collect(),

@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::RequestControl;
+use super::{RequestControl, posed};
 use crate::report::sweep::{PointOutcome, ShardNumber, SweepReport, SweepRow};
 use crate::spec::error::Error;
 use crate::spec::limits::SHARDS;
@@ -156,12 +157,13 @@ impl<'a> PreparedSweep<'a> {
 }
 
 /// The fingerprint of a sweep and of each of its shards, which name their rows and files: of the version, the varied keys
-/// and the resolved problem, in hexadecimal digits.
+/// and the resolved problem, in hexadecimal digits. The request is in JSON, and may carry files.
 ///
 /// # Errors
 /// A key, a value or a name is faulty.
-pub fn sweep_fingerprint(catalog: &Catalog, request: &SweepRequest) -> Result<String, Error> {
-    Ok(PreparedSweep::new(catalog, request)?.fingerprint)
+pub fn sweep_fingerprint(catalog: &Catalog, request: &Value) -> Result<String, Error> {
+    let (catalog, request) = posed(catalog, request)?;
+    Ok(PreparedSweep::new(&catalog, &request)?.fingerprint)
 }
 
 /// Evaluates every point.

@@ -3,7 +3,6 @@
 //! Closed forms after mean-value analysis of continuous batching. They describe steady-state means, not single
 //! requests, bursts or scheduler details.
 
-use crate::spec::offload::{Offload, OffloadPart};
 use std::fmt;
 
 use super::admission::{admitted, longest_context, residency, residency_of};
@@ -12,7 +11,7 @@ use super::economy::{
     usd_per_token_total,
 };
 use super::instance::Instance;
-use super::iteration::{DecodeLoad, decode, observe_host_reads, offloaded, spill};
+use super::iteration::{DecodeLoad, decode, observe_host_reads, offloaded, read_by_prompts, spill};
 use super::metrics::{
     Metrics, context_of_pools, devices_of, devices_of_pools, e2e, in_flight, per_device, per_user,
     request_rate, watts_of_pools,
@@ -188,7 +187,7 @@ pub fn pool_metrics<R: Reading>(
         in_host_memory(read, instance, Phase::Decode, held, machine)
     });
     let prompt = read.within(format_args!("{}", Phase::Prefill.name()), || {
-        let streamed = spilled.filter(|_| load.offload != Offload::Streamed(OffloadPart::Kv));
+        let streamed = read_by_prompts(spilled, load.offload);
         let prompt = offloaded(read, instance, pool.prompt, terms, streamed);
         observe_host_reads((Phase::Prefill, instance), terms, streamed, watch);
         StepTime { total: prompt.total.result(), ..prompt }

@@ -28,7 +28,7 @@ pub fn prefill<R: Reading>(
 }
 
 /// The prefill of one prompt on an attention rank, where a replica has this many requests: with fewer than attention
-/// ranks, only as many of these have a prompt.
+/// ranks, only as many of these have a prompt; with more, each rank has several at once.
 pub fn prefill_among<R: Reading>(
     read: &R,
     (instance, requests): (&Instance, u64),
@@ -64,12 +64,16 @@ pub(super) fn prompt_batch<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
 ) -> Batch<Qty<R::N>> {
     let new = terms.isl - terms.prefix;
-    let load = batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix);
     let ranks = instance.plan.dp;
+    let count = |symbol, value| read.count(Count::plan(symbol, value));
+    let each = match requests.div_ceil(ranks) {
+        0 | 1 => Qty::from(1.0),
+        several => count("prompts_per_rank", several),
+    };
+    let load = batch(read, instance, Phase::Prefill, each, new, terms.prefix);
     if requests >= ranks {
         return load;
     }
-    let count = |symbol, value| read.count(Count::plan(symbol, value));
     load.among(count("concurrency_per_replica", requests.max(1)), count("dp", ranks))
 }
 
@@ -93,22 +97,22 @@ pub fn cycle<N: Num>(step: &StepTime<Qty<N>>, micro_batches: Qty<N>) -> Qty<N> {
 
 /// The load of a decode step.
 #[derive(Clone, Copy)]
-pub(super) struct DecodeLoad<T> {
+pub struct DecodeLoad<T> {
     /// Concurrency per replica or worker.
-    pub(super) concurrency: T,
+    pub concurrency: T,
     /// The offloaded data, if any.
-    pub(super) offload: Offload,
+    pub offload: Offload,
 }
 
 /// A decode step at the mean context length, and the cycle in which every request gets a token.
-pub(super) struct DecodeStep<T> {
-    pub(super) step: StepTime<T>,
-    pub(super) cycle: T,
+pub struct DecodeStep<T> {
+    pub step: StepTime<T>,
+    pub cycle: T,
     /// Tokens per request and cycle with speculative decoding; otherwise one.
-    pub(super) tokens_per_step: Option<T>,
+    pub tokens_per_step: Option<T>,
     /// Requests of a rank, rounded up to whole micro-batches.
-    pub(super) sequences: T,
-    pub(super) micro_batches: T,
+    pub sequences: T,
+    pub micro_batches: T,
 }
 
 impl<N: Num> DecodeStep<Qty<N>> {
@@ -118,7 +122,7 @@ impl<N: Num> DecodeStep<Qty<N>> {
     }
 }
 
-pub(super) fn decode<R: Reading>(
+pub fn decode<R: Reading>(
     read: &R,
     instance: &Instance,
     machine: &Machine<Qty<R::N>>,
@@ -186,6 +190,11 @@ pub fn offloaded<R: Reading>(
         slowest: (step.slowest + streaming).is(&STREAMED_STAGE),
         ..step
     }
+}
+
+/// Of `spilled` bytes, those that a prefill reads over the host link: a prompt's own cache is still in device memory.
+pub fn read_by_prompts<T>(spilled: Option<T>, offload: Offload) -> Option<T> {
+    spilled.filter(|_| offload != Offload::Streamed(OffloadPart::Kv))
 }
 
 /// Time in which a device reads `spilled` bytes over the host link.

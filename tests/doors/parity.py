@@ -62,7 +62,7 @@ def in_node(wasm: str, rows: list) -> list[str]:
 
 def in_python(name: str, body: dict) -> str:
     try:
-        return mantile.request(name, body).text
+        return mantile.request(name, body).to_json()
     except mantile.MantileError as fault:
         return "error: " + json.loads(fault.args[1])["key"]
 

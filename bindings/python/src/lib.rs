@@ -1,14 +1,18 @@
 //! The compiled part of the Python package: one function for every request, and the command line.
 
+mod prepared;
 mod searching;
 
 use std::sync::Arc;
 
-use mantile::{Catalog, Door, Error, Format, REQUESTS, ThisMachine, entry, from_json, pretty};
+use mantile::{
+    Catalog, Door, Error, FORMATS, Format, REQUESTS, ThisMachine, entry, from_json, merge_reports, pretty,
+    sweep_fingerprint,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use searching::searched;
 
@@ -64,30 +68,17 @@ fn render(py: Python<'_>, name: String, text: String, format: &str) -> PyResult<
 #[pyfunction]
 fn merged(py: Python<'_>, shards: Vec<String>) -> PyResult<String> {
     py.detach(|| {
-        let mut parts = shards.iter().map(|text| from_json::<Map<String, Value>>(text, "an answer"));
-        let mut whole = parts.next().transpose()?.unwrap_or_default();
-        let mut rows = rows_of(&mut whole);
-        for part in parts {
-            let mut part = part?;
-            if part.get("sweep") != whole.get("sweep") {
-                let fix = "remove its file from the folder, and repeat the call";
-                return Err(Error::new("shards", "a shard of another sweep", "the shards of one sweep", fix));
-            }
-            rows.extend(rows_of(&mut part));
-        }
-        rows.sort_by_key(|row| row["point"].as_u64());
-        whole.shift_remove("shard");
-        whole.insert("rows".to_owned(), rows.into());
-        Ok(pretty(&whole))
+        let named = |text: &String| Ok((String::new(), from_json(text, "an answer")?));
+        merge_reports(shards.iter().map(named).collect::<Result<_, Error>>()?).map(|whole| pretty(&whole))
     })
     .map_err(|fault| raised(py, fault))
 }
 
-fn rows_of(answer: &mut Map<String, Value>) -> Vec<Value> {
-    match answer.get_mut("rows").map(Value::take) {
-        Some(Value::Array(rows)) => rows,
-        _ => vec![],
-    }
+/// What the files of the shards of one sweep are named by: it is of the contents of all that the sweep reads.
+#[pyfunction]
+fn fingerprint(py: Python<'_>, body: &str) -> PyResult<String> {
+    py.detach(|| sweep_fingerprint(&catalog()?, &from_json(body, "a request")?))
+        .map_err(|fault| raised(py, fault))
 }
 
 /// Runs the command line; the exit code.
@@ -110,12 +101,34 @@ fn requests() -> String {
     json!(rows).to_string()
 }
 
+/// The formats of answers with the endings of their files, as JSON.
+#[pyfunction]
+fn formats() -> String {
+    let rows: serde_json::Map<String, Value> =
+        FORMATS.iter().map(|entry| (entry.name.to_owned(), json!(entry.endings))).collect();
+    json!(rows).to_string()
+}
+
+/// The format of a file, by its ending.
+#[pyfunction]
+fn format_of(name: &str) -> PyResult<&'static str> {
+    Format::of_ending(name).map(|format| format.entry().name).ok_or_else(|| {
+        let endings: Vec<&str> = FORMATS.iter().flat_map(|entry| entry.endings).copied().collect();
+        PyValueError::new_err(format!("`{name}` has no ending of a format; one of .{}", endings.join(", .")))
+    })
+}
+
 #[pymodule]
 fn _mantile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(answer, module)?)?;
     module.add_function(wrap_pyfunction!(render, module)?)?;
     module.add_function(wrap_pyfunction!(merged, module)?)?;
+    module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(formats, module)?)?;
+    module.add_function(wrap_pyfunction!(format_of, module)?)?;
+    module.add_class::<prepared::PreparedPlan>()?;
+    module.add_class::<prepared::StepTime>()?;
     module.add_function(wrap_pyfunction!(requests, module)?)
 }

@@ -65,7 +65,8 @@ pub fn searched<T: Send + 'static>(
     let (sender, mut messages) = channel();
     let (ended_inside, shows) = (ended.clone(), progress.is_some());
     pool.spawn(move || {
-        let done = catch_unwind(AssertUnwindSafe(|| controlled(&ended_inside, shows.then_some(&sender), work)));
+        let done =
+            catch_unwind(AssertUnwindSafe(|| controlled(&ended_inside, shows.then_some(&sender), work)));
         // The caller may have left.
         let _ = sender.send(Message::Done(done));
     });

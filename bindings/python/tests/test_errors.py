@@ -31,7 +31,7 @@ def test_an_error_has_its_parts_and_the_text_of_the_command_line():
     assert str(error) == f"`model`\n  found:    {error.found}\n  expected: {error.expected}\n  fix:      {error.fix}"
     assert repr(error) == "MantileError(" + ", ".join(f"{part}={getattr(error, part)!r}" for part in PARTS) + ")"
     assert traceback.format_exception_only(error)[0].startswith("mantile.MantileError: `model`\n  found:")
-    assert mantile.catalog("models").text
+    assert mantile.catalog("models").to_json()
 
 
 def test_an_error_is_pickled_and_copied():
@@ -69,7 +69,7 @@ def test_keys_are_arguments():
         assert fault(call, **SMALL, **arguments).key == key
     error = fault(mantile.estimate, **SMALL, tp="x")
     assert error.fix == 'correct it; `mantile.schema("estimate-request")` lists the valid values'
-    assert mantile.schema("estimate-request").text
+    assert mantile.schema("estimate-request").to_json()
     assert "decode_tp" in fault(mantile.estimate, **SMALL, prefill_tp=2).fix
 
 

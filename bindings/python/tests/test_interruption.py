@@ -111,7 +111,7 @@ def test_progress_is_called_by_the_thread_that_asks():
     mantile.sweep(
         **SMALL,
         vary=["concurrency=1..12+1"],
-        progress=lambda done, all: seen.append((done, all, threading.get_ident(), mantile.estimate(**SMALL).text)),
+        progress=lambda done, all: seen.append((done, all, threading.get_ident(), mantile.estimate(**SMALL).to_json())),
     )
     assert seen[-1][:2] == (12, 12)
     assert {thread for _, _, thread, _ in seen} == {threading.get_ident()}
@@ -130,9 +130,9 @@ def test_an_exception_of_progress_ends_the_search_at_once():
 
 
 def test_threads_search_at_the_same_time():
-    alone = mantile.optimize(**SMALL).text
+    alone = mantile.optimize(**SMALL).to_json()
     with ThreadPoolExecutor(4) as threads:
-        assert {threads.submit(lambda: mantile.optimize(**SMALL).text).result() for _ in range(8)} == {alone}
+        assert {threads.submit(lambda: mantile.optimize(**SMALL).to_json()).result() for _ in range(8)} == {alone}
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
@@ -147,7 +147,7 @@ import mantile
 def text(concurrency):
     answer = mantile.estimate('Qwen3-0.6B', '1xl40s', concurrency=concurrency)
     assert answer.render('svg')
-    return mantile.optimize('Qwen3-0.6B', '1xl40s').text + answer.text
+    return mantile.optimize('Qwen3-0.6B', '1xl40s').to_json() + answer.to_json()
 
 if __name__ == '__main__':
     here = [text(number) for number in range(1, 4)]

@@ -14,12 +14,10 @@ SMALL = {"model": "Qwen3-0.6B", "hardware": "1xl40s"}
 def test_an_answer_has_attributes_rows_and_pictures(tmp_path):
     answer = mantile.optimize(**SMALL)
     assert answer.status == "optimal"
-    assert answer.best.metrics.tpot_ms == json.loads(answer.text)["best"]["metrics"]["tpot_ms"]
+    assert answer.best.metrics.tpot_ms == json.loads(answer.to_json())["best"]["metrics"]["tpot_ms"]
     assert answer.to_pandas().shape[0] == answer.front_points
-    assert answer._repr_mimebundle_()["image/svg+xml"].startswith("<svg")
-    for ending, start in [("json", b"{"), ("csv", b"model"), ("svg", b"<svg"), ("html", b"<!DOCTYPE"), ("png", b"\x89PNG"), ("xlsx", b"PK")]:
-        answer.save(tmp_path / f"answer.{ending}")
-        assert (tmp_path / f"answer.{ending}").read_bytes().startswith(start)
+    answer.save(tmp_path / "answer.csv")
+    assert (tmp_path / "answer.csv").read_bytes().startswith(b"model")
     with pytest.raises(AttributeError, match="status"):
         answer.statuss
 
@@ -78,6 +76,6 @@ def test_the_wheel_has_the_command_line():
     words = [sys.executable, "-c", "import sys, mantile; sys.exit(mantile._main())", "estimate", "--model", "Qwen3-0.6B", "--hardware", "1xl40s", "--format", "json"]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == mantile.estimate(**SMALL).text
+    assert done.stdout == mantile.estimate(**SMALL).to_json()
     assert subprocess.run([*words[:3], "estimate", "--model", "none"], capture_output=True).returncode == 2
 

@@ -20,7 +20,7 @@ SWEEP = {"model": "Qwen3-0.6B", "hardware": "1xl40s", "vary": ["concurrency=1..8
 
 @pytest.fixture(scope="module")
 def whole() -> str:
-    return mantile.sweep(**SWEEP).text
+    return mantile.sweep(**SWEEP).to_json()
 
 
 class Made:
@@ -65,10 +65,10 @@ def test_the_shards_are_the_sweep_byte_for_byte(executor, tmp_path, whole):
     made = executor(2) if executor is not Made else Made()
     if executor is ProcessPoolExecutor:
         made = executor(2, mp_context=multiprocessing.get_context("spawn"))
-    assert mantile.sharded_sweep(made, shards=3, directory=tmp_path / "a" / "b", **SWEEP).text == whole
+    assert mantile.sharded_sweep(made, shards=3, directory=tmp_path / "a" / "b", **SWEEP).to_json() == whole
     assert len(list((tmp_path / "a" / "b").iterdir())) == 3
     # All are there: the executor has nothing to do.
-    assert mantile.sharded_sweep(ByHand(), shards=3, directory=tmp_path / "a" / "b", **SWEEP).text == whole
+    assert mantile.sharded_sweep(ByHand(), shards=3, directory=tmp_path / "a" / "b", **SWEEP).to_json() == whole
     if executor is not Made:
         made.shutdown()
 
@@ -85,7 +85,7 @@ def test_a_shard_is_kept_as_soon_as_it_is_finished(tmp_path, whole):
         until(lambda: len(list(tmp_path.glob("*.json"))) == count)
         assert list(tmp_path.glob(f"*-{at + 1}-of-3.json"))
     asking.join()
-    assert answers[0].text == whole
+    assert answers[0].to_json() == whole
 
 
 def test_what_fails_is_raised_once_the_others_are_kept(tmp_path, whole):
@@ -99,7 +99,7 @@ def test_what_fails_is_raised_once_the_others_are_kept(tmp_path, whole):
         mantile.sharded_sweep(executor, shards=3, directory=tmp_path, **SWEEP)
     assert sorted(file.name[-11:] for file in tmp_path.iterdir()) == ["2-of-3.json", "3-of-3.json"]
     with ThreadPoolExecutor(2) as executor:
-        assert mantile.sharded_sweep(executor, shards=3, directory=tmp_path, **SWEEP).text == whole
+        assert mantile.sharded_sweep(executor, shards=3, directory=tmp_path, **SWEEP).to_json() == whole
         with pytest.raises(mantile.MantileError) as fault:
             mantile.sharded_sweep(executor, shards=2, directory=tmp_path, model="no-such-model", vary=["tp=1"])
     assert fault.value.key == "model"
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_whole_shard_is_computed_again(broken, tmp_path, whole
         first = sorted(tmp_path.iterdir())[0]
         kept = first.read_bytes()
         first.write_text(broken)
-        assert mantile.sharded_sweep(executor, shards=3, directory=tmp_path, **SWEEP).text == whole
+        assert mantile.sharded_sweep(executor, shards=3, directory=tmp_path, **SWEEP).to_json() == whole
         assert first.read_bytes() == kept
 
 
@@ -179,12 +179,12 @@ def test_an_interrupted_sweep_keeps_what_is_finished(executor, end, tmp_path):
         again = mantile.sharded_sweep(executor, shards=60, directory=folder, **sweep)
     assert sorted(submitted) == sorted(set(range(1, 61)) - set(numbers))
     assert {file: file.stat().st_mtime_ns for file in kept} == before
-    assert again.text == mantile.sweep(**sweep).text
+    assert again.to_json() == mantile.sweep(**sweep).to_json()
 
 
 def test_two_calls_share_a_folder(tmp_path, whole):
     with ThreadPoolExecutor(4) as shards, ThreadPoolExecutor(3) as calls:
-        call = lambda: mantile.sharded_sweep(shards, shards=4, directory=tmp_path, **SWEEP).text
+        call = lambda: mantile.sharded_sweep(shards, shards=4, directory=tmp_path, **SWEEP).to_json()
         assert {future.result() for future in [calls.submit(call) for _ in range(3)]} == {whole}
     # Nothing half-written is left.
     assert len(list(tmp_path.iterdir())) == 4
@@ -228,7 +228,7 @@ def test_dask_computes_again_what_a_killed_worker_had(tmp_path, whole, monkeypat
     ):
         answer = mantile.sharded_sweep(client, shards=4, directory=tmp_path / "shards", **SWEEP)
     assert (tmp_path / "killed").exists()
-    assert answer.text == whole
+    assert answer.to_json() == whole
 
 
 def test_ray_computes_again_what_a_killed_worker_had(tmp_path, whole, monkeypatch):
@@ -243,7 +243,7 @@ def test_ray_computes_again_what_a_killed_worker_had(tmp_path, whole, monkeypatc
     finally:
         ray.shutdown()
     assert (tmp_path / "killed").exists()
-    assert answer.text == whole
+    assert answer.to_json() == whole
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -262,4 +262,4 @@ def test_a_killed_process_ends_the_call_and_the_finished_shards_are_kept(tmp_pat
         mantile.sharded_sweep(executor, shards=4, directory=tmp_path, **SWEEP)
     assert len(list(tmp_path.glob("*.json"))) >= 1
     with ProcessPoolExecutor(1, mp_context=spawn) as executor:
-        assert mantile.sharded_sweep(executor, shards=4, directory=tmp_path, **SWEEP).text == whole
+        assert mantile.sharded_sweep(executor, shards=4, directory=tmp_path, **SWEEP).to_json() == whole

@@ -19,7 +19,7 @@ fn signed(value: Option<f64>) -> String {
 }
 
 fn inputs(diff: &AnswerDiff) -> Vec<Vec<String>> {
-    let lines = diff.inputs.iter().flat_map(|input| input.keys.iter().zip(input.a.iter().zip(&input.b)));
+    let lines = diff.inputs.iter().flat_map(|input| input.names.iter().zip(input.a.iter().zip(&input.b)));
     let shown =
         |text: &String| if text.is_empty() { "default".to_owned() } else { visible(text).into_owned() };
     lines.map(|(key, (a, b))| vec![key.clone(), shown(a), shown(b)]).chain(plans(diff)).collect()
@@ -56,7 +56,7 @@ pub fn table(diff: &AnswerDiff, width: usize) -> String {
     let parts = diff.inputs.iter().flat_map(|input| &input.effects).any(|effect| effect.part.is_some());
     for input in &diff.inputs {
         let effect = |column: &str| input.effects.iter().find(|effect| effect.column == column);
-        rows.push(row(&input.keys.join(" + "), &|column| match effect(column) {
+        rows.push(row(&input.names.join(" + "), &|column| match effect(column) {
             Some(effect) => signed(if parts { effect.part } else { effect.alone }),
             None => "-".to_owned(),
         }));

@@ -9,19 +9,38 @@ Every request of the command line is a function with the same names; every answe
 
 from __future__ import annotations
 
+import json as _json
 import sys as _sys
 
-from . import _mantile
+from . import _mantile, types
 from ._answer import Answer, Record
 from ._errors import MantileError
-from ._mantile import __version__
+from ._mantile import PreparedPlan, StepTime, __version__
 from ._requests import FUNCTIONS as _FUNCTIONS
-from ._requests import request
+from ._requests import describe as _describe
+from ._requests import prepare, request
 from ._shards import sharded_sweep
 
-globals().update(_FUNCTIONS)
+#: The formats of answers, with the endings of their files.
+FORMATS: dict[str, list[str]] = _json.loads(_mantile.formats())
 
-__all__ = ["Answer", "MantileError", "Record", "__version__", "request", "sharded_sweep", *_FUNCTIONS]
+globals().update(_FUNCTIONS)
+_describe(sharded_sweep, "sweep")
+
+__all__ = [
+    "FORMATS",
+    "Answer",
+    "MantileError",
+    "PreparedPlan",
+    "Record",
+    "StepTime",
+    "__version__",
+    "prepare",
+    "request",
+    "sharded_sweep",
+    "types",
+    *_FUNCTIONS,
+]
 
 
 def _main() -> int:

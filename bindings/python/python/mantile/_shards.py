@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import queue
@@ -24,11 +23,6 @@ _ENDED: set[str] = set()
 _SIGNALS_EVERY = 0.2
 
 
-def _fingerprint(body: dict[str, Any]) -> str:
-    """What the files of the shards of one sweep are named by."""
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def _shard(body: dict[str, Any], call: str) -> str:
     """The answer of one shard; runs on a worker."""
 
@@ -36,7 +30,7 @@ def _shard(body: dict[str, Any], call: str) -> str:
         if call in _ENDED:
             raise CancelledError(f"the sweep ended after {done} of {all} points of this shard")
 
-    return request("sweep", body, seen).text
+    return request("sweep", body, seen).to_json()
 
 
 def _submitter(executor: Any) -> Callable[..., tuple[Any, Callable[[], Any]]]:
@@ -84,7 +78,7 @@ def _kept(file: Path, shard: dict[str, int]) -> str | None:
         return None
 
 
-def _computed(executor: Any, missing: dict[Path, dict[str, Any]]) -> dict[Path, str]:
+def _computed(executor: Any, name: str, missing: dict[Path, dict[str, Any]]) -> dict[Path, str]:
     """The shards that are missing, each kept in its file as soon as it is computed, in whatever order."""
     call = uuid.uuid4().hex
     submit = _submitter(executor)
@@ -95,6 +89,8 @@ def _computed(executor: Any, missing: dict[Path, dict[str, Any]]) -> dict[Path, 
 
     def keep(file: Path) -> None:
         text = pending[file][0].result()
+        if json.loads(text)["sweep"] != name:
+            raise RuntimeError("a worker has other files or another version than this process: it answered another sweep")
         Answer("sweep", text).save(file)
         found[file] = text
 
@@ -143,7 +139,7 @@ def sharded_sweep(executor: Any, *, shards: int, directory: str | os.PathLike, *
     body = _body("sweep", places(schema), arguments)
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    name = _fingerprint(body)
+    name = _mantile.fingerprint(json.dumps(body))
     texts: dict[Path, str | None] = {}
     missing: dict[Path, dict[str, Any]] = {}
     for number in range(1, shards + 1):
@@ -152,5 +148,5 @@ def sharded_sweep(executor: Any, *, shards: int, directory: str | os.PathLike, *
         texts[file] = _kept(file, shard)
         if texts[file] is None:
             missing[file] = {**body, "shard": shard}
-    texts.update(_computed(executor, missing))
+    texts.update(_computed(executor, name, missing))
     return Answer("sweep", _mantile.merged(list(texts.values())))

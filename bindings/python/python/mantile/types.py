@@ -1,0 +1,1774 @@
+"""Types of the answers: one class for every object of a report. Made from the schemas of the requests by stubs.py."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ._answer import Answer, Record
+
+
+class Space(Record):
+    plans: int
+    under: str
+    degrees: list[str]
+    formats: list[str]
+    split: bool
+    mixes: bool
+    offload: str
+    family: Literal['any', 'single', 'tensor', 'pipeline', 'context', 'data', 'expert', 'hybrid', 'split', 'offload', 'mixed'] | None
+    most_requests_per_rank: int
+    loads: str
+    outside: list[str]
+
+
+class Proof(Record):
+    metric: str | None
+    bound: float | None
+    gap: float | None
+    proved_by: str
+    stopped_by: Literal['time_limit', 'interrupt', 'memory'] | None
+    space: Space
+
+
+class Degrees(Record):
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    cp: int | None
+    dcp: int | None
+    ep: int | None
+    moe_tp: int | None
+    ffn_tp: int | None
+    vocab_tp: int | None
+    sp: bool | None
+    stages: list[int] | None
+    replicas: int | None
+
+
+class Deployment(Record):
+    both: Degrees | None
+    prefill: Degrees | None
+    decode: Degrees | None
+    plan: str | None
+    offload_part: Literal['layers', 'experts', 'kv'] | None
+
+
+class Scenario(Record):
+    model: str | None
+    hardware: str | None
+    host: str | None
+    host_memory: str | None
+    p2p: Literal['yes', 'no', 'switch'] | None
+    network: str | None
+    objective: str | None
+    workload: str | None
+    isl: int | None
+    osl: int | None
+    concurrency: int | None
+    rate: float | None
+    percentile: Literal['p50', 'p90', 'p95', 'p99'] | None
+    risk: Literal['p50', 'p90'] | None
+    prefix: int | None
+    prefix_groups: int | None
+    images: int | None
+    image_size: str | None
+    draft: str | None
+    draft_tokens: int | None
+    acceptance: float | None
+    ttft: str | None
+    tpot: str | None
+    e2e: str | None
+    runtime: str | None
+    runtime_version: str | None
+    max_num_batched_tokens: int | None
+    max_num_seqs: int | None
+    max_model_len: int | None
+    gpu_memory_utilization: float | None
+    weight_format: str | None
+    prefill_weight_format: str | None
+    decode_weight_format: str | None
+    kv_format: str | None
+    offload: Literal['auto', 'never', 'always'] | None
+    allow: list[Literal['custom-router', 'unmeasured']] | None
+    theoretical: bool | None
+    pareto: list[Literal['ttft', 'tpot', 'e2e', 'output_tok_s', 'output_tok_s_per_device', 'output_tok_s_per_user', 'usd_per_mtok', 'watts', 'tok_per_joule', 'devices', 'max_context']] | None
+    price_basis: Literal['owned', 'rented'] | None
+    usd_per_device_hour: float | None
+    electricity_usd_per_kwh: float | None
+    pue: float | None
+    amortization_months: float | None
+    utilization: float | None
+    hours_per_day: float | None
+    set: list[str] | None
+    deployment: Deployment | None
+
+
+class ReportedTier(Record):
+    name: str
+    devices: int
+    link: str
+    bandwidth_bytes_per_s: float
+    p2p: Literal['yes', 'no', 'switch'] | None
+    assumed_network: bool | None
+
+
+class ReportImages(Record):
+    number: int
+    size: str | None
+    tokens: int
+
+
+class Speculation(Record):
+    draft: str
+    tokens: int
+    acceptance: float
+
+
+class LatencyLimits(Record):
+    ttft: str | None
+    tpot: str | None
+    e2e: str | None
+
+
+class ObjectiveTerm(Record):
+    metric: Literal['ttft', 'tpot', 'e2e', 'output_tok_s', 'output_tok_s_per_device', 'output_tok_s_per_user', 'usd_per_mtok', 'watts', 'tok_per_joule', 'devices', 'max_context']
+    direction: Literal['minimize', 'maximize']
+
+
+class ReportInputs(Record):
+    model: str
+    hardware: str
+    devices: int
+    interconnect: list[ReportedTier] | None
+    runtime: str
+    runtime_version: str | None
+    version_counts_as_mean: bool | None
+    theoretical: bool | None
+    workload: str
+    isl: int
+    osl: int
+    prefix: int
+    images: ReportImages | None
+    concurrency: int | None
+    rate: float | None
+    percentile: Literal['p50', 'p90', 'p95', 'p99'] | None
+    risk: Literal['p50', 'p90']
+    speculation: Speculation | None
+    limits: LatencyLimits
+    objective: str
+    optimize: list[ObjectiveTerm]
+    pareto: list[str]
+    weight_formats: list[str]
+    kv_formats: list[str]
+    price_basis: Literal['owned', 'rented'] | None
+    amortization_months: float | None
+    utilization: float | None
+    hours_per_day: float | None
+    warnings: list[str] | None
+
+
+class PoolReport(Record):
+    role: Literal['aggregated', 'prefill', 'decode']
+    label: str
+    tp: int
+    pp: int
+    dp: int
+    cp: int
+    dcp: int
+    ep: int
+    moe_tp: int
+    ffn_tp: int | None
+    vocab_tp: int | None
+    sp: bool
+    stages: list[int]
+    replicas: int
+    devices: int
+    concurrency_per_replica: int
+
+
+class Plan(Record):
+    mode: str
+    label: str
+    prefill: PoolReport
+    decode: PoolReport
+    others: list[PoolReport]
+
+
+class Quantiles(Record):
+    p10: float
+    p50: float
+    p90: float
+
+
+class MemoryReport(Record):
+    weights_bytes: float
+    kv_cache_bytes: float
+    activations_bytes: float
+    buffers_bytes: float
+    total_bytes: float
+    interval: Quantiles | None
+    usable_bytes: float
+    capacity_bytes: float
+    utilization: float
+    offloaded_bytes: float
+    host_bytes: float | None
+    least_host_bytes: float
+
+
+class MetricsReport(Record):
+    ttft_ms: float
+    tpot_ms: float
+    e2e_ms: float
+    output_tok_s: float
+    output_tok_s_per_device: float
+    output_tok_s_per_user: float
+    requests_per_s: float
+    usd_per_hour: float | None
+    usd_per_mtok: float | None
+    usd_per_mtok_total: float | None
+    usd_per_day: float | None
+    usd_per_month: float | None
+    tok_per_usd: float | None
+    watts: float | None
+    facility_watts: float | None
+    tok_per_joule: float | None
+    max_context_tokens: float
+
+
+class Intervals(Record):
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
+    ttft_ms: Quantiles
+    tpot_ms: Quantiles
+    output_tok_s: Quantiles
+    source: str
+
+
+class PriceBound(Record):
+    price: str
+    source: str
+    usd_per_mtok: float
+
+
+class PriceBounds(Record):
+    low: PriceBound
+    high: PriceBound
+
+
+class ReportedDeployment(Record):
+    plan: Plan
+    notation: str
+    weight_format: str
+    prefill_weight_format: str | None
+    kv_format: str
+    concurrency: float
+    devices: int
+    idle_devices: int
+    feasibility: Literal['in_vram', 'with_offload', 'insufficient_memory', 'illegal']
+    violations: list[str]
+    memory: MemoryReport | None
+    bottleneck: str | None
+    metrics: MetricsReport | None
+    context_bound: Literal['memory', 'model', 'server'] | None
+    intervals: Intervals | None
+    price_bounds: PriceBounds | None
+
+
+class ShardDimension(Record):
+    name: str
+    whole: int
+    here: int
+
+
+class Shard(Record):
+    shape: list[ShardDimension]
+    shards: int
+    replicas: int
+    token_shards: int
+    attention_ranks: int | None
+
+
+class OperatorLine(Record):
+    phase: Literal['prefill', 'decode']
+    block: str
+    module: str
+    part_of: Literal['attention', 'feed_forward', 'experts', 'residual', 'vocabulary', 'images', 'communication', 'overhead']
+    layers: int
+    time_ms: float
+    fused_ms: float | None
+    speed_of_light_ms: float
+    efficiency: float
+    flops: float
+    bytes: float
+    wire_bytes: float
+    shard: Shard | None
+
+
+class PhaseTime(Record):
+    phase: Literal['prefill', 'decode']
+    time_ms: float
+    operators_ms: float
+    compute_ms: float
+    memory_ms: float
+    communication_ms: float
+    overhead_ms: float
+    flops: float
+    bytes: float
+    wire_bytes: float
+    mfu: float
+    mbu: float
+    bubble_share: float
+    operators: list[OperatorLine]
+
+
+class PoolMemory(Record):
+    role: Literal['aggregated', 'prefill', 'decode']
+    label: str
+    memory: MemoryReport
+
+
+class Latencies(Record):
+    percentile: Literal['p50', 'p90', 'p95', 'p99']
+    ttft_ms: float
+    tpot_ms: float
+    e2e_ms: float
+
+
+class Constraint(Record):
+    resource: Literal['ttft', 'tpot', 'e2e', 'memory', 'prefill_pool', 'decode_pool', 'devices', 'traffic', 'context', 'step']
+    binds: bool
+    used: float | None
+    why: str
+
+
+class DeploymentDetail(Record):
+    phases: list[PhaseTime]
+    pools: list[PoolMemory]
+    percentiles: list[Latencies]
+    constraints: list[Constraint]
+    prefill_tok_s: float | None
+    prefill_flops: float
+    prefill_flops_noncausal_without_head: float
+    host_memory_peak_bytes: float
+    evidence: Record
+
+
+class FrontThinning(Record):
+    requested: Literal['all'] | int
+    tolerance: float | None
+
+
+class Census(Record):
+    shapes: int
+    candidates: int
+    evaluated: int
+    pruned: Record
+    illegal: Record
+
+
+class NearestMiss(Record):
+    candidate: ReportedDeployment
+    misses: str
+
+
+class ConflictSet(Record):
+    conditions: list[str]
+    why: str | None
+
+
+class RemedyGain(Record):
+    objective: ObjectiveTerm
+    value: float
+    output_tok_s: float
+    output_tok_s_per_user: float
+    usd_per_hour: float | None
+
+
+class Remedy(Record):
+    flags: str
+    set: Record
+    now: str
+    claim: Literal['least', 'about', 'works']
+    tighter: list[str]
+    gives: RemedyGain | None
+
+
+class ConflictReport(Record):
+    conflicts: list[ConflictSet]
+    remedies: list[Remedy]
+    more_memory_gb: int | None
+    complete: bool
+
+
+class SplitRatio(Record):
+    verdict: Literal['do_not_split', 'split', 'split_with_both']
+    split_plan: str | None
+    split_output_tok_s: float | None
+    one_shape_each_output_tok_s: float | None
+    rows_checked: int
+
+
+class PlainPlan(Record):
+    notation: str
+    label: str
+    value: float
+    best: float
+
+
+class Strategy(Record):
+    family: Literal['any', 'single', 'tensor', 'pipeline', 'context', 'data', 'expert', 'hybrid', 'split', 'offload', 'mixed']
+    plan: str | None
+    weight_format: str | None
+    concurrency: float | None
+    value: float | None
+    ttft_ms: float | None
+    tpot_ms: float | None
+    none: str | None
+
+
+class Handover(Record):
+    below: int
+    at: int
+    to: Literal['any', 'single', 'tensor', 'pipeline', 'context', 'data', 'expert', 'hybrid', 'split', 'offload', 'mixed']
+
+
+class Crossing(Record):
+    along: Literal['concurrency', 'prompt', 'purchase']
+    now: int
+    least: int
+    most: int
+    leader: Literal['any', 'single', 'tensor', 'pipeline', 'context', 'data', 'expert', 'hybrid', 'split', 'offload', 'mixed'] | None
+    changes: list[Handover]
+
+
+class Gain(Record):
+    what: str
+    value: float | None
+    plan: str | None
+    helps: bool
+
+
+class Rival(Record):
+    plan: str
+    wins: float
+
+
+class Robustness(Record):
+    plans: int
+    draws: int
+    stays_best_independent: float
+    stays_best_common: float
+    meets_slos: float
+    rival: Rival | None
+
+
+class Why(Record):
+    sentence: str
+    metric: str
+    strategies: list[Strategy]
+    crossovers: list[Crossing]
+    worth: list[Gain]
+    robustness: Robustness | None
+
+
+class WeightsNeed(Record):
+    weight_format: str
+    weights_bytes: float
+    usable_bytes_per_device: float
+    least_devices: int
+    least_host_bytes: float | None
+
+
+class Quality(Record):
+    metric: str
+    value: str
+    model: str
+    source: str
+
+
+class LowerFormat(Record):
+    weight_format: str
+    bits_per_weight: float
+    metric: str
+    now: float | None
+    then: float | None
+    quality: Quality | None
+
+
+class LaunchFlag(Record):
+    words: str
+    why: str
+
+
+class LaunchWorker(Record):
+    name: str
+    replicas: int
+    devices: int
+    hosts: int
+    command: str
+    options: list[LaunchFlag]
+    environment: Record
+    yaml: Record
+
+
+class CostReport(Record):
+    price_basis: Literal['owned', 'rented'] | None
+    hours_per_day: float
+    usd_per_hour: float
+    usd_per_day: float
+    usd_per_month: float
+    usd_per_mtok: float
+    tok_per_usd: float
+
+
+class LaunchFile(Record):
+    path: str
+    text: str
+
+
+class LaunchReport(Record):
+    runtime: str
+    runtime_version: str
+    image: str | None
+    workers: list[LaunchWorker]
+    router: str | None
+    cost: CostReport | None
+    infeasible: list[str] | None
+    unsupported: list[str]
+    notes: list[str]
+    files: list[LaunchFile]
+
+
+class InputEffect(Record):
+    metric: str
+    elasticity: float
+    at_10_percent_more: float
+
+
+class AuditedInput(Record):
+    symbol: str
+    enters: str
+    value: str
+    grade: Literal['stated', 'read', 'datasheet', 'measured', 'fitted', 'assumed']
+    source: str
+    effects: list[InputEffect]
+
+
+class OverrideEffect(Record):
+    column: str
+    without: float | None
+
+
+class AuditedOverride(Record):
+    set: str
+    effects: list[OverrideEffect]
+
+
+class LeftOutPart(Record):
+    part: str
+    why: str
+
+
+class AuditSection(Record):
+    grade: Literal['stated', 'read', 'datasheet', 'measured', 'fitted', 'assumed']
+    assumptions: list[AuditedInput]
+    overrides: list[AuditedOverride]
+    left_out: list[LeftOutPart]
+
+
+class RuntimeTrial(Record):
+    runtime: str
+    status: Literal['optimal', 'feasible', 'infeasible', 'unknown'] | None
+    objective: float | None
+    reason: str | None
+
+
+class OptimizeAnswer(Answer, question="optimize"):
+    answer: Literal['optimize']
+    theoretical: bool | None
+    status: Literal['optimal', 'feasible', 'infeasible', 'unknown']
+    proof: Proof
+    scenario: Scenario | None
+    question: ReportInputs
+    best: ReportedDeployment | None
+    detail: DeploymentDetail | None
+    alternatives: list[ReportedDeployment]
+    front_points: int
+    front: list[ReportedDeployment]
+    front_thinning: FrontThinning | None
+    census: Census
+    nearest: NearestMiss | None
+    conflict: ConflictReport | None
+    split_ratio: SplitRatio | None
+    plain: PlainPlan | None
+    why: Why | None
+    weights_need: list[WeightsNeed]
+    lower_format: LowerFormat | None
+    launch: LaunchReport | None
+    audit: AuditSection | None
+    runtimes: list[RuntimeTrial] | None
+
+
+class UnreadWord(Record):
+    place: str
+    position: int
+    word: str
+    reason: str
+    refused: bool
+
+
+class FlagChange(Record):
+    flags: str
+    metric: str
+    now: float
+    then: float
+
+
+class CommandReport(Record):
+    runtime: str
+    runtime_version: str
+    scenario: Scenario
+    processes: list[str]
+    unread: list[UnreadWord]
+    notes: list[str]
+    best: ReportedDeployment | None
+    changes: list[FlagChange]
+
+
+class EstimateAnswer(Answer, question="estimate"):
+    answer: Literal['estimate']
+    theoretical: bool | None
+    scenario: Scenario | None
+    plan: Plan
+    notation: str
+    weight_format: str
+    prefill_weight_format: str | None
+    kv_format: str
+    concurrency: float
+    devices: int
+    idle_devices: int
+    feasibility: Literal['in_vram', 'with_offload', 'insufficient_memory', 'illegal']
+    violations: list[str]
+    memory: MemoryReport | None
+    bottleneck: str | None
+    metrics: MetricsReport | None
+    context_bound: Literal['memory', 'model', 'server'] | None
+    intervals: Intervals | None
+    price_bounds: PriceBounds | None
+    question: ReportInputs
+    detail: DeploymentDetail | None
+    chosen_load: str | None
+    launch: LaunchReport | None
+    command: CommandReport | None
+    audit: AuditSection | None
+
+
+class FewestDevices(Record):
+    devices: int | None
+    label: str | None
+    bytes_per_device: float | None
+    why: str
+
+
+class StaticLayerType(Record):
+    layer_type: Literal['attention', 'feed_forward', 'experts', 'residual', 'vocabulary', 'images', 'communication', 'overhead']
+    layers: int
+    least_devices: int
+    time_ms: float
+    bound_by: Literal['compute', 'memory', 'communication', 'overhead']
+    flops: float
+    bytes: float
+    wire_bytes: float
+    weight_bytes: float
+    operators: list[OperatorLine]
+
+
+class StaticPhase(Record):
+    phase: Literal['prefill', 'decode']
+    label: str
+    devices: int
+    devices_why: str
+    batch: int
+    weight_format: str
+    kv_format: str
+    time_ms: float
+    tok_s: float
+    bound_by: Literal['compute', 'memory', 'communication', 'overhead']
+    flops: float
+    bytes: float
+    wire_bytes: float
+    mfu: float
+    mbu: float
+    memory: MemoryReport
+    fits: bool
+    fewest_devices: FewestDevices
+    layer_types: list[StaticLayerType]
+
+
+class LegalDegrees(Record):
+    tp: list[int]
+    ffn_tp: list[int]
+    vocab_tp: list[int]
+    pp: list[int]
+    cp: list[int]
+    dp: list[int]
+    ep: list[int]
+    sp: bool
+
+
+class StaticAnswer(Answer, question="static"):
+    answer: Literal['static']
+    scenario: Scenario
+    model: str
+    hardware: str
+    runtime: str
+    theoretical: list[str]
+    isl: int
+    osl: int
+    phases: list[StaticPhase]
+    legal_degrees: LegalDegrees
+    ttft_ms: float
+    tpot_ms: float
+    e2e_ms: float
+
+
+class DeployAnswer(Answer, question="deploy"):
+    answer: Literal['deploy']
+    runtime: str
+    runtime_version: str
+    image: str | None
+    workers: list[LaunchWorker]
+    router: str | None
+    cost: CostReport | None
+    infeasible: list[str] | None
+    unsupported: list[str]
+    notes: list[str]
+    files: list[LaunchFile]
+
+
+class PlacementScenario(Record):
+    model: str | None
+    hardware: str | None
+    device: list[str] | None
+    link: list[str] | None
+    topology: Literal['mesh', 'ring', 'star', 'chain'] | None
+    objective: Literal['latency', 'request', 'throughput', 'max-context', 'largest-model']
+    isl: int | None
+    osl: int | None
+    prefix: int | None
+    prefix_groups: int | None
+    images: int | None
+    image_size: str | None
+    concurrency: int | None
+    runtime: str | None
+    weight_format: str | None
+    kv_format: str | None
+    offload: Literal['auto', 'never', 'always'] | None
+    set: list[str] | None
+
+
+class PlacementInputs(Record):
+    model: str
+    rig: str
+    objective: str
+    isl: int
+    osl: int
+    prefix: int
+    concurrency: int
+    runtimes: list[str]
+    weight_format: str
+    weight_format_why: str | None
+    kv_format: str
+    defaults: list[str] | None
+
+
+class StageReport(Record):
+    member: str
+    copies: list[str]
+    devices: int
+    first_layer: int
+    last_layer: int
+    layers: int
+    embedding: bool
+    head: bool
+    decode_ms: float
+    prefill_ms: float
+    send_ms: float
+    memory_bytes: float
+    usable_bytes: float
+    offloaded_bytes: float
+    disk_bytes: float
+    experts_out: list[Any] | None
+
+
+class PlacementReport(Record):
+    stages: list[StageReport]
+    unused: list[str]
+    objective_ms: float
+    token_ms: float
+    prefill_ms: float
+    request_ms: float
+    decode_tok_s: float
+    micro_batches: int
+    requests_each: int
+
+
+class PlacementCertificate(Record):
+    objective_ms: float
+    lower_bound_ms: float
+    proved_by: str
+    gap: float
+    independent_bound_ms: float
+    states: int
+    unlike_members: int
+
+
+class TheoreticalPlacement(Record):
+    why: list[str]
+    runtimes: list[str]
+    weight_format: str
+    placement: PlacementReport
+    certificate: PlacementCertificate
+
+
+class BaselineComparison(Record):
+    rule: str
+    objective_ms: float | None
+    times: float | None
+    layers: list[list[Any]]
+
+
+class DisaggregatedReport(Record):
+    theoretical: bool
+    runtimes: list[str]
+    weight_format: str
+    prefill: list[list[Any]]
+    decode: list[list[Any]]
+    prefill_ms: float
+    exposed_ms: float
+    token_ms: float
+    request_ms: float
+    lower_bound_ms: float
+    pairs: int
+    gain: float
+
+
+class StageShortfall(Record):
+    member: str
+    first_layer: int
+    last_layer: int
+    short_bytes: float
+
+
+class TriedChange(Record):
+    change: str
+    stated: str
+    needed: str | None
+
+
+class InfeasibleReport(Record):
+    code: str
+    text: str
+    short_bytes: float | None
+    conflict: list[str]
+    innocent: list[str]
+    several: bool
+    nearest: list[StageShortfall]
+    tried: list[TriedChange]
+    fixes: list[str]
+
+
+class PlaceAnswer(Answer, question="place"):
+    answer: Literal['place']
+    status: Literal['optimal', 'feasible', 'infeasible', 'unknown']
+    stopped_by: Literal['time_limit', 'interrupt', 'memory'] | None
+    scenario: PlacementScenario | None
+    question: PlacementInputs
+    max_context: int | None
+    placement: PlacementReport | None
+    certificate: PlacementCertificate | None
+    theoretical: TheoreticalPlacement | None
+    compared: list[BaselineComparison]
+    disaggregated: DisaggregatedReport | None
+    alone: list[list[Any]]
+    infeasible: InfeasibleReport | None
+    launch: LaunchReport | None
+    notes: list[str]
+
+
+class Explanation(Record):
+    symbol: str
+    path: str
+    formula: str | None
+    substituted: str | None
+    value: float
+    unit: str
+    text: str
+    bound: list[str]
+    why: str
+    source: str
+    grade: Literal['stated', 'read', 'datasheet', 'measured', 'fitted', 'assumed']
+    parts: list[Explanation]
+
+
+class Leaf(Record):
+    symbol: str
+    text: str
+    source: str
+    grade: Literal['stated', 'read', 'datasheet', 'measured', 'fitted', 'assumed']
+
+
+class MeasuredAt(Record):
+    model: str
+    hardware: str
+    weight_format: str
+    isl: list[int]
+    osl: list[int]
+    requests: list[int]
+
+
+class ExplainedInterval(Record):
+    p10: float
+    p90: float
+    column: str
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
+    why: str
+    source: str
+    measured: list[MeasuredAt]
+
+
+class ExplainAnswer(Answer, question="explain"):
+    answer: Literal['explain']
+    symbol: str | None
+    path: str | None
+    formula: str | None
+    substituted: str | None
+    value: float | None
+    unit: str | None
+    text: str | None
+    bound: list[str] | None
+    why: str | None
+    source: str | None
+    grade: Literal['stated', 'read', 'datasheet', 'measured', 'fitted', 'assumed'] | None
+    parts: list[Explanation] | None
+    of: str | None
+    violations: list[str] | None
+    inputs: list[Leaf] | None
+    interval: ExplainedInterval | None
+    infeasible: str | None
+
+
+class AuditAnswer(Answer, question="audit"):
+    answer: Literal['audit']
+    scenario: Scenario
+    question: ReportInputs
+    notation: str
+    grade: Literal['stated', 'read', 'datasheet', 'measured', 'fitted', 'assumed']
+    assumptions: list[AuditedInput]
+    overrides: list[AuditedOverride]
+    left_out: list[LeftOutPart]
+    known: list[AuditedInput]
+
+
+class DiagnosedMetric(Record):
+    metric: str
+    measured: float
+    predicted: float
+    interval: Quantiles | None
+    limit: float
+    standing: Literal['impossible', 'fast', 'expected', 'slow']
+    words: str
+
+
+class SuspectOperator(Record):
+    phase: Literal['prefill', 'decode']
+    block: str
+    module: str
+    time_ms: float
+    speed_of_light_ms: float
+    efficiency: float
+    efficiency_if_alone: float
+
+
+class DiagnoseAnswer(Answer, question="diagnose"):
+    answer: Literal['diagnose']
+    scenario: Scenario | None
+    question: ReportInputs
+    notation: str
+    violations: list[str]
+    metrics: list[DiagnosedMetric]
+    suspects: list[SuspectOperator]
+
+
+class NearestRow(Record):
+    distance: float
+    id: str
+    model: str
+    hardware: str
+    devices: int
+    runtime: str
+    weight_format: str
+    mode: str
+    plan: str
+    isl: int
+    osl: int
+    concurrency: int | None
+    ttft_ms: float | None
+    predicted_ttft_ms: float | None
+    tpot_ms: float | None
+    predicted_tpot_ms: float | None
+    source: str
+
+
+class NearestAnswer(Answer, question="nearest"):
+    answer: Literal['nearest']
+    scenario: Scenario | None
+    question: ReportInputs
+    notation: str
+    known: int
+    rows: list[NearestRow]
+
+
+class DifferenceEffect(Record):
+    column: str
+    alone: float | None
+    part: float | None
+
+
+class InputDifference(Record):
+    names: list[str]
+    a: list[str]
+    b: list[str]
+    effects: list[DifferenceEffect]
+
+
+class MetricDifference(Record):
+    column: str
+    a: float | None
+    b: float | None
+
+
+class DiffAnswer(Answer, question="diff"):
+    answer: Literal['diff']
+    inputs: list[InputDifference]
+    plans: list[str]
+    searched: bool
+    metrics: list[MetricDifference]
+    files: list[str]
+
+
+class VariedKey(Record):
+    key: str
+    values: list[Any]
+
+
+class ShardNumber(Record):
+    number: int
+    of: int
+
+
+class SweepRow(Record):
+    sweep: str
+    point: int
+    points: int
+    vary: Record
+    status: Literal['optimal', 'feasible', 'slo_missed', 'infeasible', 'invalid']
+    reason: str | None
+    notation: str | None
+    devices: int | None
+    mean_concurrency: float | None
+    bottleneck: str | None
+    metrics: MetricsReport | None
+    intervals: Intervals | None
+
+
+class SweepAnswer(Answer, question="sweep"):
+    answer: Literal['sweep']
+    sweep: str
+    scenario: Scenario
+    vary: list[VariedKey]
+    points: int
+    shard: ShardNumber | None
+    rows: list[SweepRow]
+
+
+class ComparedRow(Record):
+    name: str
+    model: str
+    hardware: str
+    runtime: str
+    isl: int
+    osl: int
+    status: Literal['optimal', 'feasible', 'slo_missed', 'infeasible', 'invalid']
+    reason: str | None
+    notation: str | None
+    plan: str | None
+    devices: int | None
+    metrics: MetricsReport | None
+    ratios: Record
+
+
+class CompareAnswer(Answer, question="compare"):
+    answer: Literal['compare']
+    rows: list[ComparedRow]
+
+
+class Requirements(Record):
+    model: str | None
+    hardware: str | None
+    target_tok_s: float
+    users: int
+    isl: int
+    osl: int
+    prefix: int
+    limits: LatencyLimits
+    no_ttft_at_home: bool | None
+    budget_usd: float | None
+    budget_usd_per_hour: float | None
+    max_watts: float | None
+    price_basis: Literal['owned', 'rented'] | None
+    only: list[str]
+    assumed: list[str]
+
+
+class Money(Record):
+    basis: Literal['owned', 'rented'] | None
+    buy_usd: float | None
+    buy_usd_range: list[float] | None
+    devices_usd: float | None
+    hosts_usd: float | None
+    network_usd: float | None
+    host: str | None
+    amortization_months: float | None
+    utilization: float | None
+    electricity_usd_per_hour: float | None
+    usd_per_hour: float | None
+    usd_per_hour_range: list[float] | None
+    hours_per_day: float | None
+    usd_per_day: float | None
+    usd_per_month: float | None
+    tok_per_usd: float | None
+    usd_per_mtok: float | None
+    usd_per_mtok_full: float | None
+    dated: list[str]
+
+
+class Build(Record):
+    name: str
+    system: str
+    model: str
+    copies: int
+    devices: int
+    device: str
+    runtime: str
+    keeps_quality: bool
+    checkpoint: str | None
+    each: ReportedDeployment
+    output_tok_s: float
+    tok_s_per_user: float
+    most_users: int
+    most_output_tok_s: float
+    max_context_tokens: float
+    watts: float | None
+    money: Money
+    unmeasured: str | None
+    standing: str
+    because: str | None
+
+
+class RejectedBuild(Record):
+    name: str
+    weight_formats: list[str]
+    kind: str
+    reason: str
+
+
+class SearchSummary(Record):
+    systems: int
+    serve: int
+    searches: int
+    candidates: int
+    evaluated: int
+    missed: Record
+
+
+class OtherFormat(Record):
+    runtime: str
+    weight_format: str
+    checkpoint: str | None
+    tok_s_per_user: float
+    most_users: int
+
+
+class ServedModel(Record):
+    parameters: int
+    family: str
+    released: str | None
+    build: Build
+    others: list[OtherFormat]
+
+
+class RecommendAnswer(Answer, question="recommend"):
+    answer: Literal['recommend']
+    scenario: Scenario | None
+    sought: Requirements | None
+    minimum: Build | None
+    cheapest: Build | None
+    value: Build | None
+    tiers: list[Build] | None
+    builds: list[Build] | None
+    missed: list[RejectedBuild] | None
+    looked: SearchSummary | None
+    launch: LaunchReport | None
+    models: list[ServedModel] | None
+    longest_contexts: list[str] | None
+    most_users: list[str] | None
+
+
+class TrafficBucket(Record):
+    isl: int
+    osl: int
+    rate: float
+    prefix: int | None
+    model: str | None
+
+
+class PricedOffer(Record):
+    hardware: str
+    terms: Literal['on-demand', 'reserved', 'spot', 'owned'] | None
+    usd_per_hour: float | None
+    available: int | None
+
+
+class FleetInputs(Record):
+    models: list[str]
+    buckets: list[TrafficBucket]
+    offers: list[PricedOffer]
+    limits: LatencyLimits
+    aim: Literal['cost', 'devices', 'throughput']
+    budget_usd_per_hour: float | None
+    max_devices: int | None
+    spare: bool
+    headroom: float | None
+    hours_per_day: float | None
+    price_basis: Literal['owned', 'rented'] | None
+    assumed: list[str]
+
+
+class Systems(Record):
+    count: int
+    hardware: str
+    system: str
+    notation: str
+    offer: str
+    model: str
+    plan: str
+    devices: int
+    usd_per_hour: float
+    usd_per_hour_most: float
+    requests_per_s: float
+    busy: float
+
+
+class BucketCosts(Record):
+    isl: int
+    osl: int
+    model: str
+    requests_per_s: float
+    usd_per_hour: float
+    usd_per_1k_requests: float
+    usd_per_mtok_in: float
+    usd_per_mtok_out: float
+
+
+class FleetCosts(Record):
+    hours_per_day: float
+    usd_per_hour: float
+    usd_per_day: float
+    usd_per_month: float
+    usd_per_year: float
+    tok_per_usd: float
+    usd_per_mtok: float
+    usd_per_mtok_in: float
+    usd_per_mtok_out: float
+    buckets: list[BucketCosts]
+
+
+class Routed(Record):
+    isl: int
+    osl: int
+    model: str
+    systems: int
+    share: float
+    requests_per_s: float
+
+
+class ReportedVariable(Record):
+    name: str
+    kind: Literal['whole', 'share']
+    least: int
+    most: int
+    cost: int
+    value: float | None
+
+
+class ReportedConstraint(Record):
+    name: str
+    columns: list[int]
+    coefficients: list[int]
+    sense: Literal['<=', '>=', '=']
+    bound: int
+
+
+class ReportedProgram(Record):
+    columns: list[ReportedVariable]
+    rows: list[ReportedConstraint]
+
+
+class FleetCertificate(Record):
+    status: Literal['optimal', 'feasible', 'infeasible', 'unknown']
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    unit: str
+    prover: Literal['solver', 'own_search', 'prices', 'trivial']
+    nodes: int
+    columns: int
+    rows: int
+    rows_checked: int
+    doubts: list[str]
+    programme: ReportedProgram
+
+
+class RelaxationHint(Record):
+    what: str
+    stated: float
+    needed: float
+
+
+class FleetAnswer(Answer, question="fleet"):
+    answer: Literal['fleet']
+    scenario: Scenario
+    question: FleetInputs
+    systems: list[Systems]
+    costs: FleetCosts | None
+    usd_per_hour: float | None
+    usd_per_hour_most: float | None
+    devices: int | None
+    output_tok_s: list[Any]
+    routes: list[Routed]
+    certificate: FleetCertificate
+    conflict: list[str]
+    irreducible: bool
+    most_output_tok_s: float | None
+    helps: list[RelaxationHint]
+    unserved: list[str]
+    kinds: int
+    launches: list[LaunchReport] | None
+
+
+class FormulaEntry(Record):
+    symbol: str
+    unit: str
+    why: str
+    source: str
+    module: str
+
+
+class FormulasAnswer(Answer, question="formulas"):
+    items: list[FormulaEntry]
+
+
+class CountTerm(Record):
+    name: str
+    elements: int
+
+
+class Reconciliation(Record):
+    published: int
+    source: str
+    terms: list[CountTerm]
+    explained: bool
+    unexplained: int
+
+
+class Parameters(Record):
+    unique: int
+    buffers: int
+    towers: int
+    active: int
+    mtp: int
+    mtp_copies: int
+
+
+class Checkpoint(Record):
+    bytes: int
+    quantised: int
+    native: int
+    scales: int
+    scale_bytes: int
+
+
+class InspectedDim(Record):
+    name: str
+    value: int
+    origin: str
+    tag: Literal['config', 'class_default', 'derived', 'override']
+
+
+class InspectedTensor(Record):
+    name: str
+    shape: list[int]
+    role: Literal['embedding', 'lm_head', 'norm', 'router', 'attention', 'mlp', 'expert', 'shared_expert', 'bias', 'sink', 'recurrence', 'indexer', 'tower']
+    buffer: bool
+
+
+class InspectedOperator(Record):
+    name: str
+    kind: str
+    dims: list[InspectedDim]
+    inputs: list[str]
+    output: int
+    parameters: int
+    weights: list[InspectedTensor]
+
+
+class InspectedBlock(Record):
+    name: str
+    layers: list[int]
+    parameters: int
+    kv_bytes_per_token: int
+    state_bytes_per_sequence: int
+    window: int | None
+    operators: list[InspectedOperator]
+
+
+class InspectedTower(Record):
+    name: str
+    parameters: int
+    flops_per_image: int | None
+    tokens_per_image: int | None
+    blocks: list[InspectedBlock]
+
+
+class InspectedValue(Record):
+    key: str
+    value: int
+    tag: Literal['config', 'class_default', 'derived', 'override']
+    how: str | None
+
+
+class Difference(Record):
+    key: str
+    a: str | None
+    b: str | None
+    ratio: float | None
+
+
+class ParallelPlan(Record):
+    tp: int
+    pp: int
+    dp: int
+    cp: int
+    dcp: int
+    ep: int
+    moe_tp: int
+    ffn_tp: int | None
+    vocab_tp: int | None
+    sp: bool
+
+
+class ParallelStage(Record):
+    first_layer: int
+    layers: int
+    devices: int
+    embedding: bool
+    head: bool
+
+
+class CollectiveReport(Record):
+    operation: str
+    devices: int
+    devices_of_inner_tier: int
+    elements_per_token: int
+    tokens: str
+    overlaps: bool
+
+
+class ParallelStep(Record):
+    name: str
+    kind: str
+    shard: Shard | None
+    weights: int
+    collective: CollectiveReport | None
+
+
+class CacheReport(Record):
+    kind: str
+    shape: list[ShardDimension]
+    shards: int
+    token_shards: int
+    replicas: int
+
+
+class ParallelBlock(Record):
+    name: str
+    layers: int
+    weights: int
+    steps: list[ParallelStep]
+    caches: list[CacheReport]
+
+
+class ParallelPhase(Record):
+    phase: Literal['prefill', 'decode']
+    blocks: list[ParallelBlock]
+    handover: CollectiveReport | None
+
+
+class ParallelPool(Record):
+    role: Literal['aggregated', 'prefill', 'decode']
+    label: str
+    plan: ParallelPlan
+    replicas: int
+    stages: list[ParallelStage]
+    phases: list[ParallelPhase]
+
+
+class InspectAnswer(Answer, question="inspect"):
+    answer: Literal['inspect']
+    name: str | None
+    source: str | None
+    weight_format: str | None
+    published_total: Reconciliation | None
+    model_type: str | None
+    layers: int | None
+    max_context: int | None
+    tied: bool | None
+    parameters: Parameters | None
+    kv_bytes_per_token: int | None
+    kv_bytes_per_token_windowed: int | None
+    state_bytes_per_sequence: int | None
+    checkpoint: Checkpoint | None
+    towers: list[InspectedTower] | None
+    values: list[InspectedValue] | None
+    blocks: list[InspectedBlock] | None
+    tensors: list[InspectedTensor] | None
+    mtp: list[InspectedTensor] | None
+    a: str | None
+    b: str | None
+    differences: list[Difference] | None
+    model: str | None
+    hardware: str | None
+    pools: list[ParallelPool] | None
+    violations: list[str] | None
+
+
+class CheckResult(Record):
+    what: str
+    of: int
+    faults: list[str]
+
+
+class VerifyAnswer(Answer, question="verify"):
+    answer: Literal['verify']
+    holds: bool
+    checks: list[CheckResult]
+    seed: int | None
+    notes: list[str] | None
+
+
+class Score(Record):
+    n: int
+    mdape: float
+    mape: float
+    p90: float
+    bias: float
+    within_10: float
+    within_25: float
+    coverage_80: float | None
+
+
+class Decision(Record):
+    groups: int
+    spearman: float
+    choices: int
+    slo_met: float
+    regret: float | None
+
+
+class RowGroup(Record):
+    name: str
+    n: int
+    unsupported: int
+    too_small: int
+    tpot: Score | None
+    ttft: Score | None
+    tpot_mean_of_cells: float | None
+    ttft_mean_of_cells: float | None
+    memory: Score | None
+    decision: Decision | None
+    decision_p90: Decision | None
+
+
+class Unsupported(Record):
+    reason: str
+    rows: int
+
+
+class Unscored(Record):
+    column: str
+    rows: int
+
+
+class LeftOut(Record):
+    name: str
+    rows: int
+    tpot: list[float] | None
+    ttft: list[float] | None
+    tpot_covered: float | None
+    ttft_covered: float | None
+    choices: int | None
+    limit_met: float | None
+    regret: float | None
+    limit_met_p90: float | None
+    regret_p90: float | None
+
+
+class ValidateAnswer(Answer, question="validate"):
+    answer: Literal['validate']
+    overall: RowGroup | None
+    groups: list[RowGroup] | None
+    doubtful: RowGroup | None
+    unsupported: list[Unsupported] | None
+    unscored: list[Unscored] | None
+    items: list[LeftOut]
+
+
+class CalibrateAnswer(Answer, question="calibrate"):
+    answer: Literal['calibrate']
+    runtimes: list[str] | None
+    rows: int | None
+    unknowns: int | None
+    constants_determined: int | None
+    constants_undetermined: list[str] | None
+    errors: list[LeftOut] | None
+    memory: Record | None
+
+
+class MaxBatchedTokens(Record):
+    value: str | float
+    source: str
+    grade: Literal['stated', 'read', 'datasheet', 'measured', 'fitted', 'assumed'] | None
+    date: str | None
+
+
+class MaxSequences(Record):
+    value: str | float
+    source: str
+    grade: Literal['stated', 'read', 'datasheet', 'measured', 'fitted', 'assumed'] | None
+    date: str | None
+
+
+class SchedulerFacts(Record):
+    max_batched_tokens: MaxBatchedTokens
+    max_sequences: MaxSequences | None
+
+
+class RuntimeBuild(Record):
+    id: str
+    version: str
+    cuda_version: str | None
+
+
+class CatalogLine(Record):
+    id: str
+    name: str
+    aliases: list[str]
+    summary: str
+    user: bool
+    layers: int | None
+    attention: str | None
+    rope_theta: float | None
+    formats: list[str]
+    kv_formats: list[str]
+    scheduler: SchedulerFacts | None
+    builds: list[RuntimeBuild]
+
+
+class CatalogAnswer(Answer, question="catalog"):
+    items: list[CatalogLine]
+
+
+class DetectedDevices(Record):
+    count: int
+    printed: str
+    device: str | None
+    memory_bytes: float | None
+    used_bytes: float | None
+    slot: str | None
+    power_limit_w: float | None
+    left_out: str | None
+    fix: str | None
+
+
+class MeasuredBandwidth(Record):
+    read: float
+    triad: float
+    threads: int
+    bytes: float
+
+
+class DetectedHost(Record):
+    processor: str | None
+    device: str | None
+    sockets: int
+    cores: int | None
+    threads: int | None
+    memory_bytes: float | None
+    free_bytes: float | None
+    catalogue_bandwidth: float | None
+    measured: MeasuredBandwidth | None
+
+
+class ToolResult(Record):
+    tool: str
+    finds: str
+    found: bool
+    result: str
+
+
+class MachineFile(Record):
+    kind: Literal['system', 'rig']
+    content: Any
+
+
+class DetectAnswer(Answer, question="detect"):
+    answer: Literal['detect']
+    devices: list[DetectedDevices]
+    host: DetectedHost
+    tools: list[ToolResult]
+    file: MachineFile | None
+    notes: list[str]
+
+
+class LinkedQuestion(Record):
+    request: str
+    scenario: Scenario
+
+
+class PermalinkAnswer(Answer, question="permalink"):
+    answer: Literal['permalink']
+    link: str
+    question: LinkedQuestion
+
+
+class SchemaAnswer(Answer, question="schema"):
+    pass
+
+
+class GlossaryTerm(Record):
+    term: str
+    meaning: str
+
+
+class GlossaryAnswer(Answer, question="glossary"):
+    items: list[GlossaryTerm]
