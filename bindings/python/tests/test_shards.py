@@ -263,3 +263,22 @@ def test_a_killed_process_ends_the_call_and_the_finished_shards_are_kept(tmp_pat
     assert len(list(tmp_path.glob("*.json"))) >= 1
     with ProcessPoolExecutor(1, mp_context=spawn) as executor:
         assert mantile.sharded_sweep(executor, shards=4, directory=tmp_path, **SWEEP).to_json() == whole
+
+
+def test_an_edited_model_is_another_sweep(tmp_path):
+    config = {
+        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072,
+        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+        "vocab_size": 151936, "max_position_embeddings": 40960, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+    }
+    file, folder = tmp_path / "config.json", tmp_path / "shards"
+    call = {"model": file, "hardware": "1xl40s", "vary": ["concurrency=1..4+1"]}
+    answers = []
+    for layers in (28, 14):
+        file.write_text(json.dumps(config | {"num_hidden_layers": layers}))
+        with ThreadPoolExecutor(2) as executor:
+            answer = mantile.sharded_sweep(executor, shards=2, directory=folder, **call)
+        assert answer.to_json() == mantile.sweep(**call).to_json()
+        answers.append(answer)
+    assert answers[0].sweep != answers[1].sweep and answers[0].rows[0].metrics != answers[1].rows[0].metrics
+    assert len(list(folder.iterdir())) == 4
