@@ -110,7 +110,7 @@ impl Door {
             (_, None) => "a request".to_owned(),
             (Door::Json, _) => format!("request `{named}`"),
             (Door::Python, Some(name)) => {
-                let given: Vec<String> = words.map(|word| format!("{word:?}")).collect();
+                let given: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
                 format!("`mantile.{name}({})`", given.join(", "))
             }
         }

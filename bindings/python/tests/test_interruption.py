@@ -106,7 +106,7 @@ def test_a_handler_of_signals_runs_while_a_search_does_and_its_exception_ends_it
     assert len(handled) == 2
 
 
-def test_progress_is_called_by_the_thread_that_asks():
+def test_progress_is_called_on_the_calling_thread():
     seen = []
     mantile.sweep(
         **SMALL,
