@@ -8,7 +8,8 @@ use crate::report::inputs::ReportInputs;
 use crate::report::number::{count, format_metric, percent};
 use crate::report::pool::PoolReport;
 use crate::report::proof::StoppedBy;
-use crate::report::result::{Feasibility, OptimizeResult, ReportedDeployment};
+use crate::report::result::{EstimateResult, Feasibility, OptimizeResult, ReportedDeployment};
+use crate::report::robustness::SloOdds;
 use crate::report::table::grouped;
 use crate::search::outcome::Status;
 use crate::spec::role::Role;
@@ -186,14 +187,17 @@ fn weights(of: &ReportedDeployment) -> String {
     }
 }
 
-/// A given deployment, with its violations first.
-pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
+/// A given deployment, with its violations first, or the risk that it misses its SLOs.
+pub fn estimate(report: &EstimateResult, width: usize) -> String {
+    let EstimateResult { candidate, question: inputs, .. } = report;
     let (weights, kv_format) = (weights(candidate), &candidate.kv_format);
     let mut text = theoretical(inputs);
     if let Some(verdict) = verdict(candidate) {
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
         text.extend(candidate.violations.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }
+    let risk = report.slo_odds.as_ref().and_then(SloOdds::warning);
+    text.extend(risk.map(|risk| headline(BAD, &wrap(&risk, width, 0, 2))));
     let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
     let formats = format!("{weights} weights, {kv_format} KV, {}", runtime(inputs));
     let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate, inputs));

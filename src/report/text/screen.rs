@@ -79,7 +79,7 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
     }
     commands.push((flags, "the best plan for this"));
     join([
-        head::estimate(candidate, inputs, width),
+        head::estimate(report, width),
         slo_table(candidate, inputs, width),
         lines(&estimate_facts(report), width),
         report.command.as_ref().map_or_else(String::new, |command| read_back(command, candidate, width)),
