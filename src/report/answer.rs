@@ -107,7 +107,7 @@ pub fn estimate_result(problem: &Problem, inputs: ReportInputs, candidate: &Cand
             (true, true) => Some(detail(reporter, candidate, &leaves(reporter, candidate))),
         },
         audit: runs.then(|| section(reporter, candidate)),
-        slo_odds: slo_odds(problem, candidate).filter(|_| runs && reported.violations.is_empty()),
+        slo_odds: if runs && reported.violations.is_empty() { slo_odds(problem, candidate) } else { None },
         chosen_load: None,
         candidate: reported,
         question: inputs,

@@ -88,14 +88,15 @@ impl SloOdds {
     pub fn warning(&self) -> Option<String> {
         if self.unchecked {
             return Some(
-                "SLO NOT CHECKED AT p90: no measurement gives an interval; it holds at the median".into(),
+                "SLO NOT CHECKED at p90, only at the median: no measurement gives an interval".into(),
             );
         }
-        let odds = self.meets_slos.map_or_else(String::new, |share| {
-            format!("; measurements meet the SLO with a probability of {}", percent(share))
-        });
-        (!self.missed_at_p90.is_empty())
-            .then(|| format!("SLO AT RISK: met at the median only: {}{odds}", self.missed_at_p90.join(", ")))
+        let odds = percent(self.meets_slos?);
+        let missed: Vec<&str> =
+            self.missed_at_p90.iter().filter_map(|text| text.split_whitespace().next()).collect();
+        let missed = missed.join(", ");
+        let text = || format!("SLO AT RISK: {missed} missed at p90; met with a probability of {odds}");
+        (!missed.is_empty()).then(text)
     }
 }
 

@@ -1,6 +1,6 @@
 """Pictures as PNG through every door that has them: the same bytes, dark texts on a light page, nothing cut off.
 
-Usage: pixels.py BINARY. The package `mantile` is installed where this runs.
+Usage: pixels.py BINARY FIXTURES. The package `mantile` is installed where this runs.
 """
 
 import io
@@ -14,18 +14,6 @@ from pathlib import Path
 import mantile
 from PIL import Image
 from server import serving
-
-SCENARIO = {"model": "Llama-3.1-8B", "hardware": "2xl40s"}
-LINE = ["--model", "Llama-3.1-8B", "--hardware", "2xl40s"]
-#: Questions with pictures: name, body, words of the command line.
-QUESTIONS = [
-    ("optimize", {"scenario": SCENARIO}, LINE),
-    ("estimate", {"scenario": {**SCENARIO, "concurrency": 4, "deployment": {"both": {"tp": 2}}}}, [*LINE, "--tp", "2", "--concurrency", "4"]),
-    ("sweep", {"scenario": SCENARIO, "vary": ["isl=1k..4k*2"]}, [*LINE, "--vary", "isl=1k..4k*2"]),
-    ("static", {"scenario": SCENARIO, "plan": {"tp": 2}}, [*LINE, "--tp", "2"]),
-    ("audit", {"scenario": SCENARIO}, LINE),
-]
-
 
 def over_http(address: str, name: str, body: dict) -> bytes:
     headers = {"Content-Type": "application/json", "Accept": "image/png"}
@@ -49,21 +37,30 @@ def looked_at(name: str, png: bytes) -> None:
     assert sum(title[:128]) > 100, f"{name} has no title"
 
 
-def main(binary: str) -> None:
+def at_every_door(binary: str, address: str, row: dict, expected: bytes, folder: Path) -> None:
+    name, body = row["name"], row["request"]
+    assert over_http(address, name, body) == expected, f"{name} over HTTP"
+    words = [binary, *row["line"], "--no-config"]
+    printed = subprocess.run([*words, "--format", "png"], capture_output=True, check=True).stdout
+    assert printed == expected, f"{name} on the command line"
+    path = folder / f"{name}.png"
+    subprocess.run([*words, "--out", str(path)], capture_output=True, check=True)
+    assert path.read_bytes() == expected, f"{name} by --out"
+    mantile.request(name, body).save(path)
+    assert path.read_bytes() == expected, f"{name} saved in Python"
+
+
+def main(binary: str, fixtures: str) -> None:
+    drawn = set()
     with serving(binary) as (_, address), tempfile.TemporaryDirectory() as folder:
-        for name, body, line in QUESTIONS:
-            expected = mantile.request(name, body).render("png")
-            looked_at(name, expected)
-            assert over_http(address, name, body) == expected, f"{name} over HTTP"
-            words = [binary, name, *line, "--no-config"]
-            printed = subprocess.run([*words, "--format", "png"], capture_output=True, check=True).stdout
-            assert printed == expected, f"{name} on the command line"
-            path = Path(folder) / f"{name}.png"
-            subprocess.run([*words, "--out", str(path)], capture_output=True, check=True)
-            assert path.read_bytes() == expected, f"{name} by --out"
-            mantile.request(name, body).save(path)
-            assert path.read_bytes() == expected, f"{name} saved in Python"
-    print(f"{len(QUESTIONS)} pictures in pixels, equal at every door")
+        for row in json.loads(Path(fixtures).read_text()):
+            expected = mantile.request(row["name"], row["request"]).render("png")
+            if expected is not None:
+                looked_at(row["name"], expected)
+                at_every_door(binary, address, row, expected, Path(folder))
+                drawn.add(row["name"])
+    assert {"optimize", "estimate", "sweep", "place", "fleet"} <= drawn, drawn
+    print(f"pictures of {len(drawn)} questions in pixels, equal at every door")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 
 const [binary, wasm] = process.argv.slice(2);
 const require = createRequire(join(process.env.NODE_MODULES ?? "node_modules", "x.js"));
@@ -300,6 +301,18 @@ async function whole(browser, { address, stop }, engine) {
   }
 }
 
+/** Every file of the site has a compressed copy. */
+async function compressed() {
+  const { folder, stop } = await filed();
+  const names = readdirSync(folder).filter((name) => !name.endsWith(".gz"));
+  for (const name of names) {
+    const [whole, packed] = [name, `${name}.gz`].map((one) => readFileSync(join(folder, one)));
+    assert.ok(gunzipSync(packed).equals(whole), name);
+  }
+  assert.ok(names.includes("mantile.wasm") && names.length > 10, `${names}`);
+  stop();
+}
+
 /** Opened from a disk, the page says how to serve it, and shows the answer that it has. */
 async function unserved(browser) {
   const { folder, stop } = await filed();
@@ -358,10 +371,11 @@ function faint() {
   const parsed = (colour) => colour.match(/[\d.]+/g).map(Number);
   const over = (top, share, under) => under.map((part, at) => top[at] * share + part * (1 - share));
   const all = [...document.querySelectorAll("text")];
+  let tinted = 0;
   const low = all.flatMap((text) => {
     const { left, top, width, height } = text.getBoundingClientRect();
     const style = getComputedStyle(text);
-    let behind = matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18] : [255, 255, 255];
+    let behind = [255, 255, 255];
     const shapes = document.elementsFromPoint(left + width / 2, top + height / 2).filter((one) => !["text", "svg", "g"].includes(one.tagName));
     for (const shape of shapes.reverse()) {
       const look = getComputedStyle(shape);
@@ -369,12 +383,13 @@ function faint() {
       const [r, g, b, alpha = 1] = parsed(look.fill);
       behind = over([r, g, b], alpha * look.fillOpacity * look.opacity, behind);
     }
+    tinted += Number(shapes.length > 1);
     if (style.stroke !== "none" && style.paintOrder.startsWith("stroke")) behind = parsed(style.stroke).slice(0, 3);
     const [a, b] = [luminance(parsed(style.fill)), luminance(behind)].sort((x, y) => y - x);
     const contrast = (a + 0.05) / (b + 0.05);
     return contrast < 4.5 ? [`${text.textContent} ${style.fill} on ${behind}: ${contrast.toFixed(2)}`] : [];
   });
-  return { texts: all.length, low };
+  return { texts: all.length, tinted, low };
 }
 
 /** Every kind of picture is legible on a light and on a dark page. */
@@ -394,6 +409,7 @@ async function legible(browser) {
         const found = await page.evaluate(faint);
         assert.deepEqual(found.low, [], `${name}, ${colorScheme}`);
         assert.ok(found.texts > 8, `${name}: ${found.texts} texts`);
+        assert.ok(name !== "map" || found.tinted > 20, `${found.tinted} texts on cells of the map`);
         texts += found.texts;
         await context.close();
       }
@@ -411,6 +427,7 @@ const browser = await chromium.launch({
 try {
   await legible(browser);
   if (wasm) {
+    await compressed();
     await unserved(browser);
     await offline(browser);
   }

@@ -70,7 +70,7 @@ fn more() -> Vec<(&'static str, Value)> {
     let sweep = |vary: Value| ("sweep", json!({"scenario": scenario, "vary": vary}));
     vec![
         sweep(json!(["isl=1k..4k*2"])),
-        sweep(json!(["tp=1,2", "concurrency=1..512*2"])),
+        sweep(json!(["isl=1k..8k*2", "concurrency=1..512*2"])),
         sweep(json!(["runtime=vllm,sglang"])),
         (
             "optimize",

@@ -187,17 +187,20 @@ fn weights(of: &ReportedDeployment) -> String {
     }
 }
 
-/// A given deployment, with its violations first, or the risk that it misses its SLOs.
-pub fn estimate(report: &EstimateResult, width: usize) -> String {
-    let EstimateResult { candidate, question: inputs, .. } = report;
+/// The risk that a given deployment misses its SLOs, as a line; otherwise empty.
+pub fn risk(report: &EstimateResult, width: usize) -> String {
+    let risk = report.slo_odds.as_ref().and_then(SloOdds::warning);
+    risk.map_or_else(String::new, |risk| headline(BAD, &wrap(&risk, width, 0, 2)))
+}
+
+/// A given deployment, with its violations first.
+pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
     let (weights, kv_format) = (weights(candidate), &candidate.kv_format);
     let mut text = theoretical(inputs);
     if let Some(verdict) = verdict(candidate) {
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
         text.extend(candidate.violations.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }
-    let risk = report.slo_odds.as_ref().and_then(SloOdds::warning);
-    text.extend(risk.map(|risk| headline(BAD, &wrap(&risk, width, 0, 2))));
     let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
     let formats = format!("{weights} weights, {kv_format} KV, {}", runtime(inputs));
     let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate, inputs));

@@ -259,6 +259,7 @@ class Reporteddeployment(Record):
     context_bound: Literal['memory'] | Literal['model'] | Literal['server'] | None
     intervals: Intervals | None
     price_bounds: Pricebounds | None
+    chosen: bool
 
 class Sharddimension(Record):
     name: str
@@ -555,6 +556,11 @@ class OptimizeAnswer(Answer):
     audit: Auditsection | None
     runtimes: list[Runtimetrial]
 
+class Sloodds(Record):
+    meets_slos: float | None
+    missed_at_p90: list[str]
+    unchecked: bool
+
 class Unreadword(Record):
     place: str
     position: int
@@ -598,8 +604,10 @@ class EstimateAnswer(Answer):
     context_bound: Literal['memory'] | Literal['model'] | Literal['server'] | None
     intervals: Intervals | None
     price_bounds: Pricebounds | None
+    chosen: bool
     question: Reportinputs
     detail: Deploymentdetail | None
+    slo_odds: Sloodds | None
     chosen_load: str | None
     launch: Launchreport | None
     command: Commandreport | None
