@@ -79,7 +79,7 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
     }
     commands.push((flags, "the best plan for this"));
     let (head, table) = (head::estimate(candidate, inputs, width), slo_table(candidate, inputs, width));
-    // The risk stands in place of the empty line, so that the screen is not longer.
+    // The risk is in place of the empty line, so that the screen is not longer.
     let (head, table) = match head::risk(report, width) {
         risk if risk.is_empty() => (head, table),
         risk => (String::new(), head + &risk + &table),
