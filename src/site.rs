@@ -2,6 +2,10 @@
 //!
 //! The default question is answered in the HTML itself, so that a browser shows it before anything is loaded.
 
+use std::io::Read;
+
+use flate2::Compression;
+use flate2::read::GzEncoder;
 use minijinja::context;
 use minijinja::value::Serde;
 use serde_json::{Value, json};
@@ -32,6 +36,31 @@ pub struct PageFile {
     pub name: &'static str,
     pub media_type: &'static str,
     pub text: String,
+    /// The text by gzip.
+    pub packed: Vec<u8>,
+}
+
+impl PageFile {
+    fn of(name: &'static str, media_type: &'static str, text: String) -> Result<PageFile, Error> {
+        Ok(PageFile { name, media_type, packed: gzipped(text.as_bytes())?, text })
+    }
+}
+
+/// Name of a file's compressed copy, which servers of files send where a browser takes it.
+pub fn compressed_name(name: &str) -> String {
+    format!("{name}.gz")
+}
+
+/// The bytes by gzip, the same for the same bytes.
+///
+/// # Errors
+/// They could not be compressed.
+pub fn gzipped(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut packed = Vec::new();
+    GzEncoder::new(bytes, Compression::best()).read_to_end(&mut packed).map_err(|fault| {
+        Error::new("site", fault.to_string(), "a file that can be compressed", "try again")
+    })?;
+    Ok(packed)
 }
 
 const HTML: &str = include_str!("site/index.html");
@@ -52,7 +81,8 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 };
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
-const SCRIPTS: [(&str, &str); 14] = [
+const OFFLINE: &str = "offline.mjs";
+const SCRIPTS: [(&str, &str); 15] = [
     ("app.mjs", include_str!("site/app.mjs")),
     ("brush.mjs", include_str!("site/brush.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
@@ -61,6 +91,7 @@ const SCRIPTS: [(&str, &str); 14] = [
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
     ("mantile.mjs", include_str!("../bindings/wasm/mantile.mjs")),
+    (OFFLINE, include_str!("site/offline.mjs")),
     ("palette.mjs", include_str!("site/palette.mjs")),
     ("pasted.mjs", include_str!("site/pasted.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
@@ -131,10 +162,17 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
         },
     )?;
     let page = [
-        PageFile { name: INDEX, media_type: "text/html; charset=utf-8", text: html },
-        PageFile { name: SHEET, media_type: "text/css; charset=utf-8", text: style() + STYLE },
+        PageFile::of(INDEX, "text/html; charset=utf-8", html),
+        PageFile::of(SHEET, "text/css; charset=utf-8", style() + STYLE),
     ];
-    let script =
-        |(name, text): (&'static str, &str)| PageFile { name, media_type: SCRIPT, text: text.to_owned() };
-    Ok(page.into_iter().chain(SCRIPTS.map(script)).collect())
+    // The other files of the site, which its script keeps for a reload without a network.
+    let kept = || {
+        let all = NAMES.into_iter().filter(|name| *name != OFFLINE).chain([MODULE]);
+        all.collect::<Vec<_>>().join(" ")
+    };
+    let script = |(name, text): (&'static str, &str)| {
+        let text = if name == OFFLINE { text.replace("{{ files }}", &kept()) } else { text.to_owned() };
+        PageFile::of(name, SCRIPT, text)
+    };
+    page.into_iter().chain(SCRIPTS.map(script)).collect()
 }

@@ -1,6 +1,7 @@
 //! The HTTP server, over real sockets: the answers of the table byte for byte, its limits, and what it does not do.
 
 mod log;
+mod page;
 mod published;
 
 use std::io::{Read, Write};

@@ -1,5 +1,7 @@
 //! Pictures: whatever the data, they are well-formed, finite, inside their view, and escape what comes from outside.
 
+mod pixels;
+
 use mantile::report::comparison::SHOWN;
 use mantile::report::svg::bars::{LabelledBar, bars, shares};
 use mantile::report::svg::compare::comparison_picture;

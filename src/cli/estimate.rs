@@ -1,5 +1,6 @@
 //! `estimate`: evaluates one given deployment with the metrics of `optimize`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::emit::{EmitArgs, MANIFEST};
@@ -11,6 +12,7 @@ use super::{CliError, ExitStatus, stdin, workbook};
 use crate::launch::settings_file::NamedFiles;
 use crate::report::format::Format;
 use crate::report::result::EstimateResult;
+use crate::report::robustness::SloOdds;
 use crate::report::rows::operators;
 use crate::report::svg::deployment::estimate_picture;
 use crate::request::UNCONTROLLED;
@@ -50,7 +52,7 @@ pub struct Estimate {
     /// Show everything: memory, breakdown, operators, sources; as CSV, the operators
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
-    /// Exit with 3 where the deployment misses an SLO, breaks a rule of the runtime or does not fit: for CI and hooks
+    /// Exit with 3 where the deployment misses an SLO at the confidence of --risk, breaks a rule of the runtime or does not fit: for CI and hooks. An SLO that holds at the median alone is a warning
     #[arg(long)]
     pub slo: bool,
     #[command(flatten)]
@@ -102,6 +104,11 @@ impl Estimate {
         let kept = report.candidate.violations.is_empty();
         let runs = timed && (kept || !self.slo);
         let status = ExitStatus::of(runs);
+        // Where the answer is text, it has the warning itself.
+        let risk = report.slo_odds.as_ref().and_then(SloOdds::warning);
+        if let Some(risk) = risk.filter(|_| self.slo && self.output.format() != Format::Table) {
+            writeln!(anstream::stderr(), "warning: {risk}")?;
+        }
         if self.output.format() == Format::Xlsx {
             workbook::write(&self.output, catalog, &report)?;
             return Ok(status);

@@ -16,7 +16,7 @@ use super::{CliError, ExitStatus, workbook};
 use crate::report::format::Format;
 use crate::report::pretty::pretty;
 use crate::report::result::OptimizeResult;
-use crate::report::rows::csv;
+use crate::report::rows::front_csv;
 use crate::report::svg::deployment::optimize_picture;
 use crate::report::text::front::front_listed;
 use crate::report::text::screen;
@@ -83,7 +83,7 @@ impl Optimize {
         let report = with_deadline(self.time_limit, |control| optimize(catalog, &request, control))?;
         if let (Some(path), Some(ending)) = (&self.pareto_out, front_ending) {
             let text = match ending {
-                FrontEnding::Csv => csv(&report.front, &report.question),
+                FrontEnding::Csv => front_csv(&report),
                 FrontEnding::Json => pretty(&report.front),
             };
             file::write(path, &text)?;

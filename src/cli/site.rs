@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{CliError, ExitStatus};
-use crate::site::{MODULE, PageEngine, files};
+use crate::site::{MODULE, PageEngine, compressed_name, files, gzipped};
 use crate::spec::error::Error;
 use crate::spec::writer::shell_word;
 use crate::store::catalog::Catalog;
@@ -12,7 +12,8 @@ use crate::store::file;
 const AFTER: &str = "\
 The page computes in the browser with a WebAssembly module. A release has the module next to the program; from the \
 source, `cargo build --release --target wasm32-unknown-unknown` in bindings/wasm makes it. Any server of files serves \
-the folder. `mantile-opt serve` serves the same page without a module, and computes itself.
+the folder, and sends the compressed copies (`.gz`) where it knows them. Once loaded, the page loads again without a \
+network. `mantile-opt serve` serves the same page without a module, and computes itself.
 
 Examples:
   mantile-opt site --out page
@@ -44,10 +45,13 @@ impl Site {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let module = self.module()?;
         file::make_folder(&self.out)?;
-        for one in files(&catalog.closed(false), PageEngine::Module)? {
-            file::write(&self.out.join(one.name), &one.text)?;
+        let pages = files(&catalog.closed(false), PageEngine::Module)?;
+        let packed = gzipped(&module)?;
+        let pages = pages.iter().map(|one| (one.name, one.text.as_bytes(), &one.packed[..]));
+        for (name, bytes, packed) in pages.chain([(MODULE, &module[..], &packed[..])]) {
+            file::write_bytes(&self.out.join(name), bytes)?;
+            file::write_bytes(&self.out.join(compressed_name(name)), packed)?;
         }
-        file::write_bytes(&self.out.join(MODULE), &module)?;
         Ok(ExitStatus::Success)
     }
 

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
@@ -16,14 +16,17 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 pub(super) fn routes() -> Router<ServerState> {
     let parts = NAMES.iter().fold(Router::new(), |router, name| {
-        router.route(&format!("/{name}"), get(move |state: State<ServerState>| file(state, name)))
+        router.route(
+            &format!("/{name}"),
+            get(move |state: State<ServerState>, headers: HeaderMap| file(state, headers, name)),
+        )
     });
-    parts.route("/", get(|state: State<ServerState>| file(state, INDEX)))
+    parts.route("/", get(|state: State<ServerState>, headers: HeaderMap| file(state, headers, INDEX)))
 }
 
 /// A file of the page; the page is made at the first request for it. Everyone may see it: where answers need a token, it
 /// lists the built-in catalogue alone.
-async fn file(State(state): State<ServerState>, name: &'static str) -> Response {
+async fn file(State(state): State<ServerState>, headers: HeaderMap, name: &'static str) -> Response {
     let of = state.clone();
     let made = tokio::task::spawn_blocking(move || {
         let built_in = of.token.as_ref().map(|_| Catalog::default().closed(false));
@@ -34,12 +37,30 @@ async fn file(State(state): State<ServerState>, name: &'static str) -> Response 
     });
     match made.await {
         Ok(Ok(files)) => {
-            let file = files.iter().find(|file| file.name == name).cloned();
-            let (kind, text) =
-                file.map_or(("text/plain", String::new()), |file| (file.media_type, file.text));
-            ([(header::CONTENT_TYPE, kind), (header::CONTENT_SECURITY_POLICY, POLICY)], text).into_response()
+            let Some(file) = files.into_iter().find(|file| file.name == name) else {
+                return StatusCode::NOT_FOUND.into_response();
+            };
+            let kinds = [
+                (header::CONTENT_TYPE, file.media_type),
+                (header::CONTENT_SECURITY_POLICY, POLICY),
+                (header::VARY, "accept-encoding"),
+            ];
+            match takes_gzip(&headers) {
+                true => (kinds, [(header::CONTENT_ENCODING, "gzip")], file.packed).into_response(),
+                false => (kinds, file.text).into_response(),
+            }
         }
         Ok(Err(problem)) => problem.into_response(),
         Err(fault) => super::problem::panicked(Box::new(fault)),
     }
+}
+
+/// Whether a client reads gzip.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|one| {
+        let (coding, weight) = one.split_once(';').unwrap_or((one, ""));
+        let refused = weight.trim().strip_prefix("q=").and_then(|text| text.parse().ok()) == Some(0.0);
+        coding.trim().eq_ignore_ascii_case("gzip") && !refused
+    })
 }

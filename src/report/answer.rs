@@ -16,6 +16,7 @@ use super::result::{
     EstimateResult, Feasibility, FrontThinning, LowerFormat, MemoryReport, NearestMiss, OptimizeResult, Plan,
     Quantiles, ReportedDeployment,
 };
+use super::robustness::slo_odds;
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
@@ -23,12 +24,14 @@ use crate::quantity::ledger::{Leaf, Ledger};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan};
+use crate::search::error_margin::ErrorMargin;
 use crate::search::front_thinning::thinned;
 use crate::search::hosting::{held_on_node, host_memory_for};
 use crate::search::outcome::Outcome;
 use crate::search::problem::{Problem, Traffic};
 use crate::serving::evaluate::Evaluation;
 use crate::spec::front_points::FrontPoints;
+use crate::spec::percentile::Confidence;
 
 /// The whole result.
 /// A front of more than `most` points is thinned.
@@ -46,6 +49,10 @@ pub fn optimize_result(
     });
     let best = outcome.best.as_ref().map(|found| &found.candidate);
     let front = thinned(&outcome.front, &problem.distinct_axes(), outcome.best.as_ref(), most.most());
+    let on_front = |candidate: &Candidate| {
+        let chosen = best == Some(candidate);
+        ReportedDeployment { chosen, ..reporter.deployment(candidate) }
+    };
     let leaves = best.map_or_else(Vec::new, |best| leaves(reporter, best));
     // Where a configuration holds a request, memory is not what is short.
     let full =
@@ -65,7 +72,7 @@ pub fn optimize_result(
             .map(|found| reporter.deployment(&found.candidate))
             .collect(),
         front_points: outcome.front.len() as u64,
-        front: front.listed.par_iter().map(|at| reporter.deployment(&outcome.front[*at].candidate)).collect(),
+        front: front.listed.par_iter().map(|at| on_front(&outcome.front[*at].candidate)).collect(),
         front_thinning: (front.listed.len() < outcome.front.len())
             .then_some(FrontThinning { requested: most, tolerance: front.tolerance }),
         census: outcome.census.clone(),
@@ -100,6 +107,7 @@ pub fn estimate_result(problem: &Problem, inputs: ReportInputs, candidate: &Cand
             (true, true) => Some(detail(reporter, candidate, &leaves(reporter, candidate))),
         },
         audit: runs.then(|| section(reporter, candidate)),
+        slo_odds: if runs && reported.violations.is_empty() { slo_odds(problem, candidate) } else { None },
         chosen_load: None,
         candidate: reported,
         question: inputs,
@@ -187,14 +195,30 @@ pub(super) fn missed(
     candidate: &Candidate,
     evaluation: &Evaluation<Qty<f64>>,
 ) -> Vec<String> {
-    let misses =
-        problem.missed_in_pools(evaluation, candidate.margin(problem)).filter_map(|reason| match reason {
-            Infeasible::LimitMissed { metric, value, limit, confidence } => {
-                let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
-                Some(format!("{} is {value}{}, the SLO is {limit}", word(metric), confidence.words()))
-            }
-            _ => None,
-        });
+    missed_with(problem, evaluation, (candidate.margin(problem), problem.confidence))
+}
+
+/// Every latency SLO that is missed with another margin, in the words of its confidence.
+pub(super) fn missed_at(
+    problem: &Problem,
+    candidate: &Candidate,
+    at: (ErrorMargin, Confidence),
+) -> Vec<String> {
+    missed_with(problem, &candidate.evaluate(&Plain, problem, &mut ()), at)
+}
+
+fn missed_with(
+    problem: &Problem,
+    evaluation: &Evaluation<Qty<f64>>,
+    (margin, confidence): (ErrorMargin, Confidence),
+) -> Vec<String> {
+    let misses = problem.missed_in_pools(evaluation, margin).filter_map(|reason| match reason {
+        Infeasible::LimitMissed { metric, value, limit, .. } => {
+            let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
+            Some(format!("{} is {value}{}, the SLO is {limit}", word(metric), confidence.words()))
+        }
+        _ => None,
+    });
     misses.collect()
 }
 

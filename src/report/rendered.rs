@@ -22,7 +22,7 @@ use super::place::build::csv as placement_csv;
 use super::pretty::pretty;
 use super::recommend::report::RecommendReport;
 use super::result::{EstimateResult, OptimizeResult};
-use super::rows::csv as deployments;
+use super::rows::{csv as deployments, front_csv};
 use super::sheet;
 use super::static_batch::{StaticReport, csv as static_csv};
 use super::svg::SvgPicture;
@@ -187,7 +187,7 @@ macro_rules! answers {
 answers! {
     "optimize" OptimizeResult:
         |answer, view| if view.detail { text::table(answer) } else { screen::optimize(answer, view.width) },
-        |answer| deployments(&answer.front, &answer.question),
+        |answer| front_csv(answer),
         |answer| optimize_picture(answer) => DRAWN_WITH_WORKBOOK => {
             fn workbook(&self) -> Option<(&Scenario, &str)> {
                 Some((self.scenario.as_ref()?, &self.best.as_ref()?.notation))

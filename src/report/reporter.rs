@@ -98,6 +98,7 @@ impl<'q> Reporter<'q> {
             context_bound: None,
             intervals: None,
             price_bounds: None,
+            chosen: false,
         };
         if !bare.violations.is_empty() {
             return bare;

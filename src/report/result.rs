@@ -14,6 +14,7 @@ use super::pool::PoolReport;
 use super::proof::Proof;
 use super::ratio::SplitRatio;
 use super::relax::ConflictReport;
+use super::robustness::SloOdds;
 use super::why::Why;
 use crate::quantity::num::Qty;
 use crate::search::outcome::{Census, Status};
@@ -47,7 +48,8 @@ pub struct OptimizeResult {
     pub alternatives: Vec<ReportedDeployment>,
     /// Number of points of the Pareto front.
     pub front_points: u64,
-    /// The Pareto front over the problem's axes, or the points that represent it.
+    /// The Pareto front over the problem's axes, or the points that represent it; the optimum is `chosen`. A front over
+    /// stated axes does not list an optimum that another point dominates on them.
     pub front: Vec<ReportedDeployment>,
     /// How the front was thinned. Absent where all of its points are listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,6 +110,9 @@ pub struct EstimateResult {
     pub question: ReportInputs,
     /// Details of the deployment; null if a rule forbids it.
     pub detail: Option<DeploymentDetail>,
+    /// How likely a deployment that meets its SLOs does so when measured. Absent without SLOs, or where one is missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo_odds: Option<SloOdds>,
     /// How the load was chosen; null where it is given, or the deployment cannot run.
     #[serde(default)]
     pub chosen_load: Option<String>,
@@ -159,6 +164,9 @@ pub struct ReportedDeployment {
     pub intervals: Option<Intervals>,
     /// Cost at the lowest and the highest known price; null without price bounds.
     pub price_bounds: Option<PriceBounds>,
+    /// Whether this point of a front is the optimum. Absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chosen: bool,
 }
 
 /// The bound of the longest context of a deployment.

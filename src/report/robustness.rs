@@ -3,14 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::plan;
+use super::answer::{missed_at, plan};
+use super::number::percent;
+use crate::search::candidate::Candidate;
 use crate::search::error_margin::ErrorMargin;
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{Point, before, compare, cost, cost_of, place};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::nearness::Interval;
 use crate::spec::objective::{Metric, ObjectiveTerm};
-use crate::spec::percentile::Percentile;
+use crate::spec::percentile::{Confidence, Percentile};
 
 /// Number of draws: a share is known to two percentage points.
 const DRAWS: u32 = 2000;
@@ -67,6 +69,61 @@ impl PlanErrors {
     fn decode(self) -> f64 {
         self.radius * libm::sin(self.angle)
     }
+}
+
+/// The SLOs of a deployment that meets them at the chosen confidence, against its prediction intervals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SloOdds {
+    /// Share of draws from the intervals in which it meets all SLOs; null without measurements to derive them from.
+    pub meets_slos: Option<f64>,
+    /// SLOs that it misses at the upper end of its 80 % interval.
+    pub missed_at_p90: Vec<String>,
+    /// The chosen confidence could not be checked, because there is no interval. Absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unchecked: bool,
+}
+
+impl SloOdds {
+    /// The risk that the SLOs are missed, or that it was not checked; `None` where they hold at p90.
+    pub fn warning(&self) -> Option<String> {
+        if self.unchecked {
+            return Some(
+                "SLO NOT CHECKED at p90, only at the median: no measurement gives an interval".into(),
+            );
+        }
+        let odds = percent(self.meets_slos?);
+        let missed: Vec<&str> =
+            self.missed_at_p90.iter().filter_map(|text| text.split_whitespace().next()).collect();
+        let missed = missed.join(", ");
+        let text = || format!("SLO AT RISK: {missed} missed at p90; met with a probability of {odds}");
+        (!missed.is_empty()).then(text)
+    }
+}
+
+/// The odds that a deployment which meets its SLOs at the chosen confidence does so when measured; `None` without SLOs.
+pub fn slo_odds(problem: &Problem, candidate: &Candidate) -> Option<SloOdds> {
+    if problem.limits.is_empty() {
+        return None;
+    }
+    let formats = &problem.formats[candidate.formats];
+    let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank());
+    let Some(interval) = interval else {
+        let unchecked = problem.confidence == Confidence::P90;
+        return Some(SloOdds { meets_slos: None, missed_at_p90: vec![], unchecked });
+    };
+    let found = EvaluatedCandidate::measured(problem, candidate.clone());
+    let (plan, curves) = (RatedPlan { found: &found, interval: 0 }, ErrorCurves::of(interval, problem));
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let meets = |_: &u32| {
+        let errors = PlanErrors::drawn(&mut random);
+        problem.missed(&plan.at(curves.at(errors)), ErrorMargin::NONE).is_none()
+    };
+    let met = (0..DRAWS).filter(meets).count();
+    Some(SloOdds {
+        meets_slos: Some(met as f64 / f64::from(DRAWS)),
+        missed_at_p90: missed_at(problem, candidate, (ErrorMargin::p90(interval), Confidence::P90)),
+        unchecked: false,
+    })
 }
 
 struct RatedPlan<'a> {

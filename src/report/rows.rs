@@ -4,7 +4,7 @@ use super::breakdown::OperatorLine;
 use super::detail::DeploymentDetail;
 use super::inputs::ReportInputs;
 use super::recommend::Build;
-use super::result::{Intervals, MetricColumn, MetricsReport, ReportedDeployment};
+use super::result::{Intervals, MetricColumn, MetricsReport, OptimizeResult, ReportedDeployment};
 use super::shard::Shard;
 use super::sheet::{self, CsvColumn};
 use crate::spec::degree::Degree;
@@ -94,16 +94,42 @@ pub(super) fn metric_cells(metrics: Option<&MetricsReport>, intervals: Option<&I
 /// One row per deployment of a problem, under a header. Pools are aggregated replicas in both groups of degrees if the
 /// plan is aggregated.
 pub fn csv(rows: &[ReportedDeployment], inputs: &ReportInputs) -> String {
+    table(rows.iter().map(|row| (row, true)), (&[], |_| vec![]), inputs)
+}
+
+/// A row, and whether it is on the front.
+type FrontRow<'a> = (&'a ReportedDeployment, bool);
+
+/// Columns of a front, and their cells.
+const FRONT: [&str; 2] = ["chosen", "on_front"];
+
+fn front_cells((row, on_front): FrontRow) -> Vec<String> {
+    [row.chosen || !on_front, on_front].map(|cell| cell.to_string()).to_vec()
+}
+
+/// The front of a search, one row per deployment; before it the optimum where that is not on it.
+pub fn front_csv(answer: &OptimizeResult) -> String {
+    let outside = answer.outside_front().map(|best| (best, false));
+    let front = answer.front.iter().map(|row| (row, true));
+    table(outside.into_iter().chain(front), (&FRONT, front_cells), &answer.question)
+}
+
+fn table<'a>(
+    rows: impl Iterator<Item = FrontRow<'a>>,
+    (last, last_cells): (&[&'static str], fn(FrontRow) -> Vec<String>),
+    inputs: &ReportInputs,
+) -> String {
     let problem: Vec<String> = INPUTS.iter().map(|(_, cell)| cell(inputs)).collect();
-    let cells = |row: &ReportedDeployment| {
+    let cells = |row: FrontRow| {
         let own = |columns: &[CsvColumn<ReportedDeployment>]| -> Vec<String> {
-            columns.iter().map(|(_, cell)| cell(row)).collect()
+            columns.iter().map(|(_, cell)| cell(row.0)).collect()
         };
         [
             problem.clone(),
             own(BEFORE_METRICS),
-            metric_cells(row.metrics.as_ref(), row.intervals.as_ref()),
+            metric_cells(row.0.metrics.as_ref(), row.0.intervals.as_ref()),
             own(AFTER_METRICS),
+            last_cells(row),
         ]
         .concat()
     };
@@ -111,7 +137,7 @@ pub fn csv(rows: &[ReportedDeployment], inputs: &ReportInputs) -> String {
     let metrics = metric_names();
     let header = INPUTS.iter().map(|(name, _)| *name).chain(names(BEFORE_METRICS));
     let header = header.chain(metrics.iter().map(String::as_str)).chain(names(AFTER_METRICS));
-    sheet::csv(header, rows.iter().map(cells))
+    sheet::csv(header.chain(last.iter().copied()), rows.map(cells))
 }
 
 static BUILDS: &[CsvColumn<Build>] = &[

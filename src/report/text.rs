@@ -62,7 +62,9 @@ pub fn table(answer: &OptimizeResult) -> String {
 pub fn estimate(estimated: &EstimateResult) -> String {
     let EstimateResult { candidate, question: inputs, detail, audit, .. } = estimated;
     let load = estimated.chosen_load.iter().map(|text| page::paragraph(&format!("Load: {text}.")));
-    let head = head::estimate(candidate, inputs, page::WIDTH) + &load.collect::<String>();
+    let head = head::estimate(candidate, inputs, page::WIDTH)
+        + &head::risk(estimated, page::WIDTH)
+        + &load.collect::<String>();
     let Some(detail) = detail else { return head };
     let memory = devices::memory(&detail.pools);
     if candidate.metrics.is_none() {

@@ -21,7 +21,7 @@ use crate::search::run::{Control, run, run_with};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::front_points::{DEFAULT_FRONT_POINTS, FrontPoints};
-use crate::spec::objective::Direction;
+use crate::spec::objective::{Direction, Metric, MetricInput};
 use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -166,6 +166,7 @@ fn on_runtime(
     let scenario = &request.scenario;
     let resolved = ResolvedScenario::resolve(catalog, scenario)?;
     let problem = resolved.problem()?;
+    known_axes(&resolved, &problem)?;
     // Further searches share the plans that the first has sharded.
     let stop = control.search.stop;
     let layouts =
@@ -206,6 +207,18 @@ fn on_runtime(
         .map(|(found, _)| problem.filled(&found.point, found.candidate.margin(&problem)));
     drop(layouts);
     Ok(RuntimeAnswer { miss: nearest.unwrap_or(f64::INFINITY), result, resolved, problem })
+}
+
+/// Checks that every stated axis of the front has values: no front is over fewer axes than were stated.
+fn known_axes(resolved: &ResolvedScenario, problem: &Problem) -> Result<(), Error> {
+    let unknown = |axis: &&Metric| problem.stated_axes && !problem.axes.contains(axis);
+    let Some(axis) = resolved.objective.pareto.iter().find(unknown) else { return Ok(()) };
+    let (missing, fix) = match axis.entry().needs {
+        MetricInput::Price => ("price", "set one with --usd-per-device-hour, or omit the metric"),
+        MetricInput::Power | MetricInput::Nothing => ("power", "omit the metric"),
+    };
+    let found = format!("{}, for {} without a known {missing}", axis.entry().name, resolved.cluster.name);
+    Err(Error::new("pareto", found, format!("a metric that needs no {missing}"), fix))
 }
 
 /// The scenario with a deployment that was found for it.

@@ -64,12 +64,12 @@ pub struct Incumbents {
 
 impl Incumbents {
     pub fn new(problem: &Problem) -> Incumbents {
-        Incumbents::over(problem, &problem.distinct_axes())
+        Incumbents::with_front(problem, ParetoFront::of(problem))
     }
 
-    fn over(problem: &Problem, axes: &[Metric]) -> Incumbents {
+    fn with_front(problem: &Problem, front: ParetoFront<AggregatedKey>) -> Incumbents {
         Incumbents {
-            front: ParetoFront::new(axes),
+            front,
             instances: InstanceFronts::new(problem),
             leader: None,
             best: BTreeMap::new(),
@@ -336,7 +336,7 @@ pub fn best_load(prepared: &PreparedShape) -> Option<(Point, AggregatedKey)> {
         return None;
     }
     // Without axes no load is on a front, so that only the best is searched.
-    let [none, mut alone] = [(); 2].map(|()| Incumbents::over(problem, &[]));
+    let [none, mut alone] = [(); 2].map(|()| Incumbents::with_front(problem, ParetoFront::new(&[])));
     free::explore(prepared, 0, (&none, &mut alone));
     alone.best.pop_first().map(|(_, best)| best)
 }

@@ -1,17 +1,19 @@
 //! The Pareto front: the set of nondominated points.
 
 use super::front_tree::{FrontNode, FrontRival, Ranks, dominates};
-use super::point::{Point, rank};
-use crate::spec::objective::Metric;
+use super::point::{Point, compare, rank};
+use super::problem::Problem;
+use crate::spec::objective::{Metric, ObjectiveTerm};
 
 /// A set of nondominated points, each with a key.
 ///
-/// Of points that are equal on every axis, the one with the smallest key stays, so the front does not depend on the
-/// order of insertion. Members are the leaves of a tree whose nodes know the bounds of their members, so that few are
+/// Of points that are equal on every axis, the one that is best by `ties` stays, then the one with the smallest key, so
+/// the front does not depend on the order of insertion. Members are the leaves of a tree whose nodes know the bounds of their members, so that few are
 /// compared (ND-tree: Jaszkiewicz, Lust 2018).
 #[derive(Clone, Debug)]
 pub struct ParetoFront<K> {
     axes: Vec<Metric>,
+    ties: Vec<ObjectiveTerm>,
     tree: FrontNode,
     /// Figures that dominated a point: what dominates one often dominates the next. Whatever replaced that member is no
     /// worse.
@@ -25,7 +27,25 @@ const SPARE: usize = 1024;
 
 impl<K: Clone + Ord> ParetoFront<K> {
     pub fn new(axes: &[Metric]) -> Self {
-        ParetoFront { axes: axes.to_vec(), tree: FrontNode::EMPTY, recent: None, belongings: Vec::new() }
+        ParetoFront {
+            axes: axes.to_vec(),
+            ties: vec![],
+            tree: FrontNode::EMPTY,
+            recent: None,
+            belongings: Vec::new(),
+        }
+    }
+
+    /// The front of a problem. Where its axes do not include the objective, that decides between equals.
+    pub fn of(problem: &Problem) -> Self {
+        let ties = if problem.stated_axes { problem.objective.clone() } else { vec![] };
+        ParetoFront { ties, ..ParetoFront::new(&problem.distinct_axes()) }
+    }
+
+    /// Whether a point replaces the member with these belongings, which equals it on every axis.
+    fn replaces(&self, point: &Point, key: &K, place: usize) -> bool {
+        let (known, own) = &self.belongings[place];
+        compare(point, known, &self.ties).then_with(|| key.cmp(own)).is_lt()
     }
 
     fn ranks(&self, point: &Point) -> Ranks {
@@ -41,7 +61,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
         self.axes.is_empty() || self.tree.reaches(&self.ranks(point), self.axes.len())
     }
 
-    /// Whether the point would become a member: none dominates it, and of equals it has the smallest key.
+    /// Whether the point would become a member: none dominates it, and it replaces an equal.
     pub fn admits(&self, point: &Point, key: &K) -> bool {
         if self.axes.is_empty() {
             return false;
@@ -49,7 +69,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
         match self.tree.rival(&self.ranks(point), self.axes.len()) {
             None => true,
             Some(FrontRival::Better(_)) => false,
-            Some(FrontRival::Equal(place)) => *key < self.belongings[place].1,
+            Some(FrontRival::Equal(place)) => self.replaces(point, key, place),
         }
     }
 
@@ -68,7 +88,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
                 return;
             }
             Some(FrontRival::Equal(place)) => {
-                if key < self.belongings[place].1 {
+                if self.replaces(&point, &key, place) {
                     self.belongings[place] = (point, key);
                 }
                 return;
@@ -109,7 +129,8 @@ impl<K: Clone + Ord> ParetoFront<K> {
     /// The same front with other keys, in the same order.
     pub fn map<L>(self, mut name: impl FnMut(K) -> L) -> ParetoFront<L> {
         let belongings = self.belongings.into_iter().map(|(point, key)| (point, name(key))).collect();
-        ParetoFront { axes: self.axes, tree: self.tree, recent: self.recent, belongings }
+        let ParetoFront { axes, ties, tree, recent, .. } = self;
+        ParetoFront { axes, ties, tree, recent, belongings }
     }
 
     /// The members, sorted by the figures of the axes.

@@ -213,8 +213,10 @@ pub struct Problem {
     pub margins: Vec<ErrorMargin>,
     /// Objective terms, most important first.
     pub objective: Vec<ObjectiveTerm>,
-    /// Axes of the Pareto front: the requested metrics and the objective.
+    /// Axes of the Pareto front: the stated metrics, or those of the objective's front and the objective.
     pub axes: Vec<Metric>,
+    /// The axes were stated: the optimum is on the front only where nothing dominates it on them.
+    pub stated_axes: bool,
     /// Tie-breaking terms for equal objectives, so that nothing on the front dominates the result.
     ties: Vec<ObjectiveTerm>,
     /// The front lists every replica count: total throughput was requested as an axis.
@@ -269,6 +271,7 @@ impl Problem {
             ties: ties.collect(),
             counts,
             axes,
+            stated_axes: false,
             host_memory: cluster
                 .host
                 .as_ref()
@@ -302,6 +305,12 @@ impl Problem {
     pub fn with_runtime(self, runtime: RuntimeRules) -> Problem {
         let several = self.workload.lengths.osl > 1 && self.cluster.devices() > 1;
         Problem { split: runtime.has(DISAGGREGATION) && several, runtime, ..self }
+    }
+
+    /// The same problem with a front over `stated` alone, and not over the objective too.
+    pub fn over_axes(mut self, stated: &[Metric]) -> Problem {
+        self.axes.retain(|axis| stated.contains(axis));
+        Problem { stated_axes: true, ..self }
     }
 
     pub fn with_lengths(&self, lengths: Lengths) -> Problem {

@@ -227,13 +227,16 @@ fn assembled(
         EvaluatedCandidate { candidate, point }
     });
     let mut front: Vec<EvaluatedCandidate> = front.collect();
-    // Where a likelier optimum ties with a point that is better on other axes, the front lists both.
+    // Of equals the front lists the optimum. Where a likelier optimum ties with a point that is better on other axes, it
+    // lists both, unless its axes were stated.
     if let Some(best) = best.as_ref().filter(|_| !problem.axes.is_empty()) {
-        let same = |row: &EvaluatedCandidate| {
+        let same = |row: &&mut EvaluatedCandidate| {
             problem.axes.iter().all(|axis| rank(&row.point, *axis) == rank(&best.point, *axis))
         };
-        if !front.iter().any(same) {
-            front.insert(0, best.clone());
+        match front.iter_mut().find(same) {
+            Some(row) => row.clone_from(best),
+            None if problem.stated_axes => {}
+            None => front.insert(0, best.clone()),
         }
     }
     let nearest = replicas.nearest.filter(|_| best.is_none()).map(|(_, point, key, reason)| {

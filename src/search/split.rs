@@ -58,7 +58,7 @@ pub struct SplitIncumbents {
 impl SplitIncumbents {
     pub fn new(problem: &Problem) -> SplitIncumbents {
         SplitIncumbents {
-            front: ParetoFront::new(&problem.distinct_axes()),
+            front: ParetoFront::of(problem),
             copied: CopiedFront::new(problem),
             best: None,
             census: Census::default(),

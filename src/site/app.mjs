@@ -12,6 +12,7 @@ import { filter, sort } from "./tables.mjs";
 import { copied, pace, save } from "./tools.mjs";
 
 const $ = (id) => document.getElementById(id);
+$("unserved").remove();
 const question = $("question");
 /** Points of a front that are drawn. */
 const POINTS = 120;
@@ -399,4 +400,6 @@ document.documentElement.dataset.theme = localStorage.getItem("mantile-theme") ?
 Object.assign(state, { shown: JSON.stringify([requested(), {}]), last: requested() });
 show(page("answer").innerHTML);
 offerFormats();
+// Where a browser keeps no files, the page works as long as it is served.
+if (source.kind === "wasm") navigator.serviceWorker?.register("offline.mjs").catch(() => {});
 void opened().then(() => state.view === "answer" && page("answer").children.length === 1 && nearby());

@@ -93,6 +93,9 @@ impl ResolvedScenario {
             (self.objective.optimize.clone(), self.objective.pareto.clone()),
         )
         .with_runtime(self.rules());
+        if self.stated_axes {
+            problem = problem.over_axes(&self.objective.pareto);
+        }
         problem.custom_router = self.custom_router;
         problem.most_sequences = self.max_num_seqs;
         problem.bill_bounds = self.bill_bounds();

@@ -60,6 +60,8 @@ pub struct ResolvedScenario {
     pub workload: Workload,
     /// The objective, with the effective SLOs and axes.
     pub objective: Objective,
+    /// Whether the scenario states the axes of the front.
+    pub stated_axes: bool,
     /// Prices, energy and service life.
     pub economics: Economics,
     /// The defaults behind the prices.
@@ -153,6 +155,7 @@ impl ResolvedScenario {
             kv_formats,
             workload,
             objective,
+            stated_axes: scenario.pareto.is_some(),
             economics,
             defaults,
             offload: scenario.offload.unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 mod context;
 mod formats;
+mod fronts;
 mod lengths;
 mod loads;
 mod reasons;

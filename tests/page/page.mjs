@@ -5,10 +5,11 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 
 const [binary, wasm] = process.argv.slice(2);
 const require = createRequire(join(process.env.NODE_MODULES ?? "node_modules", "x.js"));
@@ -44,8 +45,8 @@ async function filed() {
     }
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const stop = () => (server.close(), server.closeAllConnections(), rmSync(folder, { recursive: true }));
-  return { address: `http://127.0.0.1:${server.address().port}/`, stop };
+  const stop = () => (server.close(), server.closeAllConnections(), rmSync(folder, { recursive: true, force: true }));
+  return { address: `http://127.0.0.1:${server.address().port}/`, folder, stop };
 }
 
 /** A page that notes what it must not do. */
@@ -300,11 +301,136 @@ async function whole(browser, { address, stop }, engine) {
   }
 }
 
+/** Every file of the site has a compressed copy. */
+async function compressed() {
+  const { folder, stop } = await filed();
+  const names = readdirSync(folder).filter((name) => !name.endsWith(".gz"));
+  for (const name of names) {
+    const [whole, packed] = [name, `${name}.gz`].map((one) => readFileSync(join(folder, one)));
+    assert.ok(gunzipSync(packed).equals(whole), name);
+  }
+  assert.ok(names.includes("mantile.wasm") && names.length > 10, `${names}`);
+  stop();
+}
+
+/** Opened from a disk, the page says how to serve it, and shows the answer that it has. */
+async function unserved(browser) {
+  const { folder, stop } = await filed();
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    await page.goto(`file://${folder}/index.html`);
+    await page.waitForSelector("#unserved", { state: "visible", timeout: 20000 });
+    assert.match(await page.textContent("#unserved"), /http\.server[^]*mantile-opt serve/);
+    assert.match(await page.textContent("[data-page=answer] h1"), /output tok\/s/);
+  } finally {
+    await context.close();
+    stop();
+  }
+}
+
+/** Once loaded, the page loads again and answers without its server. */
+async function offline(browser) {
+  const { address, stop } = await filed();
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    await visit(page, address, `answer?${QUESTION}`);
+    assert.equal(await page.locator("#unserved").count(), 0);
+    await page.waitForFunction(() => navigator.serviceWorker.controller, null, { timeout: 60000 });
+    stop();
+    await page.reload();
+    await visit(page, address, "answer?model=Qwen3-0.6B&hardware=1xl40s");
+    assert.match(await page.textContent("[data-page=answer] .proof"), /Qwen3-0\.6B[^]*optimal|optimal[^]*Qwen3-0\.6B/);
+  } finally {
+    await context.close();
+    stop();
+  }
+}
+
+/** Questions of which each has a picture of its own kind. */
+const PICTURES = {
+  front: [...FLAGS],
+  decision: ["optimize", ...FLAGS, "--why"],
+  estimate: ["estimate", ...FLAGS, "--plan", "1 x tp2 @16"],
+  bars: ["sweep", ...FLAGS, "--vary", "runtime=vllm,sglang"],
+  lines: ["sweep", ...FLAGS, "--vary", "isl=1k..4k*2"],
+  map: ["sweep", ...FLAGS, "--vary", "isl=1k..8k*2", "--vary", "concurrency=1..512*2"],
+  place: ["place", "--model", "Llama-3.3-70B", "--hardware", "spark-mac-studio"],
+  fleet: ["fleet", "--model", "Llama-3.1-8B", "--offers", "1xl40s,1xh100"],
+  compare: ["compare", "--model", "Llama-3.1-8B", "--hardware", "1xl40s,1xh100"],
+  audit: ["audit", ...FLAGS],
+  static: ["static", ...FLAGS, "--tp", "2"],
+  recommend: ["recommend", "--model", "gpt-oss-20b", "--only", "nvidia-l40s,nvidia-h100-sxm"],
+};
+
+/** In a browser: texts of a picture that are hard to read on what is behind them. */
+function faint() {
+  const scale = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const luminance = ([r, g, b]) => 0.2126 * scale(r / 255) + 0.7152 * scale(g / 255) + 0.0722 * scale(b / 255);
+  const parsed = (colour) => colour.match(/[\d.]+/g).map(Number);
+  const over = (top, share, under) => under.map((part, at) => top[at] * share + part * (1 - share));
+  const all = [...document.querySelectorAll("text")];
+  let tinted = 0;
+  const low = all.flatMap((text) => {
+    const { left, top, width, height } = text.getBoundingClientRect();
+    const style = getComputedStyle(text);
+    let behind = [255, 255, 255];
+    const shapes = document.elementsFromPoint(left + width / 2, top + height / 2).filter((one) => !["text", "svg", "g"].includes(one.tagName));
+    for (const shape of shapes.reverse()) {
+      const look = getComputedStyle(shape);
+      if (look.fill === "none") continue;
+      const [r, g, b, alpha = 1] = parsed(look.fill);
+      behind = over([r, g, b], alpha * look.fillOpacity * look.opacity, behind);
+    }
+    tinted += Number(shapes.length > 1);
+    if (style.stroke !== "none" && style.paintOrder.startsWith("stroke")) behind = parsed(style.stroke).slice(0, 3);
+    const [a, b] = [luminance(parsed(style.fill)), luminance(behind)].sort((x, y) => y - x);
+    const contrast = (a + 0.05) / (b + 0.05);
+    return contrast < 4.5 ? [`${text.textContent} ${style.fill} on ${behind}: ${contrast.toFixed(2)}`] : [];
+  });
+  return { texts: all.length, tinted, low };
+}
+
+/** Every kind of picture is legible on a light and on a dark page. */
+async function legible(browser) {
+  const folder = mkdtempSync(join(tmpdir(), "pictures-"));
+  let texts = 0;
+  try {
+    for (const [name, words] of Object.entries(PICTURES)) {
+      const path = join(folder, `${name}.svg`);
+      writeFileSync(path, execFileSync(binary, [...words, "--format", "svg"], { maxBuffer: 1 << 28 }));
+      const [, width, height] = readFileSync(path, "utf8").match(/width="([\d.]+)" height="([\d.]+)"/).map(Number);
+      for (const colorScheme of ["light", "dark"]) {
+        const viewport = { width: Math.ceil(width) + 20, height: Math.ceil(height) + 20 };
+        const context = await browser.newContext({ colorScheme, viewport });
+        const page = await context.newPage();
+        await page.goto(`file://${path}`);
+        const found = await page.evaluate(faint);
+        assert.deepEqual(found.low, [], `${name}, ${colorScheme}`);
+        assert.ok(found.texts > 8, `${name}: ${found.texts} texts`);
+        assert.ok(name !== "map" || found.tinted > 20, `${found.tinted} texts on cells of the map`);
+        texts += found.texts;
+        await context.close();
+      }
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  console.log(`pictures: ${texts} texts of ${Object.keys(PICTURES).length} kinds in two schemes, each with contrast`);
+}
+
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
 try {
+  await legible(browser);
+  if (wasm) {
+    await compressed();
+    await unserved(browser);
+    await offline(browser);
+  }
   await whole(browser, await served(), "server");
   if (wasm) await whole(browser, await filed(), "module");
 } finally {

@@ -34,6 +34,8 @@ struct Small {
     model: &'static str,
     hardware: &'static str,
     axes: Option<Vec<Metric>>,
+    /// The axes are stated: the front is over nothing else.
+    stated: bool,
     runtime: &'static str,
     objective: &'static str,
     router: bool,
@@ -77,13 +79,20 @@ fn small() -> impl Strategy<Value = Small> {
     let axes = prop_oneof![2 => Just(None), 1 => prop::sample::subsequence(metrics, 1..=5).prop_map(Some)];
     let traffic = prop_oneof![3 => Just(None), 1 => (0.05..0.9).prop_map(Some)];
     let limit = || prop_oneof![2 => Just(None), 1 => (0.3..3.0).prop_map(Some)];
-    let sizes = (axes, 2u64..2000, 3u64..=24);
+    let sizes = (axes, any::<bool>(), 2u64..2000, 3u64..=24);
     (names, sizes, traffic, any::<[bool; 2]>(), [limit(), limit(), limit()]).prop_map(
-        |((model, hardware, runtime, objective), (axes, osl, most), traffic, [rate, router], limits)| Small {
+        |(
+            (model, hardware, runtime, objective),
+            (axes, stated, osl, most),
+            traffic,
+            [rate, router],
+            limits,
+        )| Small {
             router,
             model,
             hardware,
             axes,
+            stated,
             runtime,
             objective,
             osl,
@@ -105,10 +114,13 @@ fn with(
 ) -> Problem {
     let catalog = mantile::store::catalog::Catalog::default();
     let runtime = catalog.load(runtime).unwrap();
-    let Problem { graph, cluster, formats, workload: stated, objective, axes, .. } = problem.clone();
+    let Problem { graph, cluster, formats, workload: stated, objective, axes, stated_axes, .. } =
+        problem.clone();
     let graph = mantile::graph::model::ModelGraph { max_context: None, ..graph };
     let stated = WorkloadInputs { lengths, ..stated };
-    Problem::new(graph, cluster, &runtime, formats, stated, traffic, limits, (objective, axes))
+    let terms = (objective, axes.clone());
+    let problem = Problem::new(graph, cluster, &runtime, formats, stated, traffic, limits, terms);
+    if stated_axes { problem.over_axes(&axes) } else { problem }
 }
 
 /// The most requests of a rank that any shape holds.
@@ -138,6 +150,7 @@ impl Small {
         let mut requested = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
         if let Some(axes) = &self.axes {
             requested.axes.clone_from(axes);
+            requested.stated_axes = self.stated;
         }
         let none = LatencyLimits::default();
         let mut lengths = Lengths { isl: 1 << 12, osl: self.osl, prefix: 0 };

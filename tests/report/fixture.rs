@@ -107,6 +107,7 @@ fn candidate(separate: bool, speed: f64) -> ReportedDeployment {
         intervals: None,
         context_bound: None,
         price_bounds: None,
+        chosen: false,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::report::breakdown::OperatorLine;
 use crate::report::detail::DeploymentDetail;
 use crate::report::inputs::ReportInputs;
 use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
+use crate::report::robustness::SloOdds;
 use crate::report::svg::deployment::detail_panels;
 use crate::report::svg::front::front;
 use crate::report::svg::layout::layout;
@@ -52,7 +53,7 @@ pub fn optimize(answer: &OptimizeResult) -> TemplateValue {
         flags,
         warnings => warnings.into_iter().flatten().collect::<Vec<_>>(),
         facts => optimum_facts(answer, best),
-        across => axes(&answer.question.pareto).map(|(across, _)| across.entry().name),
+        across => axes(answer).map(|(across, _)| across.entry().name),
         front => front(answer).map(|panel| embedded(&panel, "Pareto front")),
         why => why.collect::<Vec<_>>(),
         families => families.collect::<Vec<_>>(),
@@ -67,7 +68,10 @@ pub fn estimate(answer: &EstimateResult) -> TemplateValue {
         verdict => head::verdict(candidate),
         problem => head::problem(inputs),
         flags => answer.scenario.as_ref().map(Scenario::flags),
-        warnings => head::lifted(inputs).into_iter().collect::<Vec<_>>(),
+        warnings => head::lifted(inputs)
+            .into_iter()
+            .chain(answer.slo_odds.as_ref().and_then(SloOdds::warning))
+            .collect::<Vec<_>>(),
         facts => estimate_facts(answer),
         ..deployment(candidate, inputs, detail.as_ref())
     }

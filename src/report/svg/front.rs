@@ -46,7 +46,7 @@ fn title(row: &ReportedDeployment, across: Metric, up: Metric) -> String {
 
 /// The front of a search; `None` where two metrics of it are not known.
 pub fn front(answer: &OptimizeResult) -> Option<SvgPanel> {
-    let (across, up) = axes(&answer.question.pareto)?;
+    let (across, up) = axes(answer)?;
     let place = |row: &ReportedDeployment| {
         let place = [row.figure(across)?, row.figure(up)?];
         place.iter().all(|value| drawable(*value)).then_some(place)
@@ -73,9 +73,10 @@ pub fn front(answer: &OptimizeResult) -> Option<SvgPanel> {
     };
     let frame = PlotFrame {
         title: format!(
-            "Pareto front: {} of {} configurations (ring: chosen{})",
+            "Pareto front: {} of {} configurations (ring: chosen{}{})",
             answer.front.len(),
             answer.front_points,
+            if answer.outside_front().is_some() { ", not on the front" } else { "" },
             if slo.is_some() { "; shaded: misses the SLO" } else { "" }
         ),
         x: axis(xs, across)?,

@@ -43,7 +43,7 @@ text{font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:$ink}
 .whisker{stroke-width:1.5;stroke-opacity:.3}.cloud{fill-opacity:.45}.band{fill-opacity:.15;stroke:none}\
 .line,.link{fill:none;stroke-linejoin:round}.line{stroke-width:2}.mark{stroke:$page;stroke-width:.3}\
 .chosen{fill:none;stroke:$ink;stroke-width:2}.failed{stroke:$soft;stroke-width:1.5;fill:none}\
-.empty{fill:$grid}.box{fill:none;stroke:$axis}.unused{fill:none;stroke:$axis;stroke-dasharray:4 3}.dark{fill:#101820;font-size:11px}.light{fill:#ffffff;font-size:11px}";
+.empty{fill:$grid}.box{fill:none;stroke:$axis}.unused{fill:none;stroke:$axis;stroke-dasharray:4 3}.dark{fill:#000000;font-size:11px}.light{fill:#ffffff;font-size:11px}";
 
 fn colours() -> impl Iterator<Item = &'static PaletteColour> {
     BASE.iter().chain(&SERIES)
@@ -117,7 +117,7 @@ pub fn heat(share: f64) -> (String, &'static str) {
         .map(|channel| (STOPS[at][channel] * (1.0 - part) + STOPS[at + 1][channel] * part).round() as u8)
         .collect();
     let fill = format!("#{:02x}{:02x}{:02x}", mixed[0], mixed[1], mixed[2]);
-    let on_light = contrast(&fill, "#101820") > contrast(&fill, "#ffffff");
+    let on_light = contrast(&fill, "#000000") > contrast(&fill, "#ffffff");
     (fill, if on_light { "dark" } else { "light" })
 }
 
@@ -156,8 +156,8 @@ mod tests {
         }
         for step in 0..=100 {
             let (fill, class) = heat(f64::from(step) / 100.0);
-            let ink = if class == "dark" { "#101820" } else { "#ffffff" };
-            assert!(contrast(&fill, ink) >= 4.0, "{step}: {fill}");
+            let ink = if class == "dark" { "#000000" } else { "#ffffff" };
+            assert!(contrast(&fill, ink) >= 4.5, "{step}: {fill}");
         }
     }
 

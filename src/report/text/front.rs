@@ -21,9 +21,14 @@ const UP: [Metric; 7] = [
     Metric::Devices,
 ];
 
-/// The two metrics of a plot of the front: horizontal and vertical; `None` where fewer are requested.
-pub fn axes(names: &[String]) -> Option<(Metric, Metric)> {
-    let known: Vec<Metric> = names.iter().filter_map(|name| Metric::parse(name).ok()).collect();
+/// The two metrics of a plot of the front: horizontal and vertical; `None` where fewer are requested. Stated ones are
+/// taken as they are, the first two.
+pub fn axes(answer: &OptimizeResult) -> Option<(Metric, Metric)> {
+    let known: Vec<Metric> =
+        answer.question.pareto.iter().filter_map(|name| Metric::parse(name).ok()).collect();
+    if answer.states_axes() {
+        return known.first().copied().zip(known.get(1).copied());
+    }
     let first = |wanted: &[Metric]| wanted.iter().copied().find(|metric| known.contains(metric));
     let (across, up) = (first(&ACROSS), first(&UP));
     match (across, up) {
@@ -43,6 +48,10 @@ pub fn label(metric: Metric) -> String {
         MetricFormat::Number | MetricFormat::Count | MetricFormat::Tokens => word(metric).to_string(),
     }
 }
+
+/// Of an optimum that its front does not list.
+const OUTSIDE: &str =
+    "the selected plan is not on it: it is best by the objective, and others are better on these axes";
 
 const AGGREGATED: char = 'o';
 const DISAGGREGATED: char = 'x';
@@ -70,7 +79,10 @@ pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let title = format!("{} over {}", front_listed(answer).unwrap_or(all), names.join(", "));
     let mut text =
         heading("Pareto front", "") + &paragraph(&format!("{title}; save with --pareto-out front.csv"));
-    let Some((across, up)) = axes(names) else { return text };
+    if answer.outside_front().is_some() {
+        text.push_str(&paragraph(OUTSIDE));
+    }
+    let Some((across, up)) = axes(answer) else { return text };
     let mark = |point: &ReportedDeployment, sign| {
         Some(Mark { x: point.figure(across)?, y: point.figure(up)?, sign })
     };

@@ -8,7 +8,8 @@ use crate::report::inputs::ReportInputs;
 use crate::report::number::{count, format_metric, percent};
 use crate::report::pool::PoolReport;
 use crate::report::proof::StoppedBy;
-use crate::report::result::{Feasibility, OptimizeResult, ReportedDeployment};
+use crate::report::result::{EstimateResult, Feasibility, OptimizeResult, ReportedDeployment};
+use crate::report::robustness::SloOdds;
 use crate::report::table::grouped;
 use crate::search::outcome::Status;
 use crate::spec::role::Role;
@@ -184,6 +185,12 @@ fn weights(of: &ReportedDeployment) -> String {
         Some(prefill) => format!("{prefill} (prefill) and {} (decode)", of.weight_format),
         None => of.weight_format.clone(),
     }
+}
+
+/// The risk that a given deployment misses its SLOs, as a line; otherwise empty.
+pub fn risk(report: &EstimateResult, width: usize) -> String {
+    let risk = report.slo_odds.as_ref().and_then(SloOdds::warning);
+    risk.map_or_else(String::new, |risk| headline(BAD, &wrap(&risk, width, 0, 2)))
 }
 
 /// A given deployment, with its violations first.

@@ -78,9 +78,15 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
         commands.push((line(&["explain", &flags, &plan, "--number ttft"]), "formulas and sources"));
     }
     commands.push((flags, "the best plan for this"));
+    let (head, table) = (head::estimate(candidate, inputs, width), slo_table(candidate, inputs, width));
+    // The risk is in place of the empty line, so that the screen is not longer.
+    let (head, table) = match head::risk(report, width) {
+        risk if risk.is_empty() => (head, table),
+        risk => (String::new(), head + &risk + &table),
+    };
     join([
-        head::estimate(candidate, inputs, width),
-        slo_table(candidate, inputs, width),
+        head,
+        table,
         lines(&estimate_facts(report), width),
         report.command.as_ref().map_or_else(String::new, |command| read_back(command, candidate, width)),
         next(&commands, width) + &first_command(report.launch.as_ref(), width),

@@ -17,7 +17,8 @@ pub(super) fn again(
     let read = row.notation.parse().and_then(|plan| candidate(problem, &plan));
     let candidate =
         read.map_err(|fault| vec![format!("notation: saved {}; {} expected", fault.found, fault.expected)])?;
-    let fresh = reporter.deployment(&candidate);
+    // Which row of a front is the optimum is checked with the front.
+    let fresh = ReportedDeployment { chosen: row.chosen, ..reporter.deployment(&candidate) };
     let mut all = laws(problem, row);
     all.extend(faults(differences("", row, &fresh)));
     all.extend(fresh.violations);

@@ -9,7 +9,7 @@ use crate::search::pareto::{ParetoFront, beats};
 use crate::search::point::{Point, WIDTH, place, rank};
 use crate::search::problem::{Problem, Traffic};
 use crate::search::shape::InstanceConfig;
-use crate::spec::objective::Metric;
+use crate::spec::objective::{Metric, ObjectiveTerm};
 
 /// Drops points that several replicas of a front member dominate, where the front does not list every replica count.
 pub fn non_dominated<K>(
@@ -67,9 +67,11 @@ pub(super) fn replica_ends(problem: &Problem, shape: &InstanceConfig) -> impl It
     std::iter::once(1).chain((most > 1).then_some(most))
 }
 
-/// Replica counts that the front lists, one first: where total throughput is an axis, more replicas are never worse.
+/// Replica counts that the front lists, one first: where total throughput is an axis, or decides between equals, more
+/// replicas are never worse.
 pub(super) fn shown_replicas(problem: &Problem, shape: &InstanceConfig) -> Vec<u64> {
-    if !problem.axes.contains(&Metric::OutputTokS) {
+    let decides = |term: &ObjectiveTerm| problem.stated_axes && term.metric == Metric::OutputTokS;
+    if !problem.axes.contains(&Metric::OutputTokS) && !problem.objective.iter().any(decides) {
         return vec![1];
     }
     let most = most_replicas(problem, shape);

@@ -1,0 +1,54 @@
+"""What the documents say of the WebAssembly module: their snippets run, and their sizes are the module's.
+
+Usage: documents.py WASM
+"""
+
+import gzip
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "doors.md"
+#: A size in words, its decimals being those that are rounded to.
+SIZE = r"([\d.]+) MB"
+
+
+def snippets(text: str) -> list[str]:
+    return re.findall(r"```js\n(.*?)```", text, re.DOTALL)
+
+
+def run(snippet: str, wasm: Path) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(ROOT / "bindings" / "wasm" / "mantile.mjs", folder)
+        shutil.copy(wasm, Path(folder) / "mantile_wasm.wasm")
+        path = Path(folder) / "snippet.mjs"
+        path.write_text(snippet)
+        done = subprocess.run(["node", str(path)], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def same_size(name: str, stated: str, size: int) -> None:
+    decimals = len(stated.partition(".")[2])
+    assert float(stated) == round(size / 1e6, decimals), f"{name}: {stated} MB stated, it has {size / 1e6:.2f} MB"
+
+
+def main(wasm: str) -> None:
+    text = DOCUMENT.read_text()
+    in_node = [one for one in snippets(text) if "node:" in one]
+    assert len(in_node) == 1, "one snippet for Node"
+    assert "tok/s" in run(in_node[0], Path(wasm))
+    module = Path(wasm).read_bytes()
+    stated = re.search(rf"The module has {SIZE}, {SIZE} compressed", text.replace("\n", " "))
+    assert stated, "the size of the module is stated"
+    same_size("the module", stated[1], len(module))
+    same_size("compressed", stated[2], len(gzip.compress(module, 9)))
+    print("the snippet for Node runs, and the sizes of the module are those that the document states")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
