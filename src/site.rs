@@ -60,7 +60,7 @@ const SCRIPTS: [(&str, &str); 14] = [
     ("forms.mjs", include_str!("site/forms.mjs")),
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
-    ("mantile.mjs", include_str!("../bindings/wasm/mantile.mjs")),
+    ("mantile.mjs", include_str!("site/mantile.mjs")),
     ("palette.mjs", include_str!("site/palette.mjs")),
     ("pasted.mjs", include_str!("site/pasted.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
