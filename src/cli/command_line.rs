@@ -48,25 +48,24 @@ pub fn with_files(line: &[OsString]) -> Result<Vec<OsString>, Error> {
     Ok(words)
 }
 
-/// The words of a text as a shell splits them, on any number of lines. Nothing in it is expanded or run.
+/// The words of a file as a shell splits them, on any number of lines. Nothing in it is expanded or run.
 fn words_of(path: &Path) -> Result<Vec<OsString>, Error> {
     let expected = "flags with their values, quoted as for a shell";
-    let text = match path.to_str() {
+    let (place, text) = match path.to_str() {
         Some(stdin::STDIN) => {
             let fix = "write e.g. `mantile-opt estimate --arguments-file - < flags.txt`";
-            stdin::text("arguments-file", expected, fix)?
+            ("standard input".to_owned(), stdin::text("arguments-file", expected, fix)?)
         }
-        _ => file::read(path)?,
+        _ => (file::shown(path), file::read(path)?),
     };
-    let fault = |found: &str, fix: &str| {
-        Err(Error::new("arguments-file", found, expected, fix).in_file(file::shown(path)))
-    };
-    let Some(words) = shlex::split(&text.replace("\r\n", "\n")) else {
-        return fault("a quote without its end", "close every quote; write a quote that is meant as \\'");
-    };
-    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-    if words.iter().any(|word| word.to_string_lossy().starts_with(ARGUMENTS_FILE)) {
-        return fault("another --arguments-file in it", "name both files on the command line");
+    let fault =
+        |found: &str, fix: &str| Error::new("arguments-file", found, expected, fix).in_file(place.clone());
+    let unfinished = "a quote without its end, or a backslash at the end of the text";
+    let words = shlex::split(&text.replace("\r\n", "\n")).ok_or_else(|| {
+        fault(unfinished, "close every quote; write a quote that is meant as \\', a backslash as \\\\")
+    })?;
+    if words.iter().any(|word| word.starts_with(ARGUMENTS_FILE)) {
+        return Err(fault("another --arguments-file in it", "name both files on the command line"));
     }
-    Ok(words)
+    Ok(words.into_iter().map(OsString::from).collect())
 }
