@@ -92,7 +92,7 @@ fn flags_of_a_file_are_words_as_of_a_shell_on_any_number_of_lines() {
     let expected = run(&flags);
     assert_eq!(expected.status.code(), Some(3));
     let written = format!(
-        "# a model\r\n--model Llama-3.1-8B \\\n --hardware '1xh100'\n\n--plan \"{plan}\" # one\n--ttft\n1ms"
+        "# a model\r\n--model Llama-3.1-8B \\\n --hardware '1xh100'\n\n--plan \"{plan}\" # one \\\n--ttft\n1ms"
     );
     for output in with_flags(&written) {
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(3), text(&expected.stdout)));

@@ -61,7 +61,9 @@ fn words_of(path: &Path) -> Result<Vec<OsString>, Error> {
     let fault =
         |found: &str, fix: &str| Error::new("arguments-file", found, expected, fix).in_file(place.clone());
     let unfinished = "a quote without its end, or a backslash at the end of the text";
-    let words = shlex::split(&text.replace("\r\n", "\n")).ok_or_else(|| {
+    // A continued line ends a word, and never a comment of the line before it.
+    let text = text.replace("\r\n", "\n").replace("\\\n", "\n");
+    let words = shlex::split(&text).ok_or_else(|| {
         fault(unfinished, "close every quote; write a quote that is meant as \\', a backslash as \\\\")
     })?;
     if words.iter().any(|word| word.starts_with(ARGUMENTS_FILE)) {
