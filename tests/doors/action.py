@@ -105,7 +105,7 @@ def verdicts(own: dict[str, str]):
         assert "≤ 1 s" in rows["TTFT"] and "≤ 40 ms" in rows["TPOT"] and "(tp4)" in one.summary, one.summary
         assert "::" not in commands(one.log), one.log
     # A limit of the last line counts as much as one of the first.
-    for arguments in ["--concurrency 64\n\n  --tpot 40ms  # decode\n--ttft 1ms", "--ttft\n1ms\n", "--ttft '1ms'\r\n--tpot \"40ms\"\r\n"]:
+    for arguments in ["--concurrency 64\n\n  --tpot 40ms  # decode\n--ttft 1ms", "--ttft\n1ms\n", "--tpot 40ms  # decode \\\n--ttft \\\n  1ms", "--ttft '1ms'\r\n--tpot \"40ms\"\r\n"]:
         with job(own) as one:
             assert one.run(command=LAUNCH, hardware="4xh100", arguments=arguments) == 3, (arguments, one.log)
             assert one.summary.startswith("# SLO not met\n") and "the SLO is 1 ms" in one.summary, one.summary
