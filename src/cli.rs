@@ -127,6 +127,9 @@ pub struct Cli {
     /// Print a short link with the scenario and its overrides instead of an answer; --scenario reads it
     #[arg(long, global = true, conflicts_with = "bundle", help_heading = "Output")]
     pub permalink: bool,
+    /// Read further words of the command line from a file, or `-`: on any number of lines, quoted as for a shell, without running anything; # begins a comment
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Output")]
+    pub arguments_file: Option<PathBuf>,
     /// The flags of `optimize`, the default command.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
@@ -178,10 +181,16 @@ pub fn main() -> ExitCode {
 /// The same for a host program: its name and words, and the exit code.
 pub fn main_of(line: Vec<OsString>) -> u8 {
     deadline::begin();
-    let line = command_line::set(line);
+    let line = match command_line::with_files(&line) {
+        Ok(line) => command_line::set(line),
+        Err(error) => {
+            command_line::set(line);
+            return refused(&error);
+        }
+    };
     let cli = match parsed(line) {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() && in_json() => return failed_in_json(&clap_error::of_clap(&error)),
+        Err(error) if error.use_stderr() && in_json() => return refused(&clap_error::of_clap(&error)),
         Err(error) => return unparsed(&error),
     };
     let bare = line.len() <= 1;
@@ -191,8 +200,7 @@ pub fn main_of(line: Vec<OsString>) -> u8 {
             failed("the output could not be written: its reader closed the pipe before the answer")
         }
         Ok(verdict) => verdict.code(),
-        Err(CliError::Input(error)) if in_json() => failed_in_json(&error),
-        Err(CliError::Input(error)) => failed(&error.to_string()),
+        Err(CliError::Input(error)) => refused(&error),
         Err(CliError::Output(error)) => unwritten(&error),
     }
 }
@@ -256,8 +264,11 @@ fn unwritten(error: &std::io::Error) -> u8 {
     failed(&format!("the output could not be written: {}", crate::store::file::spell(error)))
 }
 
-/// Ends a command that failed, with its error as JSON.
-fn failed_in_json(error: &Error) -> u8 {
+/// Ends a command whose input is faulty; the error is JSON where the answer would be.
+fn refused(error: &Error) -> u8 {
+    if !in_json() {
+        return failed(&error.to_string());
+    }
     // A failed write to standard error cannot be reported anywhere.
     let _ = write!(std::io::stderr(), "{}", pretty(&answer_in_keys(serde_json::json!({"error": error}))));
     BAD_INPUT

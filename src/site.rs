@@ -90,7 +90,7 @@ const SCRIPTS: [(&str, &str); 15] = [
     ("forms.mjs", include_str!("site/forms.mjs")),
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
-    ("mantile.mjs", include_str!("../bindings/wasm/mantile.mjs")),
+    ("mantile.mjs", include_str!("site/mantile.mjs")),
     (OFFLINE, include_str!("site/offline.mjs")),
     ("palette.mjs", include_str!("site/palette.mjs")),
     ("pasted.mjs", include_str!("site/pasted.mjs")),

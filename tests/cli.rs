@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -60,6 +61,52 @@ fn json_goes_to_standard_output_alone_and_the_same_each_time() {
         assert!(first.status.success() && first.stderr.is_empty(), "{args:?}");
         assert_eq!(first.stdout, second.stdout, "{args:?}");
         serde_json::from_slice::<Value>(&first.stdout).unwrap_or_else(|fault| panic!("{args:?}: {fault}"));
+    }
+}
+
+/// An answer with flags from a file, and from standard input.
+fn with_flags(text: &str) -> [Output; 2] {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flags.txt");
+    fs::write(&path, text).unwrap();
+    let file = format!("--arguments-file={}", path.display());
+    let open = fs::File::open(&path).unwrap();
+    let piped = mantile(&["estimate", "--arguments-file", "-", "--slo"]).stdin(open).output().unwrap();
+    [run(&["estimate", &file, "--slo"]), piped]
+}
+
+#[test]
+fn flags_of_a_file_are_words_as_of_a_shell_on_any_number_of_lines() {
+    let plan = "1 x tp1 @8";
+    let flags = [
+        "estimate",
+        "--model",
+        "Llama-3.1-8B",
+        "--hardware",
+        "1xh100",
+        "--plan",
+        plan,
+        "--ttft",
+        "1ms",
+        "--slo",
+    ];
+    let expected = run(&flags);
+    assert_eq!(expected.status.code(), Some(3));
+    let written = format!(
+        "# a model\r\n--model Llama-3.1-8B \\\n --hardware '1xh100'\n\n--plan \"{plan}\" # one \\\n--ttft\n1ms"
+    );
+    for output in with_flags(&written) {
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(3), text(&expected.stdout)));
+    }
+    for (faulty, reason) in [
+        ("--ttft '1s", "a quote without its end"),
+        ("--ttft 1s\nunused", "unexpected argument 'unused'"),
+        ("--ttft $(id)", "$(id)"),
+        ("--arguments-file flags.txt", "another --arguments-file"),
+    ] {
+        for output in with_flags(faulty) {
+            assert_eq!(output.status.code(), Some(2), "{faulty}");
+            assert!(text(&output.stderr).contains(reason), "{faulty}: {}", text(&output.stderr));
+        }
     }
 }
 

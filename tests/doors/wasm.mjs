@@ -1,6 +1,6 @@
 // The answers of the WebAssembly module to the calls on standard input: [[name, body], …].
 import { readFileSync } from "node:fs";
-import { load, MantileError } from "../../bindings/wasm/mantile.mjs";
+import { load, MantileError } from "../../src/site/mantile.mjs";
 
 const mantile = await load(readFileSync(process.argv[2]));
 const calls = JSON.parse(readFileSync(0, "utf8"));

@@ -8,11 +8,13 @@ use super::source::{Source, files, root};
 /// No line of prose is longer; output of commands, tables and addresses may be.
 const WIDEST: usize = 120;
 
+fn at_root(name: &str) -> Source {
+    Source { name: name.into(), text: std::fs::read_to_string(root().join(name)).unwrap() }
+}
+
 fn documents() -> Vec<Source> {
-    let named = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
-    let at_root = named
-        .map(|name| Source { name: name.into(), text: std::fs::read_to_string(root().join(name)).unwrap() });
-    at_root.into_iter().chain(files("docs", "md")).collect()
+    let named = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(at_root);
+    named.into_iter().chain(files("docs", "md")).collect()
 }
 
 /// Lines outside fenced blocks, with their numbers.
@@ -127,4 +129,85 @@ fn the_terminal_picture_shows_a_tested_answer() {
     assert!(shown.len() > 15);
     let absent = shown.into_iter().filter(|text| !known.contains(&text.replace("&amp;", "&").as_str()));
     none(&absent.collect::<Vec<_>>());
+}
+
+/// Commands that fetch a package by its name.
+const INSTALLERS: [&str; 18] = [
+    "pip install",
+    "pipx install",
+    "pipx run",
+    "uv add",
+    "uv pip install",
+    "uv tool install",
+    "uvx",
+    "conda install",
+    "cargo install",
+    "cargo binstall",
+    "cargo add",
+    "brew install",
+    "winget install",
+    "scoop install",
+    "npm install",
+    "npx",
+    "docker pull",
+    "podman pull",
+];
+
+/// Why a line fetches the project from where it is not: no package, image, action or address of it is published.
+fn unpublished(line: &str) -> Option<String> {
+    let named = |words: &str| {
+        let words = words.split(['`', '#', ';']).next().unwrap_or_default().split_whitespace();
+        // A path is in a clone, or a file of a release.
+        let mut packages = words.map(|word| word.trim_matches(['"', '\'', ',', '.', '(', ')']));
+        let own = |word: &&str| word.starts_with("mantile") && !word.contains('/') && !word.ends_with(".whl");
+        packages.find(own).map(str::to_owned)
+    };
+    let installed = INSTALLERS.iter().find_map(|installer| {
+        let (_, after) = line.split_once(installer)?;
+        named(after.strip_prefix(' ')?).map(|package| format!("{installer} {package}"))
+    });
+    let used = line.split_once("uses:").map(|(_, action)| action.trim().trim_matches(['`', '"']));
+    let action = used.filter(|action| action.contains("mantile") && action.contains('@'));
+    // Where a reader has it, pinned to what he has.
+    let action = action.filter(|action| *action != "OWNER/mantile@COMMIT").map(str::to_owned);
+    let address = line.split("http").skip(1).find(|rest| {
+        let address = rest.split([' ', ')', '`', '>', '"']).next().unwrap_or_default();
+        rest.starts_with(['s', ':']) && address.contains("://") && address.contains("mantile")
+    });
+    installed.or(action).or(address.map(|rest| format!("http{rest}")))
+}
+
+#[test]
+fn documents_fetch_no_package_that_is_not_published() {
+    for line in [
+        "pip install mantile-opt",
+        "the command after `pip install mantile-opt[pandas]`",
+        "uvx mantile-opt --model x",
+        "cargo install --locked mantile-opt",
+        "brew install mantile-opt # macOS",
+        "npm install mantile-wasm",
+        "docker pull mantile",
+        "- uses: OWNER/mantile@main",
+        "- uses: owner/mantile-action@v1",
+        "- repo: https://github.com/OWNER/mantile",
+    ] {
+        assert!(unpublished(line).is_some(), "{line}");
+    }
+    for line in [
+        "cargo install --path .",
+        "pip install ./bindings/python",
+        "  uses: ./mantile",
+        "pip install ./mantile_opt-0.whl",
+    ] {
+        assert_eq!(unpublished(line), None, "{line}");
+    }
+    let folders = [("bindings/python", "md"), ("fuzz", "md"), ("src", "rs"), ("src", "md")];
+    let further = folders.into_iter().flat_map(|(folder, ending)| files(folder, ending));
+    let action = at_root("action.yml");
+    let faults = documents().into_iter().chain(further).chain([action]).flat_map(|document| {
+        let lines = document.text.lines().enumerate();
+        let found = lines.filter_map(|(at, line)| Some((at + 1, unpublished(line)?)));
+        found.map(|(at, found)| format!("{}:{at}: {found}", document.name)).collect::<Vec<_>>()
+    });
+    none(&faults.collect::<Vec<_>>());
 }
