@@ -103,7 +103,8 @@ def test_a_handler_of_signals_runs_while_a_search_does_and_its_exception_ends_it
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert len(handled) == 2
+    # One more may come before the timer is off.
+    assert len(handled) >= 2
 
 
 def test_progress_is_called_on_the_calling_thread():

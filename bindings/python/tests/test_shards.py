@@ -118,13 +118,13 @@ def test_a_file_that_is_no_whole_shard_is_computed_again(broken, tmp_path, whole
         assert first.read_bytes() == kept
 
 
-def test_shards_of_another_sweep_are_refused(tmp_path):
+def test_a_file_of_another_sweep_is_computed_again(tmp_path, whole):
     with ThreadPoolExecutor(2) as executor:
         mantile.sharded_sweep(executor, shards=2, directory=tmp_path, **SWEEP)
         first = sorted(tmp_path.iterdir())[0]
         first.write_text(json.dumps({**json.loads(first.read_text()), "sweep": "another"}))
-        with pytest.raises(mantile.MantileError, match="a shard of another sweep"):
-            mantile.sharded_sweep(executor, shards=2, directory=tmp_path, **SWEEP)
+        assert mantile.sharded_sweep(executor, shards=2, directory=tmp_path, **SWEEP).to_json() == whole
+    assert json.loads(first.read_text())["sweep"] != "another"
 
 
 SCRIPT = """

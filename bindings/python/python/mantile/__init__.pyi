@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, overload
 from mantile import types as types
 from mantile._answer import Answer as Answer
 from mantile._answer import Record as Record
-from mantile._mantile import MantileError as MantileError
+from mantile._errors import MantileError as MantileError
 from mantile._mantile import PreparedPlan as PreparedPlan
 from mantile._mantile import StepTime as StepTime
 from mantile.types import (

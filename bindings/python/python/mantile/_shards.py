@@ -69,11 +69,12 @@ def _when_done(future: Any, then: Callable[[], None]) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _kept(file: Path, shard: dict[str, int]) -> str | None:
-    """The shard in a file; none where it is not there or not whole."""
+def _kept(file: Path, name: str, shard: dict[str, int]) -> str | None:
+    """The shard in a file; none where it is not there, not whole, or of another sweep."""
     try:
         text = file.read_text(encoding="utf-8")
-        return text if json.loads(text)["shard"] == shard else None
+        answer = json.loads(text)
+        return text if (answer["sweep"], answer["shard"]) == (name, shard) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -145,7 +146,7 @@ def sharded_sweep(executor: Any, *, shards: int, directory: str | os.PathLike, *
     for number in range(1, shards + 1):
         shard = {"number": number, "of": shards}
         file = folder / f"{name}-{number}-of-{shards}.json"
-        texts[file] = _kept(file, shard)
+        texts[file] = _kept(file, name, shard)
         if texts[file] is None:
             missing[file] = {**body, "shard": shard}
     texts.update(_computed(executor, name, missing))

@@ -271,6 +271,7 @@ class ReportedDeployment(Record):
     context_bound: Literal['memory', 'model', 'server'] | None
     intervals: Intervals | None
     price_bounds: PriceBounds | None
+    chosen: bool | None
 
 
 class ShardDimension(Record):
@@ -608,6 +609,12 @@ class OptimizeAnswer(Answer, question="optimize"):
     runtimes: list[RuntimeTrial] | None
 
 
+class SloOdds(Record):
+    meets_slos: float | None
+    missed_at_p90: list[str]
+    unchecked: bool | None
+
+
 class UnreadWord(Record):
     place: str
     position: int
@@ -654,8 +661,10 @@ class EstimateAnswer(Answer, question="estimate"):
     context_bound: Literal['memory', 'model', 'server'] | None
     intervals: Intervals | None
     price_bounds: PriceBounds | None
+    chosen: bool | None
     question: ReportInputs
     detail: DeploymentDetail | None
+    slo_odds: SloOdds | None
     chosen_load: str | None
     launch: LaunchReport | None
     command: CommandReport | None
