@@ -106,10 +106,10 @@ fn below_the_shell_nothing_touches_the_world() {
 /// People read messages: `Some(2048)` and `Os { code: 2 }` are Rust's words.
 #[test]
 fn no_message_is_in_the_form_of_a_debugger() {
-    // Dot of `petgraph` is written by its `Debug`, which is Graphviz.
-    const GRAPHVIZ: &str = "src/report/graph/notation.rs";
+    // Dot of `petgraph` is written by its `Debug`, which is Graphviz; a fingerprint is of all fields, and no message.
+    const EXEMPT: [&str; 2] = ["src/report/graph/notation.rs", "src/request/sweep/grid.rs"];
     let mut faults = Vec::new();
-    for source in files("src", "rs").iter().filter(|source| source.name != GRAPHVIZ) {
+    for source in files("src", "rs").iter().filter(|source| !EXEMPT.contains(&source.name.as_str())) {
         let product = source.text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
         for (number, line) in product.enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
             if line.contains(":?}") || line.contains(":#?}") {

@@ -150,7 +150,7 @@ fn command_text(command: &str) -> Result<(String, PathBuf), Error> {
     }
     let folder =
         path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or(here, Path::to_path_buf);
-    // A script that `--emit` wrote starts one process of several, so that it stands for its folder.
+    // A script that `--emit` wrote starts one process of several: the folder has them all.
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let text = if is_worker(name) && folder.join(MANIFEST).is_file() {
         folder_text(&folder)?

@@ -96,7 +96,7 @@ impl<'a> Shell<'a> {
         let first = line.split_whitespace().next().unwrap_or_default();
         if self.open.is_none() {
             match first.trim_end_matches(';') {
-                // What is known to hold is read as if it stood alone.
+                // A block whose condition is known to hold is read like the lines around it.
                 "if" if self.depth == 0 && self.holds(line) => return,
                 "else" | "elif" if self.depth == 0 => {
                     self.depth = 1;

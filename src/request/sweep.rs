@@ -64,7 +64,7 @@ impl<'a> PreparedSweep<'a> {
         }
         let evaluator = PointEvaluator::new(catalog);
         grid.named().try_for_each(|scenario| evaluator.check_names(&scenario?))?;
-        let fingerprint = grid.fingerprint(|scenario, out| evaluator.write_resolved(scenario, out))?;
+        let fingerprint = grid.fingerprint(|scenario, part| evaluator.hand_on(scenario, part))?;
         Ok(PreparedSweep { grid, shard: request.shard, evaluator, fingerprint })
     }
 

@@ -23,7 +23,7 @@ def snippets(text: str) -> list[str]:
 
 def run(snippet: str, wasm: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(ROOT / "bindings" / "wasm" / "mantile.mjs", folder)
+        shutil.copy(ROOT / "src" / "site" / "mantile.mjs", folder)
         shutil.copy(wasm, Path(folder) / "mantile_wasm.wasm")
         path = Path(folder) / "snippet.mjs"
         path.write_text(snippet)

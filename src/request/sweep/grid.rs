@@ -1,6 +1,6 @@
 //! The points of a sweep: the Cartesian product of its varied keys over a scenario.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -132,17 +132,17 @@ impl SweepGrid {
     }
 
     /// Fingerprint of the sweep in hexadecimal digits: of the version of the program, the scenario, the varied keys, and
-    /// of what `resolved` writes of every scenario of [`named`](SweepGrid::named), which no name stands for: a model
+    /// of all that `resolved` hands on of each scenario of [`named`](SweepGrid::named). Names are not enough: a model
     /// whose file was edited is another one.
     pub(super) fn fingerprint(
         &self,
-        mut resolved: impl FnMut(&Scenario, &mut dyn fmt::Write) -> fmt::Result,
+        resolved: impl Fn(&Scenario, &mut dyn FnMut(&dyn fmt::Debug)),
     ) -> Result<String, Error> {
         let parts = (env!("CARGO_PKG_VERSION"), &self.template, &self.axes);
         let mut hash = Fnv::new();
         hash.add(serde_json::to_string(&parts).expect("a scenario has only text keys").as_bytes());
         for scenario in self.named() {
-            resolved(&scenario?, &mut hash).expect("a hash takes any text");
+            resolved(&scenario?, &mut |part| writeln!(hash, "{part:?}").expect("a hash takes any text"));
         }
         Ok(format!("{:016x}", hash.0))
     }

@@ -1,6 +1,6 @@
 //! One point of a sweep: an estimate where the deployment is given, else the best deployment.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use super::shared::SharedProblems;
 use crate::report::answer::{estimate_deployment, report_deployment};
@@ -40,14 +40,15 @@ impl<'a> PointEvaluator<'a> {
         self.problems.check_names(scenario)
     }
 
-    /// Writes all that the answer of a scenario rests on, every name resolved; the fault of one that has none. For
-    /// fingerprints, not for people.
-    pub(in crate::request) fn write_resolved(&self, scenario: &Scenario, out: &mut dyn Write) -> fmt::Result {
+    /// Hands on all that the answer of a scenario rests on, every name resolved; the fault of one that has none.
+    pub(in crate::request) fn hand_on(&self, scenario: &Scenario, part: &mut dyn FnMut(&dyn fmt::Debug)) {
         let of_runtimes = of_each_runtime(self.catalog, scenario).unwrap_or_else(|_| vec![scenario.clone()]);
-        of_runtimes.iter().try_for_each(|scenario| match self.problems.of(scenario) {
-            Ok(point) => writeln!(out, "{:?}", point.as_ref()),
-            Err(fault) => writeln!(out, "{fault:?}"),
-        })
+        for scenario in of_runtimes {
+            match self.problems.of(&scenario) {
+                Ok(point) => part(point.as_ref()),
+                Err(fault) => part(&fault),
+            }
+        }
     }
 
     /// The names and lengths of a scenario's problem.
