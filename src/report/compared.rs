@@ -22,12 +22,12 @@ pub struct RuntimeTrial {
 
 impl OptimizeResult {
     /// Whether the axes of the front were stated.
-    pub fn states_axes(&self) -> bool {
+    pub(crate) fn states_axes(&self) -> bool {
         self.scenario.as_ref().is_some_and(|scenario| scenario.pareto.is_some())
     }
 
     /// The optimum where its front is listed without it: another point is better on every stated axis.
-    pub fn outside_front(&self) -> Option<&ReportedDeployment> {
+    pub(crate) fn outside_front(&self) -> Option<&ReportedDeployment> {
         let without =
             self.states_axes() && !self.front.is_empty() && !self.front.iter().any(|row| row.chosen);
         self.best.as_ref().filter(|_| without)
