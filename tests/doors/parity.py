@@ -64,7 +64,7 @@ def in_python(name: str, body: dict) -> str:
     try:
         return mantile.request(name, body).to_json()
     except mantile.MantileError as fault:
-        return "error: " + json.loads(fault.args[1])["key"]
+        return "error: " + fault.key
 
 
 async def over_mcp(binary: str, rows: list) -> list[str]:
