@@ -1,7 +1,7 @@
 //! Launch files: every command is read by the runtime's own option table and gives its plan back; every file passes its
 //! schema; nothing is read silently.
 
-mod back;
+pub mod back;
 mod devices;
 mod files;
 mod golden;

@@ -62,10 +62,19 @@ impl<'a> Shell<'a> {
     }
 
     fn run(mut self, text: &str) -> Vec<Process> {
-        let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
-        for (number, line) in joined.lines().enumerate() {
-            self.line(number + 1, line.trim());
+        let mut line = String::new();
+        for (number, part) in text.lines().enumerate() {
+            // A comment ends with its line.
+            match part.strip_suffix('\\').filter(|part| !part.trim_start().starts_with('#')) {
+                Some(continued) => line.extend([continued, " "]),
+                None => {
+                    line.push_str(part);
+                    self.line(number + 1, line.trim());
+                    line.clear();
+                }
+            }
         }
+        self.line(text.lines().count(), line.trim());
         self.found
     }
 
@@ -252,6 +261,11 @@ mod tests {
         assert_eq!(last.words, ["vllm", "serve", "a/b", "--x", "{\"k\": 1}", "--port", "8000"]);
         assert_eq!(last.environment, [("A".to_owned(), "1".to_owned())]);
         assert_eq!(words("B=2 nohup llama-server -m x & "), [["llama-server", "-m", "x"]]);
+        assert_eq!(words("# old: \\\nvllm serve \\\r\n  a \\"), [["vllm", "serve", "a"]]);
+        assert_eq!(
+            words("R=1\nif ((R > 0)); then\nx a\nelse\nx b\nfi\nif ((Q > 0)); then\nx c\nfi"),
+            [["x", "a"]]
+        );
     }
 
     proptest! {

@@ -1,12 +1,18 @@
 //! Commands read back to plans.
 
+use mantile::launch::back::read_launch;
+use mantile::launch::manifest::{is_manifest, processes};
 use mantile::launch::settings_file::NamedFiles;
-use mantile::report::result::EstimateResult;
+use mantile::launch::shell::commands;
+use mantile::report::launch::{LaunchFile, LaunchReport};
+use mantile::report::result::{EstimateResult, ReportedDeployment};
+use mantile::request::UNCONTROLLED;
 use mantile::request::command::of_command;
+use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::spec::notation::PlanText;
 use mantile::spec::scenario::Scenario;
 
-use super::{CATALOG, WINNERS, Winner};
+use super::{CATALOG, WINNERS, Winner, launches};
 
 /// What is given beside a command: hardware and traffic.
 fn given(winner: &Winner) -> Scenario {
@@ -33,17 +39,67 @@ fn read(text: &str, files: &NamedFiles, given: &Scenario) -> EstimateResult {
 }
 
 /// A command is one process, and does not say how many of its kind there are.
-fn same_plan(winner: &Winner, text: &str, how: &str, says_replicas: bool) {
+fn without_replicas(mut plan: PlanText) -> PlanText {
+    plan.pools.iter_mut().for_each(|pool| pool.degrees.replicas = None);
+    plan
+}
+
+fn named_files(winner: &Winner) -> NamedFiles {
+    winner.launch().files.iter().map(|file| (file.path.clone(), file.text.clone())).collect()
+}
+
+fn same_plan(winner: &Winner, text: &str, how: &str) {
     let best = winner.result.best.as_ref().unwrap();
-    let files = winner.launch().files.iter().map(|file| (file.path.clone(), file.text.clone())).collect();
-    let result = read(text, &files, &given(winner));
+    let result = read(text, &named_files(winner), &given(winner));
     let unread = &result.command.as_ref().unwrap().unread;
     assert!(unread.iter().all(|word| !word.refused), "{}, {how}: {unread:?}\n{text}", winner.name());
-    let [mut found, mut launched] = [plan(&result.candidate.notation), plan(&best.notation)];
-    if !says_replicas {
-        found.pools.iter_mut().chain(&mut launched.pools).for_each(|pool| pool.degrees.replicas = None);
-    }
+    let [found, launched] =
+        [&result.candidate.notation, &best.notation].map(|text| without_replicas(plan(text)));
     assert_eq!(found, launched, "{}, {how}\n{text}", winner.name());
+}
+
+/// What a file of a launch starts, without the loads of its pools, and without a search for a better plan.
+pub fn started(launch: &LaunchReport, text: &str, given: Scenario) -> PlanText {
+    let mut files: NamedFiles =
+        launch.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect();
+    let known = launches();
+    let found = match is_manifest(text) {
+        true => {
+            let (found, own) = processes(text).unwrap();
+            files.extend(own);
+            found
+        }
+        false => commands(text, &files),
+    };
+    let back = read_launch(&known, &found, &files).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
+    let layers = CATALOG.built(given.model.as_deref().unwrap()).unwrap().1.layer_block.len() as u64;
+    let scenario = back.scenario(given, Some(layers)).unwrap();
+    let answer = estimate(&CATALOG, &EstimateRequest::of(scenario), &UNCONTROLLED);
+    plan(&answer.unwrap_or_else(|fault| panic!("{fault}\n{text}")).candidate.notation)
+}
+
+/// Checks every file that starts a whole deployment: degrees, formats, host memory and replicas are those of `best`.
+/// The number of files.
+pub fn starts_what_it_launches(
+    launch: &LaunchReport,
+    scenario: &Scenario,
+    best: &ReportedDeployment,
+) -> usize {
+    // The format of a quantized checkpoint is in its name; an option only repeats its method.
+    let given = Scenario {
+        hardware: scenario.hardware.clone(),
+        host_memory: scenario.host_memory.clone(),
+        model: scenario.model.clone(),
+        weight_format: Some(best.weight_format.clone()),
+        kv_format: Some(best.kv_format.clone()),
+        ..Scenario::default()
+    };
+    let files = WHOLE.iter().filter_map(|name| launch.file(name));
+    let check = |file: &LaunchFile| {
+        let found = started(launch, &file.text, given.clone());
+        assert_eq!(found, plan(&best.notation), "{} {}\n{}", scenario.flags(), file.path, file.text);
+    };
+    files.map(check).count()
 }
 
 /// Files that start every process of a deployment.
@@ -60,18 +116,14 @@ fn commands_give_their_plan_back() {
     }
     for winner in winners {
         let lines: Vec<&str> = winner.launch().workers.iter().map(|worker| worker.command.as_str()).collect();
-        same_plan(winner, &lines.join("\n"), "command lines", false);
+        same_plan(winner, &lines.join("\n"), "command lines");
         let scripts = winner
             .launch()
             .workers
             .iter()
             .map(|worker| winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text.clone());
-        same_plan(winner, &scripts.collect::<Vec<_>>().join("\n"), "scripts", false);
-        for name in WHOLE {
-            if let Some(file) = winner.launch().file(name) {
-                same_plan(winner, &file.text, name, true);
-            }
-        }
+        same_plan(winner, &scripts.collect::<Vec<_>>().join("\n"), "scripts");
+        starts_what_it_launches(winner.launch(), &winner.scenario, winner.result.best.as_ref().unwrap());
     }
 }
 

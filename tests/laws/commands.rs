@@ -1,11 +1,6 @@
 //! Laws of launch commands: advice is never worse than the command, and a context beyond the trained one is launched with
 //! what makes it.
 
-use mantile::launch::back::read_launch;
-use mantile::launch::manifest::{is_manifest, processes};
-use mantile::launch::settings_file::NamedFiles;
-use mantile::launch::shell::commands;
-use mantile::report::launch::LaunchReport;
 use mantile::request::UNCONTROLLED;
 use mantile::request::command::of_command;
 use mantile::request::estimate::{EstimateRequest, estimate};
@@ -18,6 +13,7 @@ use mantile::store::catalog::Catalog;
 use serde_json::{Value, json};
 
 use super::super::draw::{between, cases, name};
+use super::super::launch::back::starts_what_it_launches;
 
 /// Of a command that runs within the limits, the best plan is never worse in the objective, whatever the command sets.
 #[test]
@@ -134,26 +130,10 @@ fn every_file_of_a_launch_is_read_as_what_it_launches() {
         let plan: PlanText = best.notation.parse().unwrap();
         disaggregated += usize::from(plan.pools.len() > 1);
         replicated += usize::from(plan.pools.iter().any(|pool| pool.degrees.replicas > Some(1)));
-        for name in WHOLE {
-            let Some(file) = launch.file(name) else { continue };
-            let found = degrees_read(&catalog, &launch, &file.text, &scenario);
-            assert_eq!(
-                found,
-                degrees_of(&plan),
-                "{} {name}: {}\n{}",
-                scenario.flags(),
-                best.notation,
-                file.text
-            );
-            read += 1;
-        }
+        read += starts_what_it_launches(&launch, &scenario, &best);
     }
     assert!(read > 10 && disaggregated > 0 && replicated > 0, "{read} {disaggregated} {replicated}");
 }
-
-/// Files that start every process of a deployment.
-const WHOLE: [&str; 6] =
-    ["start.sh", "slurm.sh", "compose.yaml", "kubernetes.yaml", "dynamo.yaml", "llm-d-values.yaml"];
 
 /// A question whose answers are replicated, disaggregated and over hosts.
 fn drawn(random: &mut fastrand::Rng) -> Scenario {
@@ -179,27 +159,4 @@ fn drawn(random: &mut fastrand::Rng) -> Scenario {
         objective,
         ..Scenario::of(random.choice(models).unwrap(), random.choice(hardware).unwrap())
     }
-}
-
-/// What a file starts, one text for each pool.
-fn degrees_read(catalog: &Catalog, launch: &LaunchReport, text: &str, scenario: &Scenario) -> Vec<String> {
-    let files: NamedFiles = launch.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect();
-    let (found, named) = match is_manifest(text) {
-        true => processes(text).unwrap(),
-        false => (commands(text, &files), NamedFiles::new()),
-    };
-    let known = catalog.launches().unwrap();
-    let files = named.into_iter().chain(files).collect();
-    let layers = catalog.built(scenario.model.as_deref().unwrap()).unwrap().1.layer_block.len();
-    let given = Scenario { hardware: scenario.hardware.clone(), ..Scenario::default() };
-    let back = read_launch(&known, &found, &files).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
-    let read = back.scenario(given, Some(layers as u64)).unwrap();
-    // The model of a GGUF file is a path, which names no model of the catalogue.
-    let read = Scenario { model: scenario.model.clone(), weight_format: None, kv_format: None, ..read };
-    let answer = estimate(catalog, &EstimateRequest::of(read), &UNCONTROLLED).unwrap();
-    degrees_of(&answer.candidate.notation.parse().unwrap())
-}
-
-fn degrees_of(plan: &PlanText) -> Vec<String> {
-    plan.pools.iter().map(|pool| format!("{:?} {:?}", pool.role, pool.degrees)).collect()
 }
