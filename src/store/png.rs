@@ -37,7 +37,7 @@ pub fn png_with(svg: &str, mut fonts: Database) -> Result<Vec<u8>, Error> {
     let write_svg = "write an .svg file";
     let tree = Tree::from_str(svg, &options).map_err(|fault| refused(fault.to_string(), write_svg))?;
     let [drawn, missing] = glyphs(tree.root());
-    if svg.contains("<text") && drawn <= missing {
+    if has_texts(svg) && drawn <= missing {
         let found = if options.fontdb.is_empty() { "no font" } else { "no font that has its letters" };
         let fix = "install a font, e.g. the package fonts-dejavu-core, or write an .svg file";
         return Err(refused(format!("{found} on this machine"), fix));
@@ -52,6 +52,15 @@ pub fn png_with(svg: &str, mut fonts: Database) -> Result<Vec<u8>, Error> {
 
 fn refused(found: String, fix: &str) -> Error {
     Error::new("plot", found, "a picture as PNG", fix)
+}
+
+/// Whether any text of the picture has letters. Where there is no font, the drawn tree has no texts.
+fn has_texts(svg: &str) -> bool {
+    let bodies = svg.split("<text").skip(1).filter_map(|rest| rest.split_once('>')?.1.split_once("</text>"));
+    let mut words = bodies.flat_map(|(body, _)| {
+        body.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text))
+    });
+    words.any(|word| !word.trim().is_empty())
 }
 
 /// Numbers of characters that a font draws, and that none does.
