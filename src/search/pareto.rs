@@ -8,8 +8,8 @@ use crate::spec::objective::{Metric, ObjectiveTerm};
 /// A set of nondominated points, each with a key.
 ///
 /// Of points that are equal on every axis, the one that is best by `ties` stays, then the one with the smallest key, so
-/// the front does not depend on the order of insertion. Members are the leaves of a tree whose nodes know the bounds of their members, so that few are
-/// compared (ND-tree: Jaszkiewicz, Lust 2018).
+/// the front does not depend on the order of insertion. Members are the leaves of a tree whose nodes know the bounds of
+/// their members, so that few are compared (ND-tree: Jaszkiewicz, Lust 2018).
 #[derive(Clone, Debug)]
 pub struct ParetoFront<K> {
     axes: Vec<Metric>,

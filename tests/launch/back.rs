@@ -44,13 +44,13 @@ fn without_replicas(mut plan: PlanText) -> PlanText {
     plan
 }
 
-fn named_files(winner: &Winner) -> NamedFiles {
-    winner.launch().files.iter().map(|file| (file.path.clone(), file.text.clone())).collect()
+fn named_files(launch: &LaunchReport) -> NamedFiles {
+    launch.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect()
 }
 
 fn same_plan(winner: &Winner, text: &str, how: &str) {
     let best = winner.result.best.as_ref().unwrap();
-    let result = read(text, &named_files(winner), &given(winner));
+    let result = read(text, &named_files(winner.launch()), &given(winner));
     let unread = &result.command.as_ref().unwrap().unread;
     assert!(unread.iter().all(|word| !word.refused), "{}, {how}: {unread:?}\n{text}", winner.name());
     let [found, launched] =
@@ -60,9 +60,7 @@ fn same_plan(winner: &Winner, text: &str, how: &str) {
 
 /// What a file of a launch starts, without the loads of its pools, and without a search for a better plan.
 pub fn started(launch: &LaunchReport, text: &str, given: Scenario) -> PlanText {
-    let mut files: NamedFiles =
-        launch.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect();
-    let known = launches();
+    let (mut files, known) = (named_files(launch), launches());
     let found = match is_manifest(text) {
         true => {
             let (found, own) = processes(text).unwrap();
