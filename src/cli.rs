@@ -36,6 +36,7 @@ pub mod reference;
 pub mod request_limits;
 #[cfg(feature = "serve")]
 pub mod serve;
+pub mod simulate;
 #[cfg(feature = "site")]
 pub mod site;
 pub mod static_batch;

@@ -137,6 +137,10 @@ pub mod store;
 #[cfg(not(feature = "internals"))]
 mod store;
 #[cfg(feature = "internals")]
+pub mod traffic;
+#[cfg(not(feature = "internals"))]
+mod traffic;
+#[cfg(feature = "internals")]
 pub mod validate;
 #[cfg(not(feature = "internals"))]
 mod validate;

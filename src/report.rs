@@ -51,6 +51,7 @@ pub mod schema;
 pub mod shard;
 pub mod sheet;
 pub mod shortage;
+pub mod simulate;
 pub mod space;
 pub mod static_batch;
 pub mod svg;

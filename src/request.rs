@@ -35,6 +35,7 @@ pub mod reference;
 pub mod remedy;
 pub mod rendered;
 pub mod saved_answer;
+pub mod simulate;
 pub mod static_batch;
 pub mod stepped_down;
 pub mod sweep;
@@ -210,6 +211,8 @@ questions! {
         "the metrics of one given deployment";
     static_batch::StaticRequest => crate::report::static_batch::StaticReport, static_batch::static_batch,
         "a static batch on given degrees, without a scheduler";
+    simulate::SimulateRequest => crate::report::simulate::SimulateReport, simulate::simulate,
+        "a deployment under traffic, request by request";
     deploy::DeployRequest => crate::report::launch::LaunchReport, deploy::deploy,
         "the commands and files that launch a deployment";
     place::PlaceRequest => crate::report::place::PlacementResult, place::place,

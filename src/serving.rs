@@ -11,6 +11,7 @@ pub mod instance;
 pub mod iteration;
 pub mod longest;
 pub mod metrics;
+pub mod mixed;
 pub mod placed;
 mod pool_capacity;
 mod pool_state;
@@ -36,6 +37,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         evaluate::FORMULAS,
         hosted::FORMULAS,
         metrics::FORMULAS,
+        mixed::FORMULAS,
         placed::FORMULAS,
         pool_capacity::FORMULAS,
         pool_state::FORMULAS,

@@ -65,6 +65,7 @@ mod report;
 mod requests;
 mod rules;
 mod saved;
+mod schedulers;
 mod sizing;
 mod static_batch;
 mod store;

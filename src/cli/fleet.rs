@@ -199,7 +199,7 @@ impl FleetArgs {
     }
 }
 
-fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
+pub(super) fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
     let name = file::shown(path);
     let text = file::read_most(path, FileSizeLimit::Table)?;
     let requests = read_trace(&text).map_err(|fault| fault.in_file(&name))?;

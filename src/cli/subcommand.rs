@@ -12,7 +12,8 @@ use super::serve;
 use super::site;
 use super::{
     CliError, audit, calibrate, catalog, compare, config, deploy, detect, diagnose, diff, estimate, explain,
-    fleet, inspect, nearest, optimize, place, recommend, reference, static_batch, sweep, validate, verify,
+    fleet, inspect, nearest, optimize, place, recommend, reference, simulate, static_batch, sweep, validate,
+    verify,
 };
 use crate::report::rendered::Answer;
 use crate::request::place::PlaceRequest;
@@ -104,6 +105,8 @@ subcommands! {
     Estimate(estimate::Estimate): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Evaluate a static batch on given degrees, without a scheduler, layer type by layer type
     Static(static_batch::Static): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
+    /// Simulate a deployment under traffic: percentiles, queues, cache hits, request by request
+    Simulate(simulate::Simulate): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Write the commands and files that launch a deployment; starts nothing
     Deploy(deploy::Deploy): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Place layers on heterogeneous devices, provably optimal

@@ -55,6 +55,18 @@ impl<N: Num> Batch<Qty<N>> {
         Batch { all_sequences: all, ep_tokens: (all * self.new_tokens + idle).is(&PRESENT), ..*self }
     }
 
+    /// The tokens of both, for operators that take them as they come.
+    #[inline(always)]
+    pub fn joined(&self, prompts: &Self) -> Self {
+        Batch {
+            sequences: self.sequences + prompts.sequences,
+            tokens: (self.tokens + prompts.tokens).is(&JOINED),
+            all_sequences: self.all_sequences + prompts.all_sequences,
+            ep_tokens: (self.ep_tokens + prompts.ep_tokens).is(&JOINED),
+            ..*self
+        }
+    }
+
     /// Tokens of this rank and of others next to it, `ranks` in total, as far as there are any.
     #[inline(always)]
     pub fn pooled(&self, ranks: Qty<N>) -> Qty<N> {
@@ -130,6 +142,12 @@ crate::formulas! {
         unit: COUNT,
         why: "each sequence brings its new tokens; context-parallel ranks share them in prefill",
         cite: "definition",
+    }
+    JOINED {
+        symbol: "joined_tokens",
+        unit: COUNT,
+        why: "prompt tokens that join a decode step share its weights: matrix products take all tokens of the step at once",
+        cite: "Agrawal et al. 2024 (Sarathi-Serve), 4.1 (piggybacked prefill); vLLM v1 scheduler",
     }
     POOLED {
         symbol: "pooled_tokens",

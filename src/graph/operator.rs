@@ -226,6 +226,34 @@ impl Operator {
         matches!(self, Operator::Rope { .. } | Operator::Softmax(_))
     }
 
+    /// Whether the work of a token depends on the sequence that it belongs to; vector work inside such a kernel counts
+    /// with it.
+    pub fn is_per_sequence(&self) -> bool {
+        match self {
+            Operator::Attention(_)
+            | Operator::Rope { .. }
+            | Operator::KvCache { .. }
+            | Operator::Softmax(_)
+            | Operator::LatentAttention(_)
+            | Operator::CrossAttention(_)
+            | Operator::CompressedAttention(_)
+            | Operator::Indexer { .. }
+            | Operator::ShortConv { .. }
+            | Operator::Recurrence(_) => true,
+            Operator::Input { .. }
+            | Operator::Embedding { .. }
+            | Operator::Norm { .. }
+            | Operator::Linear { .. }
+            | Operator::HyperConnection { .. }
+            | Operator::GroupedLinear { .. }
+            | Operator::Activation { .. }
+            | Operator::Add { .. }
+            | Operator::Router { .. }
+            | Operator::Experts(_)
+            | Operator::Sampling { .. } => false,
+        }
+    }
+
     /// Key and value heads, where tensor parallelism divides them.
     pub fn kv_heads(&self) -> Option<Count> {
         match self {

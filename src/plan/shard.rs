@@ -40,6 +40,20 @@ pub enum Task {
     Communicate(Collective),
 }
 
+impl Task {
+    /// Whether its work depends on which sequence a token belongs to: attention and states. All others take the tokens
+    /// of a step as they come.
+    pub fn is_per_sequence(&self) -> bool {
+        match self {
+            Task::Compute { operator, .. } => operator.is_per_sequence(),
+            Task::Communicate(collective) => match collective.tokens {
+                Tokens::KeysValues | Tokens::Cached => true,
+                Tokens::Rank(_) | Tokens::Dispatched { .. } => false,
+            },
+        }
+    }
+}
+
 /// A task and its position in the layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskStep {

@@ -24,6 +24,7 @@ use super::recommend::report::RecommendReport;
 use super::result::{EstimateResult, OptimizeResult};
 use super::rows::{csv as deployments, front_csv};
 use super::sheet;
+use super::simulate::{SimulateReport, csv as simulate_csv};
 use super::static_batch::{StaticReport, csv as static_csv};
 use super::svg::SvgPicture;
 use super::svg::compare::comparison_picture;
@@ -253,6 +254,7 @@ answers! {
         |answer, view| text::static_batch::static_batch(answer, view.detail),
         |answer| static_csv(answer),
         |answer| static_picture(answer) => DRAWN;
+    "simulate" SimulateReport: |answer, view| text::simulate::simulate(answer, view.detail), |answer| simulate_csv(answer);
     "audit" AuditReport:
         |answer, view| {
             let most = if view.detail { usize::MAX } else { text::audit::FEW };

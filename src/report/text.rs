@@ -19,6 +19,7 @@ pub mod parallel;
 pub mod place;
 pub mod recommend;
 pub mod screen;
+pub mod simulate;
 pub mod static_batch;
 pub mod time;
 pub mod verify;

@@ -13,15 +13,17 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::serving::instance::Instance;
 use crate::serving::iteration::{DecodeLoad, decode, offloaded, prefill_among, read_by_prompts};
+use crate::serving::mixed::{RankLoad, rank_step};
 use crate::serving::residency::CachedSequences;
 use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
-use crate::serving::terms::WorkloadTerms;
+use crate::serving::terms::{Lengths, WorkloadTerms};
 use crate::spec::error::Error;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
+use crate::traffic::step_load::{StepClock, StepLoad};
 
 /// A plan whose steps are priced one by one, by the formulas of [`estimate`]: for simulators of serving, which schedule
 /// requests themselves. All numbers are those of one replica, or of one worker of each role.
@@ -37,6 +39,22 @@ pub struct PricedPlan {
     pub most_requests: Option<u64>,
     /// New tokens that the scheduler of an attention rank puts into one step.
     pub most_step_tokens: u64,
+    /// Tokens of a block of the KV cache.
+    pub block_tokens: u64,
+    /// Attention ranks of a decoding replica, each with its own scheduler and cache.
+    pub ranks: u64,
+    /// Replicas, where all of them are equal.
+    pub replicas: u64,
+    /// Whether replicas do prefill and decode.
+    pub aggregated: bool,
+    /// Requests that the plan has at the same time.
+    pub clients: u64,
+    /// Whether later prompts use the cached tokens of earlier ones.
+    pub caches_prefixes: bool,
+    /// Whether the scheduler makes up a step while the one before it runs.
+    pub asynchronous: bool,
+    limits: [Option<f64>; 2],
+    lengths: Lengths,
     machine: Machine<Qty<f64>>,
     terms: WorkloadTerms<Qty<f64>>,
     prefill: Instance,
@@ -70,17 +88,6 @@ impl PricedStep {
             memory_s: step.memory_time.value(),
         }
     }
-
-    /// Both in one step: the prompts delay it by their time, as `estimate` counts those that share a decode step.
-    fn with(self, prompts: PricedStep) -> PricedStep {
-        PricedStep {
-            seconds: self.seconds + prompts.stage_s,
-            pass_s: self.pass_s + prompts.stage_s,
-            stage_s: self.stage_s + prompts.stage_s,
-            compute_s: self.compute_s + prompts.compute_s,
-            memory_s: self.memory_s + prompts.memory_s,
-        }
-    }
 }
 
 impl PricedPlan {
@@ -100,7 +107,7 @@ impl PricedPlan {
         let stated =
             found.scenario.as_ref().filter(|_| found.candidate.metrics.is_some()).ok_or_else(cannot)?;
         let scenario = at(stated, &found.candidate);
-        let (_, problem, candidate) = planned_problem(catalog, &scenario)?;
+        let (resolved, problem, candidate) = planned_problem(catalog, &scenario)?;
         let instances = candidate.instances(&problem);
         let of = |other: Role| candidate.pools.iter().position(|pool| pool.role != other).ok_or_else(cannot);
         let (prefill, decode) = (of(Role::Decode)?, of(Role::Prefill)?);
@@ -108,8 +115,19 @@ impl PricedPlan {
         let streamed = spilled.filter(|_| matches!(candidate.offload, Offload::Streamed(_)));
         let machine = problem.formats[candidate.formats].plain().clone();
         let terms = problem.terms().clone();
-        let (decoding, ranks) = (&instances[decode], candidate.pools[decode].plan.dp);
+        let pool = &candidate.pools[decode];
+        let (decoding, ranks) = (&instances[decode], pool.plan.dp);
+        let clients = candidate.pools.iter().map(|pool| pool.replicas.saturating_mul(pool.concurrency)).sum();
         Ok(PricedPlan {
+            block_tokens: machine.chip.block_tokens.value() as u64,
+            ranks,
+            replicas: pool.replicas,
+            aggregated: candidate.pools.len() == 1 && pool.role == Role::Aggregated,
+            clients: problem.traffic.requests().unwrap_or(clients),
+            caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
+            asynchronous: problem.runtime.id == "vllm",
+            limits: [problem.limits.ttft, problem.limits.tpot],
+            lengths: problem.workload.lengths,
             notation: found.candidate.notation.clone(),
             kv_tokens: cache_tokens(decoding, &machine, streamed).saturating_mul(ranks),
             most_requests: problem.most_sequences.map(|most| most.saturating_mul(ranks)),
@@ -122,6 +140,16 @@ impl PricedPlan {
             machine,
             terms,
         })
+    }
+
+    /// Lengths of a request.
+    pub fn lengths(&self) -> Lengths {
+        self.lengths
+    }
+
+    /// The limits on TTFT and TPOT, in seconds.
+    pub fn limits(&self) -> [Option<f64>; 2] {
+        self.limits
     }
 
     /// The same for a request in JSON, which may carry files.
@@ -168,33 +196,78 @@ impl PricedPlan {
     }
 
     /// A step of prompts, each with its new and its cached tokens, and of decoding requests, each with its cached
-    /// tokens. Requests of several lengths count as that many of their mean: of prompts, the mean that has the same
-    /// number of pairs of tokens.
+    /// tokens. They share the weights, the host and the launches of the step. Requests of several lengths count as that
+    /// many of their mean: of prompts, the mean that has the same number of pairs of tokens.
     pub fn step(&self, prefill: &[(f64, f64)], decode: &[f64]) -> PricedStep {
-        let prompts = match prefill {
-            [] => PricedStep::default(),
-            [first, rest @ ..] if rest.iter().all(|other| other == first) => {
-                self.prefill(prefill.len() as u64, first.0, first.1)
-            }
-            _ => {
-                let (tokens, cached) = mean_prompt(prefill);
-                self.prefill(prefill.len() as u64, tokens, cached)
-            }
+        let one = RankStep {
+            decoding: decode.len() as f64,
+            kv_tokens: decode.iter().sum(),
+            prompts: prefill.len() as f64,
+            new_tokens: prefill.iter().map(|(tokens, _)| tokens).sum(),
+            pairs: prefill.iter().map(|(tokens, cached)| pairs(*tokens, *cached)).sum(),
         };
-        if decode.is_empty() {
-            return prompts;
+        self.rank_step(&one, &one)
+    }
+
+    /// A step of a rank among `all` ranks of a replica.
+    fn rank_step(&self, rank: &RankStep, all: &RankStep) -> PricedStep {
+        if rank.decoding + rank.prompts == 0.0 {
+            return PricedStep::default();
         }
-        let held = decode.iter().sum::<f64>() / decode.len() as f64;
-        self.decode(decode.len() as u64, held).with(prompts)
+        let mean = |sum: f64, count: f64| Qty::from(if count > 0.0 { sum / count } else { 0.0 });
+        let new_tokens = mean(rank.new_tokens, rank.prompts);
+        let load = RankLoad {
+            decoding: Qty::from(rank.decoding),
+            cached: mean(rank.kv_tokens, rank.decoding),
+            prompts: Qty::from(rank.prompts),
+            new_tokens,
+            prompt_cached: (mean(rank.pairs, rank.new_tokens) - new_tokens / 2.0).max(Qty::from(0.0)),
+            all_decoding: Qty::from(all.decoding),
+            all_new_tokens: Qty::from(all.new_tokens),
+        };
+        let (one, whole) = rank_step(&Plain, &self.decode, &load, &self.machine, &mut ());
+        PricedStep::of(&one, whole)
     }
 }
 
-/// New and cached tokens of the prompts that have, in the same number, as many new tokens and pairs of tokens as these.
-fn mean_prompt(prompts: &[(f64, f64)]) -> (f64, f64) {
-    let tokens: f64 = prompts.iter().map(|(tokens, _)| tokens).sum();
-    let pairs: f64 = prompts.iter().map(|(tokens, cached)| tokens * (cached + tokens / 2.0)).sum();
-    let mean = tokens / prompts.len() as f64;
-    (mean, (pairs / tokens - mean / 2.0).max(0.0))
+/// Sums over the requests of one step on one attention rank, or on all of a replica.
+#[derive(Clone, Copy, Debug, Default)]
+struct RankStep {
+    decoding: f64,
+    kv_tokens: f64,
+    prompts: f64,
+    new_tokens: f64,
+    pairs: f64,
+}
+
+impl RankStep {
+    fn of(load: &StepLoad) -> RankStep {
+        let chunks = load.prompts.iter().map(|one| (f64::from(one.new_tokens), f64::from(one.cached_tokens)));
+        RankStep {
+            decoding: f64::from(load.decoding),
+            kv_tokens: load.kv_tokens as f64,
+            prompts: load.prompts.len() as f64,
+            new_tokens: chunks.clone().map(|(tokens, _)| tokens).sum(),
+            pairs: chunks.map(|(tokens, cached)| pairs(tokens, cached)).sum(),
+        }
+    }
+}
+
+/// Pairs of one of `tokens` new tokens and a token before it.
+fn pairs(tokens: f64, cached: f64) -> f64 {
+    tokens * (cached + tokens / 2.0)
+}
+
+impl StepClock for PricedPlan {
+    fn seconds(&self, ranks: &[StepLoad]) -> f64 {
+        let each: Vec<RankStep> = ranks.iter().map(RankStep::of).collect();
+        let all = RankStep {
+            decoding: each.iter().map(|rank| rank.decoding).sum(),
+            new_tokens: each.iter().map(|rank| rank.new_tokens).sum(),
+            ..RankStep::default()
+        };
+        each.iter().map(|rank| self.rank_step(rank, &all).seconds).fold(0.0, f64::max)
+    }
 }
 
 /// Tokens that the KV cache of an attention rank holds, where `spilled` bytes of a device are in host memory.

@@ -14,7 +14,7 @@ use crate::plan::collective::Collective;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{ShardedBlock, ShardedModel, Task, TaskStep};
 use crate::quantity::count::Count;
-use crate::quantity::num::Qty;
+use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::SECOND;
 
@@ -61,11 +61,36 @@ pub(super) struct LayerTime<T> {
     pub(super) memory_time: T,
 }
 
+/// The operators of a layer that a batch passes.
+#[derive(Clone, Copy)]
+pub(super) enum Passes<'a, T> {
+    /// All.
+    All,
+    /// All; those that work token by token have the tokens of this batch, prompts included.
+    With(&'a Batch<T>),
+    /// Those that work sequence by sequence: the others have its tokens in a batch of [`Passes::With`].
+    Sequences,
+}
+
+/// One layer, all its operators with the same batch.
 pub(super) fn layer<R: Reading>(
     read: &R,
     block: &ShardedBlock,
     phase: Phase,
     batch: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    launch: bool,
+    watch: &mut impl CostObserver<R::N>,
+) -> LayerTime<Qty<R::N>> {
+    layer_of(read, block, (phase, batch), Passes::All, machine, launch, watch)
+}
+
+/// One layer of `batch`, in the operators that it passes.
+pub(super) fn layer_of<R: Reading>(
+    read: &R,
+    block: &ShardedBlock,
+    (phase, batch): (Phase, &Batch<Qty<R::N>>),
+    passes: Passes<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
     launch: bool,
     watch: &mut impl CostObserver<R::N>,
@@ -76,6 +101,14 @@ pub(super) fn layer<R: Reading>(
         let mut running = nothing;
         let mut fused: Option<Qty<R::N>> = None;
         for step in &block.steps {
+            let (phase, batch) = match passes {
+                Passes::All => (phase, batch),
+                Passes::Sequences if step.task.is_per_sequence() => (phase, batch),
+                Passes::Sequences => continue,
+                Passes::With(_) if step.task.is_per_sequence() => (phase, batch),
+                // Kernels of so many tokens are those of prompts.
+                Passes::With(all) => (Phase::Prefill, all),
+            };
             let computes = matches!(&step.task, Task::Compute { .. });
             let inside = is_fused(&step.task);
             let vector = fused.filter(|_| computes && !inside);
@@ -188,8 +221,18 @@ pub fn step<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let pass = pass(read, instance, phase, batch, machine, watch);
+    with_host(pass, (phase, batch.sequences), machine, watch)
+}
+
+/// A pass of `sequences` that the host has prepared.
+pub(super) fn with_host<N: Num>(
+    pass: StepTime<Qty<N>>,
+    (phase, sequences): (Phase, Qty<N>),
+    machine: &Machine<Qty<N>>,
+    watch: &mut impl CostObserver<N>,
+) -> StepTime<Qty<N>> {
     watch.on_part(phase, StepPart::Host);
-    let host = (machine.chip.host_per_step + batch.sequences * machine.chip.host_per_sequence).is(&HOST);
+    let host = (machine.chip.host_per_step + sequences * machine.chip.host_per_sequence).is(&HOST);
     watch.on_idle(phase, "host", 1, host);
     let (total, slowest) = (host + pass.total, host + pass.slowest);
     StepTime { total: total.is(&TOTAL).result(), slowest: slowest.is(&SLOWEST), ..pass }
@@ -217,15 +260,36 @@ pub fn pass<R: Reading>(
         .map(|at| places(read, instance, at, (phase, batch), machine, watch))
         .collect();
     let handover = handover(read, model, batch, machine, watch);
+    staged(read, instance, &PassParts { embedding, head, images, blocks, handover })
+}
+
+/// The times of the parts of a pass.
+pub(super) struct PassParts<T> {
+    pub(super) embedding: LayerTime<T>,
+    pub(super) head: LayerTime<T>,
+    /// Of the encoder, before a prefill.
+    pub(super) images: Option<LayerTime<T>>,
+    /// One layer of each block.
+    pub(super) blocks: Vec<Places<T>>,
+    pub(super) handover: Option<T>,
+}
+
+/// The parts of a pass on their stages.
+pub(super) fn staged<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    parts: &PassParts<Qty<R::N>>,
+) -> StepTime<Qty<R::N>> {
+    let PassParts { embedding, head, images, blocks, handover } = parts;
     let (mut total, mut slowest): (Option<Qty<R::N>>, Option<Qty<R::N>>) = (None, None);
     for (number, kind) in instance.kinds.iter().enumerate() {
         let stage = read.within(format_args!("stage{number}"), || {
             let mut stage = Qty::literal(0.0 * SECOND);
             if kind.first {
                 stage = stage + embedding.time;
-                stage = images.map_or(stage, |images| stage + images.time);
+                stage = images.as_ref().map_or(stage, |images| stage + images.time);
             }
-            for (at, (&count, block)) in kind.layers.iter().zip(&blocks).enumerate() {
+            for (at, (&count, block)) in kind.layers.iter().zip(blocks).enumerate() {
                 let away = kind.hosted.get(at).copied().unwrap_or(0);
                 for (layers, one) in [(count - away, &block.device), (away, &block.hosted)] {
                     if let Some(one) = one.as_ref().filter(|_| layers > 0) {
@@ -246,7 +310,7 @@ pub fn pass<R: Reading>(
             [(block.here, &block.device), (block.away, &block.hosted)]
                 .map(|(layers, one)| one.as_ref().map(|one| read.count(layers) * pick(one)))
         });
-        let all = layers.flatten().fold(pick(&embedding) + pick(&head), |a, b| a + b);
+        let all = layers.flatten().fold(pick(embedding) + pick(head), |a, b| a + b);
         images.as_ref().map_or(all, |images| all + pick(images))
     };
     StepTime {
@@ -258,7 +322,7 @@ pub fn pass<R: Reading>(
 }
 
 /// Time of the transfer to the next pipeline stage, if there are several.
-fn handover<R: Reading>(
+pub(super) fn handover<R: Reading>(
     read: &R,
     model: &ShardedModel,
     batch: &Batch<Qty<R::N>>,
@@ -276,11 +340,18 @@ fn handover<R: Reading>(
 }
 
 /// One layer of a block where it lies: on the device, or with a part in host memory.
-struct Places<T> {
+pub(super) struct Places<T> {
     here: Count,
     device: Option<LayerTime<T>>,
     away: Count,
     hosted: Option<LayerTime<T>>,
+}
+
+impl<T> Places<T> {
+    /// A layer of a block of `layers`, all of them on the device.
+    pub(super) fn on_device(layers: Count, time: LayerTime<T>) -> Places<T> {
+        Places { here: layers, device: Some(time), away: Count::plan("layers_here", 0), hosted: None }
+    }
 }
 
 fn places<R: Reading>(

@@ -117,7 +117,7 @@ impl FleetFile {
 }
 
 /// A request of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct TracedRequest {
     /// Arrival time, in seconds.
     pub arrival: f64,
@@ -125,7 +125,14 @@ pub struct TracedRequest {
     pub isl: u64,
     /// Output tokens.
     pub osl: u64,
+    /// Identities of the prompt's pieces of [`CONTENT_TOKENS`] tokens, where the trace has them: equal ones after equal
+    /// ones are equal tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<u64>,
 }
+
+/// Tokens of a piece of a prompt with an identity, in traces of Mooncake.
+pub const CONTENT_TOKENS: u32 = 512;
 
 /// Buckets of a trace: lengths are rounded up to powers of two, so that no request is underestimated; arrivals are
 /// spread evenly between the first and the last.
@@ -167,7 +174,12 @@ mod tests {
 
     #[test]
     fn a_trace_becomes_buckets_that_hold_its_lengths_and_its_rate() {
-        let request = |arrival: f64, isl: u64, osl: u64| TracedRequest { arrival, isl, osl };
+        let request = |arrival: f64, isl: u64, osl: u64| TracedRequest {
+            arrival,
+            isl,
+            osl,
+            ..TracedRequest::default()
+        };
         let trace = [request(0.0, 1000, 100), request(1.0, 900, 128), request(4.0, 20, 7)];
         let found = buckets(&trace).unwrap();
         let lengths: Vec<(u64, u64)> = found.iter().map(|bucket| (bucket.isl, bucket.osl)).collect();

@@ -57,6 +57,11 @@ limits! {
     RATE = "rate": number from 1e-9 to 1e9, "requests/s", "one request in 30 years, up to 100 per concurrent request";
     IMAGES = "images": whole from 0e0 to 1e5, "images", "their tokens must fit into a prompt";
     IMAGE_SIDE = "image-size": whole from 1e0 to 65535e0, "pixels a side", "JPEG holds no longer side (ITU-T T.81, B.2.2)";
+    SENT = "requests": whole from 1e0 to 1e8, "requests", "a simulation of more takes minutes";
+    WARM_UP = "warm-up": whole from 0e0 to 1e8, "requests", "as for the requests of a simulation";
+    VARIATION = "variation": number from 0e0 to 1e2, "", "measured traffic has up to 10 (BurstGPT)";
+    SPEED_UP = "speed-up": number from 1e-6 to 1e6, "", "a year of a trace in half a minute";
+    DISTINCT_PROMPTS = "distinct-prompts": whole from 1e0 to 1e8, "prompts", "as for the requests of a simulation";
     BATCH = "batch": whole from 1e0 to 1e7, "requests", "as for concurrency";
     DRAFT_TOKENS = "draft-tokens": whole from 1e0 to 64e0, "tokens", "a draft token after 64 others is almost never accepted";
     ACCEPTANCE = "acceptance": number from 0e0 to 1e0, "", "a probability";

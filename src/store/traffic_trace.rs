@@ -93,7 +93,8 @@ fn of_csv(text: &str) -> Result<Vec<TracedRequest>, Error> {
             whole.map_err(|_| at_line(line, format!("`{}`", cell(column)), "a whole number of tokens"))
         };
         let time = arrival(cell(0)).ok_or_else(|| at_line(line, format!("`{}`", cell(0)), "a time"))?;
-        let request = TracedRequest { arrival: time, isl: tokens(1)?, osl: tokens(2)? };
+        let request =
+            TracedRequest { arrival: time, isl: tokens(1)?, osl: tokens(2)?, ..TracedRequest::default() };
         if !(failed && request.osl == 0) {
             requests.push(request);
         }
@@ -108,6 +109,8 @@ struct MooncakeRequest {
     timestamp: f64,
     input_length: u64,
     output_length: u64,
+    #[serde(default)]
+    hash_ids: Vec<u64>,
 }
 
 /// A result of `vllm bench serve --save-detailed`.
@@ -143,7 +146,8 @@ fn mooncake(line: u64, text: &str) -> Result<TracedRequest, Error> {
     let value = serde_json::from_str(text).map_err(|fault| at_line(line, fault.to_string(), EXPECTED))?;
     let request: MooncakeRequest = json(value, line)?;
     let arrival = request.timestamp / 1e3;
-    Ok(TracedRequest { arrival, isl: request.input_length, osl: request.output_length })
+    let content = request.hash_ids;
+    Ok(TracedRequest { arrival, isl: request.input_length, osl: request.output_length, content })
 }
 
 fn of_benchmark(result: BenchmarkResult) -> Result<Vec<TracedRequest>, Error> {
@@ -168,7 +172,8 @@ fn of_benchmark(result: BenchmarkResult) -> Result<Vec<TracedRequest>, Error> {
         return Err(expected("start_times", arrivals.len()));
     }
     let requests = arrivals.into_iter().zip(input_lens).zip(output_lens);
-    let requests = requests.map(|((arrival, isl), osl)| TracedRequest { arrival, isl, osl });
+    let requests =
+        requests.map(|((arrival, isl), osl)| TracedRequest { arrival, isl, osl, ..TracedRequest::default() });
     Ok(requests.filter(|request| request.osl > 0).collect())
 }
 

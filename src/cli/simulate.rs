@@ -1,0 +1,54 @@
+//! `simulate`: a deployment under traffic.
+
+use std::path::PathBuf;
+
+use super::estimate::PlannedArgs;
+use super::fleet::traced;
+use super::output::OutputArgs;
+use super::{CliError, ExitStatus};
+use crate::request::UNCONTROLLED;
+use crate::request::simulate::{SimulateRequest, Traffic, simulate};
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+
+const AFTER: &str = "\
+Every request passes the scheduler of its replica, step by step: each step costs what the formulas of `estimate` say for \
+its batch. With --rate, requests arrive at that rate; without it, as many clients as the plan has concurrent requests send \
+one after the other. Without a plan, the best one is found first.
+
+Examples:
+  mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --rate 10
+  mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --rate 8 --isl-variation 0.8 --osl-variation 1 --detail";
+
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub struct Simulate {
+    #[command(flatten)]
+    pub planned: PlannedArgs,
+    #[command(flatten)]
+    pub traffic: Traffic,
+    /// Send the requests of a trace at their times: CSV with arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench
+    #[arg(long, value_name = "FILE", help_heading = "Traffic")]
+    pub trace: Option<PathBuf>,
+    /// Show the slowest requests, and why they were
+    #[arg(long, help_heading = "Output")]
+    pub detail: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl Simulate {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let request = self.request()?;
+        self.planned.problem.save(catalog, &request.scenario)?;
+        self.output.answer(&simulate(catalog, &request, &UNCONTROLLED)?, self.detail)?;
+        Ok(ExitStatus::Success)
+    }
+
+    pub fn request(&self) -> Result<SimulateRequest, Error> {
+        let trace = self.trace.as_deref().map(traced).transpose()?;
+        let traffic = Traffic { trace: trace.unwrap_or_default(), ..self.traffic.clone() };
+        Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic })
+    }
+}

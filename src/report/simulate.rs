@@ -1,0 +1,164 @@
+//! The answer of `simulate`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::sheet;
+use crate::spec::scenario::Scenario;
+use crate::traffic::outcome::{Distribution, RequestRecord};
+
+/// A deployment under traffic.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SimulateReport {
+    /// The question, with the plan.
+    pub scenario: Scenario,
+    /// The plan in one line.
+    pub notation: String,
+    pub traffic: TrafficReport,
+    pub scheduler: SchedulerReport,
+    /// Latencies as distributions over requests; times between tokens over tokens.
+    pub latencies: Vec<LatencyRow>,
+    /// Output tokens per second while the counted requests were in the system.
+    pub output_tok_s: f64,
+    /// Requests per second.
+    pub requests_per_s: f64,
+    /// Mean number of requests in the system, over the whole run.
+    pub concurrency: f64,
+    /// Share of the requests within both latency limits; absent without limits.
+    pub goodput: Option<f64>,
+    /// Share of prompt tokens that were in the cache.
+    pub hit_rate: f64,
+    /// How often a request lost its place in the cache to others.
+    pub preemptions: u64,
+    /// Steps of all replicas.
+    pub steps: u64,
+    /// What the formulas of `estimate` say, at the same load.
+    pub closed_form: Option<ClosedForm>,
+    /// The slowest requests, and why.
+    pub slowest: Vec<SlowRequest>,
+}
+
+/// The traffic of a run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TrafficReport {
+    /// Requests sent.
+    pub requests: u64,
+    /// Requests that figures count, after the warm-up.
+    pub measured: u64,
+    /// Requests that no replica's cache can hold.
+    pub refused: u64,
+    /// Requests per second, where they arrive at a rate.
+    pub rate_per_s: Option<f64>,
+    /// Clients, where each sends its next request after its last answer.
+    pub clients: Option<u64>,
+    /// Seed of all that is random.
+    pub seed: u64,
+}
+
+/// The settings of the schedulers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SchedulerReport {
+    pub replicas: u64,
+    /// Attention ranks of a replica, each with its own scheduler.
+    pub attention_ranks: u64,
+    /// New tokens of a step.
+    pub token_budget: u64,
+    /// Requests that run on a rank at the same time.
+    pub max_sequences: u64,
+    /// Blocks of the KV cache of a rank.
+    pub kv_blocks: u64,
+    /// Tokens of a block.
+    pub block_tokens: u64,
+    pub prefix_caching: bool,
+    /// Whether a step is made up while the one before it runs.
+    pub asynchronous: bool,
+}
+
+/// A latency as a distribution, in ms.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyRow {
+    /// `ttft`, `queue`, `tpot`, `itl` or `e2e`.
+    pub metric: String,
+    pub mean_ms: Option<f64>,
+    pub p50_ms: Option<f64>,
+    pub p90_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+}
+
+impl LatencyRow {
+    /// The row of `values`, in seconds.
+    pub fn of(metric: &str, values: &Distribution) -> LatencyRow {
+        let part = |part| values.percentile(part).map(|seconds| seconds * 1e3);
+        LatencyRow {
+            metric: metric.to_owned(),
+            mean_ms: values.mean().map(|seconds| seconds * 1e3),
+            p50_ms: part(0.5),
+            p90_ms: part(0.9),
+            p95_ms: part(0.95),
+            p99_ms: part(0.99),
+        }
+    }
+}
+
+/// Metrics of the closed form.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ClosedForm {
+    pub ttft_ms: f64,
+    pub tpot_ms: f64,
+    pub e2e_ms: f64,
+    pub output_tok_s: f64,
+}
+
+/// Where the time of a request went, in ms.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SlowRequest {
+    /// Its number, in order of arrival.
+    pub id: u64,
+    pub arrived_s: f64,
+    pub isl: u32,
+    pub osl: u32,
+    pub e2e_ms: f64,
+    /// Until its first step began.
+    pub queue_ms: f64,
+    /// From there to its first token.
+    pub prefill_ms: f64,
+    /// From its first to its last token, without preemptions.
+    pub decode_ms: f64,
+    /// In the queue after preemptions.
+    pub preempted_ms: f64,
+    pub preemptions: u32,
+    /// Tokens of its prompt that were in the cache.
+    pub cached_tokens: u32,
+}
+
+impl SlowRequest {
+    /// The request of a record.
+    pub fn of(one: &RequestRecord) -> SlowRequest {
+        SlowRequest {
+            id: one.id,
+            arrived_s: one.arrived_s,
+            isl: one.prompt,
+            osl: one.output,
+            e2e_ms: one.e2e_s() * 1e3,
+            queue_ms: (one.admitted_s - one.arrived_s) * 1e3,
+            prefill_ms: (one.first_token_s - one.admitted_s) * 1e3,
+            decode_ms: (one.last_token_s - one.first_token_s - one.preempted_s) * 1e3,
+            preempted_ms: one.preempted_s * 1e3,
+            preemptions: one.preemptions,
+            cached_tokens: one.cached_tokens,
+        }
+    }
+}
+
+/// One row for each latency.
+pub fn csv(report: &SimulateReport) -> String {
+    let header = ["metric", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"];
+    let cell = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let row = |one: &LatencyRow| {
+        let LatencyRow { metric, mean_ms, p50_ms, p90_ms, p95_ms, p99_ms } = one;
+        let times = [mean_ms, p50_ms, p90_ms, p95_ms, p99_ms].map(|time| cell(*time));
+        std::iter::once(metric.clone()).chain(times).collect::<Vec<_>>()
+    };
+    sheet::csv(header, report.latencies.iter().map(row))
+}

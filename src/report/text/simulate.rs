@@ -1,0 +1,88 @@
+//! A simulation as text.
+
+use super::page::{BOLD, heading, indent, paragraph, styled};
+use crate::report::number::{count, digits, percent, time};
+use crate::report::simulate::{LatencyRow, SimulateReport, SlowRequest};
+use crate::report::table::table;
+
+/// The report; `detail` adds the slowest requests.
+pub fn simulate(report: &SimulateReport, detail: bool) -> String {
+    let SimulateReport { traffic, scheduler, .. } = report;
+    let load = match (traffic.rate_per_s, traffic.clients) {
+        (Some(rate), _) => format!("{} requests/s", digits(rate)),
+        (None, clients) => count(clients.unwrap_or(0), "client"),
+    };
+    let head = format!("{}: {load}, {} output tok/s", report.notation, digits(report.output_tok_s));
+    let mut text = format!("{}\n", styled(BOLD, &head));
+    let sent = format!(
+        "{} sent, {} counted; on average {} in the system",
+        count(traffic.requests, "request"),
+        traffic.measured,
+        digits(report.concurrency)
+    );
+    text.push_str(&paragraph(&sent));
+    if traffic.refused > 0 {
+        text.push_str(&paragraph(&format!(
+            "{} refused: the cache holds none of that length",
+            traffic.refused
+        )));
+    }
+    let cell = |ms: Option<f64>| ms.map_or_else(String::new, time);
+    let row = |one: &LatencyRow| {
+        let times = [one.mean_ms, one.p50_ms, one.p90_ms, one.p95_ms, one.p99_ms].map(cell);
+        std::iter::once(one.metric.to_uppercase()).chain(times).collect::<Vec<_>>()
+    };
+    let rows = report.latencies.iter().map(row);
+    text.push_str(&heading("Latencies", "over requests; ITL over tokens"));
+    text.push_str(&indent(&table(&["", "mean", "p50", "p90", "p95", "p99"], rows), 2));
+    if let Some(closed) = &report.closed_form {
+        let closed = format!(
+            "closed form: TTFT {}, TPOT {}, E2E {}, {} output tok/s",
+            time(closed.ttft_ms),
+            time(closed.tpot_ms),
+            time(closed.e2e_ms),
+            digits(closed.output_tok_s)
+        );
+        text.push_str(&paragraph(&closed));
+    }
+    let good = report.goodput.map_or_else(String::new, |part| format!("within the SLOs {}; ", percent(part)));
+    let cache = format!(
+        "{good}prompt tokens in the cache {}; {}; {}",
+        percent(report.hit_rate),
+        count(report.preemptions, "preemption"),
+        count(report.steps, "step")
+    );
+    text.push_str(&paragraph(&cache));
+    let each = format!(
+        "{} of {}: {} new tokens a step, at most {} at a time, {} KV blocks of {}",
+        count(scheduler.replicas, "replica"),
+        count(scheduler.attention_ranks, "scheduler"),
+        scheduler.token_budget,
+        count(scheduler.max_sequences, "request"),
+        scheduler.kv_blocks,
+        count(scheduler.block_tokens, "token")
+    );
+    text.push_str(&paragraph(&each));
+    if detail {
+        text.push_str(&heading("Slowest requests", "where their time went"));
+        let header = ["request", "E2E", "queue", "prefill", "decode", "preempted", "cached"];
+        text.push_str(&indent(&table(&header, report.slowest.iter().map(slow)), 2));
+    }
+    text
+}
+
+fn slow(one: &SlowRequest) -> Vec<String> {
+    let preempted = match one.preemptions {
+        0 => String::new(),
+        times => format!("{times} x, {}", time(one.preempted_ms)),
+    };
+    vec![
+        one.id.to_string(),
+        time(one.e2e_ms),
+        time(one.queue_ms),
+        time(one.prefill_ms),
+        time(one.decode_ms),
+        preempted,
+        one.cached_tokens.to_string(),
+    ]
+}

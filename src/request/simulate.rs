@@ -1,0 +1,364 @@
+//! `simulate`: a deployment under traffic, request by request and step by step.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::RequestControl;
+use super::estimate::{EstimateRequest, estimate};
+use super::optimize::{OptimizeRequest, at, optimize};
+use super::priced_plan::PricedPlan;
+use crate::report::result::MetricsReport;
+use crate::report::simulate::{
+    ClosedForm, LatencyRow, SchedulerReport, SimulateReport, SlowRequest, TrafficReport,
+};
+use crate::spec::error::Error;
+use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest};
+use crate::spec::limits::{DISTINCT_PROMPTS, SENT, SPEED_UP, VARIATION, WARM_UP};
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::traffic::content::{TokenRun, mixed};
+use crate::traffic::engine::EngineRequest;
+use crate::traffic::engine::SchedulerSettings;
+use crate::traffic::outcome::{Distribution, RequestRecord};
+use crate::traffic::run::{PoolSettings, RunTotals, run};
+use crate::traffic::source::{Arrival, Arrivals, DrawnTraffic, Lengths, Source, replayed};
+
+/// A request of `simulate`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SimulateRequest {
+    /// The problem, with its `deployment`; without one, the best is found first. Its rate, or its concurrency, is the load.
+    pub scenario: Scenario,
+    /// The traffic.
+    pub traffic: Traffic,
+}
+
+/// Traffic around the lengths and the load of a scenario.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+#[serde(deny_unknown_fields, default)]
+pub struct Traffic {
+    /// Requests that are sent [default: 2000, and 20 for each client]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&SENT), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Requests at the start that no figure counts [default: one for each client; 5 % under a rate]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&WARM_UP), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<u64>,
+    /// Coefficient of variation of the gaps between arrivals under a rate: 0 for even gaps, 1 for Poisson arrivals, above for bursts [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrival_variation: Option<f64>,
+    /// Coefficient of variation of prompt lengths, log-normal around --isl [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isl_variation: Option<f64>,
+    /// Coefficient of variation of output lengths, log-normal around --osl [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub osl_variation: Option<f64>,
+    /// Different prompts that are sent again and again [default: all differ]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&DISTINCT_PROMPTS), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distinct_prompts: Option<u64>,
+    /// Seed of all that is random: equal seeds give equal requests to every plan [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Requests at stated times, instead of drawn ones.
+    #[cfg_attr(feature = "cli", arg(skip))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trace: Vec<TracedRequest>,
+    /// Time of a trace that passes in a second [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&SPEED_UP), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed_up: Option<f64>,
+}
+
+/// Requests that a run sends, and clients that send some at least each.
+const REQUESTS_SENT: u64 = 2000;
+const REQUESTS_PER_CLIENT: u64 = 20;
+/// Share of the requests under a rate that warm the servers up.
+const WARM_UP_SHARE: f64 = 0.05;
+/// The slowest requests that are explained.
+const SLOWEST: usize = 5;
+
+/// Simulates the deployment.
+///
+/// # Errors
+/// The request is faulty, or the deployment cannot run.
+pub fn simulate(
+    catalog: &Catalog,
+    request: &SimulateRequest,
+    control: &RequestControl,
+) -> Result<SimulateReport, Error> {
+    request.traffic.check()?;
+    let scenario = request.planned(catalog, control)?;
+    let plan = PricedPlan::new(catalog, &EstimateRequest::of(scenario.clone()), control)?;
+    let settings = plan.pool()?;
+    let traffic = request.traffic.drawn(&scenario, &plan);
+    let mut measured = Measured::of(request.traffic.warm_up(&traffic));
+    let source = match request.traffic.trace.is_empty() {
+        true => Source::new(traffic.clone()),
+        false => replayed(request.traffic.arrivals()),
+    };
+    let stop = || (control.search.stop)();
+    let totals = run(&settings, source, &plan, &mut |one| measured.count(one), &stop);
+    let closed_form = estimate(catalog, &EstimateRequest::of(plan.scenario.clone()), control)?;
+    Ok(report(
+        &plan,
+        (&settings, &traffic),
+        (&totals, measured),
+        closed_form.candidate.metrics.as_ref(),
+        plan.limits(),
+    ))
+}
+
+impl SimulateRequest {
+    /// The scenario with its deployment, or with the best one.
+    fn planned(&self, catalog: &Catalog, control: &RequestControl) -> Result<Scenario, Error> {
+        if self.scenario.deployment.is_some() {
+            return Ok(self.scenario.clone());
+        }
+        let found = optimize(catalog, &OptimizeRequest::best_of(self.scenario.clone()), control)?;
+        let none =
+            || Error::new("deployment", "no plan that can run", "a plan", "see `optimize` for the reasons");
+        Ok(at(&self.scenario, found.best.as_ref().ok_or_else(none)?))
+    }
+}
+
+impl Traffic {
+    fn check(&self) -> Result<(), Error> {
+        for (name, value) in [
+            ("arrival_variation", self.arrival_variation),
+            ("isl_variation", self.isl_variation),
+            ("osl_variation", self.osl_variation),
+        ] {
+            if let Some(value) = value {
+                VARIATION.check(name, value)?;
+            }
+        }
+        for (limit, name, value) in [
+            (&SENT, "requests", self.requests),
+            (&WARM_UP, "warm_up", self.warm_up),
+            (&DISTINCT_PROMPTS, "distinct_prompts", self.distinct_prompts),
+        ] {
+            if let Some(value) = value {
+                limit.check_whole(name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn drawn(&self, scenario: &Scenario, plan: &PricedPlan) -> DrawnTraffic {
+        let lengths = plan.lengths();
+        let arrivals = match scenario.rate {
+            Some(per_s) => Arrivals::Rate { per_s, variation: self.arrival_variation.unwrap_or(1.0) },
+            None => Arrivals::Clients(plan.clients),
+        };
+        let clients = if let Arrivals::Clients(clients) = arrivals { clients } else { 0 };
+        let of = |mean: u64, variation: Option<f64>| match variation {
+            Some(variation) if variation > 0.0 => Lengths::LogNormal { mean: mean as f64, variation },
+            _ => Lengths::Fixed(tokens(mean)),
+        };
+        DrawnTraffic {
+            arrivals,
+            requests: self.requests.unwrap_or(REQUESTS_SENT.max(clients.saturating_mul(REQUESTS_PER_CLIENT))),
+            prompt: of(lengths.isl, self.isl_variation),
+            output: of(lengths.osl, self.osl_variation),
+            prefix: tokens(lengths.prefix),
+            prefix_groups: scenario.prefix_groups.unwrap_or(1),
+            distinct_prompts: self.distinct_prompts.unwrap_or(0),
+            seed: self.seed.unwrap_or(1),
+        }
+    }
+
+    /// The requests of the trace, the first at once.
+    fn arrivals(&self) -> Vec<Arrival> {
+        let first = self.trace.iter().map(|request| request.arrival).fold(f64::INFINITY, f64::min);
+        let speed = self.speed_up.unwrap_or(1.0);
+        let one = |(number, request): (usize, &TracedRequest)| {
+            let number = number as u64;
+            let (prompt, output) = (tokens(request.isl).max(1), tokens(request.osl).max(1));
+            let mut left = prompt;
+            let mut runs: Vec<TokenRun> = vec![];
+            for &id in &request.content {
+                let tokens = left.min(CONTENT_TOKENS);
+                left -= tokens;
+                runs.push(TokenRun { id: mixed(7, id), tokens });
+            }
+            runs.push(TokenRun { id: mixed(8, number), tokens: left });
+            runs.push(TokenRun { id: mixed(9, number), tokens: output });
+            let time_s = (request.arrival - first) / speed;
+            Arrival { time_s, request: EngineRequest { id: number, runs, prompt, output } }
+        };
+        self.trace.iter().enumerate().map(one).collect()
+    }
+
+    fn warm_up(&self, drawn: &DrawnTraffic) -> u64 {
+        let usual = match drawn.arrivals {
+            _ if !self.trace.is_empty() => 0,
+            Arrivals::Clients(clients) => clients.min(drawn.requests / 2),
+            Arrivals::Rate { .. } => (drawn.requests as f64 * WARM_UP_SHARE) as u64,
+        };
+        self.warm_up.unwrap_or(usual)
+    }
+}
+
+/// A length in tokens, which limits keep far below the bound.
+fn tokens(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+impl PricedPlan {
+    /// The replicas and their schedulers.
+    fn pool(&self) -> Result<PoolSettings, Error> {
+        let per_rank = |number: u64| tokens(number / self.ranks.max(1));
+        let most = per_rank(self.most_requests.unwrap_or(u64::from(u32::MAX)));
+        if !self.aggregated {
+            let fix = "simulate an aggregated plan, or use `estimate`";
+            return Err(Error::new(
+                "plan",
+                self.notation.clone(),
+                "replicas that do prefill and decode",
+                fix,
+            ));
+        }
+        Ok(PoolSettings {
+            replicas: self.replicas as usize,
+            ranks: self.ranks as usize,
+            scheduler: SchedulerSettings {
+                token_budget: tokens(self.most_step_tokens),
+                max_sequences: most,
+                blocks: per_rank(self.kv_tokens) / tokens(self.block_tokens).max(1),
+                block_tokens: tokens(self.block_tokens).max(1),
+                chunked_prefill: true,
+                long_prompt_threshold: None,
+                prefix_caching: self.caches_prefixes,
+                whole_prompt_fits: true,
+                reserved_blocks: 0,
+                asynchronous: self.asynchronous,
+            },
+        })
+    }
+}
+
+/// The requests that figures count.
+struct Measured {
+    warm_up: u64,
+    ttft: Distribution,
+    tpot: Distribution,
+    e2e: Distribution,
+    queue: Distribution,
+    first_s: f64,
+    last_s: f64,
+    output_tokens: u64,
+    requests: u64,
+    slowest: Vec<RequestRecord>,
+    latencies: Vec<(f32, f32)>,
+}
+
+impl Measured {
+    fn of(warm_up: u64) -> Measured {
+        Measured {
+            warm_up,
+            ttft: Distribution::default(),
+            tpot: Distribution::default(),
+            e2e: Distribution::default(),
+            queue: Distribution::default(),
+            first_s: f64::INFINITY,
+            last_s: 0.0,
+            output_tokens: 0,
+            requests: 0,
+            slowest: vec![],
+            latencies: vec![],
+        }
+    }
+
+    fn count(&mut self, one: &RequestRecord) {
+        if one.id < self.warm_up {
+            return;
+        }
+        self.requests += 1;
+        self.ttft.add(one.ttft_s(), 1);
+        self.e2e.add(one.e2e_s(), 1);
+        self.queue.add(one.admitted_s - one.arrived_s, 1);
+        if let Some(tpot) = one.tpot_s() {
+            self.tpot.add(tpot, 1);
+        }
+        self.latencies.push((one.ttft_s() as f32, one.tpot_s().unwrap_or(0.0) as f32));
+        self.first_s = self.first_s.min(one.arrived_s);
+        self.last_s = self.last_s.max(one.last_token_s);
+        self.output_tokens += u64::from(one.output);
+        let place = self.slowest.partition_point(|known| known.e2e_s() >= one.e2e_s());
+        self.slowest.insert(place, *one);
+        self.slowest.truncate(SLOWEST);
+    }
+}
+
+fn report(
+    plan: &PricedPlan,
+    (settings, traffic): (&PoolSettings, &DrawnTraffic),
+    (totals, measured): (&RunTotals, Measured),
+    closed_form: Option<&MetricsReport>,
+    [ttft_limit, tpot_limit]: [Option<f64>; 2],
+) -> SimulateReport {
+    let rows = [
+        ("ttft", &measured.ttft),
+        ("queue", &measured.queue),
+        ("tpot", &measured.tpot),
+        ("itl", &totals.itl),
+        ("e2e", &measured.e2e),
+    ];
+    let lasted = (measured.last_s - measured.first_s).max(f64::MIN_POSITIVE);
+    let within = |seconds: f32, limit: Option<f64>| limit.is_none_or(|most| f64::from(seconds) <= most);
+    let good = measured
+        .latencies
+        .iter()
+        .filter(|(ttft, tpot)| within(*ttft, ttft_limit) && within(*tpot, tpot_limit));
+    SimulateReport {
+        scenario: plan.scenario.clone(),
+        notation: plan.notation.clone(),
+        traffic: TrafficReport {
+            requests: traffic.requests,
+            measured: measured.requests,
+            refused: totals.refused,
+            rate_per_s: match traffic.arrivals {
+                Arrivals::Rate { per_s, .. } => Some(per_s),
+                Arrivals::Clients(_) => None,
+            },
+            clients: match traffic.arrivals {
+                Arrivals::Rate { .. } => None,
+                Arrivals::Clients(clients) => Some(clients),
+            },
+            seed: traffic.seed,
+        },
+        scheduler: SchedulerReport {
+            replicas: settings.replicas as u64,
+            attention_ranks: settings.ranks as u64,
+            token_budget: u64::from(settings.scheduler.token_budget),
+            max_sequences: u64::from(settings.scheduler.max_sequences),
+            kv_blocks: u64::from(settings.scheduler.blocks),
+            block_tokens: u64::from(settings.scheduler.block_tokens),
+            prefix_caching: settings.scheduler.prefix_caching,
+            asynchronous: settings.scheduler.asynchronous,
+        },
+        latencies: rows.iter().map(|(metric, values)| LatencyRow::of(metric, values)).collect(),
+        output_tok_s: measured.output_tokens as f64 / lasted,
+        requests_per_s: measured.requests as f64 / lasted,
+        concurrency: totals.request_seconds / totals.end_s.max(f64::MIN_POSITIVE),
+        goodput: (ttft_limit.is_some() || tpot_limit.is_some())
+            .then(|| good.count() as f64 / measured.requests.max(1) as f64),
+        hit_rate: totals.cached_tokens as f64 / totals.prompt_tokens.max(1) as f64,
+        preemptions: totals.preemptions,
+        steps: totals.steps,
+        closed_form: closed_form.map(|metrics| ClosedForm {
+            ttft_ms: metrics.ttft_ms,
+            tpot_ms: metrics.tpot_ms,
+            e2e_ms: metrics.e2e_ms,
+            output_tok_s: metrics.output_tok_s,
+        }),
+        slowest: measured.slowest.iter().map(SlowRequest::of).collect(),
+    }
+}

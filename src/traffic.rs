@@ -1,0 +1,14 @@
+//! Traffic as it comes: single requests, the schedulers that batch them, and the caches that they share, step by step.
+//!
+//! This layer knows neither models nor devices: what a step costs is a function of its batch ([`step_load::StepClock`]),
+//! which the layer above makes from the formulas of [`crate::serving`]. Given the same requests, settings and clock, a
+//! run is equal bit for bit.
+
+pub mod block_pool;
+pub mod content;
+pub mod engine;
+pub mod outcome;
+pub mod replica;
+pub mod run;
+pub mod source;
+pub mod step_load;

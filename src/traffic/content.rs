@@ -1,0 +1,87 @@
+//! Which tokens two requests have in common, without the tokens: runs of tokens with an identity.
+
+/// A run of tokens. Runs of equal identity have equal tokens, from their first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TokenRun {
+    /// Its identity.
+    pub id: u64,
+    /// Its length.
+    pub tokens: u32,
+}
+
+/// Seed of the chains of hashes.
+const ROOT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Mixes `value` into `hash`: the finaliser of SplitMix64 (Steele, Lea, Flood 2014), whose outputs of different inputs
+/// differ.
+pub fn mixed(hash: u64, value: u64) -> u64 {
+    let mut z = hash.rotate_left(23) ^ value.wrapping_add(ROOT);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The identity of whole blocks of a request's tokens, in order: two requests have equal values for a block where all
+/// their tokens up to its end are equal.
+#[derive(Clone, Debug)]
+pub struct BlockChain {
+    hash: u64,
+    run: usize,
+    offset: u32,
+}
+
+impl Default for BlockChain {
+    fn default() -> BlockChain {
+        BlockChain { hash: ROOT, run: 0, offset: 0 }
+    }
+}
+
+impl BlockChain {
+    /// The identity of the next block of `size` tokens of `runs`; `None` where fewer are left.
+    pub fn next(&mut self, runs: &[TokenRun], size: u32) -> Option<u64> {
+        let (mut hash, mut run, mut offset, mut left) = (self.hash, self.run, self.offset, size);
+        while left > 0 {
+            let one = runs.get(run)?;
+            let taken = left.min(one.tokens - offset);
+            if taken > 0 {
+                hash = mixed(mixed(hash, one.id), (u64::from(offset) << 32) | u64::from(taken));
+            }
+            left -= taken;
+            offset += taken;
+            if offset == one.tokens {
+                (run, offset) = (run + 1, 0);
+            }
+        }
+        *self = BlockChain { hash, run, offset };
+        Some(hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(runs: &[(u64, u32)], size: u32) -> Vec<u64> {
+        let runs: Vec<_> = runs.iter().map(|&(id, tokens)| TokenRun { id, tokens }).collect();
+        let mut chain = BlockChain::default();
+        std::iter::from_fn(|| chain.next(&runs, size)).collect()
+    }
+
+    #[test]
+    fn blocks_are_equal_as_long_as_all_their_tokens_are() {
+        let one = chain(&[(1, 40), (2, 30)], 16);
+        let other = chain(&[(1, 40), (3, 30)], 16);
+        assert_eq!(one.len(), 4);
+        assert_eq!(one[..2], other[..2]);
+        assert!(one[2] != other[2] && one[3] != other[3]);
+        // A longer prompt has the blocks of its beginning.
+        assert_eq!(chain(&[(1, 40), (2, 30), (9, 100)], 16)[..4], one[..]);
+        // The same tokens at another place are other blocks.
+        assert!(chain(&[(2, 16), (1, 40)], 16).iter().all(|hash| !one.contains(hash)));
+    }
+
+    #[test]
+    fn an_empty_run_changes_nothing() {
+        assert_eq!(chain(&[(1, 16), (7, 0), (2, 16)], 16), chain(&[(1, 16), (2, 16)], 16));
+    }
+}

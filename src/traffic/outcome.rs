@@ -1,0 +1,107 @@
+//! What became of the requests of a run.
+
+/// The life of one request, in seconds from the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RequestRecord {
+    /// Its number, in order of arrival.
+    pub id: u64,
+    pub arrived_s: f64,
+    /// When its first step began.
+    pub admitted_s: f64,
+    pub first_token_s: f64,
+    pub last_token_s: f64,
+    /// Tokens of its prompt.
+    pub prompt: u32,
+    /// Tokens of its output.
+    pub output: u32,
+    /// Tokens of its prompt that were in the cache when it was admitted first.
+    pub cached_tokens: u32,
+    pub preemptions: u32,
+    /// Time in the queue after a preemption.
+    pub preempted_s: f64,
+}
+
+impl RequestRecord {
+    /// Time to first token.
+    pub fn ttft_s(&self) -> f64 {
+        self.first_token_s - self.arrived_s
+    }
+
+    /// Mean time per output token after the first; `None` of a single token.
+    pub fn tpot_s(&self) -> Option<f64> {
+        (self.output > 1).then(|| (self.last_token_s - self.first_token_s) / f64::from(self.output - 1))
+    }
+
+    /// End-to-end time.
+    pub fn e2e_s(&self) -> f64 {
+        self.last_token_s - self.arrived_s
+    }
+}
+
+/// Values by size: mean and percentiles of as many as there are, in constant memory.
+///
+/// Buckets grow by 0.1 %, so that a percentile is right within half of that.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Distribution {
+    buckets: std::collections::BTreeMap<i32, u64>,
+    count: u64,
+    sum: f64,
+}
+
+/// Buckets of a factor of e.
+const RESOLUTION: f64 = 1000.0;
+
+impl Distribution {
+    /// Counts `value` this often.
+    pub fn add(&mut self, value: f64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        let bucket = libm::round(libm::log(value.max(1e-9)) * RESOLUTION) as i32;
+        *self.buckets.entry(bucket).or_default() += times;
+        self.count += times;
+        self.sum += value * times as f64;
+    }
+
+    /// Values counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their mean; `None` of nothing.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+
+    /// The value that the fraction `part` does not exceed; `None` of nothing.
+    pub fn percentile(&self, part: f64) -> Option<f64> {
+        let rank = libm::ceil(part * self.count as f64).max(1.0) as u64;
+        let mut seen = 0;
+        for (&bucket, &times) in &self.buckets {
+            seen += times;
+            if seen >= rank {
+                return Some(libm::exp(f64::from(bucket) / RESOLUTION));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_the_sorted_values() {
+        let mut all = Distribution::default();
+        let values: Vec<f64> = (1..=1000).map(|value| f64::from(value) * 0.37).collect();
+        values.iter().for_each(|value| all.add(*value, 1));
+        for (part, place) in [(0.5, 499), (0.9, 899), (0.99, 989), (1.0, 999)] {
+            let found = all.percentile(part).unwrap();
+            assert!((found / values[place] - 1.0).abs() < 6e-4, "{part}: {found} for {}", values[place]);
+        }
+        assert_eq!(all.count(), 1000);
+        assert!((all.mean().unwrap() / (0.37 * 500.5) - 1.0).abs() < 1e-12);
+        assert_eq!(Distribution::default().percentile(0.5), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! One replica: the engines of its attention ranks, which take their steps together.
+
+use super::engine::{Engine, EngineEvent, EngineRequest, SchedulerSettings};
+use super::step_load::{StepClock, StepLoad};
+use std::collections::VecDeque;
+
+/// Equal steps, one after the other, of which each takes a little longer: its requests have one token more.
+#[derive(Clone, Copy, Debug)]
+struct EqualSteps {
+    start_s: f64,
+    steps: u32,
+    first_s: f64,
+    growth_s: f64,
+}
+
+impl EqualSteps {
+    /// When the step of this number ends, from 1.
+    fn end_of(&self, step: u32) -> f64 {
+        let steps = f64::from(step);
+        self.start_s + steps * self.first_s + self.growth_s * steps * (steps - 1.0) / 2.0
+    }
+
+    fn end_s(&self) -> f64 {
+        self.end_of(self.steps)
+    }
+
+    /// The first step that ends at `time_s` or later.
+    fn step_at(&self, time_s: f64) -> u32 {
+        let (mut early, mut late) = (0, self.steps);
+        while late - early > 1 {
+            let middle = early + (late - early) / 2;
+            if self.end_of(middle) < time_s { early = middle } else { late = middle }
+        }
+        late
+    }
+}
+
+/// What happened in a replica.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ReplicaEvent {
+    /// To the request of this number, at this time.
+    Request(u64, EngineEvent, f64),
+    /// Steps of this length, on average, each gave these requests a token.
+    Steps { step_s: f64, steps: u32, decoding: u32, prompt_tokens: u64 },
+}
+
+/// A replica, and the requests that reached it.
+pub struct Replica {
+    engines: Vec<Engine>,
+    /// Requests that the scheduler has not seen.
+    inbox: VecDeque<(f64, usize, EngineRequest)>,
+    current: Option<EqualSteps>,
+    loads: Vec<StepLoad>,
+    /// When the scheduler made up the step that follows: with asynchronous scheduling, at the start of the one before.
+    ahead: bool,
+    last_start_s: f64,
+}
+
+impl Replica {
+    /// A replica of `ranks` attention ranks.
+    pub fn new(settings: &SchedulerSettings, ranks: usize) -> Replica {
+        Replica {
+            engines: (0..ranks).map(|_| Engine::new(settings.clone())).collect(),
+            inbox: VecDeque::new(),
+            current: None,
+            loads: vec![StepLoad::default(); ranks],
+            ahead: settings.asynchronous,
+            last_start_s: f64::NEG_INFINITY,
+        }
+    }
+
+    /// Its engines.
+    pub fn engines(&self) -> &[Engine] {
+        &self.engines
+    }
+
+    /// Requests that it has not finished.
+    pub fn load(&self) -> usize {
+        let inside = |engine: &Engine| {
+            let (running, waiting) = engine.queued();
+            running + waiting
+        };
+        self.inbox.len() + self.engines.iter().map(inside).sum::<usize>()
+    }
+
+    /// When its current steps end; `None` while it is idle.
+    pub fn end_s(&self) -> Option<f64> {
+        self.current.map(|steps| steps.end_s())
+    }
+
+    /// A request reaches the rank with the fewest of them.
+    pub fn arrive(
+        &mut self,
+        time_s: f64,
+        request: EngineRequest,
+        clock: &impl StepClock,
+        note: &mut impl FnMut(ReplicaEvent),
+    ) {
+        let waiting = |rank: usize| self.inbox.iter().filter(|(_, to, _)| *to == rank).count();
+        let fewest = (0..self.engines.len()).min_by_key(|&rank| {
+            let (running, queued) = self.engines[rank].queued();
+            running + queued + waiting(rank)
+        });
+        self.inbox.push_back((time_s, fewest.unwrap_or(0), request));
+        match &mut self.current {
+            Some(steps) => {
+                let seen = steps.step_at(time_s) + u32::from(self.ahead);
+                steps.steps = steps.steps.min(seen);
+            }
+            None => {
+                self.last_start_s = time_s;
+                self.begin(time_s, clock, note);
+            }
+        }
+    }
+
+    /// The current steps end.
+    pub fn step(&mut self, clock: &impl StepClock, note: &mut impl FnMut(ReplicaEvent)) {
+        let Some(steps) = self.current.take() else { return };
+        let now = steps.end_s();
+        let step_s = (now - steps.start_s) / f64::from(steps.steps);
+        for engine in &mut self.engines {
+            let load = engine.load();
+            if load.is_empty() {
+                continue;
+            }
+            let prompt_tokens = load.prompts.iter().map(|chunk| u64::from(chunk.new_tokens)).sum();
+            note(ReplicaEvent::Steps { step_s, steps: steps.steps, decoding: load.decoding, prompt_tokens });
+            engine.complete(steps.steps, &mut |id, event| note(ReplicaEvent::Request(id, event, now)));
+        }
+        self.last_start_s = if steps.steps > 1 { steps.end_of(steps.steps - 1) } else { steps.start_s };
+        self.begin(now, clock, note);
+    }
+
+    fn begin(&mut self, now: f64, clock: &impl StepClock, note: &mut impl FnMut(ReplicaEvent)) {
+        let idle = self.engines.iter().all(Engine::is_idle);
+        let seen = if self.ahead && !idle { self.last_start_s } else { now };
+        while let Some((_, rank, request)) = self.inbox.pop_front_if(|(at, ..)| *at <= seen) {
+            self.engines[rank].submit(request);
+        }
+        if self.engines.iter().all(Engine::is_idle) {
+            return;
+        }
+        let mut steps = if self.inbox.is_empty() { u32::MAX } else { 1 };
+        for (engine, load) in self.engines.iter_mut().zip(&mut self.loads) {
+            engine.schedule(&mut |id, event| note(ReplicaEvent::Request(id, event, now)));
+            load.clone_from(engine.load());
+            if !engine.is_idle() {
+                steps = steps.min(engine.equal_steps());
+            }
+        }
+        if self.loads.iter().all(StepLoad::is_empty) {
+            // With asynchronous scheduling, all that ran has ended: what waits, or has come, is seen now.
+            let waits = !self.inbox.is_empty() || self.engines.iter().any(|engine| engine.queued().1 > 0);
+            if waits && self.last_start_s < now {
+                self.last_start_s = now;
+                self.begin(now, clock, note);
+            }
+            return;
+        }
+        let first_s = clock.seconds(&self.loads);
+        let growth_s = if steps > 1 {
+            self.loads
+                .iter_mut()
+                .for_each(|load| load.kv_tokens += u64::from(load.decoding) * u64::from(steps - 1));
+            (clock.seconds(&self.loads) - first_s) / f64::from(steps - 1)
+        } else {
+            0.0
+        };
+        self.current = Some(EqualSteps { start_s: now, steps, first_s, growth_s });
+    }
+}

@@ -1,0 +1,178 @@
+//! A run: requests reach replicas, whose steps follow each other until all are answered.
+
+use std::collections::HashMap;
+
+use super::engine::{EngineEvent, SchedulerSettings};
+use super::outcome::{Distribution, RequestRecord};
+use super::replica::{Replica, ReplicaEvent};
+use super::source::Source;
+use super::step_load::StepClock;
+
+/// Identical replicas.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolSettings {
+    pub replicas: usize,
+    /// Attention ranks of a replica.
+    pub ranks: usize,
+    pub scheduler: SchedulerSettings,
+}
+
+/// The totals of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunTotals {
+    /// Requests that were answered.
+    pub answered: u64,
+    /// Requests that no cache holds.
+    pub refused: u64,
+    pub preemptions: u64,
+    /// Steps of all replicas.
+    pub steps: u64,
+    /// When the last request was answered, in seconds.
+    pub end_s: f64,
+    /// Seconds times requests, from arrival to answer.
+    pub request_seconds: f64,
+    /// Tokens of prompts that steps computed, again after preemptions.
+    pub computed_prompt_tokens: u64,
+    pub prompt_tokens: u64,
+    /// Tokens of prompts that were in the cache.
+    pub cached_tokens: u64,
+    pub output_tokens: u64,
+    /// Times between the tokens of a request.
+    pub itl: Distribution,
+}
+
+struct Running {
+    record: RequestRecord,
+    admitted: bool,
+    /// When it was preempted, while it waits for that.
+    preempted_at_s: Option<f64>,
+}
+
+/// A run in progress.
+struct Run<'a, C> {
+    replicas: Vec<Replica>,
+    clock: &'a C,
+    running: HashMap<u64, Running>,
+    totals: RunTotals,
+}
+
+/// Runs `source` to its end on a pool. `record` gets the requests in order of their ends; `stop` ends the run early.
+pub fn run(
+    settings: &PoolSettings,
+    mut source: Source,
+    clock: &impl StepClock,
+    record: &mut impl FnMut(&RequestRecord),
+    stop: &impl Fn() -> bool,
+) -> RunTotals {
+    let one = |_| Replica::new(&settings.scheduler, settings.ranks);
+    let replicas = (0..settings.replicas).map(one).collect();
+    let mut run = Run { replicas, clock, running: HashMap::new(), totals: RunTotals::default() };
+    let mut answered = vec![];
+    loop {
+        let next = run.next_replica();
+        match (source.next_s(), next) {
+            (Some(arrives), step) if step.is_none_or(|(_, end)| arrives <= end) => run.arrival(&mut source),
+            (_, Some((replica, _))) => {
+                run.step(replica, &mut answered);
+                for one in answered.drain(..) {
+                    source.answered(one.last_token_s);
+                    record(&one);
+                }
+                if stop() {
+                    break;
+                }
+            }
+            (_, None) => break,
+        }
+    }
+    run.totals
+}
+
+impl<C: StepClock> Run<'_, C> {
+    /// The replica whose steps end first.
+    fn next_replica(&self) -> Option<(usize, f64)> {
+        let ends = self.replicas.iter().enumerate().filter_map(|(at, replica)| Some((at, replica.end_s()?)));
+        ends.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)))
+    }
+
+    fn arrival(&mut self, source: &mut Source) {
+        let Some(arrival) = source.take() else { return };
+        let (time_s, request) = (arrival.time_s, arrival.request);
+        if !self.replicas[0].engines()[0].can_ever_hold(&request) {
+            self.totals.refused += 1;
+            source.answered(time_s);
+            return;
+        }
+        let record = RequestRecord {
+            id: request.id,
+            arrived_s: time_s,
+            admitted_s: time_s,
+            first_token_s: time_s,
+            last_token_s: time_s,
+            prompt: request.prompt,
+            output: request.output,
+            cached_tokens: 0,
+            preemptions: 0,
+            preempted_s: 0.0,
+        };
+        self.running.insert(request.id, Running { record, admitted: false, preempted_at_s: None });
+        let fewest = (0..self.replicas.len()).min_by_key(|&at| self.replicas[at].load()).unwrap_or(0);
+        let (running, totals) = (&mut self.running, &mut self.totals);
+        self.replicas[fewest].arrive(time_s, request, self.clock, &mut |event| {
+            noted(event, running, totals, &mut vec![]);
+        });
+    }
+
+    fn step(&mut self, replica: usize, answered: &mut Vec<RequestRecord>) {
+        let (running, totals) = (&mut self.running, &mut self.totals);
+        self.replicas[replica].step(self.clock, &mut |event| noted(event, running, totals, answered));
+    }
+}
+
+fn noted(
+    event: ReplicaEvent,
+    running: &mut HashMap<u64, Running>,
+    totals: &mut RunTotals,
+    answered: &mut Vec<RequestRecord>,
+) {
+    let (id, event, time_s) = match event {
+        ReplicaEvent::Request(id, event, time_s) => (id, event, time_s),
+        ReplicaEvent::Steps { step_s, steps, decoding, prompt_tokens } => {
+            totals.steps += u64::from(steps);
+            totals.computed_prompt_tokens += prompt_tokens;
+            totals.itl.add(step_s, u64::from(steps) * u64::from(decoding));
+            return;
+        }
+    };
+    let Some(one) = running.get_mut(&id) else { return };
+    match event {
+        EngineEvent::Admitted { cached_tokens } => {
+            if let Some(since) = one.preempted_at_s.take() {
+                one.record.preempted_s += time_s - since;
+            }
+            if !one.admitted {
+                one.admitted = true;
+                one.record.admitted_s = time_s;
+                one.record.cached_tokens = cached_tokens;
+            }
+        }
+        EngineEvent::Preempted => {
+            one.record.preemptions += 1;
+            one.preempted_at_s = Some(time_s);
+            totals.preemptions += 1;
+        }
+        EngineEvent::FirstToken => one.record.first_token_s = time_s,
+        EngineEvent::Finished => {
+            one.record.last_token_s = time_s;
+            let record = one.record;
+            running.remove(&id);
+            totals.answered += 1;
+            totals.end_s = totals.end_s.max(time_s);
+            totals.request_seconds += record.e2e_s();
+            totals.prompt_tokens += u64::from(record.prompt);
+            totals.cached_tokens += u64::from(record.cached_tokens);
+            totals.output_tokens += u64::from(record.output);
+            answered.push(record);
+        }
+    }
+}

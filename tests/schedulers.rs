@@ -1,0 +1,140 @@
+//! Our schedulers against those of the runtimes, call by call: records of the real ones, which `.ci/schedulers` drives
+//! without a device, and how they were made.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use mantile::traffic::content::TokenRun;
+use mantile::traffic::engine::{Engine, EngineEvent, EngineRequest, SchedulerSettings};
+use serde_json::{Value, json};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/records/schedulers");
+
+fn number(value: &Value) -> u32 {
+    value
+        .as_u64()
+        .and_then(|number| u32::try_from(number).ok())
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn settings(case: &Value) -> SchedulerSettings {
+    let of = &case["settings"];
+    let flag = |name: &str, usual: bool| of[name].as_bool().unwrap_or(usual);
+    let blocks = number(&of["num_blocks"]);
+    // vLLM counts the block that it never gives to a request.
+    let reserved = of["watermark"].as_f64().unwrap_or(0.0) * f64::from(blocks + 1);
+    SchedulerSettings {
+        token_budget: number(&of["max_num_batched_tokens"]),
+        max_sequences: number(&of["max_num_seqs"]),
+        blocks,
+        block_tokens: number(&of["block_size"]),
+        chunked_prefill: flag("enable_chunked_prefill", true),
+        long_prompt_threshold: of["long_prefill_token_threshold"]
+            .as_u64()
+            .map(|most| most as u32)
+            .filter(|most| *most > 0),
+        prefix_caching: flag("enable_prefix_caching", true),
+        whole_prompt_fits: flag("scheduler_reserve_full_isl", true),
+        reserved_blocks: reserved as u32,
+        asynchronous: flag("async_scheduling", true),
+    }
+}
+
+/// The request, each token a run of its own: cases share pieces of any length.
+fn request(of: &Value) -> EngineRequest {
+    let (id, output) = (of["id"].as_u64().unwrap(), number(&of["output"]));
+    let one = |id| TokenRun { id, tokens: 1 };
+    let mut runs: Vec<TokenRun> = vec![];
+    for run in of["prompt"].as_array().unwrap() {
+        let (start, count) = (run[0].as_u64().unwrap(), run[1].as_u64().unwrap());
+        runs.extend((start..start + count).map(one));
+    }
+    let prompt = runs.len() as u32;
+    runs.extend((0..u64::from(output)).map(|token| one(1_000_000 + id * 100_000 + token)));
+    EngineRequest { id, runs, prompt, output }
+}
+
+/// The steps of our scheduler in a case, as the record has them.
+fn steps(case: &Value) -> Vec<Value> {
+    let settings = settings(case);
+    let mut engine = Engine::new(settings.clone());
+    let mut coming = case["requests"].as_array().unwrap().iter().peekable();
+    let (mut found, mut step) = (vec![], 0);
+    // Of an asynchronous scheduler, what ended in a step is known after the next call.
+    let mut ended: Vec<u64> = vec![];
+    loop {
+        if engine.is_idle() {
+            let Some(next) = coming.peek() else { break };
+            step = step.max(next["arrives_before_step"].as_u64().unwrap());
+        }
+        while let Some(next) = coming.next_if(|next| next["arrives_before_step"] == step) {
+            engine.submit(request(next));
+        }
+        let (mut preempted, mut cached) = (vec![], vec![]);
+        engine.choose(&mut |id, event| match event {
+            EngineEvent::Preempted => preempted.push(id),
+            EngineEvent::Admitted { cached_tokens } => cached.push(json!([id, cached_tokens])),
+            EngineEvent::FirstToken | EngineEvent::Finished => {}
+        });
+        let scheduled: Vec<Value> = engine.batch().map(|(id, new)| json!([id, new])).collect();
+        let (running, waiting) = engine.queued();
+        let blocks_used = engine.blocks_used();
+        engine.settle();
+        let mut finished = vec![];
+        engine.complete(1, &mut |id, event| {
+            if event == EngineEvent::Finished {
+                finished.push(id);
+            }
+        });
+        if settings.asynchronous {
+            std::mem::swap(&mut ended, &mut finished);
+        }
+        found.push(json!({
+            "step": step, "scheduled": scheduled, "preempted": preempted, "finished": finished, "cached": cached,
+            "blocks_used": blocks_used, "running": running, "waiting": waiting,
+        }));
+        step += 1;
+    }
+    found
+}
+
+/// The first difference of a record and our steps.
+fn difference(row: &Value) -> Option<String> {
+    let expected = row["record"]["steps"].as_array().unwrap();
+    let found = steps(&row["case"]);
+    let name = &row["case"]["name"];
+    for (real, ours) in expected.iter().zip(&found) {
+        for (key, value) in real.as_object().unwrap() {
+            if ours[key] != *value {
+                return Some(format!("{name}, step {}, {key}: {} for {value}", real["step"], ours[key]));
+            }
+        }
+    }
+    (expected.len() != found.len()).then(|| format!("{name}: {} steps for {}", found.len(), expected.len()))
+}
+
+fn unpacked(path: &Path) -> String {
+    let mut text = String::new();
+    GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// The records of a runtime: those of the project, or of `MANTILE_SCHEDULER_RECORDS`, a folder with new ones.
+fn records(name: &str) -> String {
+    let folder =
+        std::env::var_os("MANTILE_SCHEDULER_RECORDS").map_or_else(|| PathBuf::from(FOLDER), PathBuf::from);
+    unpacked(&folder.join(name))
+}
+
+#[test]
+fn vllm_chooses_the_same_batches() {
+    let text = records("vllm-0.33.0.jsonl.gz");
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.len() > 20);
+    let differing: Vec<String> = rows.iter().filter_map(difference).collect();
+    assert!(differing.is_empty(), "{} of {}:\n{}", differing.len(), rows.len(), differing.join("\n"));
+    let all = rows.iter().flat_map(|row| row["record"]["steps"].as_array().unwrap());
+    let preempted = all.filter(|step| !step["preempted"].as_array().unwrap().is_empty()).count();
+    assert!(preempted > 20, "records without preemptions say little");
+}
