@@ -12,3 +12,4 @@ pub mod replica;
 pub mod run;
 pub mod source;
 pub mod step_load;
+pub mod vllm;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use mantile::traffic::content::TokenRun;
-use mantile::traffic::engine::{Engine, EngineEvent, EngineRequest, SchedulerSettings};
+use mantile::traffic::engine::{Engine, EngineEvent, EngineRequest};
+use mantile::traffic::vllm::{VllmEngine, VllmSettings};
 use serde_json::{Value, json};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/records/schedulers");
@@ -18,13 +19,13 @@ fn number(value: &Value) -> u32 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-fn settings(case: &Value) -> SchedulerSettings {
+fn settings(case: &Value) -> VllmSettings {
     let of = &case["settings"];
     let flag = |name: &str, usual: bool| of[name].as_bool().unwrap_or(usual);
     let blocks = number(&of["num_blocks"]);
     // vLLM counts the block that it never gives to a request.
     let reserved = of["watermark"].as_f64().unwrap_or(0.0) * f64::from(blocks + 1);
-    SchedulerSettings {
+    VllmSettings {
         token_budget: number(&of["max_num_batched_tokens"]),
         max_sequences: number(&of["max_num_seqs"]),
         blocks,
@@ -58,7 +59,7 @@ fn request(of: &Value) -> EngineRequest {
 /// The steps of our scheduler in a case, as the record has them.
 fn steps(case: &Value) -> Vec<Value> {
     let settings = settings(case);
-    let mut engine = Engine::new(settings.clone());
+    let mut engine = VllmEngine::new(settings.clone());
     let mut coming = case["requests"].as_array().unwrap().iter().peekable();
     let (mut found, mut step) = (vec![], 0);
     // Of an asynchronous scheduler, what ended in a step is known after the next call.
@@ -77,9 +78,9 @@ fn steps(case: &Value) -> Vec<Value> {
             EngineEvent::Admitted { cached_tokens } => cached.push(json!([id, cached_tokens])),
             EngineEvent::FirstToken | EngineEvent::Finished => {}
         });
-        let scheduled: Vec<Value> = engine.batch().map(|(id, new)| json!([id, new])).collect();
+        let scheduled: Vec<Value> = engine.batch().iter().map(|(id, new)| json!([id, new])).collect();
         let (running, waiting) = engine.queued();
-        let blocks_used = engine.blocks_used();
+        let blocks_used = engine.cache_used() / u64::from(settings.block_tokens);
         engine.settle();
         let mut finished = vec![];
         engine.complete(1, &mut |id, event| {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sheet;
 use crate::spec::scenario::Scenario;
+use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 
 /// A deployment under traffic.
@@ -15,7 +16,10 @@ pub struct SimulateReport {
     /// The plan in one line.
     pub notation: String,
     pub traffic: TrafficReport,
-    pub scheduler: SchedulerReport,
+    pub replicas: u64,
+    /// Attention ranks of a replica, each with its own scheduler and cache.
+    pub attention_ranks: u64,
+    pub scheduler: SchedulerSettings,
     /// Latencies as distributions over requests; times between tokens over tokens.
     pub latencies: Vec<LatencyRow>,
     /// Output tokens per second while the counted requests were in the system.
@@ -53,25 +57,6 @@ pub struct TrafficReport {
     pub clients: Option<u64>,
     /// Seed of all that is random.
     pub seed: u64,
-}
-
-/// The settings of the schedulers.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct SchedulerReport {
-    pub replicas: u64,
-    /// Attention ranks of a replica, each with its own scheduler.
-    pub attention_ranks: u64,
-    /// New tokens of a step.
-    pub token_budget: u64,
-    /// Requests that run on a rank at the same time.
-    pub max_sequences: u64,
-    /// Blocks of the KV cache of a rank.
-    pub kv_blocks: u64,
-    /// Tokens of a block.
-    pub block_tokens: u64,
-    pub prefix_caching: bool,
-    /// Whether a step is made up while the one before it runs.
-    pub asynchronous: bool,
 }
 
 /// A latency as a distribution, in ms.

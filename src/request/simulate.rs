@@ -8,9 +8,7 @@ use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize};
 use super::priced_plan::PricedPlan;
 use crate::report::result::MetricsReport;
-use crate::report::simulate::{
-    ClosedForm, LatencyRow, SchedulerReport, SimulateReport, SlowRequest, TrafficReport,
-};
+use crate::report::simulate::{ClosedForm, LatencyRow, SimulateReport, SlowRequest, TrafficReport};
 use crate::spec::error::Error;
 use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest};
 use crate::spec::limits::{DISTINCT_PROMPTS, SENT, SPEED_UP, VARIATION, WARM_UP};
@@ -22,6 +20,7 @@ use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::run::{PoolSettings, RunTotals, run};
 use crate::traffic::source::{Arrival, Arrivals, DrawnTraffic, Lengths, Source, replayed};
+use crate::traffic::vllm::VllmSettings;
 
 /// A request of `simulate`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -228,7 +227,7 @@ impl PricedPlan {
         Ok(PoolSettings {
             replicas: self.replicas as usize,
             ranks: self.ranks as usize,
-            scheduler: SchedulerSettings {
+            scheduler: SchedulerSettings::Vllm(VllmSettings {
                 token_budget: tokens(self.most_step_tokens),
                 max_sequences: most,
                 blocks: per_rank(self.kv_tokens) / tokens(self.block_tokens).max(1),
@@ -239,7 +238,7 @@ impl PricedPlan {
                 whole_prompt_fits: true,
                 reserved_blocks: 0,
                 asynchronous: self.asynchronous,
-            },
+            }),
         })
     }
 }
@@ -334,16 +333,9 @@ fn report(
             },
             seed: traffic.seed,
         },
-        scheduler: SchedulerReport {
-            replicas: settings.replicas as u64,
-            attention_ranks: settings.ranks as u64,
-            token_budget: u64::from(settings.scheduler.token_budget),
-            max_sequences: u64::from(settings.scheduler.max_sequences),
-            kv_blocks: u64::from(settings.scheduler.blocks),
-            block_tokens: u64::from(settings.scheduler.block_tokens),
-            prefix_caching: settings.scheduler.prefix_caching,
-            asynchronous: settings.scheduler.asynchronous,
-        },
+        replicas: settings.replicas as u64,
+        attention_ranks: settings.ranks as u64,
+        scheduler: settings.scheduler.clone(),
         latencies: rows.iter().map(|(metric, values)| LatencyRow::of(metric, values)).collect(),
         output_tok_s: measured.output_tokens as f64 / lasted,
         requests_per_s: measured.requests as f64 / lasted,

@@ -1,40 +1,11 @@
-//! The scheduler of one attention rank, with its queues and its cache, as vLLM's: prompts join the steps of the requests
-//! that are decoding, within a budget of tokens.
-//!
-//! Follows `vllm/v1/core/sched/scheduler.py` and `vllm/v1/core/kv_cache_manager.py`: every step first serves the running
-//! requests in their order, each with the tokens that it lacks, and preempts the last of them where blocks are short; then
-//! it admits waiting requests while tokens, slots and blocks suffice.
+//! What all schedulers have in common: requests come, steps are made up of them, tokens follow.
 
-use std::collections::VecDeque;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::block_pool::{BlockId, BlockPool};
-use super::content::{BlockChain, TokenRun};
-use super::step_load::{PromptChunk, StepLoad};
-
-/// The settings of a scheduler.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SchedulerSettings {
-    /// New tokens of a step.
-    pub token_budget: u32,
-    /// Requests that run at the same time.
-    pub max_sequences: u32,
-    /// Blocks of the cache.
-    pub blocks: u32,
-    /// Tokens of a block.
-    pub block_tokens: u32,
-    /// Whether a step may compute a part of a prompt.
-    pub chunked_prefill: bool,
-    /// Tokens of a prompt above which a step computes no more of it than this; none for no such limit.
-    pub long_prompt_threshold: Option<u32>,
-    /// Whether later prompts use the cached tokens of earlier ones.
-    pub prefix_caching: bool,
-    /// Whether a request is admitted only where all its known tokens fit, those of later steps included.
-    pub whole_prompt_fits: bool,
-    /// Blocks that stay free when a request is admitted next to others.
-    pub reserved_blocks: u32,
-    /// Whether a step is made up while the one before it runs: what ends in that one keeps its slot and its blocks.
-    pub asynchronous: bool,
-}
+use super::content::TokenRun;
+use super::step_load::StepLoad;
+use super::vllm::{VllmEngine, VllmSettings};
 
 /// A request to the engine.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,382 +33,56 @@ pub enum EngineEvent {
     Finished,
 }
 
-struct Live {
-    request: EngineRequest,
-    /// Tokens in the cache.
-    computed: u32,
-    generated: u32,
-    blocks: Vec<BlockId>,
-    /// Identities of its whole blocks so far, and their number.
-    chain: BlockChain,
-    chained: u32,
-    /// Its last token was computed, and the scheduler does not know it.
-    ended: bool,
-    /// Its newest token was computed, and the scheduler does not know it.
-    in_flight: bool,
-}
+/// Hears of events, with the number of the request.
+pub type Note<'a> = &'a mut dyn FnMut(u64, EngineEvent);
 
-impl Live {
-    /// Tokens whose values are known: prompt and output so far.
-    fn known(&self) -> u32 {
-        self.request.prompt + self.generated
-    }
-}
-
-/// A request in the slab of the engine.
-type Slot = usize;
-
-/// The requests of one attention rank.
-pub struct Engine {
-    settings: SchedulerSettings,
-    pool: BlockPool,
-    live: Vec<Option<Live>>,
-    vacant: Vec<Slot>,
-    waiting: VecDeque<Slot>,
-    running: Vec<Slot>,
-    /// The step that was scheduled: requests with their new tokens.
-    scheduled: Vec<(Slot, u32)>,
-    load: StepLoad,
-    /// Whether the step after it admits no waiting request, as long as nothing changes.
-    settled: bool,
-    /// Whether there were several requests when the step was scheduled.
-    several: bool,
-}
-
-impl Engine {
-    /// An engine without requests.
-    pub fn new(settings: SchedulerSettings) -> Engine {
-        Engine {
-            pool: BlockPool::new(settings.blocks),
-            settings,
-            live: vec![],
-            vacant: vec![],
-            waiting: VecDeque::new(),
-            running: vec![],
-            scheduled: vec![],
-            load: StepLoad::default(),
-            settled: true,
-            several: false,
-        }
-    }
-
-    /// Whether it has a request.
-    pub fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.waiting.is_empty()
-    }
-
-    /// Blocks that requests use.
-    pub fn blocks_used(&self) -> u32 {
-        self.settings.blocks - self.pool.free()
-    }
-
-    /// Requests that run, and that wait.
-    pub fn queued(&self) -> (usize, usize) {
-        (self.running.len(), self.waiting.len())
-    }
-
-    /// Whether the cache can hold the request at its end.
-    pub fn can_ever_hold(&self, request: &EngineRequest) -> bool {
-        let most = request.prompt + request.output.saturating_sub(1);
-        most.div_ceil(self.settings.block_tokens) <= self.settings.blocks
-    }
-
-    /// The batch of the step that was scheduled last.
-    pub fn load(&self) -> &StepLoad {
-        &self.load
-    }
-
-    /// The step that was scheduled last: requests by their numbers, with their new tokens.
-    pub fn batch(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.scheduled.iter().map(|&(slot, new)| (self.at(slot).request.id, new))
-    }
-
+/// The requests of one attention rank, with the scheduler that batches them.
+pub trait Engine {
     /// A request arrives.
-    pub fn submit(&mut self, request: EngineRequest) {
-        let live = Live {
-            request,
-            computed: 0,
-            generated: 0,
-            blocks: vec![],
-            chain: BlockChain::default(),
-            chained: 0,
-            ended: false,
-            in_flight: false,
-        };
-        let slot = match self.vacant.pop() {
-            Some(slot) => {
-                self.live[slot] = Some(live);
-                slot
-            }
-            None => {
-                self.live.push(Some(live));
-                self.live.len() - 1
-            }
-        };
-        self.waiting.push_back(slot);
-    }
+    fn submit(&mut self, request: EngineRequest);
+    /// Whether it has no request.
+    fn is_idle(&self) -> bool;
+    /// Requests that run, and that wait.
+    fn queued(&self) -> (usize, usize);
+    /// Tokens of the cache in use, in whole blocks.
+    fn cache_used(&self) -> u64;
+    /// Whether the cache can hold the request at its end.
+    fn can_ever_hold(&self, request: &EngineRequest) -> bool;
+    /// Chooses the requests of the next step, with what the scheduler knows. `note` hears of admissions and preemptions.
+    fn choose(&mut self, note: Note<'_>);
+    /// The scheduler hears of the step before: what has ended gives back its slot and its cache.
+    fn settle(&mut self);
+    /// The batch of the step that was made up last; empty where the scheduler waits for what runs.
+    fn load(&self) -> &StepLoad;
+    /// The same by requests, with their new tokens, in the order of the scheduler.
+    fn batch(&self) -> Vec<(u64, u32)>;
+    /// The number of steps from that one on that have the same requests, each with one token more, as long as no request
+    /// arrives.
+    fn equal_steps(&self) -> u32;
+    /// That step, and `steps - 1` equal ones after it, are computed. `note` hears of first and last tokens.
+    fn complete(&mut self, steps: u32, note: Note<'_>);
+}
 
-    fn at(&self, slot: Slot) -> &Live {
-        self.live[slot].as_ref().expect("a slot in a queue is taken")
-    }
+/// The settings of a scheduler, by runtime.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "runtime", rename_all = "snake_case")]
+pub enum SchedulerSettings {
+    /// vLLM's.
+    Vllm(VllmSettings),
+}
 
-    fn at_mut(&mut self, slot: Slot) -> &mut Live {
-        self.live[slot].as_mut().expect("a slot in a queue is taken")
-    }
-
-    /// Makes up the next step. `note` hears of admissions and preemptions.
-    pub fn schedule(&mut self, note: &mut impl FnMut(u64, EngineEvent)) {
-        self.choose(note);
-        self.settle();
-    }
-
-    /// Chooses the requests of the next step, with what the scheduler knows.
-    pub fn choose(&mut self, note: &mut impl FnMut(u64, EngineEvent)) {
-        self.scheduled.clear();
-        self.several = self.running.len() + self.waiting.len() > 1;
-        let (budget, preempted) = self.schedule_running(note);
-        let before = self.scheduled.len();
-        if !preempted {
-            self.admit(budget, note);
-        }
-        self.settled = !preempted && self.scheduled.len() == before;
-        self.describe();
-    }
-
-    /// The scheduler hears of the step before: what has ended gives back its slot and its blocks.
-    pub fn settle(&mut self) {
-        let live = &mut self.live;
-        let mut ended: Vec<Slot> = vec![];
-        for queue in [self.running.as_slice(), self.waiting.make_contiguous()] {
-            for &slot in queue {
-                let Some(one) = live[slot].as_mut() else { continue };
-                one.in_flight = false;
-                if one.ended {
-                    ended.push(slot);
-                }
-            }
-        }
-        if ended.is_empty() {
-            return;
-        }
-        self.settled = false;
-        self.running.retain(|slot| !ended.contains(slot));
-        self.waiting.retain(|slot| !ended.contains(slot));
-        for slot in ended {
-            self.publish(slot, self.at(slot).computed);
-            if let Some(live) = self.live[slot].take() {
-                self.pool.release(&live.blocks);
-                self.vacant.push(slot);
-            }
+impl SchedulerSettings {
+    /// An engine without requests.
+    pub fn engine(&self) -> Box<dyn Engine + Send> {
+        match self {
+            SchedulerSettings::Vllm(settings) => Box::new(VllmEngine::new(settings.clone())),
         }
     }
 
-    /// New tokens of a request that lacks `lacking`, within `budget`. A request without others is not cut.
-    fn chunk(&self, lacking: u32, budget: u32) -> u32 {
-        let most = self.settings.long_prompt_threshold.filter(|_| self.several);
-        most.map_or(lacking, |most| lacking.min(most)).min(budget)
-    }
-
-    /// Serves running requests in order. Returns the budget that is left, and whether a request was preempted.
-    fn schedule_running(&mut self, note: &mut impl FnMut(u64, EngineEvent)) -> (u32, bool) {
-        let (mut budget, mut preempted, mut place) = (self.settings.token_budget, false, 0);
-        while place < self.running.len() && budget > 0 {
-            let slot = self.running[place];
-            let live = self.at(slot);
-            if live.ended {
-                place += 1;
-                continue;
-            }
-            let new = self.chunk(live.known() - live.computed, budget);
-            let tokens = live.computed + new;
-            while !self.grow(slot, tokens) {
-                let Some(victim) = self.running.pop() else { break };
-                preempted = true;
-                self.preempt(victim, note);
-                if victim == slot {
-                    return (budget, true);
-                }
-            }
-            self.scheduled.push((slot, new));
-            budget -= new;
-            place += 1;
-        }
-        (budget, preempted)
-    }
-
-    fn preempt(&mut self, victim: Slot, note: &mut impl FnMut(u64, EngineEvent)) {
-        let live = self.at_mut(victim);
-        live.computed = 0;
-        (live.chain, live.chained) = (BlockChain::default(), 0);
-        let (id, blocks) = (live.request.id, std::mem::take(&mut live.blocks));
-        self.pool.release(&blocks);
-        self.waiting.push_front(victim);
-        note(id, EngineEvent::Preempted);
-    }
-
-    /// Gives a request blocks for `tokens` tokens, and makes its whole blocks known; false where too few are free.
-    fn grow(&mut self, slot: Slot, tokens: u32) -> bool {
-        let size = self.settings.block_tokens;
-        let Some(live) = self.live[slot].as_mut() else { return false };
-        let lacking = tokens.div_ceil(size).saturating_sub(live.blocks.len() as u32);
-        if lacking > self.pool.free() {
-            return false;
-        }
-        live.blocks.extend((0..lacking).map_while(|_| self.pool.take()));
-        let known = live.known() - u32::from(live.in_flight);
-        self.publish(slot, tokens.min(known));
-        true
-    }
-
-    /// Later prompts find the whole blocks of the first `tokens` tokens of a request, which may not be computed yet.
-    fn publish(&mut self, slot: Slot, tokens: u32) {
-        let size = self.settings.block_tokens;
-        let Some(live) = self.live[slot].as_mut().filter(|_| self.settings.prefix_caching) else { return };
-        while live.chained < (tokens / size).min(live.blocks.len() as u32) {
-            let Some(content) = live.chain.next(&live.request.runs, size) else { break };
-            self.pool.keep(live.blocks[live.chained as usize], content);
-            live.chained += 1;
-        }
-    }
-
-    /// Admits waiting requests in order, while tokens, slots and blocks suffice.
-    fn admit(&mut self, mut budget: u32, note: &mut impl FnMut(u64, EngineEvent)) {
-        while budget > 0 && self.running.len() < self.settings.max_sequences as usize {
-            let Some(&slot) = self.waiting.front() else { return };
-            let hits = self.hits(slot);
-            let cached = hits.len() as u32 * self.settings.block_tokens;
-            let lacking = self.at(slot).known() - cached;
-            let new = self.chunk(lacking, budget);
-            if !self.settings.chunked_prefill && new < self.chunk(lacking, u32::MAX) {
-                return;
-            }
-            if !self.place(slot, &hits, cached + new) {
-                return;
-            }
-            self.waiting.pop_front();
-            self.running.push(slot);
-            self.scheduled.push((slot, new));
-            budget -= new;
-            let live = self.at_mut(slot);
-            live.computed = cached;
-            note(live.request.id, EngineEvent::Admitted { cached_tokens: cached });
-        }
-    }
-
-    /// The cached blocks that a request begins with; its last token is computed in any case.
-    fn hits(&self, slot: Slot) -> Vec<BlockId> {
-        let (live, size) = (self.at(slot), self.settings.block_tokens);
-        if !self.settings.prefix_caching {
-            return vec![];
-        }
-        let most = (live.known() - 1) / size;
-        let mut chain = BlockChain::default();
-        let found = (0..most).map_while(|_| {
-            chain.next(&live.request.runs, size).and_then(|content| self.pool.holding(content))
-        });
-        found.collect()
-    }
-
-    /// Gives a waiting request the blocks `hits` and others for `tokens` tokens; false where too few are free.
-    fn place(&mut self, slot: Slot, hits: &[BlockId], tokens: u32) -> bool {
-        let size = self.settings.block_tokens;
-        let reserved = if self.running.is_empty() { 0 } else { self.settings.reserved_blocks };
-        let kept = hits.iter().filter(|block| self.pool.is_free(**block)).count() as u32 + reserved;
-        let held = if self.settings.whole_prompt_fits { self.at(slot).known() } else { tokens };
-        if held.div_ceil(size) - hits.len() as u32 + kept > self.pool.free() {
-            return false;
-        }
-        hits.iter().for_each(|block| self.pool.share(*block));
-        let live = self.at_mut(slot);
-        live.blocks = hits.to_vec();
-        for _ in 0..hits.len() {
-            live.chain.next(&live.request.runs, size);
-        }
-        live.chained = hits.len() as u32;
-        self.grow(slot, tokens)
-    }
-
-    /// The batch of the scheduled step.
-    fn describe(&mut self) {
-        let mut load = std::mem::take(&mut self.load);
-        load.prompts.clear();
-        (load.decoding, load.kv_tokens) = (0, 0);
-        for &(slot, new) in &self.scheduled {
-            let live = self.at(slot);
-            if new == 1 && live.generated > 0 && live.computed + 1 == live.known() {
-                load.decoding += 1;
-                load.kv_tokens += u64::from(live.computed);
-            } else {
-                load.prompts.push(PromptChunk { new_tokens: new, cached_tokens: live.computed });
-            }
-        }
-        self.load = load;
-    }
-
-    /// The number of steps from the scheduled one on that have the same requests, each with one token more, as long as no
-    /// request arrives: until one of them ends, or blocks are short.
-    pub fn equal_steps(&self) -> u32 {
-        if !self.load.prompts.is_empty() || !self.settled || self.scheduled.len() != self.running.len() {
-            return 1;
-        }
-        let left = |slot: &Slot| {
-            let live = self.at(*slot);
-            live.request.output - live.generated
-        };
-        let ends = self.running.iter().map(left).min().unwrap_or(u32::MAX).max(1);
-        let (size, free) = (self.settings.block_tokens, self.pool.free());
-        // No more than these, wherever in their blocks the requests are.
-        let at_most = |steps: u32| (self.running.len() as u32).saturating_mul(steps.div_ceil(size) + 1);
-        if at_most(ends) <= free {
-            return ends;
-        }
-        let needed = |steps: u32| -> u64 {
-            let one = |slot: &Slot| {
-                let live = self.at(*slot);
-                u64::from((live.computed + steps).div_ceil(size)) - live.blocks.len() as u64
-            };
-            self.running.iter().map(one).sum()
-        };
-        let (mut fits, mut short) = (1, ends + 1);
-        while short - fits > 1 {
-            let middle = fits + (short - fits) / 2;
-            if needed(middle) <= u64::from(free) { fits = middle } else { short = middle }
-        }
-        fits
-    }
-
-    /// The scheduled step, and `steps - 1` equal ones after it, are computed. `note` hears of first and last tokens.
-    pub fn complete(&mut self, steps: u32, note: &mut impl FnMut(u64, EngineEvent)) {
-        let scheduled = std::mem::take(&mut self.scheduled);
-        for &(slot, new) in &scheduled {
-            let live = self.at_mut(slot);
-            live.computed += new;
-            if live.computed < live.known() {
-                continue;
-            }
-            live.generated += 1;
-            if steps > 1 {
-                live.computed += steps - 1;
-                live.generated += steps - 1;
-                let computed = live.computed;
-                self.grow(slot, computed);
-            }
-            let asynchronous = self.settings.asynchronous;
-            let live = self.at_mut(slot);
-            live.in_flight = asynchronous;
-            let id = live.request.id;
-            if live.generated == 1 {
-                note(id, EngineEvent::FirstToken);
-            }
-            if live.generated >= live.request.output {
-                live.ended = true;
-                note(id, EngineEvent::Finished);
-            }
-        }
-        self.scheduled = scheduled;
-        self.scheduled.clear();
-        if !self.settings.asynchronous {
-            self.settle();
+    /// Whether a step is made up while the one before it runs.
+    pub fn is_asynchronous(&self) -> bool {
+        match self {
+            SchedulerSettings::Vllm(settings) => settings.asynchronous,
         }
     }
 }

@@ -46,7 +46,7 @@ pub enum ReplicaEvent {
 
 /// A replica, and the requests that reached it.
 pub struct Replica {
-    engines: Vec<Engine>,
+    engines: Vec<Box<dyn Engine + Send>>,
     /// Requests that the scheduler has not seen.
     inbox: VecDeque<(f64, usize, EngineRequest)>,
     current: Option<EqualSteps>,
@@ -60,23 +60,23 @@ impl Replica {
     /// A replica of `ranks` attention ranks.
     pub fn new(settings: &SchedulerSettings, ranks: usize) -> Replica {
         Replica {
-            engines: (0..ranks).map(|_| Engine::new(settings.clone())).collect(),
+            engines: (0..ranks).map(|_| settings.engine()).collect(),
             inbox: VecDeque::new(),
             current: None,
             loads: vec![StepLoad::default(); ranks],
-            ahead: settings.asynchronous,
+            ahead: settings.is_asynchronous(),
             last_start_s: f64::NEG_INFINITY,
         }
     }
 
     /// Its engines.
-    pub fn engines(&self) -> &[Engine] {
+    pub fn engines(&self) -> &[Box<dyn Engine + Send>] {
         &self.engines
     }
 
     /// Requests that it has not finished.
     pub fn load(&self) -> usize {
-        let inside = |engine: &Engine| {
+        let inside = |engine: &Box<dyn Engine + Send>| {
             let (running, waiting) = engine.queued();
             running + waiting
         };
@@ -133,17 +133,18 @@ impl Replica {
     }
 
     fn begin(&mut self, now: f64, clock: &impl StepClock, note: &mut impl FnMut(ReplicaEvent)) {
-        let idle = self.engines.iter().all(Engine::is_idle);
+        let idle = self.engines.iter().all(|engine| engine.is_idle());
         let seen = if self.ahead && !idle { self.last_start_s } else { now };
         while let Some((_, rank, request)) = self.inbox.pop_front_if(|(at, ..)| *at <= seen) {
             self.engines[rank].submit(request);
         }
-        if self.engines.iter().all(Engine::is_idle) {
+        if self.engines.iter().all(|engine| engine.is_idle()) {
             return;
         }
         let mut steps = if self.inbox.is_empty() { u32::MAX } else { 1 };
         for (engine, load) in self.engines.iter_mut().zip(&mut self.loads) {
-            engine.schedule(&mut |id, event| note(ReplicaEvent::Request(id, event, now)));
+            engine.choose(&mut |id, event| note(ReplicaEvent::Request(id, event, now)));
+            engine.settle();
             load.clone_from(engine.load());
             if !engine.is_idle() {
                 steps = steps.min(engine.equal_steps());

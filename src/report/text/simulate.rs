@@ -4,10 +4,11 @@ use super::page::{BOLD, heading, indent, paragraph, styled};
 use crate::report::number::{count, digits, percent, time};
 use crate::report::simulate::{LatencyRow, SimulateReport, SlowRequest};
 use crate::report::table::table;
+use crate::traffic::engine::SchedulerSettings;
 
 /// The report; `detail` adds the slowest requests.
 pub fn simulate(report: &SimulateReport, detail: bool) -> String {
-    let SimulateReport { traffic, scheduler, .. } = report;
+    let traffic = &report.traffic;
     let load = match (traffic.rate_per_s, traffic.clients) {
         (Some(rate), _) => format!("{} requests/s", digits(rate)),
         (None, clients) => count(clients.unwrap_or(0), "client"),
@@ -54,13 +55,10 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
     );
     text.push_str(&paragraph(&cache));
     let each = format!(
-        "{} of {}: {} new tokens a step, at most {} at a time, {} KV blocks of {}",
-        count(scheduler.replicas, "replica"),
-        count(scheduler.attention_ranks, "scheduler"),
-        scheduler.token_budget,
-        count(scheduler.max_sequences, "request"),
-        scheduler.kv_blocks,
-        count(scheduler.block_tokens, "token")
+        "{} with {}: {}",
+        count(report.replicas, "replica"),
+        count(report.attention_ranks, "scheduler"),
+        settings(&report.scheduler)
     );
     text.push_str(&paragraph(&each));
     if detail {
@@ -85,4 +83,16 @@ fn slow(one: &SlowRequest) -> Vec<String> {
         preempted,
         one.cached_tokens.to_string(),
     ]
+}
+
+fn settings(scheduler: &SchedulerSettings) -> String {
+    match scheduler {
+        SchedulerSettings::Vllm(of) => format!(
+            "{} new tokens a step, at most {} at a time, {} KV blocks of {}",
+            of.token_budget,
+            count(u64::from(of.max_sequences), "request"),
+            of.blocks,
+            count(u64::from(of.block_tokens), "token")
+        ),
+    }
 }
