@@ -24,6 +24,7 @@ use mantile::search::shape::usual_cut;
 use mantile::serving::economy::usd_per_phase_token;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::iteration::cycle;
+use mantile::serving::mixed::{RankLoad, rank_step};
 use mantile::serving::placed::{placed_stage, placed_step, request_alone};
 use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
@@ -123,6 +124,25 @@ fn uses<R: Reading>(case: &Case, read: &R, shown: &Evaluation<Qty<R::N>>) -> [Qt
 fn placed<N: Num>(evaluation: &Evaluation<Qty<N>>) -> Qty<N> {
     let stages = [&evaluation.prefill, &evaluation.decode].map(|step| placed_stage(step.total, step.slowest));
     request_alone(placed_step(stages), evaluation.decode.total, Qty::from(3.0))
+}
+
+/// A step of prompts and requests together, of the first pool.
+fn joined<R: Reading>(case: &Case, read: &R) -> Vec<(String, Qty<R::N>)> {
+    let pool = &case.candidate.pools[0];
+    let instance = &case.candidate.instances(&case.problem)[0];
+    let machine = case.problem.formats[case.candidate.formats].machine.read(read);
+    let of = |number: f64| Qty::from(number);
+    let load = RankLoad {
+        decoding: of(5.0),
+        cached: of(300.0),
+        prompts: of(2.0),
+        new_tokens: of(100.0),
+        prompt_cached: of(32.0),
+        all_decoding: of(5.0 * pool.plan.dp as f64),
+        all_new_tokens: of(200.0),
+    };
+    let (step, whole) = rank_step(read, instance, &load, &machine, &mut ());
+    vec![("joined".to_owned(), step.total), ("joined_cycle".to_owned(), whole)]
 }
 
 /// Both phases of a static batch of 24 requests on the first pool.
@@ -244,11 +264,11 @@ fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCase
         prop_assert_eq!(plain.value().to_bits(), traced.value().to_bits());
     }
     let more = arrives(case, &Plain, &plain).map(|more| ("cache_arrival".to_owned(), more));
-    let more = more.into_iter().chain(batched(case, &Plain));
+    let more = more.into_iter().chain(batched(case, &Plain)).chain(joined(case, &Plain));
     let plain: Vec<_> =
         figures(&plain).into_iter().chain(more).map(|(name, number)| (name, number.value())).collect();
     let more = arrives(case, &&ledger, &traced).map(|more| ("cache_arrival".to_owned(), more));
-    let more = more.into_iter().chain(batched(case, &&ledger));
+    let more = more.into_iter().chain(batched(case, &&ledger)).chain(joined(case, &&ledger));
     let traced: Vec<_> = figures(&traced).into_iter().chain(more).collect();
     let read: Vec<_> = traced.iter().map(|(name, number)| (name.clone(), number.value())).collect();
     same_bits(&plain, &read)?;

@@ -12,6 +12,7 @@ use mantile::report::place::PlacementResult;
 use mantile::report::pretty::pretty as json;
 use mantile::report::recommend::report::RecommendReport;
 use mantile::report::result::{EstimateResult, OptimizeResult};
+use mantile::report::simulate::SimulateReport;
 use mantile::report::sweep::SweepReport;
 use mantile::request::explain::ExplainReport;
 use mantile::request::{REQUESTS, UNCONTROLLED, entry, value};
@@ -21,7 +22,20 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json as object};
 
 /// A command line of every question.
-pub const LINES: [&[&str]; 23] = [
+pub const LINES: [&[&str]; 24] = [
+    &[
+        "simulate",
+        "--model",
+        "Llama-3.1-8B",
+        "--hardware",
+        "1xh100",
+        "--tp",
+        "1",
+        "--rate",
+        "6",
+        "--requests",
+        "300",
+    ],
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
@@ -135,6 +149,7 @@ fn a_report_reads_back_into_its_type_byte_for_byte() {
             "explain" => again::<ExplainReport>(&report),
             "diagnose" => again::<Diagnosis>(&report),
             "nearest" => again::<NearestReport>(&report),
+            "simulate" => again::<SimulateReport>(&report),
             _ => continue,
         };
         assert_eq!(again, report, "{line:?}");

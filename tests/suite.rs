@@ -71,6 +71,7 @@ mod static_batch;
 mod store;
 mod sweep;
 mod tidy;
+mod traffic;
 mod vary;
 mod verify;
 mod why;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use super::estimate::PlannedArgs;
 use super::fleet::traced;
 use super::output::OutputArgs;
+use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
+use crate::report::svg::simulate::simulate_picture;
 use crate::request::UNCONTROLLED;
 use crate::request::simulate::{SimulateRequest, Traffic, simulate};
 use crate::spec::error::Error;
@@ -35,14 +37,19 @@ pub struct Simulate {
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
     #[command(flatten)]
+    pub plot: PlotArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Simulate {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        self.plot.check()?;
         let request = self.request()?;
         self.planned.problem.save(catalog, &request.scenario)?;
-        self.output.answer(&simulate(catalog, &request, &UNCONTROLLED)?, self.detail)?;
+        let report = simulate(catalog, &request, &UNCONTROLLED)?;
+        self.plot.write(|| simulate_picture(&report))?;
+        self.output.answer(&report, self.detail)?;
         Ok(ExitStatus::Success)
     }
 

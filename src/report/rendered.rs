@@ -32,6 +32,7 @@ use super::svg::deployment::{estimate_picture, optimize_picture};
 use super::svg::fleet::fleet_picture;
 use super::svg::palette::SvgTheme;
 use super::svg::place::place_picture;
+use super::svg::simulate::simulate_picture;
 use super::svg::static_batch::static_picture;
 use super::svg::sweep::sweep_picture;
 use super::svg::tornado::audit_picture;
@@ -254,7 +255,7 @@ answers! {
         |answer, view| text::static_batch::static_batch(answer, view.detail),
         |answer| static_csv(answer),
         |answer| static_picture(answer) => DRAWN;
-    "simulate" SimulateReport: |answer, view| text::simulate::simulate(answer, view.detail), |answer| simulate_csv(answer);
+    "simulate" SimulateReport: |answer, view| text::simulate::simulate(answer, view.detail), |answer| simulate_csv(answer), |answer| simulate_picture(answer) => DRAWN;
     "audit" AuditReport:
         |answer, view| {
             let most = if view.detail { usize::MAX } else { text::audit::FEW };

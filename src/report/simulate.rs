@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::sheet;
 use crate::spec::scenario::Scenario;
 use crate::traffic::engine::SchedulerSettings;
-use crate::traffic::outcome::{Distribution, RequestRecord};
+use crate::traffic::outcome::{Distribution, RequestRecord, TimelinePoint};
 
 /// A deployment under traffic.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -36,10 +36,12 @@ pub struct SimulateReport {
     pub preemptions: u64,
     /// Steps of all replicas.
     pub steps: u64,
-    /// What the formulas of `estimate` say, at the same load.
+    /// The figures of the formulas of `estimate`, at the same load.
     pub closed_form: Option<ClosedForm>,
     /// The slowest requests, and why.
     pub slowest: Vec<SlowRequest>,
+    /// The state of the run over time.
+    pub timeline: Vec<TimelinePoint>,
 }
 
 /// The traffic of a run.

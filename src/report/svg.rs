@@ -17,6 +17,7 @@ pub mod palette;
 pub mod place;
 pub mod recommend;
 pub mod scale;
+pub mod simulate;
 pub mod static_batch;
 pub mod sweep;
 pub mod timeline;

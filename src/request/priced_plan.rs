@@ -21,9 +21,13 @@ use crate::serving::terms::{Lengths, WorkloadTerms};
 use crate::spec::error::Error;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
+use crate::spec::runtime::{SchedulerPolicy, StatedPolicy};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
+use crate::traffic::engine::SchedulerSettings;
+use crate::traffic::run::PoolSettings;
 use crate::traffic::step_load::{StepClock, StepLoad};
+use crate::traffic::vllm::VllmSettings;
 
 /// A plan whose steps are priced one by one, by the formulas of [`estimate`]: for simulators of serving, which schedule
 /// requests themselves. All numbers are those of one replica, or of one worker of each role.
@@ -51,8 +55,10 @@ pub struct PricedPlan {
     pub clients: u64,
     /// Whether later prompts use the cached tokens of earlier ones.
     pub caches_prefixes: bool,
-    /// Whether the scheduler makes up a step while the one before it runs.
-    pub asynchronous: bool,
+    /// Requests that an attention rank runs at a time.
+    pub max_sequences: u32,
+    /// How the runtime makes up its steps, where that is known.
+    policy: Option<StatedPolicy>,
     limits: [Option<f64>; 2],
     lengths: Lengths,
     machine: Machine<Qty<f64>>,
@@ -125,7 +131,8 @@ impl PricedPlan {
             aggregated: candidate.pools.len() == 1 && pool.role == Role::Aggregated,
             clients: problem.traffic.requests().unwrap_or(clients),
             caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
-            asynchronous: problem.runtime.id == "vllm",
+            max_sequences: machine.max_sequences.map_or(u32::MAX, |most| most.value() as u32),
+            policy: resolved.runtime.scheduler.policy.clone(),
             limits: [problem.limits.ttft, problem.limits.tpot],
             lengths: problem.workload.lengths,
             notation: found.candidate.notation.clone(),
@@ -150,6 +157,48 @@ impl PricedPlan {
     /// The limits on TTFT and TPOT, in seconds.
     pub fn limits(&self) -> [Option<f64>; 2] {
         self.limits
+    }
+
+    /// The replicas with their schedulers.
+    ///
+    /// # Errors
+    /// Something about the plan is not simulated.
+    pub fn pool(&self) -> Result<PoolSettings, Error> {
+        let not = |what: &str, expected: &str| {
+            let fix = "simulate another plan, or use `estimate`, whose formulas cover it";
+            Error::new("plan", what, expected, fix)
+        };
+        let policy = self.policy.as_ref().ok_or_else(|| {
+            not("a runtime whose scheduler is not simulated", "a runtime with a `policy` in its file: vllm")
+        })?;
+        if !self.aggregated {
+            return Err(not(
+                "unlike pools, or separate ones for prefill and decode",
+                "equal replicas that do both",
+            ));
+        }
+        if self.decode.draft.is_some() {
+            return Err(not("speculative decoding", "a plan without a draft"));
+        }
+        let per_rank = |number: u64| u32::try_from(number / self.ranks.max(1)).unwrap_or(u32::MAX);
+        let tokens = |number: u64| u32::try_from(number).unwrap_or(u32::MAX).max(1);
+        let SchedulerPolicy::Vllm = policy.like;
+        Ok(PoolSettings {
+            replicas: self.replicas as usize,
+            ranks: self.ranks as usize,
+            scheduler: SchedulerSettings::Vllm(VllmSettings {
+                token_budget: tokens(self.most_step_tokens),
+                max_sequences: self.max_sequences,
+                blocks: per_rank(self.kv_tokens) / tokens(self.block_tokens),
+                block_tokens: tokens(self.block_tokens),
+                chunked_prefill: true,
+                long_prompt_threshold: None,
+                prefix_caching: self.caches_prefixes,
+                whole_prompt_fits: true,
+                reserved_blocks: 0,
+                asynchronous: policy.asynchronous,
+            }),
+        })
     }
 
     /// The same for a request in JSON, which may carry files.
@@ -226,7 +275,8 @@ impl PricedPlan {
             all_new_tokens: Qty::from(all.new_tokens),
         };
         let (one, whole) = rank_step(&Plain, &self.decode, &load, &self.machine, &mut ());
-        PricedStep::of(&one, whole)
+        let read = offloaded(&Plain, &self.decode, one, &self.terms, self.streamed);
+        PricedStep::of(&read, whole + (read.total - one.total))
     }
 }
 

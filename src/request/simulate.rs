@@ -11,16 +11,16 @@ use crate::report::result::MetricsReport;
 use crate::report::simulate::{ClosedForm, LatencyRow, SimulateReport, SlowRequest, TrafficReport};
 use crate::spec::error::Error;
 use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest};
-use crate::spec::limits::{DISTINCT_PROMPTS, SENT, SPEED_UP, VARIATION, WARM_UP};
+use crate::spec::limits::{
+    ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SENT, SPEED_UP, WARM_UP,
+};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::traffic::content::{TokenRun, mixed};
 use crate::traffic::engine::EngineRequest;
-use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::run::{PoolSettings, RunTotals, run};
 use crate::traffic::source::{Arrival, Arrivals, DrawnTraffic, Lengths, Source, replayed};
-use crate::traffic::vllm::VllmSettings;
 
 /// A request of `simulate`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -46,15 +46,15 @@ pub struct Traffic {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<u64>,
     /// Coefficient of variation of the gaps between arrivals under a rate: 0 for even gaps, 1 for Poisson arrivals, above for bursts [default: 1]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&ARRIVAL_VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrival_variation: Option<f64>,
     /// Coefficient of variation of prompt lengths, log-normal around --isl [default: 0]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&ISL_VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isl_variation: Option<f64>,
     /// Coefficient of variation of output lengths, log-normal around --osl [default: 0]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&OSL_VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub osl_variation: Option<f64>,
     /// Different prompts that are sent again and again [default: all differ]
@@ -129,13 +129,14 @@ impl SimulateRequest {
 
 impl Traffic {
     fn check(&self) -> Result<(), Error> {
-        for (name, value) in [
-            ("arrival_variation", self.arrival_variation),
-            ("isl_variation", self.isl_variation),
-            ("osl_variation", self.osl_variation),
+        for (limit, name, value) in [
+            (&ARRIVAL_VARIATION, "arrival_variation", self.arrival_variation),
+            (&ISL_VARIATION, "isl_variation", self.isl_variation),
+            (&OSL_VARIATION, "osl_variation", self.osl_variation),
+            (&SPEED_UP, "speed_up", self.speed_up),
         ] {
             if let Some(value) = value {
-                VARIATION.check(name, value)?;
+                limit.check(name, value)?;
             }
         }
         for (limit, name, value) in [
@@ -208,39 +209,6 @@ impl Traffic {
 /// A length in tokens, which limits keep far below the bound.
 fn tokens(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-impl PricedPlan {
-    /// The replicas and their schedulers.
-    fn pool(&self) -> Result<PoolSettings, Error> {
-        let per_rank = |number: u64| tokens(number / self.ranks.max(1));
-        let most = per_rank(self.most_requests.unwrap_or(u64::from(u32::MAX)));
-        if !self.aggregated {
-            let fix = "simulate an aggregated plan, or use `estimate`";
-            return Err(Error::new(
-                "plan",
-                self.notation.clone(),
-                "replicas that do prefill and decode",
-                fix,
-            ));
-        }
-        Ok(PoolSettings {
-            replicas: self.replicas as usize,
-            ranks: self.ranks as usize,
-            scheduler: SchedulerSettings::Vllm(VllmSettings {
-                token_budget: tokens(self.most_step_tokens),
-                max_sequences: most,
-                blocks: per_rank(self.kv_tokens) / tokens(self.block_tokens).max(1),
-                block_tokens: tokens(self.block_tokens).max(1),
-                chunked_prefill: true,
-                long_prompt_threshold: None,
-                prefix_caching: self.caches_prefixes,
-                whole_prompt_fits: true,
-                reserved_blocks: 0,
-                asynchronous: self.asynchronous,
-            }),
-        })
-    }
 }
 
 /// The requests that figures count.
@@ -352,5 +320,6 @@ fn report(
             output_tok_s: metrics.output_tok_s,
         }),
         slowest: measured.slowest.iter().map(SlowRequest::of).collect(),
+        timeline: totals.timeline.points().to_vec(),
     }
 }

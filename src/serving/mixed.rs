@@ -39,7 +39,7 @@ pub fn mixed<R: Reading>(
     with_host(pass, (Phase::Decode, joined.sequences), machine, watch)
 }
 
-/// What one attention rank computes in a step.
+/// The work of one attention rank in a step.
 #[derive(Clone, Copy, Debug)]
 pub struct RankLoad<T> {
     /// Requests that get their next token.

@@ -106,7 +106,7 @@ pub(super) fn layer_of<R: Reading>(
                 Passes::Sequences if step.task.is_per_sequence() => (phase, batch),
                 Passes::Sequences => continue,
                 Passes::With(_) if step.task.is_per_sequence() => (phase, batch),
-                // Kernels of so many tokens are those of prompts.
+                // With that number of tokens, the kernels are those of prompts.
                 Passes::With(all) => (Phase::Prefill, all),
             };
             let computes = matches!(&step.task, Task::Compute { .. });

@@ -59,7 +59,9 @@ limits! {
     IMAGE_SIDE = "image-size": whole from 1e0 to 65535e0, "pixels a side", "JPEG holds no longer side (ITU-T T.81, B.2.2)";
     SENT = "requests": whole from 1e0 to 1e8, "requests", "a simulation of more takes minutes";
     WARM_UP = "warm-up": whole from 0e0 to 1e8, "requests", "as for the requests of a simulation";
-    VARIATION = "variation": number from 0e0 to 1e2, "", "measured traffic has up to 10 (BurstGPT)";
+    ARRIVAL_VARIATION = "arrival-variation": number from 0e0 to 1e2, "", "measured traffic has up to 10 (BurstGPT)";
+    ISL_VARIATION = "isl-variation": number from 0e0 to 1e2, "", "as for arrivals";
+    OSL_VARIATION = "osl-variation": number from 0e0 to 1e2, "", "as for arrivals";
     SPEED_UP = "speed-up": number from 1e-6 to 1e6, "", "a year of a trace in half a minute";
     DISTINCT_PROMPTS = "distinct-prompts": whole from 1e0 to 1e8, "prompts", "as for the requests of a simulation";
     BATCH = "batch": whole from 1e0 to 1e7, "requests", "as for concurrency";

@@ -222,12 +222,34 @@ impl Runtime {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scheduler {
+    /// How it makes up its steps; absent where that is not simulated.
+    pub policy: Option<StatedPolicy>,
     /// Fixed delay of a request before prefill.
     pub request_overhead: Figure<Seconds>,
     /// Queued prefills before a new one, per square root of the requests of a rank.
     pub prompt_queue: Figure<Ratio>,
     /// Decode steps before a new request is scheduled.
     pub step_wait: Figure<Ratio>,
+}
+
+/// How a runtime makes up its steps.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatedPolicy {
+    /// The scheduler whose rules it follows.
+    pub like: SchedulerPolicy,
+    /// Whether it makes up a step while the one before it runs.
+    pub asynchronous: bool,
+    /// Where that is written.
+    pub source: String,
+}
+
+/// A scheduler that is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SchedulerPolicy {
+    /// Prompts join the steps of requests that decode, within a budget of tokens.
+    Vllm,
 }
 
 /// Memory other than weights and KV cache.

@@ -71,7 +71,7 @@ impl BlockPool {
         self.by_content.get(&content).copied()
     }
 
-    /// Whether nobody but a later prompt needs the block.
+    /// Whether no request uses the block.
     pub fn is_free(&self, block: BlockId) -> bool {
         self.blocks[block as usize].users == 0
     }
@@ -117,8 +117,8 @@ impl BlockPool {
         }
     }
 
-    /// A request no longer uses `blocks`, the first of which its tokens begin in. Those whose tokens nobody can find are
-    /// taken first; then the longest unused, of one request the end before the beginning.
+    /// A request no longer uses `blocks`, the first of which its tokens begin in. Those whose tokens no prompt can find
+    /// are taken first; then the longest unused, of one request the end before the beginning.
     pub fn release(&mut self, blocks: &[BlockId]) {
         for &block in blocks.iter().rev() {
             let one = &mut self.blocks[block as usize];

@@ -1,4 +1,4 @@
-//! What all schedulers have in common: requests come, steps are made up of them, tokens follow.
+//! The common part of all schedulers: requests come, steps are made up of them, tokens follow.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct EngineRequest {
     pub output: u32,
 }
 
-/// What became of a request in a step.
+/// An event in the life of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
     /// It was admitted with this many tokens of its prompt in the cache.
@@ -44,7 +44,9 @@ pub trait Engine {
     fn is_idle(&self) -> bool;
     /// Requests that run, and that wait.
     fn queued(&self) -> (usize, usize);
-    /// Tokens of the cache in use, in whole blocks.
+    /// Tokens that the cache holds.
+    fn cache(&self) -> u64;
+    /// Those that requests use, in whole blocks.
     fn cache_used(&self) -> u64;
     /// Whether the cache can hold the request at its end.
     fn can_ever_hold(&self, request: &EngineRequest) -> bool;

@@ -1,4 +1,9 @@
-//! What became of the requests of a run.
+//! The results of a run: its requests, one by one and as distributions.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The life of one request, in seconds from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,12 +43,63 @@ impl RequestRecord {
     }
 }
 
+/// The state of a run at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimelinePoint {
+    /// Seconds from the start of the run.
+    pub time_s: f64,
+    /// Requests that run, over all replicas.
+    pub running: u64,
+    /// Requests that wait.
+    pub waiting: u64,
+    /// Share of the KV cache in use, over all replicas.
+    pub kv_used: f64,
+    /// Output tokens of answered requests so far.
+    pub output_tokens: u64,
+}
+
+/// The states of a run, at least this often and at most twice as often.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunTimeline {
+    points: Vec<TimelinePoint>,
+    every_s: f64,
+}
+
+/// Points of a timeline, at most.
+const MOST_POINTS: usize = 400;
+
+impl RunTimeline {
+    /// Whether a point at `time_s` is due.
+    pub fn is_due(&self, time_s: f64) -> bool {
+        self.points.last().is_none_or(|last| time_s >= last.time_s + self.every_s)
+    }
+
+    /// Adds a point; where there are many, every second one goes.
+    pub fn add(&mut self, point: TimelinePoint) {
+        self.points.push(point);
+        if self.points.len() < MOST_POINTS {
+            return;
+        }
+        let mut even = false;
+        self.points.retain(|_| {
+            even = !even;
+            even
+        });
+        self.every_s = point.time_s / (MOST_POINTS / 2) as f64;
+    }
+
+    /// Its points, in order.
+    pub fn points(&self) -> &[TimelinePoint] {
+        &self.points
+    }
+}
+
 /// Values by size: mean and percentiles of as many as there are, in constant memory.
 ///
 /// Buckets grow by 0.1 %, so that a percentile is right within half of that.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
-    buckets: std::collections::BTreeMap<i32, u64>,
+    buckets: BTreeMap<i32, u64>,
     count: u64,
     sum: f64,
 }

@@ -35,7 +35,7 @@ impl EqualSteps {
     }
 }
 
-/// What happened in a replica.
+/// An event in a replica.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplicaEvent {
     /// To the request of this number, at this time.
@@ -81,6 +81,11 @@ impl Replica {
             running + waiting
         };
         self.inbox.len() + self.engines.iter().map(inside).sum::<usize>()
+    }
+
+    /// Requests that no scheduler has seen.
+    pub fn unseen(&self) -> usize {
+        self.inbox.len()
     }
 
     /// When its current steps end; `None` while it is idle.

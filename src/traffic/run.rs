@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::engine::{EngineEvent, SchedulerSettings};
-use super::outcome::{Distribution, RequestRecord};
+use super::outcome::{Distribution, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
 use super::source::Source;
 use super::step_load::StepClock;
@@ -39,6 +39,7 @@ pub struct RunTotals {
     pub output_tokens: u64,
     /// Times between the tokens of a request.
     pub itl: Distribution,
+    pub timeline: RunTimeline,
 }
 
 struct Running {
@@ -72,8 +73,9 @@ pub fn run(
         let next = run.next_replica();
         match (source.next_s(), next) {
             (Some(arrives), step) if step.is_none_or(|(_, end)| arrives <= end) => run.arrival(&mut source),
-            (_, Some((replica, _))) => {
+            (_, Some((replica, end_s))) => {
                 run.step(replica, &mut answered);
+                run.watch(end_s);
                 for one in answered.drain(..) {
                     source.answered(one.last_token_s);
                     record(&one);
@@ -120,6 +122,26 @@ impl<C: StepClock> Run<'_, C> {
         let (running, totals) = (&mut self.running, &mut self.totals);
         self.replicas[fewest].arrive(time_s, request, self.clock, &mut |event| {
             noted(event, running, totals, &mut vec![]);
+        });
+    }
+
+    /// Adds the state at `time_s` to the timeline, where it is due.
+    fn watch(&mut self, time_s: f64) {
+        if !self.totals.timeline.is_due(time_s) {
+            return;
+        }
+        let engines = || self.replicas.iter().flat_map(|replica| replica.engines());
+        let queued = engines().map(|engine| engine.queued());
+        let (running, waiting) = queued.fold((0, 0), |(a, b), (c, d)| (a + c as u64, b + d as u64));
+        let inboxes: usize = self.replicas.iter().map(Replica::unseen).sum();
+        let (used, all) =
+            engines().fold((0, 0), |sum, engine| (sum.0 + engine.cache_used(), sum.1 + engine.cache()));
+        self.totals.timeline.add(TimelinePoint {
+            time_s,
+            running,
+            waiting: waiting + inboxes as u64,
+            kv_used: used as f64 / (all as f64).max(1.0),
+            output_tokens: self.totals.output_tokens,
         });
     }
 

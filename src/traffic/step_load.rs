@@ -1,4 +1,4 @@
-//! What a step computes, and what it takes.
+//! The work of a step, and its time.
 
 /// The part of a prompt that one step computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -255,6 +255,10 @@ impl Engine for VllmEngine {
         self.running.is_empty() && self.waiting.is_empty()
     }
 
+    fn cache(&self) -> u64 {
+        u64::from(self.settings.blocks) * u64::from(self.settings.block_tokens)
+    }
+
     fn cache_used(&self) -> u64 {
         u64::from(self.settings.blocks - self.pool.free()) * u64::from(self.settings.block_tokens)
     }

@@ -10,7 +10,7 @@ const FLOORS: [&[&str]; 13] = [
     &["graph"],
     &["plan"],
     &["cost"],
-    &["serving"],
+    &["serving", "traffic"],
     &["search", "calibrate"],
     &["report", "validate", "launch"],
     &["store"],

@@ -1,0 +1,68 @@
+//! A simulation as lines over time, and its latencies by percentile.
+
+use super::lines::{LinePoint, PlotLine, lines};
+use super::{SvgPicture, side_by_side};
+use crate::report::number::{digits, percent, time};
+use crate::report::simulate::{LatencyRow, SimulateReport};
+use crate::traffic::outcome::TimelinePoint;
+
+/// The picture of a simulation.
+pub fn simulate_picture(report: &SimulateReport) -> SvgPicture {
+    let over_time = |of: &[(&str, fn(&TimelinePoint) -> f64)], words: fn(f64) -> String| {
+        let line = |(name, value): &(&str, fn(&TimelinePoint) -> f64)| PlotLine {
+            name: if of.len() > 1 { (*name).to_owned() } else { String::new() },
+            points: report.timeline.iter().map(|point| at(point.time_s, value(point), name, words)).collect(),
+        };
+        of.iter().map(line).collect::<Vec<_>>()
+    };
+    let requests = over_time(
+        &[("running", |point| point.running as f64), ("waiting", |point| point.waiting as f64)],
+        digits,
+    );
+    let cache = over_time(&[("KV cache", |point| point.kv_used)], percent);
+    let panels = [
+        lines("Requests over time", ["s", "requests"], &requests),
+        lines("KV cache in use", ["s", "share"], &cache),
+        lines("Output tokens per second", ["s", "tok/s"], &[throughput(report)]),
+        lines("Latencies by percentile", ["percentile", "ms"], &latencies(report)),
+    ];
+    let panels: Vec<_> = panels.into_iter().flatten().collect();
+    SvgPicture {
+        title: format!("{} under traffic", report.notation),
+        subtitle: format!(
+            "{} requests counted, {} output tok/s",
+            report.traffic.measured,
+            digits(report.output_tok_s)
+        ),
+        panels: if panels.is_empty() { vec![] } else { vec![side_by_side(&panels, 2)] },
+    }
+}
+
+fn at(x: f64, y: f64, name: &str, words: fn(f64) -> String) -> LinePoint {
+    LinePoint { x, y: Some(y), ends: None, title: format!("{} s: {name} {}", digits(x), words(y)) }
+}
+
+/// Output of answered requests, between the points of the timeline.
+fn throughput(report: &SimulateReport) -> PlotLine {
+    let between = |pair: &[TimelinePoint]| {
+        let [before, after] = pair else { return None };
+        let lasted = after.time_s - before.time_s;
+        let tokens = (after.output_tokens - before.output_tokens) as f64;
+        (lasted > 0.0).then(|| at(after.time_s, tokens / lasted, "output tok/s", digits))
+    };
+    PlotLine { name: String::new(), points: report.timeline.windows(2).filter_map(between).collect() }
+}
+
+fn latencies(report: &SimulateReport) -> Vec<PlotLine> {
+    let line = |row: &LatencyRow| {
+        let parts = [(50.0, row.p50_ms), (90.0, row.p90_ms), (95.0, row.p95_ms), (99.0, row.p99_ms)];
+        let point = |(x, y): (f64, Option<f64>)| LinePoint {
+            x,
+            y,
+            ends: None,
+            title: format!("{} p{x}: {}", row.metric, y.map_or_else(String::new, time)),
+        };
+        PlotLine { name: row.metric.clone(), points: parts.into_iter().map(point).collect() }
+    };
+    report.latencies.iter().map(line).collect()
+}

@@ -1,0 +1,271 @@
+//! Laws of simulated traffic: nothing is lost, queues are those of queueing theory, and jumps change nothing.
+
+use fastrand::Rng;
+use mantile::traffic::content::TokenRun;
+use mantile::traffic::engine::{Engine, EngineEvent, EngineRequest, SchedulerSettings};
+use mantile::traffic::outcome::RequestRecord;
+use mantile::traffic::run::{PoolSettings, RunTotals, run};
+use mantile::traffic::source::{Arrival, Arrivals, DrawnTraffic, Lengths, Source, replayed};
+use mantile::traffic::step_load::StepLoad;
+use mantile::traffic::vllm::{VllmEngine, VllmSettings};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+const AMPLE: VllmSettings = VllmSettings {
+    token_budget: 8192,
+    max_sequences: 256,
+    blocks: 20_000,
+    block_tokens: 16,
+    chunked_prefill: true,
+    long_prompt_threshold: None,
+    prefix_caching: true,
+    whole_prompt_fits: true,
+    reserved_blocks: 0,
+    asynchronous: false,
+};
+
+fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> PoolSettings {
+    PoolSettings { replicas, ranks, scheduler: SchedulerSettings::Vllm(scheduler) }
+}
+
+/// A step that reads its weights, its tokens and its cache.
+fn clock(ranks: &[StepLoad]) -> f64 {
+    let one = |load: &StepLoad| {
+        let prompts: u64 = load.prompts.iter().map(|chunk| u64::from(chunk.new_tokens)).sum();
+        8e-3 + 2e-5 * (f64::from(load.decoding) + prompts as f64) + 2e-8 * load.kv_tokens as f64
+    };
+    ranks.iter().map(one).fold(0.0, f64::max)
+}
+
+fn records(
+    settings: &PoolSettings,
+    source: Source,
+    clock: &impl Fn(&[StepLoad]) -> f64,
+) -> (RunTotals, Vec<RequestRecord>) {
+    let mut all = vec![];
+    let totals = run(settings, source, clock, &mut |one| all.push(*one), &|| false);
+    (totals, all)
+}
+
+fn settings() -> impl Strategy<Value = VllmSettings> {
+    let sizes = (select(vec![64u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
+    let flags = (any::<bool>(), any::<bool>(), select(vec![None, Some(100)]), 0u32..40, any::<bool>());
+    (sizes, flags, select(vec![1u32, 16, 32])).prop_map(|((budget, most, tokens), flags, block)| {
+        VllmSettings {
+            token_budget: budget,
+            max_sequences: most,
+            blocks: tokens / block,
+            block_tokens: block,
+            chunked_prefill: true,
+            long_prompt_threshold: flags.2,
+            prefix_caching: flags.0,
+            whole_prompt_fits: flags.1,
+            reserved_blocks: flags.3,
+            asynchronous: flags.4,
+        }
+    })
+}
+
+fn traffic() -> impl Strategy<Value = DrawnTraffic> {
+    let arrivals = prop_oneof![
+        (0.5f64..60.0, select(vec![0.0, 0.5, 1.0, 2.5]))
+            .prop_map(|(per_s, variation)| Arrivals::Rate { per_s, variation }),
+        (1u64..60).prop_map(Arrivals::Clients),
+    ];
+    let lengths = |most: u32| {
+        prop_oneof![
+            (1..most).prop_map(Lengths::Fixed),
+            (2.0..f64::from(most) / 3.0, 0.2f64..1.0)
+                .prop_map(|(mean, variation)| Lengths::LogNormal { mean, variation }),
+        ]
+    };
+    (arrivals, 20u64..150, lengths(900), lengths(200), 0u32..300, 1u64..5, 0u64..20, any::<u64>()).prop_map(
+        |(arrivals, requests, prompt, output, prefix, prefix_groups, distinct_prompts, seed)| DrawnTraffic {
+            arrivals,
+            requests,
+            prompt,
+            output,
+            prefix,
+            prefix_groups,
+            distinct_prompts,
+            seed,
+        },
+    )
+}
+
+proptest! {
+    /// Law 1: requests and tokens are conserved; no request is served before it comes; the time of a request is that of
+    /// its parts; a run is repeated bit for bit, from its distributions and from its own arrivals.
+    #[test]
+    fn nothing_is_lost(scheduler in settings(), traffic in traffic(), replicas in 1usize..4, ranks in 1usize..3) {
+        let settings = pool(scheduler.clone(), replicas, ranks);
+        let (totals, all) = records(&settings, Source::new(traffic.clone()), &clock);
+        prop_assert_eq!(totals.answered + totals.refused, traffic.requests);
+        prop_assert_eq!(all.len() as u64, totals.answered);
+        let sum = |of: fn(&RequestRecord) -> u32| all.iter().map(|one| u64::from(of(one))).sum::<u64>();
+        prop_assert_eq!(totals.output_tokens, sum(|one| one.output));
+        prop_assert_eq!(totals.prompt_tokens, sum(|one| one.prompt));
+        for one in &all {
+            let times = [one.arrived_s, one.admitted_s, one.first_token_s, one.last_token_s];
+            prop_assert!(times.is_sorted(), "{times:?}");
+            prop_assert!(one.first_token_s > one.admitted_s);
+            prop_assert!(one.cached_tokens < one.prompt);
+            prop_assert!(scheduler.prefix_caching || one.cached_tokens == 0);
+        }
+        if totals.preemptions == 0 {
+            // Of each request, the prompt less what was found, and one token a step after the first.
+            prop_assert_eq!(totals.computed_prompt_tokens + totals.cached_tokens, totals.prompt_tokens);
+            prop_assert_eq!(totals.itl.count(), sum(|one| one.output - 1));
+        } else {
+            prop_assert!(totals.computed_prompt_tokens + totals.cached_tokens >= totals.prompt_tokens);
+        }
+        // Little's law: requests in the system over time are those that come, times what each stays.
+        let mut changes: Vec<(f64, i64)> = all.iter().flat_map(|one| [(one.arrived_s, 1), (one.last_token_s, -1)]).collect();
+        changes.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut inside, mut area, mut last) = (0, 0.0, 0.0);
+        for (time, change) in changes {
+            area += inside as f64 * (time - last);
+            (inside, last) = (inside + change, time);
+        }
+        prop_assert!((area - totals.request_seconds).abs() <= 1e-9 * area.max(1.0));
+        let again = records(&settings, Source::new(traffic), &clock);
+        prop_assert_eq!(&again.1, &all);
+    }
+
+    /// Law 2: equal steps at once give what they give one by one.
+    #[test]
+    fn jumps_change_nothing(scheduler in settings(), seed in any::<u64>()) {
+        let [jumped, stepped] = [true, false].map(|jumps| driven(&scheduler, seed, jumps));
+        prop_assert_eq!(jumped, stepped);
+    }
+
+    /// Law 3: a larger cache makes no run longer by more than the noise of another order.
+    #[test]
+    fn more_cache_is_not_slower(scheduler in settings(), traffic in traffic()) {
+        let wider = VllmSettings { blocks: scheduler.blocks * 2, ..scheduler.clone() };
+        let [one, other] = [scheduler, wider].map(|scheduler| records(&pool(scheduler, 1, 1), Source::new(traffic.clone()), &clock).0);
+        prop_assume!(one.refused == other.refused);
+        prop_assert!(other.end_s <= one.end_s * 1.05 + 0.1, "{} for {}", other.end_s, one.end_s);
+    }
+}
+
+/// Events of an engine by the number of their step; requests come before given steps.
+fn driven(settings: &VllmSettings, seed: u64, jumps: bool) -> Vec<(u64, u64, EngineEvent)> {
+    let mut rng = Rng::with_seed(seed);
+    let mut coming: Vec<(u64, EngineRequest)> = (0..30)
+        .map(|id| {
+            let (prompt, output) = (rng.u32(1..700), rng.u32(1..150));
+            let run = |id, tokens| TokenRun { id, tokens };
+            let shared = rng.u32(0..=prompt);
+            let runs = vec![run(rng.u64(0..3), shared), run(10 + id, prompt - shared), run(100 + id, output)];
+            (rng.u64(0..400), EngineRequest { id, runs, prompt, output })
+        })
+        .collect();
+    coming.sort_by_key(|(step, _)| *step);
+    let mut coming = coming.into_iter().peekable();
+    let mut engine = VllmEngine::new(settings.clone());
+    let (mut events, mut step, mut empty) = (vec![], 0, 0);
+    loop {
+        if engine.is_idle() {
+            let Some((next, _)) = coming.peek() else { break };
+            step = step.max(*next);
+        }
+        while let Some((_, request)) = coming.next_if(|(at, _)| *at <= step) {
+            if engine.can_ever_hold(&request) {
+                engine.submit(request);
+            }
+        }
+        engine.choose(&mut |id, event| events.push((step, id, event)));
+        engine.settle();
+        empty = if engine.load().is_empty() { empty + 1 } else { 0 };
+        assert!(empty < 3, "the engine makes no step");
+        let until = coming.peek().map_or(u64::MAX, |(next, _)| next - step);
+        let steps = if jumps { u64::from(engine.equal_steps()).min(until) as u32 } else { 1 };
+        let last = step + u64::from(steps) - 1;
+        engine.complete(steps, &mut |id, event| events.push((last, id, event)));
+        step = last + 1;
+    }
+    events.sort_by_key(|(step, id, event)| (*step, *id, *event == EngineEvent::Finished));
+    events
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    values.for_each(|value| (sum, count) = (sum + value, count + 1.0));
+    sum / count
+}
+
+/// One server with constant service times: Pollaczek and Khinchine.
+#[test]
+fn a_single_slot_waits_as_m_d_1_does() {
+    for load in [0.3, 0.7, 0.9] {
+        let traffic = DrawnTraffic {
+            arrivals: Arrivals::Rate { per_s: load / 0.01, variation: 1.0 },
+            requests: 200_000,
+            prompt: Lengths::Fixed(10),
+            output: Lengths::Fixed(1),
+            prefix: 0,
+            prefix_groups: 1,
+            distinct_prompts: 0,
+            seed: 5,
+        };
+        let settings = pool(VllmSettings { max_sequences: 1, ..AMPLE }, 1, 1);
+        let (_, all) = records(&settings, Source::new(traffic), &|_: &[StepLoad]| 0.01);
+        let found = mean(all.iter().map(|one| one.admitted_s - one.arrived_s));
+        let expected = 0.01 * load / (2.0 * (1.0 - load));
+        assert!((found / expected - 1.0).abs() < 0.05, "load {load}: {found} for {expected}");
+    }
+}
+
+/// Several slots with geometric service times of many short steps: Erlang C.
+#[test]
+fn several_slots_wait_as_m_m_c_does() {
+    let (slots, step_s, mean_steps) = (4u32, 1e-3, 300.0);
+    for load in [0.5, 0.8] {
+        let rate = load * f64::from(slots) / (step_s * mean_steps);
+        let mut rng = Rng::with_seed(11);
+        let mut clock_s = 0.0;
+        let arrivals = (0..250_000).map(|id| {
+            clock_s -= libm::log(1.0 - rng.f64()) / rate;
+            let output =
+                (libm::log(1.0 - rng.f64()) / libm::log(1.0 - 1.0 / mean_steps)).ceil().max(1.0) as u32;
+            let runs = vec![TokenRun { id: 2 * id, tokens: 1 }, TokenRun { id: 2 * id + 1, tokens: output }];
+            Arrival { time_s: clock_s, request: EngineRequest { id, runs, prompt: 1, output } }
+        });
+        let settings = pool(VllmSettings { max_sequences: slots, ..AMPLE }, 1, 1);
+        let (_, all) = records(&settings, replayed(arrivals.collect()), &|_: &[StepLoad]| step_s);
+        let found = mean(all.iter().map(|one| one.admitted_s - one.arrived_s));
+        let (offered, count) = (load * f64::from(slots), f64::from(slots));
+        let term = |n: u32| (1..=n).fold(1.0, |product, k| product * offered / f64::from(k));
+        let full = term(slots) / (1.0 - load);
+        let waits = full / ((0..slots).map(term).sum::<f64>() + full);
+        let expected = waits * step_s * mean_steps / (count * (1.0 - load));
+        // A request that finds a free slot waits for the end of a step.
+        let step_wait = step_s / 2.0;
+        assert!(
+            (found - expected).abs() < 0.06 * expected + step_wait,
+            "load {load}: {found} for {expected}"
+        );
+    }
+}
+
+/// The same prompts again and again are found to their last whole block.
+#[test]
+fn repeated_prompts_are_found() {
+    let traffic = DrawnTraffic {
+        arrivals: Arrivals::Clients(4),
+        requests: 400,
+        prompt: Lengths::Fixed(560),
+        output: Lengths::Fixed(20),
+        prefix: 100,
+        prefix_groups: 1,
+        distinct_prompts: 10,
+        seed: 2,
+    };
+    let (totals, all) = records(&pool(AMPLE, 1, 1), Source::new(traffic), &clock);
+    // The last token of a prompt is computed in any case, and its block with it.
+    let later = all.iter().filter(|one| one.id >= 40);
+    assert!(later.clone().count() > 300);
+    later.for_each(|one| assert_eq!(one.cached_tokens, 544));
+    assert!(totals.cached_tokens > 0);
+}
