@@ -12,7 +12,7 @@ use crate::report::simulate::{ClosedForm, LatencyRow, SimulateReport, SlowReques
 use crate::spec::error::Error;
 use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest};
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SENT, SPEED_UP, WARM_UP,
+    ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SEED, SENT, SPEED_UP, WARM_UP,
 };
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -62,7 +62,7 @@ pub struct Traffic {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distinct_prompts: Option<u64>,
     /// Seed of all that is random: equal seeds give equal requests to every plan [default: 1]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Traffic"))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&SEED), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Requests at stated times, instead of drawn ones.
@@ -94,7 +94,9 @@ pub fn simulate(
 ) -> Result<SimulateReport, Error> {
     request.traffic.check()?;
     let scenario = request.planned(catalog, control)?;
-    let plan = PricedPlan::new(catalog, &EstimateRequest::of(scenario.clone()), control)?;
+    // How many requests come is the traffic's matter: a plan that a rate overloads has a queue that grows.
+    let priced = Scenario { rate: None, percentile: None, ..scenario.clone() };
+    let plan = PricedPlan::new(catalog, &EstimateRequest::of(priced), control)?;
     let settings = plan.pool()?;
     let traffic = request.traffic.drawn(&scenario, &plan);
     let mut measured = Measured::of(request.traffic.warm_up(&traffic));
@@ -104,7 +106,7 @@ pub fn simulate(
     };
     let stop = || (control.search.stop)();
     let totals = run(&settings, source, &plan, &mut |one| measured.count(one), &stop);
-    let closed_form = estimate(catalog, &EstimateRequest::of(plan.scenario.clone()), control)?;
+    let closed_form = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
     Ok(report(
         &plan,
         (&settings, &traffic),
@@ -142,6 +144,7 @@ impl Traffic {
         for (limit, name, value) in [
             (&SENT, "requests", self.requests),
             (&WARM_UP, "warm_up", self.warm_up),
+            (&SEED, "seed", self.seed),
             (&DISTINCT_PROMPTS, "distinct_prompts", self.distinct_prompts),
         ] {
             if let Some(value) = value {
@@ -221,7 +224,6 @@ struct Measured {
     first_s: f64,
     last_s: f64,
     output_tokens: u64,
-    requests: u64,
     slowest: Vec<RequestRecord>,
     latencies: Vec<(f32, f32)>,
 }
@@ -237,7 +239,6 @@ impl Measured {
             first_s: f64::INFINITY,
             last_s: 0.0,
             output_tokens: 0,
-            requests: 0,
             slowest: vec![],
             latencies: vec![],
         }
@@ -247,7 +248,6 @@ impl Measured {
         if one.id < self.warm_up {
             return;
         }
-        self.requests += 1;
         self.ttft.add(one.ttft_s(), 1);
         self.e2e.add(one.e2e_s(), 1);
         self.queue.add(one.admitted_s - one.arrived_s, 1);
@@ -289,7 +289,7 @@ fn report(
         notation: plan.notation.clone(),
         traffic: TrafficReport {
             requests: traffic.requests,
-            measured: measured.requests,
+            measured: measured.e2e.count(),
             refused: totals.refused,
             rate_per_s: match traffic.arrivals {
                 Arrivals::Rate { per_s, .. } => Some(per_s),
@@ -306,10 +306,10 @@ fn report(
         scheduler: settings.scheduler.clone(),
         latencies: rows.iter().map(|(metric, values)| LatencyRow::of(metric, values)).collect(),
         output_tok_s: measured.output_tokens as f64 / lasted,
-        requests_per_s: measured.requests as f64 / lasted,
+        requests_per_s: measured.e2e.count() as f64 / lasted,
         concurrency: totals.request_seconds / totals.end_s.max(f64::MIN_POSITIVE),
         goodput: (ttft_limit.is_some() || tpot_limit.is_some())
-            .then(|| good.count() as f64 / measured.requests.max(1) as f64),
+            .then(|| good.count() as f64 / measured.e2e.count().max(1) as f64),
         hit_rate: totals.cached_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         preemptions: totals.preemptions,
         steps: totals.steps,

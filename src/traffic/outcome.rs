@@ -54,7 +54,7 @@ pub struct TimelinePoint {
     pub waiting: u64,
     /// Share of the KV cache in use, over all replicas.
     pub kv_used: f64,
-    /// Output tokens of answered requests so far.
+    /// Output tokens so far.
     pub output_tokens: u64,
 }
 

@@ -31,6 +31,8 @@ pub struct RunTotals {
     pub end_s: f64,
     /// Seconds times requests, from arrival to answer.
     pub request_seconds: f64,
+    /// Tokens that steps gave, of requests that are not answered yet too.
+    pub generated: u64,
     /// Tokens of prompts that steps computed, again after preemptions.
     pub computed_prompt_tokens: u64,
     pub prompt_tokens: u64,
@@ -141,7 +143,7 @@ impl<C: StepClock> Run<'_, C> {
             running,
             waiting: waiting + inboxes as u64,
             kv_used: used as f64 / (all as f64).max(1.0),
-            output_tokens: self.totals.output_tokens,
+            output_tokens: self.totals.generated,
         });
     }
 
@@ -162,6 +164,7 @@ fn noted(
         ReplicaEvent::Steps { step_s, steps, decoding, prompt_tokens } => {
             totals.steps += u64::from(steps);
             totals.computed_prompt_tokens += prompt_tokens;
+            totals.generated += u64::from(steps) * u64::from(decoding);
             totals.itl.add(step_s, u64::from(steps) * u64::from(decoding));
             return;
         }
@@ -183,7 +186,10 @@ fn noted(
             one.preempted_at_s = Some(time_s);
             totals.preemptions += 1;
         }
-        EngineEvent::FirstToken => one.record.first_token_s = time_s,
+        EngineEvent::FirstToken => {
+            one.record.first_token_s = time_s;
+            totals.generated += 1;
+        }
         EngineEvent::Finished => {
             one.record.last_token_s = time_s;
             let record = one.record;

@@ -28,15 +28,9 @@ pub fn lines(title: &str, [across, up]: [&str; 2], all: &[PlotLine]) -> Option<S
     let points = || all.iter().flat_map(|line| &line.points).filter(|point| drawable(point.x));
     let known =
         |point: &LinePoint| point.y.into_iter().chain(point.ends.into_iter().flat_map(|(a, b)| [a, b]));
-    let legend = all.iter().enumerate().filter(|(_, line)| !line.name.is_empty());
-    let frame = PlotFrame {
-        title: title.to_owned(),
-        x: PlotAxis { scale: PlotScale::over(points().map(|point| point.x))?, label: across.to_owned() },
-        y: PlotAxis { scale: PlotScale::over(points().flat_map(known))?, label: up.to_owned() },
-        width: 380.0,
-        height: 220.0,
-        legend: legend.map(|(at, line)| (at, line.name.clone())).collect(),
-    };
+    let scales =
+        [PlotScale::over(points().map(|point| point.x))?, PlotScale::over(points().flat_map(known))?];
+    let frame = frame(title, [across, up], scales, all);
     let (mut below, mut marks) = (String::new(), String::new());
     for (series, one) in all.iter().enumerate() {
         // A point that does not run ends a run of the line.
@@ -60,4 +54,40 @@ pub fn lines(title: &str, [across, up]: [&str; 2], all: &[PlotLine]) -> Option<S
         }
     }
     Some(frame.panel(&below, &marks))
+}
+
+/// Marks along a course, at most.
+const MOST_MARKS: usize = 24;
+
+/// Values over time, from zero on both axes; of the points, a few are marked.
+pub fn courses(title: &str, [across, up]: [&str; 2], all: &[PlotLine]) -> Option<SvgPanel> {
+    let most = |of: fn(&LinePoint) -> Option<f64>| {
+        let values = all.iter().flat_map(|line| &line.points).filter_map(of);
+        values.filter(|value| drawable(*value)).reduce(f64::max)
+    };
+    let ends = [most(|point| Some(point.x))?, most(|point| point.y)?];
+    let frame = frame(title, [across, up], ends.map(PlotScale::from_zero), all);
+    let mut marks = String::new();
+    for (series, line) in all.iter().enumerate() {
+        let drawn = line.points.iter().filter_map(|one| Some((one, [frame.x(one.x), frame.y(one.y?)])));
+        let drawn: Vec<(&LinePoint, [f64; 2])> = drawn.collect();
+        marks.push_str(&path(series, &drawn.iter().map(|(_, place)| *place).collect::<Vec<_>>()));
+        let every = drawn.len().div_ceil(MOST_MARKS).max(1);
+        for (one, place) in drawn.iter().step_by(every) {
+            marks.push_str(&point(series, *place, &one.title));
+        }
+    }
+    Some(frame.panel("", &marks))
+}
+
+fn frame(title: &str, [across, up]: [&str; 2], [x, y]: [PlotScale; 2], all: &[PlotLine]) -> PlotFrame {
+    let named = all.iter().enumerate().filter(|(_, line)| !line.name.is_empty());
+    PlotFrame {
+        title: title.to_owned(),
+        x: PlotAxis { scale: x, label: across.to_owned() },
+        y: PlotAxis { scale: y, label: up.to_owned() },
+        width: 380.0,
+        height: 220.0,
+        legend: named.map(|(at, line)| (at, line.name.clone())).collect(),
+    }
 }

@@ -1,10 +1,13 @@
 //! A simulation as lines over time, and its latencies by percentile.
 
-use super::lines::{LinePoint, PlotLine, lines};
+use super::lines::{LinePoint, PlotLine, courses, lines};
 use super::{SvgPicture, side_by_side};
 use crate::report::number::{digits, percent, time};
 use crate::report::simulate::{LatencyRow, SimulateReport};
 use crate::traffic::outcome::TimelinePoint;
+
+/// Windows over which throughput is averaged.
+const WINDOWS: usize = 80;
 
 /// The picture of a simulation.
 pub fn simulate_picture(report: &SimulateReport) -> SvgPicture {
@@ -21,9 +24,9 @@ pub fn simulate_picture(report: &SimulateReport) -> SvgPicture {
     );
     let cache = over_time(&[("KV cache", |point| point.kv_used)], percent);
     let panels = [
-        lines("Requests over time", ["s", "requests"], &requests),
-        lines("KV cache in use", ["s", "share"], &cache),
-        lines("Output tokens per second", ["s", "tok/s"], &[throughput(report)]),
+        courses("Requests over time", ["s", "requests"], &requests),
+        courses("KV cache in use", ["s", "share"], &cache),
+        courses("Output tokens per second", ["s", "tok/s"], &[throughput(report)]),
         lines("Latencies by percentile", ["percentile", "ms"], &latencies(report)),
     ];
     let panels: Vec<_> = panels.into_iter().flatten().collect();
@@ -42,15 +45,17 @@ fn at(x: f64, y: f64, name: &str, words: fn(f64) -> String) -> LinePoint {
     LinePoint { x, y: Some(y), ends: None, title: format!("{} s: {name} {}", digits(x), words(y)) }
 }
 
-/// Output of answered requests, between the points of the timeline.
+/// Output between the points of the timeline.
 fn throughput(report: &SimulateReport) -> PlotLine {
-    let between = |pair: &[TimelinePoint]| {
+    let every = report.timeline.len().div_ceil(WINDOWS).max(1);
+    let ends: Vec<&TimelinePoint> = report.timeline.iter().step_by(every).collect();
+    let between = |pair: &[&TimelinePoint]| {
         let [before, after] = pair else { return None };
         let lasted = after.time_s - before.time_s;
         let tokens = (after.output_tokens - before.output_tokens) as f64;
         (lasted > 0.0).then(|| at(after.time_s, tokens / lasted, "output tok/s", digits))
     };
-    PlotLine { name: String::new(), points: report.timeline.windows(2).filter_map(between).collect() }
+    PlotLine { name: String::new(), points: ends.windows(2).filter_map(between).collect() }
 }
 
 fn latencies(report: &SimulateReport) -> Vec<PlotLine> {
