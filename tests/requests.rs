@@ -31,6 +31,8 @@ pub const LINES: [&[&str]; 24] = [
         "1xh100",
         "--tp",
         "1",
+        "--runtime",
+        "vllm",
         "--rate",
         "6",
         "--requests",

@@ -165,7 +165,8 @@ impl PricedPlan {
     /// Something about the plan is not simulated.
     pub fn pool(&self) -> Result<PoolSettings, Error> {
         let not = |what: &str, expected: &str| {
-            let fix = "simulate another plan, or use `estimate`, whose formulas cover it";
+            let fix =
+                "simulate another plan, e.g. with --runtime vllm, or use `estimate`, whose formulas cover it";
             Error::new("plan", what, expected, fix)
         };
         let policy = self.policy.as_ref().ok_or_else(|| {

@@ -76,11 +76,8 @@ impl Replica {
 
     /// Requests that it has not finished.
     pub fn load(&self) -> usize {
-        let inside = |engine: &Box<dyn Engine + Send>| {
-            let (running, waiting) = engine.queued();
-            running + waiting
-        };
-        self.inbox.len() + self.engines.iter().map(inside).sum::<usize>()
+        let queued = self.engines.iter().map(|engine| engine.queued());
+        self.inbox.len() + queued.map(|(running, waiting)| running + waiting).sum::<usize>()
     }
 
     /// Requests that no scheduler has seen.
@@ -140,7 +137,8 @@ impl Replica {
     fn begin(&mut self, now: f64, clock: &impl StepClock, note: &mut impl FnMut(ReplicaEvent)) {
         let idle = self.engines.iter().all(|engine| engine.is_idle());
         let seen = if self.ahead && !idle { self.last_start_s } else { now };
-        while let Some((_, rank, request)) = self.inbox.pop_front_if(|(at, ..)| *at <= seen) {
+        while self.inbox.front().is_some_and(|(at, ..)| *at <= seen) {
+            let Some((_, rank, request)) = self.inbox.pop_front() else { break };
             self.engines[rank].submit(request);
         }
         if self.engines.iter().all(|engine| engine.is_idle()) {
