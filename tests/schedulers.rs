@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::engine::{Engine, EngineEvent, EngineRequest};
+use mantile::traffic::sglang::{SglangEngine, SglangPolicy, SglangSettings};
 use mantile::traffic::vllm::{VllmEngine, VllmSettings};
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ fn number(value: &Value) -> u32 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-fn settings(case: &Value) -> VllmSettings {
+fn vllm_settings(case: &Value) -> VllmSettings {
     let of = &case["settings"];
     let flag = |name: &str, usual: bool| of[name].as_bool().unwrap_or(usual);
     let blocks = number(&of["num_blocks"]);
@@ -56,9 +57,9 @@ fn request(of: &Value) -> EngineRequest {
     EngineRequest { id, runs, prompt, output }
 }
 
-/// The steps of our scheduler in a case, as the record has them.
-fn steps(case: &Value) -> Vec<Value> {
-    let settings = settings(case);
+/// The steps of vLLM's scheduler, ours, in a case, as the record has them.
+fn vllm_steps(case: &Value) -> Vec<Value> {
+    let settings = vllm_settings(case);
     let mut engine = VllmEngine::new(settings.clone());
     let mut coming = case["requests"].as_array().unwrap().iter().peekable();
     let (mut found, mut step) = (vec![], 0);
@@ -100,12 +101,113 @@ fn steps(case: &Value) -> Vec<Value> {
     found
 }
 
+fn sglang_settings(case: &Value) -> SglangSettings {
+    let of = &case["settings"];
+    let flag = |name: &str| of[name].as_bool().unwrap();
+    let some = |name: &str| of[name].as_u64().map(|number| number as u32);
+    SglangSettings {
+        prefill_tokens: number(&of["max_prefill_tokens"]),
+        // Off is -1.
+        chunk_tokens: some("chunked_prefill_size"),
+        max_requests: number(&of["max_running_requests"]),
+        cache_tokens: number(&of["max_total_tokens"]),
+        page_tokens: number(&of["page_size"]),
+        context_tokens: number(&of["context_length"]),
+        policy: if of["schedule_policy"] == "lpm" { SglangPolicy::Lpm } else { SglangPolicy::Fcfs },
+        conservativeness: of["schedule_conservativeness"].as_f64().unwrap(),
+        prefix_caching: !flag("disable_radix_cache"),
+        mixed_chunk: flag("enable_mixed_chunk"),
+        overlap: flag("overlap"),
+        output_limit: None,
+        exact_output: flag("ignore_eos"),
+        prefill_requests: some("prefill_max_requests"),
+        min_free_slots: some("min_free_slots_delay"),
+        decodes_after_prefill: number(&of["prefill_decode_interval"]),
+        decodes_min_requests: number(&of["prefill_decode_interval_min_bs"]),
+    }
+}
+
+/// A request to SGLang, each piece of its prompt a run: pieces with the same first token have the same tokens. One that
+/// ends before its limit has the stop token, the same in all outputs, as its last one.
+fn submit(engine: &mut SglangEngine, of: &Value) {
+    let (id, output) = (of["id"].as_u64().unwrap(), number(&of["output"]));
+    let run = |id: u64, tokens| TokenRun { id, tokens };
+    let pieces = of["prompt"].as_array().unwrap().iter();
+    let mut runs: Vec<_> = pieces.map(|piece| run(piece[0].as_u64().unwrap(), number(&piece[1]))).collect();
+    let prompt = runs.iter().map(|run| run.tokens).sum();
+    let limit = of["max_new_tokens"].as_u64().map_or(output, |limit| limit as u32);
+    let stops = u32::from(output < engine.output_limit(prompt, limit));
+    runs.extend([run(1_000_000 + id * 100_000, output - stops), run(999_999, stops)]);
+    engine.submit_with_limit(EngineRequest { id, runs, prompt, output }, limit);
+}
+
+fn kind(engine: &SglangEngine) -> &'static str {
+    let (load, batch) = (engine.load(), engine.batch());
+    assert_eq!(load.prompts.len() + load.decoding as usize, batch.len());
+    for (chunk, (_, new)) in load.prompts.iter().zip(&batch) {
+        assert_eq!(chunk.new_tokens, *new);
+    }
+    match (load.prompts.is_empty(), load.decoding) {
+        (true, 0) => "none",
+        (true, _) => "decode",
+        (false, 0) => "extend",
+        (false, _) => "mixed",
+    }
+}
+
+/// The iterations of SGLang's loop, ours, in a case, as the record has them.
+fn sglang_steps(case: &Value) -> Vec<Value> {
+    let mut engine = SglangEngine::new(sglang_settings(case));
+    let mut coming = case["requests"].as_array().unwrap().iter().peekable();
+    let (mut found, mut next_step) = (vec![], 0);
+    loop {
+        let step = next_step;
+        let comes = |request: &Value| request["arrives_before_step"].as_u64().unwrap();
+        while let Some(request) = coming.next_if(|request| comes(request) <= step) {
+            submit(&mut engine, request);
+        }
+        let (busy, idle) = (engine.queued() != (0, 0), engine.is_idle());
+        next_step = match coming.peek() {
+            None if idle => break,
+            Some(request) if idle => comes(request).max(step + 1),
+            _ => step + 1,
+        };
+        let (mut retracted, mut cached, mut finished) = (vec![], vec![], vec![]);
+        engine.choose(&mut |id, event| match event {
+            EngineEvent::Preempted => retracted.push(id),
+            EngineEvent::Admitted { cached_tokens } => cached.push(json!([id, cached_tokens])),
+            EngineEvent::FirstToken => {}
+            EngineEvent::Finished => finished.push(id),
+        });
+        let scheduled: Vec<Value> = engine.batch().iter().map(|(id, new)| json!([id, new])).collect();
+        engine.settle();
+        let kind = kind(&engine);
+        if !engine.load().is_empty() {
+            assert!(engine.equal_steps() > 0);
+            engine.complete(1, &mut |id, event| {
+                if event == EngineEvent::Finished {
+                    finished.push(id);
+                }
+            });
+        }
+        let (running, waiting) = engine.queued();
+        if busy {
+            found.push(json!({
+                "step": step, "kind": kind, "scheduled": scheduled, "retracted": retracted, "aborted": [],
+                "finished": finished, "cached": cached, "tokens_used": engine.cache_used(),
+                "tokens_cached": engine.evictable(), "running": running, "waiting": waiting,
+                "new_token_ratio": engine.new_token_ratio(),
+            }));
+        }
+    }
+    found
+}
+
 /// The first difference of a record and our steps.
-fn difference(row: &Value) -> Option<String> {
+fn difference(row: &Value, found: &[Value]) -> Option<String> {
     let expected = row["record"]["steps"].as_array().unwrap();
-    let found = steps(&row["case"]);
     let name = &row["case"]["name"];
-    for (real, ours) in expected.iter().zip(&found) {
+    for (real, ours) in expected.iter().zip(found) {
         for (key, value) in real.as_object().unwrap() {
             if ours[key] != *value {
                 return Some(format!("{name}, step {}, {key}: {} for {value}", real["step"], ours[key]));
@@ -128,14 +230,27 @@ fn records(name: &str) -> String {
     unpacked(&folder.join(name))
 }
 
-#[test]
-fn vllm_chooses_the_same_batches() {
-    let text = records("vllm-0.33.0.jsonl.gz");
+/// Compares all records of a runtime with our steps. Returns in how many of theirs `what` is not empty.
+fn compare(name: &str, what: &str, steps: fn(&Value) -> Vec<Value>) -> usize {
+    let text = records(name);
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.len() > 20);
-    let differing: Vec<String> = rows.iter().filter_map(difference).collect();
+    let differing: Vec<String> =
+        rows.iter().filter_map(|row| difference(row, &steps(&row["case"]))).collect();
     assert!(differing.is_empty(), "{} of {}:\n{}", differing.len(), rows.len(), differing.join("\n"));
     let all = rows.iter().flat_map(|row| row["record"]["steps"].as_array().unwrap());
-    let preempted = all.filter(|step| !step["preempted"].as_array().unwrap().is_empty()).count();
+    all.filter(|step| !step[what].as_array().unwrap().is_empty()).count()
+}
+
+#[test]
+fn vllm_chooses_the_same_batches() {
+    let preempted = compare("vllm-0.33.0.jsonl.gz", "preempted", vllm_steps);
     assert!(preempted > 20, "records without preemptions say little");
+}
+
+/// Also the memory in use and the ratio by which it is reserved, in both of its loops.
+#[test]
+fn sglang_chooses_the_same_batches() {
+    let retracted = compare("sglang-0.5.23.jsonl.gz", "retracted", sglang_steps);
+    assert!(retracted > 20, "records without retractions say little");
 }

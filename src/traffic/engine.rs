@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::TokenRun;
+use super::sglang::{SglangEngine, SglangSettings};
 use super::step_load::StepLoad;
 use super::vllm::{VllmEngine, VllmSettings};
 
@@ -50,7 +51,8 @@ pub trait Engine {
     fn cache_used(&self) -> u64;
     /// Whether the cache can hold the request at its end.
     fn can_ever_hold(&self, request: &EngineRequest) -> bool;
-    /// Chooses the requests of the next step, with what the scheduler knows. `note` hears of admissions and preemptions.
+    /// Chooses the requests of the next step, with what the scheduler knows. `note` hears of admissions and
+    /// preemptions; also of the tokens of the step before, where a preemption may yet lose them.
     fn choose(&mut self, note: Note<'_>);
     /// The scheduler hears of the step before: what has ended gives back its slot and its cache.
     fn settle(&mut self);
@@ -61,7 +63,8 @@ pub trait Engine {
     /// The number of steps from that one on that have the same requests, each with one token more, as long as no request
     /// arrives.
     fn equal_steps(&self) -> u32;
-    /// That step, and `steps - 1` equal ones after it, are computed. `note` hears of first and last tokens.
+    /// That step, and `steps - 1` equal ones after it, are computed. `note` hears of first and last tokens, if not
+    /// in the next choice.
     fn complete(&mut self, steps: u32, note: Note<'_>);
 }
 
@@ -71,6 +74,8 @@ pub trait Engine {
 pub enum SchedulerSettings {
     /// vLLM's.
     Vllm(VllmSettings),
+    /// SGLang's.
+    Sglang(SglangSettings),
 }
 
 impl SchedulerSettings {
@@ -78,6 +83,7 @@ impl SchedulerSettings {
     pub fn engine(&self) -> Box<dyn Engine + Send> {
         match self {
             SchedulerSettings::Vllm(settings) => Box::new(VllmEngine::new(settings.clone())),
+            SchedulerSettings::Sglang(settings) => Box::new(SglangEngine::new(settings.clone())),
         }
     }
 
@@ -85,6 +91,7 @@ impl SchedulerSettings {
     pub fn is_asynchronous(&self) -> bool {
         match self {
             SchedulerSettings::Vllm(settings) => settings.asynchronous,
+            SchedulerSettings::Sglang(settings) => settings.overlap,
         }
     }
 }

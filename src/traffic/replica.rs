@@ -35,6 +35,9 @@ impl EqualSteps {
     }
 }
 
+/// Times in a row that a scheduler with requests may make up no step; after those it never will.
+const MOST_EMPTY: u32 = 100_000;
+
 /// An event in a replica.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplicaEvent {
@@ -134,16 +137,37 @@ impl Replica {
         self.begin(now, clock, note);
     }
 
+    /// Makes up the next step, if there is something to do.
     fn begin(&mut self, now: f64, clock: &impl StepClock, note: &mut impl FnMut(ReplicaEvent)) {
+        for _ in 0..MOST_EMPTY {
+            self.take_arrivals(now);
+            // Also an idle scheduler goes round once: SGLang's then forgets its estimate of the outputs.
+            let idle = self.engines.iter().all(|engine| engine.is_idle());
+            let steps = self.choose(now, note);
+            if self.loads.iter().any(|load| !load.is_empty()) {
+                self.current = Some(self.timed(now, steps, clock));
+                return;
+            }
+            if idle {
+                return;
+            }
+            // With asynchronous scheduling, all that ran has ended: what waits, or has come, is seen now.
+            self.last_start_s = now;
+        }
+    }
+
+    /// The schedulers get the requests that came before they make up the step that starts now.
+    fn take_arrivals(&mut self, now: f64) {
         let idle = self.engines.iter().all(|engine| engine.is_idle());
         let seen = if self.ahead && !idle { self.last_start_s } else { now };
         while self.inbox.front().is_some_and(|(at, ..)| *at <= seen) {
             let Some((_, rank, request)) = self.inbox.pop_front() else { break };
             self.engines[rank].submit(request);
         }
-        if self.engines.iter().all(|engine| engine.is_idle()) {
-            return;
-        }
+    }
+
+    /// All ranks make up their batches. Returns the number of equal steps.
+    fn choose(&mut self, now: f64, note: &mut impl FnMut(ReplicaEvent)) -> u32 {
         let mut steps = if self.inbox.is_empty() { u32::MAX } else { 1 };
         for (engine, load) in self.engines.iter_mut().zip(&mut self.loads) {
             engine.choose(&mut |id, event| note(ReplicaEvent::Request(id, event, now)));
@@ -153,15 +177,10 @@ impl Replica {
                 steps = steps.min(engine.equal_steps());
             }
         }
-        if self.loads.iter().all(StepLoad::is_empty) {
-            // With asynchronous scheduling, all that ran has ended: what waits, or has come, is seen now.
-            let waits = !self.inbox.is_empty() || self.engines.iter().any(|engine| engine.queued().1 > 0);
-            if waits && self.last_start_s < now {
-                self.last_start_s = now;
-                self.begin(now, clock, note);
-            }
-            return;
-        }
+        steps
+    }
+
+    fn timed(&mut self, now: f64, steps: u32, clock: &impl StepClock) -> EqualSteps {
         let first_s = clock.seconds(&self.loads);
         let growth_s = if steps > 1 {
             self.loads
@@ -171,6 +190,6 @@ impl Replica {
         } else {
             0.0
         };
-        self.current = Some(EqualSteps { start_s: now, steps, first_s, growth_s });
+        EqualSteps { start_s: now, steps, first_s, growth_s }
     }
 }

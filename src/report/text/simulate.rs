@@ -94,5 +94,13 @@ fn settings(scheduler: &SchedulerSettings) -> String {
             of.blocks,
             count(u64::from(of.block_tokens), "token")
         ),
+        SchedulerSettings::Sglang(of) => format!(
+            "{} of prompts a step{}, at most {} at a time, {} of KV cache in pages of {}",
+            count(u64::from(of.chunk_tokens.unwrap_or(of.prefill_tokens)), "new token"),
+            if of.overlap { ", made up while the step before runs" } else { "" },
+            count(u64::from(of.max_requests), "request"),
+            count(u64::from(of.cache_tokens), "token"),
+            of.page_tokens
+        ),
     }
 }

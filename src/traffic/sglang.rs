@@ -1,0 +1,749 @@
+//! The scheduler of one attention rank as SGLang's: prompts go first, in steps of their own, and what is decoding waits
+//! for them. How much memory a request will need is estimated by a ratio; where that was too little, requests are
+//! retracted.
+//!
+//! Follows `sglang/srt/managers/scheduler.py`, `schedule_policy.py` and `schedule_batch.py`, for full attention on one
+//! pipeline stage, without speculative decoding. The memory is counted in tokens: slots themselves do not matter.
+
+mod prefill;
+
+use std::cmp::Reverse;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::engine::{Engine, EngineEvent, EngineRequest, Note};
+use super::radix_tree::{NodeId, ROOT, RadixTree};
+use super::step_load::{PromptChunk, StepLoad};
+
+/// In which order waiting requests are admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SglangPolicy {
+    /// As they arrived.
+    Fcfs,
+    /// Those with the longest cached prefix first.
+    Lpm,
+}
+
+/// The settings of SGLang's scheduler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SglangSettings {
+    /// New tokens of prompts of a step, at which no further prompt joins it: `max_prefill_tokens`.
+    pub prefill_tokens: u32,
+    /// New tokens of prompts of a step above which a prompt is cut: `chunked_prefill_size`; none for whole prompts.
+    pub chunk_tokens: Option<u32>,
+    /// Requests that run at the same time: `max_running_requests`.
+    pub max_requests: u32,
+    /// Tokens of the cache: `max_total_tokens`.
+    pub cache_tokens: u32,
+    /// Tokens of a page of the cache.
+    pub page_tokens: u32,
+    /// Tokens of a request, prompt and output.
+    pub context_tokens: u32,
+    /// The order of admission.
+    pub policy: SglangPolicy,
+    /// How much of the output that running requests may have is reserved: `schedule_conservativeness`, 1 for 70 % at
+    /// first.
+    pub conservativeness: f64,
+    /// Whether later prompts use the cached tokens of earlier ones.
+    pub prefix_caching: bool,
+    /// Whether a step with prompts also gives the decoding requests their next token: `enable_mixed_chunk`.
+    pub mixed_chunk: bool,
+    /// Whether a step is made up while the one before it runs, without its tokens.
+    pub overlap: bool,
+    /// The most output that clients allow, `max_new_tokens`, where a request has less; none where they allow just what
+    /// it has.
+    pub output_limit: Option<u32>,
+    /// Whether outputs have exactly the length that the client allows, and the scheduler counts on it: `ignore_eos`.
+    pub exact_output: bool,
+    /// Prompts of a step: `prefill_max_requests`; none for any number.
+    pub prefill_requests: Option<u32>,
+    /// Free places for requests below which none is admitted: `min_free_slots_delay`; none for no such limit.
+    pub min_free_slots: Option<u32>,
+    /// Steps without prompts after one with them: `prefill_decode_interval`.
+    pub decodes_after_prefill: u32,
+    /// Running requests below which these are left out: `prefill_decode_interval_min_bs`.
+    pub decodes_min_requests: u32,
+}
+
+/// The part of a possible output that is reserved at first, with a conservativeness of 1.
+const INITIAL_RATIO: f64 = 0.7;
+/// The ratio's minimum, as a part of its initial value.
+const LEAST: f64 = 0.14;
+/// Decoding steps from the initial value to the minimum.
+const DECAY_STEPS: f64 = 600.0;
+/// Tokens for each request that are to be free after a retraction.
+const RETRACT_TOKENS: u32 = 20;
+
+struct Live {
+    request: EngineRequest,
+    /// Tokens of output that it may have.
+    limit: u32,
+    /// Tokens of output that it has at its end.
+    output: u32,
+    /// Tokens of output that the scheduler knows.
+    outputs: u32,
+    /// Tokens whose keys and values were there before its step.
+    prefix: u32,
+    /// Tokens with those that its step with a prompt computes.
+    end: u32,
+    /// Tokens that the tree holds for it.
+    protected: u32,
+    /// Tokens that have a place in the memory.
+    held: u32,
+    node: NodeId,
+    /// Whether it has a row in the table of requests.
+    row: bool,
+    ended: bool,
+    retracted: bool,
+    /// Whether it was in no step, since it arrived or was retracted.
+    fresh: bool,
+    /// Steps of its prompt to come whose result is no token.
+    middle: u32,
+    /// The last step that it is in.
+    round: u64,
+}
+
+impl Live {
+    /// Tokens whose values are known: prompt and output so far.
+    fn known(&self) -> u32 {
+        self.request.prompt + self.outputs
+    }
+}
+
+/// A request in the slab of the engine.
+type Slot = usize;
+
+/// Requests of a step with their new tokens: first those with prompts, then those that are decoding.
+struct Batch {
+    scheduled: Vec<(Slot, u32)>,
+    prompts: usize,
+    /// The request of which a part of the prompt remains after it.
+    chunk: Option<Slot>,
+}
+
+/// The requests of one attention rank.
+pub struct SglangEngine {
+    settings: SglangSettings,
+    tree: RadixTree,
+    /// Tokens of the memory that are free: whole pages.
+    free: u32,
+    live: Vec<Option<Live>>,
+    vacant: Vec<Slot>,
+    /// Requests that have ended, and those that ended one step earlier: no batch has these any more.
+    ended: Vec<Slot>,
+    gone: Vec<Slot>,
+    /// Requests that have not ended.
+    unfinished: usize,
+    waiting: Vec<Slot>,
+    running: Vec<Slot>,
+    /// Whether waiting requests are not looked at until a running one ends.
+    full: bool,
+    /// The request whose prompt is computed in parts.
+    chunk: Option<Slot>,
+    last: Option<Batch>,
+    /// The batch whose result is to be processed, of overlapping steps.
+    unread: Option<Batch>,
+    rows: u32,
+    /// The part of the output that running requests may have that they are expected to have.
+    ratio: f64,
+    /// Steps to come without prompts.
+    deferred: u32,
+    /// Passes that looked at the prefixes of the waiting requests.
+    passes: u64,
+    round: u64,
+    load: StepLoad,
+}
+
+fn down(tokens: u32, page: u32) -> u32 {
+    tokens - tokens % page
+}
+
+fn up(tokens: u32, page: u32) -> u32 {
+    tokens.div_ceil(page) * page
+}
+
+impl SglangEngine {
+    /// An engine without requests.
+    pub fn new(mut settings: SglangSettings) -> SglangEngine {
+        settings.cache_tokens = down(settings.cache_tokens, settings.page_tokens);
+        settings.max_requests = settings.max_requests.min(settings.cache_tokens / 2);
+        let mut engine = SglangEngine {
+            tree: RadixTree::new(settings.page_tokens),
+            free: settings.cache_tokens,
+            live: vec![],
+            vacant: vec![],
+            ended: vec![],
+            gone: vec![],
+            unfinished: 0,
+            waiting: vec![],
+            running: vec![],
+            full: false,
+            chunk: None,
+            last: None,
+            unread: None,
+            rows: settings.max_requests,
+            ratio: 0.0,
+            deferred: 0,
+            passes: 0,
+            round: 0,
+            load: StepLoad::default(),
+            settings,
+        };
+        engine.ratio = engine.initial_ratio();
+        engine
+    }
+
+    /// The part of the output that running requests may have for which memory is reserved.
+    pub fn new_token_ratio(&self) -> f64 {
+        self.ratio
+    }
+
+    /// Tokens of the cache in use that are only kept for later requests.
+    pub fn evictable(&self) -> u64 {
+        u64::from(self.tree.evictable())
+    }
+
+    /// The most output that a request can have of which the client allows `limit`.
+    pub fn output_limit(&self, prompt: u32, limit: u32) -> u32 {
+        let of = &self.settings;
+        let longest = of.context_tokens.min(of.cache_tokens).saturating_sub(1);
+        let memory = of.cache_tokens.saturating_sub(up(prompt, of.page_tokens) + of.page_tokens + 1);
+        limit.min(longest.saturating_sub(prompt + 1)).min(memory)
+    }
+
+    /// A request arrives whose client allows `limit` tokens of output.
+    pub fn submit_with_limit(&mut self, request: EngineRequest, limit: u32) {
+        let limit = if self.settings.exact_output { limit.min(request.output) } else { limit };
+        let limit = self.output_limit(request.prompt, limit);
+        let live = Live {
+            output: request.output.min(limit).max(1),
+            limit,
+            request,
+            outputs: 0,
+            prefix: 0,
+            end: 0,
+            protected: 0,
+            held: 0,
+            node: ROOT,
+            row: false,
+            ended: false,
+            retracted: false,
+            fresh: true,
+            middle: 0,
+            round: 0,
+        };
+        self.unfinished += 1;
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                self.live[slot] = Some(live);
+                slot
+            }
+            None => {
+                self.live.push(Some(live));
+                self.live.len() - 1
+            }
+        };
+        self.waiting.push(slot);
+    }
+
+    fn at(&self, slot: Slot) -> &Live {
+        self.live[slot].as_ref().expect("a slot in a queue is taken")
+    }
+
+    fn at_mut(&mut self, slot: Slot) -> &mut Live {
+        self.live[slot].as_mut().expect("a slot in a queue is taken")
+    }
+
+    fn initial_ratio(&self) -> f64 {
+        (INITIAL_RATIO * self.settings.conservativeness).min(1.0)
+    }
+
+    fn decay(&mut self) {
+        let first = self.initial_ratio();
+        let least = (first * LEAST).min(1.0);
+        self.ratio = (self.ratio - (first - least) / DECAY_STEPS).max(least);
+    }
+
+    /// Evicts what was not used for longest, until `tokens` tokens are free or all that is cached is in use.
+    fn evict(&mut self, tokens: u32) {
+        while self.free < tokens {
+            let Some(evicted) = self.tree.evict() else { return };
+            self.free += evicted;
+        }
+    }
+
+    fn take(&mut self, tokens: u32) {
+        debug_assert!(tokens <= self.free, "admission leaves memory for what it admits");
+        self.free = self.free.saturating_sub(tokens);
+    }
+
+    /// The cached tokens that a request begins with, of its first `tokens`, and their node.
+    fn find(&mut self, slot: Slot, tokens: u32) -> (u32, NodeId) {
+        match &self.live[slot] {
+            Some(live) if self.settings.prefix_caching => self.tree.find(&live.request.runs, tokens),
+            _ => (0, ROOT),
+        }
+    }
+
+    /// Puts the whole pages of the first `tokens` tokens of a request into the tree.
+    fn checkpoint(&mut self, slot: Slot, tokens: u32) {
+        let Some(live) = self.live[slot].as_mut().filter(|_| self.settings.prefix_caching) else { return };
+        let page = self.settings.page_tokens;
+        let (key, prompt) = (down(tokens, page), down(live.request.prompt, page));
+        let (found, node) = self.tree.insert(&live.request.runs, key);
+        // Another request has put the same pages there meanwhile.
+        self.free += found.saturating_sub(live.protected);
+        if 0 < prompt && prompt < key {
+            self.tree.insert(&live.request.runs, prompt);
+        }
+        self.tree.unlock(live.node);
+        self.tree.lock(node);
+        (live.node, live.protected) = (node, key);
+    }
+
+    /// Takes the memory from a request, of which the tree keeps what it has computed if `keep`.
+    fn release(&mut self, slot: Slot, keep: bool) {
+        if keep {
+            let live = self.at(slot);
+            self.checkpoint(slot, live.held.min(live.known()));
+        }
+        let page = self.settings.page_tokens;
+        let Some(live) = self.live[slot].as_mut() else { return };
+        self.free += up(live.held, page) - live.protected;
+        self.tree.unlock(live.node);
+        (live.node, live.held, live.protected, live.row) = (ROOT, 0, 0, false);
+        self.rows += 1;
+    }
+
+    /// Drops the running requests that have ended. Returns whether there were any.
+    fn drop_ended(&mut self) -> bool {
+        let before = self.running.len();
+        let live = &self.live;
+        self.running.retain(|slot| live[*slot].as_ref().is_some_and(|live| !live.ended));
+        self.running.len() < before
+    }
+
+    /// Drops the running requests of which the result of the step before will be the last token that they may have.
+    /// Returns whether there were any.
+    fn drop_ending(&mut self) -> bool {
+        let before = self.running.len();
+        let (live, round) = (&self.live, self.round - 1);
+        if self.settings.overlap {
+            self.running.retain(|slot| {
+                let one = live[*slot].as_ref();
+                one.is_some_and(|one| one.round != round || one.outputs + 1 < one.limit)
+            });
+        }
+        self.running.len() < before
+    }
+
+    /// Joins the requests whose prompts are complete to those that run, and drops what has ended.
+    fn merge(&mut self, before: Option<&Batch>) {
+        if let Some(chunk) = self.chunk {
+            let live = self.at(chunk);
+            let (prefix, end) = (live.prefix, live.end);
+            if end > prefix {
+                self.checkpoint(chunk, end);
+                self.at_mut(chunk).prefix = end;
+            }
+        }
+        if let Some(batch) = before.filter(|batch| batch.prompts > 0) {
+            let stays = |slot: &Slot| {
+                Some(*slot) != self.chunk && Some(*slot) != batch.chunk && !self.at(*slot).ended
+            };
+            let joining: Vec<Slot> = batch.scheduled.iter().map(|one| one.0).filter(stays).collect();
+            // A batch that becomes the running one brings its own mark.
+            if joining.len() < batch.scheduled.len() || (self.running.is_empty() && !joining.is_empty()) {
+                self.full = false;
+            }
+            self.running.extend(joining);
+        }
+        if self.drop_ended() {
+            self.full = false;
+        }
+    }
+
+    /// The next batch: prompts, if any can be admitted, else what is decoding.
+    fn next(&mut self, before: Option<&Batch>, note: Note<'_>) -> Option<Batch> {
+        self.merge(before);
+        if self.running.len() < self.settings.decodes_min_requests as usize {
+            self.deferred = 0;
+        }
+        let mut batch = None;
+        if self.deferred > 0 {
+            self.deferred -= 1;
+        } else {
+            batch = self.prefill(note);
+        }
+        if batch.is_some() {
+            self.deferred = self.settings.decodes_after_prefill;
+        } else if !self.running.is_empty() {
+            batch = self.decode(note);
+        }
+        for &(slot, _) in batch.iter().flat_map(|batch| &batch.scheduled) {
+            let round = self.round;
+            self.at_mut(slot).round = round;
+        }
+        batch
+    }
+
+    /// Whether there is memory for the next token of these requests.
+    fn next_token_fits(&mut self, slots: &[Slot]) -> bool {
+        let page = self.settings.page_tokens;
+        let pages = slots.iter().filter(|slot| self.at(**slot).held.is_multiple_of(page)).count();
+        let tokens = pages as u32 * page;
+        self.evict(tokens);
+        self.free >= tokens
+    }
+
+    /// Gives the running requests a place for one token each.
+    fn grow(&mut self) {
+        let page = self.settings.page_tokens;
+        // One page each, also where none is needed.
+        self.evict(self.running.len() as u32 * page);
+        let slots = std::mem::take(&mut self.running);
+        for &slot in &slots {
+            if self.at(slot).held.is_multiple_of(page) {
+                self.take(page);
+            }
+            self.at_mut(slot).held += 1;
+        }
+        self.running = slots;
+    }
+
+    /// A step in which each running request gets a token.
+    fn decode(&mut self, note: Note<'_>) -> Option<Batch> {
+        let before = self.running.len();
+        let ending = self.drop_ending();
+        let slots = std::mem::take(&mut self.running);
+        let fits = self.next_token_fits(&slots);
+        self.running = slots;
+        if self.running.is_empty() || (!fits && ending) {
+            self.full = false;
+            return None;
+        }
+        if fits {
+            self.decay();
+        } else if !self.retract(note) {
+            return None;
+        }
+        if self.running.len() < before {
+            self.full = false;
+        }
+        self.grow();
+        let scheduled = self.running.iter().map(|slot| (*slot, 1)).collect();
+        Some(Batch { scheduled, prompts: 0, chunk: None })
+    }
+
+    /// Takes their memory from the requests with the shortest outputs until the others' next tokens fit; false where
+    /// one alone does not, next to a prompt that is computed in parts: it waits for that.
+    fn retract(&mut self, note: Note<'_>) -> bool {
+        let mut kept = std::mem::take(&mut self.running);
+        kept.sort_by_key(|slot| {
+            let live = self.at(*slot);
+            (Reverse(live.outputs), live.request.prompt)
+        });
+        let mut gone = vec![];
+        while kept.len() > 1 && (gone.is_empty() || !self.next_token_fits(&kept)) {
+            let Some(victim) = kept.pop() else { break };
+            self.release(victim, false);
+            self.evict(kept.len() as u32 * RETRACT_TOKENS);
+            let live = self.at_mut(victim);
+            (live.prefix, live.end, live.middle) = (0, 0, 0);
+            (live.retracted, live.fresh) = (true, true);
+            note(live.request.id, EngineEvent::Preempted);
+            gone.push(victim);
+        }
+        self.waiting.extend(gone);
+        let fits = self.next_token_fits(&kept);
+        let sum = |of: fn(&Live) -> u32| kept.iter().map(|slot| u64::from(of(self.at(*slot)))).sum::<u64>();
+        let expected = sum(|live| live.outputs + RETRACT_TOKENS);
+        self.ratio = (expected as f64 / (sum(|live| live.limit) + 1) as f64).min(1.0);
+        self.running = kept;
+        fits
+    }
+
+    /// Whether the result of a batch gives a request a token.
+    fn gets_token(live: &Live) -> bool {
+        !live.ended && !live.retracted && live.middle == 0
+    }
+
+    /// The result that a batch will have. A request that was retracted meanwhile loses its token.
+    fn announce(&self, batch: &Batch, note: Note<'_>) {
+        let slots = batch.scheduled.iter().map(|one| self.at(one.0));
+        for live in slots.filter(|live| SglangEngine::gets_token(live)) {
+            if live.outputs == 0 {
+                note(live.request.id, EngineEvent::FirstToken);
+            }
+            if live.outputs + 1 >= live.output {
+                note(live.request.id, EngineEvent::Finished);
+            }
+        }
+    }
+
+    /// Gives the requests of a batch their tokens.
+    fn process(&mut self, batch: &Batch) {
+        for (place, &(slot, _)) in batch.scheduled.iter().enumerate() {
+            let live = self.at_mut(slot);
+            if !SglangEngine::gets_token(live) {
+                if !live.retracted {
+                    live.middle = live.middle.saturating_sub(1);
+                }
+                continue;
+            }
+            live.outputs += 1;
+            if live.outputs >= live.output {
+                live.ended = true;
+                self.release(slot, true);
+                self.unfinished -= 1;
+                self.ended.push(slot);
+            } else if place < batch.prompts {
+                let end = live.end;
+                live.prefix = end;
+                self.checkpoint(slot, end);
+            }
+        }
+    }
+
+    /// Decodes `steps` more times what is decoding.
+    fn repeat(&mut self, steps: u32) {
+        let page = self.settings.page_tokens;
+        // Requests by the number of those steps, in turn, that take a page for them.
+        let mut taking = vec![0; page as usize];
+        for slot in &self.running {
+            taking[((page - self.at(*slot).held % page) % page) as usize] += 1;
+        }
+        for step in 0..steps {
+            let needed = taking[(step % page) as usize] * page;
+            self.evict(needed);
+            self.decay();
+            self.evict(self.running.len() as u32 * page);
+            self.take(needed);
+        }
+        let slots = std::mem::take(&mut self.running);
+        for &slot in &slots {
+            let live = self.at_mut(slot);
+            live.held += steps;
+            live.outputs += steps;
+        }
+        self.running = slots;
+        let few = self.running.len() < self.settings.decodes_min_requests as usize;
+        self.deferred = if few { 0 } else { self.deferred.saturating_sub(steps) };
+    }
+
+    /// The load of a batch.
+    fn describe(&mut self, batch: Option<&Batch>) {
+        let mut load = std::mem::take(&mut self.load);
+        load.prompts.clear();
+        (load.decoding, load.kv_tokens) = (0, 0);
+        for (place, &(slot, new)) in batch.iter().flat_map(|batch| batch.scheduled.iter().enumerate()) {
+            let live = self.at(slot);
+            if batch.is_some_and(|batch| place < batch.prompts) {
+                load.prompts.push(PromptChunk { new_tokens: new, cached_tokens: live.prefix });
+            } else {
+                load.decoding += 1;
+                load.kv_tokens += u64::from(live.held - 1);
+            }
+        }
+        self.load = load;
+    }
+}
+
+impl Engine for SglangEngine {
+    fn is_idle(&self) -> bool {
+        self.unfinished == 0 && (self.last.is_none() || !self.settings.overlap)
+    }
+
+    fn cache_used(&self) -> u64 {
+        u64::from(self.settings.cache_tokens - self.free)
+    }
+
+    fn queued(&self) -> (usize, usize) {
+        (self.unfinished - self.waiting.len(), self.waiting.len())
+    }
+
+    fn can_ever_hold(&self, request: &EngineRequest) -> bool {
+        let longest = self.settings.context_tokens.min(self.settings.cache_tokens);
+        request.prompt + 6 < longest && self.output_limit(request.prompt, request.output) == request.output
+    }
+
+    fn load(&self) -> &StepLoad {
+        &self.load
+    }
+
+    fn batch(&self) -> Vec<(u64, u32)> {
+        let scheduled = self.last.iter().flat_map(|batch| &batch.scheduled);
+        scheduled.map(|&(slot, new)| (self.at(slot).request.id, new)).collect()
+    }
+
+    fn submit(&mut self, request: EngineRequest) {
+        let limit = self.settings.output_limit.map_or(request.output, |limit| limit.max(request.output));
+        self.submit_with_limit(request, limit);
+    }
+
+    fn choose(&mut self, note: Note<'_>) {
+        self.round += 1;
+        let before = self.last.take();
+        let batch = self.next(before.as_ref(), note);
+        self.describe(batch.as_ref());
+        self.last = batch;
+        if let Some(before) = before.filter(|_| self.settings.overlap) {
+            self.announce(&before, note);
+            self.unread = Some(before);
+        }
+    }
+
+    fn settle(&mut self) {
+        for slot in std::mem::replace(&mut self.gone, std::mem::take(&mut self.ended)) {
+            self.live[slot] = None;
+            self.vacant.push(slot);
+        }
+        match self.unread.take() {
+            Some(batch) => self.process(&batch),
+            None if self.last.is_none() && self.unfinished == 0 => self.ratio = self.initial_ratio(),
+            None => {}
+        }
+    }
+
+    fn equal_steps(&self) -> u32 {
+        let admits = self.chunk.is_some() || (!self.waiting.is_empty() && !self.full);
+        let Some(batch) = self.last.as_ref().filter(|batch| batch.prompts == 0 && !admits) else { return 1 };
+        let slots = || batch.scheduled.iter().map(|one| self.at(one.0));
+        let ends = slots().map(|live| live.output - live.outputs).min().unwrap_or(1).max(1);
+        if slots().any(|live| live.ended) {
+            return 1;
+        }
+        let (page, most) = (self.settings.page_tokens, u64::from(self.free) + self.evictable());
+        // No more than these, wherever in their pages the requests are.
+        let at_most = |steps: u32| slots().len() as u64 * u64::from((steps - 1).div_ceil(page) + 1);
+        if at_most(ends) * u64::from(page) <= most {
+            return ends;
+        }
+        let needed = |steps: u32| -> u64 {
+            slots().map(|live| u64::from(up(live.held + steps - 1, page) - up(live.held, page))).sum()
+        };
+        let (mut fits, mut short) = (1, ends + 1);
+        while short - fits > 1 {
+            let middle = fits + (short - fits) / 2;
+            if needed(middle) <= most { fits = middle } else { short = middle }
+        }
+        fits
+    }
+
+    fn complete(&mut self, steps: u32, note: Note<'_>) {
+        if steps > 1 {
+            self.repeat(steps - 1);
+        }
+        // With overlap, the scheduler may retract a request before it reads its token.
+        if let Some(batch) = self.last.take() {
+            if !self.settings.overlap {
+                self.announce(&batch, note);
+                self.process(&batch);
+            }
+            self.last = Some(batch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+
+    use super::*;
+    use crate::traffic::content::TokenRun;
+
+    fn random_settings(rng: &mut Rng) -> SglangSettings {
+        let page_tokens = [1, 1, 8, 16][rng.usize(0..4)];
+        SglangSettings {
+            prefill_tokens: 4096,
+            chunk_tokens: [None, Some(64), Some(512)][rng.usize(0..3)],
+            max_requests: rng.u32(2..20),
+            cache_tokens: rng.u32(500..3000),
+            page_tokens,
+            context_tokens: 4096,
+            policy: if rng.bool() { SglangPolicy::Fcfs } else { SglangPolicy::Lpm },
+            conservativeness: [0.0, 0.3, 1.0][rng.usize(0..3)],
+            prefix_caching: rng.u32(0..5) > 0,
+            mixed_chunk: rng.bool(),
+            overlap: rng.bool(),
+            output_limit: if rng.bool() { Some(rng.u32(1..300)) } else { None },
+            exact_output: rng.u32(0..4) == 0,
+            prefill_requests: None,
+            min_free_slots: None,
+            decodes_after_prefill: if rng.u32(0..4) == 0 { 3 } else { 0 },
+            decodes_min_requests: rng.u32(0..3),
+        }
+    }
+
+    fn random_request(rng: &mut Rng, id: u64) -> EngineRequest {
+        let run = |id, tokens| TokenRun { id, tokens };
+        let (shared, own, output) = (rng.u32(0..100), rng.u32(1..100), rng.u32(1..200));
+        let runs = vec![run(rng.u64(0..3), shared), run(10 + id, own), run(1_000_000 + id, output)];
+        EngineRequest { id, runs, prompt: shared + own, output }
+    }
+
+    /// A step: what is noted, and the batch.
+    fn step(engine: &mut SglangEngine, events: &mut Vec<(u64, EngineEvent)>) -> Vec<(u64, u32)> {
+        engine.choose(&mut |id, event| events.push((id, event)));
+        engine.settle();
+        engine.batch()
+    }
+
+    fn complete(engine: &mut SglangEngine, steps: u32, events: &mut Vec<(u64, EngineEvent)>) {
+        if !engine.load().is_empty() {
+            engine.complete(steps, &mut |id, event| events.push((id, event)));
+        }
+    }
+
+    fn state(engine: &SglangEngine) -> (u64, u64, (usize, usize), u64, u32, bool) {
+        let ratio = engine.new_token_ratio().to_bits();
+        (engine.cache_used(), engine.evictable(), engine.queued(), ratio, engine.deferred, engine.full)
+    }
+
+    /// Runs a case with several equal steps at a time, next to the same one step by step. Returns the steps and the
+    /// leaps.
+    fn run_both(seed: u64) -> (u32, u32) {
+        let rng = &mut Rng::with_seed(seed);
+        let settings = random_settings(rng);
+        let (mut leaping, mut walking) = (SglangEngine::new(settings.clone()), SglangEngine::new(settings));
+        let (mut heard, mut expected) = (vec![], vec![]);
+        let (mut steps, mut leaps, mut coming) = (0, 0, 0..rng.u64(5..40));
+        loop {
+            while rng.u32(0..3) == 0 {
+                let Some(id) = coming.next() else { break };
+                let request = random_request(rng, id);
+                if leaping.can_ever_hold(&request) {
+                    leaping.submit(request.clone());
+                    walking.submit(request);
+                }
+            }
+            if leaping.is_idle() && coming.is_empty() {
+                break;
+            }
+            let batch = step(&mut leaping, &mut heard);
+            let most = leaping.equal_steps();
+            let equal = if rng.bool() { most } else { rng.u32(1..=most) };
+            complete(&mut leaping, equal, &mut heard);
+            for _ in 0..equal {
+                assert_eq!(step(&mut walking, &mut expected), batch, "case {seed}, step {steps}");
+                complete(&mut walking, 1, &mut expected);
+                steps += 1;
+            }
+            leaps += 1;
+            assert_eq!(heard, expected, "case {seed}, step {steps}");
+            assert_eq!(state(&leaping), state(&walking), "case {seed}, step {steps}");
+            assert!(steps < 100_000, "case {seed} does not end");
+        }
+        assert_eq!(leaping.free + leaping.tree.evictable(), leaping.settings.cache_tokens);
+        (steps, leaps)
+    }
+
+    #[test]
+    fn several_equal_steps_at_a_time_are_the_same_as_one_by_one() {
+        let counts = (0..400).map(run_both);
+        let (steps, leaps) = counts.fold((0, 0), |(all, of), (steps, leaps)| (all + steps, of + leaps));
+        assert!(steps > 3 * leaps, "{steps} steps in {leaps}");
+    }
+}
