@@ -22,7 +22,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json as object};
 
 /// A command line of every question.
-pub const LINES: [&[&str]; 24] = [
+pub const LINES: [&[&str]; 25] = [
+    &[
+        "simulate",
+        "--hardware",
+        "2xl40s",
+        "--plan",
+        "2 x tp1 @8",
+        "--model",
+        "gpt-oss-20b",
+        "--runtime",
+        "sglang",
+    ],
     &[
         "simulate",
         "--model",

@@ -26,6 +26,7 @@ use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::run::PoolSettings;
+use crate::traffic::sglang::{SglangPolicy, SglangSettings};
 use crate::traffic::step_load::{StepClock, StepLoad};
 use crate::traffic::vllm::VllmSettings;
 
@@ -55,8 +56,8 @@ pub struct PricedPlan {
     pub clients: u64,
     /// Whether later prompts use the cached tokens of earlier ones.
     pub caches_prefixes: bool,
-    /// Requests that an attention rank runs at a time.
-    pub max_sequences: u32,
+    /// Requests that an attention rank runs at a time, where the runtime fixes their number.
+    pub max_sequences: Option<u32>,
     /// How the runtime makes up its steps, where that is known.
     policy: Option<StatedPolicy>,
     limits: [Option<f64>; 2],
@@ -131,7 +132,7 @@ impl PricedPlan {
             aggregated: candidate.pools.len() == 1 && pool.role == Role::Aggregated,
             clients: problem.traffic.requests().unwrap_or(clients),
             caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
-            max_sequences: machine.max_sequences.map_or(u32::MAX, |most| most.value() as u32),
+            max_sequences: machine.max_sequences.map(|most| most.value() as u32),
             policy: resolved.runtime.scheduler.policy.clone(),
             limits: [problem.limits.ttft, problem.limits.tpot],
             lengths: problem.workload.lengths,
@@ -170,7 +171,10 @@ impl PricedPlan {
             Error::new("plan", what, expected, fix)
         };
         let policy = self.policy.as_ref().ok_or_else(|| {
-            not("a runtime whose scheduler is not simulated", "a runtime with a `policy` in its file: vllm")
+            not(
+                "a runtime whose scheduler is not simulated",
+                "a runtime with a `policy` in its file: vllm, sglang",
+            )
         })?;
         if !self.aggregated {
             return Err(not(
@@ -181,25 +185,62 @@ impl PricedPlan {
         if self.decode.draft.is_some() {
             return Err(not("speculative decoding", "a plan without a draft"));
         }
-        let per_rank = |number: u64| u32::try_from(number / self.ranks.max(1)).unwrap_or(u32::MAX);
-        let tokens = |number: u64| u32::try_from(number).unwrap_or(u32::MAX).max(1);
-        let SchedulerPolicy::Vllm = policy.like;
-        Ok(PoolSettings {
-            replicas: self.replicas as usize,
-            ranks: self.ranks as usize,
-            scheduler: SchedulerSettings::Vllm(VllmSettings {
-                token_budget: tokens(self.most_step_tokens),
-                max_sequences: self.max_sequences,
-                blocks: per_rank(self.kv_tokens) / tokens(self.block_tokens),
-                block_tokens: tokens(self.block_tokens),
-                chunked_prefill: true,
-                long_prompt_threshold: None,
-                prefix_caching: self.caches_prefixes,
-                whole_prompt_fits: true,
-                reserved_blocks: 0,
-                asynchronous: policy.asynchronous,
-            }),
-        })
+        let scheduler = match policy.like {
+            SchedulerPolicy::Vllm => SchedulerSettings::Vllm(self.vllm(policy.asynchronous)),
+            SchedulerPolicy::Sglang => SchedulerSettings::Sglang(self.sglang(policy.asynchronous)),
+        };
+        Ok(PoolSettings { replicas: self.replicas as usize, ranks: self.ranks as usize, scheduler })
+    }
+
+    /// Tokens of the cache of an attention rank.
+    fn rank_tokens(&self) -> u32 {
+        tokens(self.kv_tokens / self.ranks.max(1))
+    }
+
+    /// Settings that the plan leaves open are the server's defaults: `SchedulerConfig`, vLLM 0.33.
+    fn vllm(&self, asynchronous: bool) -> VllmSettings {
+        let block_tokens = tokens(self.block_tokens).max(1);
+        VllmSettings {
+            token_budget: tokens(self.most_step_tokens).max(1),
+            max_sequences: self.max_sequences.unwrap_or(u32::MAX),
+            blocks: self.rank_tokens() / block_tokens,
+            block_tokens,
+            chunked_prefill: true,
+            long_prompt_threshold: None,
+            prefix_caching: self.caches_prefixes,
+            whole_prompt_fits: true,
+            reserved_blocks: 0,
+            asynchronous,
+        }
+    }
+
+    /// Settings that the plan leaves open are the server's defaults: `ServerArgs`, SGLang 0.5.23.
+    fn sglang(&self, overlap: bool) -> SglangSettings {
+        let page_tokens = tokens(self.block_tokens).max(1);
+        let cache_tokens = self.rank_tokens() / page_tokens * page_tokens;
+        let context_tokens = self.decode.max_context.map_or(u32::MAX, tokens);
+        // 512 requests of the model's longest context would fill this part of the cache.
+        let usual = (f64::from(cache_tokens) / f64::from(context_tokens) * 512.0) as u32;
+        let most = self.max_sequences.unwrap_or(usual.clamp(2048, 4096)).min(cache_tokens / 2).max(1);
+        SglangSettings {
+            prefill_tokens: 16_384,
+            chunk_tokens: Some(tokens(self.most_step_tokens).max(page_tokens) / page_tokens * page_tokens),
+            max_requests: most,
+            cache_tokens,
+            page_tokens,
+            context_tokens,
+            policy: SglangPolicy::Fcfs,
+            conservativeness: if self.ranks > 1 { 0.3 } else { 1.0 },
+            prefix_caching: self.caches_prefixes,
+            mixed_chunk: false,
+            overlap,
+            output_limit: None,
+            exact_output: false,
+            prefill_requests: None,
+            min_free_slots: None,
+            decodes_after_prefill: 0,
+            decodes_min_requests: 0,
+        }
     }
 
     /// The same for a request in JSON, which may carry files.
@@ -302,6 +343,11 @@ impl RankStep {
             pairs: chunks.map(|(tokens, cached)| pairs(tokens, cached)).sum(),
         }
     }
+}
+
+/// A number of tokens, which limits keep far below the bound.
+fn tokens(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// Pairs of one of `tokens` new tokens and a token before it.

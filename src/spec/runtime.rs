@@ -250,6 +250,8 @@ pub struct StatedPolicy {
 pub enum SchedulerPolicy {
     /// Prompts join the steps of requests that decode, within a budget of tokens.
     Vllm,
+    /// Prompts have steps of their own, before requests that decode.
+    Sglang,
 }
 
 /// Memory other than weights and KV cache.

@@ -196,6 +196,7 @@ impl SglangEngine {
     }
 
     /// The part of the output that running requests may have for which memory is reserved.
+    #[cfg(feature = "internals")]
     pub fn new_token_ratio(&self) -> f64 {
         self.ratio
     }
@@ -554,6 +555,10 @@ impl SglangEngine {
 impl Engine for SglangEngine {
     fn is_idle(&self) -> bool {
         self.unfinished == 0 && (self.last.is_none() || !self.settings.overlap)
+    }
+
+    fn cache(&self) -> u64 {
+        u64::from(self.settings.cache_tokens)
     }
 
     fn cache_used(&self) -> u64 {
