@@ -290,6 +290,13 @@ impl PricedPlan {
     /// tokens. They share the weights, the host and the launches of the step. Requests of several lengths count as that
     /// many of their mean: of prompts, the mean that has the same number of pairs of tokens.
     pub fn step(&self, prefill: &[(f64, f64)], decode: &[f64]) -> PricedStep {
+        if decode.is_empty() {
+            let (tokens, cached) = mean_prompt(prefill);
+            return self.prefill(prefill.len() as u64, tokens, cached);
+        }
+        if prefill.is_empty() {
+            return self.decode(decode.len() as u64, decode.iter().sum::<f64>() / decode.len() as f64);
+        }
         let one = RankStep {
             decoding: decode.len() as f64,
             kv_tokens: decode.iter().sum(),
@@ -348,6 +355,20 @@ impl RankStep {
 /// A number of tokens, which limits keep far below the bound.
 fn tokens(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// New and cached tokens of the prompts that have, in the same number, as many new tokens and pairs of tokens as these.
+fn mean_prompt(prompts: &[(f64, f64)]) -> (f64, f64) {
+    match prompts {
+        [] => (0.0, 0.0),
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => *first,
+        _ => {
+            let tokens: f64 = prompts.iter().map(|(tokens, _)| tokens).sum();
+            let all: f64 = prompts.iter().map(|(tokens, cached)| pairs(*tokens, *cached)).sum();
+            let mean = tokens / prompts.len() as f64;
+            (mean, (all / tokens - mean / 2.0).max(0.0))
+        }
+    }
 }
 
 /// Pairs of one of `tokens` new tokens and a token before it.
