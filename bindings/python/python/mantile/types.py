@@ -740,6 +740,107 @@ class StaticAnswer(Answer, question="static"):
     e2e_ms: float
 
 
+class TrafficReport(Record):
+    requests: int
+    measured: int
+    refused: int
+    rate_per_s: float | None
+    clients: int | None
+    seed: int
+
+
+class VllmSettings(Record):
+    token_budget: int
+    max_sequences: int
+    blocks: int
+    block_tokens: int
+    chunked_prefill: bool
+    long_prompt_threshold: int | None
+    prefix_caching: bool
+    whole_prompt_fits: bool
+    reserved_blocks: int
+    asynchronous: bool
+
+
+class SglangSettings(Record):
+    prefill_tokens: int
+    chunk_tokens: int | None
+    max_requests: int
+    cache_tokens: int
+    page_tokens: int
+    context_tokens: int
+    policy: Literal['fcfs', 'lpm']
+    conservativeness: float
+    prefix_caching: bool
+    mixed_chunk: bool
+    overlap: bool
+    output_limit: int | None
+    exact_output: bool
+    prefill_requests: int | None
+    min_free_slots: int | None
+    decodes_after_prefill: int
+    decodes_min_requests: int
+
+
+class LatencyRow(Record):
+    metric: str
+    mean_ms: float | None
+    p50_ms: float | None
+    p90_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+class ClosedForm(Record):
+    ttft_ms: float
+    tpot_ms: float
+    e2e_ms: float
+    output_tok_s: float
+
+
+class SlowRequest(Record):
+    id: int
+    arrived_s: float
+    isl: int
+    osl: int
+    e2e_ms: float
+    queue_ms: float
+    prefill_ms: float
+    decode_ms: float
+    preempted_ms: float
+    preemptions: int
+    cached_tokens: int
+
+
+class TimelinePoint(Record):
+    time_s: float
+    running: int
+    waiting: int
+    kv_used: float
+    output_tokens: int
+
+
+class SimulateAnswer(Answer, question="simulate"):
+    answer: Literal['simulate']
+    scenario: Scenario
+    notation: str
+    traffic: TrafficReport
+    replicas: int
+    attention_ranks: int
+    scheduler: VllmSettings | SglangSettings
+    latencies: list[LatencyRow]
+    output_tok_s: float
+    requests_per_s: float
+    concurrency: float
+    goodput: float | None
+    hit_rate: float
+    preemptions: int
+    steps: int
+    closed_form: ClosedForm | None
+    slowest: list[SlowRequest]
+    timeline: list[TimelinePoint]
+
+
 class DeployAnswer(Answer, question="deploy"):
     answer: Literal['deploy']
     runtime: str
