@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use mantile::traffic::content::TokenRun;
-use mantile::traffic::engine::{Engine, EngineEvent, EngineRequest};
+use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerEngine};
 use mantile::traffic::sglang::{SglangEngine, SglangPolicy, SglangSettings};
 use mantile::traffic::vllm::{VllmEngine, VllmSettings};
 use serde_json::{Value, json};

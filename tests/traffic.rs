@@ -2,10 +2,12 @@
 
 use fastrand::Rng;
 use mantile::traffic::content::TokenRun;
-use mantile::traffic::engine::{Engine, EngineEvent, EngineRequest, SchedulerSettings};
+use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerEngine, SchedulerSettings};
 use mantile::traffic::outcome::RequestRecord;
 use mantile::traffic::run::{PoolSettings, RunTotals, run};
-use mantile::traffic::source::{Arrival, Arrivals, DrawnTraffic, Lengths, Source, replayed};
+use mantile::traffic::source::{
+    Arrival, Arrivals, DrawnTraffic, LengthDistribution, RequestSource, replayed,
+};
 use mantile::traffic::step_load::StepLoad;
 use mantile::traffic::vllm::{VllmEngine, VllmSettings};
 use proptest::prelude::*;
@@ -39,7 +41,7 @@ fn clock(ranks: &[StepLoad]) -> f64 {
 
 fn records(
     settings: &PoolSettings,
-    source: Source,
+    source: RequestSource,
     clock: &impl Fn(&[StepLoad]) -> f64,
 ) -> (RunTotals, Vec<RequestRecord>) {
     let mut all = vec![];
@@ -74,9 +76,9 @@ fn traffic() -> impl Strategy<Value = DrawnTraffic> {
     ];
     let lengths = |most: u32| {
         prop_oneof![
-            (1..most).prop_map(Lengths::Fixed),
+            (1..most).prop_map(LengthDistribution::Fixed),
             (2.0..f64::from(most) / 3.0, 0.2f64..1.0)
-                .prop_map(|(mean, variation)| Lengths::LogNormal { mean, variation }),
+                .prop_map(|(mean, variation)| LengthDistribution::LogNormal { mean, variation }),
         ]
     };
     (arrivals, 20u64..150, lengths(900), lengths(200), 0u32..300, 1u64..5, 0u64..20, any::<u64>()).prop_map(
@@ -99,7 +101,7 @@ proptest! {
     #[test]
     fn nothing_is_lost(scheduler in settings(), traffic in traffic(), replicas in 1usize..4, ranks in 1usize..3) {
         let settings = pool(scheduler.clone(), replicas, ranks);
-        let (totals, all) = records(&settings, Source::new(traffic.clone()), &clock);
+        let (totals, all) = records(&settings, RequestSource::new(traffic.clone()), &clock);
         prop_assert_eq!(totals.answered + totals.refused, traffic.requests);
         prop_assert_eq!(all.len() as u64, totals.answered);
         let sum = |of: fn(&RequestRecord) -> u32| all.iter().map(|one| u64::from(of(one))).sum::<u64>();
@@ -126,7 +128,7 @@ proptest! {
             (inside, last) = (inside + change, time);
         }
         prop_assert!((area - totals.request_seconds).abs() <= 1e-9 * area.max(1.0));
-        let again = records(&settings, Source::new(traffic), &clock);
+        let again = records(&settings, RequestSource::new(traffic), &clock);
         prop_assert_eq!(&again.1, &all);
     }
 
@@ -141,7 +143,7 @@ proptest! {
     #[test]
     fn more_cache_is_not_slower(scheduler in settings(), traffic in traffic()) {
         let wider = VllmSettings { blocks: scheduler.blocks * 2, ..scheduler.clone() };
-        let [one, other] = [scheduler, wider].map(|scheduler| records(&pool(scheduler, 1, 1), Source::new(traffic.clone()), &clock).0);
+        let [one, other] = [scheduler, wider].map(|scheduler| records(&pool(scheduler, 1, 1), RequestSource::new(traffic.clone()), &clock).0);
         prop_assume!(one.refused == other.refused);
         prop_assert!(other.end_s <= one.end_s * 1.05 + 0.1, "{} for {}", other.end_s, one.end_s);
     }
@@ -200,15 +202,15 @@ fn a_single_slot_waits_as_m_d_1_does() {
         let traffic = DrawnTraffic {
             arrivals: Arrivals::Rate { per_s: load / 0.01, variation: 1.0 },
             requests: 200_000,
-            prompt: Lengths::Fixed(10),
-            output: Lengths::Fixed(1),
+            prompt: LengthDistribution::Fixed(10),
+            output: LengthDistribution::Fixed(1),
             prefix: 0,
             prefix_groups: 1,
             distinct_prompts: 0,
             seed: 5,
         };
         let settings = pool(VllmSettings { max_sequences: 1, ..AMPLE }, 1, 1);
-        let (_, all) = records(&settings, Source::new(traffic), &|_: &[StepLoad]| 0.01);
+        let (_, all) = records(&settings, RequestSource::new(traffic), &|_: &[StepLoad]| 0.01);
         let found = mean(all.iter().map(|one| one.admitted_s - one.arrived_s));
         let expected = 0.01 * load / (2.0 * (1.0 - load));
         assert!((found / expected - 1.0).abs() < 0.05, "load {load}: {found} for {expected}");
@@ -253,14 +255,14 @@ fn repeated_prompts_are_found() {
     let traffic = DrawnTraffic {
         arrivals: Arrivals::Clients(4),
         requests: 400,
-        prompt: Lengths::Fixed(560),
-        output: Lengths::Fixed(20),
+        prompt: LengthDistribution::Fixed(560),
+        output: LengthDistribution::Fixed(20),
         prefix: 100,
         prefix_groups: 1,
         distinct_prompts: 10,
         seed: 2,
     };
-    let (totals, all) = records(&pool(AMPLE, 1, 1), Source::new(traffic), &clock);
+    let (totals, all) = records(&pool(AMPLE, 1, 1), RequestSource::new(traffic), &clock);
     // The last token of a prompt is computed in any case, and its block with it.
     let later = all.iter().filter(|one| one.id >= 40);
     assert!(later.clone().count() > 300);

@@ -9,7 +9,7 @@ use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
 use crate::report::svg::simulate::simulate_picture;
 use crate::request::UNCONTROLLED;
-use crate::request::simulate::{SimulateRequest, Traffic, simulate};
+use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
@@ -29,7 +29,7 @@ pub struct Simulate {
     #[command(flatten)]
     pub planned: PlannedArgs,
     #[command(flatten)]
-    pub traffic: Traffic,
+    pub traffic: SimulatedTraffic,
     /// Send the requests of a trace at their times: CSV with arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench
     #[arg(long, value_name = "FILE", help_heading = "Traffic")]
     pub trace: Option<PathBuf>,
@@ -55,7 +55,7 @@ impl Simulate {
 
     pub fn request(&self) -> Result<SimulateRequest, Error> {
         let trace = self.trace.as_deref().map(traced).transpose()?;
-        let traffic = Traffic { trace: trace.unwrap_or_default(), ..self.traffic.clone() };
+        let traffic = SimulatedTraffic { trace: trace.unwrap_or_default(), ..self.traffic.clone() };
         Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic })
     }
 }

@@ -45,19 +45,19 @@ pub struct PricedPlan {
     /// New tokens that the scheduler of an attention rank puts into one step.
     pub most_step_tokens: u64,
     /// Tokens of a block of the KV cache.
-    pub block_tokens: u64,
+    pub(crate) block_tokens: u64,
     /// Attention ranks of a decoding replica, each with its own scheduler and cache.
-    pub ranks: u64,
+    pub(crate) ranks: u64,
     /// Replicas, where all of them are equal.
-    pub replicas: u64,
+    pub(crate) replicas: u64,
     /// Whether replicas do prefill and decode.
-    pub aggregated: bool,
+    pub(crate) aggregated: bool,
     /// Requests that the plan has at the same time.
-    pub clients: u64,
+    pub(crate) clients: u64,
     /// Whether later prompts use the cached tokens of earlier ones.
-    pub caches_prefixes: bool,
+    pub(crate) caches_prefixes: bool,
     /// Requests that an attention rank runs at a time, where the runtime fixes their number.
-    pub max_sequences: Option<u32>,
+    pub(crate) max_sequences: Option<u32>,
     /// How the runtime makes up its steps, where that is known.
     policy: Option<StatedPolicy>,
     limits: [Option<f64>; 2],
@@ -151,12 +151,12 @@ impl PricedPlan {
     }
 
     /// Lengths of a request.
-    pub fn lengths(&self) -> Lengths {
+    pub(crate) fn lengths(&self) -> Lengths {
         self.lengths
     }
 
     /// The limits on TTFT and TPOT, in seconds.
-    pub fn limits(&self) -> [Option<f64>; 2] {
+    pub(crate) fn limits(&self) -> [Option<f64>; 2] {
         self.limits
     }
 
@@ -164,7 +164,7 @@ impl PricedPlan {
     ///
     /// # Errors
     /// Something about the plan is not simulated.
-    pub fn pool(&self) -> Result<PoolSettings, Error> {
+    pub(crate) fn pool(&self) -> Result<PoolSettings, Error> {
         let not = |what: &str, expected: &str| {
             let fix =
                 "simulate another plan, e.g. with --runtime vllm, or use `estimate`, whose formulas cover it";

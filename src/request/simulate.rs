@@ -20,7 +20,7 @@ use crate::traffic::content::{TokenRun, mixed};
 use crate::traffic::engine::EngineRequest;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::run::{PoolSettings, RunTotals, run};
-use crate::traffic::source::{Arrival, Arrivals, DrawnTraffic, Lengths, Source, replayed};
+use crate::traffic::source::{Arrival, Arrivals, DrawnTraffic, LengthDistribution, RequestSource, replayed};
 
 /// A request of `simulate`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -29,14 +29,15 @@ pub struct SimulateRequest {
     /// The problem, with its `deployment`; without one, the best is found first. Its rate, or its concurrency, is the load.
     pub scenario: Scenario,
     /// The traffic.
-    pub traffic: Traffic,
+    pub traffic: SimulatedTraffic,
 }
 
 /// Traffic around the lengths and the load of a scenario.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(deny_unknown_fields, default)]
-pub struct Traffic {
+#[schemars(rename = "Traffic")]
+pub struct SimulatedTraffic {
     /// Requests that are sent [default: 2000, and 20 for each client]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&SENT), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +102,7 @@ pub fn simulate(
     let traffic = request.traffic.drawn(&scenario, &plan);
     let mut measured = Measured::of(request.traffic.warm_up(&traffic));
     let source = match request.traffic.trace.is_empty() {
-        true => Source::new(traffic.clone()),
+        true => RequestSource::new(traffic.clone()),
         false => replayed(request.traffic.arrivals()),
     };
     let stop = || (control.search.stop)();
@@ -129,7 +130,7 @@ impl SimulateRequest {
     }
 }
 
-impl Traffic {
+impl SimulatedTraffic {
     fn check(&self) -> Result<(), Error> {
         for (limit, name, value) in [
             (&ARRIVAL_VARIATION, "arrival_variation", self.arrival_variation),
@@ -162,8 +163,10 @@ impl Traffic {
         };
         let clients = if let Arrivals::Clients(clients) = arrivals { clients } else { 0 };
         let of = |mean: u64, variation: Option<f64>| match variation {
-            Some(variation) if variation > 0.0 => Lengths::LogNormal { mean: mean as f64, variation },
-            _ => Lengths::Fixed(tokens(mean)),
+            Some(variation) if variation > 0.0 => {
+                LengthDistribution::LogNormal { mean: mean as f64, variation }
+            }
+            _ => LengthDistribution::Fixed(tokens(mean)),
         };
         DrawnTraffic {
             arrivals,

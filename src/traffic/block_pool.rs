@@ -25,7 +25,7 @@ impl Hasher for MixedHasher {
 }
 
 #[derive(Clone, Copy)]
-struct Block {
+struct PooledBlock {
     /// Requests that use it.
     users: u32,
     /// Neighbours in the queue of free blocks.
@@ -39,7 +39,7 @@ struct Block {
 
 /// The blocks of one attention rank. Free ones keep their tokens until they are taken, the longest unused first.
 pub struct BlockPool {
-    blocks: Vec<Block>,
+    blocks: Vec<PooledBlock>,
     first: BlockId,
     last: BlockId,
     free: u32,
@@ -49,7 +49,7 @@ pub struct BlockPool {
 impl BlockPool {
     /// `count` free blocks, taken in order.
     pub fn new(count: u32) -> BlockPool {
-        let one = |at: u32| Block {
+        let one = |at: u32| PooledBlock {
             users: 0,
             before: if at == 0 { NONE } else { at - 1 },
             after: if at + 1 == count { NONE } else { at + 1 },
@@ -157,7 +157,7 @@ impl BlockPool {
     }
 
     fn unlink(&mut self, block: BlockId) {
-        let Block { before, after, .. } = self.blocks[block as usize];
+        let PooledBlock { before, after, .. } = self.blocks[block as usize];
         match before {
             NONE => self.first = after,
             before => self.blocks[before as usize].after = after,

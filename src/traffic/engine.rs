@@ -38,7 +38,7 @@ pub enum EngineEvent {
 pub type Note<'a> = &'a mut dyn FnMut(u64, EngineEvent);
 
 /// The requests of one attention rank, with the scheduler that batches them.
-pub trait Engine {
+pub trait SchedulerEngine {
     /// A request arrives.
     fn submit(&mut self, request: EngineRequest);
     /// Whether it has no request.
@@ -59,6 +59,7 @@ pub trait Engine {
     /// The batch of the step that was made up last; empty where the scheduler waits for what runs.
     fn load(&self) -> &StepLoad;
     /// The same by requests, with their new tokens, in the order of the scheduler.
+    #[cfg(feature = "internals")]
     fn batch(&self) -> Vec<(u64, u32)>;
     /// The number of steps from that one on that have the same requests, each with one token more, as long as no request
     /// arrives.
@@ -80,7 +81,7 @@ pub enum SchedulerSettings {
 
 impl SchedulerSettings {
     /// An engine without requests.
-    pub fn engine(&self) -> Box<dyn Engine + Send> {
+    pub fn engine(&self) -> Box<dyn SchedulerEngine + Send> {
         match self {
             SchedulerSettings::Vllm(settings) => Box::new(VllmEngine::new(settings.clone())),
             SchedulerSettings::Sglang(settings) => Box::new(SglangEngine::new(settings.clone())),

@@ -15,7 +15,7 @@ pub const ROOT: NodeId = 0;
 
 /// Consecutive tokens of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct KeyPiece {
     run: u64,
     offset: u32,
     tokens: u32,
@@ -36,11 +36,11 @@ impl<'a> Rest<'a> {
     }
 
     /// Its pieces in order, each as long as its run.
-    fn pieces(mut self) -> impl Iterator<Item = Piece> + 'a {
+    fn pieces(mut self) -> impl Iterator<Item = KeyPiece> + 'a {
         std::iter::from_fn(move || {
             while self.tokens > 0 {
                 let (first, later) = self.runs.split_first()?;
-                let piece = Piece {
+                let piece = KeyPiece {
                     run: first.id,
                     offset: self.offset,
                     tokens: (first.tokens - self.offset).min(self.tokens),
@@ -70,7 +70,7 @@ impl<'a> Rest<'a> {
 }
 
 /// The identity of the first `page` tokens of a key, by which a node is found among its siblings.
-fn first_page(pieces: impl Iterator<Item = Piece>, page: u32) -> u64 {
+fn first_page(pieces: impl Iterator<Item = KeyPiece>, page: u32) -> u64 {
     let (mut hash, mut left) = (0, page);
     for piece in pieces {
         let taken = piece.tokens.min(left);
@@ -84,7 +84,7 @@ fn first_page(pieces: impl Iterator<Item = Piece>, page: u32) -> u64 {
 }
 
 struct Node {
-    key: Vec<Piece>,
+    key: Vec<KeyPiece>,
     tokens: u32,
     /// By their first page.
     children: HashMap<u64, NodeId>,
@@ -244,11 +244,11 @@ impl RadixTree {
             let here = piece.tokens.min(left);
             left -= here;
             if here > 0 {
-                first.push(Piece { tokens: here, ..piece });
+                first.push(KeyPiece { tokens: here, ..piece });
             }
             if here < piece.tokens {
                 let offset = piece.offset + here;
-                second.push(Piece { run: piece.run, offset, tokens: piece.tokens - here });
+                second.push(KeyPiece { run: piece.run, offset, tokens: piece.tokens - here });
             }
         }
         let page = first_page(second.iter().copied(), self.page);

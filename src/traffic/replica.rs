@@ -1,6 +1,6 @@
 //! One replica: the engines of its attention ranks, which take their steps together.
 
-use super::engine::{Engine, EngineEvent, EngineRequest, SchedulerSettings};
+use super::engine::{EngineEvent, EngineRequest, SchedulerEngine, SchedulerSettings};
 use super::step_load::{StepClock, StepLoad};
 use std::collections::VecDeque;
 
@@ -49,7 +49,7 @@ pub enum ReplicaEvent {
 
 /// A replica, and the requests that reached it.
 pub struct Replica {
-    engines: Vec<Box<dyn Engine + Send>>,
+    engines: Vec<Box<dyn SchedulerEngine + Send>>,
     /// Requests that the scheduler has not seen.
     inbox: VecDeque<(f64, usize, EngineRequest)>,
     current: Option<EqualSteps>,
@@ -73,7 +73,7 @@ impl Replica {
     }
 
     /// Its engines.
-    pub fn engines(&self) -> &[Box<dyn Engine + Send>] {
+    pub fn engines(&self) -> &[Box<dyn SchedulerEngine + Send>] {
         &self.engines
     }
 

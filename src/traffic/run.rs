@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::engine::{EngineEvent, SchedulerSettings};
 use super::outcome::{Distribution, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
-use super::source::Source;
+use super::source::RequestSource;
 use super::step_load::StepClock;
 
 /// Identical replicas.
@@ -62,7 +62,7 @@ struct Run<'a, C> {
 /// Runs `source` to its end on a pool. `record` gets the requests in order of their ends; `stop` ends the run early.
 pub fn run(
     settings: &PoolSettings,
-    mut source: Source,
+    mut source: RequestSource,
     clock: &impl StepClock,
     record: &mut impl FnMut(&RequestRecord),
     stop: &impl Fn() -> bool,
@@ -99,7 +99,7 @@ impl<C: StepClock> Run<'_, C> {
         ends.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)))
     }
 
-    fn arrival(&mut self, source: &mut Source) {
+    fn arrival(&mut self, source: &mut RequestSource) {
         let Some(arrival) = source.take() else { return };
         let (time_s, request) = (arrival.time_s, arrival.request);
         if !self.replicas[0].engines()[0].can_ever_hold(&request) {
@@ -209,7 +209,7 @@ fn noted(
 mod tests {
     use super::*;
     use crate::traffic::sglang::{SglangPolicy, SglangSettings};
-    use crate::traffic::source::{Arrivals, DrawnTraffic, Lengths};
+    use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution};
     use crate::traffic::step_load::StepLoad;
 
     fn sglang(overlap: bool, decodes_after_prefill: u32, chunk_tokens: Option<u32>) -> SchedulerSettings {
@@ -242,8 +242,8 @@ mod tests {
         let traffic = DrawnTraffic {
             arrivals,
             requests: 300,
-            prompt: Lengths::LogNormal { mean: 150.0, variation: 1.0 },
-            output: Lengths::LogNormal { mean: 150.0, variation: 0.5 },
+            prompt: LengthDistribution::LogNormal { mean: 150.0, variation: 1.0 },
+            output: LengthDistribution::LogNormal { mean: 150.0, variation: 0.5 },
             prefix: 50,
             prefix_groups: 3,
             distinct_prompts: 0,
@@ -259,7 +259,7 @@ mod tests {
         let mut records = vec![];
         let mut record = |one: &RequestRecord| records.push(*one);
         let settings = PoolSettings { replicas: 1, ranks, scheduler };
-        let totals = run(&settings, Source::new(traffic), &clock, &mut record, &|| false);
+        let totals = run(&settings, RequestSource::new(traffic), &clock, &mut record, &|| false);
         (totals, records)
     }
 

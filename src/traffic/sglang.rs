@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::engine::{Engine, EngineEvent, EngineRequest, Note};
+use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine};
 use super::radix_tree::{NodeId, ROOT, RadixTree};
 use super::step_load::{PromptChunk, StepLoad};
 
@@ -76,7 +76,7 @@ const DECAY_STEPS: f64 = 600.0;
 /// Tokens for each request that are to be free after a retraction.
 const RETRACT_TOKENS: u32 = 20;
 
-struct Live {
+struct SglangRequest {
     request: EngineRequest,
     /// Tokens of output that it may have.
     limit: u32,
@@ -105,7 +105,7 @@ struct Live {
     round: u64,
 }
 
-impl Live {
+impl SglangRequest {
     /// Tokens whose values are known: prompt and output so far.
     fn known(&self) -> u32 {
         self.request.prompt + self.outputs
@@ -113,14 +113,14 @@ impl Live {
 }
 
 /// A request in the slab of the engine.
-type Slot = usize;
+type SglangSlot = usize;
 
 /// Requests of a step with their new tokens: first those with prompts, then those that are decoding.
-struct Batch {
-    scheduled: Vec<(Slot, u32)>,
+struct SglangBatch {
+    scheduled: Vec<(SglangSlot, u32)>,
     prompts: usize,
     /// The request of which a part of the prompt remains after it.
-    chunk: Option<Slot>,
+    chunk: Option<SglangSlot>,
 }
 
 /// The requests of one attention rank.
@@ -129,22 +129,22 @@ pub struct SglangEngine {
     tree: RadixTree,
     /// Tokens of the memory that are free: whole pages.
     free: u32,
-    live: Vec<Option<Live>>,
-    vacant: Vec<Slot>,
+    live: Vec<Option<SglangRequest>>,
+    vacant: Vec<SglangSlot>,
     /// Requests that have ended, and those that ended one step earlier: no batch has these any more.
-    ended: Vec<Slot>,
-    gone: Vec<Slot>,
+    ended: Vec<SglangSlot>,
+    gone: Vec<SglangSlot>,
     /// Requests that have not ended.
     unfinished: usize,
-    waiting: Vec<Slot>,
-    running: Vec<Slot>,
+    waiting: Vec<SglangSlot>,
+    running: Vec<SglangSlot>,
     /// Whether waiting requests are not looked at until a running one ends.
     full: bool,
     /// The request whose prompt is computed in parts.
-    chunk: Option<Slot>,
-    last: Option<Batch>,
+    chunk: Option<SglangSlot>,
+    last: Option<SglangBatch>,
     /// The batch whose result is to be processed, of overlapping steps.
-    unread: Option<Batch>,
+    unread: Option<SglangBatch>,
     rows: u32,
     /// The part of the output that running requests may have that they are expected to have.
     ratio: f64,
@@ -218,7 +218,7 @@ impl SglangEngine {
     pub fn submit_with_limit(&mut self, request: EngineRequest, limit: u32) {
         let limit = if self.settings.exact_output { limit.min(request.output) } else { limit };
         let limit = self.output_limit(request.prompt, limit);
-        let live = Live {
+        let live = SglangRequest {
             output: request.output.min(limit).max(1),
             limit,
             request,
@@ -249,11 +249,11 @@ impl SglangEngine {
         self.waiting.push(slot);
     }
 
-    fn at(&self, slot: Slot) -> &Live {
+    fn at(&self, slot: SglangSlot) -> &SglangRequest {
         self.live[slot].as_ref().expect("a slot in a queue is taken")
     }
 
-    fn at_mut(&mut self, slot: Slot) -> &mut Live {
+    fn at_mut(&mut self, slot: SglangSlot) -> &mut SglangRequest {
         self.live[slot].as_mut().expect("a slot in a queue is taken")
     }
 
@@ -281,7 +281,7 @@ impl SglangEngine {
     }
 
     /// The cached tokens that a request begins with, of its first `tokens`, and their node.
-    fn find(&mut self, slot: Slot, tokens: u32) -> (u32, NodeId) {
+    fn find(&mut self, slot: SglangSlot, tokens: u32) -> (u32, NodeId) {
         match &self.live[slot] {
             Some(live) if self.settings.prefix_caching => self.tree.find(&live.request.runs, tokens),
             _ => (0, ROOT),
@@ -289,7 +289,7 @@ impl SglangEngine {
     }
 
     /// Puts the whole pages of the first `tokens` tokens of a request into the tree.
-    fn checkpoint(&mut self, slot: Slot, tokens: u32) {
+    fn checkpoint(&mut self, slot: SglangSlot, tokens: u32) {
         let Some(live) = self.live[slot].as_mut().filter(|_| self.settings.prefix_caching) else { return };
         let page = self.settings.page_tokens;
         let (key, prompt) = (down(tokens, page), down(live.request.prompt, page));
@@ -305,7 +305,7 @@ impl SglangEngine {
     }
 
     /// Takes the memory from a request, of which the tree keeps what it has computed if `keep`.
-    fn release(&mut self, slot: Slot, keep: bool) {
+    fn release(&mut self, slot: SglangSlot, keep: bool) {
         if keep {
             let live = self.at(slot);
             self.checkpoint(slot, live.held.min(live.known()));
@@ -341,7 +341,7 @@ impl SglangEngine {
     }
 
     /// Joins the requests whose prompts are complete to those that run, and drops what has ended.
-    fn merge(&mut self, before: Option<&Batch>) {
+    fn merge(&mut self, before: Option<&SglangBatch>) {
         if let Some(chunk) = self.chunk {
             let live = self.at(chunk);
             let (prefix, end) = (live.prefix, live.end);
@@ -351,10 +351,10 @@ impl SglangEngine {
             }
         }
         if let Some(batch) = before.filter(|batch| batch.prompts > 0) {
-            let stays = |slot: &Slot| {
+            let stays = |slot: &SglangSlot| {
                 Some(*slot) != self.chunk && Some(*slot) != batch.chunk && !self.at(*slot).ended
             };
-            let joining: Vec<Slot> = batch.scheduled.iter().map(|one| one.0).filter(stays).collect();
+            let joining: Vec<SglangSlot> = batch.scheduled.iter().map(|one| one.0).filter(stays).collect();
             // A batch that becomes the running one brings its own mark.
             if joining.len() < batch.scheduled.len() || (self.running.is_empty() && !joining.is_empty()) {
                 self.full = false;
@@ -367,7 +367,7 @@ impl SglangEngine {
     }
 
     /// The next batch: prompts, if any can be admitted, else what is decoding.
-    fn next(&mut self, before: Option<&Batch>, note: Note<'_>) -> Option<Batch> {
+    fn next(&mut self, before: Option<&SglangBatch>, note: Note<'_>) -> Option<SglangBatch> {
         self.merge(before);
         if self.running.len() < self.settings.decodes_min_requests as usize {
             self.deferred = 0;
@@ -391,7 +391,7 @@ impl SglangEngine {
     }
 
     /// Whether there is memory for the next token of these requests.
-    fn next_token_fits(&mut self, slots: &[Slot]) -> bool {
+    fn next_token_fits(&mut self, slots: &[SglangSlot]) -> bool {
         let page = self.settings.page_tokens;
         let pages = slots.iter().filter(|slot| self.at(**slot).held.is_multiple_of(page)).count();
         let tokens = pages as u32 * page;
@@ -415,7 +415,7 @@ impl SglangEngine {
     }
 
     /// A step in which each running request gets a token.
-    fn decode(&mut self, note: Note<'_>) -> Option<Batch> {
+    fn decode(&mut self, note: Note<'_>) -> Option<SglangBatch> {
         let before = self.running.len();
         let ending = self.drop_ending();
         let slots = std::mem::take(&mut self.running);
@@ -435,7 +435,7 @@ impl SglangEngine {
         }
         self.grow();
         let scheduled = self.running.iter().map(|slot| (*slot, 1)).collect();
-        Some(Batch { scheduled, prompts: 0, chunk: None })
+        Some(SglangBatch { scheduled, prompts: 0, chunk: None })
     }
 
     /// Takes their memory from the requests with the shortest outputs until the others' next tokens fit; false where
@@ -459,7 +459,9 @@ impl SglangEngine {
         }
         self.waiting.extend(gone);
         let fits = self.next_token_fits(&kept);
-        let sum = |of: fn(&Live) -> u32| kept.iter().map(|slot| u64::from(of(self.at(*slot)))).sum::<u64>();
+        let sum = |of: fn(&SglangRequest) -> u32| {
+            kept.iter().map(|slot| u64::from(of(self.at(*slot)))).sum::<u64>()
+        };
         let expected = sum(|live| live.outputs + RETRACT_TOKENS);
         self.ratio = (expected as f64 / (sum(|live| live.limit) + 1) as f64).min(1.0);
         self.running = kept;
@@ -467,12 +469,12 @@ impl SglangEngine {
     }
 
     /// Whether the result of a batch gives a request a token.
-    fn gets_token(live: &Live) -> bool {
+    fn gets_token(live: &SglangRequest) -> bool {
         !live.ended && !live.retracted && live.middle == 0
     }
 
     /// The result that a batch will have. A request that was retracted meanwhile loses its token.
-    fn announce(&self, batch: &Batch, note: Note<'_>) {
+    fn announce(&self, batch: &SglangBatch, note: Note<'_>) {
         let slots = batch.scheduled.iter().map(|one| self.at(one.0));
         for live in slots.filter(|live| SglangEngine::gets_token(live)) {
             if live.outputs == 0 {
@@ -485,7 +487,7 @@ impl SglangEngine {
     }
 
     /// Gives the requests of a batch their tokens.
-    fn process(&mut self, batch: &Batch) {
+    fn process(&mut self, batch: &SglangBatch) {
         for (place, &(slot, _)) in batch.scheduled.iter().enumerate() {
             let live = self.at_mut(slot);
             if !SglangEngine::gets_token(live) {
@@ -535,7 +537,7 @@ impl SglangEngine {
     }
 
     /// The load of a batch.
-    fn describe(&mut self, batch: Option<&Batch>) {
+    fn describe(&mut self, batch: Option<&SglangBatch>) {
         let mut load = std::mem::take(&mut self.load);
         load.prompts.clear();
         (load.decoding, load.kv_tokens) = (0, 0);
@@ -552,7 +554,7 @@ impl SglangEngine {
     }
 }
 
-impl Engine for SglangEngine {
+impl SchedulerEngine for SglangEngine {
     fn is_idle(&self) -> bool {
         self.unfinished == 0 && (self.last.is_none() || !self.settings.overlap)
     }
@@ -578,6 +580,7 @@ impl Engine for SglangEngine {
         &self.load
     }
 
+    #[cfg(feature = "internals")]
     fn batch(&self) -> Vec<(u64, u32)> {
         let scheduled = self.last.iter().flat_map(|batch| &batch.scheduled);
         scheduled.map(|&(slot, new)| (self.at(slot).request.id, new)).collect()

@@ -20,18 +20,18 @@ pub enum Arrivals {
 
 /// Lengths of prompts or outputs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Lengths {
+pub enum LengthDistribution {
     /// All equal.
     Fixed(u32),
     /// Log-normal with this mean and coefficient of variation, at least 1.
     LogNormal { mean: f64, variation: f64 },
 }
 
-impl Lengths {
+impl LengthDistribution {
     fn draw(&self, rng: &mut Rng) -> u32 {
         match *self {
-            Lengths::Fixed(tokens) => tokens,
-            Lengths::LogNormal { mean, variation } => {
+            LengthDistribution::Fixed(tokens) => tokens,
+            LengthDistribution::LogNormal { mean, variation } => {
                 let spread = libm::log(1.0 + variation * variation);
                 let normal = normal(rng);
                 let drawn = libm::exp(libm::log(mean) - spread / 2.0 + libm::sqrt(spread) * normal);
@@ -70,8 +70,8 @@ pub struct DrawnTraffic {
     pub arrivals: Arrivals,
     /// Requests in total.
     pub requests: u64,
-    pub prompt: Lengths,
-    pub output: Lengths,
+    pub prompt: LengthDistribution,
+    pub output: LengthDistribution,
     /// Tokens at the start of each prompt that it shares with those of its group.
     pub prefix: u32,
     /// Different prefixes.
@@ -126,7 +126,7 @@ impl DrawnTraffic {
 }
 
 /// Requests that are to come, in order of their times.
-pub struct Source {
+pub struct RequestSource {
     traffic: DrawnTraffic,
     /// Requests drawn so far.
     drawn: u64,
@@ -155,10 +155,10 @@ impl Ord for Coming {
     }
 }
 
-impl Source {
+impl RequestSource {
     /// The requests of `traffic`.
-    pub fn new(traffic: DrawnTraffic) -> Source {
-        let mut source = Source { traffic, drawn: 0, clock_s: 0.0, coming: BinaryHeap::new() };
+    pub fn new(traffic: DrawnTraffic) -> RequestSource {
+        let mut source = RequestSource { traffic, drawn: 0, clock_s: 0.0, coming: BinaryHeap::new() };
         let first = match source.traffic.arrivals {
             Arrivals::Rate { .. } => 1,
             Arrivals::Clients(clients) => clients,
@@ -206,18 +206,18 @@ impl Source {
 }
 
 /// Requests with stated times, in order.
-pub fn replayed(arrivals: Vec<Arrival>) -> Source {
+pub fn replayed(arrivals: Vec<Arrival>) -> RequestSource {
     let traffic = DrawnTraffic {
         arrivals: Arrivals::Clients(0),
         requests: 0,
-        prompt: Lengths::Fixed(1),
-        output: Lengths::Fixed(1),
+        prompt: LengthDistribution::Fixed(1),
+        output: LengthDistribution::Fixed(1),
         prefix: 0,
         prefix_groups: 1,
         distinct_prompts: 0,
         seed: 0,
     };
-    let mut source = Source::new(traffic);
+    let mut source = RequestSource::new(traffic);
     source.coming.extend(arrivals.into_iter().map(Coming));
     source
 }
@@ -230,14 +230,14 @@ mod tests {
         let traffic = DrawnTraffic {
             arrivals: Arrivals::Rate { per_s: 4.0, variation },
             requests: 20_000,
-            prompt: Lengths::LogNormal { mean: 500.0, variation: 0.8 },
-            output: Lengths::Fixed(10),
+            prompt: LengthDistribution::LogNormal { mean: 500.0, variation: 0.8 },
+            output: LengthDistribution::Fixed(10),
             prefix: 0,
             prefix_groups: 1,
             distinct_prompts: 0,
             seed: 7,
         };
-        let mut source = Source::new(traffic);
+        let mut source = RequestSource::new(traffic);
         let mut before = 0.0;
         std::iter::from_fn(|| source.take())
             .map(|arrival| arrival.time_s - std::mem::replace(&mut before, arrival.time_s))
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn lengths_have_their_mean_and_variation() {
-        let lengths = Lengths::LogNormal { mean: 500.0, variation: 0.8 };
+        let lengths = LengthDistribution::LogNormal { mean: 500.0, variation: 0.8 };
         let rng = &mut Rng::with_seed(3);
         let drawn: Vec<f64> = (0..40_000).map(|_| f64::from(lengths.draw(rng))).collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
 use super::content::BlockChain;
-use super::engine::{Engine, EngineEvent, EngineRequest, Note};
+use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine};
 use super::step_load::{PromptChunk, StepLoad};
 
 /// The settings of vLLM's scheduler.
@@ -40,7 +40,7 @@ pub struct VllmSettings {
     pub asynchronous: bool,
 }
 
-struct Live {
+struct VllmRequest {
     request: EngineRequest,
     /// Tokens in the cache.
     computed: u32,
@@ -55,7 +55,7 @@ struct Live {
     in_flight: bool,
 }
 
-impl Live {
+impl VllmRequest {
     /// Tokens whose values are known: prompt and output so far.
     fn known(&self) -> u32 {
         self.request.prompt + self.generated
@@ -63,18 +63,18 @@ impl Live {
 }
 
 /// A request in the slab of the engine.
-type Slot = usize;
+type VllmSlot = usize;
 
 /// The requests of one attention rank.
 pub struct VllmEngine {
     settings: VllmSettings,
     pool: BlockPool,
-    live: Vec<Option<Live>>,
-    vacant: Vec<Slot>,
-    waiting: VecDeque<Slot>,
-    running: Vec<Slot>,
+    live: Vec<Option<VllmRequest>>,
+    vacant: Vec<VllmSlot>,
+    waiting: VecDeque<VllmSlot>,
+    running: Vec<VllmSlot>,
     /// The step that was scheduled: requests with their new tokens.
-    scheduled: Vec<(Slot, u32)>,
+    scheduled: Vec<(VllmSlot, u32)>,
     load: StepLoad,
     /// Whether the step after it admits no waiting request, as long as nothing changes.
     settled: bool,
@@ -99,11 +99,11 @@ impl VllmEngine {
         }
     }
 
-    fn at(&self, slot: Slot) -> &Live {
+    fn at(&self, slot: VllmSlot) -> &VllmRequest {
         self.live[slot].as_ref().expect("a slot in a queue is taken")
     }
 
-    fn at_mut(&mut self, slot: Slot) -> &mut Live {
+    fn at_mut(&mut self, slot: VllmSlot) -> &mut VllmRequest {
         self.live[slot].as_mut().expect("a slot in a queue is taken")
     }
 
@@ -140,7 +140,7 @@ impl VllmEngine {
         (budget, preempted)
     }
 
-    fn preempt(&mut self, victim: Slot, note: Note<'_>) {
+    fn preempt(&mut self, victim: VllmSlot, note: Note<'_>) {
         let live = self.at_mut(victim);
         live.computed = 0;
         (live.chain, live.chained) = (BlockChain::default(), 0);
@@ -151,7 +151,7 @@ impl VllmEngine {
     }
 
     /// Gives a request blocks for `tokens` tokens, and makes its whole blocks known; false where too few are free.
-    fn grow(&mut self, slot: Slot, tokens: u32) -> bool {
+    fn grow(&mut self, slot: VllmSlot, tokens: u32) -> bool {
         let size = self.settings.block_tokens;
         let Some(live) = self.live[slot].as_mut() else { return false };
         let lacking = tokens.div_ceil(size).saturating_sub(live.blocks.len() as u32);
@@ -165,7 +165,7 @@ impl VllmEngine {
     }
 
     /// Later prompts find the whole blocks of the first `tokens` tokens of a request, which may not be computed yet.
-    fn publish(&mut self, slot: Slot, tokens: u32) {
+    fn publish(&mut self, slot: VllmSlot, tokens: u32) {
         let size = self.settings.block_tokens;
         let Some(live) = self.live[slot].as_mut().filter(|_| self.settings.prefix_caching) else { return };
         while live.chained < (tokens / size).min(live.blocks.len() as u32) {
@@ -200,7 +200,7 @@ impl VllmEngine {
     }
 
     /// The cached blocks that a request begins with; its last token is computed in any case.
-    fn hits(&self, slot: Slot) -> Vec<BlockId> {
+    fn hits(&self, slot: VllmSlot) -> Vec<BlockId> {
         let (live, size) = (self.at(slot), self.settings.block_tokens);
         if !self.settings.prefix_caching {
             return vec![];
@@ -214,7 +214,7 @@ impl VllmEngine {
     }
 
     /// Gives a waiting request the blocks `hits` and others for `tokens` tokens; false where too few are free.
-    fn place(&mut self, slot: Slot, hits: &[BlockId], tokens: u32) -> bool {
+    fn place(&mut self, slot: VllmSlot, hits: &[BlockId], tokens: u32) -> bool {
         let size = self.settings.block_tokens;
         let reserved = if self.running.is_empty() { 0 } else { self.settings.reserved_blocks };
         let kept = hits.iter().filter(|block| self.pool.is_free(**block)).count() as u32 + reserved;
@@ -250,7 +250,7 @@ impl VllmEngine {
     }
 }
 
-impl Engine for VllmEngine {
+impl SchedulerEngine for VllmEngine {
     fn is_idle(&self) -> bool {
         self.running.is_empty() && self.waiting.is_empty()
     }
@@ -276,12 +276,13 @@ impl Engine for VllmEngine {
         &self.load
     }
 
+    #[cfg(feature = "internals")]
     fn batch(&self) -> Vec<(u64, u32)> {
         self.scheduled.iter().map(|&(slot, new)| (self.at(slot).request.id, new)).collect()
     }
 
     fn submit(&mut self, request: EngineRequest) {
-        let live = Live {
+        let live = VllmRequest {
             request,
             computed: 0,
             generated: 0,
@@ -318,7 +319,7 @@ impl Engine for VllmEngine {
 
     fn settle(&mut self) {
         let live = &mut self.live;
-        let mut ended: Vec<Slot> = vec![];
+        let mut ended: Vec<VllmSlot> = vec![];
         for queue in [self.running.as_slice(), self.waiting.make_contiguous()] {
             for &slot in queue {
                 let Some(one) = live[slot].as_mut() else { continue };
@@ -347,7 +348,7 @@ impl Engine for VllmEngine {
         if !self.load.prompts.is_empty() || !self.settled || self.scheduled.len() != self.running.len() {
             return 1;
         }
-        let left = |slot: &Slot| {
+        let left = |slot: &VllmSlot| {
             let live = self.at(*slot);
             live.request.output - live.generated
         };
@@ -359,7 +360,7 @@ impl Engine for VllmEngine {
             return ends;
         }
         let needed = |steps: u32| -> u64 {
-            let one = |slot: &Slot| {
+            let one = |slot: &VllmSlot| {
                 let live = self.at(*slot);
                 u64::from((live.computed + steps).div_ceil(size)) - live.blocks.len() as u64
             };

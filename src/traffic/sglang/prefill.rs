@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::{Batch, EngineEvent, Live, Note, RadixTree, SglangEngine, SglangPolicy, Slot, down, up};
+use super::{
+    EngineEvent, Note, RadixTree, SglangBatch, SglangEngine, SglangPolicy, SglangRequest, SglangSlot, down,
+    up,
+};
 
 /// Tokens of output that are reserved at most.
 const MOST_RESERVED: u32 = 4096;
@@ -24,12 +27,12 @@ enum Verdict {
 }
 
 /// One pass over the waiting requests.
-struct Pass {
-    chosen: Vec<Slot>,
+struct PrefillPass {
+    chosen: Vec<SglangSlot>,
     /// How many of them had a row before.
     with_row: u32,
     /// The request whose prompt this pass cuts.
-    cut: Option<Slot>,
+    cut: Option<SglangSlot>,
     /// Memory that is reserved: for all that the requests may need, and for this step.
     total: f64,
     current: i64,
@@ -41,8 +44,8 @@ struct Pass {
 }
 
 /// A request that may be admitted.
-struct Candidate {
-    slot: Slot,
+struct WaitingCandidate {
+    slot: SglangSlot,
     /// Cached tokens, and those after them.
     prefix: u32,
     rest: u32,
@@ -54,7 +57,7 @@ struct Candidate {
 
 impl SglangEngine {
     /// A step with prompts; `None` where none can be admitted.
-    pub(super) fn prefill(&mut self, note: Note<'_>) -> Option<Batch> {
+    pub(super) fn prefill(&mut self, note: Note<'_>) -> Option<SglangBatch> {
         let running = self.running.len() as u32;
         self.full &= running > 0;
         if self.chunk.is_none() {
@@ -140,13 +143,13 @@ impl SglangEngine {
         self.waiting = keys.into_iter().map(|key| key.2).collect();
     }
 
-    fn begin(&self) -> Pass {
+    fn begin(&self) -> PrefillPass {
         let mixed = if self.mixes() { self.running.len() as i64 } else { 0 };
-        let reserved = |slot: &Slot| {
+        let reserved = |slot: &SglangSlot| {
             let live = self.at(*slot);
             f64::from(live.limit.saturating_sub(live.outputs).min(MOST_RESERVED)) * self.expected()
         };
-        Pass {
+        PrefillPass {
             chosen: vec![],
             with_row: 0,
             cut: None,
@@ -167,15 +170,15 @@ impl SglangEngine {
         i64::from(self.free) + i64::from(self.tree.evictable())
     }
 
-    fn left_in_total(&self, pass: &Pass) -> f64 {
+    fn left_in_total(&self, pass: &PrefillPass) -> f64 {
         self.memory() as f64 - pass.total
     }
 
-    fn left_now(&self, pass: &Pass) -> i64 {
+    fn left_now(&self, pass: &PrefillPass) -> i64 {
         self.memory() - pass.current
     }
 
-    fn verdict(&self, pass: &Pass) -> Verdict {
+    fn verdict(&self, pass: &PrefillPass) -> Verdict {
         if self.left_in_total(pass) <= 0.0 || self.left_now(pass) <= 0 {
             Verdict::NoMemory
         } else if pass.input <= 0 || pass.chunk.is_some_and(|chunk| chunk <= 0) {
@@ -186,7 +189,7 @@ impl SglangEngine {
     }
 
     /// Reserves memory for `new` tokens of a prompt and an output of `output`.
-    fn reserve(&self, pass: &mut Pass, new: u32, output: u32) {
+    fn reserve(&self, pass: &mut PrefillPass, new: u32, output: u32) {
         let page = self.settings.page_tokens;
         let new = i64::from(up(new, page));
         pass.total += (new + i64::from(page) + i64::from(output)) as f64;
@@ -196,7 +199,7 @@ impl SglangEngine {
     }
 
     /// The prompt that is computed in parts goes first.
-    fn go_on_with_chunk(&mut self, pass: &mut Pass) {
+    fn go_on_with_chunk(&mut self, pass: &mut PrefillPass) {
         let (Some(slot), Some(chunk)) = (self.chunk, pass.chunk) else { return };
         // It must go on also where memory is short.
         let most = match chunk.min(self.left_in_total(pass) as i64) {
@@ -219,7 +222,7 @@ impl SglangEngine {
     }
 
     /// Takes waiting requests in order until one does not fit.
-    fn admit(&mut self, pass: &mut Pass) {
+    fn admit(&mut self, pass: &mut PrefillPass) {
         let waiting = std::mem::take(&mut self.waiting);
         for &slot in &waiting {
             if self.verdict(pass) == Verdict::Other {
@@ -233,7 +236,7 @@ impl SglangEngine {
             let (prefix, node) = self.find(slot, known - 1);
             let live = self.at(slot);
             let (limit, outputs) = (live.limit, live.outputs);
-            let candidate = Candidate { slot, prefix, rest: known - prefix, node, limit, outputs };
+            let candidate = WaitingCandidate { slot, prefix, rest: known - prefix, node, limit, outputs };
             let verdict = if pass.chosen.len() as u32 >= self.settings.prefill_requests.unwrap_or(u32::MAX) {
                 Verdict::Other
             } else if self.settings.exact_output && !self.settings.prefix_caching {
@@ -254,7 +257,7 @@ impl SglangEngine {
     }
 
     /// Adds a request whose output may be shorter than its limit. Its prefix is locked for the checks.
-    fn add(&mut self, pass: &mut Pass, of: &Candidate) -> Verdict {
+    fn add(&mut self, pass: &mut PrefillPass, of: &WaitingCandidate) -> Verdict {
         let page = self.settings.page_tokens;
         let output = of.limit.saturating_sub(of.outputs).min(MOST_RESERVED);
         if f64::from(of.rest + output + page) >= self.left_in_total(pass) {
@@ -283,13 +286,13 @@ impl SglangEngine {
 
     /// Adds a request whose output has exactly its limit, without a prefix cache: the memory that others will have
     /// given back by then counts.
-    fn add_exact(&mut self, pass: &mut Pass, of: &Candidate) -> Verdict {
+    fn add_exact(&mut self, pass: &mut PrefillPass, of: &WaitingCandidate) -> Verdict {
         let page = self.settings.page_tokens;
         let needed = i64::from(up(of.rest, page) + page);
         if needed as f64 > (self.left_now(pass) as f64).min(self.left_in_total(pass)) {
             return Verdict::NoMemory;
         }
-        let state = |live: &Live| {
+        let state = |live: &SglangRequest| {
             let left = f64::from(live.limit) * self.expected() - f64::from(live.outputs);
             (left > 0.0).then(|| (left, i64::from(live.known())))
         };
@@ -336,7 +339,7 @@ impl SglangEngine {
     }
 
     /// Takes a request into the step, with `new` tokens of its prompt.
-    fn choose_candidate(&mut self, pass: &mut Pass, of: &Candidate, new: u32) {
+    fn choose_candidate(&mut self, pass: &mut PrefillPass, of: &WaitingCandidate, new: u32) {
         self.tree.lock(of.node);
         let live = self.at_mut(of.slot);
         (live.node, live.prefix, live.protected) = (of.node, of.prefix, of.prefix);
@@ -345,7 +348,7 @@ impl SglangEngine {
     }
 
     /// Gives the chosen requests their memory.
-    fn place(&mut self, chosen: &[Slot], note: Note<'_>) -> Batch {
+    fn place(&mut self, chosen: &[SglangSlot], note: Note<'_>) -> SglangBatch {
         let page = self.settings.page_tokens;
         let (mut scheduled, mut new, mut taken) = (vec![], 0, 0);
         for &slot in chosen {
@@ -368,11 +371,11 @@ impl SglangEngine {
                 self.rows -= 1;
             }
         }
-        Batch { scheduled, prompts: chosen.len(), chunk: self.chunk }
+        SglangBatch { scheduled, prompts: chosen.len(), chunk: self.chunk }
     }
 
     /// The running requests join a batch of prompts if their next tokens fit; else they wait for the step after it.
-    fn mix(&mut self, batch: &mut Batch) {
+    fn mix(&mut self, batch: &mut SglangBatch) {
         if self.running.is_empty() {
             return;
         }
