@@ -30,6 +30,10 @@ def settings(draw, longest, most_output, context):
         "context_length": context,
         "ignore_eos": draw.random() < 0.3,
         "overlap": draw.random() < 0.5,
+        "prefill_decode_interval": 0,
+        "prefill_decode_interval_min_bs": 0,
+        "prefill_max_requests": None,
+        "min_free_slots_delay": None,
     }
     if draw.random() < 0.1:
         found |= {"prefill_decode_interval": draw.choice([1, 3, 10]), "prefill_decode_interval_min_bs": draw.choice([0, 3])}
