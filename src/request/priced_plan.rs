@@ -219,10 +219,11 @@ impl PricedPlan {
         let page_tokens = tokens(self.block_tokens).max(1);
         let cache_tokens = self.rank_tokens() / page_tokens * page_tokens;
         let context_tokens = self.decode.max_context.map_or(u32::MAX, tokens);
-        // 512 requests of the model's longest context would fill this part of the cache.
+        // Of 512 contexts of the model, as many as the cache holds: kv_cache_configurator.py, from 2,048 to 4,096.
         let usual = (f64::from(cache_tokens) / f64::from(context_tokens) * 512.0) as u32;
         let most = self.max_sequences.unwrap_or(usual.clamp(2048, 4096)).min(cache_tokens / 2).max(1);
         SglangSettings {
+            // max_prefill_tokens, and with attention data parallelism a conservativeness of 0.3 (parallel_hook.py).
             prefill_tokens: 16_384,
             chunk_tokens: Some(tokens(self.most_step_tokens).max(page_tokens) / page_tokens * page_tokens),
             max_requests: most,
@@ -353,7 +354,7 @@ impl RankStep {
 }
 
 /// A number of tokens, which limits keep far below the bound.
-fn tokens(number: u64) -> u32 {
+pub(super) fn tokens(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize};
-use super::priced_plan::PricedPlan;
+use super::priced_plan::{PricedPlan, tokens};
 use crate::report::result::MetricsReport;
 use crate::report::simulate::{ClosedForm, LatencyRow, SimulateReport, SlowRequest, TrafficReport};
 use crate::spec::error::Error;
@@ -110,7 +110,7 @@ pub fn simulate(
     let closed_form = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
     Ok(report(
         &plan,
-        (&settings, &traffic),
+        (&settings, &traffic, request.traffic.trace.len() as u64),
         (&totals, measured),
         closed_form.candidate.metrics.as_ref(),
         plan.limits(),
@@ -152,7 +152,7 @@ impl SimulatedTraffic {
                 limit.check_whole(name, value)?;
             }
         }
-        Ok(())
+        self.trace.iter().try_for_each(TracedRequest::check)
     }
 
     fn drawn(&self, scenario: &Scenario, plan: &PricedPlan) -> DrawnTraffic {
@@ -212,11 +212,6 @@ impl SimulatedTraffic {
     }
 }
 
-/// A length in tokens, which limits keep far below the bound.
-fn tokens(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
-}
-
 /// The requests that figures count.
 struct Measured {
     warm_up: u64,
@@ -269,7 +264,7 @@ impl Measured {
 
 fn report(
     plan: &PricedPlan,
-    (settings, traffic): (&PoolSettings, &DrawnTraffic),
+    (settings, traffic, replayed): (&PoolSettings, &DrawnTraffic, u64),
     (totals, measured): (&RunTotals, Measured),
     closed_form: Option<&MetricsReport>,
     [ttft_limit, tpot_limit]: [Option<f64>; 2],
@@ -281,6 +276,8 @@ fn report(
         ("itl", &totals.itl),
         ("e2e", &measured.e2e),
     ];
+    let replays = replayed > 0;
+    let sent = if replays { replayed } else { traffic.requests };
     let lasted = (measured.last_s - measured.first_s).max(f64::MIN_POSITIVE);
     let within = |seconds: f32, limit: Option<f64>| limit.is_none_or(|most| f64::from(seconds) <= most);
     let good = measured
@@ -291,16 +288,16 @@ fn report(
         scenario: plan.scenario.clone(),
         notation: plan.notation.clone(),
         traffic: TrafficReport {
-            requests: traffic.requests,
+            requests: sent,
             measured: measured.e2e.count(),
             refused: totals.refused,
             rate_per_s: match traffic.arrivals {
-                Arrivals::Rate { per_s, .. } => Some(per_s),
-                Arrivals::Clients(_) => None,
+                Arrivals::Rate { per_s, .. } if !replays => Some(per_s),
+                _ => None,
             },
             clients: match traffic.arrivals {
-                Arrivals::Rate { .. } => None,
-                Arrivals::Clients(clients) => Some(clients),
+                Arrivals::Clients(clients) if !replays => Some(clients),
+                _ => None,
             },
             seed: traffic.seed,
         },

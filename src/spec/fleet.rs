@@ -131,6 +131,23 @@ pub struct TracedRequest {
     pub content: Vec<u64>,
 }
 
+impl TracedRequest {
+    /// Whether its time and its lengths are within their limits.
+    ///
+    /// # Errors
+    /// One is not.
+    pub fn check(&self) -> Result<(), Error> {
+        let numbers = [
+            ("arrival", &ARRIVAL, self.arrival),
+            ("isl", &ISL, self.isl as f64),
+            ("osl", &OSL, self.osl as f64),
+        ];
+        let within = |(key, limit, value): (&str, &Limit, f64)| limit.check(key, value);
+        let found = numbers.into_iter().try_for_each(within);
+        found.map_err(|fault| Error { fix: "remove such requests".into(), ..fault })
+    }
+}
+
 /// Tokens of a piece of a prompt with an identity, in traces of Mooncake.
 pub const CONTENT_TOKENS: u32 = 512;
 
@@ -141,14 +158,9 @@ pub const CONTENT_TOKENS: u32 = 512;
 /// Fewer than two distinct arrival times, or a length is 0.
 pub fn buckets(trace: &[TracedRequest]) -> Result<Vec<TrafficBucket>, Error> {
     REQUESTS.check_whole("rows", trace.len() as u64)?;
-    let within = |key: &str, limit: &Limit, value: f64| {
-        limit.check(key, value).map_err(|fault| Error { fix: "remove such requests".into(), ..fault })
-    };
     let mut counts: std::collections::BTreeMap<(u64, u64), u64> = std::collections::BTreeMap::new();
     for request in trace {
-        within("arrival", &ARRIVAL, request.arrival)?;
-        within("isl", &ISL, request.isl as f64)?;
-        within("osl", &OSL, request.osl as f64)?;
+        request.check()?;
         let up = |tokens: u64, limit: &Limit| tokens.next_power_of_two().min(limit.most_whole());
         *counts.entry((up(request.isl, &ISL), up(request.osl, &OSL))).or_default() += 1;
     }

@@ -44,7 +44,7 @@ pub struct RunTotals {
     pub timeline: RunTimeline,
 }
 
-struct Running {
+struct RequestInRun {
     record: RequestRecord,
     admitted: bool,
     /// When it was preempted, while it waits for that.
@@ -55,7 +55,7 @@ struct Running {
 struct Run<'a, C> {
     replicas: Vec<Replica>,
     clock: &'a C,
-    running: HashMap<u64, Running>,
+    running: HashMap<u64, RequestInRun>,
     totals: RunTotals,
 }
 
@@ -119,7 +119,7 @@ impl<C: StepClock> Run<'_, C> {
             preemptions: 0,
             preempted_s: 0.0,
         };
-        self.running.insert(request.id, Running { record, admitted: false, preempted_at_s: None });
+        self.running.insert(request.id, RequestInRun { record, admitted: false, preempted_at_s: None });
         let fewest = (0..self.replicas.len()).min_by_key(|&at| self.replicas[at].load()).unwrap_or(0);
         let (running, totals) = (&mut self.running, &mut self.totals);
         self.replicas[fewest].arrive(time_s, request, self.clock, &mut |event| {
@@ -155,7 +155,7 @@ impl<C: StepClock> Run<'_, C> {
 
 fn noted(
     event: ReplicaEvent,
-    running: &mut HashMap<u64, Running>,
+    running: &mut HashMap<u64, RequestInRun>,
     totals: &mut RunTotals,
     answered: &mut Vec<RequestRecord>,
 ) {

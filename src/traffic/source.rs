@@ -7,6 +7,7 @@ use fastrand::Rng;
 
 use super::content::{TokenRun, mixed};
 use super::engine::EngineRequest;
+use crate::spec::limits::ISL;
 
 /// When requests arrive.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,9 @@ pub enum LengthDistribution {
     LogNormal { mean: f64, variation: f64 },
 }
 
+/// The longest drawn length: the limit of stated ones.
+const MOST_TOKENS: f64 = ISL.most;
+
 impl LengthDistribution {
     fn draw(&self, rng: &mut Rng) -> u32 {
         match *self {
@@ -35,7 +39,7 @@ impl LengthDistribution {
                 let spread = libm::log(1.0 + variation * variation);
                 let normal = normal(rng);
                 let drawn = libm::exp(libm::log(mean) - spread / 2.0 + libm::sqrt(spread) * normal);
-                (drawn.round().max(1.0)) as u32
+                drawn.round().clamp(1.0, MOST_TOKENS) as u32
             }
         }
     }

@@ -11,7 +11,8 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
     let traffic = &report.traffic;
     let load = match (traffic.rate_per_s, traffic.clients) {
         (Some(rate), _) => format!("{} requests/s", digits(rate)),
-        (None, clients) => count(clients.unwrap_or(0), "client"),
+        (None, Some(clients)) => count(clients, "client"),
+        (None, None) => "a trace".to_owned(),
     };
     let head = format!("{}: {load}, {} output tok/s", report.notation, digits(report.output_tok_s));
     let mut text = format!("{}\n", styled(BOLD, &head));
