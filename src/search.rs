@@ -50,6 +50,7 @@ pub mod shape_cache;
 pub mod shape_results;
 pub mod shapes;
 pub mod shortage;
+pub mod simulated_pool;
 pub mod sizing;
 pub mod split;
 pub mod waves;

@@ -1,5 +1,7 @@
 //! A plan whose steps are priced one by one, for simulators of serving.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::estimate::{EstimateRequest, estimate};
@@ -7,28 +9,21 @@ use super::given_plan::planned_problem;
 use super::optimize::at;
 use super::wording::Door;
 use super::{RequestControl, posed};
-use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
+use crate::search::simulated_pool::{InstanceClock, RankSums, SchedulerInputs, cache_tokens, pairs, tokens};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::{DecodeLoad, decode, offloaded, prefill_among, read_by_prompts};
-use crate::serving::mixed::{RankLoad, rank_step};
-use crate::serving::residency::CachedSequences;
-use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::{Lengths, WorkloadTerms};
 use crate::spec::error::Error;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
-use crate::spec::runtime::{SchedulerPolicy, StatedPolicy};
+use crate::spec::runtime::StatedPolicy;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::run::PoolSettings;
-use crate::traffic::sglang::{SglangPolicy, SglangSettings};
-use crate::traffic::step_load::{StepClock, StepLoad};
-use crate::traffic::vllm::VllmSettings;
 
 /// A plan whose steps are priced one by one, by the formulas of [`estimate`]: for simulators of serving, which schedule
 /// requests themselves. All numbers are those of one replica, or of one worker of each role.
@@ -62,12 +57,9 @@ pub struct PricedPlan {
     policy: Option<StatedPolicy>,
     limits: [Option<f64>; 2],
     lengths: Lengths,
-    machine: Machine<Qty<f64>>,
-    terms: WorkloadTerms<Qty<f64>>,
     prefill: Instance,
-    decode: Instance,
     offload: Offload,
-    streamed: Option<Qty<f64>>,
+    clock: InstanceClock,
 }
 
 /// Time of a step, in seconds.
@@ -140,13 +132,10 @@ impl PricedPlan {
             kv_tokens: cache_tokens(decoding, &machine, streamed).saturating_mul(ranks),
             most_requests: problem.most_sequences.map(|most| most.saturating_mul(ranks)),
             most_step_tokens: machine.of(Phase::Prefill).chip.max_batched_tokens.value() as u64,
-            streamed,
             offload: candidate.offload,
             prefill: instances[prefill].clone(),
-            decode: decoding.clone(),
+            clock: InstanceClock { instance: Arc::new(decoding.clone()), machine, terms, streamed },
             scenario,
-            machine,
-            terms,
         })
     }
 
@@ -170,7 +159,7 @@ impl PricedPlan {
                 "simulate another plan, e.g. with --runtime vllm, or use `estimate`, whose formulas cover it";
             Error::new("plan", what, expected, fix)
         };
-        let policy = self.policy.as_ref().ok_or_else(|| {
+        let policy = self.policy.clone().ok_or_else(|| {
             not(
                 "a runtime whose scheduler is not simulated",
                 "a runtime with a `policy` in its file: vllm, sglang",
@@ -182,66 +171,26 @@ impl PricedPlan {
                 "equal replicas that do both",
             ));
         }
-        if self.decode.draft.is_some() {
+        if self.clock.instance.draft.is_some() {
             return Err(not("speculative decoding", "a plan without a draft"));
         }
-        let scheduler = match policy.like {
-            SchedulerPolicy::Vllm => SchedulerSettings::Vllm(self.vllm(policy.asynchronous)),
-            SchedulerPolicy::Sglang => SchedulerSettings::Sglang(self.sglang(policy.asynchronous)),
+        let inputs = SchedulerInputs {
+            policy,
+            rank_tokens: tokens(self.kv_tokens / self.ranks.max(1)),
+            block_tokens: tokens(self.block_tokens),
+            step_tokens: tokens(self.most_step_tokens),
+            max_sequences: self.max_sequences,
+            ranks: self.ranks,
+            max_context: self.clock.instance.max_context,
+            caches_prefixes: self.caches_prefixes,
         };
+        let scheduler = inputs.settings();
         Ok(PoolSettings { replicas: self.replicas as usize, ranks: self.ranks as usize, scheduler })
     }
 
-    /// Tokens of the cache of an attention rank.
-    fn rank_tokens(&self) -> u32 {
-        tokens(self.kv_tokens / self.ranks.max(1))
-    }
-
-    /// Settings that the plan leaves open are the server's defaults: `SchedulerConfig`, vLLM 0.33.
-    fn vllm(&self, asynchronous: bool) -> VllmSettings {
-        let block_tokens = tokens(self.block_tokens).max(1);
-        VllmSettings {
-            token_budget: tokens(self.most_step_tokens).max(1),
-            max_sequences: self.max_sequences.unwrap_or(u32::MAX),
-            blocks: self.rank_tokens() / block_tokens,
-            block_tokens,
-            chunked_prefill: true,
-            long_prompt_threshold: None,
-            prefix_caching: self.caches_prefixes,
-            whole_prompt_fits: true,
-            reserved_blocks: 0,
-            asynchronous,
-        }
-    }
-
-    /// Settings that the plan leaves open are the server's defaults: `ServerArgs`, SGLang 0.5.23.
-    fn sglang(&self, overlap: bool) -> SglangSettings {
-        let page_tokens = tokens(self.block_tokens).max(1);
-        let cache_tokens = self.rank_tokens() / page_tokens * page_tokens;
-        let context_tokens = self.decode.max_context.map_or(u32::MAX, tokens);
-        // Of 512 contexts of the model, as many as the cache holds: kv_cache_configurator.py, from 2,048 to 4,096.
-        let usual = (f64::from(cache_tokens) / f64::from(context_tokens) * 512.0) as u32;
-        let most = self.max_sequences.unwrap_or(usual.clamp(2048, 4096)).min(cache_tokens / 2).max(1);
-        SglangSettings {
-            // max_prefill_tokens, and with attention data parallelism a conservativeness of 0.3 (parallel_hook.py).
-            prefill_tokens: 16_384,
-            chunk_tokens: Some(tokens(self.most_step_tokens).max(page_tokens) / page_tokens * page_tokens),
-            max_requests: most,
-            cache_tokens,
-            page_tokens,
-            context_tokens,
-            policy: SglangPolicy::Fcfs,
-            conservativeness: if self.ranks > 1 { 0.3 } else { 1.0 },
-            prefix_caching: self.caches_prefixes,
-            mixed_chunk: false,
-            overlap,
-            output_limit: None,
-            exact_output: false,
-            prefill_requests: None,
-            min_free_slots: None,
-            decodes_after_prefill: 0,
-            decodes_min_requests: 0,
-        }
+    /// Times of the steps of a decoding replica.
+    pub(crate) fn clock(&self) -> &InstanceClock {
+        &self.clock
     }
 
     /// The same for a request in JSON, which may carry files.
@@ -267,10 +216,10 @@ impl PricedPlan {
         let terms = WorkloadTerms {
             isl: Qty::from(cached + tokens),
             prefix: Qty::from(cached),
-            ..self.terms.clone()
+            ..self.clock.terms.clone()
         };
-        let one = prefill_among(&Plain, (&self.prefill, prompts), &self.machine, &terms, &mut ());
-        let streamed = read_by_prompts(self.streamed, self.offload);
+        let one = prefill_among(&Plain, (&self.prefill, prompts), &self.clock.machine, &terms, &mut ());
+        let streamed = read_by_prompts(self.clock.streamed, self.offload);
         let one = offloaded(&Plain, &self.prefill, one, &terms, streamed);
         PricedStep::of(&one, one.total)
     }
@@ -281,9 +230,18 @@ impl PricedPlan {
             return PricedStep::default();
         }
         // The context of a step is that of a request halfway through its output: here it has none yet.
-        let terms = WorkloadTerms { isl: Qty::from(cached + 1.0), osl: Qty::from(0.0), ..self.terms.clone() };
+        let terms =
+            WorkloadTerms { isl: Qty::from(cached + 1.0), osl: Qty::from(0.0), ..self.clock.terms.clone() };
         let load = DecodeLoad { concurrency: Qty::from(requests as f64), offload: self.offload };
-        let round = decode(&Plain, &self.decode, &self.machine, &terms, &load, self.streamed, &mut ());
+        let round = decode(
+            &Plain,
+            &self.clock.instance,
+            &self.clock.machine,
+            &terms,
+            &load,
+            self.clock.streamed,
+            &mut (),
+        );
         PricedStep::of(&round.step, round.cycle)
     }
 
@@ -298,64 +256,16 @@ impl PricedPlan {
         if prefill.is_empty() {
             return self.decode(decode.len() as u64, decode.iter().sum::<f64>() / decode.len() as f64);
         }
-        let one = RankStep {
+        let one = RankSums {
             decoding: decode.len() as f64,
             kv_tokens: decode.iter().sum(),
             prompts: prefill.len() as f64,
             new_tokens: prefill.iter().map(|(tokens, _)| tokens).sum(),
             pairs: prefill.iter().map(|(tokens, cached)| pairs(*tokens, *cached)).sum(),
         };
-        self.rank_step(&one, &one)
+        let (step, whole) = self.clock.step(&one.load(&one));
+        PricedStep::of(&step, whole)
     }
-
-    /// A step of a rank among `all` ranks of a replica.
-    fn rank_step(&self, rank: &RankStep, all: &RankStep) -> PricedStep {
-        if rank.decoding + rank.prompts == 0.0 {
-            return PricedStep::default();
-        }
-        let mean = |sum: f64, count: f64| Qty::from(if count > 0.0 { sum / count } else { 0.0 });
-        let new_tokens = mean(rank.new_tokens, rank.prompts);
-        let load = RankLoad {
-            decoding: Qty::from(rank.decoding),
-            cached: mean(rank.kv_tokens, rank.decoding),
-            prompts: Qty::from(rank.prompts),
-            new_tokens,
-            prompt_cached: (mean(rank.pairs, rank.new_tokens) - new_tokens / 2.0).max(Qty::from(0.0)),
-            all_decoding: Qty::from(all.decoding),
-            all_new_tokens: Qty::from(all.new_tokens),
-        };
-        let (one, whole) = rank_step(&Plain, &self.decode, &load, &self.machine, &mut ());
-        let read = offloaded(&Plain, &self.decode, one, &self.terms, self.streamed);
-        PricedStep::of(&read, whole + (read.total - one.total))
-    }
-}
-
-/// Sums over the requests of one step on one attention rank, or on all of a replica.
-#[derive(Clone, Copy, Debug, Default)]
-struct RankStep {
-    decoding: f64,
-    kv_tokens: f64,
-    prompts: f64,
-    new_tokens: f64,
-    pairs: f64,
-}
-
-impl RankStep {
-    fn of(load: &StepLoad) -> RankStep {
-        let chunks = load.prompts.iter().map(|one| (f64::from(one.new_tokens), f64::from(one.cached_tokens)));
-        RankStep {
-            decoding: f64::from(load.decoding),
-            kv_tokens: load.kv_tokens as f64,
-            prompts: load.prompts.len() as f64,
-            new_tokens: chunks.clone().map(|(tokens, _)| tokens).sum(),
-            pairs: chunks.map(|(tokens, cached)| pairs(tokens, cached)).sum(),
-        }
-    }
-}
-
-/// A number of tokens, which limits keep far below the bound.
-pub(super) fn tokens(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// New and cached tokens of the prompts that have, in the same number, as many new tokens and pairs of tokens as these.
@@ -370,28 +280,4 @@ fn mean_prompt(prompts: &[(f64, f64)]) -> (f64, f64) {
             (mean, (all / tokens - mean / 2.0).max(0.0))
         }
     }
-}
-
-/// Pairs of one of `tokens` new tokens and a token before it.
-fn pairs(tokens: f64, cached: f64) -> f64 {
-    tokens * (cached + tokens / 2.0)
-}
-
-impl StepClock for PricedPlan {
-    fn seconds(&self, ranks: &[StepLoad]) -> f64 {
-        let each: Vec<RankStep> = ranks.iter().map(RankStep::of).collect();
-        let all = RankStep {
-            decoding: each.iter().map(|rank| rank.decoding).sum(),
-            new_tokens: each.iter().map(|rank| rank.new_tokens).sum(),
-            ..RankStep::default()
-        };
-        each.iter().map(|rank| self.rank_step(rank, &all).seconds).fold(0.0, f64::max)
-    }
-}
-
-/// Tokens that the KV cache of an attention rank holds, where `spilled` bytes of a device are in host memory.
-fn cache_tokens(instance: &Instance, machine: &Machine<Qty<f64>>, spilled: Option<Qty<f64>>) -> u64 {
-    let one = CachedSequences::whole(Qty::from(1.0), Qty::from(1.0));
-    let memory = InstanceMemory::of(&Plain, instance, Phase::Decode, one, machine);
-    memory.longest(&Plain, (instance, Phase::Decode), one, machine, spilled).value().max(0.0) as u64
 }

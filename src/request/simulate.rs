@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize};
-use super::priced_plan::{PricedPlan, tokens};
+use super::priced_plan::PricedPlan;
 use crate::report::result::MetricsReport;
 use crate::report::simulate::{ClosedForm, LatencyRow, SimulateReport, SlowRequest, TrafficReport};
+use crate::search::simulated_pool::tokens;
 use crate::spec::error::Error;
 use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest};
 use crate::spec::limits::{
@@ -106,7 +107,7 @@ pub fn simulate(
         false => replayed(request.traffic.arrivals()),
     };
     let stop = || (control.search.stop)();
-    let totals = run(&settings, source, &plan, &mut |one| measured.count(one), &stop);
+    let totals = run(&settings, source, plan.clock(), &mut |one| measured.count(one), &stop);
     let closed_form = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
     Ok(report(
         &plan,

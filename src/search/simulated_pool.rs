@@ -1,0 +1,204 @@
+//! A plan as the simulation of traffic takes it: the settings of its schedulers, and the times of its steps.
+
+use std::sync::Arc;
+
+use crate::cost::machine::Machine;
+use crate::plan::parallel::Phase;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Plain;
+use crate::serving::instance::Instance;
+use crate::serving::iteration::offloaded;
+use crate::serving::mixed::{RankLoad, rank_step};
+use crate::serving::residency::CachedSequences;
+use crate::serving::stage_memory::InstanceMemory;
+use crate::serving::step::StepTime;
+use crate::serving::terms::WorkloadTerms;
+use crate::spec::runtime::{SchedulerPolicy, StatedPolicy};
+use crate::traffic::engine::SchedulerSettings;
+use crate::traffic::sglang::{SglangPolicy, SglangSettings};
+use crate::traffic::step_load::{StepClock, StepLoad};
+use crate::traffic::vllm::VllmSettings;
+
+/// The scheduler of an attention rank, by the rules of its runtime and what the plan fixes.
+#[derive(Clone, Debug)]
+pub struct SchedulerInputs {
+    /// How the runtime makes up its steps.
+    pub policy: StatedPolicy,
+    /// Tokens that the KV cache of the rank holds.
+    pub rank_tokens: u32,
+    /// Tokens of a block of the KV cache.
+    pub block_tokens: u32,
+    /// New tokens in one step, at most.
+    pub step_tokens: u32,
+    /// Requests that run at a time, where the runtime fixes their number.
+    pub max_sequences: Option<u32>,
+    /// Attention ranks of a replica.
+    pub ranks: u64,
+    /// Tokens of a request, at most, where the model has such a limit.
+    pub max_context: Option<u64>,
+    /// Whether later prompts use the cached tokens of earlier ones.
+    pub caches_prefixes: bool,
+}
+
+impl SchedulerInputs {
+    /// The settings of its scheduler.
+    pub fn settings(&self) -> SchedulerSettings {
+        match self.policy.like {
+            SchedulerPolicy::Vllm => SchedulerSettings::Vllm(self.vllm()),
+            SchedulerPolicy::Sglang => SchedulerSettings::Sglang(self.sglang()),
+        }
+    }
+
+    /// Settings that the plan leaves open are the server's defaults: `SchedulerConfig`, vLLM 0.33.
+    fn vllm(&self) -> VllmSettings {
+        let block_tokens = self.block_tokens.max(1);
+        VllmSettings {
+            token_budget: self.step_tokens.max(1),
+            max_sequences: self.max_sequences.unwrap_or(u32::MAX),
+            blocks: self.rank_tokens / block_tokens,
+            block_tokens,
+            chunked_prefill: true,
+            long_prompt_threshold: None,
+            prefix_caching: self.caches_prefixes,
+            whole_prompt_fits: true,
+            reserved_blocks: 0,
+            asynchronous: self.policy.asynchronous,
+        }
+    }
+
+    /// Settings that the plan leaves open are the server's defaults: `ServerArgs`, SGLang 0.5.23.
+    fn sglang(&self) -> SglangSettings {
+        let page_tokens = self.block_tokens.max(1);
+        let cache_tokens = self.rank_tokens / page_tokens * page_tokens;
+        let context_tokens = self.max_context.map_or(u32::MAX, tokens);
+        // Of 512 contexts of the model, as many as the cache holds: kv_cache_configurator.py, from 2,048 to 4,096.
+        let usual = (f64::from(cache_tokens) / f64::from(context_tokens) * 512.0) as u32;
+        let most = self.max_sequences.unwrap_or(usual.clamp(2048, 4096)).min(cache_tokens / 2).max(1);
+        SglangSettings {
+            // max_prefill_tokens, and with attention data parallelism a conservativeness of 0.3 (parallel_hook.py).
+            prefill_tokens: 16_384,
+            chunk_tokens: Some(self.step_tokens.max(page_tokens) / page_tokens * page_tokens),
+            max_requests: most,
+            cache_tokens,
+            page_tokens,
+            context_tokens,
+            policy: SglangPolicy::Fcfs,
+            conservativeness: if self.ranks > 1 { 0.3 } else { 1.0 },
+            prefix_caching: self.caches_prefixes,
+            mixed_chunk: false,
+            overlap: self.policy.asynchronous,
+            output_limit: None,
+            exact_output: false,
+            prefill_requests: None,
+            min_free_slots: None,
+            decodes_after_prefill: 0,
+            decodes_min_requests: 0,
+        }
+    }
+}
+
+/// Times of the steps of one replica, by the formulas of its instance.
+#[derive(Clone, Debug)]
+pub struct InstanceClock {
+    /// The replica, which decodes and computes prompts.
+    pub instance: Arc<Instance>,
+    /// Its devices, under the runtime.
+    pub machine: Machine<Qty<f64>>,
+    /// The lengths, and the link to host memory.
+    pub terms: WorkloadTerms<Qty<f64>>,
+    /// Bytes of each device that are in host memory and that every step reads.
+    pub streamed: Option<Qty<f64>>,
+}
+
+impl InstanceClock {
+    /// The work and the time of the slowest of `ranks`, the attention ranks of the replica in one step; `None` where none
+    /// has work. Steps of equal loads can be timed again on another machine.
+    pub fn slowest(&self, ranks: &[StepLoad]) -> Option<(RankLoad<Qty<f64>>, f64)> {
+        let each: Vec<RankSums> = ranks.iter().map(RankSums::of).collect();
+        let all = RankSums {
+            decoding: each.iter().map(|rank| rank.decoding).sum(),
+            new_tokens: each.iter().map(|rank| rank.new_tokens).sum(),
+            ..RankSums::default()
+        };
+        let busy = each.iter().filter(|rank| rank.decoding + rank.prompts > 0.0);
+        let timed = busy.map(|rank| {
+            let load = rank.load(&all);
+            (load, self.step(&load).1.value())
+        });
+        timed.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+
+    /// One step of a rank, and the time until every request of it has its tokens.
+    pub fn step(&self, load: &RankLoad<Qty<f64>>) -> (StepTime<Qty<f64>>, Qty<f64>) {
+        let (one, whole) = rank_step(&Plain, &self.instance, load, &self.machine, &mut ());
+        let read = offloaded(&Plain, &self.instance, one, &self.terms, self.streamed);
+        (read, whole + (read.total - one.total))
+    }
+}
+
+impl StepClock for InstanceClock {
+    fn seconds(&self, ranks: &[StepLoad]) -> f64 {
+        self.slowest(ranks).map_or(0.0, |(_, seconds)| seconds)
+    }
+}
+
+/// Sums over the requests of one step on one attention rank, or on all of a replica.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RankSums {
+    /// Requests that get their next token.
+    pub decoding: f64,
+    /// Tokens that these have in the cache.
+    pub kv_tokens: f64,
+    /// Prompts, or parts of them.
+    pub prompts: f64,
+    /// Tokens of prompts that the step computes.
+    pub new_tokens: f64,
+    /// Pairs of one of these and a token before it.
+    pub pairs: f64,
+}
+
+impl RankSums {
+    /// Those of a batch.
+    pub fn of(load: &StepLoad) -> RankSums {
+        let chunks = load.prompts.iter().map(|one| (f64::from(one.new_tokens), f64::from(one.cached_tokens)));
+        RankSums {
+            decoding: f64::from(load.decoding),
+            kv_tokens: load.kv_tokens as f64,
+            prompts: load.prompts.len() as f64,
+            new_tokens: chunks.clone().map(|(tokens, _)| tokens).sum(),
+            pairs: chunks.map(|(tokens, cached)| pairs(tokens, cached)).sum(),
+        }
+    }
+
+    /// The load of this rank among `all` ranks of the replica: equal requests of the mean lengths.
+    pub fn load(&self, all: &RankSums) -> RankLoad<Qty<f64>> {
+        let mean = |sum: f64, count: f64| Qty::from(if count > 0.0 { sum / count } else { 0.0 });
+        let new_tokens = mean(self.new_tokens, self.prompts);
+        RankLoad {
+            decoding: Qty::from(self.decoding),
+            cached: mean(self.kv_tokens, self.decoding),
+            prompts: Qty::from(self.prompts),
+            new_tokens,
+            prompt_cached: (mean(self.pairs, self.new_tokens) - new_tokens / 2.0).max(Qty::from(0.0)),
+            all_decoding: Qty::from(all.decoding),
+            all_new_tokens: Qty::from(all.new_tokens),
+        }
+    }
+}
+
+/// Pairs of one of `tokens` new tokens and a token before it.
+pub fn pairs(tokens: f64, cached: f64) -> f64 {
+    tokens * (cached + tokens / 2.0)
+}
+
+/// A number of tokens, which limits keep far below the bound.
+pub fn tokens(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Tokens that the KV cache of an attention rank holds, where `spilled` bytes of a device are in host memory.
+pub fn cache_tokens(instance: &Instance, machine: &Machine<Qty<f64>>, spilled: Option<Qty<f64>>) -> u64 {
+    let one = CachedSequences::whole(Qty::from(1.0), Qty::from(1.0));
+    let memory = InstanceMemory::of(&Plain, instance, Phase::Decode, one, machine);
+    memory.longest(&Plain, (instance, Phase::Decode), one, machine, spilled).value().max(0.0) as u64
+}
