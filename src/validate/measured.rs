@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::spec::degree::Degree;
 use crate::spec::error::Error;
-use crate::spec::limits::{CONCURRENCY, DEGREE, DEVICES, ISL, Limit, MEASURED, MILLISECONDS, OSL};
+use crate::spec::limits::{
+    CONCURRENCY, DEGREE, DEVICES, DISTINCT_PROMPTS, ISL, Limit, MEASURED, MEMORY_SHARE, MILLISECONDS, OSL,
+    PREFIX, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
+};
 
 /// Degrees of one pool; an empty cell is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +31,37 @@ pub struct MeasuredMetrics {
     pub ttft_ms: Option<f64>,
     /// TPOT (without the first token) in milliseconds.
     pub tpot_ms: Option<f64>,
+    /// End-to-end time in milliseconds, of runs under a rate.
+    pub e2e_ms: Option<f64>,
+    /// 99th percentile of TTFT in milliseconds, of runs under a rate.
+    pub ttft_p99_ms: Option<f64>,
+    /// Whether TTFT, TPOT and end-to-end time are means over the requests; else medians.
+    pub means: bool,
     /// Peak memory of the only device in bytes, KV cache included.
     pub memory_bytes: Option<f64>,
+}
+
+/// Requests that come at a rate, whether or not earlier ones are answered, and the settings of servers under them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredTraffic {
+    /// Requests per second over the whole deployment.
+    pub rate_per_s: f64,
+    /// Coefficient of variation of the gaps between arrivals: 0 for even gaps, 1 for Poisson arrivals.
+    pub variation: f64,
+    /// Requests that were sent, where known.
+    pub requests: Option<u64>,
+    /// Tokens at the start of all prompts that are the same.
+    pub prefix: Option<u64>,
+    /// Different prompts, where the same ones came again and again.
+    pub distinct_prompts: Option<u64>,
+    /// Whether the run went on from an earlier stage, so that its first requests met filled caches.
+    pub goes_on: bool,
+    /// New tokens in one step, at most, where set.
+    pub max_num_batched_tokens: Option<u64>,
+    /// Requests that a scheduler runs at a time, where set.
+    pub max_num_seqs: Option<u64>,
+    /// Fraction of the memory of a device that the runtime uses, where set.
+    pub gpu_memory_utilization: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +92,8 @@ pub struct MeasuredRow {
     pub depth: u64,
     /// Concurrency of the whole deployment, where given; 1 for a single stream.
     pub concurrency: Option<u64>,
+    /// Its traffic, where it is a rate.
+    pub traffic: Option<MeasuredTraffic>,
     pub speculative: Option<String>,
     /// Columns, or the metric, with figures of the run that are not scored against a prediction.
     pub unscored: Vec<String>,
@@ -90,6 +124,10 @@ const TOKENS: u64 = 128;
 const READ: &str = "id model model_as_published hardware devices runtime runtime_version version weight_format \
                     precision kv_format kv_precision mode isl osl concurrency speculative source doubt metric \
                     value workers ttft_ms ttft_p50_ms tpot_ms tpot_p50_ms vram_gb";
+/// The same of runs under a rate.
+const READ_UNDER_A_RATE: &str = "rate arrival num_prompts duration_s stage prefix_len distinct_prompts \
+                                 max_num_batched_tokens max_num_seqs gpu_memory_utilization ttft_mean_ms ttft_p99_ms \
+                                 tpot_mean_ms e2e_mean_ms e2e_ms e2e_p50_ms";
 /// Suffixes of columns with the size of a pool; others have its degrees.
 const SIZES: [&str; 2] = ["workers", "devices_each"];
 /// Columns on the origin of a row.
@@ -117,13 +155,14 @@ impl Record<'_> {
     }
 
     /// Columns with a figure of the run that are not scored.
-    fn unscored(&self) -> Vec<String> {
+    fn unscored(&self, under_a_rate: bool) -> Vec<String> {
         let degree = |key: &str| {
             let plain = key.strip_prefix("prefill_").or(key.strip_prefix("decode_")).unwrap_or(key);
             SIZES.contains(&plain) || Degree::stated().any(|degree| degree.key() == plain)
         };
-        let known =
-            |key: &str| READ.split(' ').any(|read| read == key) || ABOUT.contains(&key) || degree(key);
+        let listed = |list: &str, key: &str| list.split(' ').any(|read| read == key);
+        let read = |key: &str| listed(READ, key) || (under_a_rate && listed(READ_UNDER_A_RATE, key));
+        let known = |key: &str| read(key) || ABOUT.contains(&key) || degree(key);
         let figures = self.0.iter().filter(|(key, text)| !known(key) && text.trim().parse::<f64>().is_ok());
         figures.map(|(key, _)| (*key).to_owned()).collect()
     }
@@ -183,8 +222,14 @@ impl Record<'_> {
         let (isl, osl) = (self.whole("isl", &ISL)?, self.whole("osl", &OSL)?);
         let single = mode == "single-stream" || mode.ends_with("-bench");
         let stated = self.whole("concurrency", &CONCURRENCY)?.map(|requests| requests.max(1));
-        let outcome = if long { self.one_metric(isl.unwrap_or(1))? } else { self.latencies()? };
-        let mut unscored = self.unscored();
+        let concurrency = stated.or(single.then_some(1));
+        let traffic = if long || concurrency.is_some() { None } else { self.traffic()? };
+        let outcome = match &traffic {
+            _ if long => self.one_metric(isl.unwrap_or(1))?,
+            Some(_) => self.under_a_rate()?,
+            None => self.latencies()?,
+        };
+        let mut unscored = self.unscored(traffic.is_some());
         if long && outcome == MeasuredMetrics::default() && self.number("value", &MEASURED)?.is_some() {
             unscored.push(format!("metric {}", self.text("metric")));
         }
@@ -205,7 +250,8 @@ impl Record<'_> {
             isl: mean(isl.unwrap_or(1)).max(1),
             osl: mean(osl.unwrap_or(TOKENS)).max(2),
             depth: if long { depth(self.text("notes")) } else { 0 },
-            concurrency: stated.or(single.then_some(1)),
+            concurrency,
+            traffic,
             speculative: (!plain).then(|| guessed.to_owned()),
             unscored,
             timed_separately: long && (stated.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
@@ -215,15 +261,59 @@ impl Record<'_> {
         })
     }
 
+    /// A number above 0.
+    fn positive(&self, key: &str, limit: &Limit) -> Result<Option<f64>, Error> {
+        Ok(self.number(key, limit)?.filter(|number| *number > 0.0))
+    }
+
+    /// A whole number above 0.
+    fn count(&self, key: &str, limit: &Limit) -> Result<Option<u64>, Error> {
+        Ok(self.positive(key, limit)?.map(|number| number as u64))
+    }
+
+    /// The traffic of a run under a rate, where the row has one.
+    fn traffic(&self) -> Result<Option<MeasuredTraffic>, Error> {
+        let Some(rate_per_s) = self.positive("rate", &RATE)? else { return Ok(None) };
+        let lasted = self.positive("duration_s", &SECONDS)?;
+        let in_that_time = lasted.map(|seconds| (seconds * rate_per_s).round().clamp(1.0, SENT.most) as u64);
+        let constant = self.text("arrival").to_lowercase().starts_with("constant");
+        Ok(Some(MeasuredTraffic {
+            rate_per_s,
+            // Arrivals of many users who do not know of each other, where the table does not say.
+            variation: if constant { 0.0 } else { 1.0 },
+            requests: self.count("num_prompts", &SENT)?.or(in_that_time),
+            prefix: self.count("prefix_len", &PREFIX)?,
+            distinct_prompts: self.count("distinct_prompts", &DISTINCT_PROMPTS)?,
+            goes_on: self.text("stage").parse::<u64>().is_ok_and(|stage| stage > 0),
+            max_num_batched_tokens: self.count("max_num_batched_tokens", &STEP_TOKENS)?,
+            max_num_seqs: self.count("max_num_seqs", &SEQUENCES)?,
+            gpu_memory_utilization: self.positive("gpu_memory_utilization", &MEMORY_SHARE)?,
+        }))
+    }
+
     fn latencies(&self) -> Result<MeasuredMetrics, Error> {
-        let above_zero =
-            |key: &str| Ok::<_, Error>(self.number(key, &MILLISECONDS)?.filter(|number| *number > 0.0));
-        let median = |[first, second]: [&str; 2]| Ok::<_, Error>(above_zero(first)?.or(above_zero(second)?));
+        let median = |[first, second]: [&str; 2]| {
+            Ok::<_, Error>(self.positive(first, &MILLISECONDS)?.or(self.positive(second, &MILLISECONDS)?))
+        };
         Ok(MeasuredMetrics {
             ttft_ms: median(["ttft_ms", "ttft_p50_ms"])?,
             tpot_ms: median(["tpot_ms", "tpot_p50_ms"])?,
-            memory_bytes: None,
+            ..MeasuredMetrics::default()
         })
+    }
+
+    /// Means where the row has one: under a rate, tables have these first. Else medians.
+    fn under_a_rate(&self) -> Result<MeasuredMetrics, Error> {
+        let of = |key: &str| self.positive(key, &MILLISECONDS);
+        let ttft_p99_ms = of("ttft_p99_ms")?;
+        let [ttft_ms, tpot_ms, e2e_ms] = [of("ttft_mean_ms")?, of("tpot_mean_ms")?, of("e2e_mean_ms")?];
+        if ttft_ms.is_some() || tpot_ms.is_some() || e2e_ms.is_some() {
+            let means =
+                MeasuredMetrics { ttft_ms, tpot_ms, e2e_ms, means: true, ..MeasuredMetrics::default() };
+            return Ok(MeasuredMetrics { ttft_p99_ms, ..means });
+        }
+        let e2e_ms = of("e2e_ms")?.or(of("e2e_p50_ms")?);
+        Ok(MeasuredMetrics { e2e_ms, ttft_p99_ms, ..self.latencies()? })
     }
 
     /// A row with one metric; rates are converted to times.
@@ -289,6 +379,55 @@ mod tests {
         let held = |devices| record(&[("metric", "vram_gb"), ("value", "9.5"), ("devices", devices)]);
         let bytes = |devices| held(devices).measured().unwrap().outcome.memory_bytes;
         assert_eq!((bytes("1.0"), bytes("2.0")), (Some(9.5e9), None));
+    }
+
+    #[test]
+    fn a_row_with_a_rate_and_no_concurrency_has_its_traffic_and_means() {
+        let cells = [
+            ("rate", "5"),
+            ("arrival", "Constant spacing"),
+            ("duration_s", "600"),
+            ("stage", "0"),
+            ("distinct_prompts", "44"),
+            ("prefix_len", ""),
+            ("max_num_seqs", "128"),
+            ("gpu_memory_utilization", "0.9"),
+            ("ttft_mean_ms", "44.5"),
+            ("ttft_p50_ms", "43.7"),
+            ("ttft_p99_ms", "69"),
+            ("e2e_mean_ms", "3610"),
+            ("e2e_p99_ms", "4054"),
+        ];
+        let row = record(&cells).measured().unwrap();
+        let traffic = row.traffic.unwrap();
+        assert_eq!((traffic.rate_per_s, traffic.variation, traffic.requests), (5.0, 0.0, Some(3000)));
+        assert_eq!((traffic.distinct_prompts, traffic.prefix, traffic.goes_on), (Some(44), None, false));
+        assert_eq!((traffic.max_num_seqs, traffic.max_num_batched_tokens), (Some(128), None));
+        assert_eq!(traffic.gpu_memory_utilization, Some(0.9));
+        let outcome = row.outcome;
+        assert_eq!((outcome.ttft_ms, outcome.tpot_ms, outcome.means), (Some(44.5), None, true));
+        assert_eq!((outcome.e2e_ms, outcome.ttft_p99_ms), (Some(3610.0), Some(69.0)));
+        assert_eq!((row.unscored, row.concurrency), (vec!["e2e_p99_ms".to_owned()], None));
+        let after = [("rate", "2"), ("num_prompts", "90"), ("duration_s", "60"), ("stage", "1")];
+        let after = record(&after).measured().unwrap().traffic.unwrap();
+        assert_eq!((after.requests, after.variation, after.goes_on), (Some(90), 1.0, true));
+    }
+
+    #[test]
+    fn a_rate_without_means_has_medians_and_a_closed_loop_no_rate() {
+        let open =
+            record(&[("rate", "5"), ("ttft_p50_ms", "43"), ("e2e_p50_ms", "3600")]).measured().unwrap();
+        assert_eq!((open.outcome.ttft_ms, open.outcome.e2e_ms), (Some(43.0), Some(3600.0)));
+        assert!(!open.outcome.means && open.traffic.unwrap().requests.is_none());
+        let closed =
+            record(&[("rate", "5"), ("concurrency", "8"), ("ttft_mean_ms", "43")]).measured().unwrap();
+        assert_eq!((closed.traffic, closed.outcome), (None, MeasuredMetrics::default()));
+        assert_eq!(closed.unscored, ["rate", "ttft_mean_ms"]);
+        assert_eq!(record(&[("rate", "0")]).measured().unwrap().traffic, None);
+        let fault = record(&[("rate", "fast")]).measured().unwrap_err();
+        assert_eq!((fault.key.as_str(), fault.found.as_str()), ("rate", "fast"));
+        let fault = record(&[("rate", "5"), ("gpu_memory_utilization", "90")]).measured().unwrap_err();
+        assert_eq!(fault.key, "gpu_memory_utilization");
     }
 
     #[test]
