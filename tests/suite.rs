@@ -45,6 +45,7 @@ mod models;
 mod names;
 mod nearest;
 mod objectives;
+mod open_loop;
 mod operators;
 mod oracle;
 mod overrides;

@@ -17,7 +17,7 @@ pub fn groups_csv(found: &Validation) -> String {
         owned(&["group", "n", "unsupported"]),
         ["tpot", "ttft"].map(scores).concat(),
         owned(&["slo_met", "regret", "slo_met_p90", "regret_p90"]),
-        scores("memory").to_vec(),
+        ["memory", "e2e", "ttft_p99"].map(scores).concat(),
     ];
     sheet::csv(header.concat().iter().map(String::as_str), group_rows(found))
 }
@@ -27,7 +27,8 @@ pub fn rows_csv(rows: &[ScoredRow]) -> String {
     let figure = |name: &str| ["", "_predicted", "_p10", "_p90"].map(|of| format!("{name}{of}"));
     let names = ["id", "model", "hardware", "runtime", "mode"].map(str::to_owned);
     let times = ["ttft_ms", "tpot_ms"].map(figure).concat();
-    let header = [&names[..], &times, &["unsupported".to_owned()], &figure("memory_bytes")].concat();
+    let more = ["memory_bytes", "e2e_ms", "ttft_p99_ms"].map(figure).concat();
+    let header = [&names[..], &times, &["unsupported".to_owned()], &more].concat();
     sheet::csv(header.iter().map(String::as_str), rows.iter().map(row_cells))
 }
 
@@ -52,6 +53,8 @@ fn row_cells(row: &ScoredRow) -> Vec<String> {
         &figure(outcome.tpot_ms, made.map(|made| (made.tpot_ms, made.tpot_interval))),
         &[unsupported],
         &figure(outcome.memory_bytes, memory),
+        &figure(outcome.e2e_ms, made.and_then(|made| Some((made.e2e_ms?, None)))),
+        &figure(outcome.ttft_p99_ms, made.and_then(|made| Some((made.ttft_p99_ms?, None)))),
     ]
     .concat()
 }
@@ -77,7 +80,7 @@ fn group_rows(found: &Validation) -> Vec<Vec<String>> {
                     .map(|of| decision.and_then(of).map(number).unwrap_or_default()),
             );
         }
-        cells.extend(scored(group.memory));
+        cells.extend([group.memory, group.e2e, group.ttft_p99].into_iter().flat_map(scored));
         cells
     };
     all(found).map(of).collect()
@@ -105,13 +108,31 @@ pub fn markdown(found: &Validation) -> String {
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for group in all(found) {
-        let name = if group.name.is_empty() { "all unflagged rows" } else { &group.name };
         let tpot = cells(group.tpot, group.tpot_mean_of_cells);
-        let cells: Vec<String> =
-            tpot.into_iter().chain(cells(group.ttft, group.ttft_mean_of_cells)).collect();
-        text.push_str(&format!("| {name} | {} | {} |\n", group.unsupported, cells.join(" | ")));
+        let both: Vec<String> = tpot.into_iter().chain(cells(group.ttft, group.ttft_mean_of_cells)).collect();
+        text.push_str(&format!("| {} | {} | {} |\n", shown(group), group.unsupported, both.join(" | ")));
+    }
+    if all(found).any(is_under_a_rate) {
+        text.push_str("\n| under a rate | E2E: n | MdAPE | bias | TTFT p99: n | MdAPE | bias |\n|---|--:|--:|--:|--:|--:|--:|\n");
+        for group in all(found).filter(|group| is_under_a_rate(group)) {
+            let [e2e, tail] = [group.e2e, group.ttft_p99].map(|score| {
+                let [n, mdape, _, bias, _] = cells(score, None);
+                [n, mdape, bias].join(" | ")
+            });
+            text.push_str(&format!("| {} | {e2e} | {tail} |\n", shown(group)));
+        }
     }
     text
+}
+
+/// Whether a group has runs under a rate.
+fn is_under_a_rate(group: &RowGroup) -> bool {
+    group.e2e.is_some() || group.ttft_p99.is_some()
+}
+
+/// The name of a group as rows of a table have it.
+fn shown(group: &RowGroup) -> &str {
+    if group.name.is_empty() { "all unflagged rows" } else { &group.name }
 }
 
 pub fn text(found: &Validation) -> String {
@@ -119,22 +140,11 @@ pub fn text(found: &Validation) -> String {
         "rows", "n", "skipped", "TPOT", "p90", "bias", "cov. 80", "TTFT", "p90", "bias", "cov. 80",
         "SLO met", "regret",
     ];
-    let percent = |value: f64| format!("{:.1}", 100.0 * value);
-    let cells = |score: Option<Score>| match score {
-        Some(s) => [
-            percent(s.mdape),
-            percent(s.p90),
-            percent(s.bias),
-            s.coverage_80.map(percent).unwrap_or_default(),
-        ],
-        None => Default::default(),
-    };
     let rows: Vec<Vec<String>> = all(found)
         .map(|group| {
-            let name = if group.name.is_empty() { "all unflagged rows" } else { &group.name };
-            let mut row = vec![name.to_owned(), group.n.to_string(), group.unsupported.to_string()];
-            row.extend(cells(group.tpot));
-            row.extend(cells(group.ttft));
+            let mut row = vec![shown(group).to_owned(), group.n.to_string(), group.unsupported.to_string()];
+            row.extend(errors(group.tpot));
+            row.extend(errors(group.ttft));
             row.push(group.decision.map(|d| percent(d.slo_met)).unwrap_or_default());
             row.push(group.decision.and_then(|d| d.regret).map(percent).unwrap_or_default());
             row
@@ -144,19 +154,44 @@ pub fn text(found: &Validation) -> String {
     text.push_str(&table(&HEADER, &rows));
     if found.overall.memory.is_some() {
         let held = all(found).filter(|group| group.memory.is_some()).map(|group| {
-            let name = if group.name.is_empty() { "all unflagged rows" } else { &group.name };
             let n = group.memory.map(|score| score.n.to_string()).unwrap_or_default();
-            [name.to_owned(), n].into_iter().chain(cells(group.memory)).collect::<Vec<_>>()
+            [shown(group).to_owned(), n].into_iter().chain(errors(group.memory)).collect::<Vec<_>>()
         });
         text.push('\n');
         let header = ["memory per device", "n", "MdAPE", "p90", "bias", "cov. 80"];
         text.push_str(&table(&header, held));
     }
+    if all(found).any(is_under_a_rate) {
+        let rows = all(found).filter(|group| is_under_a_rate(group)).map(|group| {
+            let of = |score: Option<Score>| {
+                let n = score.map(|score| score.n.to_string()).unwrap_or_default();
+                // No intervals are known here.
+                std::iter::once(n).chain(errors(score).into_iter().take(3))
+            };
+            let name = std::iter::once(shown(group).to_owned());
+            name.chain(of(group.e2e)).chain(of(group.ttft_p99)).collect::<Vec<_>>()
+        });
+        text.push('\n');
+        let header = ["under a rate", "n", "E2E", "p90", "bias", "n", "TTFT p99", "p90", "bias"];
+        text.push_str(&table(&header, rows));
+    }
     text + &choices(found) + &skipped(found)
 }
 
+/// A fraction in %, with one digit.
+fn percent(value: f64) -> String {
+    format!("{:.1}", 100.0 * value)
+}
+
+/// MdAPE, p90, bias and coverage.
+fn errors(score: Option<Score>) -> [String; 4] {
+    let cells = |s: Score| {
+        [percent(s.mdape), percent(s.p90), percent(s.bias), s.coverage_80.map(percent).unwrap_or_default()]
+    };
+    score.map(cells).unwrap_or_default()
+}
+
 fn choices(found: &Validation) -> String {
-    let percent = |value: f64| format!("{:.1}", 100.0 * value);
     let mut text = String::new();
     if let Some(d) = &found.overall.decision {
         text.push_str(&format!(

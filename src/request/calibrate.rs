@@ -190,7 +190,9 @@ impl CalibrateRequest {
         let fit = if self.whole { ProfileFit::KernelsOnly } else { ProfileFit::Shipped };
         let ready = ready(catalog, rows, fit);
         let made = rows.iter().zip(ready).filter_map(|(row, ready)| {
-            let mut sample = sample(row, ready.ok()?);
+            // The fit is one of closed loops.
+            let ready = ready.ok().filter(|ready| ready.simulated.is_none())?;
+            let mut sample = sample(row, ready);
             sample.ttft = row.outcome.ttft_ms.map(|value| value / 1e3);
             sample.tpot = row.outcome.tpot_ms.map(|value| value / 1e3);
             if self.whole {

@@ -78,7 +78,7 @@ pub struct SimulatedTraffic {
 }
 
 /// Requests that a run sends, and clients that send some at least each.
-const REQUESTS_SENT: u64 = 2000;
+pub(super) const REQUESTS_SENT: u64 = 2000;
 const REQUESTS_PER_CLIENT: u64 = 20;
 /// Share of the requests under a rate that warm the servers up.
 const WARM_UP_SHARE: f64 = 0.05;
@@ -107,7 +107,9 @@ pub fn simulate(
         false => replayed(request.traffic.arrivals()),
     };
     let stop = || (control.search.stop)();
-    let totals = run(&settings, source, plan.clock(), &mut |one| measured.count(one), &stop);
+    let front_end_s = plan.clock().front_end_s();
+    let mut record = |one: &RequestRecord| measured.count(&one.at_client(front_end_s));
+    let totals = run(&settings, source.pausing(front_end_s), plan.clock(), &mut record, &stop);
     let closed_form = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
     Ok(report(
         &plan,

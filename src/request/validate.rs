@@ -2,6 +2,7 @@
 
 mod layout;
 pub mod predict;
+pub mod simulated;
 pub mod table;
 
 use schemars::JsonSchema;

@@ -128,6 +128,11 @@ impl InstanceClock {
         timed.max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
+    /// Seconds that a request takes from its client to the scheduler: HTTP, and the text made into tokens.
+    pub fn front_end_s(&self) -> f64 {
+        self.machine.chip.request_overhead.value()
+    }
+
     /// One step of a rank, and the time until every request of it has its tokens.
     pub fn step(&self, load: &RankLoad<Qty<f64>>) -> (StepTime<Qty<f64>>, Qty<f64>) {
         let (one, whole) = rank_step(&Plain, &self.instance, load, &self.machine, &mut ());

@@ -27,6 +27,16 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
+    /// The same request as its client sees it: a front end has it for `front_end_s` seconds before the scheduler.
+    pub fn at_client(self, front_end_s: f64) -> RequestRecord {
+        RequestRecord {
+            admitted_s: self.admitted_s + front_end_s,
+            first_token_s: self.first_token_s + front_end_s,
+            last_token_s: self.last_token_s + front_end_s,
+            ..self
+        }
+    }
+
     /// Time to first token.
     pub fn ttft_s(&self) -> f64 {
         self.first_token_s - self.arrived_s
@@ -146,6 +156,24 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_front_end_is_in_the_times_to_tokens_and_not_between_them() {
+        let one = RequestRecord {
+            id: 0,
+            arrived_s: 1.0,
+            admitted_s: 1.25,
+            first_token_s: 1.5,
+            last_token_s: 3.5,
+            prompt: 10,
+            output: 5,
+            cached_tokens: 0,
+            preemptions: 0,
+            preempted_s: 0.0,
+        };
+        let seen = one.at_client(0.25);
+        assert_eq!((seen.ttft_s(), seen.e2e_s(), seen.tpot_s()), (0.75, 2.75, Some(0.5)));
+    }
 
     #[test]
     fn percentiles_are_those_of_the_sorted_values() {

@@ -135,6 +135,8 @@ pub struct RequestSource {
     /// Requests drawn so far.
     drawn: u64,
     clock_s: f64,
+    /// Seconds from an answer to the next request of its client.
+    pause_s: f64,
     coming: BinaryHeap<Coming>,
 }
 
@@ -162,13 +164,20 @@ impl Ord for Coming {
 impl RequestSource {
     /// The requests of `traffic`.
     pub fn new(traffic: DrawnTraffic) -> RequestSource {
-        let mut source = RequestSource { traffic, drawn: 0, clock_s: 0.0, coming: BinaryHeap::new() };
+        let mut source =
+            RequestSource { traffic, drawn: 0, clock_s: 0.0, pause_s: 0.0, coming: BinaryHeap::new() };
         let first = match source.traffic.arrivals {
             Arrivals::Rate { .. } => 1,
             Arrivals::Clients(clients) => clients,
         };
         (0..first).for_each(|_| source.draw(0.0));
         source
+    }
+
+    /// The same, where a client's next request reaches the scheduler `pause_s` seconds after the answer before.
+    #[must_use]
+    pub fn pausing(self, pause_s: f64) -> RequestSource {
+        RequestSource { pause_s, ..self }
     }
 
     /// When the next request arrives, if one does.
@@ -188,7 +197,7 @@ impl RequestSource {
     /// A request was answered.
     pub fn answered(&mut self, time_s: f64) {
         if let Arrivals::Clients(_) = self.traffic.arrivals {
-            self.draw(time_s);
+            self.draw(time_s + self.pause_s);
         }
     }
 
@@ -263,6 +272,24 @@ mod tests {
                 variance.sqrt() / mean
             );
         }
+    }
+
+    #[test]
+    fn a_client_pauses_after_an_answer() {
+        let traffic = DrawnTraffic {
+            arrivals: Arrivals::Clients(1),
+            requests: 2,
+            prompt: LengthDistribution::Fixed(5),
+            output: LengthDistribution::Fixed(5),
+            prefix: 0,
+            prefix_groups: 1,
+            distinct_prompts: 0,
+            seed: 7,
+        };
+        let mut source = RequestSource::new(traffic).pausing(0.5);
+        assert_eq!(source.take().map(|arrival| arrival.time_s), Some(0.0));
+        source.answered(2.0);
+        assert_eq!(source.next_s(), Some(2.5));
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub struct Prediction {
     pub ttft_ms: f64,
     /// TPOT in milliseconds.
     pub tpot_ms: f64,
+    /// End-to-end time in milliseconds, under a rate.
+    pub e2e_ms: Option<f64>,
+    /// 99th percentile of TTFT in milliseconds, under a rate.
+    pub ttft_p99_ms: Option<f64>,
     /// Nearness of the row to the calibration data, where an interval is known.
     pub near: Option<Nearness>,
     /// p10–p90 interval of TTFT.
@@ -83,6 +87,12 @@ pub struct RowGroup {
     pub tpot: Option<Score>,
     /// TTFT errors.
     pub ttft: Option<Score>,
+    /// Errors of end-to-end times, of runs under a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub e2e: Option<Score>,
+    /// Errors of the 99th percentile of TTFT, of runs under a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttft_p99: Option<Score>,
     /// Mean over cells of model, hardware, runtime and weight format of the TPOT MdAPE of each, as a fraction.
     pub tpot_mean_of_cells: Option<f64>,
     /// The same of TTFT.
@@ -179,6 +189,16 @@ fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
         let measured = row.outcome.ttft_ms?;
         Some(PredictionPair { predicted: made.ttft_ms, measured, interval: made.ttft_interval })
     });
+    let (e2e, _) = pairs(&|row, made| {
+        Some(PredictionPair { predicted: made.e2e_ms?, measured: row.outcome.e2e_ms?, interval: None })
+    });
+    let (ttft_p99, _) = pairs(&|row, made| {
+        Some(PredictionPair {
+            predicted: made.ttft_p99_ms?,
+            measured: row.outcome.ttft_p99_ms?,
+            interval: None,
+        })
+    });
     let memory: Vec<PredictionPair> = found
         .iter()
         .filter_map(|(row, made)| {
@@ -203,6 +223,8 @@ fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
         too_small: found.iter().filter(|(_, made)| !made.fits).count(),
         tpot,
         ttft,
+        e2e,
+        ttft_p99,
         tpot_mean_of_cells,
         ttft_mean_of_cells,
         memory: score(&memory),

@@ -15,7 +15,7 @@ pub(super) fn devices(row: &MeasuredRow) -> u64 {
     row.devices.unwrap_or(0).max(devices_by_degrees(row)).max(1)
 }
 
-/// The reason against an incomplete row; none if it is complete.
+/// Requests in flight, at least one under a rate; or the reason against an incomplete row.
 pub(super) fn known_load(row: &MeasuredRow) -> Result<u64, String> {
     if let Some(method) = &row.speculative {
         return Err(format!("speculative: {method}, with unknown acceptance rate"));
@@ -32,5 +32,13 @@ pub(super) fn known_load(row: &MeasuredRow) -> Result<u64, String> {
         };
         return Err(format!("devices: {stated} with {layout}, so the use of all devices is unknown"));
     }
-    row.concurrency.ok_or_else(|| "concurrency: missing, so the load is unknown".into())
+    match (row.concurrency, &row.traffic) {
+        (Some(requests), _) => Ok(requests),
+        (None, Some(_)) if disaggregated => {
+            Err("rate: not simulated for separate pools of prefill and decode".into())
+        }
+        // How many are in flight follows from the simulation.
+        (None, Some(_)) => Ok(1),
+        (None, None) => Err("concurrency: missing, and rate too, so the load is unknown".into()),
+    }
 }

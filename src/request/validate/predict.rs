@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::layout::{devices, known_load};
+use super::simulated::SimulatedRow;
 use crate::calibrate::deployment::{MeasuredDeployment, PredictedTimes};
 use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
@@ -21,11 +22,13 @@ use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
 use crate::spec::constant::CalibrationKey;
 use crate::spec::error::Error;
+use crate::spec::runtime::StatedPolicy;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
 use crate::store::catalog::{Catalog, LookupError};
 use crate::store::kind::CatalogKind;
 use crate::store::resolved_scenario::ResolvedScenario;
+use crate::traffic::outcome::Distribution;
 use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
 use crate::validate::summary::{Prediction, ScoredRow};
 
@@ -80,7 +83,72 @@ pub fn format(published: &str) -> String {
 }
 
 /// The shared part of rows: the problem except lengths and load.
-type ScenarioKey = (String, String, u64, String, String, String, bool, String);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ScenarioKey {
+    model: String,
+    hardware: String,
+    devices: u64,
+    runtime: String,
+    version: String,
+    weight_format: String,
+    kv_format: String,
+    equal_lengths: bool,
+    max_num_batched_tokens: Option<u64>,
+    max_num_seqs: Option<u64>,
+    /// Bits of the number.
+    gpu_memory_utilization: Option<u64>,
+}
+
+impl ScenarioKey {
+    fn of(row: &MeasuredRow) -> ScenarioKey {
+        let traffic = row.traffic.as_ref();
+        ScenarioKey {
+            model: row.model.clone(),
+            hardware: row.hardware.clone(),
+            devices: devices(row),
+            runtime: runtime(&row.runtime),
+            version: version(row),
+            weight_format: format(&row.weight_format),
+            kv_format: format(&row.kv_format),
+            equal_lengths: row.equal_lengths,
+            max_num_batched_tokens: traffic.and_then(|traffic| traffic.max_num_batched_tokens),
+            max_num_seqs: traffic.and_then(|traffic| traffic.max_num_seqs),
+            gpu_memory_utilization: traffic
+                .and_then(|traffic| traffic.gpu_memory_utilization)
+                .map(f64::to_bits),
+        }
+    }
+
+    /// The question of a deployment of this kind.
+    fn scenario(&self, model: &str, runtime: &str, hardware: String) -> Scenario {
+        let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
+        Scenario {
+            model: Some(model.to_owned()),
+            hardware: Some(hardware),
+            runtime: Some(runtime.to_owned()),
+            runtime_version: stated(&self.version),
+            weight_format: stated(&self.weight_format),
+            kv_format: stated(&self.kv_format),
+            max_num_batched_tokens: self.max_num_batched_tokens,
+            max_num_seqs: self.max_num_seqs,
+            gpu_memory_utilization: self.gpu_memory_utilization.map(f64::from_bits),
+            concurrency: Some(1),
+            ..Scenario::default()
+        }
+    }
+}
+
+/// The runtime of a row, as far as rows of its kind share it.
+#[derive(Clone, Debug)]
+pub(super) struct RanOn {
+    /// Id of the runtime that ran.
+    id: String,
+    calibration_key: CalibrationKey,
+    /// How it makes up its steps, where that is known.
+    pub policy: Option<StatedPolicy>,
+    /// Whether later prompts use the cached tokens of earlier ones.
+    pub caches_prefixes: bool,
+}
 
 /// A prepared row, with the problem that contains its machine.
 pub struct PreparedRow {
@@ -91,6 +159,8 @@ pub struct PreparedRow {
     /// Inputs of the runtime's fit.
     pub calibration_key: CalibrationKey,
     pub deployment: MeasuredDeployment,
+    /// Its simulation, where it is under a rate.
+    pub simulated: Option<SimulatedRow>,
 }
 
 impl PreparedRow {
@@ -113,17 +183,7 @@ pub enum ProfileFit {
 pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Result<PreparedRow, String>> {
     let mut kinds = HashMap::<ScenarioKey, Vec<usize>>::new();
     for (at, row) in rows.iter().enumerate() {
-        let key = (
-            row.model.clone(),
-            row.hardware.clone(),
-            devices(row),
-            runtime(&row.runtime),
-            format(&row.weight_format),
-            format(&row.kv_format),
-            row.equal_lengths,
-            version(row),
-        );
-        kinds.entry(key).or_default().push(at);
+        kinds.entry(ScenarioKey::of(row)).or_default().push(at);
     }
     let mut found: Vec<_> = kinds
         .into_par_iter()
@@ -131,9 +191,14 @@ pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Re
             let problem = problem_of(catalog, &key, fit).map(|(problem, ran)| (Arc::new(problem), ran));
             let mut plan_cache = HashMap::new();
             let of = |at: usize| {
-                let (problem, (runtime, traits)) = problem.clone().map_err(|error| reason(&error))?;
-                let posed = build_deployment(&problem, &rows[at], &mut plan_cache)?;
-                Ok(PreparedRow { runtime, problem, calibration_key: traits, deployment: posed })
+                let (problem, ran) = problem.clone().map_err(|error| reason(&error))?;
+                let deployment = build_deployment(&problem, &rows[at], &mut plan_cache)?;
+                let under_a_rate = rows[at].traffic.as_ref();
+                let simulated = under_a_rate
+                    .map(|traffic| SimulatedRow::new(&problem, &ran, &deployment, (&rows[at], traffic)));
+                let RanOn { id: runtime, calibration_key, .. } = ran;
+                let simulated = simulated.transpose()?;
+                Ok(PreparedRow { runtime, problem, calibration_key, deployment, simulated })
             };
             rows_of_kind.iter().copied().map(of).zip(rows_of_kind.clone()).collect::<Vec<_>>()
         })
@@ -155,25 +220,10 @@ fn versions(catalog: &Catalog, runtime: &str) -> impl Iterator<Item = String> {
     catalog.entries(CatalogKind::Runtimes).into_keys().filter(move |id| id.starts_with(&start))
 }
 
-fn problem_of(
-    catalog: &Catalog,
-    key: &ScenarioKey,
-    fit: ProfileFit,
-) -> Result<(Problem, (String, CalibrationKey)), Error> {
-    let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths, version) = key;
-    let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
+fn problem_of(catalog: &Catalog, key: &ScenarioKey, fit: ProfileFit) -> Result<(Problem, RanOn), Error> {
+    let ScenarioKey { model, hardware, devices, runtime, .. } = key;
     let ask = |model: &str, runtime: &str, hardware: String| {
-        let scenario = Scenario {
-            model: Some(model.to_owned()),
-            hardware: Some(hardware),
-            runtime: Some(runtime.to_owned()),
-            runtime_version: stated(version),
-            weight_format: stated(weight_format),
-            kv_format: stated(kv_format),
-            concurrency: Some(1),
-            ..Scenario::default()
-        };
-        ResolvedScenario::resolve(catalog, &scenario)
+        ResolvedScenario::resolve(catalog, &key.scenario(model, runtime, hardware))
     };
     // More devices than a node: nodes of eight or of the node size, the last one perhaps partial.
     let resolve = |model: &str, runtime: &str| {
@@ -210,8 +260,14 @@ fn problem_of(
     if fit == ProfileFit::KernelsOnly {
         Arc::make_mut(&mut resolved.runtime).serving_fit = None;
     }
-    resolved.workload.equal_lengths = *equal_lengths;
-    Ok((resolved.problem()?, (resolved.runtime.id.clone(), resolved.calibration_key())))
+    resolved.workload.equal_lengths = key.equal_lengths;
+    let ran_on = RanOn {
+        id: resolved.runtime.id.clone(),
+        calibration_key: resolved.calibration_key(),
+        policy: resolved.runtime.scheduler.policy.clone(),
+        caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
+    };
+    Ok((resolved.problem()?, ran_on))
 }
 
 /// A name, then the name without its last word, and so on; each with the words that it leaves out.
@@ -293,23 +349,73 @@ fn build_instance(problem: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Ar
     Ok((stages, Arc::new(instance)))
 }
 
+/// Predicted latencies of a row, in milliseconds.
+struct PredictedLatencies {
+    ttft: f64,
+    tpot: f64,
+    /// End-to-end time and the 99th percentile of TTFT, under a rate.
+    under_a_rate: Option<[f64; 2]>,
+    /// Concurrency per attention rank.
+    requests: u64,
+}
+
+impl PredictedLatencies {
+    fn of(measured: &MeasuredRow, ready: &PreparedRow) -> Result<PredictedLatencies, String> {
+        let Some(simulated) = &ready.simulated else {
+            let PredictedTimes { ttft, tpot } = ready.deployment.times(ready.problem.formats[0].plain());
+            let requests = ready.deployment.requests();
+            return Ok(PredictedLatencies {
+                ttft: ttft * 1e3,
+                tpot: tpot * 1e3,
+                under_a_rate: None,
+                requests,
+            });
+        };
+        let (found, totals) = simulated.latencies()?;
+        let ms = |values: &Distribution| {
+            let figure = if measured.outcome.means { values.mean() } else { values.percentile(0.5) };
+            1e3 * figure.unwrap_or(f64::NAN)
+        };
+        let p99 = 1e3 * found.ttft.percentile(0.99).unwrap_or(f64::NAN);
+        let in_flight = totals.request_seconds / totals.end_s.max(f64::MIN_POSITIVE);
+        let schedulers = simulated.pool.replicas * simulated.pool.ranks;
+        Ok(PredictedLatencies {
+            ttft: ms(&found.ttft),
+            tpot: ms(&found.tpot),
+            under_a_rate: Some([ms(&found.e2e), p99]),
+            requests: (in_flight / schedulers as f64).ceil().max(1.0) as u64,
+        })
+    }
+}
+
 fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction, String> {
     let formats = &ready.problem.formats[0];
-    let PredictedTimes { ttft, tpot } = ready.deployment.times(formats.plain());
-    let (ttft_ms, tpot_ms) = (ttft * 1e3, tpot * 1e3);
+    let found = PredictedLatencies::of(measured, ready)?;
+    let (ttft_ms, tpot_ms) = (found.ttft, found.tpot);
     let held = ready.footprint();
     let bytes = held.total.value();
-    for (name, value) in [("ttft", ttft_ms), ("tpot", tpot_ms), ("memory", bytes)] {
-        if !(value.is_finite() && value > 0.0) {
+    let [e2e, ttft_p99] = found.under_a_rate.map_or([None, None], |both| both.map(Some));
+    for (name, value) in [
+        ("ttft", Some(ttft_ms)),
+        ("tpot", Some(tpot_ms)),
+        ("e2e", e2e),
+        ("ttft p99", ttft_p99),
+        ("memory", Some(bytes)),
+    ] {
+        if value.is_some_and(|value| !(value.is_finite() && value > 0.0)) {
             return Err(format!("{name}: no finite prediction at these lengths and loads"));
         }
     }
-    let interval = formats.interval(measured.pools.len() > 1, ready.deployment.requests());
+    let known = formats.interval(measured.pools.len() > 1, found.requests);
+    // The intervals are of errors in closed loops.
+    let interval = known.filter(|_| ready.simulated.is_none());
     let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
     Ok(Prediction {
         ttft_ms,
         tpot_ms,
-        near: interval.map(|found| found.near),
+        e2e_ms: e2e,
+        ttft_p99_ms: ttft_p99,
+        near: known.map(|found| found.near),
         ttft_interval: interval.map(|found| around(ttft_ms, found.ttft)),
         tpot_interval: interval.map(|found| around(tpot_ms, found.tpot)),
         memory: measured

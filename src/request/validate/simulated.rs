@@ -1,0 +1,122 @@
+//! A measured row under a rate, as the simulation of traffic repeats it.
+
+use std::sync::Arc;
+
+use super::predict::RanOn;
+use crate::calibrate::deployment::MeasuredDeployment;
+use crate::plan::parallel::Phase;
+use crate::request::simulate::REQUESTS_SENT;
+use crate::search::problem::Problem;
+use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, cache_tokens, tokens};
+use crate::traffic::outcome::{Distribution, RequestRecord};
+use crate::traffic::run::{PoolSettings, RunTotals, run};
+use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource};
+use crate::validate::measured::{MeasuredRow, MeasuredTraffic};
+
+/// A row under a rate, ready to be simulated.
+#[derive(Clone, Debug)]
+pub struct SimulatedRow {
+    /// Times of the steps of a replica.
+    pub clock: InstanceClock,
+    /// The replicas and their schedulers.
+    pub pool: PoolSettings,
+    /// Requests as the row describes them.
+    pub traffic: DrawnTraffic,
+    /// Requests at the start that no figure counts: those of an earlier stage that fill the caches.
+    pub warm_up: u64,
+}
+
+/// Latencies of the counted requests as their clients see them, in seconds.
+#[derive(Clone, Debug, Default)]
+pub struct SimulatedLatencies {
+    pub ttft: Distribution,
+    pub tpot: Distribution,
+    pub e2e: Distribution,
+}
+
+impl SimulatedLatencies {
+    fn count(&mut self, one: &RequestRecord) {
+        self.ttft.add(one.ttft_s(), 1);
+        self.e2e.add(one.e2e_s(), 1);
+        if let Some(tpot) = one.tpot_s() {
+            self.tpot.add(tpot, 1);
+        }
+    }
+}
+
+impl SimulatedRow {
+    /// The simulation of `row`, whose only pool is `deployed`; or the reason why there is none.
+    pub(super) fn new(
+        problem: &Problem,
+        ran_on: &RanOn,
+        deployed: &MeasuredDeployment,
+        (row, traffic): (&MeasuredRow, &MeasuredTraffic),
+    ) -> Result<SimulatedRow, String> {
+        let policy = ran_on.policy.clone().ok_or("rate: the scheduler of this runtime is not simulated")?;
+        let (pool, instance) = (&deployed.pools[0], &deployed.instances[0]);
+        let machine = problem.formats[0].plain().clone();
+        let inputs = SchedulerInputs {
+            policy,
+            rank_tokens: tokens(cache_tokens(instance, &machine, None)),
+            block_tokens: machine.chip.block_tokens.value() as u32,
+            step_tokens: machine.of(Phase::Prefill).chip.max_batched_tokens.value() as u32,
+            max_sequences: machine.max_sequences.map(|most| most.value() as u32),
+            ranks: pool.plan.dp,
+            max_context: instance.max_context,
+            caches_prefixes: ran_on.caches_prefixes,
+        };
+        let sent = traffic.requests.unwrap_or(REQUESTS_SENT);
+        // In the stage before, each prompt came at least once, if it comes again at all.
+        let again = traffic.distinct_prompts.filter(|distinct| traffic.goes_on && *distinct < sent);
+        let warm_up = again.unwrap_or(0);
+        Ok(SimulatedRow {
+            pool: PoolSettings {
+                replicas: pool.replicas as usize,
+                ranks: pool.plan.dp as usize,
+                scheduler: inputs.settings(),
+            },
+            traffic: drawn(row, traffic, sent.saturating_add(warm_up)),
+            warm_up,
+            clock: InstanceClock {
+                instance: Arc::clone(instance),
+                machine,
+                terms: problem.terms().clone(),
+                streamed: None,
+            },
+        })
+    }
+
+    /// Sends all requests; or says why no figure counts any of them.
+    pub fn latencies(&self) -> Result<(SimulatedLatencies, RunTotals), String> {
+        let front_end_s = self.clock.front_end_s();
+        let mut found = SimulatedLatencies::default();
+        let mut record = |one: &RequestRecord| {
+            if one.id >= self.warm_up {
+                found.count(&one.at_client(front_end_s));
+            }
+        };
+        let source = RequestSource::new(self.traffic.clone());
+        let totals = run(&self.pool, source, &self.clock, &mut record, &|| false);
+        match found.e2e.count() {
+            0 => Err("rate: the KV cache holds no request of these lengths".to_owned()),
+            _ => Ok((found, totals)),
+        }
+    }
+}
+
+/// This many requests of a row, of equal lengths.
+fn drawn(row: &MeasuredRow, traffic: &MeasuredTraffic, requests: u64) -> DrawnTraffic {
+    DrawnTraffic {
+        arrivals: Arrivals::Rate { per_s: traffic.rate_per_s, variation: traffic.variation },
+        requests,
+        prompt: LengthDistribution::Fixed(tokens(row.isl)),
+        output: LengthDistribution::Fixed(tokens(row.osl)),
+        prefix: tokens(traffic.prefix.unwrap_or(0)),
+        prefix_groups: 1,
+        distinct_prompts: traffic.distinct_prompts.unwrap_or(0),
+        seed: SEED,
+    }
+}
+
+/// The seed of `simulate` where none is given.
+const SEED: u64 = 1;

@@ -1,0 +1,104 @@
+//! `validate` on runs under a request rate, which the simulation of traffic predicts.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn run(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+    command.args(args).env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR")).output().unwrap()
+}
+
+const HEADER: &str = "id,model,precision,hardware,devices,runtime,version,mode,isl,osl,rate,arrival,num_prompts,\
+                      ttft_mean_ms,ttft_p99_ms,tpot_mean_ms,e2e_mean_ms,distinct_prompts,max_num_seqs";
+
+/// The report on a table, and the predicted rows by column.
+fn validated(folder: &Path, rows: &[&str]) -> (Value, Vec<Box<dyn Fn(&str) -> f64>>) {
+    let (table, out) = (folder.join("table.csv"), folder.join("rows.csv"));
+    fs::write(&table, format!("{HEADER}\n{}\n", rows.join("\n"))).unwrap();
+    let (table, out) = (table.to_str().unwrap(), out.to_str().unwrap());
+    let output = run(&["validate", table, "--format", "json", "--rows", out]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut reader = csv::Reader::from_path(out).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let cells = |row: csv::StringRecord| {
+        let header = header.clone();
+        Box::new(move |name: &str| {
+            let at = header.iter().position(|column| column == name).unwrap();
+            row[at].parse().unwrap_or(f64::NAN)
+        }) as Box<dyn Fn(&str) -> f64>
+    };
+    let rows = reader.records().map(Result::unwrap).map(cells).collect();
+    (serde_json::from_slice(&output.stdout).unwrap(), rows)
+}
+
+/// Below and above the rate that one device serves.
+#[test]
+fn a_rate_is_predicted_whether_or_not_it_can_be_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |id: &str, rate: &str, rest: &str| {
+        format!(
+            "{id},Qwen/Qwen3-14B,bf16,nvidia-h100-sxm,1,vllm,0.23.0,agg,986,128,{rate},Poisson,200,{rest}"
+        )
+    };
+    let rows = [row("calm", "6", "80,200,15.2,2010,,256"), row("flood", "500", "9000,20000,60,17000,,256")];
+    let (found, rows) = validated(folder.path(), &rows.each_ref().map(String::as_str));
+    assert_eq!(
+        (found["overall"]["n"].as_u64(), found["overall"]["unsupported"].as_u64()),
+        (Some(2), Some(0))
+    );
+    for metric in ["ttft", "tpot", "e2e", "ttft_p99"] {
+        assert_eq!(found["overall"][metric]["n"], 2, "{metric}");
+        assert_eq!(
+            found["overall"][metric]["coverage_80"],
+            Value::Null,
+            "intervals are those of closed loops"
+        );
+    }
+    for row in &rows {
+        let [ttft, p99, tpot, e2e] =
+            ["ttft_ms", "ttft_p99_ms", "tpot_ms", "e2e_ms"].map(|figure| row(&format!("{figure}_predicted")));
+        assert!(ttft > 0.0 && p99 > ttft && tpot > 0.0, "{ttft} {p99} {tpot}");
+        assert!((e2e / (ttft + 127.0 * tpot) - 1.0).abs() < 1e-4, "all have 128 tokens: {e2e} {ttft} {tpot}");
+    }
+    let ttft = |row: usize| rows[row]("ttft_ms_predicted");
+    assert!(ttft(0) < 1000.0 && ttft(1) > 10.0 * ttft(0), "{} {}", ttft(0), ttft(1));
+    let table = folder.path().join("table.csv");
+    let shown = run(&["validate", table.to_str().unwrap()]).stdout;
+    assert!(String::from_utf8_lossy(&shown).contains("under a rate"));
+}
+
+#[test]
+fn prompts_that_come_again_are_in_the_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |id: &str, distinct: &str| {
+        format!(
+            "{id},Qwen/Qwen3-14B,bf16,nvidia-h100-sxm,1,vllm,0.23.0,agg,4000,16,2,constant,100,90,200,15,300,{distinct},"
+        )
+    };
+    let rows = [row("cold", ""), row("again", "5")];
+    let (_, rows) = validated(folder.path(), &rows.each_ref().map(String::as_str));
+    let ttft = |row: usize| rows[row]("ttft_ms_predicted");
+    assert!(ttft(1) < 0.5 * ttft(0), "{} {}", ttft(0), ttft(1));
+}
+
+#[test]
+fn a_row_that_is_not_simulated_has_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = [
+        "a,Qwen/Qwen3-14B,bf16,nvidia-h100-sxm,1,tensorrt-llm,,agg,986,128,6,Poisson,200,80,200,15.2,2010,,",
+        "b,Qwen/Qwen3-14B,bf16,nvidia-h100-sxm,1,vllm,,agg,986,128,,Poisson,200,80,200,15.2,2010,,",
+        "c,Qwen/Qwen3-14B,bf16,nvidia-h100-sxm,1,vllm,,agg,90000000,128,1,Poisson,20,80,200,15.2,2010,,",
+    ];
+    let (found, _) = validated(folder.path(), &rows);
+    assert_eq!(found["overall"]["n"], 0);
+    let reasons: Vec<&str> =
+        found["unsupported"].as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap()).collect();
+    for expected in
+        ["the scheduler of this runtime is not simulated", "concurrency: missing", "the KV cache holds no"]
+    {
+        assert!(reasons.iter().any(|reason| reason.contains(expected)), "{expected}: {reasons:?}");
+    }
+}
