@@ -5,6 +5,7 @@
 //! run is equal bit for bit.
 
 pub mod block_pool;
+pub mod block_tree;
 pub mod content;
 pub mod engine;
 pub mod outcome;
@@ -14,4 +15,5 @@ pub mod run;
 pub mod sglang;
 pub mod source;
 pub mod step_load;
+pub mod trtllm;
 pub mod vllm;

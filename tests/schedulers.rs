@@ -8,6 +8,7 @@ use flate2::read::GzDecoder;
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerEngine};
 use mantile::traffic::sglang::{SglangEngine, SglangPolicy, SglangSettings};
+use mantile::traffic::trtllm::{TrtllmCapacity, TrtllmEngine, TrtllmSettings};
 use mantile::traffic::vllm::{VllmEngine, VllmSettings};
 use serde_json::{Value, json};
 
@@ -60,7 +61,56 @@ fn request(of: &Value) -> EngineRequest {
 /// The steps of vLLM's scheduler, ours, in a case, as the record has them.
 fn vllm_steps(case: &Value) -> Vec<Value> {
     let settings = vllm_settings(case);
-    let mut engine = VllmEngine::new(settings.clone());
+    let (size, ahead) = (settings.block_tokens, settings.asynchronous);
+    steps_of(case, &mut VllmEngine::new(settings), size, ahead, |engine, of| engine.submit(request(of)))
+}
+
+fn trtllm_settings(case: &Value) -> TrtllmSettings {
+    let of = &case["settings"];
+    let flag = |name: &str| of[name].as_bool().unwrap();
+    TrtllmSettings {
+        token_budget: number(&of["max_num_batched_tokens"]),
+        max_requests: number(&of["max_num_seqs"]),
+        blocks: number(&of["num_blocks"]),
+        block_tokens: number(&of["block_size"]),
+        capacity: match of["capacity_scheduler_policy"].as_str() {
+            Some("MAX_UTILIZATION") => TrtllmCapacity::MaxUtilization,
+            _ => TrtllmCapacity::GuaranteedNoEvict,
+        },
+        chunked_prefill: flag("enable_chunked_prefill"),
+        block_reuse: flag("enable_block_reuse"),
+        partial_reuse: flag("enable_partial_reuse"),
+        prefix_aware: flag("enable_prefix_aware_scheduling"),
+        overlap: flag("overlap"),
+        output_limit: None,
+        wait_steps: number(&of["batch_wait_timeout_iters"]),
+        wait_tokens_ratio: of["batch_wait_max_tokens_ratio"].as_f64().unwrap(),
+    }
+}
+
+/// The steps of TensorRT-LLM's scheduler, ours, in a case, as the record has them.
+fn trtllm_steps(case: &Value) -> Vec<Value> {
+    let settings = trtllm_settings(case);
+    let (size, ahead) = (settings.block_tokens, settings.overlap);
+    let mut steps = steps_of(case, &mut TrtllmEngine::new(settings), size, ahead, |engine, of| {
+        let limit = of["max_new_tokens"].as_u64().map_or(number(&of["output"]), |limit| limit as u32);
+        engine.submit_with_limit(request(of), limit);
+    });
+    // Its loop goes through what has ended as it came, ours in the order of the batch.
+    for step in &mut steps {
+        step["finished"].as_array_mut().unwrap().sort_by_key(|id| id.as_u64());
+    }
+    steps
+}
+
+/// The steps of an engine with blocks of `size` tokens in a case; `ahead`: a step is made up while the one before it runs.
+fn steps_of<E: SchedulerEngine>(
+    case: &Value,
+    engine: &mut E,
+    size: u32,
+    ahead: bool,
+    submit: impl Fn(&mut E, &Value),
+) -> Vec<Value> {
     let mut coming = case["requests"].as_array().unwrap().iter().peekable();
     let (mut found, mut step) = (vec![], 0);
     // Of an asynchronous scheduler, what ended in a step is known after the next call.
@@ -71,7 +121,7 @@ fn vllm_steps(case: &Value) -> Vec<Value> {
             step = step.max(next["arrives_before_step"].as_u64().unwrap());
         }
         while let Some(next) = coming.next_if(|next| next["arrives_before_step"] == step) {
-            engine.submit(request(next));
+            submit(engine, next);
         }
         let (mut preempted, mut cached) = (vec![], vec![]);
         engine.choose(&mut |id, event| match event {
@@ -81,7 +131,7 @@ fn vllm_steps(case: &Value) -> Vec<Value> {
         });
         let scheduled: Vec<Value> = engine.batch().iter().map(|(id, new)| json!([id, new])).collect();
         let (running, waiting) = engine.queued();
-        let blocks_used = engine.cache_used() / u64::from(settings.block_tokens);
+        let blocks_used = engine.cache_used() / u64::from(size);
         engine.settle();
         let mut finished = vec![];
         engine.complete(1, &mut |id, event| {
@@ -89,7 +139,7 @@ fn vllm_steps(case: &Value) -> Vec<Value> {
                 finished.push(id);
             }
         });
-        if settings.asynchronous {
+        if ahead {
             std::mem::swap(&mut ended, &mut finished);
         }
         found.push(json!({
@@ -245,6 +295,13 @@ fn compare(name: &str, what: &str, steps: fn(&Value) -> Vec<Value>) -> usize {
 #[test]
 fn vllm_chooses_the_same_batches() {
     let preempted = compare("vllm-0.33.0.jsonl.gz", "preempted", vllm_steps);
+    assert!(preempted > 20, "records without preemptions say little");
+}
+
+/// Those of its scheduler in Python, with a stand-in for its blocks.
+#[test]
+fn trtllm_chooses_the_same_batches() {
+    let preempted = compare("trtllm-002f3cc.jsonl.gz", "preempted", trtllm_steps);
     assert!(preempted > 20, "records without preemptions say little");
 }
 

@@ -2,14 +2,15 @@
 
 use fastrand::Rng;
 use mantile::traffic::content::TokenRun;
-use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerEngine, SchedulerSettings};
+use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use mantile::traffic::outcome::RequestRecord;
 use mantile::traffic::run::{PoolSettings, RunTotals, run};
 use mantile::traffic::source::{
     Arrival, Arrivals, DrawnTraffic, LengthDistribution, RequestSource, replayed,
 };
 use mantile::traffic::step_load::StepLoad;
-use mantile::traffic::vllm::{VllmEngine, VllmSettings};
+use mantile::traffic::trtllm::{TrtllmCapacity, TrtllmSettings};
+use mantile::traffic::vllm::VllmSettings;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -68,6 +69,41 @@ fn settings() -> impl Strategy<Value = VllmSettings> {
     })
 }
 
+fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
+    let sizes = (select(vec![128u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let waits = (select(vec![0u32, 0, 5]), select(vec![0.0, 0.5]));
+    (sizes, flags, waits, select(vec![1u32, 16, 32])).prop_map(
+        |((budget, most, tokens), flags, waits, block)| TrtllmSettings {
+            token_budget: budget,
+            max_requests: most,
+            blocks: tokens / block,
+            block_tokens: block,
+            capacity: if flags.0 {
+                TrtllmCapacity::GuaranteedNoEvict
+            } else {
+                TrtllmCapacity::MaxUtilization
+            },
+            chunked_prefill: true,
+            block_reuse: flags.1,
+            partial_reuse: flags.2,
+            prefix_aware: flags.3,
+            overlap: flags.4,
+            output_limit: None,
+            wait_steps: waits.0,
+            wait_tokens_ratio: waits.1,
+        },
+    )
+}
+
+/// Settings of any scheduler with blocks, and whether it uses the cached tokens of earlier prompts.
+fn schedulers() -> impl Strategy<Value = (SchedulerSettings, bool)> {
+    prop_oneof![
+        settings().prop_map(|of| (SchedulerSettings::Vllm(of.clone()), of.prefix_caching)),
+        trtllm_settings().prop_map(|of| (SchedulerSettings::Trtllm(of.clone()), of.block_reuse)),
+    ]
+}
+
 fn traffic() -> impl Strategy<Value = DrawnTraffic> {
     let arrivals = prop_oneof![
         (0.5f64..60.0, select(vec![0.0, 0.5, 1.0, 2.5]))
@@ -99,8 +135,8 @@ proptest! {
     /// Law 1: requests and tokens are conserved; no request is served before it comes; the time of a request is that of
     /// its parts; a run is repeated bit for bit, from its distributions and from its own arrivals.
     #[test]
-    fn nothing_is_lost(scheduler in settings(), traffic in traffic(), replicas in 1usize..4, ranks in 1usize..3) {
-        let settings = pool(scheduler.clone(), replicas, ranks);
+    fn nothing_is_lost((scheduler, caches) in schedulers(), traffic in traffic(), replicas in 1usize..4, ranks in 1usize..3) {
+        let settings = PoolSettings { replicas, ranks, scheduler };
         let (totals, all) = records(&settings, RequestSource::new(traffic.clone()), &clock);
         prop_assert_eq!(totals.answered + totals.refused, traffic.requests);
         prop_assert_eq!(all.len() as u64, totals.answered);
@@ -112,7 +148,7 @@ proptest! {
             prop_assert!(times.is_sorted(), "{times:?}");
             prop_assert!(one.first_token_s > one.admitted_s);
             prop_assert!(one.cached_tokens < one.prompt);
-            prop_assert!(scheduler.prefix_caching || one.cached_tokens == 0);
+            prop_assert!(caches || one.cached_tokens == 0);
         }
         if totals.preemptions == 0 {
             // Of each request, the prompt less what was found, and one token a step after the first.
@@ -134,7 +170,7 @@ proptest! {
 
     /// Law 2: equal steps at once give what they give one by one.
     #[test]
-    fn jumps_change_nothing(scheduler in settings(), seed in any::<u64>()) {
+    fn jumps_change_nothing((scheduler, _) in schedulers(), seed in any::<u64>()) {
         let [jumped, stepped] = [true, false].map(|jumps| driven(&scheduler, seed, jumps));
         prop_assert_eq!(jumped, stepped);
     }
@@ -150,7 +186,7 @@ proptest! {
 }
 
 /// Events of an engine by the number of their step; requests come before given steps.
-fn driven(settings: &VllmSettings, seed: u64, jumps: bool) -> Vec<(u64, u64, EngineEvent)> {
+fn driven(settings: &SchedulerSettings, seed: u64, jumps: bool) -> Vec<(u64, u64, EngineEvent)> {
     let mut rng = Rng::with_seed(seed);
     let mut coming: Vec<(u64, EngineRequest)> = (0..30)
         .map(|id| {
@@ -163,7 +199,7 @@ fn driven(settings: &VllmSettings, seed: u64, jumps: bool) -> Vec<(u64, u64, Eng
         .collect();
     coming.sort_by_key(|(step, _)| *step);
     let mut coming = coming.into_iter().peekable();
-    let mut engine = VllmEngine::new(settings.clone());
+    let mut engine = settings.engine();
     let (mut events, mut step, mut empty) = (vec![], 0, 0);
     loop {
         if engine.is_idle() {

@@ -12,7 +12,7 @@ of `py_executor.py`, with what `resource_manager.py` does there.
 
 Settings: max_num_seqs is `max_batch_size`, max_num_batched_tokens `max_num_tokens`, block_size `tokens_per_block`, the
 others have TensorRT-LLM's names, but `overlap` in place of `disable_overlap_scheduler`. A request that says
-`max_new_tokens` stops by itself after `output` tokens.
+`max_new_tokens` stops by itself after `output` tokens. The record of a case in which the server fails has an `error`.
 """
 
 import json
@@ -104,7 +104,9 @@ class Engine:
         context, size = batch.context_requests, self.of["block_size"]
         excess = (sum(request.context_chunk_size for request in context) + len(batch.generation_requests)
                   - self.of["max_num_batched_tokens"])
-        for request in reversed(context if self.of["enable_chunked_prefill"] else []):
+        if excess > 0 and not self.of["enable_chunked_prefill"]:
+            raise stand_ins.Failure("more tokens than max_num_tokens")
+        for request in reversed(context):
             if excess <= 0:
                 break
             at, chunk = request.context_current_position, request.context_chunk_size
@@ -162,7 +164,11 @@ def main():
         if set(case["settings"]) != SETTINGS:
             cases.refuse(case, f"settings are {', '.join(sorted(SETTINGS))}")
         depth = 2 if case["settings"]["overlap"] else 1
-        steps = cases.drive(case, Engine(scheduler, case["settings"]), depth)
+        try:
+            steps = cases.drive(case, Engine(scheduler, case["settings"]), depth)
+        except stand_ins.Failure as error:
+            print(json.dumps({"name": case["name"], "version": VERSION, "error": str(error)}), flush=True)
+            continue
         # A request that stops by itself is in a step too many, of which it does not see the token.
         if not any("max_new_tokens" in request for request in case["requests"]):
             cases.check_record(case, steps, depth)

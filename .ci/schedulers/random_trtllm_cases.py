@@ -20,7 +20,7 @@ def settings(draw, block_size, requests):
     """Settings under which every request can end."""
     totals = [random_cases.size(one["prompt"]) + one.get("max_new_tokens", one["output"]) for one in requests]
     length, needs = max(totals), [-(-total // block_size) for total in totals]
-    blocks = max(max(needs), int(draw.uniform(1, 4) * sum(needs) / len(needs))) + draw.choice((0, 0, 1, 7))
+    blocks = max(max(needs), int(draw.uniform(1, 3) * sum(needs) / len(needs))) + draw.choice((0, 0, 1, 7))
     chunked = draw.random() < 0.6
     budget = draw.choice((2 * block_size, 128, 300, 1024, 8192))
     return {
@@ -44,7 +44,7 @@ def settings(draw, block_size, requests):
 def case(seed, number):
     draw = random.Random(f"{seed}-{number}")
     block_size = draw.choice((8, 16, 32, 32, 64))
-    found = random_cases.requests_of(draw, random_cases.Prompts(draw, block_size), draw.randint(3, 25))
+    found = random_cases.requests_of(draw, random_cases.Prompts(draw, block_size), draw.randint(3, 20))
     stops = draw.random() < 0.3
     for one in found:
         del one["priority"]

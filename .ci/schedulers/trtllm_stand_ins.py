@@ -39,6 +39,14 @@ class Policy(enum.Enum):
     STATIC_BATCH = "STATIC_BATCH"
 
 
+class Failure(Exception):
+    """The real server fails here: it has no free block, or a step has more tokens than it may.
+
+    It can come to this, rarely: the last whole block of a prompt counts as found, and is copied or computed again, because
+    the last token of a prompt is computed in any case.
+    """
+
+
 class PrefixReuseSummary:
     """Blocks of a prompt in the tree, in use and all; and the tokens up to the end of the first one that is not."""
 
@@ -212,7 +220,7 @@ class BlockManager:
     def take(self):
         """The free block that was unused for longest; what follows it in the tree cannot be found without it."""
         if not self.free:
-            raise RuntimeError("Can't allocate new blocks. No free blocks left.")
+            raise Failure("no free block is left")
         _, block = self.free.popitem(last=False)
         below = [block]
         while below:

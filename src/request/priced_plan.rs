@@ -162,7 +162,7 @@ impl PricedPlan {
         let policy = self.policy.clone().ok_or_else(|| {
             not(
                 "a runtime whose scheduler is not simulated",
-                "a runtime with a `policy` in its file: vllm, sglang",
+                "a runtime with a `policy` in its file: vllm, sglang, trtllm",
             )
         })?;
         if !self.aggregated {

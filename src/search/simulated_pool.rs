@@ -17,6 +17,7 @@ use crate::spec::runtime::{SchedulerPolicy, StatedPolicy};
 use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::sglang::{SglangPolicy, SglangSettings};
 use crate::traffic::step_load::{StepClock, StepLoad};
+use crate::traffic::trtllm::{TrtllmCapacity, TrtllmSettings};
 use crate::traffic::vllm::VllmSettings;
 
 /// The scheduler of an attention rank, by the rules of its runtime and what the plan fixes.
@@ -46,6 +47,7 @@ impl SchedulerInputs {
         match self.policy.like {
             SchedulerPolicy::Vllm => SchedulerSettings::Vllm(self.vllm()),
             SchedulerPolicy::Sglang => SchedulerSettings::Sglang(self.sglang()),
+            SchedulerPolicy::Trtllm => SchedulerSettings::Trtllm(self.trtllm()),
         }
     }
 
@@ -93,6 +95,27 @@ impl SchedulerInputs {
             min_free_slots: None,
             decodes_after_prefill: 0,
             decodes_min_requests: 0,
+        }
+    }
+
+    /// Settings that the plan leaves open are the server's defaults: `TorchLlmArgs`, TensorRT-LLM 002f3cc. Prompts run in
+    /// chunks, as the command of a plan says.
+    fn trtllm(&self) -> TrtllmSettings {
+        let block_tokens = self.block_tokens.max(1);
+        TrtllmSettings {
+            token_budget: self.step_tokens.max(block_tokens),
+            max_requests: self.max_sequences.unwrap_or(2048),
+            blocks: self.rank_tokens / block_tokens,
+            block_tokens,
+            capacity: TrtllmCapacity::GuaranteedNoEvict,
+            chunked_prefill: true,
+            block_reuse: self.caches_prefixes,
+            partial_reuse: self.caches_prefixes,
+            prefix_aware: true,
+            overlap: self.policy.asynchronous,
+            output_limit: None,
+            wait_steps: 0,
+            wait_tokens_ratio: 0.0,
         }
     }
 }

@@ -252,6 +252,8 @@ pub enum SchedulerPolicy {
     Vllm,
     /// Prompts have steps of their own, before requests that decode.
     Sglang,
+    /// A request starts when there is memory for all of it, and joins the steps of those that decode.
+    Trtllm,
 }
 
 /// Memory other than weights and KV cache.

@@ -117,6 +117,23 @@ impl BlockPool {
         }
     }
 
+    /// Requests that use the block.
+    pub fn users(&self, block: BlockId) -> u32 {
+        self.blocks[block as usize].users
+    }
+
+    /// A request no longer uses `blocks`; all of them are taken in the order of their last use, the end first, whether or
+    /// not a prompt can find their tokens.
+    pub fn release_by_age(&mut self, blocks: &[BlockId]) {
+        for &block in blocks.iter().rev() {
+            let one = &mut self.blocks[block as usize];
+            one.users -= 1;
+            if one.users == 0 {
+                self.link_last(block);
+            }
+        }
+    }
+
     /// A request no longer uses `blocks`, the first of which its tokens begin in. Those whose tokens no prompt can find
     /// are taken first; then the longest unused, of one request the end before the beginning.
     pub fn release(&mut self, blocks: &[BlockId]) {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::content::TokenRun;
 use super::sglang::{SglangEngine, SglangSettings};
 use super::step_load::StepLoad;
+use super::trtllm::{TrtllmEngine, TrtllmSettings};
 use super::vllm::{VllmEngine, VllmSettings};
 
 /// A request to the engine.
@@ -77,6 +78,8 @@ pub enum SchedulerSettings {
     Vllm(VllmSettings),
     /// SGLang's.
     Sglang(SglangSettings),
+    /// TensorRT-LLM's.
+    Trtllm(TrtllmSettings),
 }
 
 impl SchedulerSettings {
@@ -85,6 +88,7 @@ impl SchedulerSettings {
         match self {
             SchedulerSettings::Vllm(settings) => Box::new(VllmEngine::new(settings.clone())),
             SchedulerSettings::Sglang(settings) => Box::new(SglangEngine::new(settings.clone())),
+            SchedulerSettings::Trtllm(settings) => Box::new(TrtllmEngine::new(settings.clone())),
         }
     }
 
@@ -93,6 +97,7 @@ impl SchedulerSettings {
         match self {
             SchedulerSettings::Vllm(settings) => settings.asynchronous,
             SchedulerSettings::Sglang(settings) => settings.overlap,
+            SchedulerSettings::Trtllm(settings) => settings.overlap,
         }
     }
 }

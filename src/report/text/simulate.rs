@@ -95,6 +95,14 @@ fn settings(scheduler: &SchedulerSettings) -> String {
             of.blocks,
             count(u64::from(of.block_tokens), "token")
         ),
+        SchedulerSettings::Trtllm(of) => format!(
+            "{} new tokens a step{}, at most {} at a time, {} KV blocks of {}",
+            of.token_budget,
+            if of.overlap { ", made up while the step before runs" } else { "" },
+            count(u64::from(of.max_requests), "request"),
+            of.blocks,
+            count(u64::from(of.block_tokens), "token")
+        ),
         SchedulerSettings::Sglang(of) => format!(
             "{} of prompts a step{}, at most {} at a time, {} of KV cache in pages of {}",
             count(u64::from(of.chunk_tokens.unwrap_or(of.prefill_tokens)), "new token"),

@@ -1,0 +1,489 @@
+//! The scheduler of one attention rank as TensorRT-LLM's: memory is given for whole requests, so that none is preempted, or
+//! for the next step only; then requests share a step's tokens in the order of their arrival.
+//!
+//! Follows `tensorrt_llm/_torch/pyexecutor/scheduler/scheduler.py`, the loops of `py_executor.py` and, for the blocks,
+//! `cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp`; for full attention on one pipeline stage, without drafts.
+
+mod capacity;
+mod memory;
+mod micro_batch;
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::block_pool::{BlockId, BlockPool};
+use super::block_tree::{BlockTokens, BlockTree};
+use super::content::BlockChain;
+use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine};
+use super::step_load::{PromptChunk, StepLoad};
+
+/// For how much of a request memory is to be free: `capacity_scheduler_policy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TrtllmCapacity {
+    /// For all of it: none is preempted.
+    GuaranteedNoEvict,
+    /// For its next step: the last one is preempted where memory is short.
+    MaxUtilization,
+}
+
+/// The settings of TensorRT-LLM's scheduler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrtllmSettings {
+    /// New tokens of a step: `max_num_tokens`.
+    pub token_budget: u32,
+    /// Requests that are active at the same time: `max_batch_size`.
+    pub max_requests: u32,
+    /// Blocks of the cache.
+    pub blocks: u32,
+    /// Tokens of a block: `tokens_per_block`.
+    pub block_tokens: u32,
+    /// For how much of a request memory is to be free.
+    pub capacity: TrtllmCapacity,
+    /// Whether a step may compute a part of a prompt: `enable_chunked_prefill`. Else a prompt has at most the tokens of a
+    /// step.
+    pub chunked_prefill: bool,
+    /// Whether later prompts use the cached blocks of earlier ones: `enable_block_reuse`.
+    pub block_reuse: bool,
+    /// And the first tokens of a block: `enable_partial_reuse`.
+    pub partial_reuse: bool,
+    /// Whether a prompt waits for one that computes its next block, and cached tokens count as free:
+    /// `enable_prefix_aware_scheduling`.
+    pub prefix_aware: bool,
+    /// Whether a step is made up while the one before it runs, without its tokens.
+    pub overlap: bool,
+    /// The most output that clients allow, `max_tokens`, where a request has less; none where they allow just what it has.
+    pub output_limit: Option<u32>,
+    /// Steps that prompts wait for others next to requests that decode: `batch_wait_timeout_iters`.
+    pub wait_steps: u32,
+    /// Part of a step's tokens at which they wait no longer: `batch_wait_max_tokens_ratio`.
+    pub wait_tokens_ratio: f64,
+}
+
+/// How far a request is, as the scheduler knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Context,
+    Generation,
+    /// Its last step is under way.
+    ToComplete,
+    Complete,
+}
+
+struct TrtllmRequest {
+    request: EngineRequest,
+    /// Tokens of output that it may have.
+    limit: u32,
+    /// Its whole blocks, at its end, and their identities.
+    keys: Vec<BlockTokens>,
+    chain: Vec<u64>,
+    phase: Phase,
+    /// Tokens that are computed as a prompt: also the output of before it was preempted.
+    prompt: u32,
+    /// Tokens whose values are known.
+    known: u32,
+    /// Tokens of output that were computed, those of which the scheduler does not know included.
+    made: u32,
+    /// Tokens of the prompt that are computed, those of the step under way included.
+    position: u32,
+    /// Tokens of the prompt that the cache had.
+    cached: u32,
+    /// Tokens of the prompt in its next step.
+    chunk: u32,
+    /// Tokens that the cache is expected to have.
+    estimate: u32,
+    blocks: Vec<BlockId>,
+    /// Tokens that have a place in the blocks; none before its first step.
+    held: Option<u32>,
+}
+
+impl TrtllmRequest {
+    fn is_first_chunk(&self) -> bool {
+        self.phase == Phase::Context && self.position == self.cached
+    }
+
+    fn remaining(&self) -> u32 {
+        self.prompt - self.position
+    }
+
+    fn is_last_chunk(&self) -> bool {
+        self.position + self.chunk == self.prompt
+    }
+
+    /// Tokens of output that it may have after its present prompt.
+    fn max_new(&self) -> u32 {
+        self.limit - (self.prompt - self.request.prompt)
+    }
+
+    fn will_complete(&self) -> bool {
+        self.known - self.prompt + 1 >= self.max_new()
+    }
+
+    /// What it has generated is prompt from now on.
+    fn pause(&mut self) {
+        (self.prompt, self.chunk, self.phase) = (self.known, self.known, Phase::Context);
+        (self.position, self.cached) = (0, 0);
+    }
+}
+
+/// A request in the slab of the engine.
+type TrtllmSlot = usize;
+
+/// Requests of a step: those with prompts, of which those with a last part come last, and those that decode.
+#[derive(Default)]
+struct TrtllmBatch {
+    context: Vec<TrtllmSlot>,
+    /// From which of these on it is their last part.
+    last: usize,
+    generation: Vec<TrtllmSlot>,
+}
+
+/// The requests of one attention rank.
+pub struct TrtllmEngine {
+    settings: TrtllmSettings,
+    pool: BlockPool,
+    tree: BlockTree,
+    live: Vec<Option<TrtllmRequest>>,
+    vacant: Vec<TrtllmSlot>,
+    /// Requests that the scheduler has not taken.
+    queue: VecDeque<TrtllmSlot>,
+    active: Vec<TrtllmSlot>,
+    /// Active requests with blocks.
+    started: usize,
+    paused: Vec<TrtllmSlot>,
+    batch: TrtllmBatch,
+    /// Whether the states of its requests are still those of before it.
+    fresh: bool,
+    /// The batch whose tokens are to be read, of overlapping steps.
+    unread: Option<TrtllmBatch>,
+    /// Steps that prompts have waited.
+    waited: u32,
+    /// Whether the first request that waits for memory lacks blocks.
+    blocked: bool,
+    /// Whether no request has ended since the step was made up.
+    settled: bool,
+    load: StepLoad,
+}
+
+impl TrtllmEngine {
+    /// An engine without requests.
+    pub fn new(settings: TrtllmSettings) -> TrtllmEngine {
+        TrtllmEngine {
+            pool: BlockPool::new(settings.blocks),
+            tree: BlockTree::new(settings.blocks),
+            settings,
+            live: vec![],
+            vacant: vec![],
+            queue: VecDeque::new(),
+            active: vec![],
+            started: 0,
+            paused: vec![],
+            batch: TrtllmBatch::default(),
+            fresh: false,
+            unread: None,
+            waited: 0,
+            blocked: false,
+            settled: true,
+            load: StepLoad::default(),
+        }
+    }
+
+    fn at(&self, slot: TrtllmSlot) -> &TrtllmRequest {
+        self.live[slot].as_ref().expect("a slot in a queue is taken")
+    }
+
+    fn at_mut(&mut self, slot: TrtllmSlot) -> &mut TrtllmRequest {
+        self.live[slot].as_mut().expect("a slot in a queue is taken")
+    }
+
+    /// A request arrives whose client allows `limit` tokens of output.
+    pub fn submit_with_limit(&mut self, request: EngineRequest, limit: u32) {
+        let size = self.settings.block_tokens;
+        let mut chain = BlockChain::default();
+        let live = TrtllmRequest {
+            limit: limit.max(request.output),
+            keys: BlockTokens::whole(&request.runs, size),
+            chain: std::iter::from_fn(|| chain.next(&request.runs, size)).collect(),
+            phase: Phase::Context,
+            prompt: request.prompt,
+            known: request.prompt,
+            made: 0,
+            position: 0,
+            cached: 0,
+            chunk: request.prompt,
+            estimate: 0,
+            blocks: vec![],
+            held: None,
+            request,
+        };
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                self.live[slot] = Some(live);
+                slot
+            }
+            None => {
+                self.live.push(Some(live));
+                self.live.len() - 1
+            }
+        };
+        self.queue.push_back(slot);
+    }
+
+    /// Takes what waits while there are places.
+    fn fetch(&mut self) {
+        let places = (self.settings.max_requests as usize).saturating_sub(self.active.len());
+        let taken = places.min(self.queue.len());
+        self.active.extend(self.queue.drain(..taken));
+    }
+
+    /// The preempted requests, and those of the newest batch, are what they will be after it.
+    fn proceed(&mut self) {
+        for slot in std::mem::take(&mut self.paused) {
+            let live = self.at_mut(slot);
+            // One that has ended while it was preempted is not computed again.
+            if live.phase != Phase::Complete {
+                live.pause();
+            }
+        }
+        if !std::mem::take(&mut self.fresh) {
+            return;
+        }
+        let overlap = self.settings.overlap;
+        let (live, batch) = (&mut self.live, &self.batch);
+        for &slot in batch.context.iter().chain(&batch.generation) {
+            let Some(one) = live[slot].as_mut().filter(|one| one.phase != Phase::Complete) else { continue };
+            if one.phase == Phase::Context {
+                one.position += one.chunk;
+                one.chunk = 0;
+                if one.remaining() > 0 {
+                    continue;
+                }
+                one.phase = Phase::Generation;
+            }
+            if overlap && one.will_complete() {
+                one.phase = Phase::ToComplete;
+            }
+        }
+    }
+
+    /// The scheduler reads the tokens of a batch.
+    fn read(&mut self, batch: &TrtllmBatch) {
+        for &slot in batch.context[batch.last..].iter().chain(&batch.generation) {
+            let live = self.at_mut(slot);
+            if live.phase == Phase::Complete {
+                continue;
+            }
+            live.known += 1;
+            if live.known == live.request.prompt + live.request.output {
+                live.phase = Phase::Complete;
+            }
+        }
+    }
+
+    /// What a batch has computed is found by later prompts, and what has ended gives back its place and its blocks.
+    fn finish(&mut self, batch: &TrtllmBatch) {
+        for &slot in &batch.context {
+            self.store_prompt(slot);
+        }
+        let live = &self.live;
+        let ended = |slot: &TrtllmSlot| live[*slot].as_ref().is_some_and(|one| one.phase == Phase::Complete);
+        let gone: Vec<TrtllmSlot> = self.active.iter().copied().filter(ended).collect();
+        if gone.is_empty() {
+            return;
+        }
+        self.settled = false;
+        self.active.retain(|slot| !ended(slot));
+        for slot in gone {
+            self.release(slot);
+            self.live[slot] = None;
+            // One that stops before its limit is in the newest batch too, which gives it no token.
+            self.batch.generation.retain(|other| *other != slot);
+            self.vacant.push(slot);
+        }
+    }
+
+    /// Whether prompts wait for others, so that a step has many tokens.
+    fn waits(&mut self) -> bool {
+        let of = &self.settings;
+        if of.wait_steps == 0 && of.wait_tokens_ratio == 0.0 {
+            return false;
+        }
+        let new = |slot: &TrtllmSlot| {
+            let live = self.at(*slot);
+            let reused = if live.is_first_chunk() { live.estimate } else { 0 };
+            u64::from(live.chunk.saturating_sub(reused).max(1))
+        };
+        let tokens = self.batch.generation.len() as u64 + self.batch.context.iter().map(new).sum::<u64>();
+        let enough = of.wait_tokens_ratio * f64::from(of.token_budget);
+        let waits = self.waited < of.wait_steps && (tokens as f64) < enough;
+        self.waited = if waits { self.waited + 1 } else { 0 };
+        waits
+    }
+
+    /// The batch of the step.
+    fn describe(&mut self) {
+        let mut load = std::mem::take(&mut self.load);
+        load.prompts.clear();
+        load.prompts.extend(self.batch.context.iter().map(|slot| {
+            let live = self.at(*slot);
+            PromptChunk { new_tokens: live.chunk, cached_tokens: live.position }
+        }));
+        load.decoding = self.batch.generation.len() as u32;
+        let before = |slot: &TrtllmSlot| self.at(*slot).held.map_or(0, |held| u64::from(held) - 1);
+        load.kv_tokens = self.batch.generation.iter().map(before).sum();
+        self.load = load;
+    }
+
+    /// Whether the requests of a step stay those of the next ones, while none ends.
+    fn is_steady(&self) -> bool {
+        let pending = self.active.len() - self.batch.generation.len();
+        let full = self.active.len() >= self.settings.max_requests as usize;
+        let waits =
+            pending == 0 || (self.blocked && self.settings.capacity == TrtllmCapacity::GuaranteedNoEvict);
+        let decodes = |slot: &TrtllmSlot| self.at(*slot).phase == Phase::Generation;
+        self.batch.context.is_empty()
+            && self.settled
+            && (full || self.queue.is_empty())
+            && waits
+            && self.batch.generation.iter().all(decodes)
+    }
+}
+
+impl SchedulerEngine for TrtllmEngine {
+    fn submit(&mut self, request: EngineRequest) {
+        let limit = self.settings.output_limit.unwrap_or(request.output);
+        self.submit_with_limit(request, limit);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.active.is_empty() && self.queue.is_empty()
+    }
+
+    fn queued(&self) -> (usize, usize) {
+        (self.started, self.active.len() + self.queue.len() - self.started)
+    }
+
+    fn cache(&self) -> u64 {
+        u64::from(self.settings.blocks) * u64::from(self.settings.block_tokens)
+    }
+
+    fn cache_used(&self) -> u64 {
+        u64::from(self.settings.blocks - self.pool.free()) * u64::from(self.settings.block_tokens)
+    }
+
+    fn can_ever_hold(&self, request: &EngineRequest) -> bool {
+        let of = &self.settings;
+        let limit = of.output_limit.filter(|_| of.capacity == TrtllmCapacity::GuaranteedNoEvict);
+        let most = request.prompt.saturating_add(limit.unwrap_or(0).max(request.output));
+        let fits = of.chunked_prefill || request.prompt <= of.token_budget;
+        fits && most.div_ceil(of.block_tokens) <= of.blocks
+    }
+
+    fn choose(&mut self, note: Note<'_>) {
+        self.proceed();
+        self.fetch();
+        let fitting = self.fitting();
+        self.settled = self.paused.is_empty();
+        self.micro_batch(&fitting);
+        if !self.batch.context.is_empty() && !self.batch.generation.is_empty() && self.waits() {
+            self.batch.context.clear();
+            self.batch.last = 0;
+        }
+        for at in 0..self.paused.len() {
+            self.release(self.paused[at]);
+            note(self.at(self.paused[at]).request.id, EngineEvent::Preempted);
+        }
+        self.prepare(note);
+        self.fresh = true;
+        self.describe();
+    }
+
+    fn settle(&mut self) {
+        if !self.settings.overlap {
+            return;
+        }
+        let unread = self.unread.take();
+        if let Some(batch) = &unread {
+            self.read(batch);
+        }
+        self.proceed();
+        if let Some(batch) = &unread {
+            self.finish(batch);
+        }
+    }
+
+    fn load(&self) -> &StepLoad {
+        &self.load
+    }
+
+    #[cfg(feature = "internals")]
+    fn batch(&self) -> Vec<(u64, u32)> {
+        let prompts = self.batch.context.iter().map(|slot| {
+            let live = self.at(*slot);
+            (live.request.id, live.chunk)
+        });
+        prompts.chain(self.batch.generation.iter().map(|slot| (self.at(*slot).request.id, 1))).collect()
+    }
+
+    fn equal_steps(&self) -> u32 {
+        if !self.is_steady() {
+            return 1;
+        }
+        let left = |slot: &TrtllmSlot| self.at(*slot).request.output.saturating_sub(self.at(*slot).made);
+        let ends = self.batch.generation.iter().map(left).min().unwrap_or(1).max(1);
+        let needed = |steps: u32| -> u64 {
+            let one = |slot: &TrtllmSlot| {
+                let live = self.at(*slot);
+                let tokens = live.held.unwrap_or(0) + steps - 1;
+                u64::from(tokens.div_ceil(self.settings.block_tokens)) - live.blocks.len() as u64
+            };
+            self.batch.generation.iter().map(one).sum()
+        };
+        let free = u64::from(self.pool.free());
+        let (mut fits, mut short) = (1, ends + 1);
+        while short - fits > 1 {
+            let middle = fits + (short - fits) / 2;
+            if needed(middle) <= free { fits = middle } else { short = middle }
+        }
+        fits
+    }
+
+    fn complete(&mut self, steps: u32, note: Note<'_>) {
+        self.proceed();
+        let batch = std::mem::take(&mut self.batch);
+        for _ in 1..steps {
+            for &slot in &batch.generation {
+                self.add_token(slot);
+            }
+        }
+        let overlap = self.settings.overlap;
+        for &slot in batch.context[batch.last..].iter().chain(&batch.generation) {
+            let live = self.at_mut(slot);
+            if live.made == live.request.output {
+                continue;
+            }
+            if steps > 1 {
+                live.known += steps - 1;
+                if overlap && live.will_complete() {
+                    live.phase = Phase::ToComplete;
+                }
+            }
+            let first = live.made == 0;
+            live.made += steps;
+            if first {
+                note(live.request.id, EngineEvent::FirstToken);
+            }
+            if live.made == live.request.output {
+                note(live.request.id, EngineEvent::Finished);
+            }
+        }
+        if overlap {
+            self.unread = Some(batch);
+        } else {
+            self.read(&batch);
+            self.finish(&batch);
+        }
+    }
+}
