@@ -285,6 +285,36 @@ fn several_slots_wait_as_m_m_c_does() {
     }
 }
 
+/// TensorRT-LLM waits for good where a prompt under way comes after one that lacks memory for all of it; ours does not.
+#[test]
+fn a_prompt_under_way_is_not_left_behind() {
+    let scheduler = TrtllmSettings {
+        token_budget: 192,
+        max_requests: 8,
+        blocks: 8,
+        block_tokens: 64,
+        capacity: TrtllmCapacity::GuaranteedNoEvict,
+        chunked_prefill: true,
+        block_reuse: true,
+        partial_reuse: true,
+        prefix_aware: true,
+        overlap: true,
+        output_limit: None,
+        wait_steps: 0,
+        wait_tokens_ratio: 0.0,
+    };
+    // The second waits for the first one's blocks, so that the third starts before it; then it needs all blocks.
+    let arrivals = [(256, 0, 1), (256, 192, 50), (0, 180, 1)].into_iter().zip(0..);
+    let arrivals = arrivals.map(|((shared, own, output), id)| {
+        let run = |id, tokens| TokenRun { id, tokens };
+        let runs = vec![run(1, shared), run(10 + id, own), run(20 + id, output)];
+        Arrival { time_s: 0.0, request: EngineRequest { id, runs, prompt: shared + own, output } }
+    });
+    let settings = PoolSettings { replicas: 1, ranks: 1, scheduler: SchedulerSettings::Trtllm(scheduler) };
+    let (totals, _) = records(&settings, replayed(arrivals.collect()), &clock);
+    assert_eq!(totals.answered, 3);
+}
+
 /// The same prompts again and again are found to their last whole block.
 #[test]
 fn repeated_prompts_are_found() {

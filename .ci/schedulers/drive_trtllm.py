@@ -104,9 +104,7 @@ class Engine:
         context, size = batch.context_requests, self.of["block_size"]
         excess = (sum(request.context_chunk_size for request in context) + len(batch.generation_requests)
                   - self.of["max_num_batched_tokens"])
-        if excess > 0 and not self.of["enable_chunked_prefill"]:
-            raise stand_ins.Failure("more tokens than max_num_tokens")
-        for request in reversed(context):
+        for request in reversed(context if self.of["enable_chunked_prefill"] else []):
             if excess <= 0:
                 break
             at, chunk = request.context_current_position, request.context_chunk_size
@@ -114,6 +112,8 @@ class Engine:
             shorter = min(chunk, max(size - at % size, end - at))
             request.context_chunk_size = shorter
             excess -= chunk - shorter
+        if excess > 0:
+            raise stand_ins.Failure("more tokens than max_num_tokens")
         batch.reset_context_requests(context)
         return added
 
@@ -166,7 +166,8 @@ def main():
         depth = 2 if case["settings"]["overlap"] else 1
         try:
             steps = cases.drive(case, Engine(scheduler, case["settings"]), depth)
-        except stand_ins.Failure as error:
+        except (stand_ins.Failure, SystemExit) as error:
+            # It also waits for good where a prompt under way is behind one that has no memory for all of it.
             print(json.dumps({"name": case["name"], "version": VERSION, "error": str(error)}), flush=True)
             continue
         # A request that stops by itself is in a step too many, of which it does not see the token.

@@ -20,18 +20,20 @@ def settings(draw, block_size, requests):
     """Settings under which every request can end."""
     totals = [random_cases.size(one["prompt"]) + one.get("max_new_tokens", one["output"]) for one in requests]
     length, needs = max(totals), [-(-total // block_size) for total in totals]
-    blocks = max(max(needs), int(draw.uniform(1, 3) * sum(needs) / len(needs))) + draw.choice((0, 0, 1, 7))
+    # Memory for the next step alone is short, and requests are preempted, where not much more than one fits.
+    policy, several = draw.choice((("GUARANTEED_NO_EVICT", 3), ("MAX_UTILIZATION", 1.5)))
+    blocks = max(max(needs), int(draw.uniform(1, several) * sum(needs) / len(needs))) + draw.choice((0, 0, 1, 7))
     chunked = draw.random() < 0.6
     budget = draw.choice((2 * block_size, 128, 300, 1024, 8192))
     return {
-        "max_num_seqs": draw.choice((1, 2, 4, 8, 64)),
+        "max_num_seqs": draw.choice((1, 2, 4, 8, 64, 64)),
         # Without chunks a prompt must fit in a step; with them, a step has at least a chunk.
         "max_num_batched_tokens": max(budget, 2 * block_size if chunked else length),
         "block_size": block_size,
-        "num_blocks": blocks if draw.random() < 0.6 else sum(needs) + draw.randint(0, 50),
+        "num_blocks": blocks if draw.random() < 0.7 else sum(needs) + draw.randint(0, 50),
         "max_model_len": length,
         "overlap": draw.random() < 0.7,
-        "capacity_scheduler_policy": draw.choice(("GUARANTEED_NO_EVICT", "MAX_UTILIZATION")),
+        "capacity_scheduler_policy": policy,
         "enable_chunked_prefill": chunked,
         "enable_block_reuse": draw.random() < 0.8,
         "enable_partial_reuse": draw.random() < 0.7,

@@ -42,8 +42,8 @@ class Policy(enum.Enum):
 class Failure(Exception):
     """The real server fails here: it has no free block, or a step has more tokens than it may.
 
-    It can come to this, rarely: the last whole block of a prompt counts as found, and is copied or computed again, because
-    the last token of a prompt is computed in any case.
+    It comes to this rarely: the last whole block of a prompt counts as found, and is copied or computed again, because the
+    last token of a prompt is computed in any case.
     """
 
 

@@ -304,6 +304,25 @@ impl TrtllmEngine {
         }
     }
 
+    /// Whether no step is made up and none is under way, though requests are active: the server waits for good where a
+    /// prompt under way comes after one that lacks memory. Here it goes on.
+    fn hangs(&self) -> bool {
+        let empty = |batch: &TrtllmBatch| batch.context.is_empty() && batch.generation.is_empty();
+        empty(&self.batch)
+            && self.unread.as_ref().is_none_or(empty)
+            && self.paused.is_empty()
+            && !self.active.is_empty()
+    }
+
+    /// Active requests of whose prompts a part is computed.
+    fn started_prompts(&self) -> Vec<TrtllmSlot> {
+        let started = |slot: &TrtllmSlot| {
+            let live = self.at(*slot);
+            live.phase == Phase::Context && !live.is_first_chunk()
+        };
+        self.active.iter().copied().filter(started).collect()
+    }
+
     /// Whether prompts wait for others, so that a step has many tokens.
     fn waits(&mut self) -> bool {
         let of = &self.settings;
@@ -387,6 +406,10 @@ impl SchedulerEngine for TrtllmEngine {
         let fitting = self.fitting();
         self.settled = self.paused.is_empty();
         self.micro_batch(&fitting);
+        if self.hangs() {
+            let started = self.started_prompts();
+            self.micro_batch(&started);
+        }
         if !self.batch.context.is_empty() && !self.batch.generation.is_empty() && self.waits() {
             self.batch.context.clear();
             self.batch.last = 0;

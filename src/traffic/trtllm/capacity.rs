@@ -26,11 +26,7 @@ impl TrtllmEngine {
         if !self.looks_up() {
             return HashSet::new();
         }
-        let under_way = |slot: &&TrtllmSlot| {
-            let live = self.at(**slot);
-            live.phase == Phase::Context && !live.is_first_chunk()
-        };
-        self.active.iter().filter(under_way).filter_map(|slot| self.prefix_reuse(*slot).new).collect()
+        self.started_prompts().into_iter().filter_map(|slot| self.prefix_reuse(slot).new).collect()
     }
 
     /// What the cache has of a new prompt; `Err` where it waits for one that computes its next block.
