@@ -2,10 +2,10 @@
 
 Real, from a checkout, is the module in REAL: the choice of requests by memory and by tokens, and the chunks of prompts.
 Stood in for are a request and the manager of KV blocks, after `llmRequest.h`, `kvCacheManager.cpp` and `evictionPolicy.cpp`
-of the same repository: one window of full attention, one beam, blocks on the device alone, no priorities. So these two
-say what their authors read there; a record tests the choices made by them, and not the manager of blocks itself. Where
-several blocks have as many tokens in common with a prompt's next block, the real manager takes any; here it is the next
-one in the order of tokens, or else the one before.
+of the same repository: one window of full attention, one beam, blocks on the device alone, no priorities. A record thus
+tests the choices of the real scheduler, and not the real manager of blocks. Where several blocks have as many tokens in
+common with a prompt's next block, the real manager takes any; here it is the next one in the order of tokens, or else the
+one before.
 """
 
 import bisect

@@ -1,8 +1,8 @@
-//! The prefix cache as a tree of blocks: a block is found below the one before it, by its tokens, and also by the most of
-//! its first tokens.
+//! The prefix cache as a tree of blocks: a block is found below the one before it, by its tokens, and also by the most
+//! of its first tokens.
 //!
-//! Follows the lookup of TensorRT-LLM's `kvCacheManager.cpp`: when a block is taken for other tokens, those below it are
-//! found no more.
+//! Follows the lookup of TensorRT-LLM's `kvCacheManager.cpp`: when a block is taken for other tokens, those below it
+//! are found no more.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -118,12 +118,25 @@ impl Ord for BlockTokens {
 pub struct BlockTree {
     below: BTreeMap<(BlockId, BlockTokens), BlockId>,
     places: Vec<Option<(BlockId, BlockTokens)>>,
+    /// How often each block left its place.
+    moves: Vec<u32>,
+}
+
+/// A block that was in the tree.
+#[derive(Clone, Copy, Debug)]
+pub struct TreePlace {
+    pub block: BlockId,
+    moves: u32,
 }
 
 impl BlockTree {
     /// None of `count` blocks holds tokens.
     pub fn new(count: u32) -> BlockTree {
-        BlockTree { below: BTreeMap::new(), places: vec![None; count as usize] }
+        BlockTree {
+            below: BTreeMap::new(),
+            places: vec![None; count as usize],
+            moves: vec![0; count as usize],
+        }
     }
 
     /// The block with these tokens below `above`.
@@ -131,8 +144,8 @@ impl BlockTree {
         self.below.get(&(above, tokens.clone())).copied()
     }
 
-    /// The block below `above` that begins with most of these tokens, if it does with any, and their number. Of several,
-    /// the next one in the order of tokens.
+    /// The block below `above` that begins with most of these tokens, if it does with any, and their number. Of
+    /// several, the next one in the order of tokens.
     pub fn nearest(&self, above: BlockId, tokens: &BlockTokens) -> Option<(BlockId, u32)> {
         let key = (above, tokens.clone());
         let near = |found: Option<(&(BlockId, BlockTokens), &BlockId)>| {
@@ -170,7 +183,18 @@ impl BlockTree {
     pub fn detach(&mut self, block: BlockId) {
         if let Some(place) = self.places[block as usize].take() {
             self.below.remove(&place);
+            self.moves[block as usize] += 1;
         }
+    }
+
+    /// The present place of a block in the tree.
+    pub fn place(&self, block: BlockId) -> TreePlace {
+        TreePlace { block, moves: self.moves[block as usize] }
+    }
+
+    /// Whether a block is still there, and with it those above.
+    pub fn is_at(&self, place: TreePlace) -> bool {
+        self.moves[place.block as usize] == place.moves
     }
 
     /// Neither `block` nor those below it are found any more.

@@ -1,5 +1,5 @@
-//! The scheduler of one attention rank as TensorRT-LLM's: memory is given for whole requests, so that none is preempted, or
-//! for the next step only; then requests share a step's tokens in the order of their arrival.
+//! The scheduler of one attention rank as TensorRT-LLM's: memory is given for whole requests, so that none is
+//! preempted, or for the next step only; then requests share a step's tokens in the order of their arrival.
 //!
 //! Follows `tensorrt_llm/_torch/pyexecutor/scheduler/scheduler.py`, the loops of `py_executor.py` and, for the blocks,
 //! `cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp`; for full attention on one pipeline stage, without drafts.
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
-use super::block_tree::{BlockTokens, BlockTree};
+use super::block_tree::{BlockTokens, BlockTree, TreePlace};
 use super::content::BlockChain;
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine};
 use super::step_load::{PromptChunk, StepLoad};
@@ -42,8 +42,8 @@ pub struct TrtllmSettings {
     pub block_tokens: u32,
     /// For how much of a request memory is to be free.
     pub capacity: TrtllmCapacity,
-    /// Whether a step may compute a part of a prompt: `enable_chunked_prefill`. Else a prompt has at most the tokens of a
-    /// step.
+    /// Whether a step may compute a part of a prompt: `enable_chunked_prefill`. Else a prompt has at most the tokens of
+    /// a step.
     pub chunked_prefill: bool,
     /// Whether later prompts use the cached blocks of earlier ones: `enable_block_reuse`.
     pub block_reuse: bool,
@@ -54,7 +54,8 @@ pub struct TrtllmSettings {
     pub prefix_aware: bool,
     /// Whether a step is made up while the one before it runs, without its tokens.
     pub overlap: bool,
-    /// The most output that clients allow, `max_tokens`, where a request has less; none where they allow just what it has.
+    /// The most output that clients allow, `max_tokens`, where a request has less; none where they allow just what it
+    /// has.
     pub output_limit: Option<u32>,
     /// Steps that prompts wait for others next to requests that decode: `batch_wait_timeout_iters`.
     pub wait_steps: u32,
@@ -97,6 +98,8 @@ struct TrtllmRequest {
     blocks: Vec<BlockId>,
     /// Tokens that have a place in the blocks; none before its first step.
     held: Option<u32>,
+    /// The whole blocks that it has put into the tree, and the place of the last.
+    stored: Option<(u32, TreePlace)>,
 }
 
 impl TrtllmRequest {
@@ -216,6 +219,7 @@ impl TrtllmEngine {
             estimate: 0,
             blocks: vec![],
             held: None,
+            stored: None,
             request,
         };
         let slot = match self.vacant.pop() {

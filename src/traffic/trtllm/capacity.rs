@@ -26,7 +26,7 @@ impl TrtllmEngine {
         if !self.looks_up() {
             return HashSet::new();
         }
-        self.started_prompts().into_iter().filter_map(|slot| self.prefix_reuse(slot).new).collect()
+        self.started_prompts().into_iter().filter_map(|slot| self.next_block(slot)).collect()
     }
 
     /// What the cache has of a new prompt; `Err` where it waits for one that computes its next block.

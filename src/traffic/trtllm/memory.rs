@@ -32,7 +32,27 @@ impl TrtllmEngine {
         found
     }
 
-    /// Of the `most` first blocks of a prompt those that others use; `known` is what the cache has, if that was looked up.
+    /// The whole blocks of a request that it has put into the tree and that are still there, and the last of them.
+    fn stored(&self, slot: TrtllmSlot) -> (u32, BlockId) {
+        let there = self.at(slot).stored.filter(|(_, place)| self.tree.is_at(*place));
+        there.map_or((0, ROOT), |(blocks, place)| (blocks, place.block))
+    }
+
+    /// The identity of the first block of a prompt under way that the cache does not have.
+    pub(super) fn next_block(&self, slot: TrtllmSlot) -> Option<u64> {
+        let live = self.at(slot);
+        let (mut at, mut above) = self.stored(slot);
+        while at < live.known / self.settings.block_tokens {
+            match self.tree.find(above, &live.keys[at as usize]) {
+                Some(block) => (at, above) = (at + 1, block),
+                None => return Some(live.chain[at as usize]),
+            }
+        }
+        None
+    }
+
+    /// Of the `most` first blocks of a prompt those that others use; `known` is what the cache has, if that was looked
+    /// up.
     fn shared(&mut self, slot: TrtllmSlot, most: u32, known: Option<PrefixReuse>) -> u32 {
         let found = known.unwrap_or_else(|| self.prefix_reuse(slot));
         self.at_mut(slot).estimate = found.all.min(most) * self.settings.block_tokens;
@@ -87,8 +107,8 @@ impl TrtllmEngine {
         self.at_mut(slot).held = Some(held + 1);
     }
 
-    /// Claims the blocks that a request begins with; none of one whose tokens are copied. Returns also the number of their
-    /// tokens: the last one of the prompt is not among these, as its step gives the next.
+    /// Claims the blocks that a request begins with; none of one whose tokens are copied. Returns also the number of
+    /// their tokens: the last one of the prompt is not among these, as its step gives the next.
     fn claim(&mut self, slot: TrtllmSlot) -> (Vec<Option<BlockId>>, u32) {
         let size = self.settings.block_tokens;
         let (mut above, mut found, mut tokens) = (ROOT, vec![], 0);
@@ -106,7 +126,7 @@ impl TrtllmEngine {
                 continue;
             }
             if self.pool.is_free(block) && self.tree.is_leaf(block) {
-                // Nobody uses it: it is the request's own from now on.
+                // No request uses it: it is this one's own from now on.
                 self.tree.detach(block);
                 self.pool.share(block);
                 found.push(Some(block));
@@ -207,8 +227,8 @@ impl TrtllmEngine {
             return;
         }
         let count = if partial { usable.div_ceil(size) } else { usable / size };
-        let mut above = ROOT;
-        for at in 0..count.min(self.at(slot).blocks.len() as u32) {
+        let (first, mut above) = self.stored(slot);
+        for at in first..count.min(self.at(slot).blocks.len() as u32) {
             let (key, block) = (self.key(slot, at, usable), self.at(slot).blocks[at as usize]);
             above = match self.tree.find(above, &key) {
                 Some(other) => other,
@@ -217,6 +237,9 @@ impl TrtllmEngine {
                     block
                 }
             };
+            if (at + 1) * size <= usable {
+                self.at_mut(slot).stored = Some((at + 1, self.tree.place(above)));
+            }
         }
     }
 
@@ -240,7 +263,7 @@ impl TrtllmEngine {
         }
         self.started -= 1;
         let live = self.at_mut(slot);
-        live.held = None;
+        (live.held, live.stored) = (None, None);
         let blocks = std::mem::take(&mut live.blocks);
         self.pool.release_by_age(&blocks);
     }

@@ -2,8 +2,8 @@
 
 use super::{Phase, TrtllmBatch, TrtllmEngine, TrtllmSlot};
 
-/// New tokens of a step with `chunk` tokens of a prompt of which `remaining` are left and the first `cached` of these are
-/// in the cache: that moves the part to be computed, and makes it shorter only at the end of the prompt.
+/// New tokens of a step with `chunk` tokens of a prompt of which `remaining` are left and the first `cached` of these
+/// are in the cache: that moves the part to be computed, and makes it shorter only at the end of the prompt.
 fn computed(chunk: u32, cached: u32, remaining: u32) -> u32 {
     if cached == 0 || cached + chunk < remaining { chunk } else { remaining.saturating_sub(cached) }
 }

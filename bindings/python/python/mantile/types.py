@@ -782,6 +782,22 @@ class SglangSettings(Record):
     decodes_min_requests: int
 
 
+class TrtllmSettings(Record):
+    token_budget: int
+    max_requests: int
+    blocks: int
+    block_tokens: int
+    capacity: Literal['guaranteed_no_evict', 'max_utilization']
+    chunked_prefill: bool
+    block_reuse: bool
+    partial_reuse: bool
+    prefix_aware: bool
+    overlap: bool
+    output_limit: int | None
+    wait_steps: int
+    wait_tokens_ratio: float
+
+
 class LatencyRow(Record):
     metric: str
     mean_ms: float | None
@@ -827,7 +843,7 @@ class SimulateAnswer(Answer, question="simulate"):
     traffic: TrafficReport
     replicas: int
     attention_ranks: int
-    scheduler: VllmSettings | SglangSettings
+    scheduler: VllmSettings | SglangSettings | TrtllmSettings
     latencies: list[LatencyRow]
     output_tok_s: float
     requests_per_s: float
