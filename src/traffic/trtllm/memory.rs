@@ -100,7 +100,7 @@ impl TrtllmEngine {
     /// The place of one more token.
     pub(super) fn add_token(&mut self, slot: TrtllmSlot) {
         let held = self.at(slot).held.unwrap_or(0);
-        if held % self.settings.block_tokens == 0 {
+        if held.is_multiple_of(self.settings.block_tokens) {
             let block = self.take();
             self.at_mut(slot).blocks.extend(block);
         }
