@@ -88,7 +88,7 @@ fn prompts_that_come_again_are_in_the_cache() {
 fn a_row_that_is_not_simulated_has_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let rows = [
-        "a,Qwen/Qwen3-14B,bf16,nvidia-h100-sxm,1,tensorrt-llm,,agg,986,128,6,Poisson,200,80,200,15.2,2010,,",
+        "a,Qwen/Qwen3-14B,bf16,nvidia-h100-sxm,1,hf-transformers,,agg,986,128,6,Poisson,200,80,200,15.2,2010,,",
         "b,Qwen/Qwen3-14B,bf16,nvidia-h100-sxm,1,vllm,,agg,986,128,,Poisson,200,80,200,15.2,2010,,",
         "c,Qwen/Qwen3-14B,bf16,nvidia-h100-sxm,1,vllm,,agg,90000000,128,1,Poisson,20,80,200,15.2,2010,,",
     ];

@@ -54,7 +54,9 @@ pub fn nearest(
     let resolved = ResolvedScenario::resolve(catalog, &scenario)?;
     let mut found = Vec::new();
     for table in measured_tables() {
-        found.extend(rows(table)?.into_iter().filter(|row| row.hardware == resolved.cluster.device.id));
+        // The distance has a concurrency.
+        let near = |row: &MeasuredRow| row.hardware == resolved.cluster.device.id && row.traffic.is_none();
+        found.extend(rows(table)?.into_iter().filter(near));
     }
     let mut same: BTreeMap<String, bool> = BTreeMap::new();
     found.retain(|row| {

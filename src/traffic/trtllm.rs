@@ -124,7 +124,7 @@ impl TrtllmRequest {
         self.known - self.prompt + 1 >= self.max_new()
     }
 
-    /// What it has generated is prompt from now on.
+    /// Its output so far is prompt from now on.
     fn pause(&mut self) {
         (self.prompt, self.chunk, self.phase) = (self.known, self.known, Phase::Context);
         (self.position, self.cached) = (0, 0);
@@ -286,7 +286,7 @@ impl TrtllmEngine {
         }
     }
 
-    /// What a batch has computed is found by later prompts, and what has ended gives back its place and its blocks.
+    /// Later prompts find the blocks of a computed batch; ended requests give back their places and their blocks.
     fn finish(&mut self, batch: &TrtllmBatch) {
         for &slot in &batch.context {
             self.store_prompt(slot);

@@ -17,19 +17,19 @@ impl TrtllmEngine {
         }
     }
 
-    fn looks_up(&self) -> bool {
+    fn is_prefix_aware(&self) -> bool {
         self.settings.prefix_aware && self.settings.block_reuse
     }
 
     /// Identities of the blocks that prompts under way will leave in the cache.
     fn promised(&self) -> HashSet<u64> {
-        if !self.looks_up() {
+        if !self.is_prefix_aware() {
             return HashSet::new();
         }
         self.started_prompts().into_iter().filter_map(|slot| self.next_block(slot)).collect()
     }
 
-    /// What the cache has of a new prompt; `Err` where it waits for one that computes its next block.
+    /// The part of a new prompt in the cache; `Err` where it waits for one that computes its next block.
     fn look_up(&self, slot: TrtllmSlot, promised: &mut HashSet<u64>) -> Result<Option<PrefixReuse>, ()> {
         if !self.at(slot).is_first_chunk() {
             return Ok(None);

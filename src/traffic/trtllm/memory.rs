@@ -4,7 +4,7 @@ use super::{EngineEvent, Note, Phase, TrtllmEngine, TrtllmSlot};
 use crate::traffic::block_pool::BlockId;
 use crate::traffic::block_tree::{BlockTokens, ROOT};
 
-/// What the cache has of a request's whole blocks.
+/// Whole blocks of a request in the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PrefixReuse {
     /// Blocks that other requests use.
