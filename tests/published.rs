@@ -154,6 +154,11 @@ fn chosen(table: &str, choice: &str) -> String {
     let (rows, columns) = (numbers("rows "), numbers("columns "));
     let mut written = String::new();
     for (number, line) in table.lines().enumerate() {
+        // A second table follows.
+        if line.is_empty() {
+            written.push('\n');
+            continue;
+        }
         // Two lines of header come before row 1.
         if number >= 2 && rows.as_ref().is_some_and(|rows| !rows.contains(&(number - 1))) {
             continue;

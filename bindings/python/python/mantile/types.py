@@ -1728,6 +1728,8 @@ class RowGroup(Record):
     too_small: int
     tpot: Score | None
     ttft: Score | None
+    e2e: Score | None
+    ttft_p99: Score | None
     tpot_mean_of_cells: float | None
     ttft_mean_of_cells: float | None
     memory: Score | None
