@@ -65,7 +65,7 @@ pub struct TrtllmSettings {
 
 /// How far a request is, as the scheduler knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum TrtllmPhase {
     Context,
     Generation,
     /// Its last step is under way.
@@ -80,7 +80,7 @@ struct TrtllmRequest {
     /// Its whole blocks, at its end, and their identities.
     keys: Vec<BlockTokens>,
     chain: Vec<u64>,
-    phase: Phase,
+    phase: TrtllmPhase,
     /// Tokens that are computed as a prompt: also the output of before it was preempted.
     prompt: u32,
     /// Tokens whose values are known.
@@ -104,7 +104,7 @@ struct TrtllmRequest {
 
 impl TrtllmRequest {
     fn is_first_chunk(&self) -> bool {
-        self.phase == Phase::Context && self.position == self.cached
+        self.phase == TrtllmPhase::Context && self.position == self.cached
     }
 
     fn remaining(&self) -> u32 {
@@ -126,7 +126,7 @@ impl TrtllmRequest {
 
     /// Its output so far is prompt from now on.
     fn pause(&mut self) {
-        (self.prompt, self.chunk, self.phase) = (self.known, self.known, Phase::Context);
+        (self.prompt, self.chunk, self.phase) = (self.known, self.known, TrtllmPhase::Context);
         (self.position, self.cached) = (0, 0);
     }
 }
@@ -209,7 +209,7 @@ impl TrtllmEngine {
             limit: limit.max(request.output),
             keys: BlockTokens::whole(&request.runs, size),
             chain: std::iter::from_fn(|| chain.next(&request.runs, size)).collect(),
-            phase: Phase::Context,
+            phase: TrtllmPhase::Context,
             prompt: request.prompt,
             known: request.prompt,
             made: 0,
@@ -247,7 +247,7 @@ impl TrtllmEngine {
         for slot in std::mem::take(&mut self.paused) {
             let live = self.at_mut(slot);
             // One that has ended while it was preempted is not computed again.
-            if live.phase != Phase::Complete {
+            if live.phase != TrtllmPhase::Complete {
                 live.pause();
             }
         }
@@ -257,17 +257,19 @@ impl TrtllmEngine {
         let overlap = self.settings.overlap;
         let (live, batch) = (&mut self.live, &self.batch);
         for &slot in batch.context.iter().chain(&batch.generation) {
-            let Some(one) = live[slot].as_mut().filter(|one| one.phase != Phase::Complete) else { continue };
-            if one.phase == Phase::Context {
+            let Some(one) = live[slot].as_mut().filter(|one| one.phase != TrtllmPhase::Complete) else {
+                continue;
+            };
+            if one.phase == TrtllmPhase::Context {
                 one.position += one.chunk;
                 one.chunk = 0;
                 if one.remaining() > 0 {
                     continue;
                 }
-                one.phase = Phase::Generation;
+                one.phase = TrtllmPhase::Generation;
             }
             if overlap && one.will_complete() {
-                one.phase = Phase::ToComplete;
+                one.phase = TrtllmPhase::ToComplete;
             }
         }
     }
@@ -276,12 +278,12 @@ impl TrtllmEngine {
     fn read(&mut self, batch: &TrtllmBatch) {
         for &slot in batch.context[batch.last..].iter().chain(&batch.generation) {
             let live = self.at_mut(slot);
-            if live.phase == Phase::Complete {
+            if live.phase == TrtllmPhase::Complete {
                 continue;
             }
             live.known += 1;
             if live.known == live.request.prompt + live.request.output {
-                live.phase = Phase::Complete;
+                live.phase = TrtllmPhase::Complete;
             }
         }
     }
@@ -292,7 +294,8 @@ impl TrtllmEngine {
             self.store_prompt(slot);
         }
         let live = &self.live;
-        let ended = |slot: &TrtllmSlot| live[*slot].as_ref().is_some_and(|one| one.phase == Phase::Complete);
+        let ended =
+            |slot: &TrtllmSlot| live[*slot].as_ref().is_some_and(|one| one.phase == TrtllmPhase::Complete);
         let gone: Vec<TrtllmSlot> = self.active.iter().copied().filter(ended).collect();
         if gone.is_empty() {
             return;
@@ -322,7 +325,7 @@ impl TrtllmEngine {
     fn started_prompts(&self) -> Vec<TrtllmSlot> {
         let started = |slot: &TrtllmSlot| {
             let live = self.at(*slot);
-            live.phase == Phase::Context && !live.is_first_chunk()
+            live.phase == TrtllmPhase::Context && !live.is_first_chunk()
         };
         self.active.iter().copied().filter(started).collect()
     }
@@ -365,7 +368,7 @@ impl TrtllmEngine {
         let full = self.active.len() >= self.settings.max_requests as usize;
         let waits =
             pending == 0 || (self.blocked && self.settings.capacity == TrtllmCapacity::GuaranteedNoEvict);
-        let decodes = |slot: &TrtllmSlot| self.at(*slot).phase == Phase::Generation;
+        let decodes = |slot: &TrtllmSlot| self.at(*slot).phase == TrtllmPhase::Generation;
         self.batch.context.is_empty()
             && self.settled
             && (full || self.queue.is_empty())
@@ -494,7 +497,7 @@ impl SchedulerEngine for TrtllmEngine {
             if steps > 1 {
                 live.known += steps - 1;
                 if overlap && live.will_complete() {
-                    live.phase = Phase::ToComplete;
+                    live.phase = TrtllmPhase::ToComplete;
                 }
             }
             let first = live.made == 0;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::memory::PrefixReuse;
-use super::{Phase, TrtllmCapacity, TrtllmEngine, TrtllmSlot};
+use super::{TrtllmCapacity, TrtllmEngine, TrtllmPhase, TrtllmSlot};
 use crate::traffic::block_pool::BlockId;
 
 impl TrtllmEngine {
@@ -57,7 +57,7 @@ impl TrtllmEngine {
                 break;
             }
             let slot = self.active[at];
-            if self.at(slot).phase == Phase::Context {
+            if self.at(slot).phase == TrtllmPhase::Context {
                 pending.push(slot);
             } else {
                 fitting.push(slot);
@@ -109,7 +109,7 @@ impl TrtllmEngine {
             }
             let started = |other: &usize| {
                 let live = self.at(self.active[*other]);
-                live.phase != Phase::Context || !live.is_first_chunk()
+                live.phase != TrtllmPhase::Context || !live.is_first_chunk()
             };
             let Some(last) = (at..end).rev().find(started) else { break };
             let victim = self.active[last];

@@ -1,6 +1,6 @@
 //! The blocks of requests: what of a prompt the cache has, what a request still needs, and what later prompts find.
 
-use super::{EngineEvent, Note, Phase, TrtllmEngine, TrtllmSlot};
+use super::{EngineEvent, Note, TrtllmEngine, TrtllmPhase, TrtllmSlot};
 use crate::traffic::block_pool::BlockId;
 use crate::traffic::block_tree::{BlockTokens, ROOT};
 
@@ -77,12 +77,12 @@ impl TrtllmEngine {
         let live = self.at_mut(slot);
         live.estimate = 0;
         match (live.phase, live.held) {
-            (Phase::Context, _) if live.is_first_chunk() => {
+            (TrtllmPhase::Context, _) if live.is_first_chunk() => {
                 let prompt = live.prompt;
                 let shared = if reuse { self.shared(slot, prompt / size, known) } else { 0 };
                 prompt.div_ceil(size) - shared
             }
-            (Phase::Generation | Phase::ToComplete, Some(held)) => {
+            (TrtllmPhase::Generation | TrtllmPhase::ToComplete, Some(held)) => {
                 let left = live.max_new().saturating_sub(held - live.prompt);
                 (held + left.min(1)).div_ceil(size) - held.div_ceil(size)
             }
@@ -258,7 +258,7 @@ impl TrtllmEngine {
             return;
         }
         if self.settings.block_reuse {
-            let usable = if live.phase == Phase::Context { live.position } else { u32::MAX };
+            let usable = if live.phase == TrtllmPhase::Context { live.position } else { u32::MAX };
             self.store(slot, usable.min(live.known - 1), true);
         }
         self.started -= 1;

@@ -1,6 +1,6 @@
 //! Which of the requests that fit a step takes, and what of their prompts it computes.
 
-use super::{Phase, TrtllmBatch, TrtllmEngine, TrtllmSlot};
+use super::{TrtllmBatch, TrtllmEngine, TrtllmPhase, TrtllmSlot};
 
 /// New tokens of a step with `chunk` tokens of a prompt of which `remaining` are left and the first `cached` of these
 /// are in the cache: that moves the part to be computed, and makes it shorter only at the end of the prompt.
@@ -24,15 +24,15 @@ impl TrtllmEngine {
         for &slot in fitting {
             let live = self.at(slot);
             match live.phase {
-                Phase::ToComplete | Phase::Complete => continue,
-                Phase::Generation => {
+                TrtllmPhase::ToComplete | TrtllmPhase::Complete => continue,
+                TrtllmPhase::Generation => {
                     if tokens + 1 > budget {
                         break;
                     }
                     batch.generation.push(slot);
                     tokens += 1;
                 }
-                Phase::Context if chunked => {
+                TrtllmPhase::Context if chunked => {
                     let remaining = live.remaining();
                     let new = computed(remaining, self.expected(slot), remaining);
                     all_fit &= new <= budget;
@@ -40,7 +40,7 @@ impl TrtllmEngine {
                     self.at_mut(slot).chunk = remaining;
                     batch.context.push(slot);
                 }
-                Phase::Context => {
+                TrtllmPhase::Context => {
                     let new = computed(live.known, self.expected(slot), live.remaining()).max(1);
                     // A preempted request may have more tokens than a step: there the server fails.
                     if tokens > 0 && tokens.saturating_add(new) > budget {
