@@ -80,6 +80,8 @@ pub struct SimulatedTraffic {
 /// Requests that a run sends, and clients that send some at least each.
 pub(super) const REQUESTS_SENT: u64 = 2000;
 const REQUESTS_PER_CLIENT: u64 = 20;
+/// The seed where none is given.
+pub(super) const DEFAULT_SEED: u64 = 1;
 /// Share of the requests under a rate that warm the servers up.
 const WARM_UP_SHARE: f64 = 0.05;
 /// The slowest requests that are explained.
@@ -179,7 +181,7 @@ impl SimulatedTraffic {
             prefix: tokens(lengths.prefix),
             prefix_groups: scenario.prefix_groups.unwrap_or(1),
             distinct_prompts: self.distinct_prompts.unwrap_or(0),
-            seed: self.seed.unwrap_or(1),
+            seed: self.seed.unwrap_or(DEFAULT_SEED),
         }
     }
 

@@ -70,6 +70,16 @@ pub trait SchedulerEngine {
     fn complete(&mut self, steps: u32, note: Note<'_>);
 }
 
+/// Puts a request into the slab of an engine, into a vacant slot where there is one, and returns its slot.
+pub(super) fn placed<T>(live: &mut Vec<Option<T>>, vacant: &mut Vec<usize>, one: T) -> usize {
+    if let Some(slot) = vacant.pop() {
+        live[slot] = Some(one);
+        return slot;
+    }
+    live.push(Some(one));
+    live.len() - 1
+}
+
 /// The settings of a scheduler, by runtime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "runtime", rename_all = "snake_case")]

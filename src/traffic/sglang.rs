@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine};
+use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, placed};
 use super::radix_tree::{NodeId, ROOT, RadixTree};
 use super::step_load::{PromptChunk, StepLoad};
 
@@ -236,16 +236,7 @@ impl SglangEngine {
             round: 0,
         };
         self.unfinished += 1;
-        let slot = match self.vacant.pop() {
-            Some(slot) => {
-                self.live[slot] = Some(live);
-                slot
-            }
-            None => {
-                self.live.push(Some(live));
-                self.live.len() - 1
-            }
-        };
+        let slot = placed(&mut self.live, &mut self.vacant, live);
         self.waiting.push(slot);
     }
 

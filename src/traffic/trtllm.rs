@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::block_pool::{BlockId, BlockPool};
 use super::block_tree::{BlockTokens, BlockTree, TreePlace};
 use super::content::BlockChain;
-use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine};
+use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, placed};
 use super::step_load::{PromptChunk, StepLoad};
 
 /// For how much of a request memory is to be free: `capacity_scheduler_policy`.
@@ -222,16 +222,7 @@ impl TrtllmEngine {
             stored: None,
             request,
         };
-        let slot = match self.vacant.pop() {
-            Some(slot) => {
-                self.live[slot] = Some(live);
-                slot
-            }
-            None => {
-                self.live.push(Some(live));
-                self.live.len() - 1
-            }
-        };
+        let slot = placed(&mut self.live, &mut self.vacant, live);
         self.queue.push_back(slot);
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
 use super::content::BlockChain;
-use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine};
+use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, placed};
 use super::step_load::{PromptChunk, StepLoad};
 
 /// The settings of vLLM's scheduler.
@@ -292,16 +292,7 @@ impl SchedulerEngine for VllmEngine {
             ended: false,
             in_flight: false,
         };
-        let slot = match self.vacant.pop() {
-            Some(slot) => {
-                self.live[slot] = Some(live);
-                slot
-            }
-            None => {
-                self.live.push(Some(live));
-                self.live.len() - 1
-            }
-        };
+        let slot = placed(&mut self.live, &mut self.vacant, live);
         self.waiting.push_back(slot);
     }
 

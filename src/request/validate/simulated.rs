@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::predict::RanOn;
 use crate::calibrate::deployment::MeasuredDeployment;
 use crate::plan::parallel::Phase;
-use crate::request::simulate::REQUESTS_SENT;
+use crate::request::simulate::{DEFAULT_SEED, REQUESTS_SENT};
 use crate::search::problem::Problem;
 use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, cache_tokens, tokens};
 use crate::traffic::outcome::{Distribution, RequestRecord};
@@ -114,9 +114,6 @@ fn drawn(row: &MeasuredRow, traffic: &MeasuredTraffic, requests: u64) -> DrawnTr
         prefix: tokens(traffic.prefix.unwrap_or(0)),
         prefix_groups: 1,
         distinct_prompts: traffic.distinct_prompts.unwrap_or(0),
-        seed: SEED,
+        seed: DEFAULT_SEED,
     }
 }
-
-/// The seed of `simulate` where none is given.
-const SEED: u64 = 1;
