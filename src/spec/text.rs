@@ -222,6 +222,7 @@ pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a st
         return Vec::new();
     }
     let wrong = wrong.to_lowercase();
+    let wrong_short = wrong.rsplit('/').next().unwrap_or(&wrong);
     let mut scored: Vec<(f64, &str)> = known
         .filter_map(|name| {
             let lower = name.to_lowercase();
@@ -230,7 +231,8 @@ pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a st
             let within = lower.contains(&wrong) || wrong.contains(&lower);
             let alike = [&lower, short].map(|name| strsim::jaro_winkler(&wrong, name));
             let alike = alike[0].max(alike[1]) + if within { 0.5 } else { 0.0 };
-            let shared = shared_words(&wrong, short);
+            // An unknown organisation hides nothing of the model's name.
+            let shared = shared_words(&wrong, short).max(shared_words(wrong_short, short));
             (alike > 0.75 || shared > 0.75).then_some((alike + shared, name))
         })
         .collect();
