@@ -10,6 +10,7 @@ use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::measured_tables;
 use mantile::validate::measured::MeasuredRow;
+use serde_json::Value;
 
 use super::super::draw::{cases, name};
 
@@ -17,6 +18,13 @@ use super::super::draw::{cases, name};
 fn fault(catalog: &Catalog, row: &MeasuredRow, model: &str) -> Option<String> {
     let row = MeasuredRow { model: model.to_owned(), ..row.clone() };
     predict(catalog, vec![row])[0].predicted.as_ref().err().filter(|fault| fault.contains("model")).cloned()
+}
+
+/// Suffixes of a converted checkpoint's name.
+fn converted() -> Vec<String> {
+    let names: Value =
+        serde_json::from_str(include_str!("../../src/request/validate/published_names.json")).unwrap();
+    serde_json::from_value(names["converted"].clone()).unwrap()
 }
 
 /// The whole published name of every row is read, with words of its weight format too. With another word behind it, it is
@@ -46,6 +54,7 @@ fn a_published_name_is_read_as_a_whole() {
         let refused = fault(&catalog, row, &longer).unwrap_or_default();
         assert!(refused.contains(&row.model), "{longer}: {refused}");
     }
+    let converted = converted();
     let mut cut = 0;
     for row in &known {
         for (at, _) in row.model.match_indices('-') {
@@ -53,8 +62,11 @@ fn a_published_name_is_read_as_a_whole() {
             let Err(refused) = catalog.built(start) else { continue };
             let refused = refused.to_string();
             assert!(refused.contains("did you mean") || refused.contains("ambiguous"), "{start}: {refused}");
-            // The same model of another publisher is read by its name alone, where that is one model.
-            let bare = start.rsplit('/').next().unwrap_or(start);
+            // The same model of another publisher is read by its name alone, where that is one model; a converted
+            // checkpoint as its original.
+            let bare = start.rsplit('/').next().unwrap_or(start).to_ascii_lowercase();
+            let bare =
+                converted.iter().find_map(|suffix| bare.strip_suffix(suffix.as_str())).unwrap_or(&bare);
             if catalog.built(bare).is_ok() {
                 continue;
             }
