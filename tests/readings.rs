@@ -31,6 +31,7 @@ use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
 use mantile::serving::utilization::{bubble, mbu, mfu, prefill_tok_s, prompt_load};
 use mantile::spec::objective::METRICS;
+use mantile::spec::percentile::Percentile;
 use mantile::spec::scenario::Scenario;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -334,8 +335,17 @@ fn formulas() -> Vec<&'static Formula> {
 /// A deployment on a measured version of a runtime: some constants have multipliers by version alone.
 fn of_a_version() -> Case {
     let (runtime, runtime_version) = (Some("sglang".into()), Some("0.5.9".into()));
-    let scenario = Scenario { runtime, runtime_version, ..ask::on("Llama-3.1-8B", "1xh100-sxm") };
-    let (problem, plan) = (ask::ask(&scenario).unwrap(), ParallelPlan::SINGLE);
+    on_one_device(&Scenario { runtime, runtime_version, ..ask::on("Llama-3.1-8B", "1xh100-sxm") })
+}
+
+/// Requests that come at random, under a runtime whose prompts join the steps of others.
+fn of_random_arrivals() -> Case {
+    let (rate, percentile) = (Some(2.0), Some(Percentile::P90));
+    on_one_device(&Scenario { rate, percentile, ..ask::on("Llama-3.1-8B", "1xh100-sxm") })
+}
+
+fn on_one_device(scenario: &Scenario) -> Case {
+    let (problem, plan) = (ask::ask(scenario).unwrap(), ParallelPlan::SINGLE);
     let stages = usual_cut(&problem.graph, plan.pp);
     let pools = vec![PoolPlan { role: Role::Aggregated, plan, stages, replicas: 1, concurrency: 8 }];
     Case { problem, candidate: Candidate { formats: 0, pools, offload: Offload::Nothing } }
@@ -346,6 +356,7 @@ fn readings_agree_and_every_formula_is_read() {
     let seen = RefCell::new(BTreeSet::new());
     each_case(300, |case| promises(case, &seen));
     promises(&of_a_version(), &seen).unwrap();
+    promises(&of_random_arrivals(), &seen).unwrap();
     for (model, plan) in
         [("Qwen3-30B-A3B", "1 x tp1 @1, host experts 20"), ("Llama-3.1-8B", "1 x tp1 @1, host layers 9")]
     {

@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::deployment::PredictedTimes;
-use super::fit::FitSolution;
 use super::sample::CalibrationSample;
+use super::staged::StagedFit;
 
 /// Group of rows that is held out together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ const HEAD_START: f64 = 0.3;
 const FOLDS: usize = 80;
 
 /// Predicts every sample by the fit that held out its group.
-pub fn left_out(samples: &[&CalibrationSample], all: &FitSolution, out: HoldoutGroup) -> Vec<PredictedTimes> {
+pub fn left_out(samples: &[&CalibrationSample], all: &StagedFit, out: HoldoutGroup) -> Vec<PredictedTimes> {
     let keys = out.keys(samples);
     let mut different = keys.clone();
     different.sort();
@@ -97,8 +97,7 @@ pub fn left_out(samples: &[&CalibrationSample], all: &FitSolution, out: HoldoutG
             let pick = |inside: bool| -> Vec<&CalibrationSample> {
                 samples.iter().zip(&folds).filter(|(_, f)| (**f == fold) == inside).map(|(s, _)| *s).collect()
             };
-            let start = FitSolution { x: &all.x * HEAD_START, unknowns: all.unknowns.clone() };
-            let predicted = start.solve(&pick(false), GAIN).predict(&pick(true));
+            let predicted = all.scaled(HEAD_START).solve(&pick(false), GAIN).predict(&pick(true));
             there.into_iter().zip(predicted).collect::<Vec<_>>()
         })
         .collect();

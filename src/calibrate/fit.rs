@@ -2,14 +2,12 @@
 //!
 //! Contains no formulas: it only evaluates predictions and their sensitivities.
 
-use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
-use nalgebra::storage::Owned;
-use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
+use nalgebra::{Cholesky, DMatrix, DVector};
 use rayon::prelude::*;
 
 use super::deployment::PredictedTimes;
 use super::levels::CalibrationUnknown;
-use super::sample::{CalibrationSample, LogMultipliers};
+use super::sample::{CalibrationSample, FitStage, LogMultipliers};
 use crate::spec::constant::CONSTANTS;
 
 /// Log error above which a row has linear weight: about twice the noise in the tails of repeated runs. For TPOT.
@@ -37,15 +35,16 @@ pub struct FitSolution {
 /// Contribution of one sample: residual, scale at which it becomes linear, weight.
 type WeightedResidual = Option<(f64, f64, f64)>;
 
-/// The samples with the current values of the unknowns.
+/// The samples, and the unknowns of each.
 struct FitProblem<'a> {
     samples: &'a [&'a CalibrationSample],
+    stage: FitStage,
+    /// Changes of each sample that do not vary.
+    fixed: &'a [LogMultipliers],
     /// For each sample: the unknowns that apply to it and affect it, and the constant that each changes.
     holds: Vec<Vec<(usize, usize)>>,
     weights: Vec<f64>,
-    found: FitSolution,
-    residuals: DVector<f64>,
-    jacobian: DMatrix<f64>,
+    unknowns: &'a [CalibrationUnknown],
 }
 
 /// The unknowns that apply to `sample`, and the constant that each changes.
@@ -56,20 +55,26 @@ fn unknowns_by_sample(unknowns: &[CalibrationUnknown], sample: &CalibrationSampl
     unknowns.iter().enumerate().filter_map(of).collect()
 }
 
-fn changes(holds: &[(usize, usize)], x: &DVector<f64>) -> LogMultipliers {
-    let mut changes = [0.0; CONSTANTS.len()];
+fn changes(holds: &[(usize, usize)], x: &DVector<f64>, fixed: &LogMultipliers) -> LogMultipliers {
+    let mut changes = *fixed;
     for (unknown, place) in holds {
         changes[*place] += x[*unknown];
     }
     changes
 }
 
+/// No change of any constant.
+pub const UNCHANGED: LogMultipliers = [0.0; CONSTANTS.len()];
+
 impl FitSolution {
-    pub fn predict(&self, samples: &[&CalibrationSample]) -> Vec<PredictedTimes> {
-        let one = |sample: &&CalibrationSample| {
-            sample.times(&changes(&unknowns_by_sample(&self.unknowns, sample), &self.x))
-        };
-        samples.par_iter().map(one).collect()
+    /// The changes of all constants for `sample`.
+    pub fn changes(&self, sample: &CalibrationSample) -> LogMultipliers {
+        changes(&unknowns_by_sample(&self.unknowns, sample), &self.x, &UNCHANGED)
+    }
+
+    /// Predictions of a stage.
+    pub fn predict(&self, stage: FitStage, samples: &[&CalibrationSample]) -> Vec<PredictedTimes> {
+        samples.par_iter().map(|sample| sample.times(stage, &self.changes(sample))).collect()
     }
 
     /// All changes zero.
@@ -78,37 +83,39 @@ impl FitSolution {
     }
 
     /// Fits the changes to `samples`, starting from these, until a step reduces the squared error by a fraction of at
-    /// most `gain`.
+    /// most `gain`. `fixed` are changes of each sample that other unknowns have made.
     #[must_use]
-    pub fn solve(self, samples: &[&CalibrationSample], gain: f64) -> FitSolution {
-        let x = self.x.clone();
+    pub fn solve(
+        self,
+        stage: FitStage,
+        (samples, fixed): (&[&CalibrationSample], &[LogMultipliers]),
+        gain: f64,
+    ) -> FitSolution {
         // A dense model has no expert constants, a single device no collective constants, at any value of the others.
-        let bearing = |sample: &&CalibrationSample| {
-            let nothing = [0.0; CONSTANTS.len()];
-            let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; CONSTANTS.len()]);
+        let bearing = |(sample, fixed): (&&CalibrationSample, &LogMultipliers)| {
+            let slopes = sample.slopes(stage, fixed, sample.times(stage, fixed), &[true; CONSTANTS.len()]);
             let mut holds = unknowns_by_sample(&self.unknowns, sample);
             holds.retain(|(_, place)| slopes[*place] != (0.0, 0.0));
             holds
         };
-        let mut fit = FitProblem {
-            holds: samples.par_iter().map(bearing).collect(),
+        let fit = FitProblem {
+            holds: samples.par_iter().zip(fixed).map(bearing).collect(),
             weights: weights(samples),
             samples,
-            residuals: DVector::zeros(0),
-            jacobian: DMatrix::zeros(0, 0),
-            found: self,
+            stage,
+            fixed,
+            unknowns: &self.unknowns,
         };
-        fit.set_params(&x);
-        let solver = LevenbergMarquardt::new().with_patience(1).with_ftol(gain).with_xtol(gain);
-        solver.minimize(fit).0.found
+        let x = fit.minimum(self.x, gain);
+        FitSolution { x, unknowns: self.unknowns }
     }
 }
 
 /// The constants that `samples` identify.
-pub fn determined(samples: &[&CalibrationSample]) -> [bool; CONSTANTS.len()] {
-    let nothing = [0.0; CONSTANTS.len()];
+pub fn determined(stage: FitStage, samples: &[&CalibrationSample]) -> [bool; CONSTANTS.len()] {
     let of = |sample: &&CalibrationSample| {
-        let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; CONSTANTS.len()]);
+        let here = sample.times(stage, &UNCHANGED);
+        let slopes = sample.slopes(stage, &UNCHANGED, here, &[true; CONSTANTS.len()]);
         slopes.map(|(ttft, tpot)| ttft.abs().max(tpot.abs()) * std::f64::consts::LN_2 >= IDENTIFIED)
     };
     let either =
@@ -134,8 +141,9 @@ fn robust(error: f64, scale: f64) -> (f64, f64) {
     if residual.abs() < 1e-12 { (error, 1.0) } else { (residual, error / (residual * bend)) }
 }
 
-fn errors(sample: &CalibrationSample, times: PredictedTimes) -> [WeightedResidual; 2] {
-    let ttft = sample.ttft.map(|measured| (libm::log(times.ttft / measured), TTFT_SCALE, TTFT_WEIGHT));
+fn errors(stage: FitStage, sample: &CalibrationSample, times: PredictedTimes) -> [WeightedResidual; 2] {
+    let ttft = sample.ttft.filter(|_| sample.has_ttft_of_steps() || stage == FitStage::Waits);
+    let ttft = ttft.map(|measured| (libm::log(times.ttft / measured), TTFT_SCALE, TTFT_WEIGHT));
     let tpot = sample.tpot.map(|measured| (libm::log(times.tpot / measured), TPOT_SCALE, 1.0));
     [ttft, tpot]
 }
@@ -152,6 +160,16 @@ impl NormalEquations {
         NormalEquations { square: 0.0, gradient: DVector::zeros(size), matrix: DMatrix::zeros(size, size) }
     }
 
+    /// The step to the least squares of the linear problem, its diagonal larger by `damping`.
+    fn step(&self, damping: f64) -> DVector<f64> {
+        let mut damped = self.matrix.clone();
+        for at in 0..damped.nrows() {
+            damped[(at, at)] *= 1.0 + damping;
+        }
+        let factors = Cholesky::new(damped).expect("every unknown has a prior");
+        -factors.solve(&self.gradient)
+    }
+
     /// Adds a row; `slopes` are in ascending order.
     fn add(&mut self, residual: f64, slopes: &[(usize, f64)]) {
         self.square += residual * residual;
@@ -165,28 +183,30 @@ impl NormalEquations {
     }
 }
 
-impl LeastSquaresProblem<f64, Dyn, Dyn> for FitProblem<'_> {
-    type ParameterStorage = Owned<f64, Dyn>;
-    type ResidualStorage = Owned<f64, Dyn>;
-    type JacobianStorage = Owned<f64, Dyn, Dyn>;
+/// Factors on the damping after a step that helps, and after one that does not; and its first value.
+const DAMPING: f64 = 1e-4;
+const LESS: f64 = 0.2;
+const MORE: f64 = 10.0;
+/// A step damped more than this is none.
+const MOST_DAMPING: f64 = 1e8;
+/// Steps at most: each at least reduces the error by the smallest gain.
+const STEPS: usize = 200;
 
-    /// Residuals and slopes, reduced to one row more than the number of unknowns: with `L Lᵀ = JᵀJ` the system `(Lᵀ,
-    /// L⁻¹ Jᵀr)` gives the same steps as `(J, r)`, and the last row keeps the norm of `r`.
-    fn set_params(&mut self, x: &DVector<f64>) {
-        self.found.x.copy_from(x);
+impl FitProblem<'_> {
+    /// The normal equations at `x`.
+    fn at(&self, x: &DVector<f64>) -> NormalEquations {
         let rows: Vec<_> = (0..self.samples.len())
             .into_par_iter()
             .map(|row| {
                 let (sample, holds) = (self.samples[row], &self.holds[row]);
-                let changes = changes(holds, x);
-                let here = sample.times(&changes);
+                let changes = changes(holds, x, &self.fixed[row]);
+                let here = sample.times(self.stage, &changes);
                 let mut selected = [false; CONSTANTS.len()];
                 holds.iter().for_each(|(_, place)| selected[*place] = true);
-                (errors(sample, here), sample.slopes(&changes, here, &selected))
+                (errors(self.stage, sample, here), sample.slopes(self.stage, &changes, here, &selected))
             })
             .collect();
-        let size = x.len();
-        let mut normal = NormalEquations::new(size);
+        let mut normal = NormalEquations::new(x.len());
         for (row, (errors, slopes)) in rows.into_iter().enumerate() {
             for (which, error) in errors.into_iter().enumerate() {
                 let Some((error, scale, weight)) = error else { continue };
@@ -198,27 +218,36 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for FitProblem<'_> {
                 normal.add(weight * residual, &held);
             }
         }
-        for (at, unknown) in self.found.unknowns.iter().enumerate() {
+        for (at, unknown) in self.unknowns.iter().enumerate() {
             let pull = NOISE / unknown.spread;
             normal.add(pull * x[at], &[(at, pull)]);
         }
-        let lower = Cholesky::new(normal.matrix).expect("every unknown has a prior").l();
-        let folded = lower.solve_lower_triangular(&normal.gradient).expect("every unknown has a prior");
-        let rest = (normal.square - folded.norm_squared()).max(0.0).sqrt();
-        self.residuals = folded.push(rest);
-        self.jacobian = lower.transpose().insert_row(size, 0.0);
+        normal
     }
 
-    fn params(&self) -> DVector<f64> {
-        self.found.x.clone()
-    }
-
-    fn residuals(&self) -> Option<DVector<f64>> {
-        Some(self.residuals.clone())
-    }
-
-    fn jacobian(&self) -> Option<DMatrix<f64>> {
-        Some(self.jacobian.clone())
+    /// The `x` of the least squares, from this one (Levenberg 1944, Marquardt 1963), until a step reduces the squared
+    /// error by a fraction of at most `gain`.
+    fn minimum(&self, mut x: DVector<f64>, gain: f64) -> DVector<f64> {
+        let (mut here, mut damping) = (self.at(&x), DAMPING);
+        for _ in 0..STEPS {
+            let next = &x + here.step(damping);
+            let there = self.at(&next);
+            // Where it is no number, it is not better.
+            let better = there.square < here.square;
+            if !better {
+                damping *= MORE;
+                if damping > MOST_DAMPING {
+                    break;
+                }
+                continue;
+            }
+            let gained = 1.0 - there.square / here.square;
+            (x, here, damping) = (next, there, damping * LESS);
+            if gained <= gain {
+                break;
+            }
+        }
+        x
     }
 }
 

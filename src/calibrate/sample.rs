@@ -2,11 +2,15 @@
 //!
 //! Contains no formulas: it only changes their inputs.
 
+use std::sync::Arc;
+
 use super::deployment::{MeasuredDeployment, PredictedTimes};
+use super::measured_run::{Expansion, MeasuredRun};
 use crate::cost::calibration::calibrated;
 use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
-use crate::spec::constant::{CONSTANTS, CalibrationKey};
+use crate::spec::constant::{CONSTANTS, CalibrationKey, ConstantEntry};
+use crate::traffic::source::Arrivals;
 
 /// A measured deployment, on the machine of the current runtime file.
 #[derive(Clone, Debug)]
@@ -18,6 +22,10 @@ pub struct CalibrationSample {
     pub hardware: String,
     pub deployment: MeasuredDeployment,
     pub machine: Machine<Qty<f64>>,
+    /// The run behind it, where the scheduler is simulated.
+    pub run: Option<Arc<MeasuredRun>>,
+    /// Its latencies by that run, near the constants of the last simulation.
+    pub expansion: Option<Expansion>,
     pub class: String,
     pub family: String,
     pub weight_format: String,
@@ -33,15 +41,35 @@ pub struct CalibrationSample {
 pub type LogMultipliers = [f64; CONSTANTS.len()];
 
 /// Step of the finite difference.
-const STEP: f64 = 1e-4;
+pub(super) const STEP: f64 = 1e-4;
 
-fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
+/// Clients of an attention rank that seldom wait for each other.
+const FEW_CLIENTS: u64 = 4;
+
+/// Which constants a fit looks for, and so which predictions it compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FitStage {
+    /// Those of steps: the latencies of the simulated run, where there is one.
+    Steps,
+    /// Those of the waits in the closed form, whose latencies are shown.
+    Waits,
+}
+
+pub(super) fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
     let mut machine = machine.clone();
     for (entry, change) in CONSTANTS.iter().zip(changes).filter(|(_, change)| **change != 0.0) {
         let constant = machine.chip.constant_mut(entry.of);
         *constant = calibrated(entry.of, *constant, Some(Qty::from(libm::exp(*change))));
     }
     machine
+}
+
+/// The changes that bring all kernels to the peaks of the device: log efficiencies.
+pub(super) fn to_peaks(machine: &Machine<Qty<f64>>) -> LogMultipliers {
+    let of = |entry: &ConstantEntry| {
+        entry.is_efficiency().then(|| libm::log(machine.chip.constant(entry.of).value()))
+    };
+    std::array::from_fn(|place| of(&CONSTANTS[place]).unwrap_or(0.0))
 }
 
 impl CalibrationSample {
@@ -51,13 +79,35 @@ impl CalibrationSample {
         self.deployment.requests().saturating_mul(lengths.isl + lengths.osl / 2)
     }
 
-    pub fn times(&self, changes: &LogMultipliers) -> PredictedTimes {
-        self.deployment.times(&with_multipliers(&self.machine, changes))
+    pub fn times(&self, stage: FitStage, changes: &LogMultipliers) -> PredictedTimes {
+        match &self.expansion {
+            Some(expansion) if stage == FitStage::Steps || self.is_open() => expansion.times(changes),
+            _ => self.deployment.times(&with_multipliers(&self.machine, changes)),
+        }
+    }
+
+    /// Whether requests came at a rate, which the closed form of a deployment with a concurrency does not cover.
+    pub fn is_open(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| matches!(run.traffic.arrivals, Arrivals::Rate { .. }))
+    }
+
+    /// Whether its TTFT says how long steps take. In a closed loop with many clients it follows from the moments at which
+    /// they happen to send.
+    pub fn has_ttft_of_steps(&self) -> bool {
+        self.expansion.is_none() || self.is_open() || self.deployment.requests() <= FEW_CLIENTS
+    }
+
+    /// Simulates the run with these constants.
+    pub fn simulate(&mut self, changes: &LogMultipliers) {
+        if let Some(run) = &self.run {
+            self.expansion = run.expand(&self.machine, changes);
+        }
     }
 
     /// Derivatives of log TTFT and log TPOT by each selected change.
     pub fn slopes(
         &self,
+        stage: FitStage,
         changes: &LogMultipliers,
         here: PredictedTimes,
         selected: &[bool; CONSTANTS.len()],
@@ -68,7 +118,7 @@ impl CalibrationSample {
             }
             let mut changes = *changes;
             changes[place] += STEP;
-            let there = self.times(&changes);
+            let there = self.times(stage, &changes);
             (libm::log(there.ttft / here.ttft) / STEP, libm::log(there.tpot / here.tpot) / STEP)
         })
     }

@@ -87,10 +87,11 @@ pub fn settings(of: CalibratedConstant) -> FitSettings {
     }
 }
 
+/// Fits of kernel microbenchmarks are this near to the kernels of servers.
 const GEMM: &[LevelPrior] =
-    &[(All, 0.5), (Runtime, 0.08), (Family, 0.1), (Format, 0.1), (RuntimeFormat, 0.05), (Cell, 0.12)];
+    &[(All, 0.15), (Runtime, 0.08), (Family, 0.1), (Format, 0.1), (RuntimeFormat, 0.05), (Cell, 0.12)];
 const MEMORY: &[LevelPrior] = &[
-    (All, 0.5),
+    (All, 0.15),
     (Runtime, 0.08),
     (Family, 0.1),
     (Format, 0.1),
@@ -98,9 +99,9 @@ const MEMORY: &[LevelPrior] = &[
     (Version, 0.05),
     (Cell, 0.15),
 ];
-const ATTENTION_COMPUTE: &[LevelPrior] = &[(All, 0.5), (Runtime, 0.1), (Family, 0.1), (Attention, 0.2)];
+const ATTENTION_COMPUTE: &[LevelPrior] = &[(All, 0.15), (Runtime, 0.1), (Family, 0.1), (Attention, 0.2)];
 const ATTENTION_MEMORY: &[LevelPrior] =
-    &[(All, 0.5), (Runtime, 0.15), (Family, 0.15), (Attention, 0.2), (Cell, 0.15)];
+    &[(All, 0.15), (Runtime, 0.15), (Family, 0.15), (Attention, 0.2), (Cell, 0.15)];
 const COLLECTIVE_LATENCY: &[LevelPrior] = &[(All, 1.0), (Runtime, 0.3), (Family, 0.2), (Cell, 0.12)];
 const COLLECTIVE_BANDWIDTH: &[LevelPrior] = &[(All, 0.3), (Family, 0.1)];
 const LAUNCH_PER_LAYER: &[LevelPrior] = &[(All, 1.0)];

@@ -11,6 +11,7 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::spec::constant::{CalibratedConstant, calibrated_constants};
+use crate::spec::runtime::StepPolicy;
 
 figures! {
     /// Constants of one device.
@@ -135,6 +136,8 @@ pub struct Machine<T> {
     pub quantised: [bool; ROLES],
     /// Sequences reserved for sampling, where the runtime fixes their number.
     pub max_sequences: Option<T>,
+    /// How the runtime makes up its steps, where that is known.
+    pub policy: Option<StepPolicy>,
     /// Multipliers that a reading applies to the constants of the device; none are left in a machine that was read.
     pub calibration: Vec<ConstantMultipliers>,
     /// The host behind the device, where the runtime computes on it.
@@ -176,6 +179,7 @@ impl Machine<Datum> {
             shapes: self.shapes.clone(),
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
+            policy: self.policy,
             calibration: Vec::new(),
             host: self.host.as_ref().map(|host| Box::new(host.read(read))),
             prefill: self.prefill.as_ref().map(|prefill| Box::new(prefill.read(read))),

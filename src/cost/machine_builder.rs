@@ -19,7 +19,7 @@ use crate::spec::device::{Arithmetic, Device};
 use crate::spec::error::Error;
 use crate::spec::figure::{Dimension, Figure};
 use crate::spec::format::NumberFormat;
-use crate::spec::runtime::{Constants, Reserve, Runtime};
+use crate::spec::runtime::{Constants, Reserve, Runtime, StatedPolicy};
 
 /// The roles that `format` quantises. Norms, biases, sinks, small recurrence tensors and encoders never are.
 pub fn quantised(format: &NumberFormat, dense: bool) -> [bool; ROLES] {
@@ -270,6 +270,7 @@ impl MachineBuilder<'_> {
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
             quantised: quantised(self.weights, !self.calibration_key.experts),
+            policy: self.runtime.scheduler.policy.as_ref().map(StatedPolicy::rules),
             max_sequences: self.runtime.taken(device).max_sequences.map(|f| f.datum("max_sequences")),
             calibration,
             host: None,

@@ -1,11 +1,15 @@
 //! `calibrate`: refits calibration constants of runtimes to measurements.
 
+pub mod beyond_kernels;
+mod closed_loop;
 mod errors;
 mod left_out;
 pub mod memory_ratios;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,11 +19,11 @@ use super::validate::predict::{PreparedRow, ProfileFit, ready, runtime};
 use super::validate::table::{MeasuredTable, all_rows};
 use crate::calibrate::cross::{HoldoutGroup, left_out};
 use crate::calibrate::deployment::PredictedTimes;
-use crate::calibrate::fit::{FitSolution, determined};
-use crate::calibrate::levels::unknowns;
+use crate::calibrate::fit::{UNCHANGED, determined};
 use crate::calibrate::profile::{JointFit, adjust, written};
-use crate::calibrate::sample::CalibrationSample;
+use crate::calibrate::sample::{CalibrationSample, FitStage};
 use crate::calibrate::settings::initial_guesses;
+use crate::calibrate::staged::{self, StagedFit};
 use crate::quantity::num::Qty;
 use crate::report::sheet::csv;
 use crate::spec::constant::{CONSTANTS, CalibratedConstant};
@@ -30,6 +34,8 @@ use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 use crate::store::prediction_intervals::model_key;
 use crate::validate::measured::MeasuredRow;
+use beyond_kernels::beyond_kernels;
+use closed_loop::closed_loop;
 use errors::{Errors, each, errors, medians};
 use left_out::{HoldoutPredictions, intervals, left_out as tell, picture, rows};
 use memory_ratios::{MemoryRatios, memory_ratios};
@@ -64,6 +70,10 @@ pub struct LatencyFit {
     pub runtimes: Vec<String>,
     /// Number of rows.
     pub rows: usize,
+    /// Ids of rows that are left out: they, or others of their series, were served faster than the kernels of their
+    /// devices compute, so that some prompts were not computed.
+    #[serde(default)]
+    pub beyond_kernels: Vec<String>,
     /// Number of fitted unknowns.
     pub unknowns: usize,
     /// Number of constants that the rows determine.
@@ -116,41 +126,48 @@ pub fn calibrate(
 
 impl CalibrateRequest {
     fn latency(&self, catalog: &Catalog, measured: &[MeasuredRow]) -> Result<LatencyFit, Error> {
-        let (split, found): (Vec<CalibrationSample>, Vec<CalibrationSample>) =
-            self.samples(catalog, measured).into_iter().partition(|sample| sample.deployment.pools.len() > 1);
-        let samples: Vec<&CalibrationSample> = found.iter().collect();
-        let runtimes = distinct(&samples, |sample| &sample.runtime);
+        let Samples { split, fitted: mut found, beyond_kernels } = self.samples(catalog, measured);
+        found.par_iter_mut().for_each(|sample| sample.simulate(&UNCHANGED));
+        let runtimes = distinct(&found.iter().collect::<Vec<_>>(), |sample| &sample.runtime);
         self.one_fitted_runtime(catalog, &runtimes)?;
-        let (order, undetermined) = determined_constants(&samples)?;
-        let nothing = FitSolution::nothing(unknowns(&samples, &order));
-        let before = errors("before", &samples, &nothing.predict(&samples));
-        let fit = nothing.solve(&samples, GAIN);
-        let after = errors("nothing: the fitted rows", &samples, &fit.predict(&samples));
-        let fitted = FittedRows { samples, split, fit, order, holdouts: Vec::new() };
-        let fitted = FittedRows { holdouts: fitted.held_out(self.whole), ..fitted };
-        let strata: Vec<LeftOut> = fitted.holdouts.iter().map(|one| one.errors(&fitted.samples)).collect();
+        let (order, undetermined) = determined_constants(&found.iter().collect::<Vec<_>>())?;
+        let before = {
+            let samples: Vec<&CalibrationSample> = found.iter().collect();
+            errors("before", &samples, &StagedFit::nothing(&samples, &order).predict(&samples))
+        };
+        let fit = staged::fit(&mut found, &order, GAIN);
+        let samples: Vec<&CalibrationSample> = found.iter().collect();
+        let holdouts = held_out(&samples, &fit, self.whole);
+        let open = Rows::of(&samples, &holdouts, CalibrationSample::is_open);
+        let closed = Rows::of(&samples, &holdouts, |sample| !sample.is_open());
+        let after = errors("nothing: the fitted rows", &closed.samples, &fit.predict(&closed.samples));
+        let strata: Vec<LeftOut> = closed.holdouts.iter().map(|one| one.errors(&closed.samples)).collect();
         let mut all = vec![tell(&before), tell(&after)];
-        for (one, errors) in fitted.holdouts.iter().zip(&strata) {
+        for (one, errors) in closed.holdouts.iter().zip(&strata) {
             all.push(errors.clone());
             if matches!(one.holdout, HoldoutGroup::Model | HoldoutGroup::Device) {
-                all.extend(each(&one.keys, &fitted.samples, &one.predictions).iter().map(tell));
+                all.extend(each(&one.keys, &closed.samples, &one.predictions).iter().map(tell));
             }
         }
-        let left_out: Vec<LeftOut> = std::iter::once(tell(&after)).chain(strata).collect();
+        let left_out: Vec<LeftOut> =
+            std::iter::once(tell(&after)).chain(strata).chain(open.under_a_rate(&fit)).collect();
+        all.extend(open.under_a_rate(&fit));
+        let fitted = FittedRows { rows: closed, fitted: samples.len(), split, fit, order };
         let mut profiles = BTreeMap::new();
         for name in &runtimes {
             let profile = fitted.profile(profile(catalog, name)?, name, self.whole.then_some(&left_out));
             profiles.insert(name.clone(), profile);
         }
-        let FittedRows { samples, fit, order, holdouts, .. } = &fitted;
+        let FittedRows { rows: Rows { samples, holdouts }, fit, order, .. } = &fitted;
         Ok(LatencyFit {
-            rows: samples.len(),
-            unknowns: fit.unknowns.len(),
+            rows: fitted.fitted,
+            beyond_kernels,
+            unknowns: fit.joined().unknowns.len(),
             constants_determined: order.len(),
             constants_undetermined: undetermined,
             errors: all,
             profiles,
-            rows_csv: rows(samples, &fit.predict(samples), holdouts),
+            rows_csv: rows(samples, [&fit.simulated(samples), &fit.predict(samples)], holdouts),
             residuals_svg: picture(samples, holdouts),
             runtimes,
         })
@@ -186,27 +203,45 @@ impl CalibrateRequest {
         Ok(rows)
     }
 
-    fn samples(&self, catalog: &Catalog, rows: &[MeasuredRow]) -> Vec<CalibrationSample> {
-        let fit = if self.whole { ProfileFit::KernelsOnly } else { ProfileFit::Shipped };
-        let ready = ready(catalog, rows, fit);
-        let made = rows.iter().zip(ready).filter_map(|(row, ready)| {
-            // The fit is one of closed loops.
-            let ready = ready.ok().filter(|ready| ready.simulated.is_none())?;
+    fn samples(&self, catalog: &Catalog, rows: &[MeasuredRow]) -> Samples {
+        let of_kernels = ready(catalog, rows, ProfileFit::KernelsOnly);
+        let beyond = beyond_kernels(rows, &of_kernels);
+        let ready = if self.whole { of_kernels } else { ready(catalog, rows, ProfileFit::Shipped) };
+        let left_out = rows.iter().zip(&beyond).filter(|(_, beyond)| **beyond);
+        let beyond_kernels = left_out.map(|(row, _)| row.id.clone()).collect();
+        let possible = rows.iter().zip(ready).zip(beyond).filter(|(_, beyond)| !beyond);
+        let made = possible.filter_map(|((row, ready), _)| {
+            let ready = ready.ok()?;
+            let run = match &ready.simulated {
+                Some(simulated) => Some(simulated.of_one_replica(row.outcome.means)),
+                None => closed_loop(row, &ready),
+            };
             let mut sample = sample(row, ready);
             sample.ttft = row.outcome.ttft_ms.map(|value| value / 1e3);
             sample.tpot = row.outcome.tpot_ms.map(|value| value / 1e3);
+            sample.run = run.map(Arc::new);
             if self.whole {
                 for (entry, known) in initial_guesses() {
                     *sample.machine.chip.constant_mut(entry.of) = Qty::from(known.value);
                 }
             }
             // A sample without a positive predicted time determines no constant.
-            let PredictedTimes { ttft, tpot } = sample.times(&[0.0; CONSTANTS.len()]);
+            let PredictedTimes { ttft, tpot } = sample.times(FitStage::Waits, &UNCHANGED);
             let times = [ttft, tpot];
             times.iter().all(|time| time.is_finite() && *time > 0.0).then_some(sample)
         });
-        made.collect()
+        let (split, fitted) = made.partition(|sample| sample.deployment.pools.len() > 1);
+        Samples { split, fitted, beyond_kernels }
     }
+}
+
+/// Measured rows as samples.
+struct Samples {
+    /// Disaggregated rows.
+    split: Vec<CalibrationSample>,
+    fitted: Vec<CalibrationSample>,
+    /// Ids of rows that are left out.
+    beyond_kernels: Vec<String>,
 }
 
 /// The constants that the rows determine, and the keys of those that they do not.
@@ -214,7 +249,7 @@ fn determined_constants(
     samples: &[&CalibrationSample],
 ) -> Result<(Vec<CalibratedConstant>, Vec<String>), Error> {
     let (known, unknown): (Vec<_>, Vec<_>) =
-        CONSTANTS.iter().zip(determined(samples)).partition(|(_, is_determined)| *is_determined);
+        CONSTANTS.iter().zip(both_stages(samples)).partition(|(_, is_determined)| *is_determined);
     let constants = known.len();
     if constants == 0 || samples.len() < ROWS_PER_CONSTANT * constants {
         let found = format!("{} rows, which affect {constants} constants", samples.len());
@@ -224,64 +259,111 @@ fn determined_constants(
     Ok((known.into_iter().map(|(entry, _)| entry.of).collect(), unknown))
 }
 
+/// The constants that a stage of the fit identifies.
+fn both_stages(samples: &[&CalibrationSample]) -> [bool; CONSTANTS.len()] {
+    let [steps, waits] = [FitStage::Steps, FitStage::Waits].map(|stage| determined(stage, samples));
+    std::array::from_fn(|at| steps[at] || waits[at])
+}
+
 fn too_few(found: String, expected: String) -> Error {
     Error::new("calibrate", found, expected, "add measurements, or keep the shipped profile")
 }
 
-/// Fitted rows, their fit, and the predictions of held-out rows.
-struct FittedRows<'a> {
+/// Rows of a fit, and the predictions of fits without some of them.
+struct Rows<'a> {
     samples: Vec<&'a CalibrationSample>,
-    /// Disaggregated rows: they calibrate only the intervals.
-    split: Vec<CalibrationSample>,
-    fit: FitSolution,
-    order: Vec<CalibratedConstant>,
     holdouts: Vec<HoldoutPredictions>,
 }
 
-impl FittedRows<'_> {
-    /// Predictions of each group of rows by a fit without it.
-    fn held_out(&self, whole: bool) -> Vec<HoldoutPredictions> {
-        let groups: &[HoldoutGroup] = match whole {
-            true => &[
-                HoldoutGroup::Fifth,
-                HoldoutGroup::Combination,
-                HoldoutGroup::Load,
-                HoldoutGroup::Model,
-                HoldoutGroup::Device,
-                HoldoutGroup::DeviceAndRuntime,
-                HoldoutGroup::Vendor,
-            ],
-            false => &[HoldoutGroup::Fifth, HoldoutGroup::Model, HoldoutGroup::Device],
+impl<'a> Rows<'a> {
+    /// The rows that are `wanted`.
+    fn of(
+        samples: &[&'a CalibrationSample],
+        holdouts: &[HoldoutPredictions],
+        wanted: impl Fn(&CalibrationSample) -> bool,
+    ) -> Rows<'a> {
+        let kept: Vec<usize> = (0..samples.len()).filter(|at| wanted(samples[*at])).collect();
+        let of = |one: &HoldoutPredictions| HoldoutPredictions {
+            holdout: one.holdout,
+            keys: kept.iter().map(|at| one.keys[*at].clone()).collect(),
+            predictions: kept.iter().map(|at| one.predictions[*at]).collect(),
         };
-        let without = |group: &HoldoutGroup| HoldoutPredictions {
-            holdout: *group,
-            keys: group.keys(&self.samples),
-            predictions: left_out(&self.samples, &self.fit, *group),
-        };
-        // If all rows are of one kind, no rows remain to predict it from.
-        let several =
-            |group: &&HoldoutGroup| group.keys(&self.samples).windows(2).any(|pair| pair[0] != pair[1]);
-        groups.iter().filter(several).map(without).collect()
+        Rows {
+            samples: kept.iter().map(|at| samples[*at]).collect(),
+            holdouts: holdouts.iter().map(of).collect(),
+        }
     }
 
+    /// Errors of rows under a request rate, whose predictions are simulations: in sample, and without their models.
+    fn under_a_rate(&self, fit: &StagedFit) -> Vec<LeftOut> {
+        if self.samples.is_empty() {
+            return vec![];
+        }
+        let inside = "under a request rate: nothing, the fitted rows";
+        let models = self.holdouts.iter().find(|one| one.holdout == HoldoutGroup::Model);
+        let without = |one: &HoldoutPredictions| {
+            errors("under a request rate: other models", &self.samples, &one.predictions)
+        };
+        let inside = errors(inside, &self.samples, &fit.predict(&self.samples));
+        std::iter::once(inside).chain(models.map(without)).map(|one| tell(&one)).collect()
+    }
+}
+
+/// Predictions of each group of rows by a fit without it.
+fn held_out(samples: &[&CalibrationSample], fit: &StagedFit, whole: bool) -> Vec<HoldoutPredictions> {
+    let groups: &[HoldoutGroup] = match whole {
+        true => &[
+            HoldoutGroup::Fifth,
+            HoldoutGroup::Combination,
+            HoldoutGroup::Load,
+            HoldoutGroup::Model,
+            HoldoutGroup::Device,
+            HoldoutGroup::DeviceAndRuntime,
+            HoldoutGroup::Vendor,
+        ],
+        false => &[HoldoutGroup::Fifth, HoldoutGroup::Model, HoldoutGroup::Device],
+    };
+    let without = |group: &HoldoutGroup| HoldoutPredictions {
+        holdout: *group,
+        keys: group.keys(samples),
+        predictions: left_out(samples, fit, *group),
+    };
+    // If all rows are of one kind, no rows remain to predict it from.
+    let several = |group: &&HoldoutGroup| group.keys(samples).windows(2).any(|pair| pair[0] != pair[1]);
+    groups.iter().filter(several).map(without).collect()
+}
+
+/// Fitted rows, their fit, and the predictions of held-out rows.
+struct FittedRows<'a> {
+    /// Those in a closed loop.
+    rows: Rows<'a>,
+    /// Number of all.
+    fitted: usize,
+    /// Disaggregated rows: they calibrate only the intervals.
+    split: Vec<CalibrationSample>,
+    fit: StagedFit,
+    order: Vec<CalibratedConstant>,
+}
+
+impl FittedRows<'_> {
     /// The new profile of a runtime: of a whole fit with its held-out errors, else adjusted.
     fn profile(&self, mut profile: Value, name: &str, whole: Option<&Vec<LeftOut>>) -> String {
         let own: Vec<&CalibrationSample> =
-            self.samples.iter().copied().filter(|sample| sample.runtime == name).collect();
-        let source = source(name, &own, self.samples.len(), &errors("", &own, &self.fit.predict(&own)));
+            self.rows.samples.iter().copied().filter(|sample| sample.runtime == name).collect();
+        let source = source(name, &own, self.fitted, &errors("", &own, &self.fit.predict(&own)));
         match whole {
             Some(errors) => {
                 let joint = JointFit {
-                    found: &self.fit,
-                    measured_anywhere: distinct(&self.samples, |sample| &sample.hardware),
+                    found: &self.fit.joined(),
+                    measured_anywhere: distinct(&self.rows.samples, |sample| &sample.hardware),
                     determined: self.order.clone(),
-                    models: distinct(&self.samples, |sample| &sample.model),
-                    intervals: intervals(&self.samples, &self.holdouts, &self.split, &self.fit),
+                    models: distinct(&self.rows.samples, |sample| &sample.model),
+                    intervals: intervals(&self.rows.samples, &self.rows.holdouts, &self.split, &self.fit),
                     left_out: errors.clone(),
                 };
                 joint.replace(&mut profile, &measured_at(&own), &source);
             }
-            None => adjust(&mut profile, &self.fit, &source),
+            None => adjust(&mut profile, &self.fit.joined(), &source),
         }
         written(&profile)
     }
@@ -323,6 +405,8 @@ fn sample(row: &MeasuredRow, ready: PreparedRow) -> CalibrationSample {
         family: ready.problem.cluster.device.family.clone(),
         weight_format: formats.weights.clone(),
         calibration_key: ready.calibration_key,
+        run: None,
+        expansion: None,
         deployment: ready.deployment,
         ttft: None,
         tpot: None,

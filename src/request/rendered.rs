@@ -166,8 +166,15 @@ impl LatencyFit {
             [] => String::new(),
             names => format!("Not determined by these rows, unchanged: {}\n", names.join(", ")),
         };
+        let beyond = match self.beyond_kernels.len() {
+            0 => String::new(),
+            rows => format!(
+                "Left out: {rows} rows of series that were served faster than kernels compute, so that some prompts \
+                 were not computed\n"
+            ),
+        };
         format!(
-            "{} rows of {}; {} unknowns\n{kept}\n{}\nAbsolute errors in %: median and p90. Choices under a TPOT \
+            "{} rows of {}; {} unknowns\n{beyond}{kept}\n{}\nAbsolute errors in %: median and p90. Choices under a TPOT \
              SLO: the share in % that meets\nthe SLO as measured, and the median throughput regret in %. In 80 %: the \
              share of rows between p10 and\np90 of the other held-out groups.\n",
             self.rows,

@@ -16,7 +16,7 @@ use crate::plan::shard::{ShardedBlock, TaskStep};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::tolerance::QUANTIZED;
-use crate::quantity::unit::{SECOND, TOKEN, WATT};
+use crate::quantity::unit::{SECOND, TOKEN};
 use crate::serving::economy::watts;
 use crate::serving::evaluate::{PoolMetrics, Slowest, judge};
 use crate::serving::instance::Instance;
@@ -24,6 +24,7 @@ use crate::serving::iteration::decode_batch;
 use crate::serving::metrics::{e2e, open_flow};
 use crate::serving::speculative::accepted;
 use crate::serving::step::{CostObserver, batch, step};
+use crate::serving::terms::{Lengths, WorkloadInputs, WorkloadTerms};
 use crate::spec::objective::{METRICS, Metric};
 
 /// Share of the parameters that multiply activations, at least: norms and biases add to them.
@@ -89,8 +90,11 @@ fn by_flops(problem: &Problem, machine: &Machine<Qty<f64>>) -> RequestWork {
 }
 
 /// The work of a request on a device that holds the whole model.
-fn on_one_device(problem: &Problem, machine: &Machine<Qty<f64>>, whole: &Instance) -> RequestWork {
-    let terms = problem.terms();
+fn on_one_device(
+    terms: &WorkloadTerms<Qty<f64>>,
+    machine: &Machine<Qty<f64>>,
+    whole: &Instance,
+) -> RequestWork {
     let of = |phase: Phase, sequences: f64, idle: &mut IdleSeconds| {
         let load = match phase {
             Phase::Prefill => {
@@ -122,15 +126,28 @@ fn on_one_device(problem: &Problem, machine: &Machine<Qty<f64>>, whole: &Instanc
     RequestWork { prefill: least(Phase::Prefill, 1.0), decode: least(Phase::Decode, yields) }
 }
 
+fn whole_model(problem: &Problem) -> Instance {
+    let layers = vec![problem.graph.layer_block.len() as u32];
+    Instance::new(&problem.graph, ParallelPlan::SINGLE, layers, problem.tiers())
+}
+
+/// Device-seconds that a request of these lengths takes at least on `machine`, whatever its plan and its scheduler: those
+/// of the busier of arithmetic and memory.
+pub fn least_device_seconds(problem: &Problem, lengths: Lengths, machine: &Machine<Qty<f64>>) -> f64 {
+    let terms = WorkloadInputs::of(lengths).read(&Plain);
+    let RequestWork { prefill, decode } = on_one_device(&terms, machine, &whole_model(problem));
+    let later = lengths.osl as f64 - 1.0;
+    (prefill.computing + later * decode.computing).max(prefill.moving + later * decode.moving)
+}
+
 /// No deployment of the problem is better in any metric; the longest context is unknown.
 pub fn physical_bound(problem: &Problem) -> Point {
-    let layers = vec![problem.graph.layer_block.len() as u32];
-    let whole = Instance::new(&problem.graph, ParallelPlan::SINGLE, layers, problem.tiers());
+    let whole = whole_model(problem);
     let bounds = problem.formats.iter().map(|formats| {
         let machine = formats.plain();
         let work = match machine.host {
             Some(_) => by_flops(problem, machine),
-            None => on_one_device(problem, machine, &whole),
+            None => on_one_device(problem.terms(), machine, &whole),
         };
         bound(problem, machine, &work)
     });
@@ -147,6 +164,12 @@ pub fn physical_bound(problem: &Problem) -> Point {
     bounds.reduce(best).expect("a format pair at least")
 }
 
+/// Time of arithmetic in the kernels of a step of decoding requests, per time in those of a prompt; at most 1.
+fn faster(machine: &Machine<Qty<f64>>) -> f64 {
+    let prompt = machine.chip.gemm_compute.min(machine.chip.moe_compute);
+    machine.decode_compute.map_or(1.0, |of_decode| (prompt / of_decode).value().min(1.0))
+}
+
 fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> Point {
     let RequestWork { prefill, decode } = work;
     let seconds = |value: f64| Qty::literal(value * SECOND);
@@ -158,8 +181,15 @@ fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> 
     let later = problem.workload.lengths.osl as f64 - 1.0;
     // A prefill may delay decode by only a part of its time.
     let delays = machine.chip.prefill_interference.value().min(1.0);
-    let phases = [(delays * prefill.devices, prefill), (later * decode.devices, decode)];
-    let each: f64 = phases.iter().map(|(devices, _)| devices).sum();
+    let sum = |of: fn(&LeastWork) -> f64, prompts: f64| prompts * of(prefill) + later * of(decode);
+    let joined = machine.policy.is_some_and(|policy| policy.like.joins_prompts());
+    let computing = sum(|work| work.computing, if joined { delays * faster(machine) } else { delays });
+    let moving = sum(|work| work.moving, delays);
+    let each = match joined {
+        // In a step of both, the arithmetic of one may take place while the memory works for the other.
+        true => computing.max(moving).max(later * decode.devices),
+        false => sum(|work| work.devices, delays),
+    };
     let most = all / each;
     let rate = match problem.traffic {
         Traffic::Free => most,
@@ -170,11 +200,9 @@ fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> 
     };
     let idle = problem.idle(1).watts;
     let power = terms.power_draw.as_ref().map(|draw| {
-        phases.iter().fold(Qty::literal(0.0 * WATT), |sum, (devices, work)| {
-            // The busy time of the phase in its device-seconds.
-            let busy = |time: f64| Qty::from(if work.devices > 0.0 { time / work.devices } else { 0.0 });
-            sum + watts(Qty::from(rate * devices), busy(work.computing), busy(work.moving), draw)
-        })
+        // The busy time of a request in its device-seconds.
+        let busy = |time: f64| Qty::from(if each > 0.0 { time / each } else { 0.0 });
+        watts(Qty::from(rate * each), busy(computing), busy(moving), draw)
     });
     let share = PoolMetrics {
         ttft,

@@ -13,7 +13,7 @@ use crate::serving::residency::CachedSequences;
 use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::WorkloadTerms;
-use crate::spec::runtime::{SchedulerPolicy, StatedPolicy};
+use crate::spec::runtime::{SchedulerPolicy, StepPolicy};
 use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::sglang::{SglangPolicy, SglangSettings};
 use crate::traffic::step_load::{StepClock, StepLoad};
@@ -24,7 +24,7 @@ use crate::traffic::vllm::VllmSettings;
 #[derive(Clone, Debug)]
 pub struct SchedulerInputs {
     /// How the runtime makes up its steps.
-    pub policy: StatedPolicy,
+    pub policy: StepPolicy,
     /// Tokens that the KV cache of the rank holds.
     pub rank_tokens: u32,
     /// Tokens of a block of the KV cache.

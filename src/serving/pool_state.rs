@@ -4,15 +4,18 @@ use super::economy::{busy, watts};
 use super::evaluate::Pool;
 use super::iteration::{DecodeLoad, DecodeStep, decode};
 use super::metrics::{closed_loop, e2e, open_flow};
+use super::mixed::{RankLoad, rank_step};
 use super::step::StepTime;
 use super::tail::{mean_wait, wait};
 use super::terms::{Demand, WorkloadTerms};
 use super::utilization::prompt_load;
 use crate::cost::machine::Machine;
+use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND};
+use crate::spec::offload::Offload;
 use crate::spec::percentile::Percentile;
 
 /// A pool in steady operation.
@@ -30,35 +33,98 @@ pub(super) struct PoolState<'a, T> {
     pub(super) replicas: T,
 }
 
+/// Prompts in the steps of requests that decode.
+struct JoinedPrompts<T> {
+    /// Share of the cycles that have a prompt, or a part of one.
+    share: T,
+    /// Time of such a cycle, and of its batch through all stages.
+    cycle: T,
+    pass: T,
+    /// Parts that a prompt is computed in.
+    chunks: T,
+    /// Parts of prompts in such a cycle.
+    parts: T,
+}
+
 impl<N: Num> PoolState<'_, Qty<N>> {
     /// Prefills of `others` that share a step of a request.
     fn turns(&self, others: Qty<N>) -> Qty<N> {
         (self.machine.chip.prefill_interference * others / self.terms.osl).is(&TURNS)
     }
 
+    /// Whether prompts join the steps of requests that decode.
+    fn joins_prompts(&self) -> bool {
+        let Pool { instance, load, .. } = *self.pool;
+        let plain = load.offload == Offload::Nothing && instance.hosted.is_none() && instance.draft.is_none();
+        let whole = instance.plan.cp == 1 && instance.plan.dcp == 1;
+        plain && whole && self.machine.policy.is_some_and(|policy| policy.like.joins_prompts())
+    }
+
+    /// The cycles of `round` that have prompts in them; `None` where prompts have steps of their own.
+    fn joined<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        round: &DecodeStep<Qty<N>>,
+    ) -> Option<JoinedPrompts<Qty<N>>> {
+        if !self.joins_prompts() {
+            return None;
+        }
+        let (terms, instance) = (self.terms, self.pool.instance);
+        let one = Qty::from(1.0);
+        let ranks = read.count(Count::plan("dp", instance.plan.dp));
+        let new = terms.isl - terms.prefix;
+        let budget = self.machine.of(Phase::Prefill).chip.max_batched_tokens;
+        let chunks = (new / budget).ceil().is(&PARTS);
+        let every = self.turns(round.sequences - 1.0) * chunks;
+        let (share, parts) = (every.min(one).is(&SHARE), every.max(one).is(&PARTS_AT_ONCE));
+        let each = new / chunks;
+        let load = RankLoad {
+            decoding: round.sequences,
+            cached: terms.isl + terms.osl / 2.0 - 1.0,
+            prompts: parts,
+            new_tokens: each,
+            prompt_cached: terms.prefix + (new - each) / 2.0,
+            all_decoding: (round.sequences * ranks).min(self.flying.max(one)),
+            all_new_tokens: parts * each * ranks,
+        };
+        let (step, cycle) = read.within(format_args!("joined"), || {
+            let (step, cycle) = rank_step(read, instance, &load, self.machine, &mut ());
+            (step, cycle.result())
+        });
+        // Kernels of prompts may be the better ones.
+        Some(JoinedPrompts { share, cycle: cycle.max(round.cycle), pass: step.total, chunks, parts })
+    }
+
     /// TPOT of `round`: the own step, or that of a crowd.
-    fn mean_tpot(&self, round: &DecodeStep<Qty<N>>) -> Qty<N> {
-        let time = round.per_token(round.cycle) + self.turns(round.sequences - 1.0) * self.prompt.slowest;
-        time.is(&TPOT)
+    fn mean_tpot(&self, round: &DecodeStep<Qty<N>>, joined: Option<&JoinedPrompts<Qty<N>>>) -> Qty<N> {
+        let own = round.per_token(round.cycle);
+        let shared = match joined {
+            Some(joined) => joined.share * (joined.cycle - round.cycle),
+            None => self.turns(round.sequences - 1.0) * self.prompt.slowest,
+        };
+        (own + shared).is(&TPOT)
     }
 
     /// Mean time of a request under random arrivals, whatever the percentile of its latencies.
     pub(super) fn mean_life<R: Reading<N = N>>(&self, read: &R, rate: Qty<N>) -> Qty<N> {
-        let wait = mean_wait(self.prompt.slowest, self.prompt_load(read, rate));
-        e2e(self.first_token(wait), self.mean_tpot(&self.round), self.terms.osl)
+        let joined = self.joined(read, &self.round);
+        let service = self.service(joined.as_ref());
+        let wait = mean_wait(service, self.prompt_load(read, rate, service));
+        let first = self.first_token(self.random_wait(), wait, joined.as_ref());
+        e2e(first, self.mean_tpot(&self.round, joined.as_ref()), self.terms.osl)
     }
 
     /// TPOT, at the percentile of the workload under random arrivals.
     pub(super) fn tpot<R: Reading<N = N>>(&self, read: &R, demand: &Demand<Qty<N>>) -> Qty<N> {
-        let (Demand::Rate(_), Some(tail)) = (demand, &self.terms.tail) else {
-            return self.mean_tpot(&self.round);
-        };
+        let own = || self.mean_tpot(&self.round, self.joined(read, &self.round).as_ref());
+        let (Demand::Rate(_), Some(tail)) = (demand, &self.terms.tail) else { return own() };
         if tail.percentile == Percentile::P50 {
-            return self.mean_tpot(&self.round);
+            return own();
         }
         let Pool { instance, load, .. } = *self.pool;
         let crowd = DecodeLoad { concurrency: tail.crowd(self.flying), offload: load.offload };
-        self.mean_tpot(&decode(read, instance, self.machine, self.terms, &crowd, self.spilled, &mut ()))
+        let round = decode(read, instance, self.machine, self.terms, &crowd, self.spilled, &mut ());
+        self.mean_tpot(&round, self.joined(read, &round).as_ref())
     }
 
     /// Other requests that a new one sees on its rank. At concurrency 1 it finds no running step and no prompt ahead.
@@ -66,34 +132,63 @@ impl<N: Num> PoolState<'_, Qty<N>> {
         (self.round.sequences - 1.0).is(&OTHERS)
     }
 
-    /// Fraction of time that an attention rank spends on prefill at this rate.
-    fn prompt_load<R: Reading<N = N>>(&self, read: &R, rate: Qty<N>) -> Qty<N> {
+    /// Time for which a prompt keeps other prompts waiting.
+    fn service(&self, joined: Option<&JoinedPrompts<Qty<N>>>) -> Qty<N> {
+        let of = |joined: &JoinedPrompts<Qty<N>>| {
+            (joined.chunks * (joined.cycle - self.round.cycle) / joined.parts).is(&SERVICE)
+        };
+        joined.map_or(self.prompt.slowest, of)
+    }
+
+    /// Fraction of time that an attention rank spends on prompts of `service` each at this rate.
+    fn prompt_load<R: Reading<N = N>>(&self, read: &R, rate: Qty<N>, service: Qty<N>) -> Qty<N> {
         let ranks = read.count(Count::plan("dp", self.pool.instance.plan.dp));
-        prompt_load(rate, self.prompt.slowest, self.replicas * ranks)
+        prompt_load(rate, service, self.replicas * ranks)
     }
 
     /// TTFT, at the percentile of the workload under random arrivals.
     pub(super) fn ttft<R: Reading<N = N>>(&self, read: &R, demand: &Demand<Qty<N>>) -> Qty<N> {
         let (chip, prompt) = (&self.machine.chip, &self.prompt);
-        let queued = match (demand, &self.terms.tail) {
+        let joined = self.joined(read, &self.round);
+        let (before, queued) = match (demand, &self.terms.tail) {
             (Demand::Rate(rate), Some(tail)) => {
-                wait(prompt.slowest, self.prompt_load(read, *rate), tail.part)
+                let service = self.service(joined.as_ref());
+                (self.random_wait(), wait(service, self.prompt_load(read, *rate, service), tail.part))
             }
             _ => {
                 let others = self.others();
                 let queued = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
-                queued.is(&QUEUED).max(self.turns(others)).is(&QUEUED_AT_LEAST) * prompt.slowest
+                let queued = queued.is(&QUEUED).max(self.turns(others)).is(&QUEUED_AT_LEAST) * prompt.slowest;
+                (self.steps_waited(chip.step_wait) + (self.flying - 1.0) * chip.request_work, queued)
             }
         };
-        self.first_token(queued)
+        self.first_token(before, queued, joined.as_ref())
     }
 
-    /// TTFT: the server's own work, the wait of `queued`, and the prefill.
-    fn first_token(&self, queued: Qty<N>) -> Qty<N> {
-        let (chip, prompt, round) = (&self.machine.chip, &self.prompt, &self.round);
-        let steps = chip.step_wait * (self.others() / round.sequences) * round.cycle;
-        let waiting = chip.request_overhead + steps + (self.flying - 1.0) * chip.request_work;
-        (waiting + prompt.total + queued).is(&TTFT)
+    /// This many steps, where other requests run.
+    fn steps_waited(&self, steps: Qty<N>) -> Qty<N> {
+        let round = &self.round;
+        (steps * (self.others() / round.sequences) * round.cycle).is(&STEPS_WAITED)
+    }
+
+    /// Wait of a random arrival: half of the running step (renewal theory: Cox 1962), and the next one where the scheduler
+    /// has made that up already.
+    fn random_wait(&self) -> Qty<N> {
+        let steps = self.machine.policy.map_or(self.machine.chip.step_wait, |policy| {
+            let ahead = if policy.asynchronous { 1.0 } else { 0.0 };
+            Qty::from(0.5 + ahead)
+        });
+        self.steps_waited(steps)
+    }
+
+    /// TTFT: the server's own work, the waits, and the prefill.
+    fn first_token(&self, before: Qty<N>, queued: Qty<N>, joined: Option<&JoinedPrompts<Qty<N>>>) -> Qty<N> {
+        let alone = self.prompt.total;
+        let own = joined.map_or(alone, |joined| match self.others().exceeds(Qty::from(0.0)) {
+            true => (joined.chunks * joined.pass).max(alone),
+            false => alone,
+        });
+        (self.machine.chip.request_overhead + before + own + queued).is(&TTFT)
     }
 
     /// Output tokens per second, where a request takes `whole` seconds.
@@ -136,10 +231,40 @@ crate::formulas! {
         why: "every other concurrent request adds one prefill in osl steps, which delays this one by kappa times its own time",
         cite: "mean-value analysis of continuous batching; kappa fitted on published serving measurements",
     }
+    PARTS {
+        symbol: "prompt_parts",
+        unit: COUNT,
+        why: "a prompt above the token budget of a step is computed in several",
+        cite: "Agrawal et al. 2024 (Sarathi-Serve), chunked prefill",
+    }
+    SHARE {
+        symbol: "mixed_share",
+        unit: COUNT,
+        why: "share of the cycles with a part of a prompt: all of them, where there are more parts than cycles",
+        cite: "mean-value analysis of continuous batching",
+    }
+    PARTS_AT_ONCE {
+        symbol: "parts_in_a_mixed_cycle",
+        unit: COUNT,
+        why: "more parts than cycles share these",
+        cite: "mean-value analysis of continuous batching",
+    }
+    SERVICE {
+        symbol: "prompt_service",
+        unit: SECOND,
+        why: "a prompt makes the steps that it joins longer by this much, and later prompts wait for it",
+        cite: "Agrawal et al. 2024 (Sarathi-Serve), 4.1 (piggybacked prefill)",
+    }
+    STEPS_WAITED {
+        symbol: "steps_waited",
+        unit: SECOND,
+        why: "a new request waits for steps of others, if there are any: at a random moment for half of the running one, and for one that is made up already",
+        cite: "mean-value analysis of continuous batching; renewal theory: Cox 1962",
+    }
     TPOT {
         symbol: "tpot",
         unit: SECOND,
-        why: "a decode cycle, plus the prefills of new requests that share it",
+        why: "a decode cycle; and the prompts of new requests, which make some cycles longer, or come between them",
         cite: "mean-value analysis of continuous batching",
     }
     OTHERS {

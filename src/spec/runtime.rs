@@ -244,6 +244,32 @@ pub struct StatedPolicy {
     pub source: String,
 }
 
+/// The rules of a scheduler, without their source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepPolicy {
+    /// The scheduler whose rules it follows.
+    pub like: SchedulerPolicy,
+    /// Whether it makes up a step while the one before it runs.
+    pub asynchronous: bool,
+}
+
+impl StatedPolicy {
+    /// The rules alone.
+    pub fn rules(&self) -> StepPolicy {
+        StepPolicy { like: self.like, asynchronous: self.asynchronous }
+    }
+}
+
+impl SchedulerPolicy {
+    /// Whether prompts join the steps of requests that decode; else they have steps of their own.
+    pub fn joins_prompts(self) -> bool {
+        match self {
+            SchedulerPolicy::Vllm | SchedulerPolicy::Trtllm => true,
+            SchedulerPolicy::Sglang => false,
+        }
+    }
+}
+
 /// A scheduler that is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

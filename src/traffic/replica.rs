@@ -124,6 +124,7 @@ impl Replica {
         let Some(steps) = self.current.take() else { return };
         let now = steps.end_s();
         let step_s = (now - steps.start_s) / f64::from(steps.steps);
+        clock.taken(steps.start_s, now, steps.steps, &self.loads);
         for engine in &mut self.engines {
             let load = engine.load();
             if load.is_empty() {
@@ -183,10 +184,10 @@ impl Replica {
     fn timed(&mut self, now: f64, steps: u32, clock: &impl StepClock) -> EqualSteps {
         let first_s = clock.seconds(&self.loads);
         let growth_s = if steps > 1 {
-            self.loads
-                .iter_mut()
+            let mut last = self.loads.clone();
+            last.iter_mut()
                 .for_each(|load| load.kv_tokens += u64::from(load.decoding) * u64::from(steps - 1));
-            (clock.seconds(&self.loads) - first_s) / f64::from(steps - 1)
+            (clock.seconds(&last) - first_s) / f64::from(steps - 1)
         } else {
             0.0
         };

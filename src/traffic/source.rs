@@ -24,6 +24,8 @@ pub enum Arrivals {
 pub enum LengthDistribution {
     /// All equal.
     Fixed(u32),
+    /// Uniform between these, both included.
+    Uniform(u32, u32),
     /// Log-normal with this mean and coefficient of variation, at least 1.
     LogNormal { mean: f64, variation: f64 },
 }
@@ -35,6 +37,7 @@ impl LengthDistribution {
     fn draw(&self, rng: &mut Rng) -> u32 {
         match *self {
             LengthDistribution::Fixed(tokens) => tokens,
+            LengthDistribution::Uniform(least, most) => rng.u32(least..=most.max(least)),
             LengthDistribution::LogNormal { mean, variation } => {
                 let spread = libm::log(1.0 + variation * variation);
                 let normal = normal(rng);

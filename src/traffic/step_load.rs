@@ -31,6 +31,10 @@ impl StepLoad {
 pub trait StepClock {
     /// Seconds from the start of a step to its tokens. The attention ranks of a replica take their steps together.
     fn seconds(&self, ranks: &[StepLoad]) -> f64;
+
+    /// That many steps have been taken from `start_s` to `end_s`, the first with these loads, each later one with one
+    /// token more of every request that decodes.
+    fn taken(&self, _start_s: f64, _end_s: f64, _steps: u32, _ranks: &[StepLoad]) {}
 }
 
 impl<F: Fn(&[StepLoad]) -> f64> StepClock for F {

@@ -115,8 +115,13 @@ fn every_file_of_a_launch_is_read_as_what_it_launches() {
     let catalog = Catalog::default();
     let mut random = fastrand::Rng::with_seed(42);
     let (mut read, mut disaggregated, mut replicated) = (0, 0, 0);
-    for _ in 0..cases(12) {
-        let scenario = drawn(&mut random);
+    // One answer each that is disaggregated and that is replicated, and what comes.
+    let certain = [("sglang", "Llama-3.3-70B", "8xh100"), ("vllm", "Qwen3-32B", "2x8xh100")];
+    let certain = certain.map(|(runtime, model, hardware)| Scenario {
+        runtime: Some(runtime.into()),
+        ..Scenario::of(model, hardware)
+    });
+    for scenario in certain.into_iter().chain((0..cases(12)).map(|_| drawn(&mut random))) {
         let request = OptimizeRequest {
             scenario: scenario.clone(),
             max_front_points: Some(0.into()),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::errors::{Errors, choices};
 use super::{CalibrationSample, PredictedTimes, csv, errors, kind, medians};
 use crate::calibrate::cross::HoldoutGroup;
-use crate::calibrate::fit::FitSolution;
 use crate::calibrate::profile::rounded;
+use crate::calibrate::staged::StagedFit;
 use crate::report::residuals::{Strip, residuals};
 use crate::spec::nearness::{Interval, LeftOut, Nearness};
 
@@ -154,7 +154,7 @@ pub(super) fn intervals(
     samples: &[&CalibrationSample],
     held_out: &[HoldoutPredictions],
     split: &[CalibrationSample],
-    fit: &FitSolution,
+    fit: &StagedFit,
 ) -> Vec<Interval> {
     let of = |(near, out): (Nearness, HoldoutGroup)| {
         let found = held_out.iter().find(|known| known.holdout == out)?;
@@ -198,14 +198,18 @@ fn around(
 /// Each row as measured, as fitted, and as held-out prediction.
 pub(super) fn rows(
     samples: &[&CalibrationSample],
-    fitted: &[PredictedTimes],
+    [simulated, fitted]: [&[PredictedTimes]; 2],
     held_out: &[HoldoutPredictions],
 ) -> String {
-    let made: Vec<(String, &[PredictedTimes])> = std::iter::once(("fitted".to_owned(), fitted))
-        .chain(
-            held_out.iter().map(|one| (format!("without_{}", one.holdout.key_name()), &one.predictions[..])),
-        )
-        .collect();
+    let made: Vec<(String, &[PredictedTimes])> =
+        [("simulated".to_owned(), simulated), ("fitted".to_owned(), fitted)]
+            .into_iter()
+            .chain(
+                held_out
+                    .iter()
+                    .map(|one| (format!("without_{}", one.holdout.key_name()), &one.predictions[..])),
+            )
+            .collect();
     let mut header =
         vec!["id".to_owned(), "runtime".into(), "hardware".into(), "model".into(), "weight_format".into()];
     for time in ["ttft_s", "tpot_s"] {

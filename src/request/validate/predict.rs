@@ -22,7 +22,7 @@ use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
 use crate::spec::constant::CalibrationKey;
 use crate::spec::error::Error;
-use crate::spec::runtime::StatedPolicy;
+use crate::spec::runtime::{StatedPolicy, StepPolicy};
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
 use crate::store::catalog::{Catalog, LookupError};
@@ -145,7 +145,7 @@ pub(super) struct RanOn {
     id: String,
     calibration_key: CalibrationKey,
     /// How it makes up its steps, where that is known.
-    pub policy: Option<StatedPolicy>,
+    pub policy: Option<StepPolicy>,
     /// Whether later prompts use the cached tokens of earlier ones.
     pub caches_prefixes: bool,
 }
@@ -264,7 +264,7 @@ fn problem_of(catalog: &Catalog, key: &ScenarioKey, fit: ProfileFit) -> Result<(
     let ran_on = RanOn {
         id: resolved.runtime.id.clone(),
         calibration_key: resolved.calibration_key(),
-        policy: resolved.runtime.scheduler.policy.clone(),
+        policy: resolved.runtime.scheduler.policy.as_ref().map(StatedPolicy::rules),
         caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
     };
     Ok((resolved.problem()?, ran_on))

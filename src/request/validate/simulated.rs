@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::predict::RanOn;
 use crate::calibrate::deployment::MeasuredDeployment;
+use crate::calibrate::measured_run::MeasuredRun;
 use crate::plan::parallel::Phase;
 use crate::request::simulate::{DEFAULT_SEED, REQUESTS_SENT};
 use crate::search::problem::Problem;
@@ -52,7 +53,7 @@ impl SimulatedRow {
         deployed: &MeasuredDeployment,
         (row, traffic): (&MeasuredRow, &MeasuredTraffic),
     ) -> Result<SimulatedRow, String> {
-        let policy = ran_on.policy.clone().ok_or("rate: the scheduler of this runtime is not simulated")?;
+        let policy = ran_on.policy.ok_or("rate: the scheduler of this runtime is not simulated")?;
         let (pool, instance) = (&deployed.pools[0], &deployed.instances[0]);
         let machine = problem.formats[0].plain().clone();
         let inputs = SchedulerInputs {
@@ -86,6 +87,17 @@ impl SimulatedRow {
         })
     }
 
+    /// The run of one of its replicas, as a fit needs it, which has means or medians of its latencies.
+    pub fn of_one_replica(&self, means: bool) -> MeasuredRun {
+        let mut traffic = self.traffic.clone();
+        if let Arrivals::Rate { per_s, .. } = &mut traffic.arrivals {
+            *per_s /= self.pool.replicas as f64;
+        }
+        traffic.requests = traffic.requests.min(ENOUGH);
+        let pool = PoolSettings { replicas: 1, ..self.pool.clone() };
+        MeasuredRun { clock: self.clock.clone(), pool, traffic, warm_up: self.warm_up, means }
+    }
+
     /// Sends all requests; or says why no figure counts any of them.
     pub fn latencies(&self) -> Result<(SimulatedLatencies, RunTotals), String> {
         let front_end_s = self.clock.front_end_s();
@@ -103,6 +115,9 @@ impl SimulatedRow {
         }
     }
 }
+
+/// More requests than these change no mean of a steady run.
+const ENOUGH: u64 = 2000;
 
 /// This many requests of a row, of equal lengths.
 fn drawn(row: &MeasuredRow, traffic: &MeasuredTraffic, requests: u64) -> DrawnTraffic {

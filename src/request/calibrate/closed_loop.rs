@@ -1,0 +1,72 @@
+//! The run behind a measured row with clients that wait for their answers.
+
+use std::sync::Arc;
+
+use crate::calibrate::measured_run::MeasuredRun;
+use crate::plan::parallel::Phase;
+use crate::request::validate::predict::PreparedRow;
+use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, cache_tokens, tokens};
+use crate::spec::runtime::SchedulerPolicy;
+use crate::traffic::run::PoolSettings;
+use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution};
+use crate::validate::measured::MeasuredRow;
+
+/// Requests of each client in the benchmarks of InferenceX: https://github.com/SemiAnalysisAI/InferenceX
+/// (benchmarks/benchmark_lib.sh, num_prompts).
+const REQUESTS_PER_CLIENT: u64 = 10;
+/// More requests than these, and than some of each client, change no median.
+const ENOUGH: u64 = 600;
+const LEAST_PER_CLIENT: u64 = 3;
+/// Drawn lengths are from 80 to 100 % of the nominal one: of their mean these parts.
+const DRAWN: [f64; 2] = [8.0 / 9.0, 10.0 / 9.0];
+
+/// The run of one replica; `None` where its scheduler is not simulated, or where prompts and answers were timed one after
+/// the other.
+pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<MeasuredRun> {
+    let deployed = &ready.deployment;
+    let ([pool], [instance]) = (&deployed.pools[..], &deployed.instances[..]) else { return None };
+    let machine = ready.problem.formats[0].plain().clone();
+    if deployed.timed_separately || instance.draft.is_some() || instance.hosted.is_some() {
+        return None;
+    }
+    let policy = machine.policy?;
+    // Requests of equal lengths keep the order in which the first wave came in, and that follows from the token budget.
+    // TensorRT-LLM has no usual one: planners set it for each plan, and the tables do not state it.
+    if row.equal_lengths && policy.like == SchedulerPolicy::Trtllm {
+        return None;
+    }
+    let inputs = SchedulerInputs {
+        policy,
+        rank_tokens: tokens(cache_tokens(instance, &machine, None)),
+        block_tokens: machine.chip.block_tokens.value() as u32,
+        step_tokens: machine.of(Phase::Prefill).chip.max_batched_tokens.value() as u32,
+        // A server under that many requests was started for them.
+        max_sequences: None,
+        ranks: pool.plan.dp,
+        max_context: instance.max_context,
+        caches_prefixes: false,
+    };
+    let clients = pool.concurrency.max(1);
+    let most = clients.saturating_mul(REQUESTS_PER_CLIENT);
+    let length = |mean: u64| match row.equal_lengths {
+        true => LengthDistribution::Fixed(tokens(mean)),
+        false => {
+            let [least, most] = DRAWN.map(|part| (mean as f64 * part).round().max(1.0) as u32);
+            LengthDistribution::Uniform(least, most)
+        }
+    };
+    let traffic = DrawnTraffic {
+        arrivals: Arrivals::Clients(clients),
+        requests: most.min(ENOUGH.max(clients.saturating_mul(LEAST_PER_CLIENT))),
+        prompt: length(deployed.lengths.isl),
+        output: length(deployed.lengths.osl),
+        prefix: 0,
+        prefix_groups: 1,
+        distinct_prompts: 0,
+        seed: 1,
+    };
+    let pool = PoolSettings { replicas: 1, ranks: pool.plan.dp as usize, scheduler: inputs.settings() };
+    let terms = ready.problem.terms().clone();
+    let clock = InstanceClock { instance: Arc::clone(instance), machine, terms, streamed: None };
+    Some(MeasuredRun { clock, pool, traffic, warm_up: 0, means: false })
+}
