@@ -1775,6 +1775,7 @@ class CalibrateAnswer(Answer, question="calibrate"):
     answer: Literal['calibrate']
     runtimes: list[str] | None
     rows: int | None
+    beyond_kernels: list[str] | None
     unknowns: int | None
     constants_determined: int | None
     constants_undetermined: list[str] | None
