@@ -4,6 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use mantile::calibrate::fit::UNCHANGED;
+use mantile::request::validate::predict::{ProfileFit, ready};
+use mantile::request::validate::table::rows;
+use mantile::spec::constant::CalibratedConstant;
+use mantile::store::catalog::Catalog;
+use mantile::store::kind::measured_tables;
 use serde_json::Value;
 
 fn run(args: &[&str]) -> Output {
@@ -101,4 +107,44 @@ fn a_row_that_is_not_simulated_has_a_reason() {
     {
         assert!(reasons.iter().any(|reason| reason.contains(expected)), "{expected}: {reasons:?}");
     }
+}
+
+/// A fit expands the latencies of a simulated run in the constants: at the constants of the simulation these are the
+/// latencies of its records, and a little away those of another simulation.
+#[test]
+fn a_fit_sees_the_latencies_of_the_runs_that_it_simulates() {
+    let catalog = Catalog::default();
+    let measured: Vec<_> = measured_tables().flat_map(|table| rows(table).unwrap()).collect();
+    let measured: Vec<_> = measured.into_iter().filter(|row| row.traffic.is_some()).step_by(3).collect();
+    let mut compared = 0;
+    for ready in ready(&catalog, &measured, ProfileFit::Shipped) {
+        let ready = ready.unwrap();
+        let simulated = ready.simulated.unwrap();
+        let machine = ready.problem.formats[0].plain();
+        let run = simulated.of_one_replica(true);
+        let found = run.expand(machine, &UNCHANGED).unwrap();
+        let near =
+            |one: f64, other: f64, part: f64| assert!((one / other - 1.0).abs() < part, "{one} {other}");
+        if simulated.pool.replicas == 1 && run.traffic.requests == simulated.traffic.requests {
+            let (latencies, _) = simulated.latencies().unwrap();
+            let times = found.times(&UNCHANGED);
+            near(times.tpot, latencies.tpot.mean().unwrap(), 1e-2);
+            near(times.ttft, latencies.ttft.mean().unwrap(), 1e-2);
+            compared += 1;
+        }
+        for of in [
+            CalibratedConstant::GemmMemory,
+            CalibratedConstant::HostPerStep,
+            CalibratedConstant::RequestOverhead,
+        ] {
+            let mut changes = UNCHANGED;
+            changes[of as usize] = 0.05;
+            let [before, after] =
+                [&found, &run.expand(machine, &changes).unwrap()].map(|one| one.times(&changes));
+            // Slower steps find more requests: the next simulation counts these.
+            near(before.tpot, after.tpot, 0.04);
+            near(before.ttft, after.ttft, 0.04);
+        }
+    }
+    assert!(compared > 2, "{compared}");
 }

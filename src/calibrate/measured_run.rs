@@ -119,18 +119,14 @@ impl MeasuredRun {
         let weights = self.weights(&clock)?;
         let of = |changes: &LogMultipliers| weights.times(&clock, &with_multipliers(base, changes));
         let here = of(changes);
+        let least = to_peaks(base);
         let mut expansion = Expansion {
-            at: *changes,
-            least: [f64::NEG_INFINITY; CONSTANTS.len()],
+            at: std::array::from_fn(|place| changes[place].max(least[place])),
+            least,
             rest: [here.ttft, here.tpot],
             parts: [[0.0; 2]; CONSTANTS.len()],
         };
-        let peaks = to_peaks(base);
-        for (place, entry) in CONSTANTS.iter().enumerate() {
-            if entry.is_efficiency() {
-                expansion.least[place] = peaks[place];
-                expansion.at[place] = changes[place].max(expansion.least[place]);
-            }
+        for place in 0..CONSTANTS.len() {
             let mut changed = *changes;
             changed[place] = expansion.at[place] + STEP;
             let there = of(&changed);

@@ -64,12 +64,13 @@ pub(super) fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipl
     machine
 }
 
-/// The changes that bring all kernels to the peaks of the device: log efficiencies.
+/// The changes that bring all kernels to the peaks of the device: log efficiencies. Others have no limit.
 pub(super) fn to_peaks(machine: &Machine<Qty<f64>>) -> LogMultipliers {
-    let of = |entry: &ConstantEntry| {
-        entry.is_efficiency().then(|| libm::log(machine.chip.constant(entry.of).value()))
+    let of = |entry: &ConstantEntry| match entry.is_efficiency() {
+        true => libm::log(machine.chip.constant(entry.of).value()),
+        false => f64::NEG_INFINITY,
     };
-    std::array::from_fn(|place| of(&CONSTANTS[place]).unwrap_or(0.0))
+    std::array::from_fn(|place| of(&CONSTANTS[place]))
 }
 
 impl CalibrationSample {

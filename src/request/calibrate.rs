@@ -149,9 +149,10 @@ impl CalibrateRequest {
                 all.extend(each(&one.keys, &closed.samples, &one.predictions).iter().map(tell));
             }
         }
+        let under_a_rate = open.under_a_rate(&fit);
+        all.extend(under_a_rate.iter().cloned());
         let left_out: Vec<LeftOut> =
-            std::iter::once(tell(&after)).chain(strata).chain(open.under_a_rate(&fit)).collect();
-        all.extend(open.under_a_rate(&fit));
+            std::iter::once(tell(&after)).chain(strata).chain(under_a_rate).collect();
         let fitted = FittedRows { rows: closed, fitted: samples.len(), split, fit, order };
         let mut profiles = BTreeMap::new();
         for name in &runtimes {

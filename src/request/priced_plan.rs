@@ -20,7 +20,6 @@ use crate::serving::terms::{Lengths, WorkloadTerms};
 use crate::spec::error::Error;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
-use crate::spec::runtime::StepPolicy;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::traffic::run::PoolSettings;
@@ -53,8 +52,6 @@ pub struct PricedPlan {
     pub(crate) caches_prefixes: bool,
     /// Requests that an attention rank runs at a time, where the runtime fixes their number.
     pub(crate) max_sequences: Option<u32>,
-    /// How the runtime makes up its steps, where that is known.
-    policy: Option<StepPolicy>,
     limits: [Option<f64>; 2],
     lengths: Lengths,
     prefill: Instance,
@@ -125,7 +122,6 @@ impl PricedPlan {
             clients: problem.traffic.requests().unwrap_or(clients),
             caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
             max_sequences: machine.max_sequences.map(|most| most.value() as u32),
-            policy: machine.policy,
             limits: [problem.limits.ttft, problem.limits.tpot],
             lengths: problem.workload.lengths,
             notation: found.candidate.notation.clone(),
@@ -159,7 +155,7 @@ impl PricedPlan {
                 "simulate another plan, e.g. with --runtime vllm, or use `estimate`, whose formulas cover it";
             Error::new("plan", what, expected, fix)
         };
-        let policy = self.policy.ok_or_else(|| {
+        let policy = self.clock.machine.policy.ok_or_else(|| {
             not(
                 "a runtime whose scheduler is not simulated",
                 "a runtime with a `policy` in its file: vllm, sglang, trtllm",

@@ -48,6 +48,13 @@ struct RequestWork {
     decode: LeastWork,
 }
 
+impl RequestWork {
+    /// Device-seconds of `prompts` prompts and `later` output tokens.
+    fn sum(&self, of: fn(&LeastWork) -> f64, prompts: f64, later: f64) -> f64 {
+        prompts * of(&self.prefill) + later * of(&self.decode)
+    }
+}
+
 /// Seconds of a step in which no device works.
 #[derive(Default)]
 struct IdleSeconds(f64);
@@ -135,9 +142,9 @@ fn whole_model(problem: &Problem) -> Instance {
 /// of the busier of arithmetic and memory.
 pub fn least_device_seconds(problem: &Problem, lengths: Lengths, machine: &Machine<Qty<f64>>) -> f64 {
     let terms = WorkloadInputs::of(lengths).read(&Plain);
-    let RequestWork { prefill, decode } = on_one_device(&terms, machine, &whole_model(problem));
+    let work = on_one_device(&terms, machine, &whole_model(problem));
     let later = lengths.osl as f64 - 1.0;
-    (prefill.computing + later * decode.computing).max(prefill.moving + later * decode.moving)
+    work.sum(|one| one.computing, 1.0, later).max(work.sum(|one| one.moving, 1.0, later))
 }
 
 /// No deployment of the problem is better in any metric; the longest context is unknown.
@@ -181,14 +188,14 @@ fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> 
     let later = problem.workload.lengths.osl as f64 - 1.0;
     // A prefill may delay decode by only a part of its time.
     let delays = machine.chip.prefill_interference.value().min(1.0);
-    let sum = |of: fn(&LeastWork) -> f64, prompts: f64| prompts * of(prefill) + later * of(decode);
     let joined = machine.policy.is_some_and(|policy| policy.like.joins_prompts());
-    let computing = sum(|work| work.computing, if joined { delays * faster(machine) } else { delays });
-    let moving = sum(|work| work.moving, delays);
+    let computing =
+        work.sum(|one| one.computing, if joined { delays * faster(machine) } else { delays }, later);
+    let moving = work.sum(|one| one.moving, delays, later);
     let each = match joined {
         // In a step of both, the arithmetic of one may take place while the memory works for the other.
         true => computing.max(moving).max(later * decode.devices),
-        false => sum(|work| work.devices, delays),
+        false => work.sum(|one| one.devices, delays, later),
     };
     let most = all / each;
     let rate = match problem.traffic {

@@ -42,6 +42,21 @@ pub struct SchedulerInputs {
 }
 
 impl SchedulerInputs {
+    /// Those of an instance whose memory is its devices' alone, without a prefix cache; `None` where its scheduler is not
+    /// simulated.
+    pub fn of(instance: &Instance, machine: &Machine<Qty<f64>>) -> Option<SchedulerInputs> {
+        Some(SchedulerInputs {
+            policy: machine.policy?,
+            rank_tokens: tokens(cache_tokens(instance, machine, None)),
+            block_tokens: machine.chip.block_tokens.value() as u32,
+            step_tokens: machine.of(Phase::Prefill).chip.max_batched_tokens.value() as u32,
+            max_sequences: machine.max_sequences.map(|most| most.value() as u32),
+            ranks: instance.plan.dp,
+            max_context: instance.max_context,
+            caches_prefixes: false,
+        })
+    }
+
     /// The settings of its scheduler.
     pub fn settings(&self) -> SchedulerSettings {
         match self.policy.like {

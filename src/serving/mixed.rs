@@ -28,8 +28,7 @@ pub fn mixed<R: Reading>(
     machine: &Machine<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let parts = instance.plan.cp > 1 || instance.plan.dcp > 1;
-    if instance.hosted.is_some() || parts {
+    if !is_joined(instance) {
         let first = step(read, instance, Phase::Decode, decoding, machine, watch);
         let second = pass(read, instance, Phase::Prefill, prompts, machine.of(Phase::Prefill), watch);
         return after(&first, &second);
@@ -37,6 +36,11 @@ pub fn mixed<R: Reading>(
     let joined = decoding.joined(prompts);
     let pass = joined_pass(read, instance, [decoding, prompts], &joined, machine, watch);
     with_host(pass, (Phase::Decode, joined.sequences), machine, watch)
+}
+
+/// Whether prompts and decoding requests pass the devices of `instance` together.
+pub fn is_joined(instance: &Instance) -> bool {
+    instance.hosted.is_none() && instance.plan.cp == 1 && instance.plan.dcp == 1
 }
 
 /// The work of one attention rank in a step.

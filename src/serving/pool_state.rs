@@ -4,7 +4,7 @@ use super::economy::{busy, watts};
 use super::evaluate::Pool;
 use super::iteration::{DecodeLoad, DecodeStep, decode};
 use super::metrics::{closed_loop, e2e, open_flow};
-use super::mixed::{RankLoad, rank_step};
+use super::mixed::{RankLoad, is_joined, rank_step};
 use super::step::StepTime;
 use super::tail::{mean_wait, wait};
 use super::terms::{Demand, WorkloadTerms};
@@ -55,9 +55,8 @@ impl<N: Num> PoolState<'_, Qty<N>> {
     /// Whether prompts join the steps of requests that decode.
     fn joins_prompts(&self) -> bool {
         let Pool { instance, load, .. } = *self.pool;
-        let plain = load.offload == Offload::Nothing && instance.hosted.is_none() && instance.draft.is_none();
-        let whole = instance.plan.cp == 1 && instance.plan.dcp == 1;
-        plain && whole && self.machine.policy.is_some_and(|policy| policy.like.joins_prompts())
+        let plain = load.offload == Offload::Nothing && instance.draft.is_none();
+        plain && is_joined(instance) && self.machine.policy.is_some_and(|policy| policy.like.joins_prompts())
     }
 
     /// The cycles of `round` that have prompts in them; `None` where prompts have steps of their own.

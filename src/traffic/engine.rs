@@ -80,6 +80,16 @@ pub(super) fn placed<T>(live: &mut Vec<Option<T>>, vacant: &mut Vec<usize>, one:
     live.len() - 1
 }
 
+/// The most steps, of 1 to `ends`, that fit; one always does, and more never fit where fewer do not.
+pub(super) fn most_steps(ends: u32, fit: impl Fn(u32) -> bool) -> u32 {
+    let (mut fits, mut short) = (1, ends + 1);
+    while short - fits > 1 {
+        let middle = fits + (short - fits) / 2;
+        if fit(middle) { fits = middle } else { short = middle }
+    }
+    fits
+}
+
 /// The settings of a scheduler, by runtime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "runtime", rename_all = "snake_case")]

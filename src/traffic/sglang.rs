@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, placed};
+use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::radix_tree::{NodeId, ROOT, RadixTree};
 use super::step_load::{PromptChunk, StepLoad};
 
@@ -623,12 +623,7 @@ impl SchedulerEngine for SglangEngine {
         let needed = |steps: u32| -> u64 {
             slots().map(|live| u64::from(up(live.held + steps - 1, page) - up(live.held, page))).sum()
         };
-        let (mut fits, mut short) = (1, ends + 1);
-        while short - fits > 1 {
-            let middle = fits + (short - fits) / 2;
-            if needed(middle) <= most { fits = middle } else { short = middle }
-        }
-        fits
+        most_steps(ends, |steps| needed(steps) <= most)
     }
 
     fn complete(&mut self, steps: u32, note: Note<'_>) {

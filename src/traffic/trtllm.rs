@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::block_pool::{BlockId, BlockPool};
 use super::block_tree::{BlockTokens, BlockTree, TreePlace};
 use super::content::BlockChain;
-use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, placed};
+use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
 
 /// For how much of a request memory is to be free: `capacity_scheduler_policy`.
@@ -463,12 +463,7 @@ impl SchedulerEngine for TrtllmEngine {
             self.batch.generation.iter().map(one).sum()
         };
         let free = u64::from(self.pool.free());
-        let (mut fits, mut short) = (1, ends + 1);
-        while short - fits > 1 {
-            let middle = fits + (short - fits) / 2;
-            if needed(middle) <= free { fits = middle } else { short = middle }
-        }
-        fits
+        most_steps(ends, |steps| needed(steps) <= free)
     }
 
     fn complete(&mut self, steps: u32, note: Note<'_>) {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
 use super::content::BlockChain;
-use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, placed};
+use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
 
 /// The settings of vLLM's scheduler.
@@ -357,12 +357,7 @@ impl SchedulerEngine for VllmEngine {
             };
             self.running.iter().map(one).sum()
         };
-        let (mut fits, mut short) = (1, ends + 1);
-        while short - fits > 1 {
-            let middle = fits + (short - fits) / 2;
-            if needed(middle) <= u64::from(free) { fits = middle } else { short = middle }
-        }
-        fits
+        most_steps(ends, |steps| needed(steps) <= u64::from(free))
     }
 
     fn complete(&mut self, steps: u32, note: Note<'_>) {

@@ -115,8 +115,10 @@ impl MeasuredRow {
 
 /// Sources whose ISL and OSL are drawn from 80 to 100 % of the nominal length.
 const DRAWN: [&str; 2] = ["InferenceX", "InferenceMAX"];
+/// Drawn lengths, least and most, as fractions of the nominal length.
+pub const DRAWN_LENGTHS: [f64; 2] = [0.8, 1.0];
 /// Mean of these lengths, as a fraction of the nominal length.
-const MEAN_OF_DRAWN: f64 = 0.9;
+pub const MEAN_OF_DRAWN: f64 = (DRAWN_LENGTHS[0] + DRAWN_LENGTHS[1]) / 2.0;
 /// Output tokens of a run where the table does not give them.
 const TOKENS: u64 = 128;
 

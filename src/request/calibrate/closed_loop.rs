@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::calibrate::measured_run::MeasuredRun;
-use crate::plan::parallel::Phase;
+use crate::request::simulate::DEFAULT_SEED;
 use crate::request::validate::predict::PreparedRow;
-use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, cache_tokens, tokens};
+use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, tokens};
 use crate::spec::runtime::SchedulerPolicy;
 use crate::traffic::run::PoolSettings;
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution};
-use crate::validate::measured::MeasuredRow;
+use crate::validate::measured::{DRAWN_LENGTHS, MEAN_OF_DRAWN, MeasuredRow};
 
 /// Requests of each client in the benchmarks of InferenceX: https://github.com/SemiAnalysisAI/InferenceX
 /// (benchmarks/benchmark_lib.sh, num_prompts).
@@ -17,8 +17,6 @@ const REQUESTS_PER_CLIENT: u64 = 10;
 /// More requests than these, and than some of each client, change no median.
 const ENOUGH: u64 = 600;
 const LEAST_PER_CLIENT: u64 = 3;
-/// Drawn lengths are from 80 to 100 % of the nominal one: of their mean these parts.
-const DRAWN: [f64; 2] = [8.0 / 9.0, 10.0 / 9.0];
 
 /// The run of one replica; `None` where its scheduler is not simulated, or where prompts and answers were timed one after
 /// the other.
@@ -29,29 +27,21 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
     if deployed.timed_separately || instance.draft.is_some() || instance.hosted.is_some() {
         return None;
     }
-    let policy = machine.policy?;
+    let inputs = SchedulerInputs::of(instance, &machine)?;
     // Requests of equal lengths keep the order in which the first wave came in, and that follows from the token budget.
     // TensorRT-LLM has no usual one: planners set it for each plan, and the tables do not state it.
-    if row.equal_lengths && policy.like == SchedulerPolicy::Trtllm {
+    if row.equal_lengths && inputs.policy.like == SchedulerPolicy::Trtllm {
         return None;
     }
-    let inputs = SchedulerInputs {
-        policy,
-        rank_tokens: tokens(cache_tokens(instance, &machine, None)),
-        block_tokens: machine.chip.block_tokens.value() as u32,
-        step_tokens: machine.of(Phase::Prefill).chip.max_batched_tokens.value() as u32,
-        // A server under that many requests was started for them.
-        max_sequences: None,
-        ranks: pool.plan.dp,
-        max_context: instance.max_context,
-        caches_prefixes: false,
-    };
+    // A server under that many requests was started for them.
+    let inputs = SchedulerInputs { max_sequences: None, ..inputs };
     let clients = pool.concurrency.max(1);
     let most = clients.saturating_mul(REQUESTS_PER_CLIENT);
     let length = |mean: u64| match row.equal_lengths {
         true => LengthDistribution::Fixed(tokens(mean)),
         false => {
-            let [least, most] = DRAWN.map(|part| (mean as f64 * part).round().max(1.0) as u32);
+            let [least, most] =
+                DRAWN_LENGTHS.map(|part| (mean as f64 * part / MEAN_OF_DRAWN).round().max(1.0) as u32);
             LengthDistribution::Uniform(least, most)
         }
     };
@@ -63,7 +53,7 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
         prefix: 0,
         prefix_groups: 1,
         distinct_prompts: 0,
-        seed: 1,
+        seed: DEFAULT_SEED,
     };
     let pool = PoolSettings { replicas: 1, ranks: pool.plan.dp as usize, scheduler: inputs.settings() };
     let terms = ready.problem.terms().clone();

@@ -22,7 +22,6 @@ use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
 use crate::spec::constant::CalibrationKey;
 use crate::spec::error::Error;
-use crate::spec::runtime::{StatedPolicy, StepPolicy};
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
 use crate::store::catalog::{Catalog, LookupError};
@@ -140,14 +139,12 @@ impl ScenarioKey {
 
 /// The runtime of a row, as far as rows of its kind share it.
 #[derive(Clone, Debug)]
-pub(super) struct RanOn {
+struct RanOn {
     /// Id of the runtime that ran.
     id: String,
     calibration_key: CalibrationKey,
-    /// How it makes up its steps, where that is known.
-    pub policy: Option<StepPolicy>,
     /// Whether later prompts use the cached tokens of earlier ones.
-    pub caches_prefixes: bool,
+    caches_prefixes: bool,
 }
 
 /// A prepared row, with the problem that contains its machine.
@@ -194,8 +191,9 @@ pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Re
                 let (problem, ran) = problem.clone().map_err(|error| reason(&error))?;
                 let deployment = build_deployment(&problem, &rows[at], &mut plan_cache)?;
                 let under_a_rate = rows[at].traffic.as_ref();
-                let simulated = under_a_rate
-                    .map(|traffic| SimulatedRow::new(&problem, &ran, &deployment, (&rows[at], traffic)));
+                let simulated = under_a_rate.map(|traffic| {
+                    SimulatedRow::new(&problem, ran.caches_prefixes, &deployment, (&rows[at], traffic))
+                });
                 let RanOn { id: runtime, calibration_key, .. } = ran;
                 let simulated = simulated.transpose()?;
                 Ok(PreparedRow { runtime, problem, calibration_key, deployment, simulated })
@@ -264,7 +262,6 @@ fn problem_of(catalog: &Catalog, key: &ScenarioKey, fit: ProfileFit) -> Result<(
     let ran_on = RanOn {
         id: resolved.runtime.id.clone(),
         calibration_key: resolved.calibration_key(),
-        policy: resolved.runtime.scheduler.policy.as_ref().map(StatedPolicy::rules),
         caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
     };
     Ok((resolved.problem()?, ran_on))

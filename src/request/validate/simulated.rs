@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use super::predict::RanOn;
 use crate::calibrate::deployment::MeasuredDeployment;
 use crate::calibrate::measured_run::MeasuredRun;
-use crate::plan::parallel::Phase;
 use crate::request::simulate::{DEFAULT_SEED, REQUESTS_SENT};
 use crate::search::problem::Problem;
-use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, cache_tokens, tokens};
+use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, tokens};
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::run::{PoolSettings, RunTotals, run};
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource};
@@ -46,26 +44,19 @@ impl SimulatedLatencies {
 }
 
 impl SimulatedRow {
-    /// The simulation of `row`, whose only pool is `deployed`; or the reason why there is none.
+    /// The simulation of `row`, whose only pool is `deployed`; or the reason why there is none. `caches_prefixes` says
+    /// whether later prompts use the cached tokens of earlier ones.
     pub(super) fn new(
         problem: &Problem,
-        ran_on: &RanOn,
+        caches_prefixes: bool,
         deployed: &MeasuredDeployment,
         (row, traffic): (&MeasuredRow, &MeasuredTraffic),
     ) -> Result<SimulatedRow, String> {
-        let policy = ran_on.policy.ok_or("rate: the scheduler of this runtime is not simulated")?;
         let (pool, instance) = (&deployed.pools[0], &deployed.instances[0]);
         let machine = problem.formats[0].plain().clone();
-        let inputs = SchedulerInputs {
-            policy,
-            rank_tokens: tokens(cache_tokens(instance, &machine, None)),
-            block_tokens: machine.chip.block_tokens.value() as u32,
-            step_tokens: machine.of(Phase::Prefill).chip.max_batched_tokens.value() as u32,
-            max_sequences: machine.max_sequences.map(|most| most.value() as u32),
-            ranks: pool.plan.dp,
-            max_context: instance.max_context,
-            caches_prefixes: ran_on.caches_prefixes,
-        };
+        let inputs = SchedulerInputs::of(instance, &machine)
+            .ok_or("rate: the scheduler of this runtime is not simulated")?;
+        let inputs = SchedulerInputs { caches_prefixes, ..inputs };
         let sent = traffic.requests.unwrap_or(REQUESTS_SENT);
         // In the stage before, each prompt came at least once, if it comes again at all.
         let again = traffic.distinct_prompts.filter(|distinct| traffic.goes_on && *distinct < sent);
