@@ -55,7 +55,7 @@ fn request(of: &Value) -> EngineRequest {
     }
     let prompt = runs.len() as u32;
     runs.extend((0..u64::from(output)).map(|token| one(1_000_000 + id * 100_000 + token)));
-    EngineRequest { id, runs, prompt, output }
+    EngineRequest::new(id, runs, prompt, output)
 }
 
 /// The steps of vLLM's scheduler, ours, in a case, as the record has them.
@@ -188,7 +188,7 @@ fn submit(engine: &mut SglangEngine, of: &Value) {
     let limit = of["max_new_tokens"].as_u64().map_or(output, |limit| limit as u32);
     let stops = u32::from(output < engine.output_limit(prompt, limit));
     runs.extend([run(1_000_000 + id * 100_000, output - stops), run(999_999, stops)]);
-    engine.submit_with_limit(EngineRequest { id, runs, prompt, output }, limit);
+    engine.submit_with_limit(EngineRequest::new(id, runs, prompt, output), limit);
 }
 
 fn kind(engine: &SglangEngine) -> &'static str {

@@ -194,7 +194,7 @@ fn driven(settings: &SchedulerSettings, seed: u64, jumps: bool) -> Vec<(u64, u64
             let run = |id, tokens| TokenRun { id, tokens };
             let shared = rng.u32(0..=prompt);
             let runs = vec![run(rng.u64(0..3), shared), run(10 + id, prompt - shared), run(100 + id, output)];
-            (rng.u64(0..400), EngineRequest { id, runs, prompt, output })
+            (rng.u64(0..400), EngineRequest::new(id, runs, prompt, output))
         })
         .collect();
     coming.sort_by_key(|(step, _)| *step);
@@ -266,7 +266,7 @@ fn several_slots_wait_as_m_m_c_does() {
             let output =
                 (libm::log(1.0 - rng.f64()) / libm::log(1.0 - 1.0 / mean_steps)).ceil().max(1.0) as u32;
             let runs = vec![TokenRun { id: 2 * id, tokens: 1 }, TokenRun { id: 2 * id + 1, tokens: output }];
-            Arrival { time_s: clock_s, request: EngineRequest { id, runs, prompt: 1, output } }
+            Arrival { time_s: clock_s, request: EngineRequest::new(id, runs, 1, output) }
         });
         let settings = pool(VllmSettings { max_sequences: slots, ..AMPLE }, 1, 1);
         let (_, all) = records(&settings, replayed(arrivals.collect()), &|_: &[StepLoad]| step_s);
@@ -308,7 +308,7 @@ fn a_prompt_under_way_is_not_left_behind() {
     let arrivals = arrivals.map(|((shared, own, output), id)| {
         let run = |id, tokens| TokenRun { id, tokens };
         let runs = vec![run(1, shared), run(10 + id, own), run(20 + id, output)];
-        Arrival { time_s: 0.0, request: EngineRequest { id, runs, prompt: shared + own, output } }
+        Arrival { time_s: 0.0, request: EngineRequest::new(id, runs, shared + own, output) }
     });
     let settings = PoolSettings { replicas: 1, ranks: 1, scheduler: SchedulerSettings::Trtllm(scheduler) };
     let (totals, _) = records(&settings, replayed(arrivals.collect()), &clock);

@@ -202,7 +202,7 @@ impl SimulatedTraffic {
             runs.push(TokenRun { id: mixed(8, number), tokens: left });
             runs.push(TokenRun { id: mixed(9, number), tokens: output });
             let time_s = (request.arrival - first) / speed;
-            Arrival { time_s, request: EngineRequest { id: number, runs, prompt, output } }
+            Arrival { time_s, request: EngineRequest::new(number, runs, prompt, output) }
         };
         self.trace.iter().enumerate().map(one).collect()
     }

@@ -20,6 +20,17 @@ pub struct EngineRequest {
     pub prompt: u32,
     /// Tokens of the output.
     pub output: u32,
+    /// Requests of one conversation have equal numbers: a router may send them to the same replica.
+    pub session: u64,
+    /// Tokens of the prompt whose keys and values another worker computed and sent.
+    pub received: u32,
+}
+
+impl EngineRequest {
+    /// A request on its own.
+    pub fn new(id: u64, runs: Vec<TokenRun>, prompt: u32, output: u32) -> EngineRequest {
+        EngineRequest { id, runs, prompt, output, session: id, received: 0 }
+    }
 }
 
 /// An event in the life of a request.

@@ -675,7 +675,7 @@ mod tests {
         let run = |id, tokens| TokenRun { id, tokens };
         let (shared, own, output) = (rng.u32(0..100), rng.u32(1..100), rng.u32(1..200));
         let runs = vec![run(rng.u64(0..3), shared), run(10 + id, own), run(1_000_000 + id, output)];
-        EngineRequest { id, runs, prompt: shared + own, output }
+        EngineRequest::new(id, runs, shared + own, output)
     }
 
     /// A step: what is noted, and the batch.

@@ -116,7 +116,7 @@ impl DrawnTraffic {
             run(mixed(5, distinct), prompt - prefix),
             run(mixed(6, number), output),
         ];
-        EngineRequest { id: number, runs, prompt, output }
+        EngineRequest::new(number, runs, prompt, output)
     }
 
     /// The time from the arrival before to that of this number.
