@@ -6,6 +6,7 @@ pub mod audit;
 pub mod bounds;
 pub mod breakdown;
 pub mod catalog;
+pub mod checked;
 pub mod compared;
 pub mod comparison;
 pub mod constraint;

@@ -9,6 +9,7 @@ pub mod build_candidate;
 pub mod bundle;
 pub mod calibrate;
 pub mod catalog;
+mod checked;
 pub mod command;
 pub mod compare;
 pub mod deploy;

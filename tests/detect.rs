@@ -211,7 +211,7 @@ fn local_and_the_file_of_detect_are_one_machine() {
 fn headline(catalog: &Catalog) -> String {
     let scenario =
         Scenario { model: Some("Qwen3-0.6B".into()), hardware: Some("local".into()), ..Scenario::default() };
-    let request = OptimizeRequest { scenario, why: false, max_front_points: None };
+    let request = OptimizeRequest { scenario, ..OptimizeRequest::default() };
     let answer = optimize(catalog, &request, &UNCONTROLLED).unwrap_or_else(|fault| panic!("{fault}"));
     screen::optimize(&answer, 200).lines().take(2).collect()
 }

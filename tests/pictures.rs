@@ -208,7 +208,12 @@ fn pictures_of_other_answers_have_a_titled_mark_for_every_row() {
     let batch = static_batch(&catalog, &request, &UNCONTROLLED).unwrap();
     assert!(checked(&static_picture(&batch)) >= 20);
 
-    let request = OptimizeRequest { scenario, why: true, max_front_points: Some(0.into()) };
+    let request = OptimizeRequest {
+        scenario,
+        why: true,
+        max_front_points: Some(0.into()),
+        ..OptimizeRequest::default()
+    };
     let answer = optimize(&catalog, &request, &UNCONTROLLED).unwrap();
     let why = answer.why.as_ref().unwrap();
     let panels = picture(why_panels(why), "why");

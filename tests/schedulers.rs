@@ -244,7 +244,7 @@ fn sglang_steps(case: &Value) -> Vec<Value> {
         if busy {
             found.push(json!({
                 "step": step, "kind": kind, "scheduled": scheduled, "retracted": retracted, "aborted": [],
-                "finished": finished, "cached": cached, "tokens_used": engine.cache_used(),
+                "finished": finished, "cached": cached, "tokens_used": engine.cache_used() + engine.evictable(),
                 "tokens_cached": engine.evictable(), "running": running, "waiting": waiting,
                 "new_token_ratio": engine.new_token_ratio(),
             }));

@@ -1,14 +1,17 @@
 //! Laws of simulated traffic: nothing is lost, queues are those of queueing theory, and jumps change nothing.
 
 use fastrand::Rng;
+use mantile::spec::role::Role;
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use mantile::traffic::outcome::RequestRecord;
-use mantile::traffic::run::{PoolSettings, RunTotals, run};
+use mantile::traffic::router::RoutePolicy;
+use mantile::traffic::run::{DeploymentSettings, PoolSettings, RunTotals, run};
+use mantile::traffic::sglang::{SglangPolicy, SglangSettings};
 use mantile::traffic::source::{
     Arrival, Arrivals, DrawnTraffic, LengthDistribution, RequestSource, replayed,
 };
-use mantile::traffic::step_load::StepLoad;
+use mantile::traffic::step_load::{DeploymentClock, StepClock, StepLoad};
 use mantile::traffic::trtllm::{TrtllmCapacity, TrtllmSettings};
 use mantile::traffic::vllm::VllmSettings;
 use proptest::prelude::*;
@@ -27,8 +30,12 @@ const AMPLE: VllmSettings = VllmSettings {
     asynchronous: false,
 };
 
-fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> PoolSettings {
-    PoolSettings { replicas, ranks, scheduler: SchedulerSettings::Vllm(scheduler) }
+fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
+    equal_replicas(SchedulerSettings::Vllm(scheduler), replicas, ranks)
+}
+
+fn equal_replicas(scheduler: SchedulerSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
+    PoolSettings { role: Role::Aggregated, replicas, ranks, scheduler }.into()
 }
 
 /// A step that reads its weights, its tokens and its cache.
@@ -41,9 +48,9 @@ fn clock(ranks: &[StepLoad]) -> f64 {
 }
 
 fn records(
-    settings: &PoolSettings,
+    settings: &DeploymentSettings,
     source: RequestSource,
-    clock: &impl Fn(&[StepLoad]) -> f64,
+    clock: &impl DeploymentClock,
 ) -> (RunTotals, Vec<RequestRecord>) {
     let mut all = vec![];
     let totals = run(settings, source, clock, &mut |one| all.push(*one), &|| false);
@@ -96,6 +103,81 @@ fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
     )
 }
 
+fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
+    let sizes = (select(vec![None, Some(128u32), Some(2048)]), select(vec![2u32, 16, 256]), 1500u32..20_000);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (sizes, flags, select(vec![1u32, 16])).prop_map(|((chunk, most, tokens), flags, page)| SglangSettings {
+        prefill_tokens: 16_384,
+        chunk_tokens: chunk,
+        max_requests: most,
+        cache_tokens: tokens,
+        page_tokens: page,
+        context_tokens: 4096,
+        policy: if flags.0 { SglangPolicy::Lpm } else { SglangPolicy::Fcfs },
+        conservativeness: 1.0,
+        prefix_caching: flags.1,
+        mixed_chunk: flags.2,
+        overlap: flags.3,
+        output_limit: None,
+        exact_output: false,
+        prefill_requests: None,
+        min_free_slots: None,
+        decodes_after_prefill: 0,
+        decodes_min_requests: 0,
+    })
+}
+
+/// Steps as above; caches take their time from one pool to another.
+struct Clocks;
+
+const LATENCY_S: f64 = 2e-3;
+
+impl StepClock for Clocks {
+    fn seconds(&self, ranks: &[StepLoad]) -> f64 {
+        clock(ranks)
+    }
+}
+
+struct SplitClocks(Clocks);
+
+impl DeploymentClock for SplitClocks {
+    type Steps = Clocks;
+
+    fn of(&self, _: usize) -> &Clocks {
+        &self.0
+    }
+
+    fn transfer_s(&self, _: usize, _: usize, tokens: u32) -> f64 {
+        LATENCY_S + 1e-5 * f64::from(tokens)
+    }
+}
+
+/// Workers that prefill, and workers that decode, with the same scheduler; or both, next to replicas that do all.
+fn split_deployments() -> impl Strategy<Value = DeploymentSettings> {
+    let scheduler = prop_oneof![
+        settings().prop_map(SchedulerSettings::Vllm),
+        trtllm_settings().prop_map(SchedulerSettings::Trtllm),
+        sglang_settings().prop_map(SchedulerSettings::Sglang),
+    ];
+    let sizes = (1usize..3, 1usize..3, 0usize..2, 1usize..3);
+    (scheduler, sizes, routers()).prop_map(|(scheduler, (prefill, decode, both, ranks), router)| {
+        let pool = |role, replicas| PoolSettings { role, replicas, ranks, scheduler: scheduler.clone() };
+        let pools = [(Role::Prefill, prefill), (Role::Aggregated, both), (Role::Decode, decode)];
+        let pools = pools.into_iter().filter(|(_, replicas)| *replicas > 0);
+        DeploymentSettings { pools: pools.map(|(role, n)| pool(role, n)).collect(), router, seed: 3 }
+    })
+}
+
+fn routers() -> impl Strategy<Value = RoutePolicy> {
+    select(vec![
+        RoutePolicy::LeastRequests,
+        RoutePolicy::RoundRobin,
+        RoutePolicy::Random,
+        RoutePolicy::Session,
+        RoutePolicy::Prefix,
+    ])
+}
+
 /// Settings of any scheduler with blocks, and whether it uses the cached tokens of earlier prompts.
 fn schedulers() -> impl Strategy<Value = (SchedulerSettings, bool)> {
     prop_oneof![
@@ -136,7 +218,7 @@ proptest! {
     /// its parts; a run is repeated bit for bit, from its distributions and from its own arrivals.
     #[test]
     fn nothing_is_lost((scheduler, caches) in schedulers(), traffic in traffic(), replicas in 1usize..4, ranks in 1usize..3) {
-        let settings = PoolSettings { replicas, ranks, scheduler };
+        let settings = equal_replicas(scheduler, replicas, ranks);
         let (totals, all) = records(&settings, RequestSource::new(traffic.clone()), &clock);
         prop_assert_eq!(totals.answered + totals.refused, traffic.requests);
         prop_assert_eq!(all.len() as u64, totals.answered);
@@ -166,6 +248,34 @@ proptest! {
         prop_assert!((area - totals.request_seconds).abs() <= 1e-9 * area.max(1.0));
         let again = records(&settings, RequestSource::new(traffic), &clock);
         prop_assert_eq!(&again.1, &all);
+    }
+
+    /// Law 1 where prompts are computed on other workers than outputs, with any router.
+    #[test]
+    fn nothing_is_lost_on_the_way(deployment in split_deployments(), traffic in traffic()) {
+        let clocks = SplitClocks(Clocks);
+        let (totals, all) = records(&deployment, RequestSource::new(traffic.clone()), &clocks);
+        prop_assert_eq!(totals.answered + totals.refused, traffic.requests);
+        prop_assert_eq!(all.len() as u64, totals.answered);
+        let sum = |of: fn(&RequestRecord) -> u32| all.iter().map(|one| u64::from(of(one))).sum::<u64>();
+        prop_assert_eq!(totals.output_tokens, sum(|one| one.output));
+        let decoders_alone = deployment.pools.iter().all(|pool| pool.role != Role::Aggregated);
+        for one in &all {
+            let times = [one.arrived_s, one.admitted_s, one.first_token_s, one.last_token_s];
+            prop_assert!(times.is_sorted(), "{times:?}");
+            let sent = one.transfer_s > 0.0;
+            prop_assert!(!sent || one.transfer_s >= LATENCY_S + 1e-5 * f64::from(one.prompt) - 1e-9);
+            prop_assert!(sent || !decoders_alone || one.output == 1);
+            prop_assert!(one.admitted_s + one.transfer_s < one.first_token_s);
+        }
+        if totals.preemptions == 0 {
+            // No token is given twice, but for those that a worker that prefills gave to one that computes them again.
+            prop_assert_eq!(totals.generated, totals.output_tokens);
+            let computed = totals.prompt_tokens - totals.cached_tokens;
+            prop_assert!((computed..=computed + totals.answered).contains(&totals.computed_prompt_tokens));
+        }
+        let again = records(&deployment, RequestSource::new(traffic), &clocks);
+        prop_assert_eq!(again.1, all);
     }
 
     /// Law 2: equal steps at once give what they give one by one.
@@ -310,7 +420,7 @@ fn a_prompt_under_way_is_not_left_behind() {
         let runs = vec![run(1, shared), run(10 + id, own), run(20 + id, output)];
         Arrival { time_s: 0.0, request: EngineRequest::new(id, runs, shared + own, output) }
     });
-    let settings = PoolSettings { replicas: 1, ranks: 1, scheduler: SchedulerSettings::Trtllm(scheduler) };
+    let settings = equal_replicas(SchedulerSettings::Trtllm(scheduler), 1, 1);
     let (totals, _) = records(&settings, replayed(arrivals.collect()), &clock);
     assert_eq!(totals.answered, 3);
 }

@@ -143,7 +143,7 @@ impl MeasuredRun {
         let mut records: Vec<RequestRecord> = vec![];
         let mut record = |one: &RequestRecord| records.push(*one);
         let source = RequestSource::new(self.traffic.clone()).pausing(clock.front_end_s());
-        run(&self.pool, source, &recording, &mut record, &|| false);
+        run(&self.pool.clone().into(), source, &recording, &mut record, &|| false);
         let taken = recording.taken.into_inner();
         records.retain(|one| one.output > 1 && one.id >= self.warm_up);
         if records.is_empty() {

@@ -40,6 +40,9 @@ pub struct Optimize {
     /// Add the analysis: best of each strategy, crossover to the runner-up, sensitivity to constraints
     #[arg(long, help_heading = "Output")]
     pub why: bool,
+    /// Simulate the best plans request by request, also where no percentile of a rate calls for it
+    #[arg(long, help_heading = "Output")]
+    pub check: bool,
     /// Stop after S seconds and report the best found so far [default: no limit]
     #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = "Search space")]
     pub time_limit: Option<f64>,
@@ -113,6 +116,7 @@ impl Optimize {
         Ok(OptimizeRequest {
             scenario: self.problem.scenario(&Deployment::default())?,
             why: self.why,
+            check: self.check.then_some(true),
             max_front_points: self.front,
         })
     }

@@ -60,6 +60,7 @@ pub fn optimize_result(
     OptimizeResult {
         theoretical: inputs.theoretical,
         plain: None,
+        checked: None,
         status: outcome.status,
         proof: proof(problem, outcome),
         scenario: None,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::audit::AuditSection;
 use super::bounds::PriceBounds;
+use super::checked::SimulatedCheck;
 use super::compared::{PlainPlan, RuntimeTrial};
 use super::detail::DeploymentDetail;
 use super::inputs::ReportInputs;
@@ -67,6 +68,10 @@ pub struct OptimizeResult {
     pub plain: Option<PlainPlan>,
     /// Why the best is the best, if requested.
     pub why: Option<Why>,
+    /// The best plans as a simulation of single requests finds them, where that was requested or the SLOs are on a
+    /// percentile of requests that come at a rate. Absent if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<SimulatedCheck>,
     /// When infeasible: memory of the weights alone.
     pub weights_need: Vec<WeightsNeed>,
     /// Gain of the next lower weight format, with its published quality.

@@ -4,9 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sheet;
+use crate::spec::percentile::Percentile;
+use crate::spec::role::Role;
 use crate::spec::scenario::Scenario;
 use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::outcome::{Distribution, RequestRecord, TimelinePoint};
+use crate::traffic::router::RoutePolicy;
+use crate::traffic::run::PoolSettings;
 
 /// A deployment under traffic.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -16,10 +20,10 @@ pub struct SimulateReport {
     /// The plan in one line.
     pub notation: String,
     pub traffic: TrafficReport,
-    pub replicas: u64,
-    /// Attention ranks of a replica, each with its own scheduler and cache.
-    pub attention_ranks: u64,
-    pub scheduler: SchedulerSettings,
+    /// The replicas.
+    pub pools: Vec<SimulatedPool>,
+    /// How requests are spread over them.
+    pub router: RoutePolicy,
     /// Latencies as distributions over requests; times between tokens over tokens.
     pub latencies: Vec<LatencyRow>,
     /// Output tokens per second while the counted requests were in the system.
@@ -37,11 +41,34 @@ pub struct SimulateReport {
     /// Steps of all replicas.
     pub steps: u64,
     /// The figures of the formulas of `estimate`, at the same load.
-    pub closed_form: Option<ClosedForm>,
+    pub closed_form: Option<ServedFigures>,
     /// The slowest requests, and why.
     pub slowest: Vec<SlowRequest>,
     /// The state of the run over time.
     pub timeline: Vec<TimelinePoint>,
+}
+
+/// Equal replicas.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SimulatedPool {
+    /// Their part of a request.
+    pub role: Role,
+    pub replicas: u64,
+    /// Attention ranks of a replica, each with its own scheduler and cache.
+    pub attention_ranks: u64,
+    pub scheduler: SchedulerSettings,
+}
+
+impl SimulatedPool {
+    /// The pool with these settings.
+    pub fn of(settings: &PoolSettings) -> SimulatedPool {
+        SimulatedPool {
+            role: settings.role,
+            replicas: settings.replicas as u64,
+            attention_ranks: settings.ranks as u64,
+            scheduler: settings.scheduler.clone(),
+        }
+    }
 }
 
 /// The traffic of a run.
@@ -74,6 +101,16 @@ pub struct LatencyRow {
 }
 
 impl LatencyRow {
+    /// Its value at a percentile, in ms.
+    pub fn at(&self, percentile: Percentile) -> Option<f64> {
+        match percentile {
+            Percentile::P50 => self.p50_ms,
+            Percentile::P90 => self.p90_ms,
+            Percentile::P95 => self.p95_ms,
+            Percentile::P99 => self.p99_ms,
+        }
+    }
+
     /// The row of `values`, in seconds.
     pub fn of(metric: &str, values: &Distribution) -> LatencyRow {
         let part = |part| values.percentile(part).map(|seconds| seconds * 1e3);
@@ -88,9 +125,9 @@ impl LatencyRow {
     }
 }
 
-/// Metrics of the closed form.
+/// Latencies and throughput under a load.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ClosedForm {
+pub struct ServedFigures {
     pub ttft_ms: f64,
     pub tpot_ms: f64,
     pub e2e_ms: f64,
@@ -110,6 +147,8 @@ pub struct SlowRequest {
     pub queue_ms: f64,
     /// From there to its first token.
     pub prefill_ms: f64,
+    /// From the end of its prefill until a worker that decodes had its cache.
+    pub transfer_ms: f64,
     /// From its first to its last token, without preemptions.
     pub decode_ms: f64,
     /// In the queue after preemptions.
@@ -129,7 +168,8 @@ impl SlowRequest {
             osl: one.output,
             e2e_ms: one.e2e_s() * 1e3,
             queue_ms: (one.admitted_s - one.arrived_s) * 1e3,
-            prefill_ms: (one.first_token_s - one.admitted_s) * 1e3,
+            prefill_ms: (one.first_token_s - one.admitted_s - one.transfer_s) * 1e3,
+            transfer_ms: one.transfer_s * 1e3,
             decode_ms: (one.last_token_s - one.first_token_s - one.preempted_s) * 1e3,
             preempted_ms: one.preempted_s * 1e3,
             preemptions: one.preemptions,

@@ -4,6 +4,7 @@ pub mod alternatives;
 pub mod answer_diff;
 pub mod audit;
 pub mod basis;
+pub mod checked;
 pub mod devices;
 pub mod fleet;
 pub mod front;
@@ -51,6 +52,7 @@ pub fn table(answer: &OptimizeResult) -> String {
         operators::operators(detail),
         devices::binding(&detail.constraints),
         why::why(answer),
+        checked::checked(answer),
         alternatives::alternatives(answer, best),
         front::front(answer, best),
         basis::lower_format(answer),

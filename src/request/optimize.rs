@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
+use super::checked::{checked, is_due};
 use super::inputs::{lower_format, report_inputs, why};
 use super::launch::launch;
 use super::overrides::override_effects;
@@ -36,6 +37,9 @@ pub struct OptimizeRequest {
     /// Whether to add the best of each strategy, the load at which the runner-up wins, and the sensitivity to
     /// constraints.
     pub why: bool,
+    /// Whether to simulate the best plans request by request; if absent, where the SLOs are on a percentile of requests
+    /// that come at a rate.
+    pub check: Option<bool>,
     /// Maximum number of points of the front, 1000 if absent, or `all`. A longer front is thinned to points that
     /// represent it.
     pub max_front_points: Option<FrontPoints>,
@@ -44,7 +48,12 @@ pub struct OptimizeRequest {
 impl OptimizeRequest {
     /// The request for the best deployment alone: no front is listed.
     pub(crate) fn best_of(scenario: Scenario) -> OptimizeRequest {
-        OptimizeRequest { scenario, max_front_points: Some(0.into()), ..OptimizeRequest::default() }
+        OptimizeRequest {
+            scenario,
+            check: Some(false),
+            max_front_points: Some(0.into()),
+            ..OptimizeRequest::default()
+        }
     }
 }
 
@@ -63,13 +72,29 @@ pub fn optimize(
     };
     let RuntimeAnswer { resolved, problem, result, .. } = shown;
     if result.status != Status::Infeasible {
-        return Ok(result);
+        return with_check(catalog, request, result, control);
     }
     let problems = if any { compared } else { vec![problem] };
     let (problems, resolved) = (&problems[..], &resolved);
     let infeasible = InfeasibleProblem { catalog, scenario, resolved, problems, control: &control.search };
     let conflict = Some(infeasible.conflict());
     Ok(OptimizeResult { conflict, scenario: Some(scenario.clone()), ..result })
+}
+
+/// The result with its best plans simulated, where that is due.
+fn with_check(
+    catalog: &Catalog,
+    request: &OptimizeRequest,
+    result: OptimizeResult,
+    control: &RequestControl,
+) -> Result<OptimizeResult, Error> {
+    let due = request.check.unwrap_or_else(|| is_due(&request.scenario));
+    let Some(best) = result.best.as_ref().filter(|_| due) else { return Ok(result) };
+    // Of several runtimes, the one whose result is shown.
+    let scenario = Scenario { runtime: Some(result.question.runtime.clone()), ..request.scenario.clone() };
+    let plans = std::iter::once(best).chain(&result.alternatives);
+    let checked = Some(checked(catalog, &scenario, plans, control)?);
+    Ok(OptimizeResult { checked, ..result })
 }
 
 struct RuntimeAnswer {

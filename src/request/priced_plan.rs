@@ -9,10 +9,13 @@ use super::given_plan::planned_problem;
 use super::optimize::at;
 use super::wording::Door;
 use super::{RequestControl, posed};
+use crate::plan::locality::kv_tier;
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::simulated_pool::{InstanceClock, RankSums, SchedulerInputs, cache_tokens, pairs, tokens};
+use crate::search::simulated_pool::{
+    InstanceClock, PlanClock, RankSums, SchedulerInputs, cache_tokens, pairs,
+};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::{DecodeLoad, decode, offloaded, prefill_among, read_by_prompts};
 use crate::serving::step::StepTime;
@@ -22,7 +25,8 @@ use crate::spec::offload::Offload;
 use crate::spec::role::Role;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use crate::traffic::run::PoolSettings;
+use crate::traffic::router::RoutePolicy;
+use crate::traffic::run::{DeploymentSettings, PoolSettings};
 
 /// A plan whose steps are priced one by one, by the formulas of [`estimate`]: for simulators of serving, which schedule
 /// requests themselves. All numbers are those of one replica, or of one worker of each role.
@@ -38,20 +42,14 @@ pub struct PricedPlan {
     pub most_requests: Option<u64>,
     /// New tokens that the scheduler of an attention rank puts into one step.
     pub most_step_tokens: u64,
-    /// Tokens of a block of the KV cache.
-    pub(crate) block_tokens: u64,
-    /// Attention ranks of a decoding replica, each with its own scheduler and cache.
-    pub(crate) ranks: u64,
-    /// Replicas, where all of them are equal.
-    pub(crate) replicas: u64,
-    /// Whether replicas do prefill and decode.
-    pub(crate) aggregated: bool,
     /// Requests that the plan has at the same time.
     pub(crate) clients: u64,
     /// Whether later prompts use the cached tokens of earlier ones.
     pub(crate) caches_prefixes: bool,
-    /// Requests that an attention rank runs at a time, where the runtime fixes their number.
-    pub(crate) max_sequences: Option<u32>,
+    /// By pool: its role and its replicas.
+    pools: Vec<(Role, u64)>,
+    /// Its pools, the steps of each on its own.
+    clocks: PlanClock,
     limits: [Option<f64>; 2],
     lengths: Lengths,
     prefill: Instance,
@@ -112,25 +110,31 @@ impl PricedPlan {
         let machine = problem.formats[candidate.formats].plain().clone();
         let terms = problem.terms().clone();
         let pool = &candidate.pools[decode];
-        let (decoding, ranks) = (&instances[decode], pool.plan.dp);
+        let ranks = pool.plan.dp;
+        let sizes: Vec<_> = candidate.pools.iter().map(|pool| (pool.plan.devices(), pool.replicas)).collect();
+        let each = instances.iter().map(|instance| InstanceClock {
+            instance: Arc::new(instance.clone()),
+            machine: machine.clone(),
+            terms: terms.clone(),
+            streamed,
+        });
+        let clocks = PlanClock { pools: each.collect(), kv_tier: kv_tier(&machine.shapes, &sizes) };
         let clients = candidate.pools.iter().map(|pool| pool.replicas.saturating_mul(pool.concurrency)).sum();
         Ok(PricedPlan {
-            block_tokens: machine.chip.block_tokens.value() as u64,
-            ranks,
-            replicas: pool.replicas,
-            aggregated: candidate.pools.len() == 1 && pool.role == Role::Aggregated,
+            pools: candidate.pools.iter().map(|pool| (pool.role, pool.replicas)).collect(),
             clients: problem.traffic.requests().unwrap_or(clients),
             caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
-            max_sequences: machine.max_sequences.map(|most| most.value() as u32),
             limits: [problem.limits.ttft, problem.limits.tpot],
             lengths: problem.workload.lengths,
             notation: found.candidate.notation.clone(),
-            kv_tokens: cache_tokens(decoding, &machine, streamed).saturating_mul(ranks),
+            kv_tokens: cache_tokens((&instances[decode], Phase::Decode), &machine, streamed)
+                .saturating_mul(ranks),
             most_requests: problem.most_sequences.map(|most| most.saturating_mul(ranks)),
             most_step_tokens: machine.of(Phase::Prefill).chip.max_batched_tokens.value() as u64,
             offload: candidate.offload,
             prefill: instances[prefill].clone(),
-            clock: InstanceClock { instance: Arc::new(decoding.clone()), machine, terms, streamed },
+            clock: clocks.pools[decode].clone(),
+            clocks,
             scenario,
         })
     }
@@ -145,43 +149,39 @@ impl PricedPlan {
         self.limits
     }
 
-    /// The replicas with their schedulers.
+    /// The replicas with their schedulers, whose requests `router` spreads over them.
     ///
     /// # Errors
     /// Something about the plan is not simulated.
-    pub(crate) fn pool(&self) -> Result<PoolSettings, Error> {
+    pub(crate) fn deployment(&self, router: RoutePolicy, seed: u64) -> Result<DeploymentSettings, Error> {
         let not = |what: &str, expected: &str| {
             let fix =
                 "simulate another plan, e.g. with --runtime vllm, or use `estimate`, whose formulas cover it";
             Error::new("plan", what, expected, fix)
         };
-        let policy = self.clock.machine.policy.ok_or_else(|| {
-            not(
-                "a runtime whose scheduler is not simulated",
-                "a runtime with a `policy` in its file: vllm, sglang, trtllm",
-            )
-        })?;
-        if !self.aggregated {
-            return Err(not(
-                "unlike pools, or separate ones for prefill and decode",
-                "equal replicas that do both",
-            ));
-        }
         if self.clock.instance.draft.is_some() {
             return Err(not("speculative decoding", "a plan without a draft"));
         }
-        let inputs = SchedulerInputs {
-            policy,
-            rank_tokens: tokens(self.kv_tokens / self.ranks.max(1)),
-            block_tokens: tokens(self.block_tokens),
-            step_tokens: tokens(self.most_step_tokens),
-            max_sequences: self.max_sequences,
-            ranks: self.ranks,
-            max_context: self.clock.instance.max_context,
-            caches_prefixes: self.caches_prefixes,
+        let pool = |((role, replicas), clock): (&(Role, u64), &InstanceClock)| {
+            let phase = if *role == Role::Prefill { Phase::Prefill } else { Phase::Decode };
+            let inputs = SchedulerInputs::of((&clock.instance, phase), &clock.machine, clock.streamed);
+            let inputs = inputs.ok_or_else(|| {
+                not(
+                    "a runtime whose scheduler is not simulated",
+                    "a runtime with a `policy` in its file: vllm, sglang, trtllm",
+                )
+            })?;
+            let inputs = SchedulerInputs { caches_prefixes: self.caches_prefixes, ..inputs };
+            let (ranks, scheduler) = (inputs.ranks as usize, inputs.settings());
+            Ok(PoolSettings { role: *role, replicas: *replicas as usize, ranks, scheduler })
         };
-        let scheduler = inputs.settings();
-        Ok(PoolSettings { replicas: self.replicas as usize, ranks: self.ranks as usize, scheduler })
+        let pools = self.pools.iter().zip(&self.clocks.pools).map(pool).collect::<Result<_, Error>>()?;
+        Ok(DeploymentSettings { pools, router, seed })
+    }
+
+    /// Times of all its pools.
+    pub(crate) fn clocks(&self) -> &PlanClock {
+        &self.clocks
     }
 
     /// Times of the steps of a decoding replica.

@@ -8,7 +8,9 @@ use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize};
 use super::priced_plan::PricedPlan;
 use crate::report::result::MetricsReport;
-use crate::report::simulate::{ClosedForm, LatencyRow, SimulateReport, SlowRequest, TrafficReport};
+use crate::report::simulate::{
+    LatencyRow, ServedFigures, SimulateReport, SimulatedPool, SlowRequest, TrafficReport,
+};
 use crate::search::simulated_pool::tokens;
 use crate::spec::error::Error;
 use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest};
@@ -20,7 +22,8 @@ use crate::store::catalog::Catalog;
 use crate::traffic::content::{TokenRun, mixed};
 use crate::traffic::engine::EngineRequest;
 use crate::traffic::outcome::{Distribution, RequestRecord};
-use crate::traffic::run::{PoolSettings, RunTotals, run};
+use crate::traffic::router::RoutePolicy;
+use crate::traffic::run::{DeploymentSettings, RunTotals, run};
 use crate::traffic::source::{Arrival, Arrivals, DrawnTraffic, LengthDistribution, RequestSource, replayed};
 
 /// A request of `simulate`.
@@ -63,6 +66,10 @@ pub struct SimulatedTraffic {
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&DISTINCT_PROMPTS), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distinct_prompts: Option<u64>,
+    /// How requests are spread over replicas and their attention ranks [default: least-requests]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "POLICY", help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub router: Option<RoutePolicy>,
     /// Seed of all that is random: equal seeds give equal requests to every plan [default: 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&SEED), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +108,8 @@ pub fn simulate(
     // How many requests come is the traffic's matter: a plan that a rate overloads has a queue that grows.
     let priced = Scenario { rate: None, percentile: None, ..scenario.clone() };
     let plan = PricedPlan::new(catalog, &EstimateRequest::of(priced), control)?;
-    let settings = plan.pool()?;
+    let seed = request.traffic.seed.unwrap_or(DEFAULT_SEED);
+    let settings = plan.deployment(request.traffic.router.unwrap_or_default(), seed)?;
     let traffic = request.traffic.drawn(&scenario, &plan);
     let mut measured = Measured::of(request.traffic.warm_up(&traffic));
     let source = match request.traffic.trace.is_empty() {
@@ -111,7 +119,7 @@ pub fn simulate(
     let stop = || (control.search.stop)();
     let front_end_s = plan.clock().front_end_s();
     let mut record = |one: &RequestRecord| measured.count(&one.at_client(front_end_s));
-    let totals = run(&settings, source.pausing(front_end_s), plan.clock(), &mut record, &stop);
+    let totals = run(&settings, source.pausing(front_end_s), plan.clocks(), &mut record, &stop);
     let closed_form = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
     Ok(report(
         &plan,
@@ -269,7 +277,7 @@ impl Measured {
 
 fn report(
     plan: &PricedPlan,
-    (settings, traffic, replayed): (&PoolSettings, &DrawnTraffic, u64),
+    (settings, traffic, replayed): (&DeploymentSettings, &DrawnTraffic, u64),
     (totals, measured): (&RunTotals, Measured),
     closed_form: Option<&MetricsReport>,
     [ttft_limit, tpot_limit]: [Option<f64>; 2],
@@ -306,9 +314,8 @@ fn report(
             },
             seed: traffic.seed,
         },
-        replicas: settings.replicas as u64,
-        attention_ranks: settings.ranks as u64,
-        scheduler: settings.scheduler.clone(),
+        pools: settings.pools.iter().map(SimulatedPool::of).collect(),
+        router: settings.router,
         latencies: rows.iter().map(|(metric, values)| LatencyRow::of(metric, values)).collect(),
         output_tok_s: measured.output_tokens as f64 / lasted,
         requests_per_s: measured.e2e.count() as f64 / lasted,
@@ -318,7 +325,7 @@ fn report(
         hit_rate: totals.cached_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         preemptions: totals.preemptions,
         steps: totals.steps,
-        closed_form: closed_form.map(|metrics| ClosedForm {
+        closed_form: closed_form.map(|metrics| ServedFigures {
             ttft_ms: metrics.ttft_ms,
             tpot_ms: metrics.tpot_ms,
             e2e_ms: metrics.e2e_ms,

@@ -6,6 +6,7 @@ use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
+use crate::serving::disaggregated::prompt_transfer;
 use crate::serving::instance::Instance;
 use crate::serving::iteration::offloaded;
 use crate::serving::mixed::{RankLoad, rank_step};
@@ -16,7 +17,7 @@ use crate::serving::terms::WorkloadTerms;
 use crate::spec::runtime::{SchedulerPolicy, StepPolicy};
 use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::sglang::{SglangPolicy, SglangSettings};
-use crate::traffic::step_load::{StepClock, StepLoad};
+use crate::traffic::step_load::{DeploymentClock, StepClock, StepLoad};
 use crate::traffic::trtllm::{TrtllmCapacity, TrtllmSettings};
 use crate::traffic::vllm::VllmSettings;
 
@@ -42,12 +43,16 @@ pub struct SchedulerInputs {
 }
 
 impl SchedulerInputs {
-    /// Those of an instance whose memory is its devices' alone, without a prefix cache; `None` where its scheduler is not
-    /// simulated.
-    pub fn of(instance: &Instance, machine: &Machine<Qty<f64>>) -> Option<SchedulerInputs> {
+    /// Those of an instance that holds the caches of this phase, without a prefix cache, with `spilled` bytes of a device
+    /// in host memory; `None` where its scheduler is not simulated.
+    pub fn of(
+        (instance, phase): (&Instance, Phase),
+        machine: &Machine<Qty<f64>>,
+        spilled: Option<Qty<f64>>,
+    ) -> Option<SchedulerInputs> {
         Some(SchedulerInputs {
             policy: machine.policy?,
-            rank_tokens: tokens(cache_tokens(instance, machine, None)),
+            rank_tokens: tokens(cache_tokens((instance, phase), machine, spilled)),
             block_tokens: machine.chip.block_tokens.value() as u32,
             step_tokens: machine.of(Phase::Prefill).chip.max_batched_tokens.value() as u32,
             max_sequences: machine.max_sequences.map(|most| most.value() as u32),
@@ -185,6 +190,30 @@ impl StepClock for InstanceClock {
     }
 }
 
+/// Times of all pools of a plan.
+#[derive(Clone, Debug)]
+pub struct PlanClock {
+    /// By pool.
+    pub pools: Vec<InstanceClock>,
+    /// The tier of links over which KV caches go from one pool to another.
+    pub kv_tier: usize,
+}
+
+impl DeploymentClock for PlanClock {
+    type Steps = InstanceClock;
+
+    fn of(&self, pool: usize) -> &InstanceClock {
+        &self.pools[pool]
+    }
+
+    fn transfer_s(&self, from: usize, to: usize, tokens: u32) -> f64 {
+        let [from, to] = [&self.pools[from], &self.pools[to]];
+        let workers = [from.instance.as_ref(), to.instance.as_ref()];
+        let joined = (&from.machine, self.kv_tier);
+        prompt_transfer(&Plain, workers, Qty::from(f64::from(tokens)), joined).value()
+    }
+}
+
 /// Sums over the requests of one step on one attention rank, or on all of a replica.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RankSums {
@@ -240,8 +269,12 @@ pub fn tokens(number: u64) -> u32 {
 }
 
 /// Tokens that the KV cache of an attention rank holds, where `spilled` bytes of a device are in host memory.
-pub fn cache_tokens(instance: &Instance, machine: &Machine<Qty<f64>>, spilled: Option<Qty<f64>>) -> u64 {
+pub fn cache_tokens(
+    (instance, phase): (&Instance, Phase),
+    machine: &Machine<Qty<f64>>,
+    spilled: Option<Qty<f64>>,
+) -> u64 {
     let one = CachedSequences::whole(Qty::from(1.0), Qty::from(1.0));
-    let memory = InstanceMemory::of(&Plain, instance, Phase::Decode, one, machine);
-    memory.longest(&Plain, (instance, Phase::Decode), one, machine, spilled).value().max(0.0) as u64
+    let memory = InstanceMemory::of(&Plain, instance, phase, one, machine);
+    memory.longest(&Plain, (instance, phase), one, machine, spilled).value().max(0.0) as u64
 }

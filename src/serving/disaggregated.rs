@@ -12,6 +12,7 @@ use super::instance::Instance;
 use super::iteration::{DecodeLoad, DecodeStep, decode};
 use super::metrics::{context_of_pools, devices_of_pools, e2e, open_flow, watts_of_pools};
 use super::pool_capacity::{decode_capacity, prefill_capacity};
+use super::residency::cache_per_sequence;
 use super::step::{CostObserver, StepTime};
 use super::streamed::transfer;
 use super::terms::{Demand, InstanceLoad, WorkloadTerms};
@@ -134,6 +135,19 @@ pub fn prefill_power<R: Reading>(
     let utilised = utilised * machine.chip.prefill_utilization;
     let work = |time: Qty<R::N>| busy(utilised * time, stages, prompt.slowest);
     watts(devices, work(prompt.compute_time), work(prompt.memory_time), draw)
+}
+
+/// Time that the KV cache of a prompt of `tokens` tokens takes from one worker to another over links of tier `kv_tier`,
+/// each device to its receiver.
+pub fn prompt_transfer<R: Reading>(
+    read: &R,
+    [from, to]: [&Instance; 2],
+    tokens: Qty<R::N>,
+    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
+) -> Qty<R::N> {
+    let sent = cache_per_sequence(read, from, Phase::Prefill, tokens, machine);
+    let received = cache_per_sequence(read, to, Phase::Decode, tokens, machine);
+    transfer(sent.max(received), &pair_link(read, machine, kv_tier), &machine.chip)
 }
 
 /// Request rate at which a worker's links of tier `kv_tier` can transfer KV caches: `bytes` to or from each device of

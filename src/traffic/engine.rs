@@ -22,7 +22,7 @@ pub struct EngineRequest {
     pub output: u32,
     /// Requests of one conversation have equal numbers: a router may send them to the same replica.
     pub session: u64,
-    /// Tokens of the prompt whose keys and values another worker computed and sent.
+    /// Tokens of the prompt whose keys and values another worker computed and sent: none, or all but the last.
     pub received: u32,
 }
 
@@ -61,6 +61,8 @@ pub trait SchedulerEngine {
     fn cache(&self) -> u64;
     /// Those that requests use, in whole blocks.
     fn cache_used(&self) -> u64;
+    /// Tokens of a request's prompt that are in the cache.
+    fn found(&self, request: &EngineRequest) -> u32;
     /// Whether the cache can hold the request at its end.
     fn can_ever_hold(&self, request: &EngineRequest) -> bool;
     /// Chooses the requests of the next step, with what the scheduler knows. `note` hears of admissions and
@@ -121,6 +123,12 @@ impl SchedulerSettings {
             SchedulerSettings::Sglang(settings) => Box::new(SglangEngine::new(settings.clone())),
             SchedulerSettings::Trtllm(settings) => Box::new(TrtllmEngine::new(settings.clone())),
         }
+    }
+
+    /// Whether a worker that decodes takes the first token from the worker that computed the prompt. vLLM's computes the
+    /// prompt's last token once more instead (`_update_waiting_for_remote_kv`).
+    pub fn takes_first_token(&self) -> bool {
+        !matches!(self, SchedulerSettings::Vllm(_))
     }
 
     /// Whether a step is made up while the one before it runs.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::engine::EngineRequest;
+
 /// The life of one request, in seconds from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestRecord {
@@ -24,9 +26,28 @@ pub struct RequestRecord {
     pub preemptions: u32,
     /// Time in the queue after a preemption.
     pub preempted_s: f64,
+    /// Time from the end of its prefill until a worker that decodes has its cache.
+    pub transfer_s: f64,
 }
 
 impl RequestRecord {
+    /// A request that has just arrived.
+    pub fn arrived(request: &EngineRequest, time_s: f64) -> RequestRecord {
+        RequestRecord {
+            id: request.id,
+            arrived_s: time_s,
+            admitted_s: time_s,
+            first_token_s: time_s,
+            last_token_s: time_s,
+            prompt: request.prompt,
+            output: request.output,
+            cached_tokens: 0,
+            preemptions: 0,
+            preempted_s: 0.0,
+            transfer_s: 0.0,
+        }
+    }
+
     /// The same request as its client sees it: a front end has it for `front_end_s` seconds before the scheduler.
     pub fn at_client(self, front_end_s: f64) -> RequestRecord {
         RequestRecord {
@@ -159,18 +180,10 @@ mod tests {
 
     #[test]
     fn a_front_end_is_in_the_times_to_tokens_and_not_between_them() {
-        let one = RequestRecord {
-            id: 0,
-            arrived_s: 1.0,
-            admitted_s: 1.25,
-            first_token_s: 1.5,
-            last_token_s: 3.5,
-            prompt: 10,
-            output: 5,
-            cached_tokens: 0,
-            preemptions: 0,
-            preempted_s: 0.0,
-        };
+        let request = EngineRequest::new(0, vec![], 10, 5);
+        let (admitted_s, first_token_s, last_token_s) = (1.25, 1.5, 3.5);
+        let arrived = RequestRecord::arrived(&request, 1.0);
+        let one = RequestRecord { admitted_s, first_token_s, last_token_s, ..arrived };
         let seen = one.at_client(0.25);
         assert_eq!((seen.ttft_s(), seen.e2e_s(), seen.tpot_s()), (0.75, 2.75, Some(0.5)));
     }

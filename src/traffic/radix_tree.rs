@@ -133,6 +133,23 @@ impl RadixTree {
         (found, node)
     }
 
+    /// Tokens at the start of `runs`, of the first `tokens` of them, that are cached, without using them.
+    pub fn common_beginning(&self, runs: &[TokenRun], tokens: u32) -> u32 {
+        let key = Rest::of(runs, tokens - tokens % self.page);
+        let (mut rest, mut node) = (key, ROOT);
+        while rest.tokens > 0 {
+            let page = first_page(rest.pieces(), self.page);
+            let Some(&child) = self.nodes[node as usize].children.get(&page) else { break };
+            let common = self.common(child, rest);
+            rest.skip(common);
+            if common < self.nodes[child as usize].tokens {
+                break;
+            }
+            node = child;
+        }
+        key.tokens - rest.tokens
+    }
+
     /// Adds the whole pages of the first `tokens` tokens of `runs`. Returns how many of the tokens were there already,
     /// and the last node.
     pub fn insert(&mut self, runs: &[TokenRun], tokens: u32) -> (u32, NodeId) {

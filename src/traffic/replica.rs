@@ -93,20 +93,26 @@ impl Replica {
         self.current.map(|steps| steps.end_s())
     }
 
-    /// A request reaches the rank with the fewest of them.
+    /// The attention rank with the fewest requests.
+    pub fn emptiest_rank(&self) -> usize {
+        let unseen = |rank: usize| self.inbox.iter().filter(|(_, to, _)| *to == rank).count();
+        let fewest = (0..self.engines.len()).min_by_key(|&rank| {
+            let (running, waiting) = self.engines[rank].queued();
+            running + waiting + unseen(rank)
+        });
+        fewest.unwrap_or(0)
+    }
+
+    /// A request reaches an attention rank.
     pub fn arrive(
         &mut self,
         time_s: f64,
+        rank: usize,
         request: EngineRequest,
         clock: &impl StepClock,
         note: &mut impl FnMut(ReplicaEvent),
     ) {
-        let waiting = |rank: usize| self.inbox.iter().filter(|(_, to, _)| *to == rank).count();
-        let fewest = (0..self.engines.len()).min_by_key(|&rank| {
-            let (running, queued) = self.engines[rank].queued();
-            running + queued + waiting(rank)
-        });
-        self.inbox.push_back((time_s, fewest.unwrap_or(0), request));
+        self.inbox.push_back((time_s, rank, request));
         match &mut self.current {
             Some(steps) => {
                 let seen = steps.step_at(time_s) + u32::from(self.ahead);

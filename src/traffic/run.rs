@@ -1,20 +1,41 @@
 //! A run: requests reach replicas, whose steps follow each other until all are answered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use super::engine::{EngineEvent, SchedulerSettings};
+use super::engine::{EngineEvent, EngineRequest, SchedulerSettings};
+use super::handover::Handovers;
 use super::outcome::{Distribution, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
+use super::router::{Route, RoutePolicy, Router};
 use super::source::RequestSource;
-use super::step_load::StepClock;
+use super::step_load::DeploymentClock;
+use crate::spec::role::Role;
 
 /// Identical replicas.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolSettings {
+    /// Their part of a request.
+    pub role: Role,
     pub replicas: usize,
     /// Attention ranks of a replica.
     pub ranks: usize,
     pub scheduler: SchedulerSettings,
+}
+
+/// All replicas, and how requests are spread over them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeploymentSettings {
+    /// Those that prefill, alone or before they decode, take requests from the router.
+    pub pools: Vec<PoolSettings>,
+    pub router: RoutePolicy,
+    /// Seed of a router that is random.
+    pub seed: u64,
+}
+
+impl From<PoolSettings> for DeploymentSettings {
+    fn from(pool: PoolSettings) -> DeploymentSettings {
+        DeploymentSettings { pools: vec![pool], router: RoutePolicy::default(), seed: 0 }
+    }
 }
 
 /// The totals of a run.
@@ -46,162 +67,376 @@ pub struct RunTotals {
 
 struct RequestInRun {
     record: RequestRecord,
+    route: Route,
     admitted: bool,
+    /// Its first token has come.
+    begun: bool,
     /// When it was preempted, while it waits for that.
     preempted_at_s: Option<f64>,
+    /// The request, while a worker that prefills has it.
+    to_decode: Option<EngineRequest>,
+    /// Tokens that a worker that decodes keeps free for it.
+    reserved: u64,
+}
+
+/// An event that concerns more than one replica.
+enum RunEvent {
+    /// Its prompt is computed, on a worker that does not decode.
+    Prefilled(u64, f64),
+    /// A worker that decodes gave it this memory.
+    Placed(u64),
+    Answered(RequestRecord),
+}
+
+/// What is known of the requests of a run.
+struct Ledger {
+    running: HashMap<u64, RequestInRun>,
+    totals: RunTotals,
+    router: Router,
+    events: Vec<RunEvent>,
+}
+
+/// The side of a replica that decodes what others prefilled.
+#[derive(Default)]
+struct DecodeQueue {
+    /// Prefilled requests that wait for memory, and the replicas that have their caches.
+    waiting: VecDeque<(usize, EngineRequest)>,
+    /// Tokens of caches that are on their way, or not yet placed.
+    reserved: u64,
+    /// Their requests.
+    coming: usize,
 }
 
 /// A run in progress.
 struct Run<'a, C> {
     replicas: Vec<Replica>,
-    clock: &'a C,
-    running: HashMap<u64, RequestInRun>,
-    totals: RunTotals,
+    /// By replica: its pool.
+    pools: Vec<usize>,
+    roles: Vec<Role>,
+    settings: &'a DeploymentSettings,
+    clocks: &'a C,
+    handovers: Handovers,
+    /// By replica.
+    decoding: Vec<DecodeQueue>,
+    /// Replicas that decode what others prefilled.
+    decoders: Vec<usize>,
+    ledger: Ledger,
 }
 
-/// Runs `source` to its end on a pool. `record` gets the requests in order of their ends; `stop` ends the run early.
+/// The next event of a run.
+enum NextEvent {
+    Arrival,
+    Handover,
+    Step(usize, f64),
+}
+
+/// Runs `source` to its end on a deployment. `record` gets the requests in order of their ends; `stop` ends the run
+/// early.
 pub fn run(
-    settings: &PoolSettings,
+    settings: &DeploymentSettings,
     mut source: RequestSource,
-    clock: &impl StepClock,
+    clocks: &impl DeploymentClock,
     record: &mut impl FnMut(&RequestRecord),
     stop: &impl Fn() -> bool,
 ) -> RunTotals {
-    let one = |_| Replica::new(&settings.scheduler, settings.ranks);
-    let replicas = (0..settings.replicas).map(one).collect();
-    let mut run = Run { replicas, clock, running: HashMap::new(), totals: RunTotals::default() };
-    let mut answered = vec![];
-    loop {
-        let next = run.next_replica();
-        match (source.next_s(), next) {
-            (Some(arrives), step) if step.is_none_or(|(_, end)| arrives <= end) => run.arrival(&mut source),
-            (_, Some((replica, end_s))) => {
-                run.step(replica, &mut answered);
+    let mut run = Run::new(settings, clocks);
+    while let Some(next) = run.next(&source) {
+        match next {
+            NextEvent::Arrival => run.arrival(&mut source),
+            NextEvent::Handover => run.received(),
+            NextEvent::Step(replica, end_s) => {
+                run.step(replica);
                 run.watch(end_s);
-                for one in answered.drain(..) {
-                    source.answered(one.last_token_s);
-                    record(&one);
-                }
-                if stop() {
-                    break;
-                }
             }
-            (_, None) => break,
+        }
+        run.settle(&mut source, record);
+        if matches!(next, NextEvent::Step(..)) && stop() {
+            break;
         }
     }
-    run.totals
+    run.ledger.totals
 }
 
-impl<C: StepClock> Run<'_, C> {
-    /// The replica whose steps end first.
-    fn next_replica(&self) -> Option<(usize, f64)> {
+impl<'a, C: DeploymentClock> Run<'a, C> {
+    fn new(settings: &'a DeploymentSettings, clocks: &'a C) -> Run<'a, C> {
+        let each = || {
+            let numbered = settings.pools.iter().enumerate();
+            numbered.flat_map(|(at, pool)| std::iter::repeat_n((at, pool), pool.replicas))
+        };
+        let ranks = || each().map(|(_, pool)| pool.ranks);
+        let decoders = each().enumerate().filter(|(_, (_, pool))| pool.role == Role::Decode);
+        Run {
+            replicas: each().map(|(_, pool)| Replica::new(&pool.scheduler, pool.ranks)).collect(),
+            pools: each().map(|(at, _)| at).collect(),
+            roles: each().map(|(_, pool)| pool.role).collect(),
+            settings,
+            clocks,
+            handovers: Handovers::new(ranks()),
+            decoding: each().map(|_| DecodeQueue::default()).collect(),
+            ledger: Ledger {
+                running: HashMap::new(),
+                totals: RunTotals::default(),
+                router: Router::new(settings.router, settings.seed, ranks()),
+                events: vec![],
+            },
+            decoders: decoders.map(|(replica, _)| replica).collect(),
+        }
+    }
+
+    /// The event that comes first; of several at one time an arrival, then a transfer.
+    fn next(&self, source: &RequestSource) -> Option<NextEvent> {
         let ends = self.replicas.iter().enumerate().filter_map(|(at, replica)| Some((at, replica.end_s()?)));
-        ends.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)))
+        let step = ends.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+        let handover = self.handovers.next_s();
+        let not_after = |time: f64, other: Option<f64>| other.is_none_or(|other| time <= other);
+        let end = step.map(|(_, end)| end);
+        match (source.next_s(), handover, step) {
+            (Some(arrives), ..) if not_after(arrives, handover) && not_after(arrives, end) => {
+                Some(NextEvent::Arrival)
+            }
+            (_, Some(sent), _) if not_after(sent, end) => Some(NextEvent::Handover),
+            (_, _, Some((replica, end_s))) => Some(NextEvent::Step(replica, end_s)),
+            _ => None,
+        }
+    }
+
+    /// Whether a replica can hold a request at its end.
+    fn can_ever_hold(&self, replica: usize, request: &EngineRequest) -> bool {
+        self.replicas[replica].engines()[0].can_ever_hold(request)
     }
 
     fn arrival(&mut self, source: &mut RequestSource) {
         let Some(arrival) = source.take() else { return };
         let (time_s, request) = (arrival.time_s, arrival.request);
-        if !self.replicas[0].engines()[0].can_ever_hold(&request) {
-            self.totals.refused += 1;
+        let open = self.open_to(&request);
+        if open.is_empty() {
+            self.ledger.totals.refused += 1;
             source.answered(time_s);
             return;
         }
-        let record = RequestRecord {
-            id: request.id,
-            arrived_s: time_s,
-            admitted_s: time_s,
-            first_token_s: time_s,
-            last_token_s: time_s,
-            prompt: request.prompt,
-            output: request.output,
-            cached_tokens: 0,
-            preemptions: 0,
-            preempted_s: 0.0,
+        let route = self.ledger.router.route(&self.replicas, &open, &request);
+        let target = route.target;
+        let prefills = self.roles[target.replica] == Role::Prefill;
+        let to_decode = (prefills && request.output > 1).then(|| request.clone());
+        let one = RequestInRun {
+            record: RequestRecord::arrived(&request, time_s),
+            route,
+            admitted: false,
+            begun: false,
+            preempted_at_s: None,
+            to_decode,
+            reserved: 0,
         };
-        self.running.insert(request.id, RequestInRun { record, admitted: false, preempted_at_s: None });
-        let fewest = (0..self.replicas.len()).min_by_key(|&at| self.replicas[at].load()).unwrap_or(0);
-        let (running, totals) = (&mut self.running, &mut self.totals);
-        self.replicas[fewest].arrive(time_s, request, self.clock, &mut |event| {
-            noted(event, running, totals, &mut vec![]);
-        });
+        self.ledger.running.insert(request.id, one);
+        let output = if prefills { 1 } else { request.output };
+        self.submit(target.replica, target.rank, time_s, EngineRequest { output, ..request });
+    }
+
+    /// The replicas that can take a request.
+    fn open_to(&self, request: &EngineRequest) -> Vec<usize> {
+        let decodes = self.decoders.iter().any(|at| self.can_ever_hold(*at, request));
+        let takes = |at: &usize| match self.roles[*at] {
+            Role::Decode => false,
+            Role::Prefill => decodes && self.can_ever_hold(*at, &prompt_alone(request)),
+            Role::Aggregated => self.can_ever_hold(*at, request),
+        };
+        (0..self.replicas.len()).filter(takes).collect()
+    }
+
+    fn submit(&mut self, replica: usize, rank: usize, time_s: f64, request: EngineRequest) {
+        let (ledger, clock) = (&mut self.ledger, self.clocks.of(self.pools[replica]));
+        self.replicas[replica].arrive(time_s, rank, request, clock, &mut |event| ledger.note(event));
+    }
+
+    fn step(&mut self, replica: usize) {
+        let (ledger, clock) = (&mut self.ledger, self.clocks.of(self.pools[replica]));
+        self.replicas[replica].step(clock, &mut |event| ledger.note(event));
+    }
+
+    /// Deals with the events that concern more than one replica, in their order.
+    fn settle(&mut self, source: &mut RequestSource, record: &mut impl FnMut(&RequestRecord)) {
+        let mut events = std::mem::take(&mut self.ledger.events);
+        for event in events.drain(..) {
+            match event {
+                RunEvent::Prefilled(id, time_s) => self.prefilled(id, time_s),
+                RunEvent::Placed(id) => {
+                    let Some(one) = self.ledger.running.get_mut(&id) else { continue };
+                    let queue = &mut self.decoding[one.route.target.replica];
+                    queue.reserved -= std::mem::take(&mut one.reserved);
+                    queue.coming -= 1;
+                }
+                RunEvent::Answered(one) => {
+                    source.answered(one.last_token_s);
+                    record(&one);
+                    self.send_waiting(one.last_token_s);
+                }
+            }
+        }
+        self.ledger.events = events;
+    }
+
+    /// A prompt is computed: its cache goes to the worker with the fewest requests that can hold it.
+    fn prefilled(&mut self, id: u64, time_s: f64) {
+        let Some(one) = self.ledger.running.get_mut(&id) else { return };
+        let Some(request) = one.to_decode.take() else { return };
+        self.ledger.router.left(&mut one.route);
+        let from = one.route.target.replica;
+        let load = |at: &usize| {
+            let queue = &self.decoding[*at];
+            self.replicas[*at].load() + queue.waiting.len() + queue.coming
+        };
+        let holds = self.decoders.iter().copied().filter(|at| self.can_ever_hold(*at, &request));
+        let to = holds.min_by_key(load).expect("one was found at arrival");
+        self.decoding[to].waiting.push_back((from, request));
+        self.send_waiting(time_s);
+    }
+
+    /// Sends the caches for which there is memory now.
+    fn send_waiting(&mut self, now_s: f64) {
+        for place in 0..self.decoders.len() {
+            let to = self.decoders[place];
+            while let Some((from, request)) = self.decoding[to].waiting.front() {
+                let (from, needed) = (*from, u64::from(request.prompt));
+                let queue = &self.decoding[to];
+                let engines = self.replicas[to].engines().iter();
+                let free: u64 = engines.map(|engine| engine.cache() - engine.cache_used()).sum();
+                let alone = self.replicas[to].load() == 0 && queue.coming == 0;
+                if !alone && queue.reserved + needed > free {
+                    break;
+                }
+                let Some((_, request)) = self.decoding[to].waiting.pop_front() else { break };
+                let queue = &mut self.decoding[to];
+                queue.reserved += needed;
+                queue.coming += 1;
+                if let Some(one) = self.ledger.running.get_mut(&request.id) {
+                    one.reserved = needed;
+                }
+                let seconds = self.clocks.transfer_s(self.pools[from], self.pools[to], request.prompt);
+                self.handovers.send(now_s, (from, to), seconds, request);
+            }
+        }
+    }
+
+    /// A cache has arrived: its request decodes from now on.
+    fn received(&mut self) {
+        let Some((time_s, to, request)) = self.handovers.take() else { return };
+        let rank = self.replicas[to].emptiest_rank();
+        let first = self.settings.pools[self.pools[to]].scheduler.takes_first_token();
+        self.ledger.sent(request.id, (to, rank), time_s, first);
+        self.submit(to, rank, time_s, decoded(request, first));
     }
 
     /// Adds the state at `time_s` to the timeline, where it is due.
     fn watch(&mut self, time_s: f64) {
-        if !self.totals.timeline.is_due(time_s) {
+        if !self.ledger.totals.timeline.is_due(time_s) {
             return;
         }
         let engines = || self.replicas.iter().flat_map(|replica| replica.engines());
         let queued = engines().map(|engine| engine.queued());
         let (running, waiting) = queued.fold((0, 0), |(a, b), (c, d)| (a + c as u64, b + d as u64));
         let inboxes: usize = self.replicas.iter().map(Replica::unseen).sum();
+        let between: usize = self.decoding.iter().map(|queue| queue.waiting.len()).sum();
         let (used, all) =
             engines().fold((0, 0), |sum, engine| (sum.0 + engine.cache_used(), sum.1 + engine.cache()));
-        self.totals.timeline.add(TimelinePoint {
+        self.ledger.totals.timeline.add(TimelinePoint {
             time_s,
             running,
-            waiting: waiting + inboxes as u64,
+            waiting: waiting + (inboxes + between) as u64,
             kv_used: used as f64 / (all as f64).max(1.0),
-            output_tokens: self.totals.generated,
+            output_tokens: self.ledger.totals.generated,
         });
-    }
-
-    fn step(&mut self, replica: usize, answered: &mut Vec<RequestRecord>) {
-        let (running, totals) = (&mut self.running, &mut self.totals);
-        self.replicas[replica].step(self.clock, &mut |event| noted(event, running, totals, answered));
     }
 }
 
-fn noted(
-    event: ReplicaEvent,
-    running: &mut HashMap<u64, RequestInRun>,
-    totals: &mut RunTotals,
-    answered: &mut Vec<RequestRecord>,
-) {
-    let (id, event, time_s) = match event {
-        ReplicaEvent::Request(id, event, time_s) => (id, event, time_s),
-        ReplicaEvent::Steps { step_s, steps, decoding, prompt_tokens } => {
-            totals.steps += u64::from(steps);
-            totals.computed_prompt_tokens += prompt_tokens;
-            totals.generated += u64::from(steps) * u64::from(decoding);
-            totals.itl.add(step_s, u64::from(steps) * u64::from(decoding));
-            return;
-        }
-    };
-    let Some(one) = running.get_mut(&id) else { return };
-    match event {
-        EngineEvent::Admitted { cached_tokens } => {
-            if let Some(since) = one.preempted_at_s.take() {
-                one.record.preempted_s += time_s - since;
-            }
-            if !one.admitted {
-                one.admitted = true;
-                one.record.admitted_s = time_s;
-                one.record.cached_tokens = cached_tokens;
-            }
-        }
-        EngineEvent::Preempted => {
-            one.record.preemptions += 1;
-            one.preempted_at_s = Some(time_s);
-            totals.preemptions += 1;
-        }
-        EngineEvent::FirstToken => {
+/// The part of a request that a worker computes which does not decode.
+fn prompt_alone(request: &EngineRequest) -> EngineRequest {
+    EngineRequest { runs: vec![], output: 1, ..*request }
+}
+
+/// The part of a request that a worker computes which got the cache of its prompt. Where the worker before it also gave
+/// the `first` token, that is the last of its prompt; else the last token of the prompt is computed once more.
+fn decoded(request: EngineRequest, first: bool) -> EngineRequest {
+    let (prompt, output) =
+        if first { (request.prompt + 1, request.output - 1) } else { (request.prompt, request.output) };
+    EngineRequest { prompt, output, received: prompt - 1, ..request }
+}
+
+impl Ledger {
+    /// The cache of a request is on the rank of the replica that decodes it.
+    fn sent(&mut self, id: u64, (replica, rank): (usize, usize), time_s: f64, first: bool) {
+        let Some(one) = self.running.get_mut(&id) else { return };
+        (one.route.target.replica, one.route.target.rank) = (replica, rank);
+        // Until now, this was when the prompt was computed.
+        one.record.transfer_s = time_s - one.record.first_token_s;
+        if first {
+            one.begun = true;
             one.record.first_token_s = time_s;
-            totals.generated += 1;
+            self.totals.generated += 1;
         }
-        EngineEvent::Finished => {
-            one.record.last_token_s = time_s;
-            let record = one.record;
-            running.remove(&id);
-            totals.answered += 1;
-            totals.end_s = totals.end_s.max(time_s);
-            totals.request_seconds += record.e2e_s();
-            totals.prompt_tokens += u64::from(record.prompt);
-            totals.cached_tokens += u64::from(record.cached_tokens);
-            totals.output_tokens += u64::from(record.output);
-            answered.push(record);
+    }
+
+    fn note(&mut self, event: ReplicaEvent) {
+        let (id, event, time_s) = match event {
+            ReplicaEvent::Request(id, event, time_s) => (id, event, time_s),
+            ReplicaEvent::Steps { step_s, steps, decoding, prompt_tokens } => {
+                let (totals, tokens) = (&mut self.totals, u64::from(steps) * u64::from(decoding));
+                totals.steps += u64::from(steps);
+                totals.computed_prompt_tokens += prompt_tokens;
+                totals.generated += tokens;
+                totals.itl.add(step_s, tokens);
+                return;
+            }
+        };
+        let Some(one) = self.running.get_mut(&id) else { return };
+        match event {
+            EngineEvent::Admitted { cached_tokens } => {
+                if let Some(since) = one.preempted_at_s.take() {
+                    one.record.preempted_s += time_s - since;
+                }
+                if !one.admitted {
+                    one.admitted = true;
+                    one.record.admitted_s = time_s;
+                    one.record.cached_tokens = cached_tokens;
+                }
+                if one.reserved > 0 {
+                    self.events.push(RunEvent::Placed(id));
+                }
+            }
+            EngineEvent::Preempted => {
+                one.record.preemptions += 1;
+                one.preempted_at_s = Some(time_s);
+                self.totals.preemptions += 1;
+            }
+            EngineEvent::FirstToken if one.to_decode.is_some() => one.record.first_token_s = time_s,
+            EngineEvent::FirstToken => {
+                if std::mem::replace(&mut one.begun, true) {
+                    // The first one of a worker whose request came with its first token.
+                    self.totals.itl.add(time_s - one.record.first_token_s, 1);
+                } else {
+                    one.record.first_token_s = time_s;
+                    self.router.computed(&mut one.route);
+                }
+                self.totals.generated += 1;
+            }
+            EngineEvent::Finished if one.to_decode.is_some() => {
+                self.events.push(RunEvent::Prefilled(id, time_s));
+            }
+            EngineEvent::Finished => self.finished(id, time_s),
         }
+    }
+
+    fn finished(&mut self, id: u64, time_s: f64) {
+        let Some(mut one) = self.running.remove(&id) else { return };
+        self.router.left(&mut one.route);
+        let record = RequestRecord { last_token_s: time_s, ..one.record };
+        let totals = &mut self.totals;
+        totals.answered += 1;
+        totals.end_s = totals.end_s.max(time_s);
+        totals.request_seconds += record.e2e_s();
+        totals.prompt_tokens += u64::from(record.prompt);
+        totals.cached_tokens += u64::from(record.cached_tokens);
+        totals.output_tokens += u64::from(record.output);
+        self.events.push(RunEvent::Answered(record));
     }
 }
 
@@ -258,7 +493,7 @@ mod tests {
         };
         let mut records = vec![];
         let mut record = |one: &RequestRecord| records.push(*one);
-        let settings = PoolSettings { replicas: 1, ranks, scheduler };
+        let settings = PoolSettings { role: Role::Aggregated, replicas: 1, ranks, scheduler }.into();
         let totals = run(&settings, RequestSource::new(traffic), &clock, &mut record, &|| false);
         (totals, records)
     }

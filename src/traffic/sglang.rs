@@ -360,6 +360,7 @@ impl SglangEngine {
     /// The next batch: prompts, if any can be admitted, else what is decoding.
     fn next(&mut self, before: Option<&SglangBatch>, note: Note<'_>) -> Option<SglangBatch> {
         self.merge(before);
+        self.join_received(note);
         if self.running.len() < self.settings.decodes_min_requests as usize {
             self.deferred = 0;
         }
@@ -445,6 +446,8 @@ impl SglangEngine {
             let live = self.at_mut(victim);
             (live.prefix, live.end, live.middle) = (0, 0, 0);
             (live.retracted, live.fresh) = (true, true);
+            // What another worker sent is lost too.
+            live.request.received = 0;
             note(live.request.id, EngineEvent::Preempted);
             gone.push(victim);
         }
@@ -468,7 +471,7 @@ impl SglangEngine {
     fn announce(&self, batch: &SglangBatch, note: Note<'_>) {
         let slots = batch.scheduled.iter().map(|one| self.at(one.0));
         for live in slots.filter(|live| SglangEngine::gets_token(live)) {
-            if live.outputs == 0 {
+            if live.outputs == 0 && live.request.received == 0 {
                 note(live.request.id, EngineEvent::FirstToken);
             }
             if live.outputs + 1 >= live.output {
@@ -555,11 +558,19 @@ impl SchedulerEngine for SglangEngine {
     }
 
     fn cache_used(&self) -> u64 {
-        u64::from(self.settings.cache_tokens - self.free)
+        u64::from(self.settings.cache_tokens - self.free) - self.evictable()
     }
 
     fn queued(&self) -> (usize, usize) {
         (self.unfinished - self.waiting.len(), self.waiting.len())
+    }
+
+    fn found(&self, request: &EngineRequest) -> u32 {
+        if self.settings.prefix_caching {
+            self.tree.common_beginning(&request.runs, request.prompt - 1)
+        } else {
+            0
+        }
     }
 
     fn can_ever_hold(&self, request: &EngineRequest) -> bool {

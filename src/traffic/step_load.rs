@@ -37,6 +37,32 @@ pub trait StepClock {
     fn taken(&self, _start_s: f64, _end_s: f64, _steps: u32, _ranks: &[StepLoad]) {}
 }
 
+/// Times in a deployment.
+pub trait DeploymentClock {
+    /// Those of the steps of a replica.
+    type Steps: StepClock;
+
+    /// Times of the steps of a replica of this pool.
+    fn of(&self, pool: usize) -> &Self::Steps;
+
+    /// Seconds that the KV cache of a prompt of `tokens` tokens takes from an attention rank of pool `from` to one of
+    /// pool `to`, alone on their links.
+    fn transfer_s(&self, from: usize, to: usize, tokens: u32) -> f64;
+}
+
+/// Equal pools whose caches are sent at once.
+impl<C: StepClock> DeploymentClock for C {
+    type Steps = C;
+
+    fn of(&self, _pool: usize) -> &C {
+        self
+    }
+
+    fn transfer_s(&self, _from: usize, _to: usize, _tokens: u32) -> f64 {
+        0.0
+    }
+}
+
 impl<F: Fn(&[StepLoad]) -> f64> StepClock for F {
     fn seconds(&self, ranks: &[StepLoad]) -> f64 {
         self(ranks)

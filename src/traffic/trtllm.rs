@@ -128,6 +128,8 @@ impl TrtllmRequest {
     fn pause(&mut self) {
         (self.prompt, self.chunk, self.phase) = (self.known, self.known, TrtllmPhase::Context);
         (self.position, self.cached) = (0, 0);
+        // What another worker sent is lost too.
+        self.request.received = 0;
     }
 }
 
@@ -388,6 +390,14 @@ impl SchedulerEngine for TrtllmEngine {
 
     fn cache_used(&self) -> u64 {
         u64::from(self.settings.blocks - self.pool.free()) * u64::from(self.settings.block_tokens)
+    }
+
+    fn found(&self, request: &EngineRequest) -> u32 {
+        if self.settings.block_reuse {
+            self.found_by(&BlockTokens::whole(&request.runs, self.settings.block_tokens), request.prompt)
+        } else {
+            0
+        }
     }
 
     fn can_ever_hold(&self, request: &EngineRequest) -> bool {

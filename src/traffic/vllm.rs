@@ -142,7 +142,8 @@ impl VllmEngine {
 
     fn preempt(&mut self, victim: VllmSlot, note: Note<'_>) {
         let live = self.at_mut(victim);
-        live.computed = 0;
+        // What another worker sent is lost too.
+        (live.computed, live.request.received) = (0, 0);
         (live.chain, live.chained) = (BlockChain::default(), 0);
         let (id, blocks) = (live.request.id, std::mem::take(&mut live.blocks));
         self.pool.release(&blocks);
@@ -179,8 +180,10 @@ impl VllmEngine {
     fn admit(&mut self, mut budget: u32, note: Note<'_>) {
         while budget > 0 && self.running.len() < self.settings.max_sequences as usize {
             let Some(&slot) = self.waiting.front() else { return };
-            let hits = self.hits(slot);
-            let cached = hits.len() as u32 * self.settings.block_tokens;
+            let live = self.at(slot);
+            let hits: Vec<BlockId> = self.hits(&live.request, live.known()).collect();
+            let hit = hits.len() as u32 * self.settings.block_tokens;
+            let cached = hit.max(self.at(slot).request.received);
             let lacking = self.at(slot).known() - cached;
             let new = self.chunk(lacking, budget);
             if !self.settings.chunked_prefill && new < self.chunk(lacking, u32::MAX) {
@@ -199,18 +202,14 @@ impl VllmEngine {
         }
     }
 
-    /// The cached blocks that a request begins with; its last token is computed in any case.
-    fn hits(&self, slot: VllmSlot) -> Vec<BlockId> {
-        let (live, size) = (self.at(slot), self.settings.block_tokens);
-        if !self.settings.prefix_caching {
-            return vec![];
-        }
-        let most = (live.known() - 1) / size;
+    /// The cached blocks that a request with `known` tokens begins with; its last token is computed in any case.
+    fn hits(&self, request: &EngineRequest, known: u32) -> impl Iterator<Item = BlockId> {
+        let size = self.settings.block_tokens;
+        let most = if self.settings.prefix_caching { (known - 1) / size } else { 0 };
         let mut chain = BlockChain::default();
-        let found = (0..most).map_while(|_| {
-            chain.next(&live.request.runs, size).and_then(|content| self.pool.holding(content))
-        });
-        found.collect()
+        (0..most).map_while(move |_| {
+            chain.next(&request.runs, size).and_then(|content| self.pool.holding(content))
+        })
     }
 
     /// Gives a waiting request the blocks `hits` and others for `tokens` tokens; false where too few are free.
@@ -265,6 +264,10 @@ impl SchedulerEngine for VllmEngine {
 
     fn queued(&self) -> (usize, usize) {
         (self.running.len(), self.waiting.len())
+    }
+
+    fn found(&self, request: &EngineRequest) -> u32 {
+        self.hits(request, request.prompt).count() as u32 * self.settings.block_tokens
     }
 
     fn can_ever_hold(&self, request: &EngineRequest) -> bool {

@@ -26,7 +26,7 @@ fn drawn(random: &mut fastrand::Rng) -> Scenario {
 
 /// The plan of the best deployment, and why it is the best.
 fn explained(catalog: &Catalog, scenario: &Scenario) -> Option<(String, Why)> {
-    let request = OptimizeRequest { scenario: scenario.clone(), why: true, max_front_points: None };
+    let request = OptimizeRequest { scenario: scenario.clone(), why: true, ..OptimizeRequest::default() };
     let answer = optimize(catalog, &request, &UNCONTROLLED).ok()?;
     Some((answer.best?.plan.label, answer.why?))
 }

@@ -6,6 +6,7 @@ mod fleet;
 mod place;
 mod recommend;
 
+use super::checked;
 use super::head;
 pub use fleet::fleet;
 pub use place::place;
@@ -228,7 +229,8 @@ fn fact(label: &str, text: &str, width: usize) -> String {
 /// The gain over the runner-up, and over aggregated serving; the plan with the lowest latency; runtimes that were
 /// compared.
 pub fn gains(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<Fact> {
-    let others = [fastest(answer, best), runtimes(answer)].into_iter().flatten();
+    let simulated = answer.checked.as_ref().map(|check| ("simulated", checked::verdict(check)));
+    let others = [fastest(answer, best), simulated, runtimes(answer)].into_iter().flatten();
     over_others(answer, best).into_iter().chain(others).collect()
 }
 

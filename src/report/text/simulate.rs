@@ -2,8 +2,9 @@
 
 use super::page::{BOLD, heading, indent, paragraph, styled};
 use crate::report::number::{count, digits, percent, time};
-use crate::report::simulate::{LatencyRow, SimulateReport, SlowRequest};
+use crate::report::simulate::{LatencyRow, SimulateReport, SimulatedPool, SlowRequest};
 use crate::report::table::table;
+use crate::spec::role::Role;
 use crate::traffic::engine::SchedulerSettings;
 
 /// The report; `detail` adds the slowest requests.
@@ -55,35 +56,38 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
         count(report.steps, "step")
     );
     text.push_str(&paragraph(&cache));
-    let each = format!(
-        "{} with {}: {}",
-        count(report.replicas, "replica"),
-        count(report.attention_ranks, "scheduler"),
-        settings(&report.scheduler)
-    );
-    text.push_str(&paragraph(&each));
+    for one in &report.pools {
+        text.push_str(&paragraph(&pool(one)));
+    }
     if detail {
         text.push_str(&heading("Slowest requests", "where their time went"));
-        let header = ["request", "E2E", "queue", "prefill", "decode", "preempted", "cached"];
-        text.push_str(&indent(&table(&header, report.slowest.iter().map(slow)), 2));
+        let sends = report.pools.iter().any(|pool| pool.role == Role::Decode);
+        let mut header = vec!["request", "E2E", "queue", "prefill", "decode", "preempted", "cached"];
+        if sends {
+            header.insert(4, "transfer");
+        }
+        text.push_str(&indent(&table(&header, report.slowest.iter().map(|one| slow(one, sends))), 2));
     }
     text
 }
 
-fn slow(one: &SlowRequest) -> Vec<String> {
+fn pool(pool: &SimulatedPool) -> String {
+    let replicas = match pool.role {
+        Role::Aggregated => count(pool.replicas, "replica"),
+        role => count(pool.replicas, &format!("{} worker", role.name())),
+    };
+    format!("{replicas} with {}: {}", count(pool.attention_ranks, "scheduler"), settings(&pool.scheduler))
+}
+
+fn slow(one: &SlowRequest, sends: bool) -> Vec<String> {
     let preempted = match one.preemptions {
         0 => String::new(),
         times => format!("{times} x, {}", time(one.preempted_ms)),
     };
-    vec![
-        one.id.to_string(),
-        time(one.e2e_ms),
-        time(one.queue_ms),
-        time(one.prefill_ms),
-        time(one.decode_ms),
-        preempted,
-        one.cached_tokens.to_string(),
-    ]
+    let transfer = sends.then(|| time(one.transfer_ms));
+    let before = [one.id.to_string(), time(one.e2e_ms), time(one.queue_ms), time(one.prefill_ms)];
+    let after = [time(one.decode_ms), preempted, one.cached_tokens.to_string()];
+    before.into_iter().chain(transfer).chain(after).collect()
 }
 
 fn settings(scheduler: &SchedulerSettings) -> String {

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::calibrate::measured_run::MeasuredRun;
+use crate::plan::parallel::Phase;
 use crate::request::simulate::DEFAULT_SEED;
 use crate::request::validate::predict::PreparedRow;
 use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, tokens};
+use crate::spec::role::Role;
 use crate::spec::runtime::SchedulerPolicy;
 use crate::traffic::run::PoolSettings;
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution};
@@ -27,7 +29,7 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
     if deployed.timed_separately || instance.draft.is_some() || instance.hosted.is_some() {
         return None;
     }
-    let inputs = SchedulerInputs::of(instance, &machine)?;
+    let inputs = SchedulerInputs::of((instance, Phase::Decode), &machine, None)?;
     // Requests of equal lengths keep the order in which the first wave came in, and that follows from the token budget.
     // TensorRT-LLM has no usual one: planners set it for each plan, and the tables do not state it.
     if row.equal_lengths && inputs.policy.like == SchedulerPolicy::Trtllm {
@@ -55,7 +57,8 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
         distinct_prompts: 0,
         seed: DEFAULT_SEED,
     };
-    let pool = PoolSettings { replicas: 1, ranks: pool.plan.dp as usize, scheduler: inputs.settings() };
+    let (ranks, scheduler) = (pool.plan.dp as usize, inputs.settings());
+    let pool = PoolSettings { role: Role::Aggregated, replicas: 1, ranks, scheduler };
     let terms = ready.problem.terms().clone();
     let clock = InstanceClock { instance: Arc::clone(instance), machine, terms, streamed: None };
     Some(MeasuredRun { clock, pool, traffic, warm_up: 0, means: false })

@@ -81,8 +81,10 @@ impl<'a> PointEvaluator<'a> {
     fn optimized(&self, scenario: &Scenario, control: &RequestControl) -> Result<PointOutcome, Error> {
         let silent = Control { progress: &|_, _| {}, stop: control.search.stop };
         if scenario.runtime.as_deref() == Some(ANY) {
-            let request =
-                OptimizeRequest { scenario: scenario.clone(), why: false, max_front_points: Some(1.into()) };
+            let request = OptimizeRequest {
+                max_front_points: Some(1.into()),
+                ..OptimizeRequest::best_of(scenario.clone())
+            };
             let control = RequestControl { search: silent, stopped_by: control.stopped_by };
             let found = optimize(self.catalog, &request, &control)?;
             let reason = found.nearest.map(|nearest| nearest.misses);

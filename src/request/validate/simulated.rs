@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::calibrate::deployment::MeasuredDeployment;
 use crate::calibrate::measured_run::MeasuredRun;
+use crate::plan::parallel::Phase;
 use crate::request::simulate::{DEFAULT_SEED, REQUESTS_SENT};
 use crate::search::problem::Problem;
 use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, tokens};
+use crate::spec::role::Role;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::run::{PoolSettings, RunTotals, run};
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource};
@@ -54,7 +56,7 @@ impl SimulatedRow {
     ) -> Result<SimulatedRow, String> {
         let (pool, instance) = (&deployed.pools[0], &deployed.instances[0]);
         let machine = problem.formats[0].plain().clone();
-        let inputs = SchedulerInputs::of(instance, &machine)
+        let inputs = SchedulerInputs::of((instance, Phase::Decode), &machine, None)
             .ok_or("rate: the scheduler of this runtime is not simulated")?;
         let inputs = SchedulerInputs { caches_prefixes, ..inputs };
         let sent = traffic.requests.unwrap_or(REQUESTS_SENT);
@@ -63,6 +65,7 @@ impl SimulatedRow {
         let warm_up = again.unwrap_or(0);
         Ok(SimulatedRow {
             pool: PoolSettings {
+                role: Role::Aggregated,
                 replicas: pool.replicas as usize,
                 ranks: pool.plan.dp as usize,
                 scheduler: inputs.settings(),
@@ -99,7 +102,7 @@ impl SimulatedRow {
             }
         };
         let source = RequestSource::new(self.traffic.clone());
-        let totals = run(&self.pool, source, &self.clock, &mut record, &|| false);
+        let totals = run(&self.pool.clone().into(), source, &self.clock, &mut record, &|| false);
         match found.e2e.count() {
             0 => Err("rate: the KV cache holds no request of these lengths".to_owned()),
             _ => Ok((found, totals)),

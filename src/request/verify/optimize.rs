@@ -50,7 +50,8 @@ impl OptimizeRerun {
         }
         let requested = saved.front_thinning.as_ref().map(|thinning| thinning.requested);
         let max_front_points = requested.or(Some(FrontPoints::Every(Every::All)));
-        let request = OptimizeRequest { scenario, why: saved.why.is_some(), max_front_points };
+        let check = Some(saved.checked.is_some());
+        let request = OptimizeRequest { scenario, why: saved.why.is_some(), check, max_front_points };
         let fresh = optimize(catalog, &request, &UNCONTROLLED)?;
         // Of several runtimes, the one whose result is shown.
         let named = match fresh.runtimes.is_empty() {
@@ -92,6 +93,11 @@ impl OptimizeRerun {
                 "front: the best is on it or dominated on stated axes, and no row is dominated by another",
                 front.len(),
                 on_front,
+            ),
+            CheckResult::new(
+                "simulation: the best plans, request by request",
+                saved.checked.as_ref().map_or(0, |checked| checked.plans.len()),
+                faults(differences("checked", &saved.checked, &fresh.checked)),
             ),
             sampled(problem, saved, best.as_ref(), drawn),
             programs(&fresh.programs),

@@ -94,6 +94,36 @@ impl SglangEngine {
         Some(batch)
     }
 
+    /// Requests whose prompts another worker computed join those that decode, without a step of their own
+    /// (`disaggregation/decode.py`: `get_new_prebuilt_batch`).
+    pub(super) fn join_received(&mut self, note: Note<'_>) {
+        let page = self.settings.page_tokens;
+        while let Some(&slot) = self.waiting.first() {
+            let live = self.at(slot);
+            let (received, output) = (live.request.received, live.limit.min(MOST_RESERVED));
+            if received == 0 || self.places(0) == 0 {
+                return;
+            }
+            let alone = self.running.is_empty();
+            let free = if alone { self.memory() as f64 } else { self.left_in_total(&self.begin()) };
+            if f64::from(received + page) + if alone { 0.0 } else { f64::from(output) } > free {
+                return;
+            }
+            self.waiting.remove(0);
+            self.evict(up(received, page));
+            self.take(up(received, page));
+            self.rows -= 1;
+            self.running.push(slot);
+            let round = self.round;
+            let live = self.at_mut(slot);
+            // It was not in the step before.
+            live.round = round;
+            (live.held, live.end, live.row, live.fresh, live.retracted) =
+                (received, received, true, false, false);
+            note(live.request.id, EngineEvent::Admitted { cached_tokens: received });
+        }
+    }
+
     fn mixes(&self) -> bool {
         self.settings.mixed_chunk && self.settings.chunk_tokens.is_some()
     }
@@ -225,7 +255,7 @@ impl SglangEngine {
     fn admit(&mut self, pass: &mut PrefillPass) {
         let waiting = std::mem::take(&mut self.waiting);
         for &slot in &waiting {
-            if self.verdict(pass) == Verdict::Other {
+            if self.verdict(pass) == Verdict::Other || self.at(slot).request.received > 0 {
                 break;
             }
             self.full |= pass.chosen.len() as u32 >= self.places(pass.with_row);

@@ -34,7 +34,7 @@ impl TrtllmEngine {
         if !self.at(slot).is_first_chunk() {
             return Ok(None);
         }
-        if !self.settings.prefix_aware {
+        if !self.settings.prefix_aware || self.at(slot).request.received > 0 {
             return Ok(Some(PrefixReuse::default()));
         }
         if !self.settings.block_reuse {

@@ -32,6 +32,16 @@ impl TrtllmEngine {
         found
     }
 
+    /// Tokens in whole blocks of `keys`, the first of `prompt` tokens, that the cache has.
+    pub(super) fn found_by(&self, keys: &[BlockTokens], prompt: u32) -> u32 {
+        let (size, mut above, mut tokens) = (self.settings.block_tokens, ROOT, 0);
+        for key in keys.iter().take(((prompt - 1) / size) as usize) {
+            let Some(block) = self.tree.find(above, key) else { break };
+            (above, tokens) = (block, tokens + size);
+        }
+        tokens
+    }
+
     /// The whole blocks of a request that it has put into the tree and that are still there, and the last of them.
     fn stored(&self, slot: TrtllmSlot) -> (u32, BlockId) {
         let there = self.at(slot).stored.filter(|(_, place)| self.tree.is_at(*place));
@@ -55,7 +65,9 @@ impl TrtllmEngine {
     /// up.
     fn shared(&mut self, slot: TrtllmSlot, most: u32, known: Option<PrefixReuse>) -> u32 {
         let found = known.unwrap_or_else(|| self.prefix_reuse(slot));
-        self.at_mut(slot).estimate = found.all.min(most) * self.settings.block_tokens;
+        let tokens = found.all.min(most) * self.settings.block_tokens;
+        let live = self.at_mut(slot);
+        live.estimate = tokens.max(live.request.received);
         found.used.min(most)
     }
 
@@ -63,7 +75,7 @@ impl TrtllmEngine {
     pub(super) fn remaining_blocks(&mut self, slot: TrtllmSlot, known: Option<PrefixReuse>) -> u32 {
         let size = self.settings.block_tokens;
         let live = self.at_mut(slot);
-        live.estimate = 0;
+        live.estimate = live.request.received;
         let total = (live.prompt + live.max_new()).div_ceil(size);
         let (has, first, whole) = (live.blocks.len() as u32, live.is_first_chunk(), live.prompt / size);
         let new = self.settings.block_reuse && first && has == 0;
@@ -75,7 +87,7 @@ impl TrtllmEngine {
     pub(super) fn step_blocks(&mut self, slot: TrtllmSlot, known: Option<PrefixReuse>) -> u32 {
         let (size, reuse) = (self.settings.block_tokens, self.settings.block_reuse);
         let live = self.at_mut(slot);
-        live.estimate = 0;
+        live.estimate = live.request.received;
         match (live.phase, live.held) {
             (TrtllmPhase::Context, _) if live.is_first_chunk() => {
                 let prompt = live.prompt;
@@ -156,6 +168,7 @@ impl TrtllmEngine {
         let claimed: Vec<_> =
             new.iter().map(|slot| if reuse { self.claim(*slot) } else { (vec![], 0) }).collect();
         for (slot, (found, tokens)) in new.into_iter().zip(claimed) {
+            let tokens = tokens.max(self.at(slot).request.received);
             self.start(slot, found, tokens);
             note(self.at(slot).request.id, EngineEvent::Admitted { cached_tokens: tokens });
         }

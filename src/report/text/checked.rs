@@ -1,0 +1,59 @@
+//! The simulation of the best plans as text.
+
+use super::page::{heading, indent, paragraph, shorten};
+use crate::report::checked::{CheckedPlan, SimulatedCheck, TRUSTED};
+use crate::report::number::{percent, time};
+use crate::report::result::OptimizeResult;
+use crate::report::simulate::ServedFigures;
+use crate::report::table::{grouped, table};
+
+/// Width of the plan column, in characters.
+const PLAN: usize = 44;
+
+pub fn checked(answer: &OptimizeResult) -> String {
+    let Some(check) = &answer.checked else { return String::new() };
+    let note = format!("{} requests to each plan, {}", grouped(check.requests), check.percentile.name());
+    let header = ["plan", "TTFT", "simulated", "TPOT", "simulated", "within SLOs"];
+    let mut text = heading("Checked by simulation", &note);
+    text.push_str(&indent(&table(&header, check.plans.iter().map(row)), 2));
+    text.push_str(&paragraph(&verdict(check)));
+    text
+}
+
+fn row(plan: &CheckedPlan) -> Vec<String> {
+    let of = |figures: &Option<ServedFigures>, value: fn(&ServedFigures) -> f64| {
+        figures.as_ref().map_or_else(String::new, |figures| time(value(figures)))
+    };
+    let within = plan.within_slos.map_or_else(String::new, percent);
+    vec![
+        shorten(&plan.notation, PLAN),
+        of(&plan.formulas, |one| one.ttft_ms),
+        of(&plan.simulated, |one| one.ttft_ms),
+        of(&plan.formulas, |one| one.tpot_ms),
+        of(&plan.simulated, |one| one.tpot_ms),
+        plan.reason.as_ref().map_or(within, |_| "not simulated".to_owned()),
+    ]
+}
+
+/// Which of the two to believe, and which plan meets the SLOs.
+pub fn verdict(check: &SimulatedCheck) -> String {
+    let Some(most) = check.largest_difference else {
+        let reason = check.plans.first().and_then(|plan| plan.reason.clone()).unwrap_or_default();
+        return format!("Nothing was simulated: {reason}.");
+    };
+    let trusted = match most <= TRUSTED {
+        true => format!("Formulas and simulation agree within {}.", percent(most)),
+        false => format!("They differ by up to {}: believe the simulation.", percent(most)),
+    };
+    let limited = check.plans.iter().any(|plan| plan.within_slos.is_some());
+    let within = match check.first_within_slos {
+        _ if !limited => String::new(),
+        Some(0) => " The best plan meets the SLOs.".to_owned(),
+        Some(at) => {
+            let plan = check.plans.get(at as usize).map_or("", |plan| &plan.notation);
+            format!(" The best plan misses the SLOs; the first of these that meets them is {plan}.")
+        }
+        None => " None of these plans meets the SLOs.".to_owned(),
+    };
+    trusted + &within
+}

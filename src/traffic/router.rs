@@ -1,0 +1,139 @@
+//! Which replica, and which of its attention ranks, a request goes to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::content::mixed;
+use super::engine::EngineRequest;
+use super::replica::Replica;
+
+/// How requests are spread over replicas and their attention ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum RoutePolicy {
+    /// To the replica with the fewest requests, and there to the rank with the fewest.
+    #[default]
+    LeastRequests,
+    /// To each in turn.
+    RoundRobin,
+    /// At random.
+    Random,
+    /// All requests of a session to the same.
+    Session,
+    /// Where the least is to be computed and held: the prompt without its cached beginning, and what is there already.
+    Prefix,
+}
+
+/// Work of an engine that its router knows of, in tokens.
+#[derive(Clone, Copy, Debug, Default)]
+struct RoutedWork {
+    /// Of prompts, to be computed.
+    prefill: u64,
+    /// Of prompts, held.
+    held: u64,
+}
+
+/// The engine of an attention rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteTarget {
+    pub replica: usize,
+    pub rank: usize,
+}
+
+/// A request on its way, as its router counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    pub target: RouteTarget,
+    prefill: u32,
+    held: u32,
+}
+
+/// Spreads requests over the ranks of replicas.
+pub struct Router {
+    policy: RoutePolicy,
+    seed: u64,
+    sent: u64,
+    /// By replica and rank, where the policy asks for it.
+    work: Vec<Vec<RoutedWork>>,
+}
+
+impl Router {
+    /// A router of replicas with these numbers of ranks.
+    pub fn new(policy: RoutePolicy, seed: u64, ranks: impl Iterator<Item = usize>) -> Router {
+        let work = ranks.map(|ranks| vec![RoutedWork::default(); ranks]).collect();
+        Router { policy, seed, sent: 0, work }
+    }
+
+    /// Where `request` goes, of the replicas numbered `open`, of which there is at least one.
+    pub fn route(&mut self, replicas: &[Replica], open: &[usize], request: &EngineRequest) -> Route {
+        let number = self.sent;
+        self.sent += 1;
+        let target = match self.policy {
+            RoutePolicy::LeastRequests => fewest(replicas, open),
+            RoutePolicy::RoundRobin => self.nth(open, number),
+            RoutePolicy::Random => self.nth(open, mixed(mixed(self.seed, request.id), 10)),
+            RoutePolicy::Session => self.nth(open, mixed(mixed(self.seed, request.session), 11)),
+            RoutePolicy::Prefix => return self.cheapest(replicas, open, request),
+        };
+        Route { target, prefill: 0, held: 0 }
+    }
+
+    /// The engine of this number, beginning anew after the last; of equal replicas each comes before the second rank of
+    /// the first.
+    fn nth(&self, open: &[usize], number: u64) -> RouteTarget {
+        let ranks = |replica: &usize| self.work[*replica].len();
+        let all: usize = open.iter().map(ranks).sum();
+        let mut left = (number % all.max(1) as u64) as usize;
+        for rank in 0.. {
+            let wide: Vec<usize> = open.iter().copied().filter(|replica| rank < ranks(replica)).collect();
+            if left < wide.len() {
+                return RouteTarget { replica: wide[left], rank };
+            }
+            if wide.is_empty() {
+                break;
+            }
+            left -= wide.len();
+        }
+        RouteTarget { replica: open[0], rank: 0 }
+    }
+
+    /// The rule of NVIDIA Dynamo's KV router, with its default weight of 1: prompt tokens to be computed plus tokens
+    /// held, least first (docs/router, cost function).
+    fn cheapest(&mut self, replicas: &[Replica], open: &[usize], request: &EngineRequest) -> Route {
+        let engines = open.iter().flat_map(|&replica| {
+            let ranks = 0..self.work[replica].len();
+            ranks.map(move |rank| RouteTarget { replica, rank })
+        });
+        let routes = engines.map(|target| {
+            let work = self.work[target.replica][target.rank];
+            let found = replicas[target.replica].engines()[target.rank].found(request);
+            let prefill = request.prompt - found.min(request.prompt);
+            (work.prefill + work.held + u64::from(prefill), Route { target, prefill, held: request.prompt })
+        });
+        let (_, route) = routes.min_by_key(|(cost, _)| *cost).expect("a replica is open");
+        let work = &mut self.work[route.target.replica][route.target.rank];
+        work.prefill += u64::from(route.prefill);
+        work.held += u64::from(route.held);
+        route
+    }
+
+    /// The first token of a request has come.
+    pub fn computed(&mut self, route: &mut Route) {
+        let work = &mut self.work[route.target.replica][route.target.rank];
+        work.prefill -= u64::from(std::mem::take(&mut route.prefill));
+    }
+
+    /// A request has left its engine.
+    pub fn left(&mut self, route: &mut Route) {
+        self.computed(route);
+        let work = &mut self.work[route.target.replica][route.target.rank];
+        work.held -= u64::from(std::mem::take(&mut route.held));
+    }
+}
+
+/// The rank with the fewest requests of the replica with the fewest.
+fn fewest(replicas: &[Replica], open: &[usize]) -> RouteTarget {
+    let replica = open.iter().copied().min_by_key(|&at| replicas[at].load()).expect("a replica is open");
+    RouteTarget { replica, rank: replicas[replica].emptiest_rank() }
+}
