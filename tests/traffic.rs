@@ -126,6 +126,7 @@ fn traffic() -> impl Strategy<Value = DrawnTraffic> {
             prefix,
             prefix_groups,
             distinct_prompts,
+            sessions: None,
             seed,
         },
     )
@@ -243,6 +244,7 @@ fn a_single_slot_waits_as_m_d_1_does() {
             prefix: 0,
             prefix_groups: 1,
             distinct_prompts: 0,
+            sessions: None,
             seed: 5,
         };
         let settings = pool(VllmSettings { max_sequences: 1, ..AMPLE }, 1, 1);
@@ -326,6 +328,7 @@ fn repeated_prompts_are_found() {
         prefix: 100,
         prefix_groups: 1,
         distinct_prompts: 10,
+        sessions: None,
         seed: 2,
     };
     let (totals, all) = records(&pool(AMPLE, 1, 1), RequestSource::new(traffic), &clock);

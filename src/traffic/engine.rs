@@ -123,6 +123,16 @@ impl SchedulerSettings {
         }
     }
 
+    /// Tokens of the units in which later prompts find those of earlier ones.
+    pub fn reused_tokens(&self) -> u32 {
+        match self {
+            SchedulerSettings::Vllm(settings) => settings.block_tokens,
+            SchedulerSettings::Sglang(settings) => settings.page_tokens,
+            SchedulerSettings::Trtllm(settings) if settings.partial_reuse => 1,
+            SchedulerSettings::Trtllm(settings) => settings.block_tokens,
+        }
+    }
+
     /// Whether a step is made up while the one before it runs.
     pub fn is_asynchronous(&self) -> bool {
         match self {

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use super::engine::{EngineEvent, SchedulerSettings};
 use super::outcome::{Distribution, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
-use super::source::RequestSource;
+use super::source::{RequestSource, SessionCounts};
 use super::step_load::StepClock;
+use super::unlimited_cache::UnlimitedCache;
 
 /// Identical replicas.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +39,11 @@ pub struct RunTotals {
     pub prompt_tokens: u64,
     /// Tokens of prompts that were in the cache.
     pub cached_tokens: u64,
+    /// Those that a cache without limits would have had.
+    pub reusable_tokens: u64,
     pub output_tokens: u64,
+    /// Sessions of the requests.
+    pub sessions: SessionCounts,
     /// Times between the tokens of a request.
     pub itl: Distribution,
     pub timeline: RunTimeline,
@@ -56,6 +61,8 @@ struct Run<'a, C> {
     replicas: Vec<Replica>,
     clock: &'a C,
     running: HashMap<u64, RequestInRun>,
+    seen: UnlimitedCache,
+    reused_tokens: u32,
     totals: RunTotals,
 }
 
@@ -69,7 +76,14 @@ pub fn run(
 ) -> RunTotals {
     let one = |_| Replica::new(&settings.scheduler, settings.ranks);
     let replicas = (0..settings.replicas).map(one).collect();
-    let mut run = Run { replicas, clock, running: HashMap::new(), totals: RunTotals::default() };
+    let mut run = Run {
+        replicas,
+        clock,
+        running: HashMap::new(),
+        seen: UnlimitedCache::default(),
+        reused_tokens: settings.scheduler.reused_tokens(),
+        totals: RunTotals::default(),
+    };
     let mut answered = vec![];
     loop {
         let next = run.next_replica();
@@ -79,7 +93,7 @@ pub fn run(
                 run.step(replica, &mut answered);
                 run.watch(end_s);
                 for one in answered.drain(..) {
-                    source.answered(one.last_token_s);
+                    source.answered(one.id, one.last_token_s);
                     record(&one);
                 }
                 if stop() {
@@ -89,6 +103,7 @@ pub fn run(
             (_, None) => break,
         }
     }
+    run.totals.sessions = source.counts();
     run.totals
 }
 
@@ -104,9 +119,10 @@ impl<C: StepClock> Run<'_, C> {
         let (time_s, request) = (arrival.time_s, arrival.request);
         if !self.replicas[0].engines()[0].can_ever_hold(&request) {
             self.totals.refused += 1;
-            source.answered(time_s);
+            source.refused(request.id, time_s);
             return;
         }
+        self.totals.reusable_tokens += u64::from(self.seen.found(&request, self.reused_tokens));
         let record = RequestRecord {
             id: request.id,
             arrived_s: time_s,
@@ -247,6 +263,7 @@ mod tests {
             prefix: 50,
             prefix_groups: 3,
             distinct_prompts: 0,
+            sessions: None,
             seed: 11,
         };
         let clock = |ranks: &[StepLoad]| {

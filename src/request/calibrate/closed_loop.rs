@@ -53,6 +53,7 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
         prefix: 0,
         prefix_groups: 1,
         distinct_prompts: 0,
+        sessions: None,
         seed: DEFAULT_SEED,
     };
     let pool = PoolSettings { replicas: 1, ranks: pool.plan.dp as usize, scheduler: inputs.settings() };
