@@ -14,7 +14,7 @@ use mantile::traffic::vllm::VllmSettings;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-const AMPLE: VllmSettings = VllmSettings {
+pub const AMPLE: VllmSettings = VllmSettings {
     token_budget: 8192,
     max_sequences: 256,
     blocks: 20_000,
@@ -27,12 +27,12 @@ const AMPLE: VllmSettings = VllmSettings {
     asynchronous: false,
 };
 
-fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> PoolSettings {
+pub fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> PoolSettings {
     PoolSettings { replicas, ranks, scheduler: SchedulerSettings::Vllm(scheduler) }
 }
 
 /// A step that reads its weights, its tokens and its cache.
-fn clock(ranks: &[StepLoad]) -> f64 {
+pub fn clock(ranks: &[StepLoad]) -> f64 {
     let one = |load: &StepLoad| {
         let prompts: u64 = load.prompts.iter().map(|chunk| u64::from(chunk.new_tokens)).sum();
         8e-3 + 2e-5 * (f64::from(load.decoding) + prompts as f64) + 2e-8 * load.kv_tokens as f64
@@ -40,7 +40,7 @@ fn clock(ranks: &[StepLoad]) -> f64 {
     ranks.iter().map(one).fold(0.0, f64::max)
 }
 
-fn records(
+pub fn records(
     settings: &PoolSettings,
     source: RequestSource,
     clock: &impl Fn(&[StepLoad]) -> f64,
@@ -226,7 +226,7 @@ fn driven(settings: &SchedulerSettings, seed: u64, jumps: bool) -> Vec<(u64, u64
     events
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
+pub fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     values.for_each(|value| (sum, count) = (sum + value, count + 1.0));
     sum / count

@@ -38,7 +38,7 @@ pub(super) fn sessions(trace: &[TracedSession], speed: f64) -> Vec<Session> {
             };
             SessionTurn {
                 new: prompt_runs((space, session.content_tokens), &one.content, prompt, mixed(12, place)),
-                continues: false,
+                continues: one.continues,
                 output: TokenRun { id: mixed(13, place), tokens: output },
                 after: one.after.iter().map(link).collect(),
                 start_s: one.start / speed,

@@ -32,13 +32,16 @@ fn usual_tokens() -> u32 {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TracedTurn {
-    /// Prompt tokens.
+    /// Prompt tokens, or those that are new.
     pub isl: u64,
     /// Output tokens.
     pub osl: u64,
     /// Identities of the pieces of its prompt: equal ones after equal ones are equal tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<u64>,
+    /// Whether its prompt begins with that of the request before it in the list, and its output.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
     /// What it waits for; it is sent when all of that has come.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<TracedLink>,
@@ -80,6 +83,16 @@ impl TracedSession {
             ISL.check_whole(&of("isl"), turn.isl)?;
             OSL.check_whole(&of("osl"), turn.osl)?;
             THINK_TIME.check(&of("start"), turn.start)?;
+            let follows = |link: &TracedLink| link.turn + 1 == at as u64 && !link.of_sending;
+            if turn.continues && !turn.after.iter().any(follows) {
+                let fix = "let it wait for the answer before it";
+                return Err(Error::new(
+                    of("continues"),
+                    "true",
+                    "a request that waits for the one before",
+                    fix,
+                ));
+            }
             for link in &turn.after {
                 THINK_TIME.check(&of("after.wait"), link.wait)?;
                 if link.turn >= at as u64 {
@@ -110,6 +123,8 @@ mod tests {
         assert_eq!(right.check("sessions[0]"), Ok(()));
         let wrong = of(vec![turn(vec![]), turn(vec![link(1)])]).check("sessions[0]").unwrap_err();
         assert_eq!(wrong.key, "sessions[0].turns[1].after.turn");
+        let new = of(vec![TracedTurn { continues: true, ..turn(vec![]) }]).check("sessions[0]").unwrap_err();
+        assert_eq!(new.key, "sessions[0].turns[0].continues");
         let empty = of(vec![]).check("sessions[0]").unwrap_err();
         assert_eq!(empty.key, "sessions[0].turns");
     }

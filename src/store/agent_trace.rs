@@ -121,6 +121,7 @@ fn of_session(line: u64, session: &AgentSession, is_absolute: bool) -> Result<Tr
             isl: entry.prompt,
             osl: entry.output.max(1),
             content: entry.hash_ids.clone(),
+            continues: false,
             start: if after.is_empty() { own - start } else { 0.0 },
             after,
         });

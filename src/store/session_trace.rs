@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | block hashes of agents (Weka, AgentX) | a session with `requests`, sub-agents within them | seconds |
 //! | agentic Mooncake, with and without a header | a request with `request_id` and what it waits for | milliseconds |
-//! | Mooncake with sessions | a turn with `session_id` | milliseconds |
+//! | Mooncake with sessions, whole or `mooncake-delta` | a turn with `session_id` | milliseconds |
 //!
 //! <https://github.com/ai-dynamo/aiperf/blob/main/docs/tutorials/weka-trace.md> and the trace formats of Dynamo describe
 //! them.
@@ -123,6 +123,7 @@ fn of_mooncake(
         None => piece_tokens(&rows)?,
     };
     let nodes = linked(rows)?;
+    let states_new = states_new_tokens(&nodes);
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, group) in components(&nodes).into_iter().enumerate() {
         groups.entry(group).or_default().push(at);
@@ -143,6 +144,7 @@ fn of_mooncake(
             TracedTurn {
                 isl: row.input_length.unwrap_or(row.hash_ids.len() as u64 * u64::from(content_tokens)),
                 osl: row.output_length,
+                continues: states_new && !nodes[at].after.is_empty(),
                 content: row.hash_ids.clone(),
                 after: nodes[at].after.iter().map(link).collect(),
                 start: first.max(0.0) / 1e3,
@@ -200,6 +202,16 @@ fn linked(rows: Vec<(u64, MooncakeTurn)>) -> Result<Vec<MooncakeNode>, Error> {
         nodes.push(MooncakeNode { line, row, after });
     }
     Ok(nodes)
+}
+
+/// Whether rows state what is new in a turn, and not its whole prompt: no turn begins as the one before does.
+fn states_new_tokens(nodes: &[MooncakeNode]) -> bool {
+    let later = nodes.iter().filter(|node| node.row.request_id.is_none() && !node.after.is_empty());
+    let begins = |node: &MooncakeNode| {
+        let before = &nodes[node.after[0].0].row.hash_ids;
+        before.is_empty() || before.first() == node.row.hash_ids.first()
+    };
+    later.clone().next().is_some() && !later.into_iter().any(begins)
 }
 
 /// The group of each row: of its play, else of its session and of all rows that it waits for.
@@ -279,6 +291,17 @@ mod tests {
         assert_eq!(links(&found[0]), [vec![], vec![(0, false, 0.25)]]);
         assert_eq!(links(&found[1]), [vec![], vec![(0, false, 1.0)]]);
         assert_eq!(found[0].turns[1].content, [1, 2, 4]);
+        assert!(!found[0].turns[1].continues);
+        let new = text.replace(
+            "140, \"output_length\": 7, \"hash_ids\": [1, 2, 4]",
+            "40, \"output_length\": 7, \"hash_ids\": [4]",
+        );
+        let new = read(&new.replace(
+            "70, \"output_length\": 6, \"hash_ids\": [3, 5]",
+            "10, \"output_length\": 6, \"hash_ids\": [5]",
+        ));
+        assert_eq!((new[0].turns[1].isl, new[0].turns[1].continues), (40, true));
+        assert!(!new[0].turns[0].continues);
     }
 
     #[test]
