@@ -28,8 +28,7 @@ Examples:
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --rate 10
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --rate 8 --isl-variation 0.8 --osl-variation 1 --detail
-  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 16 --isl 12000 --osl 500 \\
-      --turns 20 --turn-isl 1500 --think-time 5";
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 16 --turns 10 --turn-isl 1500";
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
