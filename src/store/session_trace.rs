@@ -31,11 +31,16 @@ pub fn read_sessions(text: &str) -> Result<Option<Vec<TracedSession>>, Error> {
         return Ok(None);
     }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    let mut line = 1;
+    let (mut line, mut counted) = (1, 0);
     let (mut agents, mut rows, mut header) = (vec![], vec![], None);
-    while let Some(value) = values.next() {
+    loop {
+        let rest = text[values.byte_offset()..].trim_start();
+        let start = text.len() - rest.len();
+        line += text.as_bytes()[counted..start].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        counted = start;
+        let Some(value) = values.next() else { break };
         let Ok(value) = value else {
-            let fault = |fault: serde_json::Error| at_line(fault.line() as u64, fault.to_string(), EXPECTED);
+            let fault = |fault: serde_json::Error| at_line(line, fault.to_string(), EXPECTED);
             return if agents.len() + rows.len() > 0 { value.map(|_| None).map_err(fault) } else { Ok(None) };
         };
         if value.get("requests").is_some_and(Value::is_array) {
@@ -49,8 +54,6 @@ pub fn read_sessions(text: &str) -> Result<Option<Vec<TracedSession>>, Error> {
         } else {
             return Err(at_line(line, "another object".into(), EXPECTED));
         }
-        line =
-            1 + text.as_bytes()[..values.byte_offset()].iter().filter(|&&byte| byte == b'\n').count() as u64;
     }
     match (agents.is_empty(), rows.is_empty()) {
         (false, true) => sessions(&agents).map(Some),
