@@ -37,7 +37,7 @@ pub struct Simulate {
     pub planned: PlannedArgs,
     #[command(flatten)]
     pub traffic: SimulatedTraffic,
-    /// Send the requests of a trace at their times: CSV with arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench. Or its sessions: block hashes of agents (Weka, AgentX), agentic Mooncake, Mooncake with session_id; with --concurrency, so many at a time, one after the other
+    /// Send the requests of a trace at their times: CSV with arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench. Or its sessions: block hashes of agents (Weka, AgentX), agentic Mooncake, Mooncake with session_id; with --concurrency, that number at a time, one after the other
     #[arg(long, value_name = "FILE", help_heading = "Traffic")]
     pub trace: Option<PathBuf>,
     /// Show the slowest requests, and why they were

@@ -42,7 +42,7 @@ pub struct TracedTurn {
     /// Whether its prompt begins with that of the request before it in the list, and its output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continues: bool,
-    /// What it waits for; it is sent when all of that has come.
+    /// Requests that it waits for: it is sent when all of that has come.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<TracedLink>,
     /// Seconds from the start of its session, where it waits for nothing.
@@ -54,7 +54,7 @@ fn is_nothing(seconds: &f64) -> bool {
     *seconds == 0.0
 }
 
-/// What a request of a session waits for.
+/// A request of the session that another one waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TracedLink {

@@ -151,7 +151,7 @@ fn timed<'a>(
     }
 }
 
-/// What the request at this place waited for.
+/// The requests that the one at this place waited for.
 fn links(at: usize, requests: &[TimedRequest<'_>], agents: &mut [TracedAgent]) -> Vec<TracedLink> {
     let TimedRequest { start, agent, entry, .. } = requests[at];
     let has_ended = |other: &usize| requests[*other].end <= start + EQUAL_S;
@@ -180,11 +180,10 @@ fn links(at: usize, requests: &[TimedRequest<'_>], agents: &mut [TracedAgent]) -
         }
     }
     let thought = entry.think_time.filter(|think| think.is_finite() && *think >= 0.0 && !is_first);
-    for child in 1..agents.len() {
-        let of = &agents[child];
-        if of.parent == agent && child != agent && !of.joined && of.end <= start + EQUAL_S {
+    for (child, of) in agents.iter_mut().enumerate() {
+        if child > 0 && of.parent == agent && !of.joined && of.end <= start + EQUAL_S {
             after.extend(ended(of));
-            agents[child].joined = true;
+            of.joined = true;
         }
     }
     let last = after.iter().map(|&other| requests[other].end).fold(f64::NEG_INFINITY, f64::max);

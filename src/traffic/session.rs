@@ -4,7 +4,7 @@ use super::content::{TokenRun, mixed};
 use super::engine::EngineRequest;
 use super::source::{DrawnTraffic, LengthDistribution, log_normal};
 
-/// What a turn waits for.
+/// A turn that another one of its session waits for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnLink {
     /// The place of the other turn in its session.
@@ -24,7 +24,7 @@ pub struct SessionTurn {
     pub continues: bool,
     /// Its output.
     pub output: TokenRun,
-    /// What it waits for: it is sent when all of that has come.
+    /// Turns that it waits for: it is sent when all of that has come.
     pub after: Vec<TurnLink>,
     /// Seconds from the start of its session, where it waits for nothing.
     pub start_s: f64,

@@ -14,7 +14,7 @@ use crate::spec::limits::ISL;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
     /// Gaps of a gamma distribution with this mean rate and coefficient of variation: 1 for Poisson arrivals, 0 for even
-    /// gaps. Of sessions, these are their starts, at a rate by which so many requests come on average.
+    /// gaps. Of sessions, these are their starts, at a rate by which as many requests come on average.
     Rate { per_s: f64, variation: f64 },
     /// This many clients, each of which sends its next request, or starts its next session, when it has the last answer.
     Clients(u64),
@@ -170,7 +170,7 @@ pub struct RequestSource {
     counts: SessionCounts,
 }
 
-/// What there is to send.
+/// Requests or sessions that are yet to begin.
 enum Script {
     Drawn(DrawnTraffic),
     Listed(VecDeque<Session>),
